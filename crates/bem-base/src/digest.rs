@@ -1,0 +1,98 @@
+//! SHA-256 digests with domain separation: one hash for the whole project (decision D-16).
+//!
+//! A digest of parts is the hash of a domain name and of each part behind its length, so that no two
+//! different lists of parts share an input. Clauses: LOG-2, LOG-3.
+
+use core::fmt;
+use sha2::{Digest as _, Sha256};
+
+/// 32 bytes of SHA-256.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// A digest from its bytes.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Digest {
+        Digest(bytes)
+    }
+
+    /// The 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Lower-case hexadecimal.
+    pub fn to_hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Reads 64 hexadecimal digits, lower case only, so that a digest has one spelling.
+    pub fn from_hex(text: &str) -> Option<Digest> {
+        let text = text.as_bytes();
+        if text.len() != 64 {
+            return None;
+        }
+        let nibble = |digit: u8| match digit {
+            b'0'..=b'9' => Some(digit - b'0'),
+            b'a'..=b'f' => Some(digit - b'a' + 10),
+            _ => None,
+        };
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Some(Digest(bytes))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Digest({})", self.to_hex())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.to_hex())
+    }
+}
+
+/// Plain SHA-256 of these bytes.
+pub fn hash(bytes: &[u8]) -> Digest {
+    Digest(Sha256::digest(bytes).into())
+}
+
+/// SHA-256 of a domain name and of every part, each behind its length.
+pub fn hash_parts(domain: &str, parts: &[&[u8]]) -> Digest {
+    let mut hasher = Sha256::new();
+    for part in core::iter::once(domain.as_bytes()).chain(parts.iter().copied()) {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    Digest(hasher.finalize().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_sha_256() {
+        let want = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hash(b"abc").to_hex(), want);
+    }
+
+    #[test]
+    fn moving_a_byte_between_parts_changes_the_digest() {
+        assert_ne!(hash_parts("d", &[b"ab", b"c"]), hash_parts("d", &[b"a", b"bc"]));
+        assert_ne!(hash_parts("d", &[b"a"]), hash_parts("e", &[b"a"]));
+    }
+
+    #[test]
+    fn hexadecimal_has_one_spelling() {
+        let digest = hash(b"x");
+        assert_eq!(Digest::from_hex(&digest.to_hex()), Some(digest));
+        assert_eq!(Digest::from_hex(&digest.to_hex().to_uppercase()), None);
+        assert_eq!(Digest::from_hex("00"), None);
+    }
+}

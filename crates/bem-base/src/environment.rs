@@ -1,0 +1,174 @@
+//! The contract between a learner and a world.
+//!
+//! A learner sees observation bits, rewards, dones and BAD flags, and knows of the world only its [`Shape`]:
+//! widths, counts, bounds and an unnamed grouping of the bits. There is no family name, no parameter and no
+//! optimum here, so nothing that learns can depend on them. Clauses: VM-15, VM-17, GLE-1.
+
+use crate::limits::OBSERVATION_BITS_MAX;
+
+/// How many 64-bit words an observation takes.
+pub const OBSERVATION_WORDS: usize = OBSERVATION_BITS_MAX / 64;
+
+/// An observation: up to 256 bits, those past the declared width are zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bits(pub [u64; OBSERVATION_WORDS]);
+
+impl Bits {
+    /// All zero.
+    pub const ZERO: Bits = Bits([0; OBSERVATION_WORDS]);
+
+    /// The bit at this index.
+    #[inline]
+    pub fn get(&self, index: usize) -> bool {
+        self.0[index / 64] >> (index % 64) & 1 == 1
+    }
+
+    /// Sets the bit at this index.
+    #[inline]
+    pub fn set(&mut self, index: usize, value: bool) {
+        let word = &mut self.0[index / 64];
+        *word = *word & !(1 << (index % 64)) | u64::from(value) << (index % 64);
+    }
+
+    /// Up to 64 bits from `low` on, the lowest first.
+    #[inline]
+    pub fn field(&self, low: usize, width: usize) -> u64 {
+        debug_assert!(width <= 64 && low + width <= OBSERVATION_BITS_MAX);
+        if width == 0 {
+            return 0;
+        }
+        let shift = low % 64;
+        let mut value = self.0[low / 64] >> shift;
+        if 64 < shift + width {
+            value |= self.0[low / 64 + 1] << (64 - shift);
+        }
+        value & (u64::MAX >> (64 - width))
+    }
+
+    /// Writes the low `width` bits of `value` from `low` on.
+    pub fn set_field(&mut self, low: usize, width: usize, value: u64) {
+        for offset in 0..width {
+            self.set(low + offset, value >> offset & 1 == 1);
+        }
+    }
+
+    /// The bits as text, index 0 first.
+    pub fn to_text(&self, width: usize) -> String {
+        (0..width).map(|index| if self.get(index) { '1' } else { '0' }).collect()
+    }
+
+    /// Reads text of zeros and ones, index 0 first.
+    pub fn from_text(text: &str) -> Option<Bits> {
+        if OBSERVATION_BITS_MAX < text.len() {
+            return None;
+        }
+        let mut bits = Bits::ZERO;
+        for (index, byte) in text.bytes().enumerate() {
+            match byte {
+                b'0' => {}
+                b'1' => bits.set(index, true),
+                _ => return None,
+            }
+        }
+        Some(bits)
+    }
+}
+
+/// A group of neighbouring observation bits that belong together. It has no name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Field {
+    /// Index of its first bit.
+    pub low: u16,
+    /// How many bits; at least one.
+    pub width: u16,
+}
+
+/// Everything a learner may know of a world before it plays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Width of an observation; may be zero.
+    pub observation_bits: u16,
+    /// Actions are `0..actions`.
+    pub actions: u16,
+    /// No episode takes more steps than this.
+    pub horizon: u32,
+    /// Smallest reward of one step, in milli-units.
+    pub reward_min: i32,
+    /// Largest reward of one step, in milli-units.
+    pub reward_max: i32,
+    /// Smallest sum of rewards of one episode.
+    pub return_min: i64,
+    /// Largest sum of rewards of one episode.
+    pub return_max: i64,
+    /// A grouping of the observation bits: ascending, disjoint, covering all of them.
+    pub fields: Vec<Field>,
+}
+
+/// What one step brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// In milli-units, within the declared range.
+    pub reward: i32,
+    /// The episode is over.
+    pub done: bool,
+    /// The step did something that must not happen.
+    #[doc(alias = "BAD_t")]
+    pub bad: bool,
+}
+
+/// Why a world refused or failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnvironmentError {
+    /// The action is not one of the world's.
+    #[error("action {action} is out of range: this world takes 0 to {last}")]
+    ActionOutOfRange {
+        /// The action asked for.
+        action: u16,
+        /// The last action there is.
+        last: u16,
+    },
+    /// The episode has ended; it must be reset first.
+    #[error("the episode is over: reset before the next step")]
+    EpisodeOver,
+    /// A world outside this process broke its contract or went away.
+    #[error("{0}")]
+    External(String),
+}
+
+/// A running world. Same seed and same actions: same observations and outcomes.
+///
+/// A world in flight is saved as its seed and the actions since: that works for every world, also for one in
+/// another process, and the horizon bounds the cost.
+pub trait Environment {
+    /// What may be known before playing.
+    fn shape(&self) -> &Shape;
+    /// Starts the episode with this seed.
+    fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError>;
+    /// What is seen now.
+    fn observation(&self) -> &Bits;
+    /// Takes an action.
+    fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_cross_word_borders() {
+        let mut bits = Bits::ZERO;
+        bits.set_field(60, 10, 0b10_1100_0111);
+        assert_eq!(bits.field(60, 10), 0b10_1100_0111);
+        assert_eq!(bits.field(61, 9), 0b1_0110_0011);
+        assert_eq!(bits.field(0, 60), 0);
+    }
+
+    #[test]
+    fn text_comes_back_and_other_letters_are_refused() {
+        let bits = Bits::from_text("0110").unwrap();
+        assert_eq!(bits.to_text(4), "0110");
+        assert_eq!(Bits::from_text("012"), None);
+        assert_eq!(Bits::from_text(&"0".repeat(257)), None);
+    }
+}

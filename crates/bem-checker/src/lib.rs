@@ -1,0 +1,1 @@
+//! The small proof checker that users must trust; it cannot see the solver.

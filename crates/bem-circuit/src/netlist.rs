@@ -1,0 +1,543 @@
+//! The canonical form of a circuit: a list of two-input gates in topological order (decision D-14).
+//!
+//! A netlist is a value: it is built once by [`Builder`], checked, and never changed. Must not know how it is
+//! evaluated fast or what its wires mean. Clauses: VM-1, VM-2.
+
+use bem_base::digest::{self, Digest};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::limits::{CIRCUIT_GATES_MAX, CIRCUIT_INPUTS_MAX, CIRCUIT_OUTPUTS_MAX};
+use std::collections::BTreeMap;
+
+/// A wire: 0 is false, 1 is true, then come the inputs, then the gates in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Signal(u32);
+
+impl Signal {
+    /// The constant false.
+    pub const FALSE: Signal = Signal(0);
+    /// The constant true.
+    pub const TRUE: Signal = Signal(1);
+
+    /// The input with this index.
+    pub const fn input(index: usize) -> Signal {
+        Signal(index as u32 + 2)
+    }
+
+    /// A constant.
+    pub const fn constant(value: bool) -> Signal {
+        Signal(value as u32)
+    }
+
+    /// Its number: constants, then inputs, then gates.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a gate computes from its two inputs. The numbers are stored and never change.
+///
+/// These eight are all two-input functions that need both inputs, up to swapping the inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// `a & b`
+    And = 0,
+    /// `a | b`
+    Or = 1,
+    /// `a ^ b`
+    Xor = 2,
+    /// `a & !b`
+    AndNot = 3,
+    /// `!(a & b)`
+    Nand = 4,
+    /// `!(a | b)`
+    Nor = 5,
+    /// `!(a ^ b)`
+    Xnor = 6,
+    /// `!(a & !b)`, which is `!a | b`
+    Implies = 7,
+}
+
+impl Op {
+    /// All operations, in order of their numbers; each of the last four is the complement of one of the first.
+    pub const ALL: [Op; 8] = [Op::And, Op::Or, Op::Xor, Op::AndNot, Op::Nand, Op::Nor, Op::Xnor, Op::Implies];
+
+    /// The operation with the complemented result.
+    #[must_use]
+    pub const fn complement(self) -> Op {
+        Op::ALL[(self as usize + 4) % 8]
+    }
+
+    /// Applied to every bit of two words.
+    #[inline]
+    pub const fn apply(self, a: u64, b: u64) -> u64 {
+        match self {
+            Op::And => a & b,
+            Op::Or => a | b,
+            Op::Xor => a ^ b,
+            Op::AndNot => a & !b,
+            Op::Nand => !(a & b),
+            Op::Nor => !(a | b),
+            Op::Xnor => !(a ^ b),
+            Op::Implies => !a | b,
+        }
+    }
+
+    /// Whether swapping the inputs changes nothing.
+    pub const fn is_symmetric(self) -> bool {
+        !matches!(self, Op::AndNot | Op::Implies)
+    }
+}
+
+/// One gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Gate {
+    /// What it computes.
+    pub op: Op,
+    /// Its first input.
+    pub a: Signal,
+    /// Its second input.
+    pub b: Signal,
+}
+
+/// Why a circuit cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetlistError {
+    /// More inputs than any expert may have.
+    #[error("{count} inputs exceed the bound of {CIRCUIT_INPUTS_MAX} (N_in_max)")]
+    TooManyInputs {
+        /// How many were asked for.
+        count: usize,
+    },
+    /// More outputs than any expert may have.
+    #[error("{count} outputs exceed the bound of {CIRCUIT_OUTPUTS_MAX} (N_out_max)")]
+    TooManyOutputs {
+        /// How many were asked for.
+        count: usize,
+    },
+    /// More gates than any expert may have.
+    #[error("{count} gates exceed the bound of {CIRCUIT_GATES_MAX} (G_gate_max)")]
+    TooManyGates {
+        /// How many were asked for.
+        count: usize,
+    },
+    /// A gate or output refers to a signal that does not exist yet.
+    #[error("{place} refers to signal {signal}, which is not defined before it")]
+    UndefinedSignal {
+        /// Which gate or output.
+        place: String,
+        /// The signal number.
+        signal: usize,
+    },
+}
+
+/// A circuit of two-input gates. Invariants: gates refer only to earlier signals; all bounds of
+/// [`bem_base::limits`] hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Netlist {
+    inputs: u32,
+    gates: Vec<Gate>,
+    outputs: Vec<Signal>,
+}
+
+impl Netlist {
+    /// Checks all bounds and references.
+    pub fn new(inputs: usize, gates: Vec<Gate>, outputs: Vec<Signal>) -> Result<Netlist, NetlistError> {
+        if CIRCUIT_INPUTS_MAX < inputs {
+            return Err(NetlistError::TooManyInputs { count: inputs });
+        }
+        if CIRCUIT_OUTPUTS_MAX < outputs.len() {
+            return Err(NetlistError::TooManyOutputs { count: outputs.len() });
+        }
+        if CIRCUIT_GATES_MAX < gates.len() {
+            return Err(NetlistError::TooManyGates { count: gates.len() });
+        }
+        let undefined = |place: String, signal: Signal| {
+            Err(NetlistError::UndefinedSignal { place, signal: signal.index() })
+        };
+        for (position, gate) in gates.iter().enumerate() {
+            for signal in [gate.a, gate.b] {
+                if 2 + inputs + position <= signal.index() {
+                    return undefined(format!("gate {position}"), signal);
+                }
+            }
+        }
+        for (position, output) in outputs.iter().enumerate() {
+            if 2 + inputs + gates.len() <= output.index() {
+                return undefined(format!("output {position}"), *output);
+            }
+        }
+        Ok(Netlist { inputs: inputs as u32, gates, outputs })
+    }
+
+    /// How many inputs.
+    pub fn inputs(&self) -> usize {
+        self.inputs as usize
+    }
+
+    /// The gates, in topological order.
+    pub fn gates(&self) -> &[Gate] {
+        &self.gates
+    }
+
+    /// The output wires.
+    pub fn outputs(&self) -> &[Signal] {
+        &self.outputs
+    }
+
+    /// The signal of the gate at this position.
+    pub fn gate_signal(&self, position: usize) -> Signal {
+        Signal(2 + self.inputs + position as u32)
+    }
+
+    /// The position of the gate that drives this signal, if it is a gate.
+    pub fn gate_position(&self, signal: Signal) -> Option<usize> {
+        signal.index().checked_sub(2 + self.inputs())
+    }
+
+    /// Evaluates 64 lanes at once: the plainest definition, the reference for every faster one.
+    ///
+    /// `values` is scratch space and may be reused between calls.
+    pub fn evaluate_words(&self, inputs: &[u64], values: &mut Vec<u64>, outputs: &mut Vec<u64>) {
+        assert!(inputs.len() == self.inputs(), "{} inputs given, {} expected", inputs.len(), self.inputs());
+        values.clear();
+        values.extend_from_slice(&[0, u64::MAX]);
+        values.extend_from_slice(inputs);
+        for gate in &self.gates {
+            values.push(gate.op.apply(values[gate.a.index()], values[gate.b.index()]));
+        }
+        outputs.clear();
+        outputs.extend(self.outputs.iter().map(|output| values[output.index()]));
+    }
+
+    /// Evaluates one assignment.
+    pub fn evaluate(&self, inputs: &[bool]) -> Vec<bool> {
+        let words: Vec<u64> = inputs.iter().map(|bit| u64::from(*bit)).collect();
+        let (mut values, mut outputs) = (Vec::new(), Vec::new());
+        self.evaluate_words(&words, &mut values, &mut outputs);
+        outputs.iter().map(|word| word & 1 == 1).collect()
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.u32(self.inputs);
+        writer.length(self.gates.len());
+        for gate in &self.gates {
+            writer.u8(gate.op as u8);
+            writer.u32(gate.a.0);
+            writer.u32(gate.b.0);
+        }
+        writer.length(self.outputs.len());
+        for output in &self.outputs {
+            writer.u32(output.0);
+        }
+    }
+
+    /// Reads canonical bytes and checks every bound.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Netlist, DecodeError> {
+        let start = reader.clone();
+        let inputs = reader.u32()? as usize;
+        let gate_count = reader.length(9)?;
+        let mut gates = Vec::with_capacity(gate_count);
+        for _ in 0..gate_count {
+            let unknown = reader.error("an unknown gate operation");
+            let op = *Op::ALL.get(usize::from(reader.u8()?)).ok_or(unknown)?;
+            gates.push(Gate { op, a: Signal(reader.u32()?), b: Signal(reader.u32()?) });
+        }
+        let output_count = reader.length(4)?;
+        let outputs = (0..output_count).map(|_| reader.u32().map(Signal)).collect::<Result<Vec<_>, _>>()?;
+        Netlist::new(inputs, gates, outputs).map_err(|_| start.error("a circuit that breaks its bounds"))
+    }
+
+    /// The digest of the canonical bytes.
+    pub fn digest(&self) -> Digest {
+        let mut writer = Writer::new();
+        self.encode(&mut writer);
+        digest::hash_parts("bem/netlist", &[writer.as_bytes()])
+    }
+}
+
+/// Builds a netlist gate by gate: equal gates are shared, constants folded and inverters absorbed, and what no
+/// output needs is left out at the end.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    inputs: u32,
+    gates: Vec<Gate>,
+    known: BTreeMap<Gate, Signal>,
+}
+
+impl Builder {
+    /// A builder for a circuit with this many inputs.
+    pub fn new(inputs: usize) -> Builder {
+        Builder { inputs: inputs as u32, gates: Vec::new(), known: BTreeMap::new() }
+    }
+
+    /// The input with this index.
+    pub fn input(&self, index: usize) -> Signal {
+        assert!(index < self.inputs as usize, "input {index} of {}", self.inputs);
+        Signal::input(index)
+    }
+
+    /// How many gates there are so far, needed or not.
+    pub fn gate_count(&self) -> usize {
+        self.gates.len()
+    }
+
+    fn driver(&self, signal: Signal) -> Option<Gate> {
+        signal.index().checked_sub(2 + self.inputs as usize).map(|position| self.gates[position])
+    }
+
+    /// The signal that `signal` is the plain inversion of, if it is one.
+    fn inverted(&self, signal: Signal) -> Option<Signal> {
+        match self.driver(signal) {
+            Some(Gate { op: Op::Xor, a, b: Signal::TRUE }) => Some(a),
+            _ => None,
+        }
+    }
+
+    /// Any operation on two signals, simplified.
+    pub fn gate(&mut self, op: Op, a: Signal, b: Signal) -> Signal {
+        // Inverted inputs are absorbed first, so that the rules below see plain signals.
+        if let Some(plain) = self.inverted(a) {
+            return match op {
+                Op::And => self.gate(Op::AndNot, b, plain),
+                Op::Or => self.gate(Op::Implies, plain, b),
+                Op::Xor => self.gate(Op::Xnor, plain, b),
+                Op::AndNot => self.gate(Op::Nor, plain, b),
+                Op::Nand => self.gate(Op::Implies, b, plain),
+                Op::Nor => self.gate(Op::AndNot, plain, b),
+                Op::Xnor => self.gate(Op::Xor, plain, b),
+                Op::Implies => self.gate(Op::Or, plain, b),
+            };
+        }
+        if let Some(plain) = self.inverted(b) {
+            return match op {
+                Op::And => self.gate(Op::AndNot, a, plain),
+                Op::Or => self.gate(Op::Implies, plain, a),
+                Op::Xor => self.gate(Op::Xnor, a, plain),
+                Op::AndNot => self.gate(Op::And, a, plain),
+                Op::Nand => self.gate(Op::Implies, a, plain),
+                Op::Nor => self.gate(Op::AndNot, plain, a),
+                Op::Xnor => self.gate(Op::Xor, a, plain),
+                Op::Implies => self.gate(Op::Nand, a, plain),
+            };
+        }
+        // With a constant or with twice the same signal, four evaluations say what the gate is.
+        if a == b || a.index() < 2 || b.index() < 2 {
+            let free = if a.index() < 2 { b } else { a };
+            let value = |signal: Signal, x: u64| match signal {
+                Signal::FALSE => 0,
+                Signal::TRUE => u64::MAX,
+                _ => x,
+            };
+            let low = op.apply(value(a, 0), value(b, 0)) & 1;
+            let high = op.apply(value(a, u64::MAX), value(b, u64::MAX)) & 1;
+            return match (low, high) {
+                (0, 0) => Signal::FALSE,
+                (1, 1) => Signal::TRUE,
+                (0, 1) => free,
+                _ => self.not(free),
+            };
+        }
+        let (a, b) = if op.is_symmetric() && b < a { (b, a) } else { (a, b) };
+        self.shared(Gate { op, a, b })
+    }
+
+    fn shared(&mut self, gate: Gate) -> Signal {
+        if let Some(signal) = self.known.get(&gate) {
+            return *signal;
+        }
+        let signal = Signal(2 + self.inputs + self.gates.len() as u32);
+        self.gates.push(gate);
+        self.known.insert(gate, signal);
+        signal
+    }
+
+    /// `!a`: the gate that drives `a` with its result complemented, or an inverter on an input.
+    pub fn not(&mut self, a: Signal) -> Signal {
+        match a {
+            Signal::FALSE => Signal::TRUE,
+            Signal::TRUE => Signal::FALSE,
+            _ => match (self.inverted(a), self.driver(a)) {
+                (Some(plain), _) => plain,
+                (None, Some(gate)) => self.shared(Gate { op: gate.op.complement(), ..gate }),
+                (None, None) => self.shared(Gate { op: Op::Xor, a, b: Signal::TRUE }),
+            },
+        }
+    }
+
+    /// `a & b`
+    pub fn and(&mut self, a: Signal, b: Signal) -> Signal {
+        self.gate(Op::And, a, b)
+    }
+
+    /// `a | b`
+    pub fn or(&mut self, a: Signal, b: Signal) -> Signal {
+        self.gate(Op::Or, a, b)
+    }
+
+    /// `a ^ b`
+    pub fn xor(&mut self, a: Signal, b: Signal) -> Signal {
+        self.gate(Op::Xor, a, b)
+    }
+
+    /// `a & !b`
+    pub fn and_not(&mut self, a: Signal, b: Signal) -> Signal {
+        self.gate(Op::AndNot, a, b)
+    }
+
+    /// `if choose { then } else { otherwise }`, in three gates at most.
+    pub fn mux(&mut self, choose: Signal, then: Signal, otherwise: Signal) -> Signal {
+        if then == otherwise {
+            return then;
+        }
+        let differs = self.xor(then, otherwise);
+        let taken = self.and(choose, differs);
+        self.xor(taken, otherwise)
+    }
+
+    /// The conjunction of all, as a balanced tree; true for none.
+    pub fn and_all(&mut self, signals: &[Signal]) -> Signal {
+        self.tree(Op::And, signals, Signal::TRUE)
+    }
+
+    /// The disjunction of all, as a balanced tree; false for none.
+    pub fn or_all(&mut self, signals: &[Signal]) -> Signal {
+        self.tree(Op::Or, signals, Signal::FALSE)
+    }
+
+    /// The exclusive or of all, as a balanced tree; false for none.
+    pub fn xor_all(&mut self, signals: &[Signal]) -> Signal {
+        self.tree(Op::Xor, signals, Signal::FALSE)
+    }
+
+    fn tree(&mut self, op: Op, signals: &[Signal], empty: Signal) -> Signal {
+        match signals {
+            [] => empty,
+            [one] => *one,
+            _ => {
+                let (left, right) = signals.split_at(signals.len() / 2);
+                let left = self.tree(op, left, empty);
+                let right = self.tree(op, right, empty);
+                self.gate(op, left, right)
+            }
+        }
+    }
+
+    /// Puts a copy of another circuit in, driven by `inputs`; returns its outputs.
+    pub fn embed(&mut self, circuit: &Netlist, inputs: &[Signal]) -> Vec<Signal> {
+        assert!(inputs.len() == circuit.inputs());
+        let mut map = vec![Signal::FALSE, Signal::TRUE];
+        map.extend_from_slice(inputs);
+        for gate in circuit.gates() {
+            let signal = self.gate(gate.op, map[gate.a.index()], map[gate.b.index()]);
+            map.push(signal);
+        }
+        circuit.outputs().iter().map(|output| map[output.index()]).collect()
+    }
+
+    /// The finished circuit, without the gates that no output needs.
+    pub fn finish(self, outputs: &[Signal]) -> Result<Netlist, NetlistError> {
+        let first_gate = 2 + self.inputs as usize;
+        let mut needed = vec![false; first_gate + self.gates.len()];
+        for output in outputs {
+            needed[output.index()] = true;
+        }
+        for (position, gate) in self.gates.iter().enumerate().rev() {
+            if needed[first_gate + position] {
+                needed[gate.a.index()] = true;
+                needed[gate.b.index()] = true;
+            }
+        }
+        let mut map: Vec<Signal> = (0..first_gate as u32).map(Signal).collect();
+        let mut gates = Vec::new();
+        for (position, gate) in self.gates.iter().enumerate() {
+            if needed[first_gate + position] {
+                map.push(Signal((first_gate + gates.len()) as u32));
+                gates.push(Gate { op: gate.op, a: map[gate.a.index()], b: map[gate.b.index()] });
+            } else {
+                map.push(Signal::FALSE);
+            }
+        }
+        let outputs = outputs.iter().map(|output| map[output.index()]).collect();
+        Netlist::new(self.inputs as usize, gates, outputs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bem_base::prng::Prng;
+
+    /// A random circuit built without any simplification, to test against.
+    fn random(prng: &mut Prng, inputs: usize, gates: usize) -> Netlist {
+        let mut list = Vec::new();
+        for position in 0..gates {
+            let bound = (2 + inputs + position) as u64;
+            let mut pick = || Signal(prng.below(bound) as u32);
+            let (a, b) = (pick(), pick());
+            list.push(Gate { op: Op::ALL[prng.below(8) as usize], a, b });
+        }
+        let outputs = (0..4).map(|_| Signal(prng.below((2 + inputs + gates) as u64) as u32)).collect();
+        Netlist::new(inputs, list, outputs).unwrap()
+    }
+
+    #[test]
+    fn rebuilding_a_circuit_keeps_its_meaning_and_adds_no_gate() {
+        let mut prng = Prng::stream(1, "netlist");
+        for _ in 0..500 {
+            let circuit = random(&mut prng, 6, 20);
+            let mut builder = Builder::new(6);
+            let inputs: Vec<Signal> = (0..6).map(Signal::input).collect();
+            let outputs = builder.embed(&circuit, &inputs);
+            let smaller = builder.finish(&outputs).unwrap();
+            let words: Vec<u64> = (0..6)
+                .map(|input| (0..64).fold(0, |word, lane: u64| word | (lane >> input & 1) << lane))
+                .collect();
+            let (mut values, mut want, mut got) = (Vec::new(), Vec::new(), Vec::new());
+            circuit.evaluate_words(&words, &mut values, &mut want);
+            smaller.evaluate_words(&words, &mut values, &mut got);
+            assert_eq!(want, got);
+        }
+    }
+
+    #[test]
+    fn canonical_bytes_come_back_and_damage_is_refused() {
+        let circuit = random(&mut Prng::stream(2, "bytes"), 3, 9);
+        let mut writer = Writer::new();
+        circuit.encode(&mut writer);
+        let bytes = writer.into_bytes();
+        let mut reader = Reader::new(&bytes);
+        assert_eq!(Netlist::decode(&mut reader), Ok(circuit));
+        assert!(Netlist::decode(&mut Reader::new(&bytes[..bytes.len() - 1])).is_err());
+        let mut wild = bytes.clone();
+        wild[8] = 8;
+        assert!(Netlist::decode(&mut Reader::new(&wild)).is_err());
+    }
+
+    #[test]
+    fn every_bound_is_enforced() {
+        let count = CIRCUIT_INPUTS_MAX + 1;
+        assert_eq!(Netlist::new(count, vec![], vec![]), Err(NetlistError::TooManyInputs { count }));
+        let count = CIRCUIT_OUTPUTS_MAX + 1;
+        let outputs = vec![Signal::FALSE; count];
+        assert_eq!(Netlist::new(0, vec![], outputs), Err(NetlistError::TooManyOutputs { count }));
+        let count = CIRCUIT_GATES_MAX + 1;
+        let gates = vec![Gate { op: Op::And, a: Signal::FALSE, b: Signal::TRUE }; count];
+        assert_eq!(Netlist::new(0, gates, vec![]), Err(NetlistError::TooManyGates { count }));
+        let ahead = vec![Gate { op: Op::And, a: Signal(2), b: Signal(0) }];
+        assert!(matches!(Netlist::new(0, ahead, vec![]), Err(NetlistError::UndefinedSignal { .. })));
+    }
+
+    #[test]
+    fn a_multiplexer_takes_three_gates() {
+        let mut builder = Builder::new(3);
+        let (choose, then, otherwise) = (builder.input(0), builder.input(1), builder.input(2));
+        let output = builder.mux(choose, then, otherwise);
+        let circuit = builder.finish(&[output]).unwrap();
+        assert_eq!(circuit.gates().len(), 3);
+        assert_eq!(circuit.evaluate(&[true, true, false]), [true]);
+        assert_eq!(circuit.evaluate(&[false, true, false]), [false]);
+    }
+}

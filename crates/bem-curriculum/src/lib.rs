@@ -1,0 +1,1 @@
+//! The phased commitment curriculum: grid, gate, latch, closure, phases and arms.

@@ -1,0 +1,1 @@
+//! The whole deterministic machine: fast, mid and slow path over one task or the ladder.

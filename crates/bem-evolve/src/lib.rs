@@ -1,0 +1,1 @@
+//! Changes to structure: patches, their conditions, measured improvement and application.

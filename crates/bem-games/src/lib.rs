@@ -1,0 +1,9 @@
+//! Finite games with a known optimum; nothing here knows about learning.
+//!
+//! A [`game::Family`] is a kind of game with parameters, a [`game::Game`] is one of them with its hidden
+//! choices made, and a running world is a [`bem_base::environment::Environment`], which is all that a learner
+//! ever sees. Clauses: GLE-1, GLE-2.
+
+pub mod catalog;
+pub mod families;
+pub mod game;

@@ -1,0 +1,1 @@
+//! The control core: instructions, assembler, interpreter and programs.

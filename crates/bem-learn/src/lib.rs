@@ -1,0 +1,1 @@
+//! Choice rules over arms, in integers only.

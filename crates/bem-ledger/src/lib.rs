@@ -1,0 +1,1 @@
+//! What happened: entries, chain, tree, checkpoints, storage, snapshots and audit.

@@ -1,0 +1,1 @@
+//! The policy machine: memory, configuration, experts, routing and the step.

@@ -1,0 +1,1 @@
+//! Is this change safe: conditions as clauses, solving with certificates, exact synthesis.

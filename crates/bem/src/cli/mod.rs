@@ -1,0 +1,45 @@
+//! One file per subcommand: raw arguments, then a validated struct, then work.
+//!
+//! Exit codes are the same everywhere: 0 for success, 1 when the answer is "no", 2 for bad input with one
+//! clear line on standard error.
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// BEM, the Boolean Expert Machine: learns small Boolean circuits from play, and proves every change.
+#[derive(Parser)]
+#[command(name = "bem", version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// Every subcommand lives in the file of its name.
+#[derive(Subcommand)]
+enum Command {}
+
+/// What a command answers when nothing went wrong: yes or no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Success: exit code 0.
+    Yes,
+    /// The work was done and the answer is "no" (not solved, not valid, refuted): exit code 1.
+    No,
+}
+
+/// Parses the arguments, runs the command and turns its answer into an exit code.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let answer: anyhow::Result<Answer> = match arguments.command {
+        None => Ok(Answer::Yes),
+        Some(command) => match command {},
+    };
+    match answer {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("bem: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
