@@ -8,6 +8,7 @@ pub mod encode;
 pub mod environment;
 pub mod fixed;
 pub mod ids;
+pub mod lanes;
 pub mod limits;
 pub mod prng;
 pub mod slots;
