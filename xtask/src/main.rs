@@ -1,1 +1,138 @@
-fn main() {}
+//! The project's own chores, one word each: `cargo xtask help` lists them.
+
+mod conformance;
+mod dependencies;
+mod tidy;
+mod tools;
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+cargo xtask test      install what tests need, then run all of them (in release, overflow checks on)
+cargo xtask lint      formatting, clippy, house rules, who may use whom, licences
+cargo xtask ci        lint and test: what runs before a change lands
+cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
+cargo xtask count     instructions per step at the start and late in a run (needs valgrind)
+cargo xtask golden    renew the golden playthroughs; the commit must say why
+cargo xtask tools     only install what tests need";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match chore(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn chore(words: &[&str]) -> Result<()> {
+    match words {
+        ["test", rest @ ..] => test(rest),
+        ["lint"] => lint(),
+        ["ci"] => lint().and_then(|()| test(&[])),
+        ["bench", rest @ ..] => bench(rest),
+        ["count"] => count_instructions(),
+        ["golden"] => golden(),
+        ["tools"] => tools::install_for_tests(),
+        ["help"] | ["--help"] | [] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        [other, ..] => bail!("there is no chore called {other:?}\n{HELP}"),
+    }
+}
+
+/// The top folder of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository").to_path_buf()
+}
+
+/// Runs a program in the repository and fails when it does.
+pub fn run(program: &str, arguments: &[&str]) -> Result<()> {
+    println!("$ {program} {}", arguments.join(" "));
+    let status = Command::new(program)
+        .args(arguments)
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("{program} could not be started"))?;
+    if !status.success() {
+        bail!("`{program} {}` failed", arguments.join(" "));
+    }
+    Ok(())
+}
+
+/// Runs a program in the repository and returns what it printed.
+pub fn output(program: &str, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .with_context(|| format!("{program} could not be started"))?;
+    if !output.status.success() {
+        bail!("`{program} {}` failed: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+    }
+    String::from_utf8(output.stdout).context("output that is not text")
+}
+
+fn test(rest: &[&str]) -> Result<()> {
+    tools::install_for_tests()?;
+    let mut arguments = vec!["test", "--release", "--workspace"];
+    arguments.extend_from_slice(rest);
+    run("cargo", &arguments)
+}
+
+fn lint() -> Result<()> {
+    run("cargo", &["fmt", "--all", "--check"])?;
+    tidy::check(&root())?;
+    dependencies::check()?;
+    conformance::check(&root())?;
+    run(
+        "cargo",
+        &["clippy", "--release", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
+    )?;
+    tools::cargo_deny()
+}
+
+fn bench(rest: &[&str]) -> Result<()> {
+    let mut arguments = vec!["run", "--release", "--quiet", "--package", "bem", "--", "bench"];
+    arguments.extend_from_slice(rest);
+    run("cargo", &arguments)?;
+    count_instructions()
+}
+
+/// A step must cost the same early and late. Callgrind counts instructions, so a busy machine changes nothing.
+fn count_instructions() -> Result<()> {
+    let instructions = |steps: u64| -> Result<u64> {
+        let steps = steps.to_string();
+        let arguments =
+            ["run", "--release", "--quiet", "--package", "bem-machine", "--example", "step_count", "--"];
+        let mut counted: Vec<&str> = arguments.to_vec();
+        counted.push(&steps);
+        let printed = output("cargo", &counted)?;
+        printed.trim().parse().with_context(|| format!("step_count printed {printed:?}"))
+    };
+    let (early, late) = (instructions(10_000)?, instructions(10_000_000)?);
+    println!("instructions per 1,000 steps: {early} after 10^4 steps, {late} after 10^7");
+    if early.abs_diff(late) * 100 > early {
+        bail!("the cost of a step grew by more than one percent");
+    }
+    Ok(())
+}
+
+fn golden() -> Result<()> {
+    println!("$ BEM_GOLDEN=renew cargo test --release --workspace golden");
+    let status = Command::new("cargo")
+        .args(["test", "--release", "--workspace", "golden"])
+        .env("BEM_GOLDEN", "renew")
+        .current_dir(root())
+        .status()?;
+    if !status.success() {
+        bail!("the golden files could not be renewed");
+    }
+    run("git", &["status", "--short", "golden"])
+}

@@ -1,0 +1,121 @@
+//! `docs/conformance.md` maps every clause to the module that serves it and the tests that show it.
+//!
+//! The map is checked, not trusted: a module or test that does not exist fails, and so does a clause cited in
+//! code that the map does not know.
+
+use crate::tidy::files;
+use anyhow::{Result, bail};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// One row of the map.
+struct Row {
+    clause: String,
+    modules: Vec<String>,
+    tests: Vec<String>,
+}
+
+/// Words in back quotes, in order.
+fn quoted(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_string).collect()
+}
+
+fn rows(text: &str) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
+        let is_clause = cells[0].split_once('-').is_some_and(|(area, number)| {
+            area.bytes().all(|byte| byte.is_ascii_uppercase())
+                && number.parse::<u32>().is_ok()
+                && !area.is_empty()
+        });
+        if !line.starts_with('|') || !is_clause {
+            continue;
+        }
+        let [clause, _, modules, tests] = cells.as_slice() else {
+            bail!("docs/conformance.md:{}: a row has four cells: clause, what, modules, tests", number + 1);
+        };
+        rows.push(Row { clause: (*clause).to_string(), modules: quoted(modules), tests: quoted(tests) });
+    }
+    Ok(rows)
+}
+
+/// All test functions, by name, with the files they are in.
+fn tests_in_sources(root: &Path) -> Result<BTreeMap<String, Vec<String>>> {
+    let mut tests: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in files(root, &[".rs"])? {
+        let text = std::fs::read_to_string(&path)?;
+        let place = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        let mut marked = false;
+        for line in text.lines().map(str::trim) {
+            if line.starts_with("#[test]") {
+                marked = true;
+            } else if marked && line.starts_with("fn ") {
+                let name = line[3..].split('(').next().unwrap_or_default();
+                tests.entry(name.to_string()).or_default().push(place.clone());
+                marked = false;
+            }
+        }
+    }
+    Ok(tests)
+}
+
+/// Compares the map with the sources.
+pub fn check(root: &Path) -> Result<()> {
+    let rows = rows(&std::fs::read_to_string(root.join("docs/conformance.md"))?)?;
+    let tests = tests_in_sources(root)?;
+    let mut known = BTreeSet::new();
+    let mut open = 0;
+    for row in &rows {
+        if !known.insert(row.clause.clone()) {
+            bail!("docs/conformance.md: {} stands twice", row.clause);
+        }
+        for module in &row.modules {
+            if !root.join(module).exists() {
+                bail!("docs/conformance.md: {} names {module}, which does not exist", row.clause);
+            }
+        }
+        for test in &row.tests {
+            if !tests.contains_key(test) {
+                bail!("docs/conformance.md: {} names the test {test}, which does not exist", row.clause);
+            }
+        }
+        open += usize::from(row.tests.is_empty());
+    }
+    for path in files(root, &[".rs"])? {
+        let text = std::fs::read_to_string(&path)?;
+        for line in text.lines().filter(|line| line.trim_start().starts_with("//")) {
+            let Some((_, cited)) = line.split_once("Clauses: ").or_else(|| line.split_once("Clause: "))
+            else {
+                continue;
+            };
+            for word in cited.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-') {
+                let Some((area, number)) = word.split_once('-') else { continue };
+                let is_clause = area.len() >= 2 && area.bytes().all(|byte| byte.is_ascii_uppercase());
+                if is_clause && number.parse::<u32>().is_ok() && !known.contains(word) {
+                    bail!("{}: cites {word}, which docs/conformance.md does not know", path.display());
+                }
+            }
+        }
+    }
+    println!("conformance: {} clauses, {} of them without a test yet", rows.len(), open);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mapped_module_and_test_exists() {
+        check(&crate::root()).unwrap();
+    }
+
+    #[test]
+    fn a_row_is_read_with_its_modules_and_tests() {
+        let rows = rows("| VM-1 | what | `a.rs`, `b.rs` | `one`, `two` |\n| not | a | row | here |").unwrap();
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].modules, ["a.rs", "b.rs"]);
+        assert_eq!(rows[0].tests, ["one", "two"]);
+    }
+}

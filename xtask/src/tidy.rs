@@ -1,0 +1,46 @@
+//! House rules that no other tool checks: every file says first what it is, and nothing unfinished stays.
+
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+
+/// Words that mark unfinished work or speak of something other than the project.
+const UNWANTED: &[&str] =
+    &["TO\u{44}O", "FIX\u{4d}E", "XX\u{58}:", "HAC\u{4b}:", "/wor\u{6b}/", "crates.io/ap\u{69}"];
+
+/// Files below `folder` that git knows and that end like this.
+pub fn files(folder: &Path, endings: &[&str]) -> Result<Vec<PathBuf>> {
+    let listed = crate::output("git", &["ls-files", "--cached", "--others", "--exclude-standard"])?;
+    let wanted = |name: &&str| endings.iter().any(|ending| name.ends_with(ending));
+    Ok(listed.lines().filter(wanted).map(|name| folder.join(name)).filter(|path| path.exists()).collect())
+}
+
+/// Reads every source file once and names the first breach.
+pub fn check(root: &Path) -> Result<()> {
+    let sources = files(root, &[".rs"])?;
+    for path in &sources {
+        let text = std::fs::read_to_string(path)?;
+        let name = path.strip_prefix(root).unwrap_or(path).display();
+        if !text.starts_with("//!") && !text.starts_with("#!") {
+            bail!("{name}: a file starts with `//!` and says what it is");
+        }
+    }
+    for path in files(root, &[".rs", ".md", ".toml", ".py", ".sh"])? {
+        let text = std::fs::read_to_string(&path)?;
+        for (number, line) in text.lines().enumerate() {
+            if let Some(word) = UNWANTED.iter().find(|word| line.contains(**word)) {
+                let name = path.strip_prefix(root).unwrap_or(&path).display();
+                bail!("{name}:{}: {word:?} does not belong here", number + 1);
+            }
+        }
+    }
+    println!("tidy: {} source files", sources.len());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_file_keeps_the_house_rules() {
+        super::check(&crate::root()).unwrap();
+    }
+}

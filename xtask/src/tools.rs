@@ -1,0 +1,59 @@
+//! Installs the programs that tests compare ours with. What is there already is left alone.
+
+use crate::{root, run};
+use anyhow::{Result, bail};
+use std::process::{Command, Stdio};
+
+/// Debian packages and a program that shows each is there.
+const PACKAGES: &[(&str, &str)] =
+    &[("yosys", "yosys"), ("iverilog", "iverilog"), ("berkeley-abc", "berkeley-abc"), ("strace", "strace")];
+
+/// Python packages and the module that shows each is there.
+const PYTHON_PACKAGES: &[(&str, &str)] = &[("gymnasium[toy-text]==1.2.1", "gymnasium")];
+
+fn is_there(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Installs everything the tests need.
+pub fn install_for_tests() -> Result<()> {
+    let missing: Vec<&str> = PACKAGES
+        .iter()
+        .filter(|(_, program)| !is_there("sh", &["-c", &format!("command -v {program}")]))
+        .map(|(package, _)| *package)
+        .collect();
+    if !missing.is_empty() {
+        if !is_there("sh", &["-c", "command -v apt-get"]) {
+            bail!("the tests need {}: install them with your system's package manager", missing.join(", "));
+        }
+        let sudo = if is_there("sh", &["-c", "test \"$(id -u)\" = 0"]) { "" } else { "sudo " };
+        let list = missing.join(" ");
+        let install = format!(
+            "{sudo}apt-get update -qq && {sudo}apt-get install -y -qq --no-install-recommends {list}"
+        );
+        run("sh", &["-c", &install])?;
+    }
+    for (package, module) in PYTHON_PACKAGES {
+        if !is_there("python3", &["-c", &format!("import {module}")]) {
+            run("python3", &["-m", "pip", "install", "--quiet", package])?;
+        }
+    }
+    Ok(())
+}
+
+/// Licences, sources and duplicate bans. The tool itself is built once, into the target folder.
+pub fn cargo_deny() -> Result<()> {
+    let target =
+        std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| root().join("target").display().to_string());
+    let home = format!("{target}/tools");
+    let program = format!("{home}/bin/cargo-deny");
+    if !is_there(&program, &["--version"]) {
+        run("cargo", &["install", "--quiet", "--locked", "--root", &home, "cargo-deny@0.20.2"])?;
+    }
+    run(&program, &["check", "--hide-inclusion-graph", "bans", "licenses", "sources"])
+}
