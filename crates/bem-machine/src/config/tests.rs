@@ -1,0 +1,113 @@
+//! What a configuration file may and may not say.
+
+use super::*;
+use expect_test::{Expect, expect};
+
+fn check_refused(text: &str, want: Expect) {
+    want.assert_eq(&GenesisConfig::from_toml(text).unwrap_err().to_string());
+}
+
+#[test]
+fn the_defaults_are_valid_and_survive_the_file_and_the_bytes() {
+    let config = GenesisConfig::default();
+    config.check().unwrap();
+    assert_eq!(GenesisConfig::from_toml(&config.to_toml()), Ok(config.clone()));
+    assert_eq!(GenesisConfig::from_toml(""), Ok(config.clone()));
+    let mut writer = Writer::new();
+    config.encode(&mut writer);
+    let mut reader = Reader::new(writer.as_bytes());
+    assert_eq!(GenesisConfig::decode(&mut reader), Ok(config));
+    reader.finish().unwrap();
+}
+
+#[test]
+fn decimals_are_exact_in_every_spelling() {
+    for text in ["0.3", "\"0.3\"", "0.30"] {
+        let config = GenesisConfig::from_toml(&format!("expert_exploration = {text}")).unwrap();
+        assert_eq!(config.expert_exploration, Fixed::from_ratio(3, 10));
+        assert!(config.to_toml().contains("expert_exploration = 0.3\n"));
+    }
+    let config = GenesisConfig::from_toml("prior_min = -0.000000001").unwrap();
+    assert_eq!(GenesisConfig::from_toml(&config.to_toml()), Ok(config));
+}
+
+#[test]
+fn a_wrong_file_is_refused_with_field_value_and_range() {
+    check_refused("lanes = 0", expect!["lanes cannot be 0: it must be a whole number from 256 to 65536"]);
+    check_refused("lanes = 300", expect!["lanes cannot be 300: it must be a multiple of 256"]);
+    check_refused(
+        "lanes = \"many\"",
+        expect![[r#"lanes cannot be "many": it must be a whole number from 256 to 65536"#]],
+    );
+    check_refused(
+        "expert_exploration = 0.1",
+        expect![
+            "expert_exploration cannot be 0.1: it must be a decimal from 0.25 to 2 with at most nine digits after the point"
+        ],
+    );
+    check_refused(
+        "expert_exploration = inf",
+        expect![
+            "expert_exploration cannot be inf: it must be a decimal from 0.25 to 2 with at most nine digits after the point"
+        ],
+    );
+    check_refused(
+        "choice_rule = \"best\"",
+        expect![[
+            r#"choice_rule cannot be "best": it must be one of "ucb_v", "tsallis_inf", "softmax", "as_printed""#
+        ]],
+    );
+    check_refused(
+        "band_thresholds = [0, 2, 2]",
+        expect![
+            "band_thresholds cannot be [0.0, 2.0, 2.0]: it must be a strictly rising list of 1 to 64 decimals from 0 to 1000000"
+        ],
+    );
+    check_refused(
+        "reward_min = 5\nreward_max = 5",
+        expect!["reward_min cannot be 5: it must be below reward_max"],
+    );
+    check_refused("a = 1\nb = [", expect!["line 2: unclosed array, expected `]`"]);
+}
+
+#[test]
+fn an_unknown_field_is_refused_with_the_known_ones() {
+    let message = GenesisConfig::from_toml("lane = 256").unwrap_err().to_string();
+    assert!(
+        message.starts_with("there is no parameter \"lane\"; known are state_bits, lanes, "),
+        "{message}"
+    );
+    assert!(GenesisConfig::NAMES.iter().all(|name| message.contains(name)));
+}
+
+#[test]
+fn every_parameter_moves_the_digest() {
+    let digest = GenesisConfig::default().digest();
+    let changed = GenesisConfig { act_episodes: 65, ..GenesisConfig::default() };
+    assert_ne!(digest, changed.digest());
+    // One word per parameter and one more per threshold: nothing is left out of the encoding.
+    let config = GenesisConfig::default();
+    assert_eq!(config.words().len(), GenesisConfig::NAMES.len() + config.band_thresholds.len());
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "([a-z_]{1,12} ?= ?[-0-9.\"\\[\\]a-z]{0,12}\n){0,4}") {
+        let _ = GenesisConfig::from_toml(&text);
+    }
+
+    #[test]
+    fn mutated_bytes_never_panic_and_never_pass_the_checks_unseen(position in 0usize..1_000, value in 0u8..) {
+        let mut writer = Writer::new();
+        GenesisConfig::default().encode(&mut writer);
+        let mut bytes = writer.into_bytes();
+        let position = position % bytes.len();
+        bytes[position] = value;
+        if let Ok(config) = GenesisConfig::decode(&mut Reader::new(&bytes)) {
+            config.check().unwrap();
+            let mut again = Writer::new();
+            config.encode(&mut again);
+            proptest::prop_assert_eq!(again.as_bytes(), &bytes[..]);
+        }
+    }
+}
