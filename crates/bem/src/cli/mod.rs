@@ -3,6 +3,8 @@
 //! Exit codes are the same everywhere: 0 for success, 1 when the answer is "no", 2 for bad input with one
 //! clear line on standard error.
 
+mod config;
+
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -16,7 +18,10 @@ struct Arguments {
 
 /// Every subcommand lives in the file of its name.
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    /// The frozen parameters of a run: show the defaults, check a file.
+    Config(config::ConfigArguments),
+}
 
 /// What a command answers when nothing went wrong: yes or no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +37,7 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let answer: anyhow::Result<Answer> = match arguments.command {
         None => Ok(Answer::Yes),
-        Some(command) => match command {},
+        Some(Command::Config(arguments)) => config::run(&arguments),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,

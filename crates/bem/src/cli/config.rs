@@ -1,0 +1,48 @@
+//! `bem config`: the frozen parameters of a run, their defaults, and whether a file is fit to start with.
+
+use super::Answer;
+use anyhow::Context;
+use bem_machine::config::GenesisConfig;
+use clap::{Args, Subcommand};
+use std::path::{Path, PathBuf};
+
+/// The configuration of a run.
+#[derive(Args)]
+#[command(after_help = "Example: bem config show > bem.toml && bem config check bem.toml")]
+pub struct ConfigArguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Print every parameter with meaning, range and value, as a file that can be edited and read back.
+    #[command(after_help = "Example: bem config show > bem.toml")]
+    Show {
+        /// Start from this file instead of the defaults.
+        file: Option<PathBuf>,
+    },
+    /// Say whether a file can start a run, and its digest.
+    #[command(after_help = "Example: bem config check bem.toml")]
+    Check {
+        /// The file to check.
+        file: PathBuf,
+    },
+}
+
+/// Runs `bem config`.
+pub fn run(arguments: &ConfigArguments) -> anyhow::Result<Answer> {
+    match &arguments.action {
+        Action::Show { file: None } => print!("{}", GenesisConfig::default().to_toml()),
+        Action::Show { file: Some(file) } => print!("{}", load(file)?.to_toml()),
+        Action::Check { file } => println!("ok, digest {}", load(file)?.digest()),
+    }
+    Ok(Answer::Yes)
+}
+
+/// Reads and checks a configuration file.
+pub fn load(file: &Path) -> anyhow::Result<GenesisConfig> {
+    let name = || format!("configuration {}", file.display());
+    let text = std::fs::read_to_string(file).with_context(name)?;
+    GenesisConfig::from_toml(&text).with_context(name)
+}
