@@ -23,6 +23,12 @@ impl Signal {
         Signal(index as u32 + 2)
     }
 
+    /// The signal with this number: constants, then inputs, then gates. [`Netlist::new`] checks that it exists.
+    pub const fn from_index(index: usize) -> Signal {
+        assert!(index <= u32::MAX as usize);
+        Signal(index as u32)
+    }
+
     /// A constant.
     pub const fn constant(value: bool) -> Signal {
         Signal(value as u32)
@@ -194,6 +200,32 @@ impl Netlist {
     /// The position of the gate that drives this signal, if it is a gate.
     pub fn gate_position(&self, signal: Signal) -> Option<usize> {
         signal.index().checked_sub(2 + self.inputs())
+    }
+
+    /// The circuit of these outputs alone, over the same inputs: the gates that they do not need are left out.
+    pub fn cone(&self, outputs: &[usize]) -> Netlist {
+        let outputs: Vec<Signal> = outputs.iter().map(|output| self.outputs[*output]).collect();
+        let (gates, outputs) = without_unused(self.inputs(), &self.gates, &outputs);
+        Netlist { inputs: self.inputs, gates, outputs }
+    }
+
+    /// The inputs that some gate or output refers to, in rising order.
+    pub fn support(&self) -> Vec<usize> {
+        let mut used = vec![false; 2 + self.inputs() + self.gates.len()];
+        for signal in self.gates.iter().flat_map(|gate| [gate.a, gate.b]).chain(self.outputs.iter().copied())
+        {
+            used[signal.index()] = true;
+        }
+        (0..self.inputs()).filter(|input| used[Signal::input(*input).index()]).collect()
+    }
+
+    /// The longest path from an input to an output, in gates.
+    pub fn depth(&self) -> usize {
+        let mut depths = vec![0; 2 + self.inputs()];
+        for gate in &self.gates {
+            depths.push(1 + depths[gate.a.index()].max(depths[gate.b.index()]));
+        }
+        self.outputs.iter().map(|output| depths[output.index()]).max().unwrap_or(0)
     }
 
     /// Evaluates 64 lanes at once: the plainest definition, the reference for every faster one.
@@ -439,55 +471,48 @@ impl Builder {
 
     /// The finished circuit, without the gates that no output needs.
     pub fn finish(self, outputs: &[Signal]) -> Result<Netlist, NetlistError> {
-        let first_gate = 2 + self.inputs as usize;
-        let mut needed = vec![false; first_gate + self.gates.len()];
-        for output in outputs {
-            needed[output.index()] = true;
-        }
-        for (position, gate) in self.gates.iter().enumerate().rev() {
-            if needed[first_gate + position] {
-                needed[gate.a.index()] = true;
-                needed[gate.b.index()] = true;
-            }
-        }
-        let mut map: Vec<Signal> = (0..first_gate as u32).map(Signal).collect();
-        let mut gates = Vec::new();
-        for (position, gate) in self.gates.iter().enumerate() {
-            if needed[first_gate + position] {
-                map.push(Signal((first_gate + gates.len()) as u32));
-                gates.push(Gate { op: gate.op, a: map[gate.a.index()], b: map[gate.b.index()] });
-            } else {
-                map.push(Signal::FALSE);
-            }
-        }
-        let outputs = outputs.iter().map(|output| map[output.index()]).collect();
+        let (gates, outputs) = without_unused(self.inputs as usize, &self.gates, outputs);
         Netlist::new(self.inputs as usize, gates, outputs)
     }
+}
+
+/// The gates that some output needs, renumbered, and the outputs in the new numbers.
+fn without_unused(inputs: usize, gates: &[Gate], outputs: &[Signal]) -> (Vec<Gate>, Vec<Signal>) {
+    let first_gate = 2 + inputs;
+    let mut needed = vec![false; first_gate + gates.len()];
+    for output in outputs {
+        needed[output.index()] = true;
+    }
+    for (position, gate) in gates.iter().enumerate().rev() {
+        if needed[first_gate + position] {
+            needed[gate.a.index()] = true;
+            needed[gate.b.index()] = true;
+        }
+    }
+    let mut map: Vec<Signal> = (0..first_gate).map(Signal::from_index).collect();
+    let mut kept = Vec::new();
+    for (position, gate) in gates.iter().enumerate() {
+        if needed[first_gate + position] {
+            map.push(Signal::from_index(first_gate + kept.len()));
+            kept.push(Gate { op: gate.op, a: map[gate.a.index()], b: map[gate.b.index()] });
+        } else {
+            map.push(Signal::FALSE);
+        }
+    }
+    (kept, outputs.iter().map(|output| map[output.index()]).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::random_netlist;
     use bem_base::prng::Prng;
 
-    /// A random circuit built without any simplification, to test against.
-    fn random(prng: &mut Prng, inputs: usize, gates: usize) -> Netlist {
-        let mut list = Vec::new();
-        for position in 0..gates {
-            let bound = (2 + inputs + position) as u64;
-            let mut pick = || Signal(prng.below(bound) as u32);
-            let (a, b) = (pick(), pick());
-            list.push(Gate { op: Op::ALL[prng.below(8) as usize], a, b });
-        }
-        let outputs = (0..4).map(|_| Signal(prng.below((2 + inputs + gates) as u64) as u32)).collect();
-        Netlist::new(inputs, list, outputs).unwrap()
-    }
-
     #[test]
-    fn rebuilding_a_circuit_keeps_its_meaning_and_adds_no_gate() {
+    fn rebuilding_a_circuit_keeps_its_meaning() {
         let mut prng = Prng::stream(1, "netlist");
         for _ in 0..500 {
-            let circuit = random(&mut prng, 6, 20);
+            let circuit = random_netlist(&mut prng, 6, 20, 4);
             let mut builder = Builder::new(6);
             let inputs: Vec<Signal> = (0..6).map(Signal::input).collect();
             let outputs = builder.embed(&circuit, &inputs);
@@ -499,12 +524,14 @@ mod tests {
             circuit.evaluate_words(&words, &mut values, &mut want);
             smaller.evaluate_words(&words, &mut values, &mut got);
             assert_eq!(want, got);
+            circuit.cone(&[2, 0]).evaluate_words(&words, &mut values, &mut got);
+            assert_eq!([want[2], want[0]], got[..]);
         }
     }
 
     #[test]
     fn canonical_bytes_come_back_and_damage_is_refused() {
-        let circuit = random(&mut Prng::stream(2, "bytes"), 3, 9);
+        let circuit = random_netlist(&mut Prng::stream(2, "bytes"), 3, 9, 4);
         let mut writer = Writer::new();
         circuit.encode(&mut writer);
         let bytes = writer.into_bytes();
