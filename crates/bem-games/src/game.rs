@@ -24,14 +24,23 @@ impl Value {
     }
 }
 
+/// How many steps an episode takes, in expectation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// Chance alone decides; this is the mean.
+    Drawn(Fixed),
+    /// The actions have a say.
+    ByPolicy,
+}
+
 /// Plays with knowledge that a learner lacks; used by the evaluator and the conformance kit only.
 pub trait Oracle {
     /// Called at the start of an episode, with its seed.
     fn begin(&mut self, seed: u64);
-    /// The action for what is seen now.
+    /// The best action for what is seen now. Asking changes nothing: another action may be taken.
     fn act(&mut self, observation: &Bits) -> u16;
-    /// What the last action brought.
-    fn see(&mut self, outcome: &Outcome);
+    /// The action that was taken and what it brought.
+    fn see(&mut self, action: u16, outcome: &Outcome);
 }
 
 /// One game with all hidden choices made: the same for every episode, whatever its seed.
@@ -44,6 +53,8 @@ pub trait Game: Send + Sync {
     fn optimum(&self) -> Value;
     /// The expected return of choosing every action with equal chance.
     fn random(&self) -> Value;
+    /// The expected length of an episode.
+    fn steps(&self) -> Steps;
     /// A policy that reaches the optimum.
     fn oracle(&self) -> Box<dyn Oracle>;
 }

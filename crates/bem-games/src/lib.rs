@@ -2,8 +2,11 @@
 //!
 //! A [`game::Family`] is a kind of game with parameters, a [`game::Game`] is one of them with its hidden
 //! choices made, and a running world is a [`bem_base::environment::Environment`], which is all that a learner
-//! ever sees. Clauses: GLE-1, GLE-2.
+//! ever sees. Most families are written as [`rules::Rules`]. Clauses: GLE-1, GLE-2.
 
 pub mod catalog;
+pub mod draw;
 pub mod families;
 pub mod game;
+pub mod rules;
+pub mod wrappers;

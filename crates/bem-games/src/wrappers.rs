@@ -1,0 +1,314 @@
+//! What every family can be wrapped in: noisy rewards and scrambled codes.
+//!
+//! Noise replaces rewards; scrambling renames actions and moves observation bits, so that nothing learned can
+//! rest on how a family happens to number things. Optimum and random value stay exact. Must not know any family.
+//! Clauses: GLE-1, GLE-2.
+
+use crate::draw::{Dice, Draw};
+use crate::game::{Game, GameError, Oracle, Steps, Value};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
+use bem_base::fixed::Fixed;
+use bem_base::prng::{Prng, mix};
+use std::sync::Arc;
+
+/// How much of a game's coding is hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scramble {
+    /// Nothing.
+    None,
+    /// Action codes are permuted; with two actions the answer may be flipped.
+    Actions,
+    /// Also the order of the fields; the bits inside a field stay together and in order.
+    Fields,
+    /// Also every observation bit moves and may be flipped; each is a field of its own.
+    Bits,
+}
+
+impl Scramble {
+    /// The words on the command line, in the order of the variants.
+    pub const WORDS: &'static [&'static str] = &["none", "actions", "fields", "bits"];
+
+    /// The level with this index of [`Scramble::WORDS`].
+    pub fn from_index(index: usize) -> Scramble {
+        [Scramble::None, Scramble::Actions, Scramble::Fields, Scramble::Bits][index]
+    }
+}
+
+/// The same game where `percent` of all rewards are replaced by the smallest or the largest one, by a fair coin.
+///
+/// The replaced rewards add their mean for every step. That is exact when chance alone decides how many steps
+/// there are, or when the mean is zero; other games are refused.
+pub fn with_noise(game: Arc<dyn Game>, percent: u32) -> Result<Arc<dyn Game>, GameError> {
+    assert!(percent <= 100);
+    if percent == 0 {
+        return Ok(game);
+    }
+    let shape = game.shape();
+    let both = i64::from(shape.reward_min) + i64::from(shape.reward_max);
+    let added = match game.steps() {
+        Steps::Drawn(mean) => mean.mul_int(both).div_count_floor(2),
+        Steps::ByPolicy if both == 0 => Fixed::ZERO,
+        Steps::ByPolicy => {
+            let why = "noise cannot be added: the actions decide how long an episode is";
+            return Err(GameError::Impossible(why.to_string()));
+        }
+    };
+    let ends = |reward: i32| {
+        let (once, always) = (i64::from(reward), i64::from(reward) * i64::from(shape.horizon));
+        (once.min(always), once.max(always))
+    };
+    let shape =
+        Shape { return_min: ends(shape.reward_min).0, return_max: ends(shape.reward_max).1, ..shape.clone() };
+    Ok(Arc::new(Noisy { game, shape, percent, added }))
+}
+
+struct Noisy {
+    game: Arc<dyn Game>,
+    shape: Shape,
+    percent: u32,
+    /// Expected return of an episode all of whose rewards are replaced.
+    added: Fixed,
+}
+
+impl Noisy {
+    fn blend(&self, value: Value) -> Value {
+        // Long episodes times a hundred would not fit in 64 bits.
+        let weigh = |kept: Fixed, replaced: Fixed| {
+            let sum = i128::from(kept.to_raw()) * i128::from(100 - self.percent)
+                + i128::from(replaced.to_raw()) * i128::from(self.percent);
+            Fixed::from_raw(sum.div_euclid(100) as i64)
+        };
+        Value {
+            mean: weigh(value.mean, self.added),
+            standard_error: weigh(value.standard_error, Fixed::ZERO),
+        }
+    }
+}
+
+impl Game for Noisy {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn start(&self) -> Box<dyn Environment + Send> {
+        Box::new(NoisyEpisode {
+            inner: self.game.start(),
+            shape: self.shape.clone(),
+            percent: self.percent,
+            dice: Dice::new(0),
+        })
+    }
+
+    fn optimum(&self) -> Value {
+        self.blend(self.game.optimum())
+    }
+
+    fn random(&self) -> Value {
+        self.blend(self.game.random())
+    }
+
+    fn steps(&self) -> Steps {
+        self.game.steps()
+    }
+
+    fn oracle(&self) -> Box<dyn Oracle> {
+        self.game.oracle()
+    }
+}
+
+struct NoisyEpisode {
+    inner: Box<dyn Environment + Send>,
+    shape: Shape,
+    percent: u32,
+    dice: Dice,
+}
+
+impl Environment for NoisyEpisode {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        // The noise must not share draws with the game, whose generator starts from the seed itself.
+        self.dice = Dice::new(mix(!seed));
+        self.inner.reset(seed)
+    }
+
+    fn observation(&self) -> &Bits {
+        self.inner.observation()
+    }
+
+    fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+        let outcome = self.inner.step(action)?;
+        let draw = self.dice.below(200);
+        let reward = if 2 * self.percent <= draw {
+            outcome.reward
+        } else if draw.is_multiple_of(2) {
+            self.shape.reward_min
+        } else {
+            self.shape.reward_max
+        };
+        Ok(Outcome { reward, ..outcome })
+    }
+}
+
+/// The same game in another coding, chosen by `secret`.
+pub fn scrambled(game: Arc<dyn Game>, level: Scramble, secret: u64) -> Arc<dyn Game> {
+    if level == Scramble::None {
+        return game;
+    }
+    let code = Code::draw(game.shape(), level, secret);
+    let shape = Shape { fields: code.fields.clone(), ..game.shape().clone() };
+    Arc::new(Scrambled { game, shape, code: Arc::new(code) })
+}
+
+/// How outer actions and bits map to inner ones.
+struct Code {
+    /// Inner action of each outer action.
+    inner_action: Vec<u16>,
+    /// Outer action of each inner action.
+    outer_action: Vec<u16>,
+    /// Inner bit shown at each outer place.
+    inner_bit: Vec<u16>,
+    /// Outer bits that show the opposite.
+    flips: Bits,
+    fields: Vec<Field>,
+}
+
+impl Code {
+    fn draw(shape: &Shape, level: Scramble, secret: u64) -> Code {
+        let mut prng = Prng::stream(secret, "scramble");
+        let mut inner_action: Vec<u16> = (0..shape.actions).collect();
+        prng.shuffle(&mut inner_action);
+        let mut outer_action = vec![0; inner_action.len()];
+        for (outer, &inner) in inner_action.iter().enumerate() {
+            outer_action[usize::from(inner)] = outer as u16;
+        }
+        let mut order = shape.fields.clone();
+        if level == Scramble::Fields {
+            prng.shuffle(&mut order);
+        }
+        let mut inner_bit: Vec<u16> =
+            order.iter().flat_map(|field| field.low..field.low + field.width).collect();
+        let mut fields = Vec::new();
+        let mut low = 0;
+        for field in order {
+            fields.push(Field { low, width: field.width });
+            low += field.width;
+        }
+        let mut flips = Bits::ZERO;
+        if level == Scramble::Bits {
+            prng.shuffle(&mut inner_bit);
+            fields = (0..shape.observation_bits).map(|low| Field { low, width: 1 }).collect();
+            for place in 0..inner_bit.len() {
+                flips.set(place, prng.bit());
+            }
+        }
+        Code { inner_action, outer_action, inner_bit, flips, fields }
+    }
+
+    fn encode(&self, inner: &Bits) -> Bits {
+        let mut outer = self.flips;
+        for (place, &bit) in self.inner_bit.iter().enumerate() {
+            outer.set(place, self.flips.get(place) ^ inner.get(usize::from(bit)));
+        }
+        outer
+    }
+
+    fn decode(&self, outer: &Bits) -> Bits {
+        let mut inner = Bits::ZERO;
+        for (place, &bit) in self.inner_bit.iter().enumerate() {
+            inner.set(usize::from(bit), self.flips.get(place) ^ outer.get(place));
+        }
+        inner
+    }
+}
+
+struct Scrambled {
+    game: Arc<dyn Game>,
+    shape: Shape,
+    code: Arc<Code>,
+}
+
+impl Game for Scrambled {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn start(&self) -> Box<dyn Environment + Send> {
+        Box::new(ScrambledEpisode {
+            inner: self.game.start(),
+            shape: self.shape.clone(),
+            code: Arc::clone(&self.code),
+            observation: Bits::ZERO,
+        })
+    }
+
+    fn optimum(&self) -> Value {
+        self.game.optimum()
+    }
+
+    fn random(&self) -> Value {
+        self.game.random()
+    }
+
+    fn steps(&self) -> Steps {
+        self.game.steps()
+    }
+
+    fn oracle(&self) -> Box<dyn Oracle> {
+        Box::new(ScrambledOracle { inner: self.game.oracle(), code: Arc::clone(&self.code) })
+    }
+}
+
+struct ScrambledEpisode {
+    inner: Box<dyn Environment + Send>,
+    shape: Shape,
+    code: Arc<Code>,
+    observation: Bits,
+}
+
+impl Environment for ScrambledEpisode {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        self.inner.reset(seed)?;
+        self.observation = self.code.encode(self.inner.observation());
+        Ok(())
+    }
+
+    fn observation(&self) -> &Bits {
+        &self.observation
+    }
+
+    fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+        let Some(&inner) = self.code.inner_action.get(usize::from(action)) else {
+            return Err(EnvironmentError::ActionOutOfRange { action, last: self.shape.actions - 1 });
+        };
+        let outcome = self.inner.step(inner)?;
+        self.observation = self.code.encode(self.inner.observation());
+        Ok(outcome)
+    }
+}
+
+struct ScrambledOracle {
+    inner: Box<dyn Oracle>,
+    code: Arc<Code>,
+}
+
+impl Oracle for ScrambledOracle {
+    fn begin(&mut self, seed: u64) {
+        self.inner.begin(seed);
+    }
+
+    fn act(&mut self, observation: &Bits) -> u16 {
+        let inner = self.inner.act(&self.code.decode(observation));
+        self.code.outer_action[usize::from(inner)]
+    }
+
+    fn see(&mut self, action: u16, outcome: &Outcome) {
+        self.inner.see(self.code.inner_action[usize::from(action)], outcome);
+    }
+}
