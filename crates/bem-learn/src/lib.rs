@@ -1,1 +1,12 @@
 //! Choice rules over arms, in integers only.
+//!
+//! A rule sees visits, losses and a prior; it never learns what an arm stands for. Experts in a bucket,
+//! templates in a band and schedules of activities are all chosen here. No floats, no clocks, no threads.
+//! Clauses: VM-9, VM-10, VM-11, VM-12, VM-16.
+
+pub mod bucket;
+pub mod change;
+pub mod index;
+pub mod loss;
+mod numeric;
+pub mod ucb_v;
