@@ -57,7 +57,7 @@ pub(crate) fn ln_q32(count: u64) -> u64 {
     let second_q60 = mul_high(over_q62, over_q62);
     let third_q58 = mul_high(over_q62, second_q60);
     let fourth_q56 = mul_high(second_q60, second_q60);
-    let series_q56 = (over_q62 >> 6) + (third_q58 / 3 >> 2) - (second_q60 >> 5) - (fourth_q56 >> 2);
+    let series_q56 = (over_q62 >> 6) + ((third_q58 / 3) >> 2) - (second_q60 >> 5) - (fourth_q56 >> 2);
     ((63 - zeros) as u64 * LN_2_Q56 + LOGARITHM.ln_q56[step] + series_q56) >> 24
 }
 

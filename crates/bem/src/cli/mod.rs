@@ -3,6 +3,7 @@
 //! Exit codes are the same everywhere: 0 for success, 1 when the answer is "no", 2 for bad input with one
 //! clear line on standard error.
 
+mod bench;
 mod config;
 
 use clap::{Parser, Subcommand};
@@ -19,6 +20,8 @@ struct Arguments {
 /// Every subcommand lives in the file of its name.
 #[derive(Subcommand)]
 enum Command {
+    /// Micro-benchmarks with ratios to their floor.
+    Bench(bench::BenchArguments),
     /// The frozen parameters of a run: show the defaults, check a file.
     Config(config::ConfigArguments),
 }
@@ -37,6 +40,7 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let answer: anyhow::Result<Answer> = match arguments.command {
         None => Ok(Answer::Yes),
+        Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Config(arguments)) => config::run(&arguments),
     };
     match answer {

@@ -1,0 +1,126 @@
+//! `bem bench`: micro-benchmarks, each beside a floor measured in the same run.
+//!
+//! A benchmark is a function that returns one [`Measurement`]; the files of this directory hold them by area and
+//! [`registry`] lists them. The shared machine is noisy, so times are minima over many short trials and ratios
+//! count more than figures.
+
+mod choice;
+mod measure;
+
+pub use measure::{Measurement, minimum_nanoseconds};
+
+use super::Answer;
+use anyhow::bail;
+use clap::Args;
+use std::io::IsTerminal;
+
+/// Micro-benchmarks with ratios to their floor.
+#[derive(Args)]
+#[command(after_help = "Example: bem bench index_choose_uncached --json\n\
+    NAME is a benchmark or an area (all benchmarks of one file). Without NAME everything runs.")]
+pub struct BenchArguments {
+    /// Benchmarks or areas to run
+    names: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// List the names and stop
+    #[arg(long)]
+    list: bool,
+}
+
+/// One benchmark: its name in the contract, the area it belongs to, what it measures, and how.
+pub struct Benchmark {
+    /// The name in the contract.
+    pub name: &'static str,
+    /// The file it lives in; an area can be asked for as a whole.
+    pub area: &'static str,
+    /// One line for `--list`.
+    pub about: &'static str,
+    /// Does the work.
+    pub run: fn() -> anyhow::Result<Measurement>,
+}
+
+/// Every benchmark, area by area. Register yours here.
+fn registry() -> Vec<&'static Benchmark> {
+    let areas: &[&'static [Benchmark]] = &[choice::BENCHMARKS];
+    areas.iter().flat_map(|area| area.iter()).collect()
+}
+
+/// Runs the benchmarks asked for and prints a table or one JSON object.
+pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
+    let registry = registry();
+    let selected = select(&registry, &arguments.names)?;
+    if arguments.list {
+        list(&selected, arguments.json);
+        return Ok(Answer::Yes);
+    }
+    let progress = progress_bar(selected.len() as u64, arguments.json);
+    let mut measurements = Vec::new();
+    for benchmark in &selected {
+        progress.set_message(benchmark.name);
+        let measurement = (benchmark.run)()?;
+        assert_eq!(measurement.name, benchmark.name, "a benchmark returns the name it is registered under");
+        measurements.push(measurement);
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    if arguments.json {
+        let benches: Vec<_> = measurements.iter().map(Measurement::to_json).collect();
+        println!("{}", serde_json::json!({ "machine": measure::machine(), "benches": benches }));
+    } else {
+        println!("{}", measure::machine());
+        print!("{}", measure::table(&measurements));
+    }
+    Ok(Answer::Yes)
+}
+
+fn select<'a>(registry: &[&'a Benchmark], names: &[String]) -> anyhow::Result<Vec<&'a Benchmark>> {
+    let matches = |benchmark: &Benchmark, name: &str| benchmark.name == name || benchmark.area == name;
+    if let Some(unknown) = names.iter().find(|name| !registry.iter().any(|entry| matches(entry, name))) {
+        let known: Vec<_> = registry.iter().map(|benchmark| benchmark.name).collect();
+        bail!("unknown benchmark {unknown:?}; known: {}", known.join(", "));
+    }
+    let wanted = |entry: &&&Benchmark| names.is_empty() || names.iter().any(|name| matches(entry, name));
+    Ok(registry.iter().filter(wanted).copied().collect())
+}
+
+fn list(selected: &[&Benchmark], json: bool) {
+    if json {
+        let names: Vec<_> = selected.iter().map(|benchmark| benchmark.name).collect();
+        println!("{}", serde_json::json!({ "names": names }));
+    } else {
+        for benchmark in selected {
+            println!("{:<26} {:<10} {}", benchmark.name, benchmark.area, benchmark.about);
+        }
+    }
+}
+
+/// A progress bar on a terminal, and nothing at all when output is piped or machine-read.
+pub fn progress_bar(length: u64, quiet: bool) -> indicatif::ProgressBar {
+    if quiet || !std::io::stderr().is_terminal() {
+        return indicatif::ProgressBar::hidden();
+    }
+    let style = indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} [{elapsed}]");
+    indicatif::ProgressBar::new(length).with_style(style.expect("the template is a constant"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_an_unknown_one_lists_the_known() {
+        let registry = registry();
+        for (position, benchmark) in registry.iter().enumerate() {
+            assert!(
+                registry[..position].iter().all(|earlier| earlier.name != benchmark.name),
+                "{}",
+                benchmark.name
+            );
+        }
+        let error = select(&registry, &["no_such_bench".into()]).err().expect("the name is unknown");
+        assert!(error.to_string().starts_with("unknown benchmark \"no_such_bench\"; known: "), "{error}");
+        assert_eq!(select(&registry, &[]).expect("no names select all").len(), registry.len());
+    }
+}
