@@ -4,3 +4,4 @@
 //! constant work per step. Must not know any game, prover or file. Clauses: MEM-1 to MEM-4, VM-1 to VM-17.
 
 pub mod config;
+pub mod memory;
