@@ -15,6 +15,9 @@ pub const LANE_WORDS: usize = LANES / 64;
 #[repr(C, align(32))]
 pub struct LaneWord(pub [u64; LANE_WORDS]);
 
+/// The lanes that take part: a lane whose bit is 0 keeps its state.
+pub type LaneMask = LaneWord;
+
 impl LaneWord {
     /// False in every lane.
     pub const ZERO: LaneWord = LaneWord([0; LANE_WORDS]);
@@ -33,6 +36,15 @@ impl LaneWord {
         let mut words = [0; LANE_WORDS];
         words[lane / 64] = 1 << (lane % 64);
         LaneWord(words)
+    }
+
+    /// The lanes below `count`.
+    pub fn first(count: usize) -> LaneWord {
+        assert!(count <= LANES, "{count} of {LANES} lanes");
+        LaneWord(core::array::from_fn(|word| match count.saturating_sub(64 * word) {
+            64.. => u64::MAX,
+            rest => (1 << rest) - 1,
+        }))
     }
 
     /// The value in this lane.
@@ -66,11 +78,35 @@ impl LaneWord {
         self.0.iter().fold(0, |any, word| any | word) == 0
     }
 
+    /// The lowest lane in which it is true.
+    pub fn first_lane(&self) -> Option<usize> {
+        let word = self.0.iter().position(|word| *word != 0)?;
+        Some(64 * word + self.0[word].trailing_zeros() as usize)
+    }
+
+    /// The lanes in which it is true, in rising order.
+    pub fn lanes(self) -> impl Iterator<Item = usize> {
+        self.0.into_iter().enumerate().flat_map(|(word, mut bits)| {
+            core::iter::from_fn(move || {
+                let lane = (bits != 0).then(|| 64 * word + bits.trailing_zeros() as usize)?;
+                bits &= bits - 1;
+                Some(lane)
+            })
+        })
+    }
+
     /// `then` where `self` is true, `otherwise` elsewhere.
     #[inline]
     #[must_use]
     pub fn select(self, then: LaneWord, otherwise: LaneWord) -> LaneWord {
         otherwise ^ (self & (then ^ otherwise))
+    }
+
+    /// This word outside the mask, `new` inside: the masked write-back of one plane.
+    #[inline]
+    #[must_use]
+    pub fn replace(self, new: LaneWord, mask: LaneMask) -> LaneWord {
+        mask.select(new, self)
     }
 
     /// `self & !other`.
@@ -151,23 +187,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lanes_and_words_agree() {
-        let mut plane = LaneWord::ZERO;
-        for lane in [0, 63, 64, 129, 255] {
-            plane.set(lane, true);
-            assert!(plane.get(lane));
-            plane ^= LaneWord::single(lane);
-            assert!(plane.is_zero());
+    fn every_lane_is_set_and_found_alone() {
+        for lane in 0..LANES {
+            let word = LaneWord::single(lane);
+            assert_eq!(word.count_ones(), 1);
+            assert_eq!(word.first_lane(), Some(lane));
+            assert_eq!(word.lanes().collect::<Vec<_>>(), [lane]);
+            assert!((0..LANES).all(|other| word.get(other) == (other == lane)));
+            let mut cleared = LaneWord::ONES;
+            cleared.set(lane, false);
+            assert_eq!(cleared, !word);
         }
-        assert_eq!(LaneWord::ONES.count_ones(), 256);
+        assert_eq!(LaneWord::ZERO.first_lane(), None);
+        assert!(LaneWord::ZERO.is_zero());
     }
 
     #[test]
-    fn selection_takes_each_lane_from_the_right_side() {
-        let choose = LaneWord([0b0011, 0, 0, 0]);
-        let taken = choose.select(LaneWord([0b0101, 0, 0, 0]), LaneWord([0b1001, 0, 0, 0]));
-        assert_eq!(taken, LaneWord([0b1001, 0, 0, 0]));
-        assert_eq!(LaneWord::ONES.and_not(choose), !choose);
+    fn the_first_lanes_are_counted_from_zero() {
+        for count in 0..=LANES {
+            assert_eq!(LaneWord::first(count).lanes().collect::<Vec<_>>(), (0..count).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_replaced_word_keeps_what_the_mask_leaves_out() {
+        let (old, new) = (LaneWord::first(130), LaneWord::first(70));
+        let replaced = old.replace(new, LaneWord::first(100));
+        assert_eq!(replaced, LaneWord::first(70) | LaneWord::first(130).and_not(LaneWord::first(100)));
     }
 
     #[test]
