@@ -9,7 +9,21 @@ use std::sync::Arc;
 
 /// Every family, in the order of the specification.
 pub fn families() -> &'static [&'static dyn Family] {
-    &[&families::parity::Parity, &families::majority::Majority, &families::bandit::Bandit]
+    &[
+        &families::parity::Parity,
+        &families::majority::Majority,
+        &families::bandit::Bandit,
+        &families::matrix_game::MatrixGame,
+        &families::signaling::Signaling,
+        &families::auction::Auction,
+        &families::small_sat::SmallSat,
+        &families::safety_grid::SafetyGrid,
+        &families::compare::Compare,
+        &families::add::Add,
+        &families::subtract::Subtract,
+        &families::sorting::Sorting,
+        &families::distance::Distance,
+    ]
 }
 
 /// The family with this name.

@@ -6,6 +6,7 @@
 
 pub mod catalog;
 pub mod draw;
+pub mod exact;
 pub mod families;
 pub mod game;
 pub mod rules;

@@ -68,6 +68,12 @@ pub fn pass(done: bool) -> Outcome {
     answer(false, done)
 }
 
+/// The bits needed to write every number below `count`.
+pub const fn bits_for(count: u64) -> usize {
+    assert!(0 < count);
+    (u64::BITS - (count - 1).leading_zeros()) as usize
+}
+
 /// A game made of rules.
 pub struct RuleGame<R> {
     table: Arc<Table<R>>,
