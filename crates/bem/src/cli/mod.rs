@@ -5,6 +5,7 @@
 
 mod bench;
 mod config;
+mod isa;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -20,10 +21,16 @@ struct Arguments {
 /// Every subcommand lives in the file of its name.
 #[derive(Subcommand)]
 enum Command {
+    /// Assemble a text into a binary program.
+    Asm(isa::AsmArguments),
     /// Micro-benchmarks with ratios to their floor.
     Bench(bench::BenchArguments),
     /// The frozen parameters of a run: show the defaults, check a file.
     Config(config::ConfigArguments),
+    /// Print a binary program as text.
+    Disasm(isa::DisasmArguments),
+    /// Run a program of the control core.
+    Exec(isa::ExecArguments),
 }
 
 /// What a command answers when nothing went wrong: yes or no.
@@ -40,8 +47,11 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let answer: anyhow::Result<Answer> = match arguments.command {
         None => Ok(Answer::Yes),
+        Some(Command::Asm(arguments)) => isa::asm(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Config(arguments)) => config::run(&arguments),
+        Some(Command::Disasm(arguments)) => isa::disasm(&arguments),
+        Some(Command::Exec(arguments)) => isa::exec(&arguments),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,

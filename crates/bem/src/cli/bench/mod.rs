@@ -5,6 +5,7 @@
 //! count more than figures.
 
 mod choice;
+mod isa;
 mod measure;
 
 pub use measure::{Measurement, minimum_nanoseconds};
@@ -43,7 +44,7 @@ pub struct Benchmark {
 
 /// Every benchmark, area by area. Register yours here.
 fn registry() -> Vec<&'static Benchmark> {
-    let areas: &[&'static [Benchmark]] = &[choice::BENCHMARKS];
+    let areas: &[&'static [Benchmark]] = &[choice::BENCHMARKS, isa::BENCHMARKS];
     areas.iter().flat_map(|area| area.iter()).collect()
 }
 
