@@ -62,6 +62,15 @@ pub fn hash(bytes: &[u8]) -> Digest {
     Digest(Sha256::digest(bytes).into())
 }
 
+/// Plain SHA-256 of one byte followed by these bytes, which are not copied: for hashes with a one-byte prefix, as
+/// RFC 6962 has them.
+pub fn hash_prefixed(prefix: u8, bytes: &[u8]) -> Digest {
+    let mut hasher = Sha256::new();
+    hasher.update([prefix]);
+    hasher.update(bytes);
+    Digest(hasher.finalize().into())
+}
+
 /// SHA-256 of a domain name and of every part, each behind its length.
 pub fn hash_parts(domain: &str, parts: &[&[u8]]) -> Digest {
     let mut hasher = Sha256::new();
@@ -80,6 +89,11 @@ mod tests {
     fn the_hash_is_sha_256() {
         let want = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(hash(b"abc").to_hex(), want);
+    }
+
+    #[test]
+    fn a_prefixed_hash_is_the_hash_of_the_prefix_and_the_rest() {
+        assert_eq!(hash_prefixed(b'a', b"bc"), hash(b"abc"));
     }
 
     #[test]

@@ -1,1 +1,23 @@
 //! What happened: entries, chain, tree, checkpoints, storage, snapshots and audit.
+//!
+//! An auditor needs this crate, the proof checker and nothing of the engine. It sees no files, no clock and no random
+//! numbers: bytes go through a [`store::Store`] that the application supplies and the simulator breaks.
+//! The bytes are drawn in `docs/formats/ledger.md`.
+
+pub mod chain;
+pub mod checkpoint;
+pub mod entry;
+mod error;
+pub mod limits;
+pub mod log;
+pub mod merkle;
+pub mod recover;
+mod ring;
+pub mod segment;
+pub mod snapshot;
+pub mod step;
+pub mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use error::{LedgerError, StoreError};

@@ -1,0 +1,764 @@
+//! What the ledger records: eleven kinds of entry with one canonical encoding each.
+//!
+//! The bytes are drawn in `docs/formats/ledger.md`. A decoder accepts exactly what an encoder can produce, so an
+//! entry has one spelling and its hash one meaning. Nothing here knows the engine: payloads are digests or opaque
+//! bytes. Clauses: LOG-1, LOG-2, ID-2, TOOL-10, HUM-11.
+
+use crate::limits::{
+    CERTIFICATES_MAX, CODE_TEXT_MAX, EDITS_MAX, EVENT_VALUES_MAX, STEP_RECORDS_MAX, TABLE_SLOTS_MAX,
+};
+use crate::step::{EXPERIENCE_BYTES_MIN, Experience, StepRecord};
+use bem_base::digest::Digest;
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::ids::ObjectId;
+
+/// The version of the encoding, first byte of every entry.
+pub const ENTRY_FORMAT: u8 = 1;
+/// Tables that have a root.
+pub const TABLES: usize = 4;
+/// The roots of EXPERT, TEACH, WORK and CFG, in this order.
+pub type TableRoots = [Digest; TABLES];
+
+/// Declares an enum that is stored as one byte, with a checked way back.
+macro_rules! stored_enum {
+    ($(#[$meta:meta])* $name:ident, $what:literal, { $($(#[$variant_meta:meta])* $variant:ident = $number:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$variant_meta])* $variant = $number),+ }
+
+        impl $name {
+            /// Every value, in order of the stored numbers.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            fn decode(reader: &mut Reader<'_>) -> Result<$name, DecodeError> {
+                let error = reader.error(concat!("an unknown ", $what));
+                match reader.u8()? {
+                    $($number => Ok($name::$variant),)+
+                    _ => Err(error),
+                }
+            }
+        }
+    };
+}
+
+stored_enum! {
+    /// A table whose content is under a Merkle root.
+    Table, "table", {
+        /// Experts and routes.
+        #[doc(alias = "EXPERT")]
+        Expert = 0,
+        /// Templates.
+        #[doc(alias = "TEACH")]
+        Teach = 1,
+        /// Configuration and hyperparameters.
+        #[doc(alias = "WORK")]
+        Work = 2,
+        /// Programs and their control flow.
+        #[doc(alias = "CFG")]
+        Program = 3,
+    }
+}
+
+stored_enum! {
+    /// What a patch changes.
+    PatchKind, "patch kind", {
+        /// Takes an expert out.
+        Retire = 0,
+        /// Makes statistics neutral again.
+        Reset = 1,
+        /// Divides a bucket by one more bit.
+        Split = 2,
+        /// Makes one expert of two.
+        Merge = 3,
+        /// A smaller circuit of the same meaning.
+        Superoptimize = 4,
+        /// A template is added or changed.
+        TeachEdit = 5,
+        /// A frequent sequence becomes one expert.
+        Macro = 6,
+        /// An expert synthesised from experience.
+        Synthesize = 7,
+    }
+}
+
+stored_enum! {
+    /// Where a patch stands.
+    PatchStatus, "patch status", {
+        /// Proposed.
+        Pending = 0,
+        /// Its condition was proven.
+        Verified = 1,
+        /// Refuted, undecided or not worth it.
+        Rejected = 2,
+        /// In force.
+        Applied = 3,
+        /// Taken back because what it promised did not come.
+        RolledBack = 4,
+    }
+}
+
+stored_enum! {
+    /// A solver's answer on the negation of a condition.
+    Verdict, "verdict", {
+        /// Unsatisfiable: the condition holds, and the proof shows it.
+        #[doc(alias = "UNSAT")]
+        Holds = 0,
+        /// Satisfiable: the model is a counterexample.
+        #[doc(alias = "SAT")]
+        Refuted = 1,
+        /// The budget ran out.
+        #[doc(alias = "UNKNOWN")]
+        Undecided = 2,
+    }
+}
+
+stored_enum! {
+    /// Why statistics were reset.
+    ResetCause, "reset cause", {
+        /// Losses rose.
+        LossRose = 0,
+        /// Losses fell.
+        LossFell = 1,
+        /// Somebody asked for it.
+        Commanded = 2,
+    }
+}
+
+stored_enum! {
+    /// Where a tool call stands.
+    ToolPhase, "tool phase", {
+        /// Put on the bus.
+        Issued = 0,
+        /// Its response took effect.
+        Consumed = 1,
+        /// Given up.
+        Dropped = 2,
+    }
+}
+
+stored_enum! {
+    /// Where a question to a human stands.
+    HumanPhase, "human phase", {
+        /// Asked.
+        Created = 0,
+        /// Changed hands or deadline.
+        Updated = 1,
+        /// Answered.
+        Answered = 2,
+        /// The answer took effect.
+        Applied = 3,
+        /// Nobody answered, or nobody needs to any more.
+        Skipped = 4,
+    }
+}
+
+stored_enum! {
+    /// Where an input came from.
+    InputSource, "input source", {
+        /// A person.
+        Human = 0,
+        /// A tool.
+        Tool = 1,
+        /// A world outside this process.
+        Environment = 2,
+        /// Whoever runs the machine.
+        Operator = 3,
+    }
+}
+
+/// A solver's answer with what it rests on: two blobs, by digest (decision D-20).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The answer.
+    pub verdict: Verdict,
+    /// The clauses, DIMACS.
+    pub cnf: Digest,
+    /// LRAT proof if it holds, model if it is refuted, zero if undecided.
+    pub proof: Digest,
+}
+
+/// One slot of one table gets a new content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableEdit {
+    /// Which table.
+    pub table: Table,
+    /// Which slot.
+    pub slot: u32,
+    /// Digest of what stands there now; zero for nothing.
+    pub leaf: Digest,
+}
+
+/// The first entry: who this is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Genesis {
+    /// Names this instance and no other.
+    pub instance: Digest,
+    /// Digest of the frozen configuration; the bytes are a blob.
+    pub configuration: Digest,
+    /// Version of the code.
+    pub code: String,
+    /// The ed25519 key that signs this instance's checkpoints.
+    pub public_key: [u8; 32],
+}
+
+/// A sealed block of the fast path's records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepBlock {
+    /// Step number that offset 0 stands for.
+    pub first_step: u64,
+    /// Choices and rewards.
+    pub records: Vec<StepRecord>,
+    /// What the learner keeps.
+    pub experience: Vec<Experience>,
+}
+
+/// A patch changed its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatchEvent {
+    /// The patch.
+    pub serial: u64,
+    /// When.
+    pub step: u64,
+    /// What it changes.
+    pub kind: PatchKind,
+    /// Its new status.
+    pub status: PatchStatus,
+    /// What it is about.
+    pub target: ObjectId,
+    /// Measured improvement, raw `Fixed`.
+    pub score: i64,
+    /// Digest of its content.
+    pub payload: Digest,
+    /// What the prover said.
+    pub certificates: Vec<Certificate>,
+    /// What it did to the tables, ascending by table and slot; empty unless applied or rolled back.
+    pub edits: Vec<TableEdit>,
+    /// Table roots before it.
+    pub roots_before: TableRoots,
+    /// Table roots after it.
+    pub roots_after: TableRoots,
+}
+
+/// One entry of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(alias = "TRACE")]
+#[allow(missing_docs, reason = "the fields are drawn in docs/formats/ledger.md and named after it")]
+pub enum Entry {
+    /// Who this is; entry 0 and no other.
+    Genesis(Genesis),
+    /// Steps, rewards and experience.
+    StepBlock(StepBlock),
+    /// An episode ended.
+    Episode {
+        episode: u64,
+        task: u64,
+        step: u64,
+        length: u32,
+        total_return: i64,
+        regret: i64,
+        discarded: bool,
+    },
+    /// A patch changed its status.
+    Patch(PatchEvent),
+    /// A bucket's statistics start again.
+    Reset { step: u64, family: ObjectId, bucket: u32, cause: ResetCause },
+    /// Tables changed without a patch (at boot, by the teacher), or just their roots.
+    Tables { step: u64, edits: Vec<TableEdit>, roots: TableRoots },
+    /// A snapshot was written that holds the state before this entry.
+    Snapshot { step: u64, manifest: Digest, size_bytes: u64 },
+    /// A tool was called, or its answer was used.
+    ToolCall {
+        request: u64,
+        step: u64,
+        tool: ObjectId,
+        operation: u16,
+        phase: ToolPhase,
+        status: u8,
+        request_digest: Digest,
+        response_digest: Digest,
+    },
+    /// A question to a human moved on.
+    HumanTask { question: u64, step: u64, kind: u8, phase: HumanPhase, payload: Digest },
+    /// Something came from outside; it takes effect only after this entry.
+    Input { step: u64, source: InputSource, payload: Vec<u8> },
+    /// Anything else worth a line, by code.
+    Event { step: u64, code: u16, values: Vec<i64>, payload: Vec<u8> },
+}
+
+/// Codes of events that the curriculum writes (clause CUR-4 to CUR-7).
+#[allow(missing_docs, reason = "the names are the specification's own")]
+pub mod event_code {
+    pub const PHASE: u16 = 1;
+    pub const PROBE: u16 = 2;
+    pub const LATCH_ON: u16 = 3;
+    pub const LATCH_OFF: u16 = 4;
+    pub const CLOSURE: u16 = 5;
+    pub const ABORT: u16 = 6;
+    pub const THRESH_STEP: u16 = 7;
+    pub const RATCHET: u16 = 8;
+
+    /// The specification's name of a code, if it has one.
+    pub fn name(code: u16) -> Option<&'static str> {
+        let names = ["PHASE", "PROBE", "LATCH_ON", "LATCH_OFF", "CLOSURE", "ABORT", "THRESH_STEP", "RATCHET"];
+        names.get(usize::from(code).wrapping_sub(1)).copied()
+    }
+}
+
+impl Entry {
+    /// The stored number of this entry's kind.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Entry::Genesis(_) => 0,
+            Entry::StepBlock(_) => 1,
+            Entry::Episode { .. } => 2,
+            Entry::Patch(_) => 3,
+            Entry::Reset { .. } => 4,
+            Entry::Tables { .. } => 5,
+            Entry::Snapshot { .. } => 6,
+            Entry::ToolCall { .. } => 7,
+            Entry::HumanTask { .. } => 8,
+            Entry::Input { .. } => 9,
+            Entry::Event { .. } => 10,
+        }
+    }
+
+    /// The canonical bytes. Fields beyond the limits of `limits.rs` are a bug of the caller.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.u8(ENTRY_FORMAT);
+        writer.u8(self.kind());
+        self.encode_body(&mut writer);
+        writer.into_bytes()
+    }
+
+    fn encode_body(&self, writer: &mut Writer) {
+        match self {
+            Entry::Genesis(genesis) => {
+                assert!(genesis.code.len() <= CODE_TEXT_MAX);
+                put(writer, &genesis.instance);
+                put(writer, &genesis.configuration);
+                writer.text(&genesis.code);
+                writer.raw(&genesis.public_key);
+            }
+            Entry::StepBlock(block) => encode_step_block(writer, block),
+            Entry::Episode { episode, task, step, length, total_return, regret, discarded } => {
+                writer.u64(*episode);
+                writer.u64(*task);
+                writer.u64(*step);
+                writer.u32(*length);
+                writer.i64(*total_return);
+                writer.i64(*regret);
+                writer.bool(*discarded);
+            }
+            Entry::Patch(patch) => encode_patch(writer, patch),
+            Entry::Reset { step, family, bucket, cause } => {
+                writer.u64(*step);
+                writer.u32(family.to_word());
+                writer.u32(*bucket);
+                writer.u8(*cause as u8);
+            }
+            Entry::Tables { step, edits, roots } => {
+                writer.u64(*step);
+                encode_edits(writer, edits);
+                roots.iter().for_each(|root| put(writer, root));
+            }
+            Entry::Snapshot { step, manifest, size_bytes } => {
+                writer.u64(*step);
+                put(writer, manifest);
+                writer.u64(*size_bytes);
+            }
+            Entry::ToolCall {
+                request,
+                step,
+                tool,
+                operation,
+                phase,
+                status,
+                request_digest,
+                response_digest,
+            } => {
+                writer.u64(*request);
+                writer.u64(*step);
+                writer.u32(tool.to_word());
+                writer.u16(*operation);
+                writer.u8(*phase as u8);
+                writer.u8(*status);
+                put(writer, request_digest);
+                put(writer, response_digest);
+            }
+            Entry::HumanTask { question, step, kind, phase, payload } => {
+                writer.u64(*question);
+                writer.u64(*step);
+                writer.u8(*kind);
+                writer.u8(*phase as u8);
+                put(writer, payload);
+            }
+            Entry::Input { step, source, payload } => {
+                writer.u64(*step);
+                writer.u8(*source as u8);
+                writer.bytes(payload);
+            }
+            Entry::Event { step, code, values, payload } => {
+                assert!(values.len() <= EVENT_VALUES_MAX);
+                writer.u64(*step);
+                writer.u16(*code);
+                writer.length(values.len());
+                values.iter().for_each(|value| writer.i64(*value));
+                writer.bytes(payload);
+            }
+        }
+    }
+
+    /// Reads an entry; anything that `to_bytes` could not have written is refused.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Entry, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let format_error = reader.error("an entry of unknown format");
+        if reader.u8()? != ENTRY_FORMAT {
+            return Err(format_error);
+        }
+        let entry = Entry::decode_body(&mut reader)?;
+        reader.finish()?;
+        Ok(entry)
+    }
+
+    fn decode_body(reader: &mut Reader<'_>) -> Result<Entry, DecodeError> {
+        let kind_error = reader.error("an entry of unknown kind");
+        Ok(match reader.u8()? {
+            0 => Entry::Genesis(decode_genesis(reader)?),
+            1 => Entry::StepBlock(decode_step_block(reader)?),
+            2 => Entry::Episode {
+                episode: reader.u64()?,
+                task: reader.u64()?,
+                step: reader.u64()?,
+                length: reader.u32()?,
+                total_return: reader.i64()?,
+                regret: reader.i64()?,
+                discarded: reader.bool()?,
+            },
+            3 => Entry::Patch(decode_patch(reader)?),
+            4 => Entry::Reset {
+                step: reader.u64()?,
+                family: decode_id(reader)?,
+                bucket: reader.u32()?,
+                cause: ResetCause::decode(reader)?,
+            },
+            5 => Entry::Tables {
+                step: reader.u64()?,
+                edits: decode_edits(reader)?,
+                roots: decode_roots(reader)?,
+            },
+            6 => Entry::Snapshot { step: reader.u64()?, manifest: take(reader)?, size_bytes: reader.u64()? },
+            7 => Entry::ToolCall {
+                request: reader.u64()?,
+                step: reader.u64()?,
+                tool: decode_id(reader)?,
+                operation: reader.u16()?,
+                phase: ToolPhase::decode(reader)?,
+                status: reader.u8()?,
+                request_digest: take(reader)?,
+                response_digest: take(reader)?,
+            },
+            8 => Entry::HumanTask {
+                question: reader.u64()?,
+                step: reader.u64()?,
+                kind: reader.u8()?,
+                phase: HumanPhase::decode(reader)?,
+                payload: take(reader)?,
+            },
+            9 => Entry::Input {
+                step: reader.u64()?,
+                source: InputSource::decode(reader)?,
+                payload: reader.bytes()?.to_vec(),
+            },
+            10 => decode_event(reader)?,
+            _ => return Err(kind_error),
+        })
+    }
+
+    /// The step this entry belongs to, if it has one.
+    pub fn step(&self) -> Option<u64> {
+        match self {
+            Entry::Genesis(_) => None,
+            Entry::StepBlock(block) => Some(block.first_step),
+            Entry::Patch(patch) => Some(patch.step),
+            Entry::Episode { step, .. }
+            | Entry::Reset { step, .. }
+            | Entry::Tables { step, .. }
+            | Entry::Snapshot { step, .. }
+            | Entry::ToolCall { step, .. }
+            | Entry::HumanTask { step, .. }
+            | Entry::Input { step, .. }
+            | Entry::Event { step, .. } => Some(*step),
+        }
+    }
+
+    /// One word for people.
+    pub fn kind_name(&self) -> &'static str {
+        const NAMES: [&str; 11] = [
+            "genesis",
+            "step_block",
+            "episode",
+            "patch",
+            "reset",
+            "tables",
+            "snapshot",
+            "tool_call",
+            "human_task",
+            "input",
+            "event",
+        ];
+        NAMES[usize::from(self.kind())]
+    }
+}
+
+/// The bytes of a step block entry straight from the fast path's record bytes, without decoding them first.
+///
+/// `records` holds whole records of 16 bytes; `StepRecord::to_bytes` makes them.
+pub fn step_block_bytes(first_step: u64, records: &[u8], experience: &[Experience]) -> Vec<u8> {
+    let count = records.len() / crate::limits::STEP_RECORD_BYTES;
+    assert!(records.len().is_multiple_of(crate::limits::STEP_RECORD_BYTES) && count <= STEP_RECORDS_MAX);
+    let mut writer = Writer::new();
+    writer.u8(ENTRY_FORMAT);
+    writer.u8(1);
+    writer.u64(first_step);
+    writer.length(count);
+    writer.raw(records);
+    writer.length(experience.len());
+    experience.iter().for_each(|record| record.encode(&mut writer));
+    writer.into_bytes()
+}
+
+fn put(writer: &mut Writer, digest: &Digest) {
+    writer.raw(digest.as_bytes());
+}
+
+fn take(reader: &mut Reader<'_>) -> Result<Digest, DecodeError> {
+    Ok(Digest::from_bytes(take_32(reader)?))
+}
+
+fn take_32(reader: &mut Reader<'_>) -> Result<[u8; 32], DecodeError> {
+    Ok(reader.raw(32)?.try_into().expect("raw returns the count asked for"))
+}
+
+/// A count with an item size for the reader's check and a limit of its own.
+fn bounded_length(
+    reader: &mut Reader<'_>,
+    item_size_min: usize,
+    limit: usize,
+    reason: &'static str,
+) -> Result<usize, DecodeError> {
+    let error = reader.error(reason);
+    let count = reader.length(item_size_min)?;
+    if limit < count { Err(error) } else { Ok(count) }
+}
+
+fn decode_id(reader: &mut Reader<'_>) -> Result<ObjectId, DecodeError> {
+    let error = reader.error("a damaged identifier");
+    ObjectId::from_word(reader.u32()?).map_err(|_| error)
+}
+
+fn decode_genesis(reader: &mut Reader<'_>) -> Result<Genesis, DecodeError> {
+    let instance = take(reader)?;
+    let configuration = take(reader)?;
+    let error = reader.error("a code version longer than 256 bytes");
+    let code = reader.text()?.to_owned();
+    if CODE_TEXT_MAX < code.len() {
+        return Err(error);
+    }
+    Ok(Genesis { instance, configuration, code, public_key: take_32(reader)? })
+}
+
+fn encode_step_block(writer: &mut Writer, block: &StepBlock) {
+    assert!(block.records.len() <= STEP_RECORDS_MAX);
+    writer.u64(block.first_step);
+    writer.length(block.records.len());
+    block.records.iter().for_each(|record| writer.raw(&record.to_bytes()));
+    writer.length(block.experience.len());
+    block.experience.iter().for_each(|record| record.encode(writer));
+}
+
+fn decode_step_block(reader: &mut Reader<'_>) -> Result<StepBlock, DecodeError> {
+    let first_step = reader.u64()?;
+    let count = bounded_length(reader, 16, STEP_RECORDS_MAX, "a step block with too many records")?;
+    let records = (0..count).map(|_| StepRecord::decode(reader)).collect::<Result<_, _>>()?;
+    let count = reader.length(EXPERIENCE_BYTES_MIN)?;
+    let experience = (0..count).map(|_| Experience::decode(reader)).collect::<Result<_, _>>()?;
+    Ok(StepBlock { first_step, records, experience })
+}
+
+fn encode_patch(writer: &mut Writer, patch: &PatchEvent) {
+    assert!(patch.certificates.len() <= CERTIFICATES_MAX);
+    writer.u64(patch.serial);
+    writer.u64(patch.step);
+    writer.u8(patch.kind as u8);
+    writer.u8(patch.status as u8);
+    writer.u32(patch.target.to_word());
+    writer.i64(patch.score);
+    put(writer, &patch.payload);
+    writer.length(patch.certificates.len());
+    for certificate in &patch.certificates {
+        writer.u8(certificate.verdict as u8);
+        put(writer, &certificate.cnf);
+        put(writer, &certificate.proof);
+    }
+    encode_edits(writer, &patch.edits);
+    patch.roots_before.iter().chain(&patch.roots_after).for_each(|root| put(writer, root));
+}
+
+fn decode_patch(reader: &mut Reader<'_>) -> Result<PatchEvent, DecodeError> {
+    let (serial, step) = (reader.u64()?, reader.u64()?);
+    let (kind, status) = (PatchKind::decode(reader)?, PatchStatus::decode(reader)?);
+    let (target, score, payload) = (decode_id(reader)?, reader.i64()?, take(reader)?);
+    let count = bounded_length(reader, 65, CERTIFICATES_MAX, "a patch with too many certificates")?;
+    let certificates = (0..count).map(|_| decode_certificate(reader)).collect::<Result<_, _>>()?;
+    let error = reader.error("edits in a patch that is neither applied nor rolled back");
+    let edits = decode_edits(reader)?;
+    let (roots_before, roots_after) = (decode_roots(reader)?, decode_roots(reader)?);
+    let changes = !edits.is_empty() || roots_before != roots_after;
+    if changes && !matches!(status, PatchStatus::Applied | PatchStatus::RolledBack) {
+        return Err(error);
+    }
+    Ok(PatchEvent {
+        serial,
+        step,
+        kind,
+        status,
+        target,
+        score,
+        payload,
+        certificates,
+        edits,
+        roots_before,
+        roots_after,
+    })
+}
+
+fn decode_certificate(reader: &mut Reader<'_>) -> Result<Certificate, DecodeError> {
+    let verdict = Verdict::decode(reader)?;
+    let cnf = take(reader)?;
+    let error = reader.error("a proof that does not go with its verdict");
+    let proof = take(reader)?;
+    if (verdict == Verdict::Undecided) != (proof == Digest::default()) {
+        return Err(error);
+    }
+    Ok(Certificate { verdict, cnf, proof })
+}
+
+fn encode_edits(writer: &mut Writer, edits: &[TableEdit]) {
+    assert!(edits.len() <= EDITS_MAX);
+    assert!(edits.is_sorted_by(|left, right| (left.table, left.slot) < (right.table, right.slot)));
+    writer.length(edits.len());
+    for edit in edits {
+        assert!(edit.slot < TABLE_SLOTS_MAX);
+        writer.u8(edit.table as u8);
+        writer.u32(edit.slot);
+        put(writer, &edit.leaf);
+    }
+}
+
+fn decode_edits(reader: &mut Reader<'_>) -> Result<Vec<TableEdit>, DecodeError> {
+    let count = bounded_length(reader, 37, EDITS_MAX, "more table edits than an entry may hold")?;
+    let mut edits: Vec<TableEdit> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let table = Table::decode(reader)?;
+        let error = reader.error("a table edit out of order or out of range");
+        let slot = reader.u32()?;
+        let ascends = edits.last().is_none_or(|last| (last.table, last.slot) < (table, slot));
+        if !ascends || TABLE_SLOTS_MAX <= slot {
+            return Err(error);
+        }
+        edits.push(TableEdit { table, slot, leaf: take(reader)? });
+    }
+    Ok(edits)
+}
+
+fn decode_roots(reader: &mut Reader<'_>) -> Result<TableRoots, DecodeError> {
+    Ok([take(reader)?, take(reader)?, take(reader)?, take(reader)?])
+}
+
+fn decode_event(reader: &mut Reader<'_>) -> Result<Entry, DecodeError> {
+    let (step, code) = (reader.u64()?, reader.u16()?);
+    let count = bounded_length(reader, 8, EVENT_VALUES_MAX, "an event with more than 16 values")?;
+    let values = (0..count).map(|_| reader.i64()).collect::<Result<_, _>>()?;
+    Ok(Entry::Event { step, code, values, payload: reader.bytes()?.to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use bem_base::prng::Prng;
+
+    #[test]
+    fn every_kind_comes_back_as_written() {
+        let mut prng = Prng::stream(1, "entries");
+        let mut kinds = [0u32; 11];
+        let genesis = Entry::Genesis(testing::genesis(1));
+        for entry in core::iter::once(genesis).chain((0..2_000).map(|_| testing::entry(&mut prng))) {
+            kinds[usize::from(entry.kind())] += 1;
+            assert_eq!(Entry::from_bytes(&entry.to_bytes()), Ok(entry));
+        }
+        assert!(kinds.iter().all(|&count| 0 < count), "{kinds:?}");
+    }
+
+    #[test]
+    fn mutated_bytes_are_refused_or_are_the_one_spelling_of_another_entry() {
+        let mut prng = Prng::stream(2, "mutants");
+        let mut accepted = 0;
+        for _ in 0..20_000 {
+            let mut bytes = testing::entry(&mut prng).to_bytes();
+            match prng.below(3) {
+                0 => {
+                    let bit = prng.below(bytes.len() as u64 * 8) as usize;
+                    bytes[bit / 8] ^= 1 << (bit % 8);
+                }
+                1 => bytes.truncate(prng.below(bytes.len() as u64) as usize),
+                _ => bytes.insert(prng.below(bytes.len() as u64) as usize, prng.next_u64() as u8),
+            }
+            if let Ok(entry) = Entry::from_bytes(&bytes) {
+                accepted += 1;
+                assert_eq!(entry.to_bytes(), bytes);
+            }
+        }
+        // Most single flips land in a number or a digest and give another well-formed entry: the hash catches those.
+        assert!(1_000 < accepted);
+    }
+
+    #[test]
+    fn a_damaged_identifier_is_refused_for_every_flip_of_one_or_two_bits() {
+        let family = ObjectId::sharded(bem_base::ids::ObjectClass::TaskFamily, 3, 77);
+        let entry = Entry::Reset { step: 1, family, bucket: 2, cause: ResetCause::Commanded };
+        let bytes = entry.to_bytes();
+        for first in 0..32 {
+            for second in 0..32 {
+                let word = family.to_word() ^ 1 << first ^ if first == second { 0 } else { 1 << second };
+                let mut damaged = bytes.clone();
+                damaged[10..14].copy_from_slice(&word.to_le_bytes());
+                let error = Entry::from_bytes(&damaged).unwrap_err();
+                assert_eq!(error.to_string(), "a damaged identifier at byte 10");
+            }
+        }
+    }
+
+    #[test]
+    fn the_fast_encoder_of_step_blocks_writes_the_same_bytes() {
+        let mut prng = Prng::stream(3, "blocks");
+        let records: Vec<StepRecord> = (0..100).map(|_| testing::step_record(&mut prng)).collect();
+        let raw: Vec<u8> = records.iter().flat_map(|record| record.to_bytes()).collect();
+        let block = StepBlock { first_step: 9, records, experience: Vec::new() };
+        assert_eq!(step_block_bytes(9, &raw, &[]), Entry::StepBlock(block).to_bytes());
+    }
+
+    #[test]
+    fn unknown_formats_and_kinds_are_refused() {
+        assert_eq!(
+            Entry::from_bytes(&[2, 0]).unwrap_err().to_string(),
+            "an entry of unknown format at byte 0"
+        );
+        assert_eq!(
+            Entry::from_bytes(&[1, 11]).unwrap_err().to_string(),
+            "an entry of unknown kind at byte 1"
+        );
+    }
+}

@@ -1,0 +1,443 @@
+//! The writer: appends entries, offloads them to segment files, and acknowledges by a signed checkpoint.
+//!
+//! Order is everything here. An entry is acknowledged when [`Log::commit`] has returned: its bytes are in the segment
+//! and synced, every name it needs is synced, and only then a checkpoint that covers it was written aside, synced,
+//! renamed over the old one and the directory synced again. A failed write changes nothing and may be tried again; after
+//! a failed sync the log stops, because the system may have thrown the bytes away and would not say so twice.
+//! Clauses: LOG-1, LOG-2, SCC-9; decisions D-16, D-17.
+
+use crate::chain::ChainHead;
+use crate::checkpoint::{Checkpoint, SignedCheckpoint, Signer};
+use crate::entry::{Entry, Genesis};
+use crate::error::{LedgerError, StoreError};
+use crate::limits::{BLOB_BYTES_MAX, ENTRY_BYTES_MAX, RING_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT};
+use crate::merkle::{Frontier, leaf_hash};
+use crate::ring::Ring;
+use crate::segment::{LENGTH_BYTES, SegmentHeader, list_segments, segment_name};
+use crate::store::Store;
+use bem_base::digest::{Digest, hash};
+
+/// The file of the newest checkpoint.
+pub const CHECKPOINT_NAME: &str = "checkpoint";
+const CHECKPOINT_NEW: &str = "checkpoint.tmp";
+/// A first segment longer than this holds more than a creation that was cut off.
+const GENESIS_SEGMENT_BYTES_MAX: u64 = 1_024;
+
+/// Sizes that may differ from run to run without changing the history.
+#[derive(Clone, Copy, Debug)]
+pub struct LogOptions {
+    /// A segment is closed before it would grow past this.
+    pub segment_bytes: u64,
+    /// Bytes of entries that may wait in memory.
+    pub ring_bytes: usize,
+}
+
+impl Default for LogOptions {
+    fn default() -> LogOptions {
+        LogOptions { segment_bytes: SEGMENT_BYTES_DEFAULT, ring_bytes: RING_BYTES_DEFAULT }
+    }
+}
+
+/// The segment being written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenSegment {
+    pub(crate) number: u32,
+    /// Index of its first entry.
+    pub(crate) first_entry: u64,
+    /// Bytes the store has taken.
+    pub(crate) written_bytes: u64,
+}
+
+/// A log open for writing. One process at a time; the application holds the lock.
+#[derive(Debug)]
+pub struct Log<S> {
+    store: S,
+    signer: Signer,
+    instance: Digest,
+    options: LogOptions,
+    ring: Ring,
+    frontier: Frontier,
+    head: ChainHead,
+    segment: OpenSegment,
+    checkpoint: SignedCheckpoint,
+    /// Names were created, renamed or removed and not synced; the next checkpoint may need them.
+    directory_dirty: bool,
+    stopped: Option<String>,
+}
+
+/// What recovery hands to the writer.
+pub(crate) struct Recovered {
+    pub(crate) checkpoint: SignedCheckpoint,
+    pub(crate) frontier: Frontier,
+    pub(crate) segment: OpenSegment,
+}
+
+impl<S: Store> Log<S> {
+    /// Starts a new history. Returns when genesis is acknowledged.
+    ///
+    /// A directory in which an earlier creation was cut off is taken over; one with more in it is refused.
+    pub fn create(
+        mut store: S,
+        signer: Signer,
+        genesis: &Genesis,
+        options: LogOptions,
+    ) -> Result<Log<S>, LedgerError> {
+        assert!(genesis.public_key == signer.public_key(), "genesis must name the key that signs");
+        refuse_occupied(&mut store)?;
+        let nothing = Checkpoint {
+            instance: genesis.instance,
+            size: 0,
+            root: Frontier::new().root(),
+            head: ChainHead::start(),
+        };
+        let recovered = Recovered {
+            checkpoint: SignedCheckpoint { checkpoint: nothing, signatures: Vec::new() },
+            frontier: Frontier::new(),
+            segment: OpenSegment { number: 0, first_entry: 0, written_bytes: 0 },
+        };
+        let mut log = Log::resume(store, signer, recovered, options);
+        log.begin_segment(0)?;
+        log.append(&Entry::Genesis(genesis.clone()))?;
+        log.commit()?;
+        Ok(log)
+    }
+
+    /// A writer that continues where recovery ended.
+    pub(crate) fn resume(store: S, signer: Signer, recovered: Recovered, options: LogOptions) -> Log<S> {
+        assert!(ENTRY_BYTES_MAX + LENGTH_BYTES <= options.ring_bytes, "the largest entry must fit the ring");
+        Log {
+            store,
+            signer,
+            instance: recovered.checkpoint.checkpoint.instance,
+            options,
+            ring: Ring::new(options.ring_bytes),
+            frontier: recovered.frontier,
+            head: recovered.checkpoint.checkpoint.head,
+            segment: recovered.segment,
+            checkpoint: recovered.checkpoint,
+            directory_dirty: true,
+            stopped: None,
+        }
+    }
+
+    /// Appends an entry and returns its index. It is acknowledged by the next [`Log::commit`].
+    pub fn append(&mut self, entry: &Entry) -> Result<u64, LedgerError> {
+        self.append_bytes(&entry.to_bytes())
+    }
+
+    /// Appends an entry that is encoded already, for the fast path (see [`crate::entry::step_block_bytes`]).
+    ///
+    /// Cost: one hash of the entry, two blocks for the chain, one node on average, one copy. When the ring is full or
+    /// the segment is, the store is written to first; if that fails the entry is not taken.
+    pub fn append_bytes(&mut self, entry: &[u8]) -> Result<u64, LedgerError> {
+        self.check_running()?;
+        if ENTRY_BYTES_MAX < entry.len() {
+            return Err(LedgerError::EntryTooLarge { size: entry.len(), limit: ENTRY_BYTES_MAX });
+        }
+        let frame_bytes = LENGTH_BYTES + entry.len();
+        let segment_end = self.segment.written_bytes + self.ring.length() as u64;
+        let has_entries = self.segment.first_entry < self.frontier.size();
+        if has_entries && self.options.segment_bytes < segment_end + frame_bytes as u64 {
+            self.rotate()?;
+        }
+        if !self.ring.has_room(frame_bytes) {
+            self.offload()?;
+        }
+        let length = u32::try_from(entry.len()).expect("an entry is at most a mebibyte");
+        self.ring.push(&length.to_le_bytes());
+        self.ring.push(entry);
+        let leaf = leaf_hash(entry);
+        let index = self.frontier.size();
+        self.head = self.head.link(&leaf);
+        self.frontier.push(leaf);
+        Ok(index)
+    }
+
+    /// Hands everything that waits in memory to the store. Nothing is durable by that.
+    pub fn offload(&mut self) -> Result<(), LedgerError> {
+        self.check_running()?;
+        while 0 < self.ring.length() {
+            let run = self.ring.oldest();
+            let count = run.len();
+            self.store.write(&segment_name(self.segment.number), self.segment.written_bytes, run)?;
+            self.segment.written_bytes += count as u64;
+            self.ring.release(count);
+        }
+        Ok(())
+    }
+
+    /// Acknowledges everything appended so far and returns the checkpoint that covers it.
+    pub fn commit(&mut self) -> Result<&SignedCheckpoint, LedgerError> {
+        self.check_running()?;
+        let size = self.frontier.size();
+        if self.checkpoint.checkpoint.size == size {
+            return Ok(&self.checkpoint);
+        }
+        self.offload()?;
+        self.sync_file(&segment_name(self.segment.number))?;
+        let checkpoint =
+            Checkpoint { instance: self.instance, size, root: self.frontier.root(), head: self.head };
+        let signed = self.signer.sign(checkpoint);
+        self.publish(&signed)?;
+        self.checkpoint = signed;
+        Ok(&self.checkpoint)
+    }
+
+    /// Replaces the checkpoint file. Every name and byte the checkpoint speaks of is durable before the rename.
+    pub(crate) fn publish(&mut self, signed: &SignedCheckpoint) -> Result<(), LedgerError> {
+        if self.directory_dirty {
+            self.sync_directory()?;
+        }
+        self.write_aside(CHECKPOINT_NEW, signed.to_text().as_bytes(), CHECKPOINT_NAME)?;
+        self.sync_directory()
+    }
+
+    /// Closes the segment and begins the next one. Fails without effect unless a sync failed.
+    fn rotate(&mut self) -> Result<(), LedgerError> {
+        self.offload()?;
+        self.sync_file(&segment_name(self.segment.number))?;
+        self.begin_segment(self.segment.number + 1)
+    }
+
+    fn begin_segment(&mut self, number: u32) -> Result<(), LedgerError> {
+        let header = SegmentHeader {
+            number,
+            instance: self.instance,
+            head: self.head,
+            frontier: self.frontier.clone(),
+        };
+        let bytes = header.to_bytes();
+        let name = segment_name(number);
+        self.directory_dirty = true;
+        self.store.create(&name)?;
+        self.store.write(&name, 0, &bytes)?;
+        self.segment =
+            OpenSegment { number, first_entry: self.frontier.size(), written_bytes: bytes.len() as u64 };
+        Ok(())
+    }
+
+    /// Stores content under its digest; it is durable no later than the next checkpoint.
+    pub fn put_blob(&mut self, bytes: &[u8]) -> Result<Digest, LedgerError> {
+        self.check_running()?;
+        let digest = hash(bytes);
+        let name = blob_name(&digest);
+        let present = self.store.length(&name).is_ok_and(|length| length == bytes.len() as u64)
+            && self.store.read_all(&name, BLOB_BYTES_MAX).is_ok_and(|content| content == bytes);
+        if !present {
+            self.write_aside(&format!("{name}.tmp"), bytes, &name)?;
+        }
+        self.directory_dirty = true;
+        Ok(digest)
+    }
+
+    /// Writes a file beside its place, syncs it and renames it there. The directory is left to be synced.
+    pub(crate) fn write_aside(&mut self, aside: &str, bytes: &[u8], name: &str) -> Result<(), LedgerError> {
+        self.store.create(aside)?;
+        self.store.write(aside, 0, bytes)?;
+        self.sync_file(aside)?;
+        self.directory_dirty = true;
+        self.store.rename(aside, name).map_err(|error| self.stop(error))
+    }
+
+    fn sync_file(&mut self, name: &str) -> Result<(), LedgerError> {
+        self.store.sync_file(name).map_err(|error| self.stop(error))
+    }
+
+    fn sync_directory(&mut self) -> Result<(), LedgerError> {
+        self.store.sync_directory().map_err(|error| self.stop(error))?;
+        self.directory_dirty = false;
+        Ok(())
+    }
+
+    fn stop(&mut self, error: StoreError) -> LedgerError {
+        let reason = error.to_string();
+        self.stopped = Some(reason.clone());
+        LedgerError::Stopped { reason }
+    }
+
+    pub(crate) fn check_running(&self) -> Result<(), LedgerError> {
+        match &self.stopped {
+            None => Ok(()),
+            Some(reason) => Err(LedgerError::Stopped { reason: reason.clone() }),
+        }
+    }
+
+    /// Entries appended.
+    pub fn size(&self) -> u64 {
+        self.frontier.size()
+    }
+
+    /// Entries acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.checkpoint.checkpoint.size
+    }
+
+    /// Head of the chain over all appended entries.
+    pub fn head(&self) -> ChainHead {
+        self.head
+    }
+
+    /// Root of the tree over all appended entries.
+    pub fn root(&self) -> Digest {
+        self.frontier.root()
+    }
+
+    /// Whose history this is.
+    pub fn instance(&self) -> Digest {
+        self.instance
+    }
+
+    /// The newest checkpoint.
+    pub fn checkpoint(&self) -> &SignedCheckpoint {
+        &self.checkpoint
+    }
+
+    /// The store underneath, for reading.
+    pub fn store_mut(&mut self) -> &mut S {
+        &mut self.store
+    }
+
+    /// Gives the store back. What was not committed is lost, as in a crash.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+}
+
+/// The name of the file that holds the content with this digest.
+pub fn blob_name(digest: &Digest) -> String {
+    format!("blob-{digest}")
+}
+
+/// Reads the content with this digest and checks it.
+pub fn read_blob<S: Store>(store: &mut S, digest: &Digest) -> Result<Vec<u8>, StoreError> {
+    let name = blob_name(digest);
+    let bytes = store.read_all(&name, BLOB_BYTES_MAX)?;
+    if hash(&bytes) != *digest {
+        return Err(StoreError::Failed { name, reason: "the content does not have this digest".to_owned() });
+    }
+    Ok(bytes)
+}
+
+/// A directory may be taken for a new ledger if it has no checkpoint and at most the beginning of genesis.
+fn refuse_occupied<S: Store>(store: &mut S) -> Result<(), LedgerError> {
+    if store.list()?.iter().any(|name| name == CHECKPOINT_NAME) {
+        return Err(LedgerError::NotALedger("a ledger is here already".to_owned()));
+    }
+    for number in list_segments(store)? {
+        if 0 < number || GENESIS_SEGMENT_BYTES_MAX < store.length(&segment_name(number))? {
+            let reason = "entries without a checkpoint: it was removed; put it back".to_owned();
+            return Err(LedgerError::NotALedger(reason));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recover::RecoveryReport;
+    use crate::segment::{Frame, SegmentReader};
+    use crate::store::MemoryStore;
+    use crate::testing;
+    use bem_base::prng::Prng;
+
+    const SMALL: LogOptions = LogOptions { segment_bytes: 2_000, ring_bytes: ENTRY_BYTES_MAX + LENGTH_BYTES };
+
+    fn filled(count: u64) -> (Log<MemoryStore>, Vec<Vec<u8>>) {
+        let genesis = testing::genesis(1);
+        let mut log = Log::create(MemoryStore::new(), testing::signer(), &genesis, SMALL).unwrap();
+        let mut entries = vec![Entry::Genesis(genesis).to_bytes()];
+        let mut prng = Prng::stream(4, "filled");
+        for _ in 0..count {
+            let entry = testing::entry(&mut prng);
+            log.append(&entry).unwrap();
+            entries.push(entry.to_bytes());
+        }
+        (log, entries)
+    }
+
+    fn read_back(store: &mut MemoryStore) -> Vec<Vec<u8>> {
+        let mut entries = Vec::new();
+        for number in list_segments(store).unwrap() {
+            let mut reader = SegmentReader::open(store, number).unwrap();
+            assert_eq!(reader.header().frontier.size(), entries.len() as u64);
+            while let Frame::Entry(entry) = reader.next(store).unwrap() {
+                entries.push(entry.to_vec());
+            }
+        }
+        entries
+    }
+
+    #[test]
+    fn entries_come_back_in_order_over_many_segments() {
+        let (mut log, entries) = filled(300);
+        log.commit().unwrap();
+        assert_eq!(log.acknowledged(), 301);
+        let mut store = log.into_store();
+        assert!(10 < list_segments(&mut store).unwrap().len());
+        assert_eq!(read_back(&mut store), entries);
+    }
+
+    #[test]
+    fn what_was_not_committed_is_cut_off_and_the_rest_continues_the_same_history() {
+        let (mut log, entries) = filled(100);
+        log.commit().unwrap();
+        let (size, root, head) = (log.size(), log.root(), log.head());
+        let mut prng = Prng::stream(9, "tail");
+        for _ in 0..40 {
+            log.append(&testing::entry(&mut prng)).unwrap();
+        }
+        log.offload().unwrap();
+        let (log, report) = Log::open(log.into_store(), testing::signer(), SMALL).unwrap();
+        assert_eq!((log.size(), log.root(), log.head()), (size, root, head));
+        assert!(0 < report.bytes_dropped || !report.files_removed.is_empty(), "{report:?}");
+        let mut store = log.into_store();
+        assert_eq!(read_back(&mut store), entries);
+        let (_, again) = Log::open(store, testing::signer(), SMALL).unwrap();
+        assert_eq!(again, RecoveryReport { entries: size, ..RecoveryReport::default() });
+    }
+
+    #[test]
+    fn a_missing_checkpoint_is_never_taken_for_a_new_ledger() {
+        let (mut log, _) = filled(100);
+        log.commit().unwrap();
+        let mut store = log.into_store();
+        store.files.remove(CHECKPOINT_NAME);
+        let error = Log::open(store.clone(), testing::signer(), SMALL).unwrap_err();
+        assert!(matches!(error, LedgerError::NotALedger(_)), "{error}");
+        let error = Log::create(store, testing::signer(), &testing::genesis(1), SMALL).unwrap_err();
+        assert!(error.to_string().contains("it was removed"), "{error}");
+    }
+
+    #[test]
+    fn a_lost_acknowledged_entry_is_an_error_and_not_a_shorter_history() {
+        let (mut log, _) = filled(30);
+        log.commit().unwrap();
+        let mut store = log.into_store();
+        let last = segment_name(*list_segments(&mut store).unwrap().last().unwrap());
+        store.files.get_mut(&last).unwrap().pop();
+        let error = Log::open(store, testing::signer(), SMALL).unwrap_err();
+        assert!(matches!(error, LedgerError::Broken { .. }), "{error}");
+    }
+
+    #[test]
+    fn an_entry_over_the_limit_is_refused_and_changes_nothing() {
+        let (mut log, _) = filled(3);
+        let head = log.head();
+        let error = log.append_bytes(&vec![0; ENTRY_BYTES_MAX + 1]).unwrap_err();
+        assert_eq!(error.to_string(), "an entry of 1048577 bytes: at most 1048576 are allowed");
+        assert_eq!(log.head(), head);
+    }
+
+    #[test]
+    fn a_blob_is_found_by_its_digest_and_a_changed_one_is_refused() {
+        let (mut log, _) = filled(1);
+        let digest = log.put_blob(b"content").unwrap();
+        assert_eq!(log.put_blob(b"content"), Ok(digest));
+        assert_eq!(read_blob(log.store_mut(), &digest).unwrap(), b"content");
+        log.store_mut().files.get_mut(&blob_name(&digest)).unwrap()[0] ^= 1;
+        assert!(read_blob(log.store_mut(), &digest).is_err());
+        assert_eq!(log.put_blob(b"content"), Ok(digest));
+        assert_eq!(read_blob(log.store_mut(), &digest).unwrap(), b"content");
+    }
+}

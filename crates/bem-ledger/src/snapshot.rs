@@ -1,0 +1,219 @@
+//! The container of a snapshot: named parts, each under a digest, verified before any byte of them is used.
+//!
+//! What the parts mean is the engine's business; that they are the bytes that were written, belong to this history and
+//! to this point of it, is checked here. `encode(decode(bytes)) == bytes`. Clauses: LOG-4; decision D-19.
+
+use crate::chain::ChainHead;
+use crate::entry::Entry;
+use crate::error::LedgerError;
+use crate::limits::{PART_NAME_MAX, SNAPSHOT_BYTES_MAX, SNAPSHOT_PARTS_MAX};
+use crate::log::Log;
+use crate::store::Store;
+use bem_base::digest::{Digest, hash};
+use bem_base::encode::{DecodeError, Reader, Writer};
+
+const MAGIC: &[u8; 8] = b"BEMSNAP1";
+
+/// One named part of the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// 1 to 64 of a-z, 0-9 and underscore.
+    pub name: String,
+    /// The engine's bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// A snapshot whose every digest has been checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Whose state.
+    pub instance: Digest,
+    /// Entries of the log at that moment.
+    pub entries: u64,
+    /// Chain head over them.
+    pub head: ChainHead,
+    /// Step at that moment.
+    pub step: u64,
+    /// The state, names strictly ascending.
+    pub parts: Vec<Part>,
+}
+
+/// The file name of the snapshot after this many entries.
+pub fn snapshot_name(entries: u64) -> String {
+    format!("snapshot-{entries:017}.snap")
+}
+
+/// The number of entries in a snapshot's name, if it is one.
+pub fn snapshot_entries(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("snapshot-")?.strip_suffix(".snap")?;
+    let entries = digits.parse().ok()?;
+    (snapshot_name(entries) == name).then_some(entries)
+}
+
+fn name_is_good(name: &str) -> bool {
+    let letters = name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
+    letters && (1..=PART_NAME_MAX).contains(&name.len())
+}
+
+impl Snapshot {
+    /// The bytes of the file, and the manifest digest that names it.
+    pub fn to_bytes(&self) -> (Vec<u8>, Digest) {
+        assert!(self.parts.len() <= SNAPSHOT_PARTS_MAX);
+        assert!(self.parts.is_sorted_by(|left, right| left.name < right.name));
+        let mut writer = Writer::new();
+        writer.raw(MAGIC);
+        writer.length(self.parts.len());
+        writer.u32(0);
+        writer.u64(self.entries);
+        writer.u64(self.step);
+        writer.raw(self.instance.as_bytes());
+        writer.raw(self.head.digest().as_bytes());
+        for part in &self.parts {
+            assert!(name_is_good(&part.name), "a part may not be called {:?}", part.name);
+            writer.text(&part.name);
+            writer.u64(part.bytes.len() as u64);
+            writer.raw(hash(&part.bytes).as_bytes());
+        }
+        let manifest = hash(writer.as_bytes());
+        writer.raw(manifest.as_bytes());
+        self.parts.iter().for_each(|part| writer.raw(&part.bytes));
+        (writer.into_bytes(), manifest)
+    }
+
+    /// Reads a file and checks every digest in it. Returns the manifest digest too.
+    pub fn from_bytes(bytes: &[u8]) -> Result<(Snapshot, Digest), DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let error = reader.error("not a snapshot");
+        if reader.raw(8)? != MAGIC {
+            return Err(error);
+        }
+        let count = reader.u32()? as usize;
+        let error = reader.error("a reserved field that is not zero, or more than 64 parts");
+        if reader.u32()? != 0 || SNAPSHOT_PARTS_MAX < count {
+            return Err(error);
+        }
+        let (entries, step) = (reader.u64()?, reader.u64()?);
+        let instance = take(&mut reader)?;
+        let head = ChainHead::from_digest(take(&mut reader)?);
+        let mut declared: Vec<(String, u64, Digest)> = Vec::with_capacity(count);
+        for _ in 0..count {
+            let error = reader.error("a part's name that is not allowed or out of order");
+            let name = reader.text()?;
+            if !name_is_good(name) || declared.last().is_some_and(|(last, ..)| name <= last.as_str()) {
+                return Err(error);
+            }
+            declared.push((name.to_owned(), reader.u64()?, take(&mut reader)?));
+        }
+        let manifest = hash(&bytes[..reader.position()]);
+        let error = reader.error("a manifest that does not have its digest");
+        if take(&mut reader)? != manifest {
+            return Err(error);
+        }
+        let parts = read_parts(&mut reader, declared)?;
+        reader.finish()?;
+        Ok((Snapshot { instance, entries, head, step, parts }, manifest))
+    }
+
+    /// The bytes of the part with this name.
+    pub fn part(&self, name: &str) -> Option<&[u8]> {
+        self.parts.iter().find(|part| part.name == name).map(|part| part.bytes.as_slice())
+    }
+}
+
+fn take(reader: &mut Reader<'_>) -> Result<Digest, DecodeError> {
+    Ok(Digest::from_bytes(reader.raw(32)?.try_into().expect("raw returns the count asked for")))
+}
+
+fn read_parts(
+    reader: &mut Reader<'_>,
+    declared: Vec<(String, u64, Digest)>,
+) -> Result<Vec<Part>, DecodeError> {
+    let mut parts = Vec::with_capacity(declared.len());
+    for (name, size, digest) in declared {
+        let error = reader.error("a part that does not have its digest");
+        let size = usize::try_from(size).map_err(|_| reader.error("a part too large for this machine"))?;
+        let bytes = reader.raw(size)?.to_vec();
+        if hash(&bytes) != digest {
+            return Err(error);
+        }
+        parts.push(Part { name, bytes });
+    }
+    Ok(parts)
+}
+
+impl<S: Store> Log<S> {
+    /// Writes a snapshot of the state at this moment, marks it in the log and commits. Returns its file name.
+    pub fn write_snapshot(&mut self, step: u64, parts: Vec<Part>) -> Result<String, LedgerError> {
+        self.check_running()?;
+        let (instance, entries, head) = (self.instance(), self.size(), self.head());
+        let (bytes, manifest) = Snapshot { instance, entries, head, step, parts }.to_bytes();
+        let name = snapshot_name(entries);
+        self.write_aside(&format!("{name}.tmp"), &bytes, &name)?;
+        self.append(&Entry::Snapshot { step, manifest, size_bytes: bytes.len() as u64 })?;
+        self.commit()?;
+        Ok(name)
+    }
+}
+
+/// Reads one snapshot and checks it against the marker and the chain head that the log has at that point.
+///
+/// `marker` is the manifest digest of the log's snapshot entry at index `entries`, `head` the chain head before it.
+pub fn load_snapshot<S: Store>(
+    store: &mut S,
+    name: &str,
+    marker: &Digest,
+    head: ChainHead,
+) -> Result<Snapshot, LedgerError> {
+    let refused = |reason: String| LedgerError::Snapshot { name: name.to_owned(), reason };
+    let bytes = store.read_all(name, SNAPSHOT_BYTES_MAX)?;
+    let (snapshot, manifest) = Snapshot::from_bytes(&bytes).map_err(|error| refused(error.to_string()))?;
+    if manifest != *marker {
+        return Err(refused("it is not the snapshot that the log marks".to_owned()));
+    }
+    if snapshot.head != head {
+        return Err(refused("it was taken on another history".to_owned()));
+    }
+    if snapshot_name(snapshot.entries) != name {
+        return Err(refused("its name does not say where it was taken".to_owned()));
+    }
+    Ok(snapshot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Snapshot {
+        let part = |name: &str, bytes: &[u8]| Part { name: name.to_owned(), bytes: bytes.to_vec() };
+        Snapshot {
+            instance: hash(b"instance"),
+            entries: 12,
+            head: ChainHead::from_digest(hash(b"head")),
+            step: 99,
+            parts: vec![part("bandit", b"statistics"), part("empty", b""), part("state", &[7; 100])],
+        }
+    }
+
+    #[test]
+    fn a_snapshot_comes_back_and_is_written_again_byte_for_byte() {
+        let (bytes, manifest) = example().to_bytes();
+        let (snapshot, digest) = Snapshot::from_bytes(&bytes).unwrap();
+        assert_eq!((&snapshot, digest), (&example(), manifest));
+        assert_eq!(snapshot.to_bytes().0, bytes);
+        assert_eq!(snapshot.part("bandit"), Some(&b"statistics"[..]));
+    }
+
+    #[test]
+    fn every_single_bit_flip_every_truncation_and_every_extension_is_found() {
+        let (bytes, _) = example().to_bytes();
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Snapshot::from_bytes(&flipped).is_err(), "bit {bit}");
+        }
+        for length in 0..bytes.len() {
+            assert!(Snapshot::from_bytes(&bytes[..length]).is_err(), "length {length}");
+        }
+        assert!(Snapshot::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
+    }
+}
