@@ -4,7 +4,7 @@
 //! about machine code. Clauses: VM-2, VM-4.
 
 use crate::lanes::{LaneMask, LaneWord};
-use crate::netlist::{Gate, Op};
+use crate::netlist::Gate;
 use crate::placed::{Evaluate, PlacedCircuit, Scratch, Target};
 
 /// A placed circuit, evaluated by interpretation.
@@ -33,6 +33,7 @@ impl Evaluate for Interpreted {
         results: &mut [LaneWord],
         scratch: &mut Scratch,
     ) {
+        self.circuit.check_room(state, results);
         let circuit = self.circuit.circuit();
         let placement = self.circuit.placement();
         let first_gate = 2 + circuit.inputs();
@@ -64,20 +65,28 @@ impl Evaluate for Interpreted {
     }
 }
 
+/// Every operation as `a & b & both ^ a & first ^ b & second ^ one`, with masks that are all zeros or all ones: no
+/// branch depends on the operation, so none is mispredicted.
+const MASKS: [[u64; 4]; 8] = {
+    const T: u64 = u64::MAX;
+    [
+        [T, 0, 0, 0],
+        [T, T, T, 0],
+        [0, T, T, 0],
+        [T, T, 0, 0],
+        [T, 0, 0, T],
+        [T, T, T, T],
+        [0, T, T, T],
+        [T, T, 0, T],
+    ]
+};
+
 /// Fills `values[first_gate..]`, one value per gate, from the constants and inputs before it.
 fn evaluate_gates(gates: &[Gate], values: &mut [LaneWord], first_gate: usize) {
     for (position, gate) in gates.iter().enumerate() {
         let (a, b) = (values[gate.a.index()], values[gate.b.index()]);
-        values[first_gate + position] = match gate.op {
-            Op::And => a & b,
-            Op::Or => a | b,
-            Op::Xor => a ^ b,
-            Op::AndNot => a.and_not(b),
-            Op::Nand => !(a & b),
-            Op::Nor => !(a | b),
-            Op::Xnor => !(a ^ b),
-            Op::Implies => !a.and_not(b),
-        };
+        let [both, first, second, one] = MASKS[gate.op as usize];
+        values[first_gate + position] = a.zip(b, |a, b| (a & b & both) ^ (a & first) ^ (b & second) ^ one);
     }
 }
 

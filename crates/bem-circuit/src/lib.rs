@@ -2,6 +2,7 @@
 //!
 //! Must not know what a circuit is for: no experts, no games, no solver.
 
+pub mod compile;
 pub mod cost;
 pub mod interpret;
 pub mod lanes;

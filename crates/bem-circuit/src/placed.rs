@@ -177,6 +177,13 @@ impl PlacedCircuit {
         self.results
     }
 
+    /// Panics if the state or the results are too small for this circuit.
+    #[inline]
+    pub(crate) fn check_room(&self, state: &[LaneWord], results: &[LaneWord]) {
+        assert!(self.planes <= state.len(), "{} planes given, {} needed", state.len(), self.planes);
+        assert!(self.results <= results.len(), "{} results given, {} needed", results.len(), self.results);
+    }
+
     /// The planes it may change, in order of the outputs.
     pub fn written_planes(&self) -> impl Iterator<Item = u16> {
         self.placement.targets.iter().filter_map(|target| match target {

@@ -20,8 +20,8 @@ pub fn random_netlist(prng: &mut Prng, inputs: usize, gates: usize, outputs: usi
     Netlist::new(inputs, list, outputs).expect("the caller stays within the bounds")
 }
 
-/// A random netlist without waste: every gate has two distinct, non-constant operands, prefers signals that nobody
-/// uses yet, and the outputs are the last gates.
+/// A random netlist without waste: every gate has two distinct, non-constant operands, the first of which is the
+/// oldest signal that nobody uses yet, and the outputs are the last gates.
 pub fn random_dense_netlist(prng: &mut Prng, inputs: usize, gates: usize, outputs: usize) -> Netlist {
     assert!(2 <= inputs && outputs <= gates);
     let mut list = Vec::with_capacity(gates);
@@ -31,7 +31,7 @@ pub fn random_dense_netlist(prng: &mut Prng, inputs: usize, gates: usize, output
         let a = if unused.is_empty() {
             Signal::from_index(2 + prng.below(bound) as usize)
         } else {
-            unused.swap_remove(prng.below(unused.len() as u64) as usize)
+            unused.remove(0)
         };
         let b = loop {
             let b = Signal::from_index(2 + prng.below(bound) as usize);
@@ -48,28 +48,26 @@ pub fn random_dense_netlist(prng: &mut Prng, inputs: usize, gates: usize, output
     Netlist::new(inputs, list, outputs).expect("the caller stays within the bounds")
 }
 
-/// Places a circuit at random on `planes` planes: reads repeat, writes hit read planes, some outputs guard and some
-/// go to results.
+/// Places a circuit at random on `planes` planes: reads repeat, writes hit read planes, some outputs go to results and
+/// one or two may guard. More guards would leave hardly a lane in the mask and hide every other fault.
 pub fn random_placement(prng: &mut Prng, circuit: Netlist, planes: usize) -> PlacedCircuit {
     assert!(circuit.outputs().len() <= planes);
     let reads = (0..circuit.inputs()).map(|_| prng.below(planes as u64) as u16).collect();
-    let mut free: Vec<u16> = (0..planes as u16).collect();
-    prng.shuffle(&mut free);
-    let targets = free
-        .iter()
-        .take(circuit.outputs().len())
-        .map(|place| match prng.below(8) {
-            0 => Target::Guard,
-            1 | 2 => Target::Result(*place % 256),
-            _ => Target::Plane(*place),
-        })
-        .collect::<Vec<Target>>();
-    let mut seen = std::collections::BTreeSet::new();
-    let targets = targets
-        .into_iter()
-        .map(|target| if target == Target::Guard || seen.insert(target) { target } else { Target::Guard })
-        .collect();
-    PlacedCircuit::new(circuit, Placement { reads, targets }, u32::MAX).expect("every plane is in range")
+    let mut places: Vec<u16> = (0..planes as u16).collect();
+    prng.shuffle(&mut places);
+    let mut guards = prng.below(3);
+    let mut targets = Vec::with_capacity(circuit.outputs().len());
+    for (result, plane) in places.iter().take(circuit.outputs().len()).enumerate() {
+        targets.push(match prng.below(8) {
+            0 if 0 < guards => {
+                guards -= 1;
+                Target::Guard
+            }
+            1 | 2 => Target::Result(result as u16),
+            _ => Target::Plane(*plane),
+        });
+    }
+    PlacedCircuit::new(circuit, Placement { reads, targets }, u32::MAX).expect("every place is in range")
 }
 
 /// A word of random lanes.
