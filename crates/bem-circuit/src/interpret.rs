@@ -86,7 +86,10 @@ fn evaluate_gates(gates: &[Gate], values: &mut [LaneWord], first_gate: usize) {
     for (position, gate) in gates.iter().enumerate() {
         let (a, b) = (values[gate.a.index()], values[gate.b.index()]);
         let [both, first, second, one] = MASKS[gate.op as usize];
-        values[first_gate + position] = a.zip(b, |a, b| (a & b & both) ^ (a & first) ^ (b & second) ^ one);
+        values[first_gate + position] = LaneWord(core::array::from_fn(|word| {
+            let (a, b) = (a.0[word], b.0[word]);
+            (a & b & both) ^ (a & first) ^ (b & second) ^ one
+        }));
     }
 }
 
