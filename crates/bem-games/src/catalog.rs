@@ -11,8 +11,16 @@ use std::sync::Arc;
 pub fn families() -> &'static [&'static dyn Family] {
     &[
         &families::parity::Parity,
+        &families::parity_stream::ParityStream,
         &families::majority::Majority,
+        &families::popcount::Popcount,
+        &families::dyck::Dyck,
+        &families::stack_machine::StackMachine,
+        &families::key_value::KeyValue,
+        &families::associative_recall::AssociativeRecall,
         &families::bandit::Bandit,
+        &families::contextual_bandit::ContextualBandit,
+        &families::nonstationary_bandit::NonstationaryBandit,
         &families::matrix_game::MatrixGame,
         &families::signaling::Signaling,
         &families::auction::Auction,
@@ -23,6 +31,11 @@ pub fn families() -> &'static [&'static dyn Family] {
         &families::subtract::Subtract,
         &families::sorting::Sorting,
         &families::distance::Distance,
+        &families::next_token::NextToken,
+        &families::transducer::Transducer,
+        &families::copy::Copy,
+        &families::reverse::Reverse,
+        &families::permute::Permute,
     ]
 }
 

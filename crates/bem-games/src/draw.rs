@@ -41,8 +41,14 @@ pub trait Draw {
     /// That many fair bits, at most 64, in the low bits of the result.
     fn bits(&mut self, count: u32) -> u64;
 
+    /// A whole number below `bound` that is accepted, every such number equally likely. There must be one.
+    fn pick(&mut self, bound: u32, accept: impl Fn(u32) -> bool) -> u32;
+
     /// A whole number below `bound`, every one equally likely. `bound` must be positive.
-    fn below(&mut self, bound: u32) -> u32;
+    #[inline]
+    fn below(&mut self, bound: u32) -> u32 {
+        self.pick(bound, |_| true)
+    }
 
     /// True with this chance.
     fn chance(&mut self, chance: Chance) -> bool;
@@ -88,14 +94,14 @@ impl Draw for Dice {
     }
 
     #[inline]
-    fn below(&mut self, bound: u32) -> u32 {
+    fn pick(&mut self, bound: u32, accept: impl Fn(u32) -> bool) -> u32 {
         assert!(0 < bound);
         loop {
             // Lemire's multiplication; the few draws that would favour low results are thrown away.
             let product = self.bits(32) * u64::from(bound);
-            let low = product as u32;
-            if bound <= low || bound.wrapping_neg() % bound <= low {
-                return (product >> 32) as u32;
+            let (low, drawn) = (product as u32, (product >> 32) as u32);
+            if (bound <= low || bound.wrapping_neg() % bound <= low) && accept(drawn) {
+                return drawn;
             }
         }
     }

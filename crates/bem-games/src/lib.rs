@@ -5,9 +5,12 @@
 //! ever sees. Most families are written as [`rules::Rules`]. Clauses: GLE-1, GLE-2.
 
 pub mod catalog;
+pub mod conformance;
 pub mod draw;
+pub mod enumerate;
 pub mod exact;
 pub mod families;
 pub mod game;
+pub mod playthrough;
 pub mod rules;
 pub mod wrappers;

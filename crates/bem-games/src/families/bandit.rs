@@ -114,3 +114,17 @@ impl Rules for BanditRules {
         Steps::Drawn(Fixed::ONE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::check_exactly;
+
+    #[test]
+    fn enumeration_agrees_with_the_stated_values() {
+        for (arms, best, gap) in [(2, 1, 1), (3, 0, 20), (8, 7, 100)] {
+            let rules = BanditRules { arms, best, pay: Pay::with_gap(gap) };
+            check_exactly(&RuleGame::new(rules), 10_000).unwrap();
+        }
+    }
+}

@@ -118,3 +118,16 @@ impl Rules for MajorityRules {
         Steps::Drawn(Fixed::ONE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::check_exactly;
+
+    #[test]
+    fn enumeration_agrees_with_the_stated_values() {
+        for (bits, mask, threshold) in [(1, 1, 1), (3, 0b111, 2), (4, 0b1011, 1), (4, 0b1111, 3)] {
+            check_exactly(&RuleGame::new(MajorityRules { bits, mask, threshold }), 10_000).unwrap();
+        }
+    }
+}

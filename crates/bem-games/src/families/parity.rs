@@ -94,3 +94,24 @@ impl Rules for ParityRules {
         Steps::Drawn(Fixed::ONE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::check_exactly;
+
+    #[test]
+    fn enumeration_agrees_with_the_stated_values() {
+        for (bits, mask) in [(1, 1), (3, 0b101), (5, 0b11111)] {
+            check_exactly(&RuleGame::new(ParityRules { bits, mask }), 10_000).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_hidden_subset_has_its_size_and_depends_on_the_instance() {
+        let subset = |seed| hidden_subset(48, 13, &mut Prng::stream(seed, "test"));
+        assert_eq!((subset(1).count_ones(), subset(1) >> 48), (13, 0));
+        assert_ne!(subset(1), subset(2));
+        assert_eq!(hidden_subset(8, 8, &mut Prng::stream(1, "test")), 0xFF);
+    }
+}

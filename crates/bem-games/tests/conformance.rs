@@ -1,0 +1,92 @@
+//! The conformance kit over every family of the catalog: default, smallest, largest, noisy and scrambled.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use bem_games::catalog;
+use bem_games::conformance::{check, check_shape};
+use bem_games::game::{Family, Range};
+use std::collections::BTreeMap;
+
+type Texts = BTreeMap<String, String>;
+
+fn texts(pairs: &[(&str, &str)]) -> Texts {
+    pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+/// Plays the kit with these parameters; a combination that the family refuses counts as no game.
+fn conforms(family: &dyn Family, texts: &Texts, seed: u64) -> bool {
+    let settings = catalog::settings(family, texts).unwrap();
+    match catalog::build(family, &settings, seed) {
+        Ok(game) => {
+            check(&*game)
+                .unwrap_or_else(|breach| panic!("{} {texts:?} seed {seed}: {breach}", family.name()));
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+#[test]
+fn every_family_conforms_as_it_comes() {
+    for family in catalog::families() {
+        for seed in [1, 2] {
+            assert!(conforms(*family, &Texts::new(), seed), "{} refuses its defaults", family.name());
+        }
+    }
+}
+
+#[test]
+fn every_family_conforms_when_noisy_and_scrambled() {
+    for family in catalog::families() {
+        for (noise, scramble) in [("10", "actions"), ("0", "fields"), ("35", "bits")] {
+            let own_noise = family.parameters().iter().any(|parameter| parameter.name == "noise");
+            let mut chosen = texts(&[("scramble", scramble)]);
+            if !own_noise {
+                chosen.insert("noise".to_string(), noise.to_string());
+            }
+            let conforms = conforms(*family, &chosen, 3);
+            assert!(conforms || noise != "0", "{} refuses {chosen:?}", family.name());
+        }
+    }
+}
+
+#[test]
+fn every_family_conforms_at_the_ends_of_every_parameter() {
+    for family in catalog::families() {
+        for parameter in family.parameters() {
+            let ends: Vec<String> = match parameter.range {
+                Range::Number { min, max, .. } => vec![min.to_string(), max.to_string()],
+                Range::Choice { words } => words.iter().map(|word| word.to_string()).collect(),
+            };
+            for end in ends {
+                conforms(*family, &texts(&[(parameter.name, &end)]), 4);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_shape_holds_for_random_parameters() {
+    let mut prng = bem_base::prng::Prng::stream(1, "parameters");
+    for family in catalog::families() {
+        let mut built = 0;
+        for seed in 0..100 {
+            let mut chosen = Texts::new();
+            for parameter in family.parameters() {
+                let value = match parameter.range {
+                    Range::Number { min, max, .. } => prng.between(min, max).to_string(),
+                    Range::Choice { words } => words[prng.below(words.len() as u64) as usize].to_string(),
+                };
+                chosen.insert(parameter.name.to_string(), value);
+            }
+            let settings = catalog::settings(*family, &chosen).unwrap();
+            if let Ok(game) = catalog::build(*family, &settings, seed) {
+                built += 1;
+                check_shape(game.shape())
+                    .unwrap_or_else(|breach| panic!("{} {chosen:?}: {breach}", family.name()));
+                assert!(game.random().mean <= game.optimum().mean, "{} {chosen:?}", family.name());
+            }
+        }
+        assert!(0 < built, "{} refuses everything", family.name());
+    }
+}
