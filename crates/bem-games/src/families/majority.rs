@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn enumeration_agrees_with_the_stated_values() {
-        for (bits, mask, threshold) in [(1, 1, 1), (3, 0b111, 2), (4, 0b1011, 1), (4, 0b1111, 3)] {
+        for (bits, mask, threshold) in [(1, 1, 1), (3, 0b111, 2), (4, 0b1010, 1), (4, 0b1111, 3)] {
             check_exactly(&RuleGame::new(MajorityRules { bits, mask, threshold }), 10_000).unwrap();
         }
     }
