@@ -3,5 +3,8 @@
 //! Given observation bits it chooses an expert, lets the expert's circuit act, and learns from the reward, in
 //! constant work per step. Must not know any game, prover or file. Clauses: MEM-1 to MEM-4, VM-1 to VM-17.
 
+pub mod boot;
 pub mod config;
+pub mod expert;
+pub mod layout;
 pub mod memory;

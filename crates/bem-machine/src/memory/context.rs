@@ -5,7 +5,7 @@
 //! (decision D-12). Integer operations only. Clauses: MEM-4.
 
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::Bits;
+use bem_base::environment::{Bits, OBSERVATION_WORDS};
 use bem_base::limits::EPISODE_STEPS_MAX;
 use bem_base::prng::mix;
 
@@ -38,6 +38,10 @@ pub struct ContextHash {
 /// Odd, so that multiplying by it can be undone; from the digits of the golden ratio.
 const AGE: u64 = 0x9E37_79B9_7F4A_7C15;
 
+/// One odd factor per observation word, so that no two words can trade places unseen.
+const WORD_FACTORS: [u64; OBSERVATION_WORDS] =
+    [0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB, 0x8EBC_6AF0_9C88_C6E3, 0x5899_65CC_7537_4CC3];
+
 impl ContextHash {
     /// An empty past that will cover this many steps.
     pub fn new(window: u32) -> ContextHash {
@@ -60,7 +64,10 @@ impl ContextHash {
     /// Takes in one step; the step `window` steps ago drops out. Constant work.
     #[inline]
     pub fn push(&mut self, observation: &Bits, action: u16, reward: i32) {
-        let words = observation.0.iter().fold(0u64, |sum, word| mix(sum ^ *word).wrapping_mul(AGE));
+        let words =
+            observation.0.iter().zip(WORD_FACTORS).fold(0u64, |sum, (word, factor)| {
+                sum.wrapping_add((word ^ (word >> 32)).wrapping_mul(factor))
+            });
         let entry = mix(words ^ u64::from(action) << 32 ^ u64::from(reward as u32));
         let place = (self.length % self.window) as usize;
         // Before the window is full the place still holds the zero of the reset.
