@@ -193,6 +193,14 @@ pub enum GameError {
         /// What may be given.
         allowed: String,
     },
+    /// The text of a composition cannot be read.
+    #[error("column {column}: {reason}")]
+    Syntax {
+        /// Where, counted from one.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
+    },
     /// Values that are fine alone do not go together, or the game would break a bound of the machine.
     #[error("{0}")]
     Impossible(String),

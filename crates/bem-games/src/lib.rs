@@ -5,6 +5,7 @@
 //! ever sees. Most families are written as [`rules::Rules`]. Clauses: GLE-1, GLE-2.
 
 pub mod catalog;
+pub mod compose;
 pub mod conformance;
 pub mod draw;
 pub mod enumerate;
