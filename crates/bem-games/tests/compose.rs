@@ -73,7 +73,8 @@ fn every_operator_plays_its_golden_playthrough() {
         }
     }
     assert!(wrong.is_empty(), "playthroughs are missing or differ: {wrong:?}");
-    let names: BTreeSet<String> = operators().iter().map(|operator| format!("{}.txt", operator.name())).collect();
+    let names: BTreeSet<String> =
+        operators().iter().map(|operator| format!("{}.txt", operator.name())).collect();
     let files: BTreeSet<String> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
