@@ -8,6 +8,7 @@ use crate::change::{Change, ChangeDetector};
 use crate::index::{ArmStatistics, INDEX_MASKED, PRIOR_FRACTION_BITS, Parameters, index_of};
 use crate::loss::Loss;
 use crate::numeric::ln_q32;
+use crate::ucb_v;
 use bem_base::fixed::Fixed;
 use bem_base::limits::{ARMS_MAX, VISITS_HALVE_AT};
 
@@ -75,21 +76,24 @@ impl Bucket {
     #[doc(alias = "BANDIT_UPDATE_STEP")]
     pub fn update(&mut self, parameters: &Parameters, arm: usize, loss: Loss) -> Option<Change> {
         self.add(arm, 1, loss.to_raw(), loss.squared_raw());
+        if VISITS_HALVE_AT <= self.visits[arm] {
+            self.halve();
+        }
         if parameters.prior_rate != Fixed::ZERO {
             self.drive_prior(parameters, arm);
         }
-        if let Some(change) = self.detect(parameters, arm, 1, loss.to_raw()) {
-            self.reset(parameters);
-            return Some(change);
-        }
-        if VISITS_HALVE_AT <= self.visits[arm] {
-            self.refresh(parameters);
-            return None;
-        }
         let ln_total = ln_q32(1 + self.selections_total);
-        self.recompute(parameters, arm, ln_total);
-        self.recompute(parameters, usize::from(self.cursor), ln_total);
-        self.cursor = (self.cursor + 1) % ARMS_MAX as u8;
+        let mean_q44 = self.recompute(parameters, arm, ln_total);
+        if let Some(change) = &parameters.change {
+            let excess = loss.to_raw() as i64 - (mean_q44 >> 12) as i64;
+            if let Some(alarm) = self.detector.observe(change, excess, 1) {
+                self.reset(parameters);
+                return Some(alarm);
+            }
+        }
+        let turn = usize::from(self.cursor) % ARMS_MAX;
+        self.recompute(parameters, turn, ln_total);
+        self.cursor = (turn as u8 + 1) % ARMS_MAX as u8;
         self.best = lowest(&self.index);
         None
     }
@@ -233,7 +237,6 @@ impl Bucket {
         self.selections_total += u64::from(visits);
     }
 
-    #[inline]
     fn detect(&mut self, parameters: &Parameters, arm: usize, visits: u32, loss_sum: u64) -> Option<Change> {
         let change = parameters.change.as_ref()?;
         let expected = u128::from(self.loss_sum[arm]) * u128::from(visits) / u128::from(self.visits[arm]);
@@ -241,10 +244,14 @@ impl Bucket {
         self.detector.observe(change, excess, visits)
     }
 
+    /// Renews the cached index of one arm and returns its mean, with 44 fractional bits.
     #[inline]
-    fn recompute(&mut self, parameters: &Parameters, arm: usize, ln_total: u64) {
-        let index = index_of(parameters, &self.statistics(arm), ln_total);
+    fn recompute(&mut self, parameters: &Parameters, arm: usize, ln_total: u64) -> u64 {
+        let statistics = self.statistics(arm);
+        let estimate = ucb_v::estimate(&statistics, ln_total);
+        let index = index_of(parameters, &estimate, statistics.prior);
         self.index[arm] = if self.live >> arm & 1 == 1 { index } else { INDEX_MASKED };
+        estimate.mean_q44
     }
 
     fn drive_prior(&mut self, parameters: &Parameters, arm: usize) {
@@ -315,11 +322,12 @@ impl Batch {
 #[inline]
 fn lowest(index: &[i32; ARMS_MAX]) -> u8 {
     let minimum = index.iter().fold(i32::MAX, |least, value| least.min(*value));
-    let mut equal = 0u16;
-    for (arm, value) in index.iter().enumerate() {
-        equal |= u16::from(*value == minimum) << arm;
-    }
-    equal.trailing_zeros() as u8
+    // One byte an arm, so that the comparison is one vector instruction a register.
+    let equal = index.map(|value| u8::from(value == minimum));
+    let low = u64::from_le_bytes(*equal.first_chunk().expect("sixteen bytes"));
+    let high = u64::from_le_bytes(*equal.last_chunk().expect("sixteen bytes"));
+    let word = u128::from(high) << 64 | u128::from(low);
+    (word.trailing_zeros() / 8) as u8
 }
 
 #[cfg(test)]

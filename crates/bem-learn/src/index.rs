@@ -4,7 +4,8 @@
 //! that need more (sampling, importance weights) are in files of their own. Clauses: VM-9, VM-10, VM-11, D-1
 //! to D-3, D-7.
 
-use crate::ucb_v;
+use crate::as_printed;
+use crate::ucb_v::{self, Estimate};
 use bem_base::fixed::Fixed;
 
 /// Fractional bits of a cached index.
@@ -136,20 +137,16 @@ fn in_range(field: &'static str, value: Fixed, low: Fixed, high: Fixed) -> Resul
     if low <= value && value <= high { Ok(()) } else { Err(ParameterError { field, value, low, high }) }
 }
 
-/// The index of one arm under the parameters' rule; `ln_total` is ln(1 + selections) with 32 fractional bits.
+/// The index of one arm under the parameters' rule.
 #[inline]
-pub fn index_of(parameters: &Parameters, arm: &ArmStatistics, ln_total: u64) -> i32 {
-    let estimate = ucb_v::estimate(arm, ln_total);
+pub fn index_of(parameters: &Parameters, estimate: &Estimate, prior: i32) -> i32 {
     let index_q44 = match parameters.rule {
-        IndexRule::UcbV => ucb_v::optimistic_loss(parameters, &estimate, arm.prior),
+        IndexRule::UcbV => ucb_v::optimistic_loss(parameters, estimate, prior),
         IndexRule::PriorSubtracted => {
             let bonus = scale(estimate.bonus_q44, parameters.exploration);
-            estimate.mean_q44 as i64 - bonus - weighted_prior_q44(parameters, arm.prior)
+            estimate.mean_q44 as i64 - bonus - weighted_prior_q44(parameters, prior)
         }
-        IndexRule::AsPrinted => {
-            let bonus = scale(estimate.bonus_q44, parameters.exploration);
-            estimate.mean_q44 as i64 + bonus + weighted_prior_q44(parameters, arm.prior)
-        }
+        IndexRule::AsPrinted => as_printed::index_q44(parameters, estimate, prior),
         IndexRule::Greedy => estimate.mean_q44 as i64,
     };
     saturate(index_q44)
@@ -167,7 +164,8 @@ pub(crate) fn scale(value_q44: u64, factor: Fixed) -> i64 {
     ((value_q44 as u128 * factor.to_raw() as u128) >> 32) as i64
 }
 
-fn weighted_prior_q44(parameters: &Parameters, prior: i32) -> i64 {
+/// `beta * z` with 44 fractional bits.
+pub(crate) fn weighted_prior_q44(parameters: &Parameters, prior: i32) -> i64 {
     let wide = prior as i128 * parameters.prior_weight.to_raw() as i128;
     (wide >> (PRIOR_FRACTION_BITS + 32 - 44)) as i64
 }

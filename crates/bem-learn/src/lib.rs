@@ -4,9 +4,14 @@
 //! templates in a band and schedules of activities are all chosen here. No floats, no clocks, no threads.
 //! Clauses: VM-9, VM-10, VM-11, VM-12, VM-16.
 
+mod as_printed;
 pub mod bucket;
 pub mod change;
 pub mod index;
+pub mod laboratory;
 pub mod loss;
 mod numeric;
+pub mod rule;
+pub mod softmax;
+pub mod tsallis_inf;
 pub mod ucb_v;

@@ -1,0 +1,1 @@
+//! Learning claims, with fixed seeds and horizons that fit a test run.

@@ -1,0 +1,142 @@
+//! Tsallis-INF: sampling that holds against any sequence of losses fixed in advance.
+//!
+//! It keeps importance-weighted sums of its own, and draws arm `i` with chance `t / (sum_i - x)^2`, where `x`
+//! makes the chances add up to one; a fixed number of Newton steps finds it. Zimmert and Seldin, "An optimal
+//! algorithm for stochastic and adversarial bandits", with learning rate `2 / sqrt(t)`. Clauses: VM-10, D-4.
+
+use crate::loss::Loss;
+use bem_base::limits::ARMS_MAX;
+use bem_base::prng::Prng;
+
+/// From a start on the right of the root Newton falls monotonically, and twelve steps end within rounding.
+const NEWTON_STEPS: u32 = 12;
+/// Sums are held here; at 2^30 visits an arm this bad has a chance below one in a billion.
+const SUM_MAX: i64 = 1 << 62;
+
+/// Importance-weighted sums of losses and the stream that the draws come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TsallisInf {
+    /// Estimated losses, less the lowest of them, 32 fractional bits.
+    sums: [i64; ARMS_MAX],
+    /// Chances times 2^32, not quite normalised; zero for masked arms.
+    weights: [u64; ARMS_MAX],
+    weights_total: u64,
+    live: u16,
+    selections_total: u64,
+    prng: Prng,
+}
+
+impl TsallisInf {
+    /// All live arms equally likely; at least one must live.
+    pub fn new(live: u16, prng: Prng) -> TsallisInf {
+        assert!(live != 0);
+        let (sums, weights) = ([0; ARMS_MAX], [0; ARMS_MAX]);
+        let mut rule = TsallisInf { sums, weights, weights_total: 0, live, selections_total: 0, prng };
+        rule.reweigh();
+        rule
+    }
+
+    /// Draws an arm.
+    pub fn choose(&mut self) -> usize {
+        let mut draw = self.prng.below(self.weights_total);
+        for (arm, weight) in self.weights.iter().enumerate() {
+            if draw < *weight {
+                return arm;
+            }
+            draw -= weight;
+        }
+        unreachable!("the draw is below the sum of all weights");
+    }
+
+    /// Books the loss of the arm drawn last, divided by its chance.
+    pub fn update(&mut self, arm: usize, loss: Loss) {
+        let estimate =
+            u128::from(loss.to_raw()) * u128::from(self.weights_total) / u128::from(self.weights[arm]);
+        self.sums[arm] = self.sums[arm].saturating_add(estimate.min(SUM_MAX as u128) as i64).min(SUM_MAX);
+        let least = live_arms(self.live).map(|arm| self.sums[arm]).min().unwrap_or(0);
+        live_arms(self.live).for_each(|arm| self.sums[arm] -= least);
+        self.selections_total += 1;
+        self.reweigh();
+    }
+
+    /// The chance of an arm times 2^32, rounded down.
+    pub fn chance_q32(&self, arm: usize) -> u64 {
+        ((u128::from(self.weights[arm]) << 32) / u128::from(self.weights_total)) as u64
+    }
+
+    fn reweigh(&mut self) {
+        let root_q32 = (u128::from(self.selections_total + 1) << 64).isqrt() as u64;
+        // Both sides of each quotient lose the same low bits, so that 64-bit division does.
+        let shift = 32u32.saturating_sub(root_q32.leading_zeros());
+        let scale = root_q32 >> shift;
+        // The best arm has distance `gap` to x; its chance is at most one, so the gap is at least the root.
+        let mut gap = root_q32;
+        for _ in 0..NEWTON_STEPS {
+            let (mut sum_q32, mut cubes_q32) = (0u64, 0u64);
+            for arm in live_arms(self.live) {
+                let ratio = quotient(scale, self.sums[arm] as u64 + gap, shift);
+                let square = (ratio * ratio) >> 32;
+                sum_q32 += square;
+                cubes_q32 += (square * ratio) >> 32;
+            }
+            let excess = sum_q32.saturating_sub(1 << 32);
+            gap += (u128::from(excess) * u128::from(root_q32) / (2 * u128::from(cubes_q32.max(1)))) as u64;
+        }
+        self.weights = [0; ARMS_MAX];
+        for arm in live_arms(self.live) {
+            let ratio = quotient(scale, self.sums[arm] as u64 + gap, shift);
+            // Never zero: an arm that can be drawn must have a finite importance weight.
+            self.weights[arm] = ((ratio * ratio) >> 32).max(1);
+        }
+        self.weights_total = self.weights.iter().sum();
+    }
+}
+
+/// `scale / (distance >> shift)` with 32 fractional bits, at most one.
+#[inline]
+fn quotient(scale: u64, distance: u64, shift: u32) -> u64 {
+    ((scale << 32) / (distance >> shift)).min((1 << 32) - 1)
+}
+
+fn live_arms(live: u16) -> impl Iterator<Item = usize> {
+    (0..ARMS_MAX).filter(move |arm| live >> arm & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_arms_are_equally_likely_and_masked_ones_never_drawn() {
+        let mut rule = TsallisInf::new(0b1011, Prng::quick(1));
+        assert!([0, 1, 3].iter().all(|arm| rule.chance_q32(*arm).abs_diff((1 << 32) / 3) < 16));
+        for _ in 0..1_000 {
+            let arm = rule.choose();
+            assert!(0b1011 >> arm & 1 == 1);
+            rule.update(arm, Loss::ONE);
+        }
+    }
+
+    #[test]
+    fn before_normalising_the_chances_already_add_up_to_one() {
+        let mut rule = TsallisInf::new(u16::MAX, Prng::quick(2));
+        let mut world = Prng::quick(3);
+        for _ in 0..20_000 {
+            let arm = rule.choose();
+            rule.update(arm, Loss::from_bit(world.below(100) < 30 + 4 * arm as u64));
+            assert!(rule.weights_total.abs_diff(1 << 32) < 1 << 16, "{}", rule.weights_total);
+        }
+        assert!(rule.chance_q32(15) < rule.chance_q32(0));
+    }
+
+    #[test]
+    fn losses_at_the_limit_do_not_overflow() {
+        let mut rule = TsallisInf::new(0b11, Prng::quick(4));
+        rule.selections_total = u64::from(u32::MAX);
+        rule.sums = [SUM_MAX; ARMS_MAX];
+        rule.sums[0] = 0;
+        rule.reweigh();
+        rule.update(1, Loss::ONE);
+        assert!(rule.choose() < 2);
+    }
+}
