@@ -82,20 +82,23 @@ impl Bucket {
         if parameters.prior_rate != Fixed::ZERO {
             self.drive_prior(parameters, arm);
         }
+        // The lowest of the fourteen indices that stay is found while the other two are computed.
+        let turn = usize::from(self.cursor) % ARMS_MAX;
+        self.cursor = (turn as u8 + 1) % ARMS_MAX as u8;
+        self.index[arm] = INDEX_MASKED;
+        self.index[turn] = INDEX_MASKED;
+        let staying = lowest(&self.index);
         let ln_total = ln_q32(1 + self.selections_total);
         let mean_q44 = self.recompute(parameters, arm, ln_total);
-        if let Some(change) = &parameters.change {
-            let excess = loss.to_raw() as i64 - (mean_q44 >> 12) as i64;
-            if let Some(alarm) = self.detector.observe(change, excess, 1) {
-                self.reset(parameters);
-                return Some(alarm);
-            }
-        }
-        let turn = usize::from(self.cursor) % ARMS_MAX;
         self.recompute(parameters, turn, ln_total);
-        self.cursor = (turn as u8 + 1) % ARMS_MAX as u8;
-        self.best = lowest(&self.index);
-        None
+        let renewed = Rank::new(self.index[arm], arm).min(Rank::new(self.index[turn], turn));
+        self.best = staying.min(renewed).arm();
+
+        let change = parameters.change.as_ref()?;
+        let excess = loss.to_raw() as i64 - (mean_q44 >> 12) as i64;
+        let alarm = self.detector.observe(change, excess, 1)?;
+        self.reset(parameters);
+        Some(alarm)
     }
 
     /// Books one loss without touching the cached indices; a later [`Bucket::refresh`] makes it count.
@@ -141,7 +144,7 @@ impl Bucket {
         for arm in 0..ARMS_MAX {
             self.recompute(parameters, arm, ln_total);
         }
-        self.best = lowest(&self.index);
+        self.best = lowest(&self.index).arm();
     }
 
     /// Forgets all statistics but keeps priors and live arms: the answer to a change of the world.
@@ -318,16 +321,44 @@ impl Batch {
     }
 }
 
-/// The lowest position with the lowest index.
-#[inline]
-fn lowest(index: &[i32; ARMS_MAX]) -> u8 {
-    let minimum = index.iter().fold(i32::MAX, |least, value| least.min(*value));
-    // One byte an arm, so that the comparison is one vector instruction a register.
-    let equal = index.map(|value| u8::from(value == minimum));
-    let low = u64::from_le_bytes(*equal.first_chunk().expect("sixteen bytes"));
-    let high = u64::from_le_bytes(*equal.last_chunk().expect("sixteen bytes"));
-    let word = u128::from(high) << 64 | u128::from(low);
-    (word.trailing_zeros() / 8) as u8
+/// An index and its position in one number: the order is by index, ties by position.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank(i64);
+
+impl Rank {
+    #[inline]
+    fn new(index: i32, arm: usize) -> Rank {
+        Rank(i64::from(index) << 4 | arm as i64)
+    }
+
+    #[inline]
+    fn arm(self) -> u8 {
+        (self.0 & (ARMS_MAX as i64 - 1)) as u8
+    }
+}
+
+/// The least index, then the least of the positions that have it.
+///
+/// Written as loops over arrays, and not inlined, because in this shape the compiler uses vector instructions
+/// (25 in all) where the obvious iterator chain becomes sixteen dependent comparisons.
+#[inline(never)]
+fn lowest(index: &[i32; ARMS_MAX]) -> Rank {
+    let minimum = least(index);
+    let mut positions = [ARMS_MAX as i32; ARMS_MAX];
+    for (arm, position) in positions.iter_mut().enumerate() {
+        *position = if index[arm] == minimum { arm as i32 } else { ARMS_MAX as i32 };
+    }
+    Rank::new(minimum, least(&positions) as usize)
+}
+
+#[inline(always)]
+fn least(values: &[i32; ARMS_MAX]) -> i32 {
+    let (low, high) = values.split_at(ARMS_MAX / 2);
+    let mut pairs = [0; ARMS_MAX / 2];
+    for ((pair, low), high) in pairs.iter_mut().zip(low).zip(high) {
+        *pair = *low.min(high);
+    }
+    pairs.iter().fold(i32::MAX, |least, value| least.min(*value))
 }
 
 #[cfg(test)]

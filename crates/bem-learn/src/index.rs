@@ -98,7 +98,7 @@ impl Parameters {
         prior_min: Fixed::from_int(-8),
         prior_max: Fixed::from_int(8),
         loss_reference: Fixed::HALF,
-        change: Some(ChangeParameters { drift: Fixed::from_ratio(1, 20), threshold: Fixed::from_int(30) }),
+        change: Some(ChangeParameters { drift: Fixed::from_ratio(1, 20), threshold: Fixed::from_int(50) }),
     };
 
     /// Refuses values outside their ranges, naming the field.

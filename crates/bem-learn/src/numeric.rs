@@ -11,14 +11,6 @@ pub(crate) const fn mul_high(a: u64, b: u64) -> u64 {
     ((a as u128 * b as u128) >> 64) as u64
 }
 
-/// `(value * factor) >> 64` for a wide value; the result must fit 128 bits, which it does since factor < 2^64.
-#[inline(always)]
-pub(crate) const fn mul_wide_high(value: u128, factor: u64) -> u128 {
-    let high = (value >> 64) as u64;
-    let low = value as u64;
-    (high as u128 * factor as u128).wrapping_add(mul_high(low, factor) as u128)
-}
-
 const LN_STEPS: usize = 128;
 
 /// ln 2 with 56 fractional bits.
@@ -78,22 +70,30 @@ const fn reciprocal_root_table() -> [u32; ROOT_STEPS] {
     table
 }
 
-/// Square root of a number below 2^6 with 96 fractional bits: 48 fractional bits, relative error below 2^-33.
+/// Square root of `mantissa * 2^exponent` with 44 fractional bits, relative error below 2^-33.
+///
+/// The root must be below 2^19. One look-up and three terms of a series that do not wait for each other,
+/// because the index waits for this.
 #[inline]
-pub(crate) fn sqrt_q96(value: u128) -> u64 {
-    debug_assert!(value < 1 << 102);
-    if value == 0 {
+pub(crate) fn sqrt_q44(mantissa: u64, exponent: i32) -> u64 {
+    if mantissa == 0 {
         return 0;
     }
-    let shift = value.leading_zeros() & !1;
-    let argument_q64 = ((value << shift) >> 64) as u64;
+    // The argument as a fraction of at least one quarter with 64 bits, times an even power of two.
+    let zeros = mantissa.leading_zeros() as i32;
+    let power = exponent + 64 - zeros;
+    let argument_q64 = (mantissa << zeros) >> (power & 1);
+    let half_power = (power + 1) >> 1;
     let guess_q30 = u64::from(RECIPROCAL_ROOT_Q30[(argument_q64 >> 55) as usize]);
-    // Two steps of Newton: guess * (3 - argument * guess^2) / 2. Nine good bits become 34.
-    let error_q62 = mul_high(argument_q64, (guess_q30 * guess_q30) << 2);
-    let better_q61 = mul_high(guess_q30 << 32, (3 << 62) - error_q62);
-    let error_q62 = mul_high(argument_q64, mul_high(better_q61, better_q61)) << 4;
-    let best_q61 = mul_high(better_q61 << 1, (3 << 62) - error_q62);
-    mul_high(argument_q64, best_q61) >> (shift / 2 - 3)
+    // With e = 1 - argument * guess^2, below 2^-8: root = argument * guess * (1 + e/2 + 3e^2/8 + 5e^3/16 + ..).
+    let product_q60 = mul_high(argument_q64, guess_q30 * guess_q30);
+    let error_q60 = (1i64 << 60) - product_q60 as i64;
+    let error_q38 = error_q60 >> 22;
+    let second_q76 = error_q38 * error_q38;
+    let third_q76 = (second_q76 >> 38) * error_q38;
+    let factor_q62 = (1i64 << 62) + (error_q60 << 1) + ((3 * second_q76) >> 17) + ((5 * third_q76) >> 18);
+    let root_q60 = mul_high(mul_high(argument_q64, guess_q30 << 32), factor_q62 as u64);
+    root_q60 >> (16 - half_power).clamp(0, 63)
 }
 
 #[cfg(test)]
@@ -123,12 +123,17 @@ mod tests {
         }
 
         #[test]
-        fn roots_are_within_the_stated_relative_error(raw in 0u128..1 << 102, shift in 0u32..102) {
-            let value = raw >> shift;
-            // 128 bits hold the value and 26 more, so the exact root has 13 bits below ours.
-            let exact = ((value << 26).isqrt() >> 13) as u64;
-            let bound = (exact >> 33) + 2;
-            proptest::prop_assert!(sqrt_q96(value).abs_diff(exact) <= bound, "{} {}", sqrt_q96(value), exact);
+        fn roots_are_within_the_stated_relative_error(raw in 0u64.., shift in 0u32..64, exponent in -90i32..=-32) {
+            let mantissa = raw >> shift;
+            // The exact root of mantissa * 2^(exponent + 88), which is ours, with up to 16 bits more.
+            let wide = u128::from(mantissa) << 64;
+            let exact = match exponent + 88 - 64 {
+                left @ 0.. => (wide << left.min(wide.leading_zeros() as i32 & !1)).isqrt(),
+                right => (wide >> -right).isqrt(),
+            } as u64;
+            proptest::prop_assume!(exponent + 88 - 64 <= wide.leading_zeros() as i32 & !1);
+            let got = sqrt_q44(mantissa, exponent);
+            proptest::prop_assert!(got.abs_diff(exact) <= (exact >> 33) + 2, "{} {}", got, exact);
         }
     }
 }

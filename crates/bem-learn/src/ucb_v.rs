@@ -6,7 +6,7 @@
 //! intermediate is wide, and the only rounding that matters is the last one. Clauses: VM-9, VM-10, D-1 to D-3.
 
 use crate::index::{ArmStatistics, PRIOR_FRACTION_BITS, Parameters};
-use crate::numeric::{mul_high, mul_wide_high, sqrt_q96};
+use crate::numeric::{mul_high, sqrt_q44};
 
 /// Mean and unweighted bonus of one arm, with 44 fractional bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +28,24 @@ const SHRINK_NONE: i64 = 1 << 32;
 pub fn estimate(arm: &ArmStatistics, ln_total: u64) -> Estimate {
     // Off by less than n / 2^64 in relative terms, which is 2^-34 at the most visits a bucket keeps.
     let reciprocal_q64 = u64::MAX / u64::from(arm.visits);
-    let mean_q44 = ((arm.loss_sum as u128 * reciprocal_q64 as u128) >> 52) as u64;
+    let mean_q44 = ((u128::from(arm.loss_sum) * u128::from(reciprocal_q64)) >> 52) as u64;
 
-    // n * Q - L^2 is exact, so that nothing cancels; two reciprocals then give the variance.
-    let square_q64 = arm.loss_sum as u128 * arm.loss_sum as u128;
-    let spread_q64 = ((arm.loss_sq_sum as u128 * arm.visits as u128) << 32).saturating_sub(square_q64);
-    let variance_q64 = mul_wide_high(mul_wide_high(spread_q64, reciprocal_q64), reciprocal_q64) as u64;
+    // n * Q - L^2 is n^2 times the variance, exactly, so that nothing cancels. As a mantissa of 64 bits and a
+    // power of two it is multiplied by the logarithm while the division is still under way.
+    let square_q64 = u128::from(arm.loss_sum) * u128::from(arm.loss_sum);
+    let product_q64 = (u128::from(arm.loss_sq_sum) * u128::from(arm.visits)) << 32;
+    let spread_q64 = product_q64.saturating_sub(square_q64);
+    let zeros = spread_q64.leading_zeros().min(127);
+    let spread = ((spread_q64 << zeros) >> 64) as u64;
+    let scaled = mul_high(spread, ln_total << 25);
+    // 2^(64 + whole) / n, with the top bit set; cubed it takes spread * ln to variance * ln / n.
+    let whole = arm.visits.ilog2();
+    let reciprocal = reciprocal_q64 << whole;
+    let mantissa = mul_high(mul_high(scaled, reciprocal), mul_high(reciprocal, reciprocal));
+    let root_q44 = sqrt_q44(mantissa, 8 - zeros as i32 - 3 * whole as i32);
 
-    let doubled_q96 = variance_q64 as u128 * (2 * ln_total) as u128;
-    let root_q48 = sqrt_q96(mul_wide_high(doubled_q96, reciprocal_q64));
-    let range_q44 = ((3 * ln_total) as u128 * reciprocal_q64 as u128) >> 52;
-    Estimate { mean_q44, bonus_q44: (root_q48 >> 4) + range_q44 as u64 }
+    let range_q44 = (u128::from(3 * ln_total) * u128::from(reciprocal_q64)) >> 52;
+    Estimate { mean_q44, bonus_q44: root_q44 + range_q44 as u64 }
 }
 
 /// The mean less the bonus, weighted by alpha and by what the prior leaves of it; 44 fractional bits.
