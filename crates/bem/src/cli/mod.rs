@@ -5,6 +5,7 @@
 
 mod bench;
 mod config;
+mod games;
 mod isa;
 
 use clap::{Parser, Subcommand};
@@ -31,6 +32,8 @@ enum Command {
     Disasm(isa::DisasmArguments),
     /// Run a program of the control core.
     Exec(isa::ExecArguments),
+    /// The games BEM can learn from: list them, look at one, play one by hand.
+    Games(games::GamesArguments),
 }
 
 /// What a command answers when nothing went wrong: yes or no.
@@ -52,6 +55,7 @@ pub fn main() -> ExitCode {
         Some(Command::Config(arguments)) => config::run(&arguments),
         Some(Command::Disasm(arguments)) => isa::disasm(&arguments),
         Some(Command::Exec(arguments)) => isa::exec(&arguments),
+        Some(Command::Games(arguments)) => games::run(&arguments),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
