@@ -219,6 +219,24 @@ impl Netlist {
         (0..self.inputs()).filter(|input| used[Signal::input(*input).index()]).collect()
     }
 
+    /// The same circuit over only those inputs that it refers to, and which these are.
+    pub fn compact(&self) -> (Netlist, Vec<usize>) {
+        let support = self.support();
+        let mut map = vec![Signal::FALSE; 2 + self.inputs()];
+        map[1] = Signal::TRUE;
+        for (place, input) in support.iter().enumerate() {
+            map[Signal::input(*input).index()] = Signal::input(place);
+        }
+        let dropped = self.inputs() - support.len();
+        map.extend(
+            (0..self.gates.len()).map(|position| Signal(self.gate_signal(position).0 - dropped as u32)),
+        );
+        let gate = |gate: &Gate| Gate { op: gate.op, a: map[gate.a.index()], b: map[gate.b.index()] };
+        let gates = self.gates.iter().map(gate).collect();
+        let outputs = self.outputs.iter().map(|output| map[output.index()]).collect();
+        (Netlist { inputs: support.len() as u32, gates, outputs }, support)
+    }
+
     /// The longest path from an input to an output, in gates.
     pub fn depth(&self) -> usize {
         let mut depths = vec![0; 2 + self.inputs()];
@@ -316,16 +334,22 @@ impl Builder {
         self.gates.len()
     }
 
-    fn driver(&self, signal: Signal) -> Option<Gate> {
+    /// The gate that drives a signal, if one does.
+    pub(crate) fn driver(&self, signal: Signal) -> Option<Gate> {
         signal.index().checked_sub(2 + self.inputs as usize).map(|position| self.gates[position])
     }
 
     /// The signal that `signal` is the plain inversion of, if it is one.
-    fn inverted(&self, signal: Signal) -> Option<Signal> {
+    pub(crate) fn inverted(&self, signal: Signal) -> Option<Signal> {
         match self.driver(signal) {
             Some(Gate { op: Op::Xor, a, b: Signal::TRUE }) => Some(a),
             _ => None,
         }
+    }
+
+    /// The signal of exactly this gate, if it has been made.
+    pub(crate) fn find(&self, gate: Gate) -> Option<Signal> {
+        self.known.get(&gate).copied()
     }
 
     /// Any operation on two signals, simplified.
