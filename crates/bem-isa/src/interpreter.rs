@@ -83,6 +83,12 @@ impl Core {
         Core { x, b, p, pc: 0, seed, starts, executed: 0 }
     }
 
+    /// The value of a base register by its number: a scalar, or from 32 on the start of a segment.
+    pub fn base_value(&self, number: u8) -> u64 {
+        let number = usize::from(number);
+        if number < self.x.len() { self.x[number] } else { self.starts.0[number - self.x.len()] }
+    }
+
     /// Runs to the end of the program, a trap, or `steps` more instructions (which is a trap too).
     pub fn run(
         &mut self,

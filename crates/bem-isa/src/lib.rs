@@ -5,6 +5,7 @@
 pub mod assemble;
 
 pub mod disassemble;
+pub mod hoare;
 pub mod instruction;
 pub mod interpreter;
 pub mod memory;

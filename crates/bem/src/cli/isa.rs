@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// Assemble a text into a binary program.
 #[derive(Args)]
-#[command(after_help = "Example: bem asm examples/programs/popcount.basm --out popcount.bem")]
+#[command(after_help = "Example: bem asm examples/programs/sum.basm --out sum.bem")]
 pub struct AsmArguments {
     /// The assembly text
     file: PathBuf,
@@ -24,7 +24,7 @@ pub struct AsmArguments {
 
 /// Print a binary program as text that assembles to the same bytes.
 #[derive(Args)]
-#[command(after_help = "Example: bem disasm popcount.bem")]
+#[command(after_help = "Example: bem disasm sum.bem")]
 pub struct DisasmArguments {
     /// The binary program
     file: PathBuf,
@@ -32,7 +32,7 @@ pub struct DisasmArguments {
 
 /// Run a program, text or binary, on fresh memory and print the registers.
 #[derive(Args)]
-#[command(after_help = "Example: bem exec examples/programs/popcount.basm --trace\n\
+#[command(after_help = "Example: bem exec examples/programs/sum.basm --trace\n\
     Exit code 1 when the program traps.")]
 pub struct ExecArguments {
     /// The program, as text or binary

@@ -6,6 +6,7 @@
 mod bench;
 mod config;
 mod games;
+mod hoare;
 mod isa;
 
 use clap::{Parser, Subcommand};
@@ -34,6 +35,8 @@ enum Command {
     Exec(isa::ExecArguments),
     /// The games BEM can learn from: list them, look at one, play one by hand.
     Games(games::GamesArguments),
+    /// Check the invariants of a program, with proofs and counterexamples.
+    Hoare(hoare::HoareArguments),
 }
 
 /// What a command answers when nothing went wrong: yes or no.
@@ -56,6 +59,7 @@ pub fn main() -> ExitCode {
         Some(Command::Disasm(arguments)) => isa::disasm(&arguments),
         Some(Command::Exec(arguments)) => isa::exec(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
+        Some(Command::Hoare(arguments)) => hoare::run(&arguments),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
