@@ -110,6 +110,8 @@ stored_enum! {
         /// The budget ran out.
         #[doc(alias = "UNKNOWN")]
         Undecided = 2,
+        /// Satisfiable, and meant to be: the assumptions do not contradict each other (decision D-21).
+        Consistent = 3,
     }
 }
 
@@ -174,7 +176,7 @@ pub struct Certificate {
     pub verdict: Verdict,
     /// The clauses, DIMACS.
     pub cnf: Digest,
-    /// LRAT proof if it holds, model if it is refuted, zero if undecided.
+    /// The checker's certificate if it holds, a model if it is refuted or consistent, zero if undecided.
     pub proof: Digest,
 }
 
@@ -260,7 +262,7 @@ pub enum Entry {
         discarded: bool,
     },
     /// A patch changed its status.
-    Patch(PatchEvent),
+    Patch(Box<PatchEvent>),
     /// A bucket's statistics start again.
     Reset { step: u64, family: ObjectId, bucket: u32, cause: ResetCause },
     /// Tables changed without a patch (at boot, by the teacher), or just their roots.
@@ -436,7 +438,7 @@ impl Entry {
                 regret: reader.i64()?,
                 discarded: reader.bool()?,
             },
-            3 => Entry::Patch(decode_patch(reader)?),
+            3 => Entry::Patch(Box::new(decode_patch(reader)?)),
             4 => Entry::Reset {
                 step: reader.u64()?,
                 family: decode_id(reader)?,

@@ -4,6 +4,7 @@
 //! numbers: bytes go through a [`store::Store`] that the application supplies and the simulator breaks.
 //! The bytes are drawn in `docs/formats/ledger.md`.
 
+pub mod audit;
 pub mod chain;
 pub mod checkpoint;
 pub mod entry;
@@ -11,13 +12,16 @@ mod error;
 pub mod limits;
 pub mod log;
 pub mod merkle;
+pub mod reader;
 pub mod recover;
 mod ring;
 pub mod segment;
 pub mod snapshot;
 pub mod step;
 pub mod store;
+pub mod tables;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod witness;
 
 pub use error::{LedgerError, StoreError};

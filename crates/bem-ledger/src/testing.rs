@@ -1,12 +1,18 @@
-//! Random entries and ready-made ledgers for tests and for the simulator.
+//! Random entries and a meaningful workload for tests and for the simulator.
 
 use crate::checkpoint::Signer;
 use crate::entry::{
     Certificate, Entry, Genesis, HumanPhase, InputSource, PatchEvent, PatchKind, PatchStatus, ResetCause,
     StepBlock, Table, TableEdit, ToolPhase, Verdict,
 };
+use crate::error::LedgerError;
+use crate::log::Log;
+use crate::snapshot::Part;
 use crate::step::{Experience, StepRecord};
+use crate::store::Store;
+use crate::tables::Tables;
 use bem_base::digest::{Digest, hash};
+use bem_base::encode::Writer;
 use bem_base::environment::Bits;
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_base::prng::Prng;
@@ -89,7 +95,7 @@ fn patch(prng: &mut Prng) -> Entry {
         Certificate { verdict, cnf: digest(prng), proof }
     });
     let certificates = certificates.collect();
-    Entry::Patch(PatchEvent {
+    Entry::Patch(Box::new(PatchEvent {
         serial: prng.next_u64(),
         step: prng.next_u64(),
         kind: one_of(prng, PatchKind::ALL),
@@ -101,7 +107,7 @@ fn patch(prng: &mut Prng) -> Entry {
         edits: if changes { edits(prng) } else { Vec::new() },
         roots_before,
         roots_after: if changes { [digest(prng); 4] } else { roots_before },
-    })
+    }))
 }
 
 /// A random entry of any kind but genesis. Its parts are well formed and mean nothing.
@@ -156,4 +162,149 @@ pub fn entry(prng: &mut Prng) -> Entry {
             payload: bytes(prng, 40),
         },
     }
+}
+
+/// What a workload does next. Every operation appends exactly one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A plain entry.
+    Append(Entry),
+    /// A patch and the evidence it names.
+    Patch(Vec<Vec<u8>>, Entry),
+    /// A snapshot of these parts.
+    Snapshot(u64, Vec<Part>),
+}
+
+/// A history that an audit accepts: step blocks, episodes, patches with certificates and table roots, snapshots.
+///
+/// The operations depend on the seed alone, so a run that was cut off can be continued at any position.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    prng: Prng,
+    tables: Tables,
+    step: u64,
+    serial: u64,
+}
+
+impl Workload {
+    /// The workload with this seed, at its start.
+    pub fn new(seed: u64) -> Workload {
+        Workload { prng: Prng::stream(seed, "workload"), tables: Tables::new(), step: 0, serial: 0 }
+    }
+
+    /// The workload with this seed after so many operations.
+    pub fn at(seed: u64, position: u64) -> Workload {
+        let mut workload = Workload::new(seed);
+        (0..position).for_each(|_| drop(workload.next_operation()));
+        workload
+    }
+
+    /// The next operation.
+    pub fn next_operation(&mut self) -> Operation {
+        self.step += 1 + self.prng.below(100);
+        match self.prng.below(16) {
+            0..=7 => Operation::Append(Entry::StepBlock(StepBlock {
+                first_step: self.step,
+                records: (0..self.prng.below(24)).map(|_| step_record(&mut self.prng)).collect(),
+                experience: (0..self.prng.below(2)).map(|_| experience(&mut self.prng)).collect(),
+            })),
+            8 | 9 => Operation::Append(Entry::Episode {
+                episode: self.serial,
+                task: self.prng.below(9),
+                step: self.step,
+                length: self.prng.below(100) as u32,
+                total_return: self.prng.between(-5_000, 5_000),
+                regret: self.prng.between(0, 1 << 40),
+                discarded: false,
+            }),
+            10 => Operation::Append(self.table_change()),
+            11 | 12 => self.patch(),
+            13 => Operation::Snapshot(self.step, self.parts()),
+            14 => Operation::Append(Entry::Input {
+                step: self.step,
+                source: InputSource::Operator,
+                payload: bytes(&mut self.prng, 60),
+            }),
+            _ => Operation::Append(Entry::Event {
+                step: self.step,
+                code: crate::entry::event_code::PHASE,
+                values: vec![self.prng.between(0, 2)],
+                payload: Vec::new(),
+            }),
+        }
+    }
+
+    /// Carries an operation out and returns the index of its entry.
+    pub fn apply<S: Store>(operation: &Operation, log: &mut Log<S>) -> Result<u64, LedgerError> {
+        match operation {
+            Operation::Append(entry) => log.append(entry),
+            Operation::Patch(blobs, entry) => {
+                for blob in blobs {
+                    log.put_blob(blob)?;
+                }
+                log.append(entry)
+            }
+            Operation::Snapshot(step, parts) => {
+                let index = log.size();
+                log.write_snapshot(*step, parts.clone())?;
+                Ok(index)
+            }
+        }
+    }
+
+    fn table_edits(&mut self) -> Vec<TableEdit> {
+        let edits = edits(&mut self.prng);
+        edits.iter().for_each(|edit| self.tables.set(edit));
+        edits
+    }
+
+    fn table_change(&mut self) -> Entry {
+        let edits = self.table_edits();
+        Entry::Tables { step: self.step, edits, roots: self.tables.roots() }
+    }
+
+    fn patch(&mut self) -> Operation {
+        self.serial += 1;
+        let roots_before = self.tables.roots();
+        let applied = self.prng.below(3) != 0;
+        let (certificate, blobs) = certificate(&mut self.prng, applied);
+        let edits = if applied { self.table_edits() } else { Vec::new() };
+        let entry = Entry::Patch(Box::new(PatchEvent {
+            serial: self.serial,
+            step: self.step,
+            kind: one_of(&mut self.prng, PatchKind::ALL),
+            status: if applied { PatchStatus::Applied } else { PatchStatus::Rejected },
+            target: ObjectId::expert(self.prng.below(1_024) as u16, self.prng.below(16) as u16),
+            score: self.prng.between(0, 1 << 32),
+            payload: digest(&mut self.prng),
+            certificates: vec![certificate],
+            edits,
+            roots_before,
+            roots_after: self.tables.roots(),
+        }));
+        Operation::Patch(blobs, entry)
+    }
+
+    fn parts(&mut self) -> Vec<Part> {
+        let part = |name: &str, bytes| Part { name: name.to_owned(), bytes };
+        vec![part("bandit", bytes(&mut self.prng, 200)), part("state", bytes(&mut self.prng, 400))]
+    }
+}
+
+/// A certificate that holds (a proof) or refutes (a model), with its two blobs.
+fn certificate(prng: &mut Prng, holds: bool) -> (Certificate, Vec<Vec<u8>>) {
+    let variable = 1 + prng.below(9);
+    let opposite = if holds { "-" } else { "" };
+    let cnf = format!("p cnf 9 2\n{variable} 0\n{opposite}{variable} 0\n").into_bytes();
+    let proof = if holds {
+        let formula = bem_checker::cnf::Cnf::from_dimacs(&cnf).expect("the text above is DIMACS").digest();
+        let proof = b"3 0 1 2 0\n".to_vec();
+        let mut writer = Writer::new();
+        bem_checker::certificate::Certificate { formula, assumptions: Vec::new(), proof }.encode(&mut writer);
+        writer.into_bytes()
+    } else {
+        format!("{variable} 0").into_bytes()
+    };
+    let verdict = if holds { Verdict::Holds } else { Verdict::Refuted };
+    (Certificate { verdict, cnf: hash(&cnf), proof: hash(&proof) }, vec![cnf, proof])
 }

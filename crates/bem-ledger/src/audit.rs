@@ -1,0 +1,413 @@
+//! The audit: everything is derived again from the entries and compared with everything that is stored.
+//!
+//! Nothing read is compared with itself: heads, roots, segment headers and table roots are recomputed from the entries,
+//! the checkpoint's signature is checked against the key in genesis, every certificate is checked again by the proof
+//! checker, every snapshot against its marker. Without a checkpoint from outside the answer is never better than
+//! `unanchored`, because a rollback to an older valid state leaves no trace inside. No engine is needed.
+//! Clauses: LOG-2, LOG-3, LOG-4, SCC-4; decisions D-17, D-20.
+
+use crate::chain::ChainHead;
+use crate::checkpoint::{Checkpoint, SignedCheckpoint};
+use crate::entry::{Certificate, Entry, Genesis, PatchEvent, PatchStatus, TableEdit, TableRoots, Verdict};
+use crate::error::{LedgerError, StoreError};
+use crate::limits::CHECKPOINT_BYTES_MAX;
+use crate::log::{CHECKPOINT_NAME, read_blob};
+use crate::merkle::{Frontier, leaf_hash};
+use crate::segment::{Frame, SegmentHeader, SegmentReader, list_segments, segment_name, segment_number};
+use crate::snapshot::{load_snapshot, snapshot_entries};
+use crate::store::Store;
+use crate::tables::Tables;
+use bem_base::digest::Digest;
+use bem_base::encode::Reader;
+use bem_checker::cnf::{Cnf, Literal};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The answer of an audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuditVerdict {
+    /// Everything fits, and the history extends a checkpoint from outside.
+    Ok,
+    /// Everything fits, but nothing from outside says that it is the newest history.
+    Unanchored,
+    /// Something does not fit.
+    Broken {
+        /// The entry at which it shows.
+        entry: u64,
+        /// What does not fit.
+        reason: String,
+    },
+}
+
+/// What an audit saw. After `Broken` the counts end where it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditReport {
+    /// The answer.
+    pub verdict: AuditVerdict,
+    /// Entries derived and compared.
+    pub entries: u64,
+    /// Entries of each kind.
+    pub kinds: [u64; 11],
+    /// Head of the chain over them.
+    pub head: Digest,
+    /// Root of the tree over them.
+    pub root: Digest,
+    /// Who this is.
+    pub genesis: Option<Genesis>,
+    /// Entries under the checkpoint from outside.
+    pub anchored_entries: u64,
+    /// Certificates checked again.
+    pub certificates: u64,
+    /// Snapshot files checked.
+    pub snapshots: u64,
+    /// Content files checked.
+    pub blobs: u64,
+    /// Bytes after the newest checkpoint: never acknowledged, not vouched for, dropped by recovery.
+    pub tail_bytes: u64,
+}
+
+/// Audits a ledger. An error means that the store could not be read; everything else is a verdict.
+pub fn audit<S: Store>(store: &mut S, anchor: Option<&[u8]>) -> Result<AuditReport, StoreError> {
+    let mut auditor = Auditor::new(store);
+    let verdict = match auditor.run(anchor) {
+        Ok(verdict) => verdict,
+        Err(LedgerError::Store(error @ StoreError::Failed { .. })) => return Err(error),
+        Err(LedgerError::Broken { entry, reason }) => AuditVerdict::Broken { entry, reason },
+        Err(other) => AuditVerdict::Broken { entry: auditor.frontier.size(), reason: other.to_string() },
+    };
+    Ok(auditor.report(verdict))
+}
+
+struct Marker {
+    manifest: Digest,
+    size_bytes: u64,
+    head: ChainHead,
+}
+
+struct Auditor<'a, S> {
+    store: &'a mut S,
+    frontier: Frontier,
+    head: ChainHead,
+    kinds: [u64; 11],
+    genesis: Option<Genesis>,
+    tables: Tables,
+    markers: BTreeMap<u64, Marker>,
+    certificates_accepted: BTreeSet<(Digest, Digest)>,
+    certificates: u64,
+    snapshots: u64,
+    blobs: u64,
+    tail_bytes: u64,
+    anchored_entries: u64,
+}
+
+impl<'a, S: Store> Auditor<'a, S> {
+    fn new(store: &'a mut S) -> Auditor<'a, S> {
+        Auditor {
+            store,
+            frontier: Frontier::new(),
+            head: ChainHead::start(),
+            kinds: [0; 11],
+            genesis: None,
+            tables: Tables::new(),
+            markers: BTreeMap::new(),
+            certificates_accepted: BTreeSet::new(),
+            certificates: 0,
+            snapshots: 0,
+            blobs: 0,
+            tail_bytes: 0,
+            anchored_entries: 0,
+        }
+    }
+
+    fn report(self, verdict: AuditVerdict) -> AuditReport {
+        AuditReport {
+            verdict,
+            entries: self.frontier.size(),
+            kinds: self.kinds,
+            head: self.head.digest(),
+            root: self.frontier.root(),
+            genesis: self.genesis,
+            anchored_entries: self.anchored_entries,
+            certificates: self.certificates,
+            snapshots: self.snapshots,
+            blobs: self.blobs,
+            tail_bytes: self.tail_bytes,
+        }
+    }
+
+    fn run(&mut self, anchor: Option<&[u8]>) -> Result<AuditVerdict, LedgerError> {
+        let bytes = match self.store.read_all(CHECKPOINT_NAME, CHECKPOINT_BYTES_MAX as u64) {
+            Err(StoreError::Missing { .. }) => return Err(self.broken("the checkpoint is missing")),
+            other => other?,
+        };
+        let signed = SignedCheckpoint::parse(&bytes)?;
+        if signed.signatures.len() != 1 {
+            return Err(self.broken("the checkpoint does not have exactly one signature"));
+        }
+        let anchor = anchor.map(SignedCheckpoint::parse).transpose();
+        let anchor = anchor.map_err(|error| self.broken(format!("the outside checkpoint: {error}")))?;
+        if signed.checkpoint.size == 0 {
+            return Err(self.broken("a checkpoint of no entries"));
+        }
+        self.walk(&signed, anchor.as_ref())?;
+        self.check_snapshots()?;
+        self.check_blobs()?;
+        match anchor {
+            None => Ok(AuditVerdict::Unanchored),
+            Some(anchor) => {
+                self.anchored_entries = anchor.checkpoint.size;
+                Ok(AuditVerdict::Ok)
+            }
+        }
+    }
+
+    /// Derives the whole acknowledged history and compares it with both checkpoints on the way.
+    fn walk(
+        &mut self,
+        signed: &SignedCheckpoint,
+        anchor: Option<&SignedCheckpoint>,
+    ) -> Result<(), LedgerError> {
+        let size = signed.checkpoint.size;
+        if let Some(anchor) = anchor {
+            self.check_anchor_fits(&anchor.checkpoint, &signed.checkpoint)?;
+        }
+        let segments = list_segments(self.store)?;
+        let mut number = 0;
+        while self.frontier.size() < size {
+            if segments.get(number as usize) != Some(&number) {
+                return Err(self.broken(format!("{} is missing", segment_name(number))));
+            }
+            self.walk_segment(number, signed, anchor)?;
+            number += 1;
+        }
+        if self.frontier.root() != signed.checkpoint.root || self.head != signed.checkpoint.head {
+            return Err(LedgerError::broken(size - 1, "the entries do not hash to the signed checkpoint"));
+        }
+        let later = segments.into_iter().filter(|later| number <= *later);
+        for later in later {
+            self.tail_bytes += self.store.length(&segment_name(later))?;
+        }
+        Ok(())
+    }
+
+    fn check_anchor_fits(&self, anchor: &Checkpoint, signed: &Checkpoint) -> Result<(), LedgerError> {
+        if anchor.instance != signed.instance {
+            return Err(self.broken("the outside checkpoint is of another instance"));
+        }
+        if signed.size < anchor.size {
+            let reason = format!(
+                "the history was rolled back: {} entries here, {} under the outside checkpoint",
+                signed.size, anchor.size
+            );
+            return Err(LedgerError::broken(signed.size, reason));
+        }
+        Ok(())
+    }
+
+    fn walk_segment(
+        &mut self,
+        number: u32,
+        signed: &SignedCheckpoint,
+        anchor: Option<&SignedCheckpoint>,
+    ) -> Result<(), LedgerError> {
+        let mut reader = SegmentReader::open(self.store, number)?;
+        let (head, frontier) = (self.head, self.frontier.clone());
+        let instance = signed.checkpoint.instance;
+        if *reader.header() != (SegmentHeader { number, instance, head, frontier }) {
+            return Err(self.broken(format!("the header of {} does not fit", segment_name(number))));
+        }
+        while self.frontier.size() < signed.checkpoint.size {
+            match reader.next(self.store)? {
+                Frame::Entry(bytes) => self.take_entry(bytes, signed, anchor)?,
+                Frame::End => return Ok(()),
+                Frame::Torn(reason) => {
+                    return Err(self.broken(format!("{}: {reason}", segment_name(number))));
+                }
+            }
+        }
+        self.tail_bytes += reader.length() - reader.position();
+        Ok(())
+    }
+
+    fn take_entry(
+        &mut self,
+        bytes: &[u8],
+        signed: &SignedCheckpoint,
+        anchor: Option<&SignedCheckpoint>,
+    ) -> Result<(), LedgerError> {
+        let index = self.frontier.size();
+        let entry =
+            Entry::from_bytes(bytes).map_err(|error| self.broken(format!("it cannot be read: {error}")))?;
+        match (&entry, index) {
+            (Entry::Genesis(genesis), 0) => self.take_genesis(genesis, signed, anchor)?,
+            (_, 0) => return Err(self.broken("the first entry is not genesis")),
+            (Entry::Genesis(_), _) => return Err(self.broken("a second genesis")),
+            _ => self.take_meaning(&entry)?,
+        }
+        self.kinds[usize::from(entry.kind())] += 1;
+        let leaf = leaf_hash(bytes);
+        self.head = self.head.link(&leaf);
+        self.frontier.push(leaf);
+        if let Some(anchor) = anchor.filter(|anchor| anchor.checkpoint.size == index + 1)
+            && (self.frontier.root() != anchor.checkpoint.root || self.head != anchor.checkpoint.head)
+        {
+            let reason = "the history up to here is not the one under the outside checkpoint";
+            return Err(LedgerError::broken(index, reason));
+        }
+        Ok(())
+    }
+
+    fn take_genesis(
+        &mut self,
+        genesis: &Genesis,
+        signed: &SignedCheckpoint,
+        anchor: Option<&SignedCheckpoint>,
+    ) -> Result<(), LedgerError> {
+        if genesis.instance != signed.checkpoint.instance {
+            return Err(self.broken("genesis is of another instance than the checkpoint"));
+        }
+        signed.verify(&genesis.public_key)?;
+        if let Some(anchor) = anchor {
+            anchor
+                .verify(&genesis.public_key)
+                .map_err(|error| self.broken(format!("the outside checkpoint: {error}")))?;
+        }
+        self.genesis = Some(genesis.clone());
+        Ok(())
+    }
+
+    fn take_meaning(&mut self, entry: &Entry) -> Result<(), LedgerError> {
+        match entry {
+            Entry::Patch(patch) => self.take_patch(patch),
+            Entry::Tables { edits, roots, .. } => self.replay_edits(edits, roots),
+            Entry::Snapshot { manifest, size_bytes, .. } => {
+                let (manifest, size_bytes, head) = (*manifest, *size_bytes, self.head);
+                self.markers.insert(self.frontier.size(), Marker { manifest, size_bytes, head });
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn take_patch(&mut self, patch: &PatchEvent) -> Result<(), LedgerError> {
+        if patch.roots_before != self.tables.roots() {
+            return Err(self.broken("the patch starts from table roots that are not the present ones"));
+        }
+        self.replay_edits(&patch.edits, &patch.roots_after)?;
+        let accepted = matches!(patch.status, PatchStatus::Verified | PatchStatus::Applied);
+        for certificate in &patch.certificates {
+            if accepted && matches!(certificate.verdict, Verdict::Refuted | Verdict::Undecided) {
+                return Err(self.broken("a patch was let in although its condition was not proven"));
+            }
+            self.check_certificate(certificate)?;
+        }
+        Ok(())
+    }
+
+    fn replay_edits(&mut self, edits: &[TableEdit], roots: &TableRoots) -> Result<(), LedgerError> {
+        edits.iter().for_each(|edit| self.tables.set(edit));
+        if self.tables.roots() == *roots {
+            Ok(())
+        } else {
+            Err(self.broken("the table roots do not follow from the edits"))
+        }
+    }
+
+    fn check_certificate(&mut self, certificate: &Certificate) -> Result<(), LedgerError> {
+        let key = (certificate.cnf, certificate.proof);
+        if certificate.verdict == Verdict::Undecided || self.certificates_accepted.contains(&key) {
+            return Ok(());
+        }
+        let cnf = self.evidence(&certificate.cnf)?;
+        let proof = self.evidence(&certificate.proof)?;
+        let checked = match certificate.verdict {
+            Verdict::Holds => check_proof(&cnf, &proof),
+            Verdict::Refuted | Verdict::Consistent | Verdict::Undecided => check_model(&cnf, &proof),
+        };
+        checked.map_err(|reason| self.broken(format!("certificate {}: {reason}", certificate.proof)))?;
+        self.certificates += 1;
+        self.certificates_accepted.insert(key);
+        Ok(())
+    }
+
+    fn evidence(&mut self, digest: &Digest) -> Result<Vec<u8>, LedgerError> {
+        read_blob(self.store, digest).map_err(|error| self.broken(format!("evidence: {error}")))
+    }
+
+    /// Every snapshot file that lies in the acknowledged history must be the one its marker names.
+    fn check_snapshots(&mut self) -> Result<(), LedgerError> {
+        for name in self.store.list()? {
+            let Some(entries) = snapshot_entries(&name).filter(|entries| *entries < self.frontier.size())
+            else {
+                continue;
+            };
+            let unmarked = || LedgerError::broken(entries, format!("{name} is not marked in the log"));
+            let marker = self.markers.get(&entries).ok_or_else(unmarked)?;
+            let size_bytes = self.store.length(&name)?;
+            if size_bytes != marker.size_bytes {
+                let reason = format!("{name} has {size_bytes} bytes, its marker says {}", marker.size_bytes);
+                return Err(LedgerError::broken(entries, reason));
+            }
+            load_snapshot(self.store, &name, &marker.manifest, marker.head)
+                .map_err(|error| LedgerError::broken(entries, error.to_string()))?;
+            self.snapshots += 1;
+        }
+        Ok(())
+    }
+
+    fn check_blobs(&mut self) -> Result<(), LedgerError> {
+        for name in self.store.list()? {
+            let Some(hexadecimal) = name.strip_prefix("blob-").filter(|rest| !rest.ends_with(".tmp")) else {
+                continue;
+            };
+            let digest = Digest::from_hex(hexadecimal)
+                .ok_or_else(|| self.broken(format!("{name} is not named by a digest")))?;
+            read_blob(self.store, &digest).map_err(|error| self.broken(error.to_string()))?;
+            self.blobs += 1;
+        }
+        Ok(())
+    }
+
+    fn broken(&self, reason: impl Into<String>) -> LedgerError {
+        LedgerError::broken(self.frontier.size(), reason)
+    }
+}
+
+fn check_proof(cnf: &[u8], proof: &[u8]) -> Result<(), String> {
+    let cnf = Cnf::from_dimacs(cnf).map_err(|error| error.to_string())?;
+    let mut reader = Reader::new(proof);
+    let certificate =
+        bem_checker::certificate::Certificate::decode(&mut reader).map_err(|error| error.to_string())?;
+    reader.finish().map_err(|error| error.to_string())?;
+    certificate.check(&cnf).map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn check_model(cnf: &[u8], model: &[u8]) -> Result<(), String> {
+    let cnf = Cnf::from_dimacs(cnf).map_err(|error| error.to_string())?;
+    let text = core::str::from_utf8(model).map_err(|_| "the model is not text".to_owned())?;
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let (last, words) = words.split_last().ok_or("an empty model")?;
+    if *last != "0" {
+        return Err("the model does not end with 0".to_owned());
+    }
+    let mut values = vec![false; cnf.variables() as usize];
+    for word in words {
+        let literal = word.parse().ok().and_then(Literal::from_dimacs);
+        let literal = literal.filter(|literal| literal.variable() <= cnf.variables());
+        let literal = literal.ok_or_else(|| format!("{word:?} is not a literal of the formula"))?;
+        values[literal.variable() as usize - 1] = !literal.is_negative();
+    }
+    match cnf.first_violated(&values) {
+        None => Ok(()),
+        Some(clause) => Err(format!("the model leaves clause {} false", clause + 1)),
+    }
+}
+
+/// Whether a file belongs to the ledger's layout, for reports about strangers in the directory.
+pub fn is_ledger_file(name: &str) -> bool {
+    name == CHECKPOINT_NAME
+        || name == "lock"
+        || name.starts_with("blob-")
+        || name.ends_with(".tmp")
+        || segment_number(name).is_some()
+        || snapshot_entries(name).is_some()
+}

@@ -1,0 +1,163 @@
+//! Reading the acknowledged history from the start, and comparing a history that is played again with it.
+//!
+//! Reading checks form, not truth: the audit is for that. Clauses: LOG-4, LOG-5; decision D-20.
+
+use crate::entry::Entry;
+use crate::error::LedgerError;
+use crate::recover::read_checkpoint;
+use crate::segment::{Frame, SegmentReader, segment_name};
+use crate::store::Store;
+
+/// Walks over the acknowledged entries in order.
+#[derive(Debug)]
+pub struct EntryReader {
+    segment: SegmentReader,
+    number: u32,
+    next: u64,
+    size: u64,
+}
+
+impl EntryReader {
+    /// A reader at genesis; it ends where the newest checkpoint does.
+    pub fn open<S: Store>(store: &mut S) -> Result<EntryReader, LedgerError> {
+        let size = read_checkpoint(store)?.checkpoint.size;
+        Ok(EntryReader { segment: SegmentReader::open(store, 0)?, number: 0, next: 0, size })
+    }
+
+    /// Index of the next entry.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+
+    /// Number of acknowledged entries.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The next entry's bytes, or nothing at the end.
+    pub fn next<S: Store>(&mut self, store: &mut S) -> Result<Option<&[u8]>, LedgerError> {
+        if self.next == self.size {
+            return Ok(None);
+        }
+        while self.segment.position() == self.segment.length() {
+            self.number += 1;
+            self.segment = SegmentReader::open(store, self.number)?;
+        }
+        match self.segment.next(store)? {
+            Frame::Entry(bytes) => {
+                self.next += 1;
+                Ok(Some(bytes))
+            }
+            Frame::End => unreachable!("the loop above left the segment with bytes to read"),
+            Frame::Torn(reason) => {
+                Err(LedgerError::broken(self.next, format!("{}: {reason}", segment_name(self.number))))
+            }
+        }
+    }
+}
+
+/// Compares a history that is played again with the recorded one, entry by entry.
+#[derive(Debug)]
+pub struct Comparison {
+    reader: EntryReader,
+}
+
+impl Comparison {
+    /// A comparison that starts at this entry: 0 for a replay from genesis, a snapshot's `entries` after a restore.
+    pub fn open<S: Store>(store: &mut S, first: u64) -> Result<Comparison, LedgerError> {
+        let mut reader = EntryReader::open(store)?;
+        if reader.size() < first {
+            return Err(LedgerError::broken(reader.size(), format!("the history ends before entry {first}")));
+        }
+        while reader.position() < first {
+            reader.next(store)?;
+        }
+        Ok(Comparison { reader })
+    }
+
+    /// Index of the next entry to compare.
+    pub fn position(&self) -> u64 {
+        self.reader.position()
+    }
+
+    /// Whether the whole recorded history has been matched.
+    pub fn is_complete(&self) -> bool {
+        self.reader.position() == self.reader.size()
+    }
+
+    /// The next recorded entry must be this one.
+    pub fn expect<S: Store>(&mut self, store: &mut S, entry: &[u8]) -> Result<(), LedgerError> {
+        let index = self.reader.position();
+        let diverged = |reason: String| LedgerError::Diverged { entry: index, reason };
+        let Some(recorded) = self.reader.next(store)? else {
+            return Err(diverged("the recorded history ends here".to_owned()));
+        };
+        if recorded == entry {
+            return Ok(());
+        }
+        let name = |bytes| Entry::from_bytes(bytes).map_or("an unreadable entry", |entry| entry.kind_name());
+        let byte = recorded.iter().zip(entry).position(|(left, right)| left != right);
+        let byte = byte.unwrap_or(recorded.len().min(entry.len()));
+        Err(diverged(format!(
+            "recorded is {}, played is {}, from byte {byte} on",
+            name(recorded),
+            name(entry)
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::ENTRY_BYTES_MAX;
+    use crate::log::{Log, LogOptions};
+    use crate::store::MemoryStore;
+    use crate::testing::{self, Workload};
+
+    fn ledger() -> MemoryStore {
+        let options = LogOptions { segment_bytes: 1_000, ring_bytes: ENTRY_BYTES_MAX + 4 };
+        let mut log =
+            Log::create(MemoryStore::new(), testing::signer(), &testing::genesis(1), options).unwrap();
+        let mut workload = Workload::new(1);
+        for _ in 0..50 {
+            Workload::apply(&workload.next_operation(), &mut log).unwrap();
+        }
+        log.commit().unwrap();
+        log.into_store()
+    }
+
+    fn entries(store: &mut MemoryStore) -> Vec<Vec<u8>> {
+        let mut reader = EntryReader::open(store).unwrap();
+        let mut entries = Vec::new();
+        while let Some(entry) = reader.next(store).unwrap() {
+            entries.push(entry.to_vec());
+        }
+        entries
+    }
+
+    #[test]
+    fn the_same_history_matches_from_any_entry_on() {
+        let mut store = ledger();
+        let entries = entries(&mut store);
+        assert_eq!(entries.len(), 51);
+        for first in 0..=entries.len() {
+            let mut comparison = Comparison::open(&mut store, first as u64).unwrap();
+            for entry in &entries[first..] {
+                comparison.expect(&mut store, entry).unwrap();
+            }
+            assert!(comparison.is_complete());
+        }
+    }
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let mut store = ledger();
+        let entries = entries(&mut store);
+        let mut comparison = Comparison::open(&mut store, 0).unwrap();
+        comparison.expect(&mut store, &entries[0]).unwrap();
+        let mut changed = entries[1].clone();
+        *changed.last_mut().unwrap() ^= 1;
+        let error = comparison.expect(&mut store, &changed).unwrap_err();
+        assert!(error.to_string().starts_with("replay differs at entry 1: recorded is "), "{error}");
+    }
+}

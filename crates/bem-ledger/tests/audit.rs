@@ -1,0 +1,274 @@
+//! The audit against an enemy: every bit flipped, and histories rewritten by somebody who knows the format.
+
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use bem_base::digest::hash;
+use bem_ledger::audit::{AuditVerdict, audit};
+use bem_ledger::checkpoint::{Checkpoint, SignedCheckpoint, Signer};
+use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Verdict};
+use bem_ledger::limits::ENTRY_BYTES_MAX;
+use bem_ledger::log::{CHECKPOINT_NAME, Log, LogOptions, blob_name};
+use bem_ledger::store::MemoryStore;
+use bem_ledger::testing::{self, Operation, Workload};
+
+const OPTIONS: LogOptions = LogOptions { segment_bytes: 1_500, ring_bytes: ENTRY_BYTES_MAX + 4 };
+
+fn ledger(seed: u64, operations: u64) -> MemoryStore {
+    let mut log =
+        Log::create(MemoryStore::new(), testing::signer(), &testing::genesis(seed), OPTIONS).unwrap();
+    let mut workload = Workload::new(seed);
+    for _ in 0..operations {
+        Workload::apply(&workload.next_operation(), &mut log).unwrap();
+    }
+    log.commit().unwrap();
+    log.into_store()
+}
+
+/// The log of a history that is written entry by entry, whatever it says.
+fn ledger_of(entries: &[Entry], blobs: &[Vec<u8>]) -> MemoryStore {
+    let mut log = Log::create(MemoryStore::new(), testing::signer(), &testing::genesis(1), OPTIONS).unwrap();
+    for blob in blobs {
+        log.put_blob(blob).unwrap();
+    }
+    for entry in entries {
+        log.append(entry).unwrap();
+    }
+    log.commit().unwrap();
+    log.into_store()
+}
+
+fn verdict(store: &mut MemoryStore, anchor: Option<&[u8]>) -> AuditVerdict {
+    audit(store, anchor).unwrap().verdict
+}
+
+fn checkpoint_of(store: &MemoryStore) -> Vec<u8> {
+    store.files[CHECKPOINT_NAME].clone()
+}
+
+fn broken_because(store: &mut MemoryStore, anchor: Option<&[u8]>) -> String {
+    match verdict(store, anchor) {
+        AuditVerdict::Broken { reason, .. } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_honest_history_is_unanchored_alone_and_ok_with_its_own_older_checkpoint() {
+    let older = checkpoint_of(&ledger(1, 60));
+    let mut store = ledger(1, 120);
+    let report = audit(&mut store, None).unwrap();
+    assert_eq!(report.verdict, AuditVerdict::Unanchored);
+    assert_eq!((report.entries, report.tail_bytes), (121, 0));
+    assert!(0 < report.certificates && 0 < report.snapshots && 0 < report.blobs, "{report:?}");
+    let report = audit(&mut store, Some(&older)).unwrap();
+    assert_eq!((report.verdict, report.anchored_entries), (AuditVerdict::Ok, 61));
+}
+
+/// A ledger of few bytes that still has a snapshot, a patch with its evidence, and two segments.
+fn small_ledger() -> MemoryStore {
+    let complete = |store: &MemoryStore| {
+        let count = |prefix| store.files.keys().filter(|name| name.starts_with(prefix)).count();
+        1 <= count("snapshot") && 2 <= count("blob") && 2 <= count("segment")
+    };
+    let stores = (0..200).map(|seed| ledger(seed, 7)).filter(complete);
+    stores.min_by_key(|store| store.files.values().map(Vec::len).sum::<usize>()).unwrap()
+}
+
+#[test]
+fn every_single_bit_flip_of_every_file_is_found() {
+    let honest = small_ledger();
+    let mut store = honest.clone();
+    let mut counts = std::collections::BTreeMap::new();
+    for (name, content) in &honest.files {
+        let kind = name.split(['-', '.']).next().unwrap();
+        for bit in 0..content.len() * 8 {
+            let mask = 1 << (bit % 8);
+            store.files.get_mut(name).unwrap()[bit / 8] ^= mask;
+            let verdict = verdict(&mut store, None);
+            assert!(matches!(verdict, AuditVerdict::Broken { .. }), "{name} bit {bit}: {verdict:?}");
+            store.files.get_mut(name).unwrap()[bit / 8] ^= mask;
+            *counts.entry(kind).or_insert(0u32) += 1;
+        }
+    }
+    assert_eq!(store, honest);
+    assert_eq!(verdict(&mut store, None), AuditVerdict::Unanchored);
+    for kind in ["blob", "checkpoint", "segment", "snapshot"] {
+        assert!(100 < counts[kind], "{counts:?}");
+    }
+}
+
+#[test]
+fn truncation_of_any_file_at_any_byte_is_found() {
+    let store = small_ledger();
+    for (name, content) in &store.files {
+        for length in 0..content.len() {
+            let mut cut = store.clone();
+            cut.files.get_mut(name).unwrap().truncate(length);
+            let verdict = verdict(&mut cut, None);
+            assert!(matches!(verdict, AuditVerdict::Broken { .. }), "{name} cut to {length}: {verdict:?}");
+        }
+    }
+}
+
+#[test]
+fn a_rollback_of_everything_is_found_with_a_checkpoint_and_unanchored_without() {
+    let newest = checkpoint_of(&ledger(5, 50));
+    let mut rolled_back = ledger(5, 30);
+    assert_eq!(verdict(&mut rolled_back, None), AuditVerdict::Unanchored);
+    let reason = broken_because(&mut rolled_back, Some(&newest));
+    assert!(reason.starts_with("the history was rolled back: 31 entries here, 51 under"), "{reason}");
+}
+
+#[test]
+fn a_fork_signed_with_the_right_key_is_found_by_the_outside_checkpoint() {
+    let honest = ledger_of(&[event(1), event(2), event(3)], &[]);
+    let mut fork = ledger_of(&[event(1), event(9), event(3), event(4)], &[]);
+    assert_eq!(verdict(&mut fork, None), AuditVerdict::Unanchored);
+    let reason = broken_because(&mut fork, Some(&checkpoint_of(&honest)));
+    assert!(reason.contains("not the one under the outside checkpoint"), "{reason}");
+}
+
+#[test]
+fn a_history_rewritten_with_another_key_is_found() {
+    let honest = ledger_of(&[event(1)], &[]);
+    let thief = Signer::from_seed(&[66; 32]);
+    let mut genesis = testing::genesis(1);
+    genesis.public_key = thief.public_key();
+    let mut log = Log::create(MemoryStore::new(), thief, &genesis, OPTIONS).unwrap();
+    log.append(&event(1)).unwrap();
+    log.commit().unwrap();
+    let mut forged = log.into_store();
+    let reason = broken_because(&mut forged, Some(&checkpoint_of(&honest)));
+    assert!(reason.contains("no signature by the key of this log"), "{reason}");
+}
+
+#[test]
+fn a_checkpoint_that_fits_the_entries_but_is_not_signed_is_found() {
+    let mut store = ledger_of(&[event(1), event(2)], &[]);
+    let mut signed = SignedCheckpoint::parse(&checkpoint_of(&store)).unwrap();
+    let report = audit(&mut ledger_of(&[event(1)], &[]), None).unwrap();
+    signed.checkpoint = Checkpoint {
+        size: report.entries,
+        root: report.root,
+        head: bem_ledger::chain::ChainHead::from_digest(report.head),
+        ..signed.checkpoint
+    };
+    store.files.insert(CHECKPOINT_NAME.to_owned(), signed.to_text().into_bytes());
+    assert!(broken_because(&mut store, None).contains("the signature does not hold"));
+}
+
+#[test]
+fn an_old_snapshot_beside_a_new_trace_is_found() {
+    let mut store = ledger(7, 60);
+    let names: Vec<String> =
+        store.files.keys().filter(|name| name.starts_with("snapshot")).cloned().collect();
+    let [older, newer, ..] = names.as_slice() else { panic!("{names:?}") };
+    let content = store.files[older].clone();
+    store.files.insert(newer.clone(), content);
+    assert!(matches!(verdict(&mut store, None), AuditVerdict::Broken { .. }));
+    // A file from another history under a name that fits.
+    let mut store = ledger(7, 60);
+    let other = ledger(8, 60);
+    let foreign = other.files.iter().find(|(name, _)| name.starts_with("snapshot")).unwrap();
+    store.files.insert(foreign.0.clone(), foreign.1.clone());
+    assert!(matches!(verdict(&mut store, None), AuditVerdict::Broken { .. }));
+}
+
+#[test]
+fn segments_swapped_dropped_or_spliced_from_another_instance_are_found() {
+    let store = ledger(9, 80);
+    let segments: Vec<String> =
+        store.files.keys().filter(|name| name.starts_with("segment")).cloned().collect();
+    assert!(4 < segments.len());
+    let other = ledger(10, 80);
+    for (position, name) in segments.iter().enumerate() {
+        let mut dropped = store.clone();
+        dropped.files.remove(name);
+        assert!(matches!(verdict(&mut dropped, None), AuditVerdict::Broken { .. }), "{name} dropped");
+        let mut swapped = store.clone();
+        let next = &segments[(position + 1) % segments.len()];
+        swapped.files.insert(name.clone(), store.files[next].clone());
+        swapped.files.insert(next.clone(), store.files[name].clone());
+        assert!(matches!(verdict(&mut swapped, None), AuditVerdict::Broken { .. }), "{name} swapped");
+        let mut spliced = store.clone();
+        spliced.files.insert(name.clone(), other.files[&segments[position]].clone());
+        assert!(matches!(verdict(&mut spliced, None), AuditVerdict::Broken { .. }), "{name} spliced");
+    }
+}
+
+#[test]
+fn table_roots_that_do_not_follow_from_the_edits_are_found_although_all_hashes_fit() {
+    let roots = [hash(b"wrong"); 4];
+    let mut store = ledger_of(&[Entry::Tables { step: 1, edits: Vec::new(), roots }], &[]);
+    assert_eq!(broken_because(&mut store, None), "the table roots do not follow from the edits");
+}
+
+fn first_patch(seed: u64, wanted: PatchStatus) -> (Vec<Entry>, Vec<Vec<u8>>, Box<PatchEvent>) {
+    let mut workload = Workload::new(seed);
+    let mut before = Vec::new();
+    loop {
+        match workload.next_operation() {
+            Operation::Patch(blobs, Entry::Patch(patch)) if patch.status == wanted => {
+                return (before, blobs, patch);
+            }
+            Operation::Append(entry) => before.push(entry),
+            // A patch of the other kind may change tables, so the search starts over with another seed.
+            _ => return first_patch(seed + 1, wanted),
+        }
+    }
+}
+
+#[test]
+fn a_patch_let_in_without_proof_is_found_although_all_hashes_fit() {
+    let (mut entries, mut blobs, mut patch) = first_patch(1, PatchStatus::Applied);
+    // A certificate whose proof is about another formula.
+    let cnf = b"p cnf 9 1\n1 0\n".to_vec();
+    patch.certificates[0].cnf = hash(&cnf);
+    blobs.push(cnf);
+    entries.push(Entry::Patch(patch.clone()));
+    let reason = broken_because(&mut ledger_of(&entries, &blobs), None);
+    assert!(reason.contains("the certificate is for the formula"), "{reason}");
+    // A refuted condition.
+    let (_, model_blobs, rejected) = first_patch(1, PatchStatus::Rejected);
+    patch.certificates = rejected.certificates.clone();
+    *entries.last_mut().unwrap() = Entry::Patch(patch.clone());
+    let reason = broken_because(&mut ledger_of(&entries, &model_blobs), None);
+    assert!(reason.contains("although its condition was not proven"), "{reason}");
+}
+
+#[test]
+fn missing_evidence_and_a_false_model_are_found() {
+    let (mut entries, blobs, mut patch) = first_patch(1, PatchStatus::Rejected);
+    let position = entries.len();
+    entries.push(Entry::Patch(patch.clone()));
+    let mut store = ledger_of(&entries, &blobs);
+    assert_eq!(verdict(&mut store, None), AuditVerdict::Unanchored);
+    store.files.remove(&blob_name(&patch.certificates[0].proof));
+    assert!(broken_because(&mut store, None).contains("no such file"));
+    let model = b"-1 -2 -3 -4 -5 -6 -7 -8 -9 0".to_vec();
+    patch.certificates[0].proof = hash(&model);
+    assert_eq!(patch.certificates[0].verdict, Verdict::Refuted);
+    entries[position] = Entry::Patch(patch);
+    let reason = broken_because(&mut ledger_of(&entries, &[blobs[0].clone(), model]), None);
+    assert!(reason.contains("the model leaves clause 1 false"), "{reason}");
+}
+
+#[test]
+fn a_second_genesis_and_a_missing_one_are_found() {
+    let genesis = Entry::Genesis(testing::genesis(1));
+    assert_eq!(broken_because(&mut ledger_of(&[genesis], &[]), None), "a second genesis");
+}
+
+#[test]
+fn bytes_after_the_checkpoint_are_counted_and_vouched_for_by_nobody() {
+    let mut log = Log::create(MemoryStore::new(), testing::signer(), &testing::genesis(1), OPTIONS).unwrap();
+    log.append(&event(1)).unwrap();
+    log.offload().unwrap();
+    let report = audit(log.store_mut(), None).unwrap();
+    assert_eq!((report.verdict, report.entries), (AuditVerdict::Unanchored, 1));
+    assert!(0 < report.tail_bytes);
+}
+
+fn event(code: u16) -> Entry {
+    Entry::Event { step: 1, code, values: Vec::new(), payload: Vec::new() }
+}
