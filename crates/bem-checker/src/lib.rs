@@ -9,6 +9,7 @@ pub mod certificate;
 pub mod cnf;
 pub mod lrat;
 pub mod lrat_reader;
+pub mod tidy;
 
 pub use certificate::Certificate;
 pub use cnf::{Cnf, Literal};

@@ -3,9 +3,10 @@
 //! Read this file if you want to know what "proven" means here. A proof is a list of steps. A step adds a clause
 //! `C` and names earlier clauses, its hints. It is accepted by reverse unit propagation: suppose every literal
 //! of `C` is false; each hint must then have exactly one literal that is not yet false, which therefore has to
-//! be true; and some hint must end up with none, a contradiction. So `C` follows. A proof that reaches the empty
-//! clause shows that the formula has no model; one that reaches a clause of negated assumptions shows that those
-//! assumptions cannot all hold.
+//! be true; and some hint must end up with none, a contradiction. So `C` follows. A hint that holds already is
+//! passed over, because solvers repeat themselves now and then and nothing wrong can come of it. A proof that
+//! reaches the empty clause shows that the formula has no model; one that reaches a clause of negated assumptions
+//! shows that those assumptions cannot all hold.
 //!
 //! Only this one rule is accepted. RAT steps (negative hints) are rejected: they keep satisfiability but are no
 //! consequences, which would be wrong for assumptions, and the solver is configured never to use them.
@@ -52,12 +53,6 @@ pub enum Rejection {
         /// The hint.
         hint: u64,
     },
-    /// A hint holds already, so it adds nothing.
-    #[error("hint {hint} holds already, so nothing follows from it")]
-    Satisfied {
-        /// The hint.
-        hint: u64,
-    },
     /// All hints were used and no contradiction was reached.
     #[error("the hints end without a contradiction")]
     NoContradiction,
@@ -94,6 +89,8 @@ pub struct Accepted {
     pub steps: u64,
     /// Hints that were followed.
     pub hints: u64,
+    /// Hints that were not needed; a proof without any satisfies the strictest checkers, see [`crate::tidy`].
+    pub superfluous: u64,
 }
 
 /// The clauses that are known to follow from a formula.
@@ -111,6 +108,18 @@ pub struct Checker {
     places: Vec<u32>,
     id_limit: u64,
     hints_followed: u64,
+    /// Positions of the hints of the last step that were not needed for it.
+    superfluous: Vec<usize>,
+}
+
+/// What one hint yields under the current supposition.
+enum Follow {
+    /// All its literals are false.
+    Contradiction,
+    /// This literal has to be true.
+    Unit(Literal),
+    /// It holds already.
+    Nothing,
 }
 
 impl Checker {
@@ -124,6 +133,7 @@ impl Checker {
             places: vec![0],
             id_limit: (cnf.clause_count() + steps_max) as u64,
             hints_followed: 0,
+            superfluous: Vec::new(),
         };
         for (position, clause) in cnf.clauses().enumerate() {
             checker.store(position as u64 + 1, clause)?;
@@ -145,6 +155,7 @@ impl Checker {
             self.falsify(*literal);
         }
         // Supposing that both a variable and its negation are false is a contradiction by itself.
+        self.superfluous.clear();
         let valid = clause.iter().any(|literal| self.falsified[(!*literal).code()]);
         let outcome = if valid { Ok(()) } else { self.propagate(hints) };
         for literal in self.trail.drain(..) {
@@ -166,23 +177,31 @@ impl Checker {
         self.hints_followed
     }
 
+    /// Positions of the last step's hints that it did not need: they held already or came after the contradiction.
+    pub fn superfluous(&self) -> &[usize] {
+        &self.superfluous
+    }
+
     /// Follows the hints until one is contradicted.
     fn propagate(&mut self, hints: &[i64]) -> Result<(), Rejection> {
-        for hint in hints {
+        for (position, hint) in hints.iter().enumerate() {
             if *hint < 0 {
                 return Err(Rejection::Rat { hint: *hint });
             }
             self.hints_followed += 1;
-            match self.unit(*hint)? {
-                None => return Ok(()),
-                Some(literal) => self.falsify(!literal),
+            match self.follow(*hint)? {
+                Follow::Unit(literal) => self.falsify(!literal),
+                Follow::Nothing => self.superfluous.push(position),
+                Follow::Contradiction => {
+                    self.superfluous.extend(position + 1..hints.len());
+                    return Ok(());
+                }
             }
         }
         Err(Rejection::NoContradiction)
     }
 
-    /// The one literal of the clause that is not false, or none if all are.
-    fn unit(&self, hint: i64) -> Result<Option<Literal>, Rejection> {
+    fn follow(&self, hint: i64) -> Result<Follow, Rejection> {
         let place = self.place(hint)?;
         let length = self.arena[place] as usize;
         let mut open: Option<u32> = None;
@@ -196,13 +215,11 @@ impl Checker {
                 }
             }
         }
-        match open {
-            Some(code) if self.falsified[code as usize ^ 1] => {
-                Err(Rejection::Satisfied { hint: hint as u64 })
-            }
-            Some(code) => Ok(Some(Literal::from_code(code))),
-            None => Ok(None),
-        }
+        Ok(match open {
+            None => Follow::Contradiction,
+            Some(code) if self.falsified[code as usize ^ 1] => Follow::Nothing,
+            Some(code) => Follow::Unit(Literal::from_code(code)),
+        })
     }
 
     fn place(&self, id: i64) -> Result<usize, Rejection> {
@@ -251,7 +268,7 @@ pub fn check_under(cnf: &Cnf, assumptions: &[Literal], proof: &[u8]) -> Result<A
     // A step takes at least four bytes, but solvers leave gaps in their numbering.
     let steps_max = proof.len().max(1 << 16);
     let mut checker = Checker::new(cnf, steps_max).map_err(|reason| refused(reader.place(), reason))?;
-    let mut steps = 0;
+    let (mut steps, mut superfluous) = (0, 0);
     loop {
         let place = reader.place();
         match reader.next()? {
@@ -261,6 +278,7 @@ pub fn check_under(cnf: &Cnf, assumptions: &[Literal], proof: &[u8]) -> Result<A
                     .add(id, reader.clause(), reader.numbers())
                     .map_err(|reason| refused(place, reason))?;
                 steps += 1;
+                superfluous += checker.superfluous().len() as u64;
                 if conclusion.is_none()
                     && reader.clause().iter().all(|literal| assumptions.contains(&!*literal))
                 {
@@ -276,7 +294,7 @@ pub fn check_under(cnf: &Cnf, assumptions: &[Literal], proof: &[u8]) -> Result<A
     }
     let goal = if assumptions.is_empty() { "the empty clause" } else { "a clause of negated assumptions" };
     let conclusion = conclusion.ok_or_else(|| refused(reader.place(), Rejection::NoConclusion(goal)))?;
-    Ok(Accepted { conclusion, steps, hints: checker.hints_followed() })
+    Ok(Accepted { conclusion, steps, hints: checker.hints_followed(), superfluous })
 }
 
 #[cfg(test)]
@@ -308,7 +326,7 @@ mod tests {
             ("5 0 1 2 0\n", "line 1: hint 1 has more than one literal left, so nothing follows from it"),
             ("5 1 0 1 0\n", "line 1: the hints end without a contradiction"),
             ("5 1 0 0\n", "line 1: the hints end without a contradiction"),
-            ("5 1 0 1 1 0\n", "line 1: hint 1 holds already, so nothing follows from it"),
+            ("5 1 0 1 1 0\n", "line 1: the hints end without a contradiction"),
             ("4 1 0 1 2 0\n", "line 1: clause 4 comes after clause 4: identifiers must grow"),
             ("5 1 0 1 9 0\n", "line 1: clause 9 does not exist, or no longer"),
             ("5 d 1 0\n5 1 0 1 2 0\n", "line 2: clause 1 does not exist, or no longer"),
@@ -342,7 +360,7 @@ mod tests {
     #[test]
     fn a_formula_with_the_empty_clause_needs_no_step() {
         let cnf = Cnf::from_dimacs(b"p cnf 1 1\n0\n").unwrap();
-        assert_eq!(check(&cnf, b""), Ok(Accepted { conclusion: vec![], steps: 0, hints: 0 }));
+        assert_eq!(check(&cnf, b""), Ok(Accepted { conclusion: vec![], steps: 0, hints: 0, superfluous: 0 }));
     }
 
     #[test]

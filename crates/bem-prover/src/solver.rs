@@ -6,6 +6,7 @@
 
 use crate::proof_log::ProofLog;
 use bem_checker::certificate::CertificateError;
+use bem_checker::tidy::tidy;
 use bem_checker::{Certificate, Cnf, Literal};
 use cadical_sys::{CaDiCal, Status};
 use std::cell::RefCell;
@@ -198,16 +199,24 @@ impl Solver {
         let Some(proof) = self.log.borrow().proof(self.formula.clause_count()) else {
             return Outcome::Undecided(Why::NoProof);
         };
-        let certificate =
+        let mut certificate =
             Certificate { formula: self.formula.digest(), assumptions: assumptions.to_vec(), proof };
-        match certificate.check(&self.formula) {
-            Ok(accepted) => {
-                let core = accepted.conclusion.iter().map(|literal| !*literal).collect();
-                Outcome::Unsatisfiable { certificate, core }
-            }
+        match accept(&mut certificate, &self.formula) {
+            Ok(core) => Outcome::Unsatisfiable { certificate, core },
             Err(error) => Outcome::Undecided(Why::Proof(error)),
         }
     }
+}
+
+/// Has the checker accept the certificate, and returns the assumptions that clash. The solver sometimes gives a
+/// hint twice; such proofs are tidied, so that stricter checkers accept them too, and checked again.
+fn accept(certificate: &mut Certificate, formula: &Cnf) -> Result<Vec<Literal>, CertificateError> {
+    let mut accepted = certificate.check(formula)?;
+    if 0 < accepted.superfluous {
+        certificate.proof = tidy(formula, &certificate.proof)?;
+        accepted = certificate.check(formula)?;
+    }
+    Ok(accepted.conclusion.iter().map(|literal| !*literal).collect())
 }
 
 impl core::fmt::Debug for Solver {
