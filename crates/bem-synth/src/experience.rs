@@ -1,0 +1,200 @@
+//! What was seen and done: a bounded ring of whole episodes (decision D-34).
+//!
+//! A step holds observation bits, the learner's own action, reward, done, BAD, and how the action was chosen.
+//! There is no room here for a game's name or parameters. Everything a hypothesis is made from has a digest,
+//! so that it can be derived again. Clauses: SCC-1, SCC-8, LOG-5.
+
+use bem_base::digest::{self, Digest};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Bits, OBSERVATION_WORDS};
+use bem_base::prng::mix;
+use std::collections::VecDeque;
+
+/// Steps that the ring holds at most.
+pub const EXPERIENCE_STEPS_MAX: usize = 1 << 18;
+
+/// One step as the learner saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What was seen before acting.
+    pub observation: Bits,
+    /// What was done.
+    pub action: u16,
+    /// What it brought, in milli-units.
+    pub reward: i32,
+    /// The episode ended with this step.
+    pub done: bool,
+    /// The step did something that must not happen.
+    pub bad: bool,
+    /// The action was drawn with equal chance from all.
+    pub uniform: bool,
+    /// The chance of this action when it was drawn, in units of 1/65,535.
+    pub propensity: u16,
+}
+
+/// One run from reset to done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Episode {
+    /// Which episode of the run this is; never used twice.
+    pub serial: u64,
+    /// Its steps in order.
+    pub steps: Vec<Step>,
+}
+
+impl Episode {
+    /// The sum of rewards.
+    pub fn total(&self) -> i64 {
+        self.steps.iter().map(|step| i64::from(step.reward)).sum()
+    }
+
+    /// Whether this episode is kept away from fitting, to screen what was fitted on the others.
+    pub fn is_screen(&self) -> bool {
+        mix(self.serial ^ 0x5343_5245_454E) & 3 == 0
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.u64(self.serial);
+        writer.length(self.steps.len());
+        for step in &self.steps {
+            for word in step.observation.0 {
+                writer.u64(word);
+            }
+            writer.u16(step.action);
+            writer.i32(step.reward);
+            writer.u8(u8::from(step.done) | u8::from(step.bad) << 1 | u8::from(step.uniform) << 2);
+            writer.u16(step.propensity);
+        }
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Episode, DecodeError> {
+        let serial = reader.u64()?;
+        let count = reader.length(8 * OBSERVATION_WORDS + 9)?;
+        let mut steps = Vec::with_capacity(count);
+        for _ in 0..count {
+            let mut observation = Bits::ZERO;
+            for word in &mut observation.0 {
+                *word = reader.u64()?;
+            }
+            let (action, reward) = (reader.u16()?, reader.i32()?);
+            let refused = reader.error("unknown step flags");
+            let flags = reader.u8()?;
+            if 8 <= flags {
+                return Err(refused);
+            }
+            let propensity = reader.u16()?;
+            let (done, bad, uniform) = (flags & 1 == 1, flags & 2 == 2, flags & 4 == 4);
+            steps.push(Step { observation, action, reward, done, bad, uniform, propensity });
+        }
+        Ok(Episode { serial, steps })
+    }
+}
+
+/// The most recent episodes, oldest first, whole ones only.
+#[derive(Clone, Debug)]
+#[doc(alias = "EXPERIENCE")]
+pub struct Experience {
+    episodes: VecDeque<Episode>,
+    steps: usize,
+    steps_max: usize,
+}
+
+impl Default for Experience {
+    fn default() -> Experience {
+        Experience::new(EXPERIENCE_STEPS_MAX)
+    }
+}
+
+impl Experience {
+    /// An empty ring for at most this many steps; zero switches remembering off.
+    pub fn new(steps_max: usize) -> Experience {
+        Experience { episodes: VecDeque::new(), steps: 0, steps_max: steps_max.min(EXPERIENCE_STEPS_MAX) }
+    }
+
+    /// Adds an episode; the oldest ones make room. An episode larger than the ring is not kept.
+    pub fn push(&mut self, episode: Episode) {
+        if self.steps_max < episode.steps.len() {
+            return;
+        }
+        self.steps += episode.steps.len();
+        self.episodes.push_back(episode);
+        while self.steps_max < self.steps {
+            let oldest = self.episodes.pop_front().expect("steps are held by episodes");
+            self.steps -= oldest.steps.len();
+        }
+    }
+
+    /// The episodes held, oldest first.
+    pub fn episodes(&self) -> impl DoubleEndedIterator<Item = &Episode> + Clone + '_ {
+        self.episodes.iter()
+    }
+
+    /// How many episodes are held.
+    pub fn episode_count(&self) -> usize {
+        self.episodes.len()
+    }
+
+    /// How many steps are held.
+    pub fn step_count(&self) -> usize {
+        self.steps
+    }
+
+    /// The digest of everything held: the provenance of what is derived from it.
+    pub fn digest(&self) -> Digest {
+        let mut writer = Writer::new();
+        for episode in &self.episodes {
+            episode.encode(&mut writer);
+        }
+        digest::hash_parts("bem/experience", &[writer.as_bytes()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn episode(serial: u64, length: usize) -> Episode {
+        let step = Step {
+            observation: Bits([serial, 1, 2, 3]),
+            action: 1,
+            reward: -5,
+            done: false,
+            bad: true,
+            uniform: true,
+            propensity: 7,
+        };
+        Episode { serial, steps: vec![step; length] }
+    }
+
+    #[test]
+    fn the_oldest_episodes_make_room_and_the_digest_follows() {
+        let mut ring = Experience::new(10);
+        ring.push(episode(1, 6));
+        let first = ring.digest();
+        ring.push(episode(2, 4));
+        assert_eq!((ring.episode_count(), ring.step_count()), (2, 10));
+        assert_ne!(ring.digest(), first);
+        ring.push(episode(3, 1));
+        assert_eq!(ring.episodes().map(|held| held.serial).collect::<Vec<_>>(), [2, 3]);
+        ring.push(episode(4, 11));
+        assert_eq!(ring.step_count(), 5);
+    }
+
+    #[test]
+    fn an_episode_comes_back_from_its_bytes_and_damage_is_refused() {
+        let mut writer = Writer::new();
+        episode(9, 3).encode(&mut writer);
+        let bytes = writer.into_bytes();
+        assert_eq!(Episode::decode(&mut Reader::new(&bytes)), Ok(episode(9, 3)));
+        for cut in 0..bytes.len() {
+            assert!(Episode::decode(&mut Reader::new(&bytes[..cut])).is_err());
+        }
+    }
+
+    #[test]
+    fn about_a_quarter_of_the_episodes_screens_the_rest() {
+        let held = (0..4_000).filter(|serial| episode(*serial, 1).is_screen()).count();
+        assert!((900..1_100).contains(&held), "{held}");
+    }
+}

@@ -1,0 +1,147 @@
+//! The grammar of functions: one file a class, one list of all of them.
+//!
+//! A class fits rows and labels and says how many bits it took to describe what it found. The shortest
+//! description that explains the samples and is short against them wins (Occam's rule below). To add a class,
+//! write its file and add one line to [`PORTFOLIO`]. No class may know a game. Clauses: SCC-1; see
+//! `docs/grammar.md`.
+
+pub mod affine;
+pub mod decision;
+pub mod literal;
+pub mod multiplexer;
+pub mod polynomial;
+pub mod scan;
+pub mod symmetric;
+pub mod table;
+pub mod threshold;
+pub mod tree;
+
+use crate::function::Function;
+use crate::samples::{Samples, Work};
+
+/// One class of Boolean functions.
+pub trait FunctionClass: Sync {
+    /// Its name in reports and provenance.
+    fn name(&self) -> &'static str;
+    /// A function of this class that explains the samples within their tolerance, the shortest it finds.
+    fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function>;
+}
+
+/// All classes in tiers: a later tier is asked only when no earlier one explains the samples.
+pub const PORTFOLIO: &[&[&dyn FunctionClass]] = &[
+    &[&literal::Literal],
+    &[&affine::Affine, &symmetric::Symmetric, &scan::Scan, &multiplexer::Multiplexer],
+    &[&symmetric::RankedSymmetric, &polynomial::Polynomial, &decision::Decision, &tree::Tree, &table::Table],
+    &[&threshold::Threshold],
+];
+
+/// Whether a description of this length is short against this many samples.
+///
+/// The rule is `0.7 length + 3 <= 0.6 samples`: a function picked among `2^length` fits `samples` coin flips
+/// with a chance below `2^(length - samples)`.
+pub fn is_short(description_length: u32, samples: usize) -> bool {
+    7 * u64::from(description_length) + 30 <= 6 * samples as u64
+}
+
+/// The shortest function of the whole portfolio that explains the samples, or none.
+pub fn fit(samples: &Samples, work: &mut Work) -> Option<Function> {
+    if samples.is_empty() || samples.errors_allowed().is_none() {
+        return None;
+    }
+    for tier in PORTFOLIO {
+        let mut best: Option<Function> = None;
+        for class in *tier {
+            let Some(function) = class.fit(samples, work) else { continue };
+            debug_assert!(function.explains(samples), "{} fits {}", class.name(), function.words);
+            let shorter = best.as_ref().is_none_or(|held| function.description_length < held.description_length);
+            if shorter && is_short(function.description_length, samples.observations) {
+                best = Some(function);
+            }
+        }
+        if best.is_some() {
+            return best;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Random samples of a given function, for the tests of the classes.
+
+    use crate::samples::{Row, Samples};
+    use bem_base::environment::Field;
+    use bem_base::prng::Prng;
+
+    /// `count` random rows of fields with these widths, labelled by `wanted`.
+    pub fn sample(widths: &[u16], count: usize, seed: u64, wanted: impl Fn(&Row) -> bool) -> Samples {
+        let mut prng = Prng::stream(seed, "samples");
+        let mut low = 0;
+        let groups: Vec<Field> = widths
+            .iter()
+            .map(|width| {
+                let field = Field { low, width: *width };
+                low += width;
+                field
+            })
+            .collect();
+        let width = usize::from(low);
+        let list: Vec<(Row, bool)> = (0..count)
+            .map(|_| {
+                let mut row = Row::default();
+                (0..width).for_each(|index| row.set(index, prng.bit()));
+                (row, wanted(&row))
+            })
+            .collect();
+        Samples::new(width, groups, list, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::sample;
+    use super::*;
+
+    /// The portfolio must learn `wanted` from `count` rows and be right on new ones.
+    fn check(widths: &[u16], count: usize, class: &str, wanted: impl Fn(&crate::samples::Row) -> bool + Copy) {
+        let train = sample(widths, count, 1, wanted);
+        let function = fit(&train, &mut Work::new(1 << 32)).expect(class);
+        assert!(function.words.starts_with(class), "{class}: {}", function.words);
+        let fresh = sample(widths, 500, 2, wanted);
+        let errors = function.errors(&fresh);
+        assert!(errors <= 5, "{class}: {errors} errors in 500, {}", function.words);
+    }
+
+    #[test]
+    fn each_kind_of_regularity_is_found_from_few_samples() {
+        let bits = |row: &crate::samples::Row, low: usize, width: usize| {
+            (0..width).fold(0u32, |sum, index| sum | u32::from(row.get(low + index)) << index)
+        };
+        check(&[8], 30, "bit", |row| row.get(5));
+        check(&[32], 46, "xor", |row| bits(row, 0, 32).count_ones() % 2 == 1);
+        check(&[15], 60, "count", |row| 8 <= bits(row, 0, 15).count_ones());
+        check(&[12, 12], 80, "count", |row| 6 <= (bits(row, 0, 12) ^ bits(row, 12, 12)).count_ones());
+        check(&[8, 8], 60, "scan", |row| bits(row, 0, 8) < bits(row, 8, 8));
+        check(&[8, 8, 3], 150, "scan", |row| {
+            (bits(row, 0, 8) + bits(row, 8, 8)) >> bits(row, 16, 3) & 1 == 1
+        });
+        check(&[16, 4], 600, "choose", |row| row.get((bits(row, 16, 4) * 7 % 16) as usize));
+        check(&[6, 3, 3], 400, "d", |row| row.get(1) && row.get(7) || row.get(3) && !row.get(9));
+        check(&[32], 2_000, "count", |row| 6 <= (bits(row, 0, 32) & 0x00C3_F0A8 ^ 0x0003_0000).count_ones());
+    }
+
+    #[test]
+    fn coin_flips_are_not_explained() {
+        for seed in 0..20 {
+            let mut prng = bem_base::prng::Prng::stream(seed, "coins");
+            let coins: Vec<bool> = (0..200).map(|_| prng.bit()).collect();
+            let next = std::cell::Cell::new(0);
+            let samples = sample(&[8, 8, 4], 200, seed, |_| {
+                next.set(next.get() + 1);
+                coins[next.get() - 1]
+            });
+            let found = fit(&samples, &mut Work::new(1 << 32));
+            assert!(found.is_none(), "{}", found.map(|function| function.words).unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Serial scans: a machine with two states walks over a field, or over two fields side by side, and its state
+//! at one place gives the answer.
+//!
+//! Addition, subtraction and comparison are of this kind, in either direction. All machines with two states
+//! are tried. The place where the answer is read is the end of some prefix, or is named by another field.
+
+use super::FunctionClass;
+use crate::function::{Function, choice_bits};
+use crate::functions::multiplexer::select;
+use crate::samples::{Samples, Work};
+use bem_base::environment::Field;
+use bem_circuit::netlist::{Builder, Op, Signal};
+
+/// Places of a walk at most.
+const PLACES_MAX: usize = 64;
+/// Walks tried at most.
+const WALKS_MAX: usize = 96;
+
+/// A two-state machine over bit groups.
+pub struct Scan;
+
+/// What is read at each place: one bit or two.
+type Places = Vec<Vec<usize>>;
+
+impl FunctionClass for Scan {
+    fn name(&self) -> &'static str {
+        "scan"
+    }
+
+    fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
+        let allowed = samples.errors_allowed()?;
+        let walks = walks(samples);
+        let walk_bits = choice_bits(walks.len());
+        let mut best: Option<(u32, usize, Found)> = None;
+        for (number, walk) in walks.iter().enumerate() {
+            let masks = symbol_masks(samples, &walk.places);
+            let machines = 1u32 << (2 << walk.places[0].len());
+            let cost = u64::from(machines) * (walk.places.len() * samples.label_words().len() * 8) as u64;
+            if !work.spend(cost / 4) {
+                break;
+            }
+            for machine in 0..machines {
+                let states = run(samples, &masks, machine);
+                for read in reads(samples, walk) {
+                    let Some(found) = judge(samples, &masks, &states, &read, allowed) else { continue };
+                    let read_bits = match read {
+                        Read::At(place) if place + 1 == walk.places.len() => 1,
+                        Read::At(_) => 1 + choice_bits(walk.places.len()),
+                        Read::Named(_) => 3,
+                    };
+                    let length = walk_bits + (2 << walk.places[0].len()) + read_bits + found.len() as u32;
+                    if best.as_ref().is_none_or(|held| length < held.0) {
+                        best = Some((length, number, Found { machine, read, answers: found }));
+                    }
+                }
+            }
+        }
+        let (length, number, found) = best?;
+        close(samples, &walks[number], &found, length)
+    }
+}
+
+struct Walk {
+    places: Places,
+    /// Places in the order of the field, for reading at a place that another field names.
+    reversed: bool,
+    words: String,
+}
+
+#[derive(Clone, Debug)]
+enum Read {
+    At(usize),
+    Named(Field),
+}
+
+struct Found {
+    machine: u32,
+    read: Read,
+    answers: Vec<(usize, bool)>,
+}
+
+fn walks(samples: &Samples) -> Vec<Walk> {
+    let mut walks = Vec::new();
+    let mut add = |places: Places, words: String| {
+        if (2..=PLACES_MAX).contains(&places.len()) && walks.len() < WALKS_MAX {
+            let backward: Places = places.iter().rev().cloned().collect();
+            walks.push(Walk { places, reversed: false, words: format!("{words} upward") });
+            walks.push(Walk { places: backward, reversed: true, words: format!("{words} downward") });
+        }
+    };
+    let wide: Vec<&Field> = samples.groups.iter().filter(|field| 2 <= field.width).collect();
+    for (position, first) in wide.iter().enumerate() {
+        for second in wide[position + 1..].iter().filter(|second| second.width == first.width) {
+            let pair = |place: u16| vec![usize::from(first.low + place), usize::from(second.low + place)];
+            add((0..first.width).map(pair).collect(), format!("fields at {} and {}", first.low, second.low));
+        }
+    }
+    for field in &wide {
+        let (low, width) = (usize::from(field.low), usize::from(field.width));
+        add((low..low + width).map(|index| vec![index]).collect(), format!("field at {low}"));
+        if width.is_multiple_of(2) && 4 <= width {
+            let halves = (low..low + width / 2).map(|index| vec![index, index + width / 2]).collect();
+            add(halves, format!("halves of the field at {low}"));
+            let neighbours = (low..low + width).step_by(2).map(|index| vec![index, index + 1]).collect();
+            add(neighbours, format!("neighbours in the field at {low}"));
+        }
+    }
+    if 1 < samples.groups.len() {
+        add((0..samples.width).map(|index| vec![index]).collect(), "the whole row".to_string());
+    }
+    walks
+}
+
+/// The prefix ends and the fields that could name a place of this walk.
+fn reads(samples: &Samples, walk: &Walk) -> Vec<Read> {
+    let mut list: Vec<Read> = (0..walk.places.len()).rev().map(Read::At).collect();
+    let used = |field: &Field| {
+        let range = usize::from(field.low)..usize::from(field.low + field.width);
+        walk.places.iter().flatten().any(|index| range.contains(index))
+    };
+    for field in samples.groups.iter().filter(|field| field.width <= 6 && !used(field)) {
+        let places = 1usize << field.width;
+        if 1 < field.width && places / 2 < walk.places.len() && walk.places.len() <= places {
+            list.push(Read::Named(*field));
+        }
+    }
+    list
+}
+
+/// For every place and symbol, the rows that show it.
+fn symbol_masks(samples: &Samples, places: &Places) -> Vec<Vec<Vec<u64>>> {
+    let words = samples.label_words().len();
+    let mask_of = |bits: &Vec<usize>, symbol: usize| -> Vec<u64> {
+        (0..words)
+            .map(|word| {
+                let agree = bits.iter().enumerate().map(|(place, index)| {
+                    let column = samples.column(*index)[word];
+                    if symbol >> place & 1 == 1 { column } else { !column }
+                });
+                agree.fold(samples.mask(word), |mask, bit| mask & bit)
+            })
+            .collect()
+    };
+    places.iter().map(|bits| (0..1 << bits.len()).map(|symbol| mask_of(bits, symbol)).collect()).collect()
+}
+
+/// The state before each place, 64 rows a word. Bit `2 * symbol + state` of the machine is the next state.
+fn run(samples: &Samples, masks: &[Vec<Vec<u64>>], machine: u32) -> Vec<Vec<u64>> {
+    let words = samples.label_words().len();
+    let mut states = vec![vec![0u64; words]];
+    for place in masks {
+        let last = states.last().expect("starts with one state");
+        let next = (0..words)
+            .map(|word| {
+                let mut next = 0;
+                for (symbol, mask) in place.iter().enumerate() {
+                    let state = last[word];
+                    next |= mask[word]
+                        & match machine >> (2 * symbol) & 3 {
+                            0 => 0,
+                            1 => !state,
+                            2 => state,
+                            _ => u64::MAX,
+                        };
+                }
+                next
+            })
+            .collect();
+        states.push(next);
+    }
+    states
+}
+
+/// The answers per (symbol, state) at the place read, if few enough rows disagree.
+fn judge(
+    samples: &Samples,
+    masks: &[Vec<Vec<u64>>],
+    states: &[Vec<u64>],
+    read: &Read,
+    allowed: usize,
+) -> Option<Vec<(usize, bool)>> {
+    let symbols = masks[0].len();
+    let mut votes = vec![[0usize; 2]; 2 * symbols];
+    let labels = samples.label_words();
+    let mut tally = |place: usize, word: usize, keep: u64| {
+        for symbol in 0..symbols {
+            let shown = masks[place][symbol][word] & keep;
+            for state in 0..2 {
+                let part = shown & if state == 1 { states[place][word] } else { !states[place][word] };
+                let positive = (part & labels[word]).count_ones() as usize;
+                votes[2 * symbol + state][1] += positive;
+                votes[2 * symbol + state][0] += part.count_ones() as usize - positive;
+            }
+        }
+    };
+    match read {
+        Read::At(place) => (0..labels.len()).for_each(|word| tally(*place, word, u64::MAX)),
+        Read::Named(field) => {
+            let bits: Vec<usize> = (usize::from(field.low)..usize::from(field.low + field.width)).collect();
+            for place in 0..masks.len() {
+                for word in 0..labels.len() {
+                    let named = bits.iter().enumerate().fold(u64::MAX, |mask, (bit, index)| {
+                        let column = samples.column(*index)[word];
+                        mask & if place >> bit & 1 == 1 { column } else { !column }
+                    });
+                    tally(place, word, named);
+                }
+            }
+        }
+    }
+    let errors: usize = votes.iter().map(|vote| vote[0].min(vote[1])).sum();
+    let seen: usize = votes.iter().map(|vote| vote[0] + vote[1]).sum();
+    // Rows whose named place does not exist are not explained.
+    if allowed < errors + (samples.len() - seen) {
+        return None;
+    }
+    let answers = votes.iter().enumerate().filter(|(_, vote)| **vote != [0, 0]);
+    Some(answers.map(|(key, vote)| (key, vote[0] < vote[1])).collect())
+}
+
+fn close(samples: &Samples, walk: &Walk, found: &Found, length: u32) -> Option<Function> {
+    let mut builder = Builder::new(samples.width);
+    let mut state = Signal::FALSE;
+    let mut outputs = Vec::new();
+    let last = match found.read {
+        Read::At(place) => place,
+        Read::Named(_) => walk.places.len() - 1,
+    };
+    for bits in &walk.places[..=last] {
+        let mut key = vec![state];
+        key.extend(bits.iter().map(|index| Signal::input(*index)));
+        let answers = found.answers.iter().map(|(key, value)| (*key as u64, *value)).collect();
+        outputs.push(crate::function::build_table(&mut builder, &key, &answers));
+        let next = (0..2u64 << bits.len()).map(|key| (key, found.machine >> key & 1 == 1)).collect();
+        state = crate::function::build_table(&mut builder, &key, &next);
+    }
+    let output = match &found.read {
+        Read::At(place) => outputs[*place],
+        Read::Named(field) => {
+            if walk.reversed {
+                outputs.reverse();
+            }
+            outputs.resize(1 << field.width, Signal::FALSE);
+            let bits: Vec<Signal> =
+                (field.low..field.low + field.width).map(|index| Signal::input(usize::from(index))).collect();
+            select(&mut builder, &bits, &outputs)
+        }
+    };
+    let output = builder.gate(Op::Or, output, Signal::FALSE);
+    Function::close(builder, output, length, format!("scan over {}", walk.words))
+}

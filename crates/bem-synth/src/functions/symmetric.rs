@@ -1,0 +1,180 @@
+//! Functions of a count: how many of some bits, or of some pairs of bits, are set.
+//!
+//! Majority, thresholds, counting and distances are of this kind. The sets counted over are whole rows, single
+//! fields and pairs of fields of equal width joined by xor or and; for a hidden subset the bits are ranked by
+//! how far each alone tells the label.
+
+use super::FunctionClass;
+use crate::function::{Function, build_count, build_table, choice_bits};
+use crate::samples::{Samples, Work};
+use bem_base::environment::Field;
+use bem_circuit::netlist::{Builder, Op, Signal};
+use std::collections::BTreeMap;
+
+/// A table over the count of a natural set of bits.
+pub struct Symmetric;
+/// A threshold over a subset of bits, the most telling ones.
+pub struct RankedSymmetric;
+
+/// One thing to count: a bit, or two joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Atom {
+    Bit(usize, bool),
+    Pair(Op, usize, usize),
+}
+
+impl Atom {
+    fn word(self, samples: &Samples, word: usize) -> u64 {
+        match self {
+            Atom::Bit(index, inverted) => samples.column(index)[word] ^ if inverted { u64::MAX } else { 0 },
+            Atom::Pair(op, a, b) => op.apply(samples.column(a)[word], samples.column(b)[word]),
+        }
+    }
+
+    fn build(self, builder: &mut Builder) -> Signal {
+        match self {
+            Atom::Bit(index, inverted) => {
+                builder.gate(Op::Xor, Signal::input(index), Signal::constant(inverted))
+            }
+            Atom::Pair(op, a, b) => builder.gate(op, Signal::input(a), Signal::input(b)),
+        }
+    }
+}
+
+impl FunctionClass for Symmetric {
+    fn name(&self) -> &'static str {
+        "symmetric"
+    }
+
+    fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
+        let sets = natural_sets(samples);
+        let mut best: Option<Function> = None;
+        for (words, atoms) in &sets {
+            if !work.spend((atoms.len() * samples.len()) as u64) {
+                break;
+            }
+            let set_bits = choice_bits(sets.len());
+            let found = fit_count(samples, atoms, set_bits, words);
+            if let Some(function) = found
+                && best.as_ref().is_none_or(|held| function.description_length < held.description_length)
+            {
+                best = Some(function);
+            }
+        }
+        best
+    }
+}
+
+/// Sets of bits that belong together: all, each field, all fields of one width, and pairs of fields.
+fn natural_sets(samples: &Samples) -> Vec<(String, Vec<Atom>)> {
+    let bits = |field: &Field| usize::from(field.low)..usize::from(field.low + field.width);
+    let plain = |range: core::ops::Range<usize>| range.map(|index| Atom::Bit(index, false)).collect::<Vec<_>>();
+    let mut sets = vec![(format!("all {} bits", samples.width), plain(0..samples.width))];
+    let wide: Vec<&Field> = samples.groups.iter().filter(|field| 2 <= field.width).collect();
+    if 1 < samples.groups.len() {
+        for field in &wide {
+            sets.push((format!("bits {:?}", bits(field)), plain(bits(field))));
+        }
+        let singles: Vec<Atom> = samples
+            .groups
+            .iter()
+            .filter(|field| field.width == 1)
+            .map(|field| Atom::Bit(usize::from(field.low), false))
+            .collect();
+        if 2 < singles.len() && singles.len() < samples.width {
+            sets.push(("single bits".to_string(), singles));
+        }
+    }
+    let mut pair = |name: &str, low: usize, other: usize, width: usize| {
+        for op in [Op::Xor, Op::And] {
+            let atoms = (0..width).map(|place| Atom::Pair(op, low + place, other + place)).collect();
+            sets.push((format!("{op:?} of {name} {low} and {other}, {width} wide"), atoms));
+        }
+    };
+    for (position, first) in wide.iter().enumerate().take(8) {
+        for second in wide[position + 1..].iter().take(8).filter(|second| second.width == first.width) {
+            pair("fields", usize::from(first.low), usize::from(second.low), usize::from(first.width));
+        }
+        if first.width.is_multiple_of(2) && 4 <= first.width {
+            let half = usize::from(first.width / 2);
+            pair("halves", usize::from(first.low), usize::from(first.low) + half, half);
+        }
+    }
+    sets
+}
+
+fn counts(samples: &Samples, atoms: &[Atom]) -> Vec<usize> {
+    let mut counts = vec![0; samples.len()];
+    for atom in atoms {
+        for word in 0..samples.label_words().len() {
+            let mut set = atom.word(samples, word) & samples.mask(word);
+            while set != 0 {
+                counts[word * 64 + set.trailing_zeros() as usize] += 1;
+                set &= set - 1;
+            }
+        }
+    }
+    counts
+}
+
+/// A table from counts to labels, if it explains the samples. Counts never seen take their neighbour's label.
+fn fit_count(samples: &Samples, atoms: &[Atom], set_bits: u32, words: &str) -> Option<Function> {
+    let mut votes = vec![[0usize; 2]; atoms.len() + 1];
+    for (count, label) in counts(samples, atoms).into_iter().zip(&samples.labels) {
+        votes[count][usize::from(*label)] += 1;
+    }
+    let errors = votes.iter().map(|vote| vote[0].min(vote[1])).sum();
+    if !samples.accepts(errors) {
+        return None;
+    }
+    let seen: Vec<usize> = (0..votes.len()).filter(|count| votes[*count] != [0, 0]).collect();
+    let label = |count: usize| {
+        let near = seen.iter().min_by_key(|other| other.abs_diff(count)).expect("some count was seen");
+        votes[*near][0] < votes[*near][1]
+    };
+    let table: Vec<bool> = (0..=atoms.len()).map(label).collect();
+    let changes = table.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    // Say either where the label changes or every entry that was seen, whichever is shorter.
+    let by_changes = 2 + changes as u32 * choice_bits(atoms.len() + 1);
+    let description_length = set_bits + by_changes.min(1 + seen.len() as u32);
+    let mut builder = Builder::new(samples.width);
+    let signals: Vec<Signal> = atoms.iter().map(|atom| atom.build(&mut builder)).collect();
+    let count = build_count(&mut builder, &signals);
+    let pairs: BTreeMap<u64, bool> =
+        table.iter().enumerate().map(|(count, label)| (count as u64, *label)).collect();
+    let output = build_table(&mut builder, &count, &pairs);
+    Function::close(builder, output, description_length, format!("count over {words}, {changes} changes"))
+}
+
+impl FunctionClass for RankedSymmetric {
+    fn name(&self) -> &'static str {
+        "ranked symmetric"
+    }
+
+    fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
+        if samples.width < 3 || !work.spend((samples.width * samples.width / 2 * samples.len() / 16) as u64) {
+            return None;
+        }
+        let mut ranked: Vec<(usize, usize, bool)> = (0..samples.width)
+            .map(|index| {
+                let errors = samples.errors(samples.column(index));
+                let agree = samples.len() - errors;
+                // Sorted ascending, so the strongest bit has the smallest first member.
+                (samples.len() - errors.abs_diff(agree), index, agree < errors)
+            })
+            .collect();
+        ranked.sort_unstable();
+        let atoms: Vec<Atom> = ranked.iter().map(|(_, index, inverted)| Atom::Bit(*index, *inverted)).collect();
+        let mut best: Option<Function> = None;
+        for size in 3..samples.width {
+            let bits = samples.width as u32;
+            let Some(function) = fit_count(samples, &atoms[..size], bits, &format!("{size} ranked bits")) else {
+                continue;
+            };
+            if best.as_ref().is_none_or(|held| function.description_length < held.description_length) {
+                best = Some(function);
+            }
+        }
+        best
+    }
+}
