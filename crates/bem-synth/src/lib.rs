@@ -7,4 +7,12 @@
 pub mod experience;
 pub mod function;
 pub mod functions;
+pub mod hypothesis;
+pub mod labels;
+pub mod memory;
+pub mod models;
+pub mod policy;
+pub mod propose;
 pub mod samples;
+pub mod screen;
+pub mod view;

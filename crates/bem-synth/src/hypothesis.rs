@@ -1,0 +1,53 @@
+//! A candidate policy with everything the gate and the report need to know about it.
+//!
+//! Clauses: SCC-1, SCC-8; decision D-35.
+
+use crate::function::Function;
+use crate::memory::Device;
+use crate::policy::{Policy, action_bits};
+use bem_base::digest::Digest;
+use bem_base::environment::Shape;
+use bem_circuit::netlist::{Builder, Signal};
+
+/// A policy that explains what was seen.
+#[derive(Clone, Debug)]
+pub struct Hypothesis {
+    /// The circuit.
+    pub policy: Policy,
+    /// Which classes it is made of, in words.
+    pub words: String,
+    /// Bits it takes to say.
+    pub description_length: u32,
+    /// The digest of the experience it was derived from.
+    pub provenance: Digest,
+}
+
+/// A memory structure and one function per action bit as one circuit; none if a bound is exceeded.
+pub fn assemble(shape: &Shape, device: Option<&dyn Device>, bits: &[Function]) -> Option<Policy> {
+    build(shape, device, |builder, row| {
+        let action: Vec<Signal> = bits.iter().map(|function| function.embed(builder, row)).collect();
+        debug_assert!(action.len() == action_bits(shape.actions));
+        action
+    })
+}
+
+/// A memory structure and any circuit from row to action bits; none if a bound is exceeded.
+pub fn build(
+    shape: &Shape,
+    device: Option<&dyn Device>,
+    act: impl FnOnce(&mut Builder, &[Signal]) -> Vec<Signal>,
+) -> Option<Policy> {
+    let observation_bits = usize::from(shape.observation_bits);
+    let memory_bits = device.map_or(0, Device::memory_bits);
+    let mut builder = Builder::new(observation_bits + memory_bits);
+    let mut row: Vec<Signal> = (0..observation_bits).map(Signal::input).collect();
+    let memory: Vec<Signal> = (0..memory_bits).map(|place| Signal::input(observation_bits + place)).collect();
+    let mut next = Vec::new();
+    if let Some(device) = device {
+        let (shown, kept) = device.build(&mut builder, &row, &memory);
+        row.extend(shown);
+        next = kept;
+    }
+    let action = act(&mut builder, &row);
+    Policy::close(builder, observation_bits, shape.actions, &action, &next).ok()
+}

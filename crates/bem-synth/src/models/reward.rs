@@ -1,0 +1,67 @@
+//! Reward models: for every action a function that says whether it earns the highest reward here.
+//!
+//! This learns where several actions are right at once, which no single right answer describes. The policy is
+//! the first action whose model says yes. Must not know games.
+
+use crate::function::Function;
+use crate::functions;
+use crate::hypothesis::build;
+use crate::memory::Device;
+use crate::policy::{Policy, action_bits};
+use crate::samples::{Samples, Work};
+use crate::view::View;
+use bem_base::environment::Shape;
+use bem_circuit::netlist::{Builder, Signal};
+
+/// Actions at most.
+const ACTIONS_MAX: u16 = 32;
+
+/// Fits one model per action; none unless every action that was ever right has one.
+pub fn fit(
+    shape: &Shape,
+    view: &View,
+    device: Option<&dyn Device>,
+    tolerance_percent: usize,
+    work: &mut Work,
+) -> Option<(Policy, u32, String)> {
+    if ACTIONS_MAX < shape.actions {
+        return None;
+    }
+    let top = view.top();
+    let mut models: Vec<(u16, Function)> = Vec::new();
+    let mut counts: Vec<(usize, u16)> = Vec::new();
+    for action in 0..shape.actions {
+        let taken = view.records.iter().filter(|record| record.action == action && !record.screen);
+        let labelled: Vec<_> = taken.map(|record| (record.row, record.reward == top)).collect();
+        let right = labelled.iter().filter(|(_, label)| *label).count();
+        counts.push((right * 1_000 / labelled.len().max(1), action));
+        let samples = Samples::new(view.width, view.groups.clone(), labelled, tolerance_percent);
+        let model = functions::fit(&samples, work)?;
+        models.push((action, model));
+    }
+    let (_, fallback) = counts.iter().copied().max_by_key(|(rate, action)| (*rate, core::cmp::Reverse(*action)))?;
+    let length = models.iter().map(|(_, model)| model.description_length).sum();
+    let policy = build(shape, device, |builder, row| first_right(builder, row, shape.actions, &models, fallback))?;
+    let words = format!("first action whose reward model says yes [{}, ...]", models[0].1.words);
+    Some((policy, length, words))
+}
+
+/// The lowest action whose model says yes; else the fallback.
+fn first_right(
+    builder: &mut Builder,
+    row: &[Signal],
+    actions: u16,
+    models: &[(u16, Function)],
+    fallback: u16,
+) -> Vec<Signal> {
+    let code = |action: u16, bit: usize| Signal::constant(action >> bit & 1 == 1);
+    let bits = action_bits(actions);
+    let mut chosen: Vec<Signal> = (0..bits).map(|bit| code(fallback, bit)).collect();
+    for (action, model) in models.iter().rev() {
+        let yes = model.embed(builder, row);
+        for (bit, signal) in chosen.iter_mut().enumerate() {
+            *signal = builder.mux(yes, code(*action, bit), *signal);
+        }
+    }
+    chosen
+}
