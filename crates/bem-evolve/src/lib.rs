@@ -1,1 +1,3 @@
 //! Changes to structure: patches, their conditions, measured improvement and application.
+
+pub mod improvement;

@@ -1,0 +1,302 @@
+//! The routed choice over plain actions: a tree of tested context bits with action statistics at its leaves.
+//!
+//! It starts as one leaf (decision D-33). A bit enters only where the log shows, by a test that knows how many
+//! bits it looked at, that the reward of some action depends on it. Statistics then choose by UCB-V; frozen,
+//! the tree compiles into a circuit of its best actions. Must not know which game it plays.
+//! Clauses: VM-9, VM-10, VM-16; decisions D-1 to D-4, D-33.
+
+use bem_base::environment::{Bits, Shape};
+use bem_base::fixed::Fixed;
+use bem_circuit::netlist::{Builder, Signal};
+use bem_learn::index::{self, ArmStatistics, Parameters};
+use bem_learn::loss::{Loss, PayoffRange};
+use bem_synth::experience::{Episode, Step};
+use bem_synth::policy::{Policy, action_bits};
+
+/// Leaves at most.
+const LEAVES_MAX: usize = 256;
+/// Bits of the observation that are tested at most.
+const BITS_MAX: usize = 64;
+
+/// What the actions brought in one context.
+#[derive(Clone, Debug)]
+struct Leaf {
+    arms: Vec<ArmStatistics>,
+    total: u64,
+}
+
+impl Leaf {
+    fn new(actions: u16) -> Leaf {
+        let half = Fixed::HALF.to_raw() as u64;
+        let arm = ArmStatistics { visits: 1, loss_sum: half, loss_sq_sum: half / 2, prior: 0 };
+        Leaf { arms: vec![arm; usize::from(actions)], total: 0 }
+    }
+
+    fn record(&mut self, action: u16, loss: Loss) {
+        let arm = &mut self.arms[usize::from(action)];
+        arm.visits += 1;
+        arm.loss_sum += loss.to_raw();
+        arm.loss_sq_sum += loss.squared_raw();
+        self.total += 1;
+    }
+
+    fn choose(&self, parameters: &Parameters) -> u16 {
+        let ln_total = Fixed::ln_count_floor(self.total + 1).to_raw() as u64;
+        let indices = self.arms.iter().map(|arm| index::index_of(parameters, arm, ln_total));
+        indices.enumerate().min_by_key(|(action, index)| (*index, *action)).expect("worlds have actions").0 as u16
+    }
+
+    /// The action with the lowest mean loss; the imagined visit at one half keeps untried ones in the middle.
+    fn best(&self) -> u16 {
+        let mean = |arm: &ArmStatistics| (arm.loss_sum / u64::from(arm.visits)) as i64;
+        let means = self.arms.iter().map(mean).enumerate();
+        means.min_by_key(|(action, mean)| (*mean, *action)).expect("worlds have actions").0 as u16
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    Leaf(Leaf),
+    Split { bit: usize, low: usize, high: usize },
+}
+
+/// A tree of contexts over the observation bits.
+#[derive(Clone, Debug)]
+pub struct RoutedBandit {
+    nodes: Vec<Node>,
+    parameters: Parameters,
+    range: PayoffRange,
+    actions: u16,
+    observation_bits: usize,
+}
+
+impl RoutedBandit {
+    /// One context, nothing known.
+    pub fn new(shape: &Shape) -> RoutedBandit {
+        let (low, high) = (i64::from(shape.reward_min), i64::from(shape.reward_max));
+        RoutedBandit {
+            nodes: vec![Node::Leaf(Leaf::new(shape.actions))],
+            parameters: Parameters { change: None, ..Parameters::DEFAULT },
+            range: PayoffRange::new(low, high.max(low + 1)).expect("rewards of 32 bits lie within the span"),
+            actions: shape.actions,
+            observation_bits: usize::from(shape.observation_bits),
+        }
+    }
+
+    /// Grown anew from the log: contexts that its tests accept, with their statistics.
+    #[doc(alias = "SPLIT")]
+    pub fn grow(shape: &Shape, episodes: &[&Episode]) -> RoutedBandit {
+        let mut bandit = RoutedBandit::new(shape);
+        let steps: Vec<&Step> = episodes.iter().flat_map(|episode| &episode.steps).collect();
+        let mut pending = vec![(0usize, steps)];
+        let mut leaves = 1;
+        while let Some((node, steps)) = pending.pop() {
+            let bits = bandit.observation_bits.min(BITS_MAX);
+            let split = if leaves < LEAVES_MAX { telling_bit(&steps, bits, bandit.actions) } else { None };
+            match split {
+                Some(bit) => {
+                    leaves += 1;
+                    let (high, low): (Vec<&Step>, Vec<&Step>) =
+                        steps.into_iter().partition(|step| step.observation.get(bit));
+                    let first = bandit.nodes.len();
+                    bandit.nodes[node] = Node::Split { bit, low: first, high: first + 1 };
+                    for (offset, part) in [low, high].into_iter().enumerate() {
+                        bandit.nodes.push(Node::Leaf(Leaf::new(bandit.actions)));
+                        pending.push((first + offset, part));
+                    }
+                }
+                None => {
+                    let range = bandit.range;
+                    let Node::Leaf(leaf) = &mut bandit.nodes[node] else { continue };
+                    for step in steps {
+                        leaf.record(step.action, range.loss(i64::from(step.reward)));
+                    }
+                }
+            }
+        }
+        bandit
+    }
+
+    fn leaf(&self, observation: &Bits) -> usize {
+        let mut node = 0;
+        while let Node::Split { bit, low, high } = &self.nodes[node] {
+            node = if observation.get(*bit) { *high } else { *low };
+        }
+        node
+    }
+
+    /// The action whose loss could plausibly be lowest here.
+    pub fn choose(&self, observation: &Bits) -> u16 {
+        match &self.nodes[self.leaf(observation)] {
+            Node::Leaf(leaf) => leaf.choose(&self.parameters),
+            Node::Split { .. } => unreachable!("a walk ends at a leaf"),
+        }
+    }
+
+    /// Books one reward.
+    pub fn record(&mut self, observation: &Bits, action: u16, reward: i32) {
+        let place = self.leaf(observation);
+        let loss = self.range.loss(i64::from(reward));
+        if let Node::Leaf(leaf) = &mut self.nodes[place] {
+            leaf.record(action, loss);
+        }
+    }
+
+    /// How many contexts there are.
+    pub fn contexts(&self) -> usize {
+        self.nodes.iter().filter(|node| matches!(node, Node::Leaf(_))).count()
+    }
+
+    /// The best action of every context as one circuit.
+    pub fn freeze(&self) -> Option<Policy> {
+        let mut builder = Builder::new(self.observation_bits);
+        let action = self.build(&mut builder, 0);
+        Policy::close(builder, self.observation_bits, self.actions, &action, &[]).ok()
+    }
+
+    fn build(&self, builder: &mut Builder, node: usize) -> Vec<Signal> {
+        match &self.nodes[node] {
+            Node::Leaf(leaf) => {
+                let best = leaf.best();
+                (0..action_bits(self.actions)).map(|bit| Signal::constant(best >> bit & 1 == 1)).collect()
+            }
+            Node::Split { bit, low, high } => {
+                let (low, high) = (self.build(builder, *low), self.build(builder, *high));
+                let pairs = low.iter().zip(&high);
+                pairs.map(|(low, high)| builder.mux(Signal::input(*bit), *high, *low)).collect()
+            }
+        }
+    }
+}
+
+/// Sums of one action on one side of a bit.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    count: i64,
+    sum: i64,
+    squares: i128,
+}
+
+/// The bit on which rewards depend most, if the dependence is beyond chance for as many bits as were tried.
+///
+/// For every action the two means are compared in units of their standard error; the squares add up to about
+/// one per action when the bit tells nothing.
+fn telling_bit(steps: &[&Step], bits: usize, actions: u16) -> Option<usize> {
+    const SCALE: i128 = 1 << 10;
+    if steps.len() < 8 * usize::from(actions).min(16) {
+        return None;
+    }
+    let mut best: Option<(i128, usize)> = None;
+    for bit in 0..bits {
+        let mut cells = vec![[Cell::default(); 2]; usize::from(actions)];
+        for step in steps {
+            let cell = &mut cells[usize::from(step.action)][usize::from(step.observation.get(bit))];
+            cell.count += 1;
+            cell.sum += i64::from(step.reward);
+            cell.squares += i128::from(step.reward).pow(2);
+        }
+        let mut evidence = 0i128;
+        let mut tested = 0i128;
+        for [low, high] in cells.iter().filter(|[low, high]| 3 <= low.count && 3 <= high.count) {
+            tested += 1;
+            evidence += squared_difference(low, high, SCALE);
+        }
+        if tested == 0 {
+            continue;
+        }
+        // A chi-square of `tested` degrees exceeds mean + 4 deviations + a margin for the bits tried rarely.
+        let deviation = (2 * tested * SCALE * SCALE).unsigned_abs().isqrt() as i128;
+        let margin = SCALE * (6 + 2 * i128::from((bits.max(1)).ilog2()));
+        let surplus = evidence - tested * SCALE - 3 * deviation - margin;
+        if 0 < surplus && best.is_none_or(|held| held.0 < surplus) {
+            best = Some((surplus, bit));
+        }
+    }
+    best.map(|(_, bit)| bit)
+}
+
+/// The squared difference of two means over its variance, times `scale`.
+fn squared_difference(low: &Cell, high: &Cell, scale: i128) -> i128 {
+    let (low_count, high_count) = (i128::from(low.count), i128::from(high.count));
+    // Both means over the common denominator; the pooled variance has one milli-unit squared added, so that
+    // rewards without any spread do not divide by zero.
+    let difference = i128::from(high.sum) * low_count - i128::from(low.sum) * high_count;
+    let count = low_count + high_count;
+    let sum = i128::from(low.sum + high.sum);
+    let pooled = (low.squares + high.squares) * count - sum * sum;
+    let variance = pooled / (count * count) + 1;
+    // difference^2 / (n0 n1)^2 / (variance (1/n0 + 1/n1)) = difference^2 / (n0 n1 variance count)
+    difference * difference / (low_count * high_count * count).max(1) * scale / variance
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bem_base::environment::Field;
+    use bem_base::prng::Prng;
+
+    fn shape() -> Shape {
+        Shape {
+            observation_bits: 8,
+            actions: 4,
+            horizon: 1,
+            reward_min: 0,
+            reward_max: 1_000,
+            return_min: 0,
+            return_max: 1_000,
+            fields: vec![Field { low: 0, width: 8 }],
+        }
+    }
+
+    /// Uniform play where bits 2 and 5 decide which action pays more often.
+    fn log(count: u64, paying: impl Fn(&Bits) -> Option<u16>) -> Vec<Episode> {
+        let mut prng = Prng::stream(3, "bandit");
+        (0..count)
+            .map(|serial| {
+                let observation = Bits([prng.below(256), 0, 0, 0]);
+                let action = prng.below(4) as u16;
+                let chance = if paying(&observation) == Some(action) { 80 } else { 40 };
+                let reward = if prng.below(100) < chance { 1_000 } else { 0 };
+                let step =
+                    Step { observation, action, reward, done: true, bad: false, uniform: true, propensity: 16_383 };
+                Episode { serial, steps: vec![step] }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_bits_that_matter_are_found_and_no_others() {
+        let paying = |bits: &Bits| Some(u16::from(bits.get(2)) + 2 * u16::from(bits.get(5)));
+        let episodes = log(3_000, paying);
+        let bandit = RoutedBandit::grow(&shape(), &episodes.iter().collect::<Vec<_>>());
+        assert_eq!(bandit.contexts(), 4);
+        let policy = bandit.freeze().unwrap();
+        assert_eq!(policy.reads(), [2, 5]);
+        let mut player = bem_synth::policy::Player::new(&policy);
+        for value in 0..256 {
+            let bits = Bits([value, 0, 0, 0]);
+            assert_eq!(Some(player.act(&bits)), paying(&bits));
+        }
+    }
+
+    #[test]
+    fn without_dependence_there_is_one_context() {
+        let episodes = log(3_000, |_| None);
+        let bandit = RoutedBandit::grow(&shape(), &episodes.iter().collect::<Vec<_>>());
+        assert_eq!(bandit.contexts(), 1);
+    }
+
+    #[test]
+    fn choices_settle_on_the_best_action() {
+        let mut bandit = RoutedBandit::new(&shape());
+        let mut prng = Prng::stream(9, "settle");
+        let mut last = 0;
+        for round in 0..4_000 {
+            let action = bandit.choose(&Bits::ZERO);
+            let chance = if action == 3 { 60 } else { 40 };
+            bandit.record(&Bits::ZERO, action, if prng.below(100) < chance { 1_000 } else { 0 });
+            last += u32::from(3_000 <= round && action == 3);
+        }
+        assert!(900 < last, "{last}");
+    }
+}

@@ -1,0 +1,374 @@
+//! One task from scratch: play, remember, propose, gate, install.
+//!
+//! The learner sees a running world and nothing else: no name, no parameter, no optimum. It stops at its budget,
+//! when every recent episode reached the declared maximum, or when nothing has been gained for long. A witness
+//! is told of every new incumbent and cannot answer. Same seed, same history.
+//! Clauses: SCC-1, SCC-8, VM-16; decisions D-20, D-23, D-32 to D-35.
+
+use crate::bandit::RoutedBandit;
+use crate::seeds::{Domain, Seeds};
+use bem_base::digest::{self, Digest};
+use bem_base::encode::Writer;
+use bem_base::environment::{Environment, EnvironmentError, Shape};
+use bem_base::fixed::Fixed;
+use bem_base::prng::Prng;
+use bem_evolve::improvement::{AlphaLedger, Evidence, Progress};
+use bem_synth::experience::{Episode, Experience, Step};
+use bem_synth::hypothesis::Hypothesis;
+use bem_synth::policy::{Player, Policy};
+use bem_synth::propose;
+use bem_synth::screen::Screen;
+use std::collections::BTreeSet;
+
+/// How a learner works; the defaults are what the table of results was made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// All random streams come from this.
+    pub seed: u64,
+    /// Steps in the world at most, rollouts of the gate included.
+    pub budget: u64,
+    /// Circuits are synthesised; off is an ablation.
+    pub synthesis: bool,
+    /// Steps that are remembered; zero is an ablation.
+    pub experience_steps: usize,
+    /// What the search may use.
+    pub search: propose::Settings,
+}
+
+impl Settings {
+    /// The defaults with this seed.
+    pub fn new(seed: u64) -> Settings {
+        Settings {
+            seed,
+            budget: 200_000,
+            synthesis: true,
+            experience_steps: bem_synth::experience::EXPERIENCE_STEPS_MAX,
+            search: propose::Settings::default(),
+        }
+    }
+}
+
+/// Where a run stands; goes to witnesses and the report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Steps taken in the world, rollouts of the gate included.
+    pub steps: u64,
+    /// Episodes played, rollouts included.
+    pub episodes: u64,
+    /// Candidates that passed the gate.
+    pub applied: u32,
+    /// Candidates that the gate turned down.
+    pub rejected: u32,
+}
+
+/// One decision of the gate.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// Steps taken when it was made.
+    pub steps: u64,
+    /// The candidate in words.
+    pub words: String,
+    /// Its gates.
+    pub gates: usize,
+    /// Whether it was installed.
+    pub accepted: bool,
+    /// What was measured.
+    pub evidence: Evidence,
+}
+
+/// Who watches a run. Nothing it does can reach the learner.
+pub trait Witness {
+    /// The policy that acts has changed.
+    fn incumbent_changed(&mut self, policy: &Policy, words: &str, tally: &Tally);
+    /// The gate has decided.
+    fn decided(&mut self, decision: &Decision);
+    /// Called now and then; false asks the run to stop.
+    fn tick(&mut self, tally: &Tally) -> bool;
+}
+
+/// The policy that acts.
+#[derive(Clone, Debug)]
+struct Incumbent {
+    policy: Policy,
+    words: String,
+    /// It is the frozen choice of the routed bandit, not a synthesised circuit.
+    is_choice: bool,
+}
+
+/// How the actions of an episode are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Uniform,
+    Mixed,
+    Incumbent,
+}
+
+/// The first search happens after this many steps.
+const FIRST_SEARCH: u64 = 32;
+/// Episodes in a row at the declared maximum that end a run.
+const PERFECT_STREAK: u32 = 150;
+
+/// A learner in one world.
+pub struct Learner<'w> {
+    world: &'w mut dyn Environment,
+    shape: Shape,
+    settings: Settings,
+    experience: Experience,
+    bandit: RoutedBandit,
+    incumbent: Incumbent,
+    ledger: AlphaLedger,
+    tested: BTreeSet<Digest>,
+    tally: Tally,
+    serial: u64,
+    streak: u32,
+    last_gain: u64,
+    chain: Digest,
+    draw: Prng,
+    play_seeds: Seeds,
+    gate_seeds: Seeds,
+}
+
+/// What a finished run leaves.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    /// The policy that acts at the end.
+    pub policy: Policy,
+    /// What it is, in words.
+    pub words: String,
+    /// Counts.
+    pub tally: Tally,
+    /// The head of the digest chain over everything that happened.
+    pub chain_head: Digest,
+}
+
+impl<'w> Learner<'w> {
+    /// A learner that knows nothing yet.
+    pub fn new(world: &'w mut dyn Environment, settings: Settings) -> Learner<'w> {
+        let shape = world.shape().clone();
+        let bandit = RoutedBandit::new(&shape);
+        let incumbent =
+            Incumbent { policy: Policy::constant(shape.actions, 0), words: "always 0".to_string(), is_choice: true };
+        Learner {
+            world,
+            settings,
+            experience: Experience::new(settings.experience_steps),
+            bandit,
+            incumbent,
+            ledger: AlphaLedger::default(),
+            tested: BTreeSet::new(),
+            tally: Tally::default(),
+            serial: 0,
+            streak: 0,
+            last_gain: 0,
+            chain: digest::hash_parts("bem/run", &[&settings.seed.to_le_bytes()]),
+            draw: Prng::stream(settings.seed, "engine/explore"),
+            play_seeds: Seeds::new(settings.seed, Domain::Play),
+            gate_seeds: Seeds::new(settings.seed, Domain::Improvement),
+            shape,
+        }
+    }
+
+    /// Learns until there is a reason to stop.
+    pub fn run(mut self, witness: &mut dyn Witness) -> Result<Learned, EnvironmentError> {
+        witness.incumbent_changed(&self.incumbent.policy, &self.incumbent.words, &self.tally);
+        let mut next_search = FIRST_SEARCH;
+        while self.tally.steps < self.settings.budget && !self.is_done() {
+            while self.tally.steps < next_search && !self.is_done() {
+                self.collect_one()?;
+            }
+            self.settle(witness);
+            if self.settings.synthesis {
+                self.search(witness)?;
+            }
+            if !witness.tick(&self.tally) {
+                break;
+            }
+            next_search = self.tally.steps + (self.tally.steps / 4).max(16);
+        }
+        Ok(Learned {
+            policy: self.incumbent.policy,
+            words: self.incumbent.words,
+            tally: self.tally,
+            chain_head: self.chain,
+        })
+    }
+
+    /// Whether, by the learner's own evidence, there is nothing left to gain.
+    fn is_done(&self) -> bool {
+        let quiet = self.tally.steps - self.last_gain;
+        PERFECT_STREAK <= self.streak || 40_000.max(4 * self.last_gain) < quiet
+    }
+
+    /// Plays one episode for experience.
+    fn collect_one(&mut self) -> Result<(), EnvironmentError> {
+        let mode = match self.draw.below(10) {
+            0..=4 => Mode::Uniform,
+            5..=7 => Mode::Mixed,
+            _ => Mode::Incumbent,
+        };
+        let seed = self.play_seeds.next_seed();
+        let policy = self.incumbent.policy.clone();
+        let episode = self.play(seed, &policy, mode)?;
+        if mode == Mode::Incumbent {
+            self.watch_streak(&episode);
+        }
+        self.remember(episode);
+        Ok(())
+    }
+
+    fn watch_streak(&mut self, episode: &Episode) {
+        self.streak = if episode.total() == self.shape.return_max { self.streak + 1 } else { 0 };
+    }
+
+    fn remember(&mut self, episode: Episode) {
+        let mut writer = Writer::new();
+        episode.encode(&mut writer);
+        self.link("bem/chain/episode", writer.as_bytes());
+        self.experience.push(episode);
+    }
+
+    fn link(&mut self, domain: &str, bytes: &[u8]) {
+        self.chain = digest::hash_parts(domain, &[self.chain.as_bytes(), bytes]);
+    }
+
+    fn play(&mut self, seed: u64, policy: &Policy, mode: Mode) -> Result<Episode, EnvironmentError> {
+        self.world.reset(seed)?;
+        let actions = u64::from(self.shape.actions);
+        let mut player = Player::new(policy);
+        let mut steps = Vec::new();
+        // Among choices of the bandit the index explores; a circuit acts as it is.
+        let by_index = self.incumbent.is_choice && mode == Mode::Mixed;
+        loop {
+            let observation = *self.world.observation();
+            let wanted = if by_index { self.bandit.choose(&observation) } else { player.act(&observation) };
+            let uniform = match mode {
+                Mode::Uniform => true,
+                Mode::Mixed => !by_index && self.draw.below(4) == 0,
+                Mode::Incumbent => false,
+            };
+            let action = if uniform { self.draw.below(actions) as u16 } else { wanted };
+            let outcome = self.world.step(action)?;
+            self.tally.steps += 1;
+            self.bandit.record(&observation, action, outcome.reward);
+            let propensity = if uniform { (65_535 / actions) as u16 } else { u16::MAX };
+            steps.push(Step {
+                observation,
+                action,
+                reward: outcome.reward,
+                done: outcome.done,
+                bad: outcome.bad,
+                uniform,
+                propensity,
+            });
+            if outcome.done {
+                break;
+            }
+        }
+        self.tally.episodes += 1;
+        self.serial += 1;
+        Ok(Episode { serial: self.serial, steps })
+    }
+
+    /// Regrows the contexts from the log; where the choice itself acts, its new best actions act from now on.
+    fn settle(&mut self, witness: &mut dyn Witness) {
+        let episodes = propose::recent(&self.experience, 64_000);
+        if !episodes.is_empty() {
+            self.bandit = RoutedBandit::grow(&self.shape, &episodes);
+        }
+        let Some(policy) = self.bandit.freeze() else { return };
+        if self.incumbent.is_choice && policy != self.incumbent.policy {
+            let words = format!("best action in each of {} contexts", self.bandit.contexts());
+            self.link("bem/chain/choice", policy.digest().as_bytes());
+            self.incumbent = Incumbent { policy, words, is_choice: true };
+            witness.incumbent_changed(&self.incumbent.policy, &self.incumbent.words, &self.tally);
+        }
+    }
+
+    /// Proposes candidates and sends those that pass the free screen through the gate.
+    fn search(&mut self, witness: &mut dyn Witness) -> Result<(), EnvironmentError> {
+        let mut candidates = propose::propose(&self.shape, &self.experience, &self.settings.search);
+        if !self.incumbent.is_choice
+            && let Some(policy) = self.bandit.freeze()
+        {
+            let words = format!("best action in each of {} contexts", self.bandit.contexts());
+            let provenance = self.experience.digest();
+            candidates.push(Hypothesis { policy, words, description_length: u32::MAX, provenance });
+        }
+        for candidate in candidates {
+            if self.settings.budget <= self.tally.steps {
+                break;
+            }
+            if self.tested.contains(&candidate.policy.digest()) || !self.passes_screen(&candidate) {
+                continue;
+            }
+            self.gate(candidate, witness)?;
+        }
+        Ok(())
+    }
+
+    fn passes_screen(&self, candidate: &Hypothesis) -> bool {
+        if candidate.policy == self.incumbent.policy {
+            return false;
+        }
+        let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
+        let theirs = Screen::of(&candidate.policy, &episodes);
+        let ours = Screen::of(&self.incumbent.policy, &episodes);
+        match (theirs.mean(), ours.mean()) {
+            (Some(theirs), Some(ours)) => ours < theirs,
+            _ => true,
+        }
+    }
+
+    /// Paired rollouts on fresh seeds until the test decides. Rollouts are steps like all others.
+    #[doc(alias = "PoX")]
+    fn gate(&mut self, candidate: Hypothesis, witness: &mut dyn Witness) -> Result<(), EnvironmentError> {
+        self.tested.insert(candidate.policy.digest());
+        let mut test = self.ledger.open();
+        let incumbent = self.incumbent.policy.clone();
+        let span = (self.shape.return_max - self.shape.return_min).max(1);
+        let mut streak = 0;
+        let progress = loop {
+            let seed = self.gate_seeds.next_seed();
+            let theirs = self.play(seed, &candidate.policy, Mode::Incumbent)?;
+            let ours = self.play(seed, &incumbent, Mode::Incumbent)?;
+            let difference = Fixed::from_ratio((theirs.total() - ours.total()).clamp(-span, span), span);
+            let bad = |episode: &Episode| episode.steps.iter().any(|step| step.bad);
+            let progress = test.observe(difference, bad(&theirs), bad(&ours));
+            streak = if theirs.total() == self.shape.return_max { streak + 1 } else { 0 };
+            self.remember(theirs);
+            self.remember(ours);
+            if progress != Progress::Open {
+                break progress;
+            }
+            if self.settings.budget <= self.tally.steps {
+                break Progress::Futile;
+            }
+        };
+        let accepted = progress == Progress::Better;
+        let evidence = test.evidence();
+        let decision = Decision {
+            steps: self.tally.steps,
+            words: candidate.words.clone(),
+            gates: candidate.policy.gates(),
+            accepted,
+            evidence,
+        };
+        let mut writer = Writer::new();
+        writer.bool(accepted);
+        writer.raw(candidate.policy.digest().as_bytes());
+        writer.raw(candidate.provenance.as_bytes());
+        evidence.encode(&mut writer);
+        self.link("bem/chain/decision", writer.as_bytes());
+        witness.decided(&decision);
+        if accepted {
+            self.tally.applied += 1;
+            self.last_gain = self.tally.steps;
+            self.streak = streak;
+            self.incumbent = Incumbent { policy: candidate.policy, words: candidate.words, is_choice: false };
+            witness.incumbent_changed(&self.incumbent.policy, &self.incumbent.words, &self.tally);
+        } else {
+            self.tally.rejected += 1;
+        }
+        Ok(())
+    }
+}

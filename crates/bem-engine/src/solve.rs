@@ -1,0 +1,137 @@
+//! `solve`: a learner in one game, with the evaluator as its silent witness.
+//!
+//! Clauses: SCC-8, GLE-1; the keys of the result are those of `bem solve --json`.
+
+use crate::evaluate::{EVALUATION_EPISODES, Evaluation, Yardstick, evaluate};
+use crate::learner::{Decision, Learned, Learner, Settings, Tally, Witness};
+use bem_base::environment::{Environment, EnvironmentError};
+use bem_base::fixed::Fixed;
+use bem_games::game::Game;
+use bem_synth::policy::Policy;
+
+/// From this score on a task counts as solved.
+pub const SOLVED: Fixed = Fixed::from_ratio(99, 100);
+
+/// One point of the learning curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Steps taken.
+    pub steps: u64,
+    /// Mean return of the incumbent at that time, in milli-units.
+    pub mean: Fixed,
+}
+
+/// Everything there is to say about a solved or unsolved task.
+#[derive(Clone, Debug)]
+pub struct Solution {
+    /// What was learned.
+    pub learned: Learned,
+    /// What optimum and random play are worth; unknown for worlds outside.
+    pub yardstick: Option<Yardstick>,
+    /// The final evaluation.
+    pub evaluation: Evaluation,
+    /// Steps taken when an evaluation first gave a score of at least 0.99.
+    pub steps_to_99: Option<u64>,
+    /// The learning curve.
+    pub curve: Vec<Point>,
+    /// All decisions of the gate.
+    pub decisions: Vec<Decision>,
+}
+
+impl Solution {
+    /// The final score, if it can be told.
+    pub fn score(&self) -> Option<Fixed> {
+        self.yardstick.map(|yardstick| yardstick.score(self.evaluation.mean))
+    }
+
+    /// Whether the final score is high enough.
+    pub fn is_solved(&self) -> bool {
+        self.score().is_some_and(|score| SOLVED <= score)
+    }
+}
+
+/// Told of progress while a run goes on; false asks it to stop.
+pub type OnTick<'a> = &'a mut dyn FnMut(&Tally) -> bool;
+
+/// Learns one game from scratch.
+pub fn solve(game: &dyn Game, settings: Settings, on_tick: OnTick<'_>) -> Result<Solution, EnvironmentError> {
+    let mut world = game.start();
+    let mut judge = game.start();
+    learn(world.as_mut(), Some(judge.as_mut()), Some(Yardstick::of(game)), settings, on_tick)
+}
+
+/// Learns a world outside, of which nobody knows the optimum.
+pub fn solve_world(
+    world: &mut dyn Environment,
+    settings: Settings,
+    on_tick: OnTick<'_>,
+) -> Result<Solution, EnvironmentError> {
+    learn(world, None, None, settings, on_tick)
+}
+
+fn learn(
+    world: &mut dyn Environment,
+    judge: Option<&mut (dyn Environment + Send + 'static)>,
+    yardstick: Option<Yardstick>,
+    settings: Settings,
+    on_tick: OnTick<'_>,
+) -> Result<Solution, EnvironmentError> {
+    let mut evaluator = Evaluator {
+        judge: judge.map(|judge| judge as &mut dyn Environment),
+        yardstick,
+        seed: settings.seed,
+        steps_to_99: None,
+        curve: Vec::new(),
+        decisions: Vec::new(),
+        failure: None,
+        on_tick,
+    };
+    let learned = Learner::new(world, settings).run(&mut evaluator)?;
+    if let Some(failure) = evaluator.failure.take() {
+        return Err(failure);
+    }
+    let Evaluator { judge, steps_to_99, mut curve, decisions, .. } = evaluator;
+    let policy = Some(&learned.policy);
+    let evaluation = match judge {
+        Some(judge) => evaluate(judge, policy, settings.seed, EVALUATION_EPISODES)?,
+        None => evaluate(world, policy, settings.seed, EVALUATION_EPISODES)?,
+    };
+    curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean });
+    Ok(Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions })
+}
+
+/// Evaluates every new incumbent. It writes down and says nothing.
+struct Evaluator<'a> {
+    judge: Option<&'a mut dyn Environment>,
+    yardstick: Option<Yardstick>,
+    seed: u64,
+    steps_to_99: Option<u64>,
+    curve: Vec<Point>,
+    decisions: Vec<Decision>,
+    failure: Option<EnvironmentError>,
+    on_tick: OnTick<'a>,
+}
+
+impl Witness for Evaluator<'_> {
+    fn incumbent_changed(&mut self, policy: &Policy, _words: &str, tally: &Tally) {
+        let Some(judge) = self.judge.as_deref_mut() else { return };
+        match evaluate(judge, Some(policy), self.seed, EVALUATION_EPISODES) {
+            Ok(evaluation) => {
+                self.curve.push(Point { steps: tally.steps, mean: evaluation.mean });
+                let score = self.yardstick.map(|yardstick| yardstick.score(evaluation.mean));
+                if self.steps_to_99.is_none() && score.is_some_and(|score| SOLVED <= score) {
+                    self.steps_to_99 = Some(tally.steps);
+                }
+            }
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
+    fn decided(&mut self, decision: &Decision) {
+        self.decisions.push(decision.clone());
+    }
+
+    fn tick(&mut self, tally: &Tally) -> bool {
+        (self.on_tick)(tally)
+    }
+}

@@ -1,0 +1,260 @@
+//! Measured improvement: a sequential test on paired rollouts that may be looked at after every pair.
+//!
+//! Candidate and incumbent play the same fresh seed; the difference of their returns over the declared range
+//! lies between -1 and 1. Four bettors wager fixed shares on it: under "no better on average" the mean of their
+//! wealth is a supermartingale, so it reaches `1/alpha` with a chance of at most alpha, however often one looks.
+//! The alphas of all candidates ever tested in a family add up to 1/20, because the ledger of tests is never
+//! reset. Reported is a lower confidence bound, not the mean. Must not know what a policy is.
+//! Clauses: SCC-8; decision D-23.
+
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::fixed::Fixed;
+
+/// How many candidates were tested in one family, ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AlphaLedger {
+    tested: u32,
+}
+
+impl AlphaLedger {
+    /// A ledger that has seen this many tests.
+    pub const fn resume(tested: u32) -> AlphaLedger {
+        AlphaLedger { tested }
+    }
+
+    /// Candidates tested so far.
+    pub const fn tested(&self) -> u32 {
+        self.tested
+    }
+
+    /// Opens the test of the next candidate: the j-th gets `alpha = 1 / (20 j (j + 1))`.
+    pub fn open(&mut self) -> ImprovementTest {
+        self.tested = self.tested.saturating_add(1);
+        let number = u128::from(self.tested);
+        ImprovementTest::new(20 * number * (number + 1))
+    }
+}
+
+/// What to do after a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The question is open: play another pair.
+    Open,
+    /// The candidate is better, at the level it was given.
+    Better,
+    /// It is not worth going on.
+    Futile,
+    /// It does what must not happen more often than the incumbent.
+    Unsafe,
+}
+
+/// What was measured, for the trace and the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(alias = "PoX")]
+pub struct Evidence {
+    /// Pairs played.
+    pub pairs: u32,
+    /// The mean difference over the declared range.
+    pub mean: Fixed,
+    /// The mean difference is above this, at the level of the test.
+    pub lower_bound: Fixed,
+    /// The error probability granted to this test is one over this.
+    pub odds: u128,
+    /// Episodes with BAD: the candidate's less the incumbent's.
+    pub bad_excess: i32,
+}
+
+impl Evidence {
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.u32(self.pairs);
+        writer.i64(self.mean.to_raw());
+        writer.i64(self.lower_bound.to_raw());
+        writer.u64(self.odds as u64);
+        writer.i32(self.bad_excess);
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Evidence, DecodeError> {
+        Ok(Evidence {
+            pairs: reader.u32()?,
+            mean: Fixed::from_raw(reader.i64()?),
+            lower_bound: Fixed::from_raw(reader.i64()?),
+            odds: u128::from(reader.u64()?),
+            bad_excess: reader.i32()?,
+        })
+    }
+}
+
+/// Shares of the wealth that are wagered, in sixteenths.
+const WAGERS: [i64; 4] = [2, 4, 8, 15];
+/// Fractional bits of a wealth.
+const WEALTH_BITS: u32 = 32;
+/// Pairs at most.
+const PAIRS_MAX: u32 = 2_000;
+/// Where lower bounds are looked for: multiples of 1/128.
+const BOUND_STEPS: i64 = 128;
+
+/// One candidate's test.
+#[derive(Clone, Debug)]
+pub struct ImprovementTest {
+    odds: u128,
+    wealth: [u128; WAGERS.len()],
+    differences: Vec<Fixed>,
+    sum: i64,
+    squares: i128,
+    bad_excess: i32,
+}
+
+impl ImprovementTest {
+    fn new(odds: u128) -> ImprovementTest {
+        let wealth = [1 << WEALTH_BITS; WAGERS.len()];
+        ImprovementTest { odds, wealth, differences: Vec::new(), sum: 0, squares: 0, bad_excess: 0 }
+    }
+
+    /// Books one pair; `difference` is the candidate's return less the incumbent's over the declared range.
+    pub fn observe(&mut self, difference: Fixed, bad_candidate: bool, bad_incumbent: bool) -> Progress {
+        assert!(difference.to_raw().abs() <= Fixed::ONE.to_raw(), "returns stay within the declared range");
+        bet(&mut self.wealth, difference);
+        self.differences.push(difference);
+        self.sum += difference.to_raw() >> 8;
+        self.squares += i128::from(difference.to_raw() >> 8).pow(2);
+        self.bad_excess += i32::from(bad_candidate) - i32::from(bad_incumbent);
+        self.progress()
+    }
+
+    fn progress(&self) -> Progress {
+        let pairs = self.differences.len() as i64;
+        if 3 <= self.bad_excess && pairs < 100 * i64::from(self.bad_excess) {
+            return Progress::Unsafe;
+        }
+        if has_won(&self.wealth, self.odds) {
+            return Progress::Better;
+        }
+        let hopeless = (24 <= pairs && self.sum < 0) || (40 <= pairs && self.sum <= 0);
+        // Less than one standard error above zero after many pairs: sum^2 < n * variance = squares - sum^2 / n.
+        let sum = i128::from(self.sum);
+        let faint = 300 <= pairs && sum * sum * i128::from(pairs) < (self.squares * i128::from(pairs) - sum * sum);
+        if hopeless || faint || i64::from(PAIRS_MAX) <= pairs { Progress::Futile } else { Progress::Open }
+    }
+
+    /// What was measured so far.
+    pub fn evidence(&self) -> Evidence {
+        let pairs = self.differences.len();
+        let mean = if pairs == 0 { 0 } else { (self.sum << 8) / pairs as i64 };
+        Evidence {
+            pairs: pairs as u32,
+            mean: Fixed::from_raw(mean),
+            lower_bound: self.lower_bound(),
+            odds: self.odds,
+            bad_excess: self.bad_excess,
+        }
+    }
+
+    /// The largest multiple of 1/128 that the same wagers rule out as the mean; -1 if none is.
+    fn lower_bound(&self) -> Fixed {
+        let excluded = |step: &i64| {
+            let bound = Fixed::from_ratio(*step, BOUND_STEPS);
+            // The excess over the bound, scaled so that it cannot lose more than everything.
+            let scale = Fixed::ONE.plus(bound);
+            if scale == Fixed::ZERO {
+                return true;
+            }
+            let mut wealth = [1u128 << WEALTH_BITS; WAGERS.len()];
+            self.differences.iter().any(|difference| {
+                let excess = difference.minus(bound).div_floor(scale);
+                bet(&mut wealth, excess);
+                has_won(&wealth, self.odds)
+            })
+        };
+        let best = (-BOUND_STEPS..BOUND_STEPS).rev().find(excluded).unwrap_or(-BOUND_STEPS);
+        Fixed::from_ratio(best, BOUND_STEPS)
+    }
+}
+
+/// Multiplies each wealth by one plus its share of the difference, rounded down, which only helps the null.
+fn bet(wealth: &mut [u128; WAGERS.len()], difference: Fixed) {
+    for (wealth, share) in wealth.iter_mut().zip(WAGERS) {
+        let factor = (16i128 << WEALTH_BITS) + i128::from(share) * i128::from(difference.to_raw());
+        *wealth = (*wealth * factor.max(0) as u128 >> (WEALTH_BITS + 4)).min(1 << 80);
+    }
+}
+
+fn has_won(wealth: &[u128; WAGERS.len()], odds: u128) -> bool {
+    WAGERS.len() as u128 * odds << WEALTH_BITS <= wealth.iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bem_base::prng::Prng;
+
+    /// Plays pairs until the test ends; the candidate wins or loses a pair by chance.
+    fn run(ledger: &mut AlphaLedger, prng: &mut Prng, win: u64, lose: u64) -> (Progress, Evidence) {
+        let mut test = ledger.open();
+        loop {
+            let draw = prng.below(100);
+            let difference = match draw {
+                _ if draw < win => Fixed::ONE,
+                _ if draw < win + lose => Fixed::ONE.negated(),
+                _ => Fixed::ZERO,
+            };
+            let progress = test.observe(difference, false, false);
+            if progress != Progress::Open {
+                return (progress, test.evidence());
+            }
+        }
+    }
+
+    #[test]
+    fn a_candidate_no_better_is_accepted_less_often_than_promised() {
+        let mut prng = Prng::stream(1, "null");
+        let batches = 300;
+        let fooled = (0..batches).filter(|_| {
+            let mut ledger = AlphaLedger::default();
+            (0..20).any(|_| run(&mut ledger, &mut prng, 25, 25).0 == Progress::Better)
+        });
+        // The promise is 5 % of batches; 15 of 300.
+        let fooled = fooled.count();
+        assert!(fooled <= 15, "{fooled}");
+    }
+
+    #[test]
+    fn a_perfect_answer_against_a_coin_takes_few_pairs() {
+        let mut prng = Prng::stream(2, "perfect");
+        let mut pairs = Vec::new();
+        for _ in 0..100 {
+            let (progress, evidence) = run(&mut AlphaLedger::default(), &mut prng, 50, 0);
+            assert_eq!(progress, Progress::Better);
+            assert!(Fixed::ZERO < evidence.lower_bound.plus(Fixed::from_raw(1)));
+            pairs.push(evidence.pairs);
+        }
+        pairs.sort_unstable();
+        assert!(pairs[50] <= 20, "{}", pairs[50]);
+    }
+
+    #[test]
+    fn the_lower_bound_lies_below_the_true_mean() {
+        let mut prng = Prng::stream(3, "bound");
+        let above = (0..200).filter(|_| {
+            let (_, evidence) = run(&mut AlphaLedger::default(), &mut prng, 40, 10);
+            Fixed::from_ratio(30, 100) < evidence.lower_bound
+        });
+        assert!(above.count() <= 5);
+    }
+
+    #[test]
+    fn more_bad_than_the_incumbent_is_a_veto() {
+        let mut test = AlphaLedger::default().open();
+        let outcomes: Vec<Progress> = (0..3).map(|_| test.observe(Fixed::ONE, true, false)).collect();
+        assert_eq!(outcomes[2], Progress::Unsafe);
+    }
+
+    #[test]
+    fn evidence_comes_back_from_its_bytes() {
+        let (_, evidence) = run(&mut AlphaLedger::default(), &mut Prng::stream(4, "bytes"), 50, 0);
+        let mut writer = Writer::new();
+        evidence.encode(&mut writer);
+        assert_eq!(Evidence::decode(&mut Reader::new(writer.as_bytes())), Ok(evidence));
+    }
+}
