@@ -43,7 +43,8 @@ impl Leaf {
     fn choose(&self, parameters: &Parameters) -> u16 {
         let ln_total = Fixed::ln_count_floor(self.total + 1).to_raw() as u64;
         let indices = self.arms.iter().map(|arm| index::index_of(parameters, arm, ln_total));
-        indices.enumerate().min_by_key(|(action, index)| (*index, *action)).expect("worlds have actions").0 as u16
+        indices.enumerate().min_by_key(|(action, index)| (*index, *action)).expect("worlds have actions").0
+            as u16
     }
 
     /// The action with the lowest mean loss; the imagined visit at one half keeps untried ones in the middle.
@@ -257,8 +258,15 @@ mod tests {
                 let action = prng.below(4) as u16;
                 let chance = if paying(&observation) == Some(action) { 80 } else { 40 };
                 let reward = if prng.below(100) < chance { 1_000 } else { 0 };
-                let step =
-                    Step { observation, action, reward, done: true, bad: false, uniform: true, propensity: 16_383 };
+                let step = Step {
+                    observation,
+                    action,
+                    reward,
+                    done: true,
+                    bad: false,
+                    uniform: true,
+                    propensity: 16_383,
+                };
                 Episode { serial, steps: vec![step] }
             })
             .collect()

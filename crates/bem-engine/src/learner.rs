@@ -106,7 +106,7 @@ enum Mode {
 /// The first search happens after this many steps.
 const FIRST_SEARCH: u64 = 32;
 /// Episodes in a row at the declared maximum that end a run.
-const PERFECT_STREAK: u32 = 150;
+const PERFECT_STREAK: u32 = 400;
 
 /// A learner in one world.
 pub struct Learner<'w> {
@@ -146,8 +146,11 @@ impl<'w> Learner<'w> {
     pub fn new(world: &'w mut dyn Environment, settings: Settings) -> Learner<'w> {
         let shape = world.shape().clone();
         let bandit = RoutedBandit::new(&shape);
-        let incumbent =
-            Incumbent { policy: Policy::constant(shape.actions, 0), words: "always 0".to_string(), is_choice: true };
+        let incumbent = Incumbent {
+            policy: Policy::constant(shape.actions, 0),
+            words: "always 0".to_string(),
+            is_choice: true,
+        };
         Learner {
             world,
             settings,
@@ -319,6 +322,13 @@ impl<'w> Learner<'w> {
         }
     }
 
+    /// Whether two policies begin this episode with the same action; looking takes no step.
+    fn agree_at_start(&mut self, seed: u64, one: &Policy, other: &Policy) -> Result<bool, EnvironmentError> {
+        self.world.reset(seed)?;
+        let observation = *self.world.observation();
+        Ok(Player::new(one).act(&observation) == Player::new(other).act(&observation))
+    }
+
     /// Paired rollouts on fresh seeds until the test decides. Rollouts are steps like all others.
     #[doc(alias = "PoX")]
     fn gate(&mut self, candidate: Hypothesis, witness: &mut dyn Witness) -> Result<(), EnvironmentError> {
@@ -329,14 +339,31 @@ impl<'w> Learner<'w> {
         let mut streak = 0;
         let progress = loop {
             let seed = self.gate_seeds.next_seed();
+            if self.shape.horizon == 1 && self.agree_at_start(seed, &candidate.policy, &incumbent)? {
+                // One step, the same action, the same seed: the same return. Nothing needs to be played.
+                let progress = test.observe(Fixed::ZERO, false, false);
+                if progress != Progress::Open {
+                    break progress;
+                }
+                continue;
+            }
             let theirs = self.play(seed, &candidate.policy, Mode::Incumbent)?;
-            let ours = self.play(seed, &incumbent, Mode::Incumbent)?;
-            let difference = Fixed::from_ratio((theirs.total() - ours.total()).clamp(-span, span), span);
             let bad = |episode: &Episode| episode.steps.iter().any(|step| step.bad);
-            let progress = test.observe(difference, bad(&theirs), bad(&ours));
             streak = if theirs.total() == self.shape.return_max { streak + 1 } else { 0 };
+            let (total, spoiled) = (theirs.total(), bad(&theirs));
+            let actions: Vec<u16> = theirs.steps.iter().map(|step| step.action).collect();
+            let same = incumbent.replay([&theirs])[0] == actions;
             self.remember(theirs);
-            self.remember(ours);
+            // An incumbent that would have done the same all along has the same return: worlds repeat themselves.
+            let progress = if same {
+                test.observe(Fixed::ZERO, spoiled, spoiled)
+            } else {
+                let ours = self.play(seed, &incumbent, Mode::Incumbent)?;
+                let difference = Fixed::from_ratio((total - ours.total()).clamp(-span, span), span);
+                let progress = test.observe(difference, spoiled, bad(&ours));
+                self.remember(ours);
+                progress
+            };
             if progress != Progress::Open {
                 break progress;
             }

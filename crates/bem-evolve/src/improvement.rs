@@ -90,8 +90,10 @@ impl Evidence {
 const WAGERS: [i64; 4] = [2, 4, 8, 15];
 /// Fractional bits of a wealth.
 const WEALTH_BITS: u32 = 32;
-/// Pairs at most.
-const PAIRS_MAX: u32 = 2_000;
+/// Pairs with a difference at most.
+const UNEQUAL_MAX: i64 = 2_000;
+/// Pairs at most: what has not differed by then differs too rarely to matter.
+const PAIRS_MAX: i64 = 6_000;
 /// Where lower bounds are looked for: multiples of 1/128.
 const BOUND_STEPS: i64 = 128;
 
@@ -103,13 +105,22 @@ pub struct ImprovementTest {
     differences: Vec<Fixed>,
     sum: i64,
     squares: i128,
+    unequal: i64,
     bad_excess: i32,
 }
 
 impl ImprovementTest {
     fn new(odds: u128) -> ImprovementTest {
         let wealth = [1 << WEALTH_BITS; WAGERS.len()];
-        ImprovementTest { odds, wealth, differences: Vec::new(), sum: 0, squares: 0, bad_excess: 0 }
+        ImprovementTest {
+            odds,
+            wealth,
+            differences: Vec::new(),
+            sum: 0,
+            squares: 0,
+            unequal: 0,
+            bad_excess: 0,
+        }
     }
 
     /// Books one pair; `difference` is the candidate's return less the incumbent's over the declared range.
@@ -117,6 +128,7 @@ impl ImprovementTest {
         assert!(difference.to_raw().abs() <= Fixed::ONE.to_raw(), "returns stay within the declared range");
         bet(&mut self.wealth, difference);
         self.differences.push(difference);
+        self.unequal += i64::from(difference != Fixed::ZERO);
         self.sum += difference.to_raw() >> 8;
         self.squares += i128::from(difference.to_raw() >> 8).pow(2);
         self.bad_excess += i32::from(bad_candidate) - i32::from(bad_incumbent);
@@ -131,11 +143,14 @@ impl ImprovementTest {
         if has_won(&self.wealth, self.odds) {
             return Progress::Better;
         }
-        let hopeless = (24 <= pairs && self.sum < 0) || (40 <= pairs && self.sum <= 0);
+        // Pairs without a difference say nothing against the candidate, so patience counts the others.
+        let hopeless = (16 <= self.unequal && self.sum < 0) || (32 <= self.unequal && self.sum <= 0);
         // Less than one standard error above zero after many pairs: sum^2 < n * variance = squares - sum^2 / n.
         let sum = i128::from(self.sum);
-        let faint = 300 <= pairs && sum * sum * i128::from(pairs) < (self.squares * i128::from(pairs) - sum * sum);
-        if hopeless || faint || i64::from(PAIRS_MAX) <= pairs { Progress::Futile } else { Progress::Open }
+        let faint = 200 <= self.unequal
+            && sum * sum * i128::from(pairs) < (self.squares * i128::from(pairs) - sum * sum);
+        let long = PAIRS_MAX <= pairs || UNEQUAL_MAX <= self.unequal;
+        if hopeless || faint || long { Progress::Futile } else { Progress::Open }
     }
 
     /// What was measured so far.
@@ -153,8 +168,8 @@ impl ImprovementTest {
 
     /// The largest multiple of 1/128 that the same wagers rule out as the mean; -1 if none is.
     fn lower_bound(&self) -> Fixed {
-        let excluded = |step: &i64| {
-            let bound = Fixed::from_ratio(*step, BOUND_STEPS);
+        let excluded = |step: i64| {
+            let bound = Fixed::from_ratio(step, BOUND_STEPS);
             // The excess over the bound, scaled so that it cannot lose more than everything.
             let scale = Fixed::ONE.plus(bound);
             if scale == Fixed::ZERO {
@@ -167,8 +182,13 @@ impl ImprovementTest {
                 has_won(&wealth, self.odds)
             })
         };
-        let best = (-BOUND_STEPS..BOUND_STEPS).rev().find(excluded).unwrap_or(-BOUND_STEPS);
-        Fixed::from_ratio(best, BOUND_STEPS)
+        // What rules out a mean rules out every lower one, so halving finds the border.
+        let (mut low, mut high) = (-BOUND_STEPS, BOUND_STEPS);
+        while low + 1 < high {
+            let middle = (low + high).div_euclid(2);
+            if excluded(middle) { low = middle } else { high = middle }
+        }
+        Fixed::from_ratio(low, BOUND_STEPS)
     }
 }
 
@@ -176,12 +196,12 @@ impl ImprovementTest {
 fn bet(wealth: &mut [u128; WAGERS.len()], difference: Fixed) {
     for (wealth, share) in wealth.iter_mut().zip(WAGERS) {
         let factor = (16i128 << WEALTH_BITS) + i128::from(share) * i128::from(difference.to_raw());
-        *wealth = (*wealth * factor.max(0) as u128 >> (WEALTH_BITS + 4)).min(1 << 80);
+        *wealth = ((*wealth * factor.max(0) as u128) >> (WEALTH_BITS + 4)).min(1 << 80);
     }
 }
 
 fn has_won(wealth: &[u128; WAGERS.len()], odds: u128) -> bool {
-    WAGERS.len() as u128 * odds << WEALTH_BITS <= wealth.iter().sum()
+    (WAGERS.len() as u128 * odds) << WEALTH_BITS <= wealth.iter().sum()
 }
 
 #[cfg(test)]

@@ -20,7 +20,12 @@ pub struct Function {
 
 impl Function {
     /// Closes a circuit over a row of this many bits; none if a bound of the machine is exceeded.
-    pub fn close(builder: Builder, output: Signal, description_length: u32, words: String) -> Option<Function> {
+    pub fn close(
+        builder: Builder,
+        output: Signal,
+        description_length: u32,
+        words: String,
+    ) -> Option<Function> {
         let circuit = builder.finish(&[output]).ok()?;
         Some(Function { circuit, description_length, words })
     }
@@ -111,7 +116,12 @@ fn build_pairs(builder: &mut Builder, bits: &[Signal], pairs: &[(u64, bool)]) ->
     }
     let otherwise = build_pairs(builder, rest, &low);
     let then = build_pairs(builder, rest, &high);
-    builder.mux(*top, then, otherwise)
+    // A branch that is the other one inverted takes one gate.
+    if then == builder.not(otherwise) {
+        builder.xor(*top, otherwise)
+    } else {
+        builder.mux(*top, then, otherwise)
+    }
 }
 
 /// Both lists in one, ascending, or none where they disagree.
@@ -164,8 +174,7 @@ mod tests {
     fn a_table_agrees_with_its_pairs_and_needs_no_gate_for_what_it_does_not_say() {
         let mut prng = Prng::stream(1, "table");
         for _ in 0..200 {
-            let table: BTreeMap<u64, bool> =
-                (0..20).map(|_| (prng.below(64), prng.bit())).collect();
+            let table: BTreeMap<u64, bool> = (0..20).map(|_| (prng.below(64), prng.bit())).collect();
             let mut builder = Builder::new(6);
             let bits: Vec<Signal> = (0..6).map(Signal::input).collect();
             let output = build_table(&mut builder, &bits, &table);
@@ -190,7 +199,8 @@ mod tests {
             let circuit = builder.finish(&sum).unwrap();
             for key in 0..1u64 << width {
                 let inputs: Vec<bool> = (0..width).map(|bit| key >> bit & 1 == 1).collect();
-                let got = circuit.evaluate(&inputs).iter().rev().fold(0, |sum, bit| sum * 2 + u32::from(*bit));
+                let got =
+                    circuit.evaluate(&inputs).iter().rev().fold(0, |sum, bit| sum * 2 + u32::from(*bit));
                 assert_eq!(got, key.count_ones());
             }
         }

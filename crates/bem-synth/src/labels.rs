@@ -23,7 +23,10 @@ const COMMON_MIN: usize = 8;
 pub fn positive(view: &View) -> Answers {
     let top = view.top();
     let right = view.records.iter().filter(|record| record.reward == top);
-    Answers { list: right.map(|record| (record.row, record.action, record.screen)).collect(), complemented: false }
+    Answers {
+        list: right.map(|record| (record.row, record.action, record.screen)).collect(),
+        complemented: false,
+    }
 }
 
 /// Right answers from both high and low rewards; only two actions leave no doubt which other one.

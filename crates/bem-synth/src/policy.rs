@@ -41,10 +41,13 @@ impl Policy {
         outputs.extend_from_slice(next_memory);
         let whole = builder.finish(&outputs)?;
         let used = |signal: Signal| {
-            whole.gates().iter().any(|gate| gate.a == signal || gate.b == signal) || whole.outputs().contains(&signal)
+            whole.gates().iter().any(|gate| gate.a == signal || gate.b == signal)
+                || whole.outputs().contains(&signal)
         };
-        let reads: Vec<u16> =
-            (0..observation_bits).filter(|index| used(Signal::input(*index))).map(|index| index as u16).collect();
+        let reads: Vec<u16> = (0..observation_bits)
+            .filter(|index| used(Signal::input(*index)))
+            .map(|index| index as u16)
+            .collect();
         let mut builder = Builder::new(reads.len() + next_memory.len());
         let mut inputs = vec![Signal::FALSE; observation_bits];
         for (place, index) in reads.iter().enumerate() {
@@ -69,7 +72,8 @@ impl Policy {
         let inputs = reads.len() + memory_bits;
         let outputs = action_bits(actions) + memory_bits;
         let ascending = reads.windows(2).all(|pair| pair[0] < pair[1]);
-        let fits = circuit.inputs() == inputs && circuit.outputs().len() == outputs && ascending && 0 < actions;
+        let fits =
+            circuit.inputs() == inputs && circuit.outputs().len() == outputs && ascending && 0 < actions;
         fits.then_some(Policy { circuit, reads, memory_bits, actions })
     }
 
@@ -117,7 +121,8 @@ impl Policy {
         let count = reader.length(2)?;
         let reads = (0..count).map(|_| reader.u16()).collect::<Result<Vec<_>, _>>()?;
         let circuit = Netlist::decode(reader)?;
-        Policy::new(circuit, reads, memory_bits, actions).ok_or_else(|| start.error("a policy whose parts do not fit"))
+        Policy::new(circuit, reads, memory_bits, actions)
+            .ok_or_else(|| start.error("a policy whose parts do not fit"))
     }
 
     /// The digest of the canonical bytes: its identity.
@@ -147,7 +152,8 @@ impl Policy {
         for time in 0..longest {
             for (input, index) in inputs.iter_mut().zip(&self.reads) {
                 *input = block.iter().enumerate().fold(0, |word, (lane, episode)| {
-                    let bit = episode.steps.get(time).is_some_and(|step| step.observation.get(usize::from(*index)));
+                    let bit =
+                        episode.steps.get(time).is_some_and(|step| step.observation.get(usize::from(*index)));
                     word | u64::from(bit) << lane
                 });
             }

@@ -94,7 +94,13 @@ impl Search<'_> {
         false
     }
 
-    fn add(&mut self, policy: crate::policy::Policy, device: Option<&dyn Device>, words: String, length: u32) {
+    fn add(
+        &mut self,
+        policy: crate::policy::Policy,
+        device: Option<&dyn Device>,
+        words: String,
+        length: u32,
+    ) {
         let words = match device {
             Some(device) => format!("{} and {words}", device.words()),
             None => words,

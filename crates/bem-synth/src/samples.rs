@@ -152,7 +152,8 @@ impl Samples {
     /// The same rows with the labels of the chosen ones only.
     pub fn restrict(&self, keep: impl Fn(&Row) -> bool) -> Samples {
         let kept = self.rows.iter().zip(&self.labels).filter(|(row, _)| keep(row));
-        let mut part = Samples::new(self.width, self.groups.clone(), kept.map(|(row, label)| (*row, *label)), 0);
+        let mut part =
+            Samples::new(self.width, self.groups.clone(), kept.map(|(row, label)| (*row, *label)), 0);
         // Weights are gone, so a part is judged by rows; it gets the whole's share of errors.
         part.tolerance = part.observations * self.tolerance / self.observations.max(1);
         part

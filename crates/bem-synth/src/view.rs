@@ -90,7 +90,9 @@ impl View {
                     }
                 }
                 circuit.evaluate_words(&inputs, &mut values, &mut outputs);
-                for (lane, episode) in block.iter().enumerate().filter(|(_, episode)| time < episode.steps.len()) {
+                for (lane, episode) in
+                    block.iter().enumerate().filter(|(_, episode)| time < episode.steps.len())
+                {
                     debug_assert!(time < episode.steps.len());
                     let row = &mut self.records[starts[lane] + time].row;
                     for (place, word) in outputs[..shown].iter().enumerate() {

@@ -44,8 +44,10 @@ impl FunctionClass for Decision {
         if !samples.accepts(0) {
             return None;
         }
-        let forms = [true, false].map(|polarity| cover(samples, polarity, work).map(|terms| (polarity, terms)));
-        let (polarity, terms) = forms.into_iter().flatten().min_by_key(|(_, terms)| length(samples, terms))?;
+        let forms =
+            [true, false].map(|polarity| cover(samples, polarity, work).map(|terms| (polarity, terms)));
+        let (polarity, terms) =
+            forms.into_iter().flatten().min_by_key(|(_, terms)| length(samples, terms))?;
         let mut builder = Builder::new(samples.width);
         let mut signals = Vec::new();
         for term in &terms {
@@ -108,7 +110,9 @@ fn generalise(width: usize, start: &Row, others: &[&Row], prng: &mut Prng) -> Te
     // How many literals keep each other row out; a literal that is the last one must stay.
     let mut keepers: Vec<u32> = others
         .iter()
-        .map(|row| (0..ROW_WORDS).map(|word| ((row.0[word] ^ start.0[word]) & term.care.0[word]).count_ones()).sum())
+        .map(|row| {
+            (0..ROW_WORDS).map(|word| ((row.0[word] ^ start.0[word]) & term.care.0[word]).count_ones()).sum()
+        })
         .collect();
     let mut order: Vec<usize> = (0..width).collect();
     prng.shuffle(&mut order);

@@ -21,7 +21,12 @@ impl FunctionClass for Literal {
             let answers = vec![if value { u64::MAX } else { 0 }; samples.label_words().len()];
             if samples.accepts(samples.errors(&answers)) {
                 let output = Signal::constant(value);
-                return Function::close(Builder::new(samples.width), output, 1, format!("always {}", u8::from(value)));
+                return Function::close(
+                    Builder::new(samples.width),
+                    output,
+                    1,
+                    format!("always {}", u8::from(value)),
+                );
             }
         }
         let (errors, index, inverted) = (0..samples.width)

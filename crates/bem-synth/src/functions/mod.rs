@@ -53,7 +53,8 @@ pub fn fit(samples: &Samples, work: &mut Work) -> Option<Function> {
         for class in *tier {
             let Some(function) = class.fit(samples, work) else { continue };
             debug_assert!(function.explains(samples), "{} fits {}", class.name(), function.words);
-            let shorter = best.as_ref().is_none_or(|held| function.description_length < held.description_length);
+            let shorter =
+                best.as_ref().is_none_or(|held| function.description_length < held.description_length);
             if shorter && is_short(function.description_length, samples.observations) {
                 best = Some(function);
             }
@@ -103,7 +104,12 @@ mod tests {
     use super::*;
 
     /// The portfolio must learn `wanted` from `count` rows and be right on new ones.
-    fn check(widths: &[u16], count: usize, class: &str, wanted: impl Fn(&crate::samples::Row) -> bool + Copy) {
+    fn check(
+        widths: &[u16],
+        count: usize,
+        class: &str,
+        wanted: impl Fn(&crate::samples::Row) -> bool + Copy,
+    ) {
         let train = sample(widths, count, 1, wanted);
         let function = fit(&train, &mut Work::new(1 << 32)).expect(class);
         assert!(function.words.starts_with(class), "{class}: {}", function.words);

@@ -83,8 +83,12 @@ fn fit_selector(samples: &Samples, low: usize, width: usize, work: &mut Work) ->
         .collect();
     let bits: Vec<Signal> = selector.iter().map(|index| Signal::input(*index)).collect();
     let output = select(&mut builder, &bits, &signals);
-    let function =
-        Function::close(builder, output, description_length, format!("choose by bits {low}..{}", low + width))?;
+    let function = Function::close(
+        builder,
+        output,
+        description_length,
+        format!("choose by bits {low}..{}", low + width),
+    )?;
     function.explains(samples).then_some(function)
 }
 

@@ -68,7 +68,8 @@ impl FunctionClass for Symmetric {
 /// Sets of bits that belong together: all, each field, all fields of one width, and pairs of fields.
 fn natural_sets(samples: &Samples) -> Vec<(String, Vec<Atom>)> {
     let bits = |field: &Field| usize::from(field.low)..usize::from(field.low + field.width);
-    let plain = |range: core::ops::Range<usize>| range.map(|index| Atom::Bit(index, false)).collect::<Vec<_>>();
+    let plain =
+        |range: core::ops::Range<usize>| range.map(|index| Atom::Bit(index, false)).collect::<Vec<_>>();
     let mut sets = vec![(format!("all {} bits", samples.width), plain(0..samples.width))];
     let wide: Vec<&Field> = samples.groups.iter().filter(|field| 2 <= field.width).collect();
     if 1 < samples.groups.len() {
@@ -164,11 +165,13 @@ impl FunctionClass for RankedSymmetric {
             })
             .collect();
         ranked.sort_unstable();
-        let atoms: Vec<Atom> = ranked.iter().map(|(_, index, inverted)| Atom::Bit(*index, *inverted)).collect();
+        let atoms: Vec<Atom> =
+            ranked.iter().map(|(_, index, inverted)| Atom::Bit(*index, *inverted)).collect();
         let mut best: Option<Function> = None;
         for size in 3..samples.width {
             let bits = samples.width as u32;
-            let Some(function) = fit_count(samples, &atoms[..size], bits, &format!("{size} ranked bits")) else {
+            let Some(function) = fit_count(samples, &atoms[..size], bits, &format!("{size} ranked bits"))
+            else {
                 continue;
             };
             if best.as_ref().is_none_or(|held| function.description_length < held.description_length) {

@@ -19,11 +19,13 @@ impl FunctionClass for Table {
     fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
         let bits: Vec<usize> = (0..samples.width)
             .filter(|index| {
-                let ones = samples.column(*index).iter().map(|word| word.count_ones() as usize).sum::<usize>();
+                let ones =
+                    samples.column(*index).iter().map(|word| word.count_ones() as usize).sum::<usize>();
                 0 < ones && ones < samples.len()
             })
             .collect();
-        if ROWS_MAX < samples.len() || 16 < bits.len() || !work.spend((samples.len() * bits.len() * 8) as u64) {
+        if ROWS_MAX < samples.len() || 16 < bits.len() || !work.spend((samples.len() * bits.len() * 8) as u64)
+        {
             return None;
         }
         let table = samples.rows.iter().zip(&samples.labels).map(|(row, label)| (row.gather(&bits), *label));

@@ -29,7 +29,10 @@ impl FunctionClass for Threshold {
             }
             let mut errors = 0;
             for (row, label) in samples.rows.iter().zip(&samples.labels) {
-                let sum = (0..samples.width).filter(|index| row.get(*index)).map(|index| weights[index]).sum::<i64>();
+                let sum = (0..samples.width)
+                    .filter(|index| row.get(*index))
+                    .map(|index| weights[index])
+                    .sum::<i64>();
                 if (0 < sum + weights[samples.width]) == *label {
                     continue;
                 }
@@ -76,7 +79,8 @@ fn greater_than(builder: &mut Builder, number: &[Signal], bound: i64) -> Signal 
     }
     let mut greater = Signal::FALSE;
     for (place, bit) in number.iter().enumerate() {
-        greater = if bound >> place & 1 == 1 { builder.and(*bit, greater) } else { builder.or(*bit, greater) };
+        greater =
+            if bound >> place & 1 == 1 { builder.and(*bit, greater) } else { builder.or(*bit, greater) };
     }
     greater
 }

@@ -34,7 +34,7 @@ fn ones(words: impl Iterator<Item = u64>) -> u64 {
 
 /// Twice the Gini impurity times the size, as a fraction over the size, scaled to stay whole.
 fn impurity(positive: u64, size: u64) -> u64 {
-    if size == 0 { 0 } else { (positive * (size - positive) << 16) / size }
+    ((positive * (size - positive)) << 16).checked_div(size).unwrap_or(0)
 }
 
 fn grow(
@@ -64,7 +64,8 @@ fn grow(
         if high == 0 || high == size {
             continue;
         }
-        let high_positive = ones(part.iter().zip(column).zip(labels).map(|((part, bit), label)| part & bit & label));
+        let high_positive =
+            ones(part.iter().zip(column).zip(labels).map(|((part, bit), label)| part & bit & label));
         let score = impurity(high_positive, high) + impurity(positive - high_positive, size - high);
         if best.is_none_or(|held| (score, index) < held) {
             best = Some((score, index));

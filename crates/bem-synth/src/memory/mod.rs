@@ -18,7 +18,12 @@ pub trait Device: core::fmt::Debug {
     /// Widths of the groups of bits it shows.
     fn shows(&self) -> Vec<usize>;
     /// The signals it shows now and its next memory.
-    fn build(&self, builder: &mut Builder, observation: &[Signal], memory: &[Signal]) -> (Vec<Signal>, Vec<Signal>);
+    fn build(
+        &self,
+        builder: &mut Builder,
+        observation: &[Signal],
+        memory: &[Signal],
+    ) -> (Vec<Signal>, Vec<Signal>);
 }
 
 /// The structure as a circuit of its own: what it shows, then its next memory.

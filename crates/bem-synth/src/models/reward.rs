@@ -39,9 +39,11 @@ pub fn fit(
         let model = functions::fit(&samples, work)?;
         models.push((action, model));
     }
-    let (_, fallback) = counts.iter().copied().max_by_key(|(rate, action)| (*rate, core::cmp::Reverse(*action)))?;
+    let (_, fallback) =
+        counts.iter().copied().max_by_key(|(rate, action)| (*rate, core::cmp::Reverse(*action)))?;
     let length = models.iter().map(|(_, model)| model.description_length).sum();
-    let policy = build(shape, device, |builder, row| first_right(builder, row, shape.actions, &models, fallback))?;
+    let policy =
+        build(shape, device, |builder, row| first_right(builder, row, shape.actions, &models, fallback))?;
     let words = format!("first action whose reward model says yes [{}, ...]", models[0].1.words);
     Some((policy, length, words))
 }

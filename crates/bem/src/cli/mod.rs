@@ -8,6 +8,7 @@ mod config;
 mod games;
 mod hoare;
 mod isa;
+mod solve;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -23,6 +24,8 @@ struct Arguments {
 /// Every subcommand lives in the file of its name.
 #[derive(Subcommand)]
 enum Command {
+    /// Learn one task from scratch.
+    Solve(solve::SolveArguments),
     /// Assemble a text into a binary program.
     Asm(isa::AsmArguments),
     /// Micro-benchmarks with ratios to their floor.
@@ -53,6 +56,7 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let answer: anyhow::Result<Answer> = match arguments.command {
         None => Ok(Answer::Yes),
+        Some(Command::Solve(arguments)) => solve::run(&arguments),
         Some(Command::Asm(arguments)) => isa::asm(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Config(arguments)) => config::run(&arguments),
