@@ -10,6 +10,7 @@ use bem_base::fixed::Fixed;
 use bem_circuit::netlist::{Builder, Signal};
 use bem_learn::index::{self, ArmStatistics, Parameters};
 use bem_learn::loss::{Loss, PayoffRange};
+use bem_learn::ucb_v::estimate;
 use bem_synth::experience::{Episode, Step};
 use bem_synth::policy::{Policy, action_bits};
 
@@ -42,7 +43,8 @@ impl Leaf {
 
     fn choose(&self, parameters: &Parameters) -> u16 {
         let ln_total = Fixed::ln_count_floor(self.total + 1).to_raw() as u64;
-        let indices = self.arms.iter().map(|arm| index::index_of(parameters, arm, ln_total));
+        let indices =
+            self.arms.iter().map(|arm| index::index_of(parameters, &estimate(arm, ln_total), arm.prior));
         indices.enumerate().min_by_key(|(action, index)| (*index, *action)).expect("worlds have actions").0
             as u16
     }
