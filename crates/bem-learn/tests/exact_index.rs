@@ -50,7 +50,7 @@ fn index_q60(parameters: &Parameters, arm: &ArmStatistics, ln_q64: u128) -> i128
     let variance_q128 = ((spread / square) << 64) + ((spread % square) << 64) / square;
     let (high, low) = product(variance_q128 / visits, 2 * ln_q64);
     let root_q60 = (high << 56 | low >> 72).isqrt();
-    let range_q60 = (3 * ln_q64 >> 4) / visits;
+    let range_q60 = ((3 * ln_q64) >> 4) / visits;
 
     let shrink_min_q62 = (1u128 << 123).isqrt() as i128;
     let shrink_q62 =
@@ -66,7 +66,7 @@ fn index_q60(parameters: &Parameters, arm: &ArmStatistics, ln_q64: u128) -> i128
 fn exact_choice(parameters: &Parameters, bucket: &Bucket) -> usize {
     let ln = ln_q64(1 + bucket.selections_total());
     let index = |arm: &usize| index_q60(parameters, &bucket.statistics(*arm), ln);
-    (0..ARMS_MAX).filter(|arm| bucket.live() >> arm & 1 == 1).min_by_key(index).unwrap()
+    (0..ARMS_MAX).filter(|arm| bucket.live() >> arm & 1 == 1).min_by_key(index).expect("an arm lives")
 }
 
 fn with_exploration(numerator: i64, denominator: i64) -> Parameters {
@@ -118,7 +118,7 @@ fn disagreements_on_random_states(states: u64) -> u64 {
             let visits = 1 + prng.below(1 << size) as u32;
             let mean = centre - (width - 1) / 2 + prng.below(width);
             let loss_sum = (u128::from(mean) * u128::from(visits)) as u64;
-            let loss_sq_least = (u128::from(mean) * u128::from(loss_sum) >> 32) as u64;
+            let loss_sq_least = ((u128::from(mean) * u128::from(loss_sum)) >> 32) as u64;
             let loss_sq_sum = loss_sq_least + prng.below(loss_sum - loss_sq_least + 1);
             bucket.add_batch(arm, visits, loss_sum, loss_sq_sum);
             if prng.below(4) == 0 {

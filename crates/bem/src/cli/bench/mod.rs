@@ -7,6 +7,8 @@
 mod choice;
 mod isa;
 mod measure;
+mod peers;
+mod regret;
 
 pub use measure::{Measurement, minimum_nanoseconds};
 
@@ -18,7 +20,8 @@ use std::io::IsTerminal;
 /// Micro-benchmarks with ratios to their floor.
 #[derive(Args)]
 #[command(after_help = "Example: bem bench index_choose_uncached --json\n\
-    NAME is a benchmark or an area (all benchmarks of one file). Without NAME everything runs.")]
+    NAME is a benchmark or an area (all benchmarks of one file). Without NAME everything runs.\n\
+    `bem bench regret` prints the whole table of the regret laboratory.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
     names: Vec<String>,
@@ -44,7 +47,7 @@ pub struct Benchmark {
 
 /// Every benchmark, area by area. Register yours here.
 fn registry() -> Vec<&'static Benchmark> {
-    let areas: &[&'static [Benchmark]] = &[choice::BENCHMARKS, isa::BENCHMARKS];
+    let areas: &[&'static [Benchmark]] = &[choice::BENCHMARKS, regret::BENCHMARKS, isa::BENCHMARKS];
     areas.iter().flat_map(|area| area.iter()).collect()
 }
 
@@ -55,6 +58,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     if arguments.list {
         list(&selected, arguments.json);
         return Ok(Answer::Yes);
+    }
+    if arguments.names == ["regret"] {
+        return regret::laboratory(arguments.json);
     }
     let progress = progress_bar(selected.len() as u64, arguments.json);
     let mut measurements = Vec::new();
