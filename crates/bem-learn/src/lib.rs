@@ -7,11 +7,15 @@
 mod as_printed;
 pub mod bucket;
 pub mod change;
+pub mod group_advantage;
 pub mod index;
 pub mod laboratory;
+pub mod linear_scheduler;
 pub mod loss;
 mod numeric;
+pub mod pending;
 pub mod rule;
+pub mod schedule;
 pub mod softmax;
 pub mod tsallis_inf;
 pub mod ucb_v;

@@ -1,0 +1,223 @@
+//! How the machine divides its time among acting, synthesising and verifying: three schedulers, one interface.
+//!
+//! A bandit over the three activities (000/5.6), the contextual linear scheduler (001/17.4, in
+//! `linear_scheduler`), and a bandit over cyclic schedules played in blocks. Only the last can express "first
+//! synthesise, then verify" when synthesis alone pays nothing. Must not know what the activities do. Clauses:
+//! SCC-10, SCC-11, D-26.
+
+use crate::bucket::Bucket;
+use crate::index::Parameters;
+use crate::linear_scheduler::{LinearParameters, LinearScheduler};
+use crate::loss::Loss;
+use bem_base::limits::ARMS_MAX;
+
+/// What one unit of work is spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Activity {
+    /// Play episodes.
+    #[doc(alias = "ACT")]
+    Act = 0,
+    /// Propose changes.
+    #[doc(alias = "SYNTH")]
+    Synthesize = 1,
+    /// Check and apply what was proposed.
+    #[doc(alias = "VERIFY")]
+    Verify = 2,
+}
+
+impl Activity {
+    /// All activities, in order of their numbers.
+    pub const ALL: [Activity; 3] = [Activity::Act, Activity::Synthesize, Activity::Verify];
+}
+
+/// What a scheduler may look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Situation<'a> {
+    /// Numbers from zero to one that describe the moment: backlog, yield, novelty and such. The linear scheduler
+    /// alone reads them.
+    pub features: &'a [Loss],
+    /// Too many safety violations: nothing but acting is allowed.
+    pub safety_alarm: bool,
+}
+
+/// Cyclic schedules; every length divides a block of sixteen units.
+pub const SCHEDULES: [&[Activity]; 8] = {
+    use Activity::{Act as A, Synthesize as S, Verify as V};
+    [&[A], &[S], &[V], &[S, V], &[A, S, A, V], &[A, A, S, V], &[S, S, V, V], &[A, A, A, A, A, A, S, V]]
+};
+const _: () = assert!(SCHEDULES.len() <= ARMS_MAX);
+
+/// Decides what the next unit of work is spent on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(alias = "META_STEP")]
+pub enum Scheduler {
+    /// A bandit over the three activities.
+    Activities(Box<ActivityBandit>),
+    /// Algorithm D.
+    Linear(Box<LinearScheduler>),
+    /// A bandit over cyclic schedules.
+    Schedules(Box<ScheduleBandit>),
+}
+
+impl Scheduler {
+    /// The bandit over activities.
+    pub fn activities(parameters: Parameters) -> Scheduler {
+        let bucket = Bucket::new(&parameters, 0b111);
+        Scheduler::Activities(Box::new(ActivityBandit { bucket, parameters }))
+    }
+
+    /// Algorithm D.
+    pub fn linear(parameters: LinearParameters) -> Scheduler {
+        Scheduler::Linear(Box::new(LinearScheduler::new(parameters)))
+    }
+
+    /// The bandit over schedules, each played for `block_units` (positive) at a time.
+    pub fn schedules(parameters: Parameters, block_units: u32) -> Scheduler {
+        assert!(0 < block_units);
+        let bucket = Bucket::new(&parameters, (1 << SCHEDULES.len()) - 1);
+        let unit = 0;
+        Scheduler::Schedules(Box::new(ScheduleBandit {
+            bucket,
+            parameters,
+            block_units,
+            unit,
+            reward_sum: 0,
+        }))
+    }
+
+    /// The activity of the next unit. A safety alarm overrides every scheduler.
+    pub fn choose(&mut self, situation: &Situation<'_>) -> Activity {
+        if situation.safety_alarm {
+            return Activity::Act;
+        }
+        match self {
+            Scheduler::Activities(bandit) => Activity::ALL[bandit.bucket.choose()],
+            Scheduler::Linear(scheduler) => scheduler.choose(situation.features),
+            Scheduler::Schedules(bandit) => bandit.activity(),
+        }
+    }
+
+    /// Books the reward, from zero to one, of the unit that was chosen in this situation.
+    ///
+    /// What the safety override chose teaches nothing about schedules, so it is not booked.
+    pub fn learn(&mut self, situation: &Situation<'_>, activity: Activity, reward: Loss) {
+        if situation.safety_alarm {
+            return;
+        }
+        match self {
+            Scheduler::Activities(bandit) => {
+                bandit.bucket.update(&bandit.parameters, activity as usize, complement(reward));
+            }
+            Scheduler::Linear(scheduler) => scheduler.learn(situation.features, activity, reward),
+            Scheduler::Schedules(bandit) => bandit.learn(reward),
+        }
+    }
+}
+
+/// UCB-V over the three activities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActivityBandit {
+    bucket: Bucket,
+    parameters: Parameters,
+}
+
+/// UCB-V over cyclic schedules; a block's mean reward is one observation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleBandit {
+    bucket: Bucket,
+    parameters: Parameters,
+    block_units: u32,
+    unit: u32,
+    reward_sum: u64,
+}
+
+impl ScheduleBandit {
+    fn activity(&self) -> Activity {
+        let schedule = SCHEDULES[self.bucket.choose()];
+        schedule[self.unit as usize % schedule.len()]
+    }
+
+    fn learn(&mut self, reward: Loss) {
+        self.reward_sum += reward.to_raw();
+        self.unit += 1;
+        if self.unit == self.block_units {
+            let mean = Loss::from_raw(self.reward_sum / u64::from(self.block_units));
+            let schedule = self.bucket.choose();
+            self.bucket.update(&self.parameters, schedule, complement(mean));
+            self.unit = 0;
+            self.reward_sum = 0;
+        }
+    }
+}
+
+fn complement(reward: Loss) -> Loss {
+    Loss::from_raw(Loss::ONE.to_raw() - reward.to_raw())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bem_base::fixed::Fixed;
+    use bem_base::prng::Prng;
+
+    const PLAIN: Parameters = Parameters { change: None, ..Parameters::DEFAULT };
+    const LINEAR: LinearParameters = LinearParameters::DEFAULT;
+
+    /// Acting pays one with chance 0.3; verifying pays one if something was synthesised since; synthesis nothing.
+    /// The best schedule alternates the last two and gets one half a unit.
+    fn mean_reward(scheduler: &mut Scheduler, units: u64) -> Fixed {
+        let mut prng = Prng::stream(1, "schedule");
+        let (mut backlog, mut paid) = (false, 0i64);
+        for _ in 0..units {
+            let features = [Loss::ONE, Loss::from_bit(backlog)];
+            let situation = Situation { features: &features, safety_alarm: false };
+            let activity = scheduler.choose(&situation);
+            let pays = match activity {
+                Activity::Act => prng.below(10) < 3,
+                Activity::Synthesize => false,
+                Activity::Verify => backlog,
+            };
+            backlog = activity == Activity::Synthesize || backlog && activity == Activity::Act;
+            paid += i64::from(pays);
+            scheduler.learn(&situation, activity, Loss::from_bit(pays));
+        }
+        Fixed::from_ratio(paid, units as i64)
+    }
+
+    #[test]
+    fn single_activities_get_three_tenths_and_schedules_almost_one_half() {
+        let units = 400_000;
+        let single = mean_reward(&mut Scheduler::activities(PLAIN), units);
+        assert!(Fixed::from_ratio(29, 100) < single && single < Fixed::from_ratio(31, 100), "{single}");
+        let schedules = mean_reward(&mut Scheduler::schedules(PLAIN, 16), units);
+        assert!(Fixed::from_ratio(494, 1_000) < schedules && schedules <= Fixed::HALF, "{schedules}");
+    }
+
+    #[test]
+    fn algorithm_d_sees_the_backlog_but_not_what_synthesis_will_pay_later() {
+        let linear = mean_reward(&mut Scheduler::linear(LINEAR), 20_000);
+        assert!(Fixed::from_ratio(27, 100) < linear && linear < Fixed::from_ratio(36, 100), "{linear}");
+    }
+
+    #[test]
+    fn a_safety_alarm_allows_acting_only_and_teaches_nothing() {
+        let features = [Loss::ONE, Loss::ONE];
+        let alarm = Situation { features: &features, safety_alarm: true };
+        for mut scheduler in
+            [Scheduler::activities(PLAIN), Scheduler::linear(LINEAR), Scheduler::schedules(PLAIN, 16)]
+        {
+            let before = scheduler.clone();
+            for _ in 0..50 {
+                assert_eq!(scheduler.choose(&alarm), Activity::Act);
+                scheduler.learn(&alarm, Activity::Act, Loss::ONE);
+            }
+            assert_eq!(scheduler, before);
+        }
+    }
+
+    #[test]
+    fn every_schedule_fits_a_block_of_sixteen() {
+        assert!(SCHEDULES.iter().all(|schedule| 16 % schedule.len() == 0));
+    }
+}
