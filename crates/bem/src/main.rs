@@ -1,6 +1,7 @@
 //! The command line. Only this crate sees the clock, files, threads and floats.
 
 mod cli;
+mod file_store;
 
 fn main() -> std::process::ExitCode {
     cli::main()

@@ -7,8 +7,13 @@ mod bench;
 mod config;
 mod games;
 mod hoare;
+mod inspect;
 mod isa;
+mod ledger_directory;
+mod proof;
 mod solve;
+mod verify;
+mod witness;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -24,8 +29,6 @@ struct Arguments {
 /// Every subcommand lives in the file of its name.
 #[derive(Subcommand)]
 enum Command {
-    /// Learn one task from scratch.
-    Solve(solve::SolveArguments),
     /// Assemble a text into a binary program.
     Asm(isa::AsmArguments),
     /// Micro-benchmarks with ratios to their floor.
@@ -40,6 +43,16 @@ enum Command {
     Games(games::GamesArguments),
     /// Check the invariants of a program, with proofs and counterexamples.
     Hoare(hoare::HoareArguments),
+    /// Show what is in a run, a segment, a snapshot or a checkpoint, or all limits.
+    Inspect(inspect::InspectArguments),
+    /// Inclusion and consistency proofs over a ledger.
+    Proof(proof::ProofArguments),
+    /// Learn one task from scratch.
+    Solve(solve::SolveArguments),
+    /// Audit a run: chain, tree, roots, proofs, signatures.
+    Verify(verify::VerifyArguments),
+    /// Sign a run's newest checkpoint, if it extends the last one signed.
+    Witness(witness::WitnessArguments),
 }
 
 /// What a command answers when nothing went wrong: yes or no.
@@ -56,7 +69,6 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let answer: anyhow::Result<Answer> = match arguments.command {
         None => Ok(Answer::Yes),
-        Some(Command::Solve(arguments)) => solve::run(&arguments),
         Some(Command::Asm(arguments)) => isa::asm(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Config(arguments)) => config::run(&arguments),
@@ -64,6 +76,11 @@ pub fn main() -> ExitCode {
         Some(Command::Exec(arguments)) => isa::exec(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
         Some(Command::Hoare(arguments)) => hoare::run(&arguments),
+        Some(Command::Inspect(arguments)) => inspect::run(&arguments),
+        Some(Command::Proof(arguments)) => proof::run(&arguments),
+        Some(Command::Solve(arguments)) => solve::run(&arguments),
+        Some(Command::Verify(arguments)) => verify::run(&arguments),
+        Some(Command::Witness(arguments)) => witness::run(&arguments),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,

@@ -1,0 +1,109 @@
+//! `bem verify`: audits a run from its files alone.
+//!
+//! The work is done by `bem_ledger::audit`, which knows nothing of the engine.
+
+use super::{Answer, ledger_directory};
+use anyhow::Context;
+use bem_ledger::audit::{AuditReport, AuditVerdict, audit};
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Audit a run: chain, tree, roots, proofs, signatures, snapshots.
+#[derive(Args)]
+#[command(after_help = "Example: bem verify runs/first --checkpoint kept-elsewhere.txt\n\n\
+    The verdict is `ok` when the history extends the checkpoint given, `unanchored` when everything fits but no\n\
+    checkpoint from outside was given (a rollback to an older state could not be seen), and `broken` with the entry\n\
+    and the reason otherwise. Only `broken` exits with 1.")]
+pub struct VerifyArguments {
+    /// The run, or its ledger directory
+    directory: PathBuf,
+    /// A checkpoint kept outside the run, with or without a witness's signature
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Audits and prints the verdict.
+pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
+    let mut store = ledger_directory::open(&arguments.directory)?;
+    let anchor = match &arguments.checkpoint {
+        None => None,
+        Some(path) => Some(std::fs::read(path).with_context(|| path.display().to_string())?),
+    };
+    let report = audit(&mut store, anchor.as_deref())?;
+    if arguments.json {
+        println!("{}", to_json(&report));
+    } else {
+        print(&report);
+    }
+    Ok(match report.verdict {
+        AuditVerdict::Broken { .. } => Answer::No,
+        AuditVerdict::Ok | AuditVerdict::Unanchored => Answer::Yes,
+    })
+}
+
+/// Names of the kinds of entry, by number.
+pub const KINDS: [&str; 11] = [
+    "genesis",
+    "step_block",
+    "episode",
+    "patch",
+    "reset",
+    "tables",
+    "snapshot",
+    "tool_call",
+    "human_task",
+    "input",
+    "event",
+];
+
+fn to_json(report: &AuditReport) -> serde_json::Value {
+    let (verdict, entry, reason) = match &report.verdict {
+        AuditVerdict::Ok => ("ok", None, None),
+        AuditVerdict::Unanchored => ("unanchored", None, None),
+        AuditVerdict::Broken { entry, reason } => ("broken", Some(*entry), Some(reason.as_str())),
+    };
+    let kinds: serde_json::Map<_, _> =
+        KINDS.iter().zip(report.kinds).map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
+    json!({
+        "verdict": verdict,
+        "entry": entry,
+        "reason": reason,
+        "entries": report.entries,
+        "kinds": kinds,
+        "head": report.head.to_hex(),
+        "root": report.root.to_hex(),
+        "instance": report.genesis.as_ref().map(|genesis| genesis.instance.to_hex()),
+        "anchored_entries": report.anchored_entries,
+        "certificates": report.certificates,
+        "snapshots": report.snapshots,
+        "blobs": report.blobs,
+        "tail_bytes": report.tail_bytes,
+    })
+}
+
+fn print(report: &AuditReport) {
+    match &report.verdict {
+        AuditVerdict::Ok => println!(
+            "ok: {} entries, the first {} of them under the checkpoint given",
+            report.entries, report.anchored_entries
+        ),
+        AuditVerdict::Unanchored => println!(
+            "unanchored: {} entries fit together; give a checkpoint kept elsewhere to exclude a rollback",
+            report.entries
+        ),
+        AuditVerdict::Broken { entry, reason } => println!("broken at entry {entry}, because {reason}"),
+    }
+    println!("  head {}", report.head);
+    println!("  root {}", report.root);
+    println!(
+        "  {} certificates checked again, {} snapshots, {} blobs",
+        report.certificates, report.snapshots, report.blobs
+    );
+    if 0 < report.tail_bytes {
+        println!("  {} bytes after the newest checkpoint were never acknowledged", report.tail_bytes);
+    }
+}
