@@ -12,6 +12,7 @@ pub mod enumerate;
 pub mod exact;
 pub mod families;
 pub mod game;
+pub mod import;
 pub mod playthrough;
 pub mod rules;
 pub mod wrappers;

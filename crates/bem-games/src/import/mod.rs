@@ -1,0 +1,105 @@
+//! The user's own games: Gambit's normal and extensive forms, tabular decision processes, programs over pipes.
+//!
+//! Everything here reads text from outside: bounded, no panic, and errors name the line or the entry, the value and
+//! what is allowed. Must not know files or processes; the application reads them. Clauses: GLE-9.
+
+pub mod extensive;
+mod hidden;
+mod lexer;
+pub mod mdp;
+pub mod normal;
+pub mod opponent;
+pub mod pipe;
+mod play_tree;
+
+pub use opponent::Opponent;
+
+use crate::game::Game;
+use std::sync::Arc;
+
+/// Bytes of a game file.
+pub const FILE_BYTES_MAX: usize = 16 << 20;
+
+/// Why a file is no game.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// Something is wrong at this line.
+    #[error("line {line}: {reason}")]
+    Line {
+        /// Counted from one.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The file reads well but says something impossible.
+    #[error("{0}")]
+    Content(String),
+}
+
+impl ImportError {
+    fn line(line: usize, reason: impl Into<String>) -> ImportError {
+        ImportError::Line { line, reason: reason.into() }
+    }
+
+    fn content(reason: impl Into<String>) -> ImportError {
+        ImportError::Content(reason.into())
+    }
+}
+
+/// The formats that are understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Gambit's normal form.
+    Normal,
+    /// Gambit's extensive form.
+    Extensive,
+    /// A tabular decision process in JSON.
+    Table,
+}
+
+impl Format {
+    /// The format of a file with this name, by its ending.
+    pub fn from_file_name(name: &str) -> Result<Format, ImportError> {
+        match name.rsplit('.').next() {
+            Some("nfg") => Ok(Format::Normal),
+            Some("efg") => Ok(Format::Extensive),
+            Some("json") => Ok(Format::Table),
+            _ => {
+                let text =
+                    format!("{name:?} is no known game file: the name must end in .nfg, .efg or .json");
+                Err(ImportError::Content(text))
+            }
+        }
+    }
+}
+
+/// How a game of several players becomes a game for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// The player that learns, counted from one.
+    pub player: usize,
+    /// How all others play.
+    pub opponent: Opponent,
+}
+
+impl Default for Seat {
+    fn default() -> Seat {
+        Seat { player: 1, opponent: Opponent::default() }
+    }
+}
+
+/// Reads a game.
+pub fn read(format: Format, text: &str, seat: &Seat) -> Result<Arc<dyn Game>, ImportError> {
+    if FILE_BYTES_MAX < text.len() {
+        let size = text.len();
+        return Err(ImportError::Content(format!(
+            "the file has {size} bytes; at most {FILE_BYTES_MAX} are allowed"
+        )));
+    }
+    match format {
+        Format::Normal => normal::read(text, seat),
+        Format::Extensive => extensive::read(text, seat),
+        Format::Table => mdp::read(text),
+    }
+}

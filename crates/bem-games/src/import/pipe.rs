@@ -1,0 +1,329 @@
+//! The protocol between BEM and a world in another program: one JSON object per line, either way.
+//!
+//! The program says `{"hello":1,"obs_bits":n,"actions":m,"horizon":h,"reward_range":[lo,hi],"fields":[[lo,width],..]}`
+//! once. Then `{"reset":seed}` is answered by `{"obs":"0101"}`, and `{"act":k}` by
+//! `{"obs":"0110","reward":1000,"done":false,"bad":false}`. An episode that reaches the horizon ends there. Lines
+//! come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
+
+use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
+use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
+use serde::Deserialize;
+
+/// Bytes of one line.
+pub const LINE_BYTES_MAX: usize = 1 << 16;
+
+/// Carries lines to and from the program.
+pub trait Transport {
+    /// Sends one line; the line end is added.
+    fn send(&mut self, line: &str) -> Result<(), String>;
+    /// Waits for one line, without its line end.
+    fn receive(&mut self) -> Result<String, String>;
+}
+
+/// A world in another program.
+pub struct PipeWorld<T> {
+    transport: T,
+    shape: Shape,
+    observation: Bits,
+    /// Lines received so far.
+    line: u64,
+    /// Steps of the episode under way; none between episodes.
+    steps: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hello {
+    hello: u32,
+    obs_bits: usize,
+    actions: usize,
+    horizon: u32,
+    reward_range: (i32, i32),
+    #[serde(default)]
+    fields: Option<Vec<(u16, u16)>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Seen {
+    obs: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answered {
+    obs: String,
+    reward: i64,
+    done: bool,
+    #[serde(default)]
+    bad: bool,
+}
+
+fn external(text: String) -> EnvironmentError {
+    EnvironmentError::External(text)
+}
+
+impl Hello {
+    fn check(&self) -> Result<Shape, String> {
+        let within = |what: &str, value: usize, low: usize, high: usize| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(format!("\"{what}\" is {value}; allowed is {low} to {high}"))
+            }
+        };
+        within("hello", self.hello as usize, 1, 1)?;
+        within("obs_bits", self.obs_bits, 0, OBSERVATION_BITS_MAX)?;
+        within("actions", self.actions, 1, ACTIONS_MAX)?;
+        within("horizon", self.horizon as usize, 1, EPISODE_STEPS_MAX as usize)?;
+        let (low, high) = self.reward_range;
+        if high < low {
+            return Err(format!("\"reward_range\" is [{low},{high}]; the first must not be the greater"));
+        }
+        let fields = match &self.fields {
+            None => (0..self.obs_bits as u16).map(|low| Field { low, width: 1 }).collect(),
+            Some(pairs) => check_fields(pairs, self.obs_bits)?,
+        };
+        let horizon = i64::from(self.horizon);
+        let ends = |reward: i32| (i64::from(reward), i64::from(reward) * horizon);
+        Ok(Shape {
+            observation_bits: self.obs_bits as u16,
+            actions: self.actions as u16,
+            horizon: self.horizon,
+            reward_min: low,
+            reward_max: high,
+            return_min: ends(low).0.min(ends(low).1),
+            return_max: ends(high).0.max(ends(high).1),
+            fields,
+        })
+    }
+}
+
+fn check_fields(pairs: &[(u16, u16)], bits: usize) -> Result<Vec<Field>, String> {
+    let mut next = 0usize;
+    for (index, (low, width)) in pairs.iter().enumerate() {
+        if usize::from(*low) != next || *width == 0 {
+            return Err(format!(
+                "field {index} is [{low},{width}]; it must start at bit {next} and have a width"
+            ));
+        }
+        next += usize::from(*width);
+    }
+    if next != bits {
+        return Err(format!("the fields end at bit {next}; there are {bits} observation bits"));
+    }
+    Ok(pairs.iter().map(|(low, width)| Field { low: *low, width: *width }).collect())
+}
+
+impl<T: Transport> PipeWorld<T> {
+    /// Waits for the program's first line.
+    pub fn open(mut transport: T) -> Result<PipeWorld<T>, EnvironmentError> {
+        let text = transport.receive().map_err(|error| external(format!("line 1: {error}")))?;
+        let shape = parse::<Hello>(&text)
+            .and_then(|hello| hello.check())
+            .map_err(|reason| external(format!("line 1: {reason}: {}", shortened(&text))))?;
+        Ok(PipeWorld { transport, shape, observation: Bits::ZERO, line: 1, steps: None })
+    }
+
+    /// Gives the transport back, to close it.
+    pub fn into_transport(self) -> T {
+        self.transport
+    }
+
+    /// Sends a line and reads the answer, which `read` must accept.
+    fn ask<A>(
+        &mut self,
+        line: &str,
+        read: impl Fn(&Shape, &str) -> Result<A, String>,
+    ) -> Result<A, EnvironmentError> {
+        // Whatever goes wrong ends the episode: its state is no longer known.
+        let steps = self.steps.take();
+        self.transport.send(line).map_err(|error| external(format!("after line {}: {error}", self.line)))?;
+        self.line += 1;
+        let number = self.line;
+        let text = self.transport.receive().map_err(|error| external(format!("line {number}: {error}")))?;
+        let answer = read(&self.shape, &text)
+            .map_err(|reason| external(format!("line {number}: {reason}: {}", shortened(&text))))?;
+        self.steps = steps;
+        Ok(answer)
+    }
+}
+
+fn parse<'a, A: Deserialize<'a>>(text: &'a str) -> Result<A, String> {
+    if LINE_BYTES_MAX < text.len() {
+        return Err(format!("a line of {} bytes; at most {LINE_BYTES_MAX} are allowed", text.len()));
+    }
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+fn observation(shape: &Shape, text: &str) -> Result<Bits, String> {
+    let wanted = usize::from(shape.observation_bits);
+    match Bits::from_text(text) {
+        Some(bits) if text.len() == wanted => Ok(bits),
+        _ => Err(format!("\"obs\" must be {wanted} zeros and ones")),
+    }
+}
+
+/// At most the first 80 letters.
+fn shortened(text: &str) -> String {
+    let start: String = text.chars().take(80).collect();
+    if start.len() < text.len() { format!("{start}...") } else { start }
+}
+
+impl<T: Transport> Environment for PipeWorld<T> {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        let read = |shape: &Shape, text: &str| observation(shape, &parse::<Seen>(text)?.obs);
+        self.observation = self.ask(&format!("{{\"reset\":{seed}}}"), read)?;
+        self.steps = Some(0);
+        Ok(())
+    }
+
+    fn observation(&self) -> &Bits {
+        &self.observation
+    }
+
+    fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+        let Some(steps) = self.steps else {
+            return Err(EnvironmentError::EpisodeOver);
+        };
+        if self.shape.actions <= action {
+            return Err(EnvironmentError::ActionOutOfRange { action, last: self.shape.actions - 1 });
+        }
+        let read = |shape: &Shape, text: &str| {
+            let answer: Answered = parse(text)?;
+            let (low, high) = (shape.reward_min, shape.reward_max);
+            if !(i64::from(low)..=i64::from(high)).contains(&answer.reward) {
+                return Err(format!(
+                    "\"reward\" is {}; the range said at the start is {low} to {high}",
+                    answer.reward
+                ));
+            }
+            Ok((observation(shape, &answer.obs)?, answer))
+        };
+        let (bits, answer) = self.ask(&format!("{{\"act\":{action}}}"), read)?;
+        let done = answer.done || steps + 1 == self.shape.horizon;
+        self.observation = if done { Bits::ZERO } else { bits };
+        self.steps = (!done).then_some(steps + 1);
+        Ok(Outcome { reward: answer.reward as i32, done, bad: answer.bad })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// Answers from a list, whatever is sent.
+    struct Script {
+        answers: VecDeque<String>,
+        sent: Vec<String>,
+    }
+
+    impl Transport for Script {
+        fn send(&mut self, line: &str) -> Result<(), String> {
+            self.sent.push(line.to_string());
+            Ok(())
+        }
+
+        fn receive(&mut self) -> Result<String, String> {
+            self.answers.pop_front().ok_or_else(|| "the program has ended".to_string())
+        }
+    }
+
+    fn script(lines: &[&str]) -> Script {
+        Script { answers: lines.iter().map(|line| line.to_string()).collect(), sent: Vec::new() }
+    }
+
+    const HELLO: &str =
+        r#"{"hello":1,"obs_bits":3,"actions":2,"horizon":4,"reward_range":[-5,1000],"fields":[[0,2],[2,1]]}"#;
+
+    #[test]
+    fn an_episode_goes_over_the_pipe() {
+        let lines = [
+            HELLO,
+            r#"{"obs":"010"}"#,
+            r#"{"obs":"011","reward":1000,"done":false,"bad":true}"#,
+            r#"{"obs":"000","reward":-5,"done":true}"#,
+        ];
+        let mut world = PipeWorld::open(script(&lines)).unwrap();
+        assert_eq!(world.shape().fields, [Field { low: 0, width: 2 }, Field { low: 2, width: 1 }]);
+        world.reset(7).unwrap();
+        assert_eq!(world.observation().to_text(3), "010");
+        assert_eq!(world.step(1), Ok(Outcome { reward: 1000, done: false, bad: true }));
+        assert_eq!(world.step(2), Err(EnvironmentError::ActionOutOfRange { action: 2, last: 1 }));
+        assert_eq!(world.step(0), Ok(Outcome { reward: -5, done: true, bad: false }));
+        assert_eq!(world.step(0), Err(EnvironmentError::EpisodeOver));
+        assert_eq!(world.into_transport().sent, [r#"{"reset":7}"#, r#"{"act":1}"#, r#"{"act":0}"#]);
+    }
+
+    #[test]
+    fn an_endless_episode_ends_at_the_horizon() {
+        let mut lines = vec![HELLO, r#"{"obs":"010"}"#];
+        lines.extend([r#"{"obs":"000","reward":0,"done":false,"bad":false}"#; 4]);
+        let mut world = PipeWorld::open(script(&lines)).unwrap();
+        world.reset(1).unwrap();
+        let dones: Vec<bool> = (0..4).map(|_| world.step(0).unwrap().done).collect();
+        assert_eq!(dones, [false, false, false, true]);
+    }
+
+    #[test]
+    fn every_breach_names_the_line() {
+        let open = |line: &str| PipeWorld::open(script(&[line])).err().unwrap().to_string();
+        assert!(open("hello").starts_with("line 1: expected value"), "{}", open("hello"));
+        assert!(
+            open(&HELLO.replace("\"actions\":2", "\"actions\":0"))
+                .starts_with("line 1: \"actions\" is 0; allowed is 1 to 1024")
+        );
+        assert!(
+            open(&HELLO.replace("[2,1]", "[1,2]"))
+                .starts_with("line 1: field 1 is [1,2]; it must start at bit 2")
+        );
+        assert!(open(&HELLO.replace(":3,", ":4,")).starts_with("line 1: the fields end at bit 3"));
+        assert!(open(&HELLO.replace("-5", "2000")).starts_with("line 1: \"reward_range\" is [2000,1000]"));
+        let answer = |line: &str| {
+            let mut world = PipeWorld::open(script(&[HELLO, r#"{"obs":"010"}"#, line])).unwrap();
+            world.reset(1).unwrap();
+            let error = world.step(0).unwrap_err().to_string();
+            assert_eq!(world.step(0), Err(EnvironmentError::EpisodeOver));
+            error
+        };
+        assert!(
+            answer(r#"{"obs":"01","reward":0,"done":false}"#)
+                .starts_with("line 3: \"obs\" must be 3 zeros and ones")
+        );
+        assert!(
+            answer(r#"{"obs":"010","reward":1001,"done":false}"#)
+                .starts_with("line 3: \"reward\" is 1001; the range")
+        );
+        assert!(answer(r#"{"obs":"010"}"#).starts_with("line 3: missing field `reward`"));
+        let mut world = PipeWorld::open(script(&[HELLO])).unwrap();
+        assert_eq!(world.reset(1).unwrap_err().to_string(), "line 2: the program has ended");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_traffic_makes_the_world_panic(
+            hello in 0usize..HELLO.len(),
+            letter in proptest::char::any(),
+            answers in proptest::collection::vec("\\PC{0,40}|[{]\"obs\":\"[01]{0,4}\",\"reward\":-?[0-9]{1,12},\"done\":(true|false)[}]", 0..6),
+        ) {
+            let mutated: String = HELLO.chars().enumerate().map(|(at, old)| if at == hello { letter } else { old }).collect();
+            for first in [HELLO, mutated.as_str()] {
+                let mut lines = vec![first, r#"{"obs":"010"}"#];
+                lines.extend(answers.iter().map(String::as_str));
+                if let Ok(mut world) = PipeWorld::open(script(&lines)) {
+                    let _ = world.reset(1);
+                    for _ in 0..8 {
+                        if let Ok(outcome) = world.step(0) {
+                            proptest::prop_assert!(world.shape().reward_min <= outcome.reward);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
