@@ -138,7 +138,13 @@ pub fn miter(left: &Netlist, right: &Netlist) -> Cnf {
     let inputs = fresh_inputs(&mut cnf, left.inputs());
     let left = encode_circuit(&mut cnf, left, &inputs);
     let right = encode_circuit(&mut cnf, right, &inputs);
-    let differences: Vec<Wire> = left.iter().zip(&right).map(|(a, b)| encode_xor(&mut cnf, *a, *b)).collect();
-    require_any(&mut cnf, &differences);
+    require_difference(&mut cnf, &left, &right);
     cnf
+}
+
+/// Demands that two lists of wires differ somewhere.
+pub fn require_difference(cnf: &mut Cnf, left: &[Wire], right: &[Wire]) {
+    assert!(left.len() == right.len());
+    let differences: Vec<Wire> = left.iter().zip(right).map(|(a, b)| encode_xor(cnf, *a, *b)).collect();
+    require_any(cnf, &differences);
 }
