@@ -160,6 +160,12 @@ impl Cnf {
         Literal::positive(self.variables)
     }
 
+    /// Makes sure that there are at least this many variables.
+    pub fn declare(&mut self, variables: u32) {
+        assert!(variables <= VARIABLES_MAX);
+        self.variables = self.variables.max(variables);
+    }
+
     /// Adds a clause; a variable that is new to the formula becomes one of its variables.
     pub fn add(&mut self, clause: &[Literal]) {
         let highest = clause.iter().map(|literal| literal.variable()).max().unwrap_or(0);

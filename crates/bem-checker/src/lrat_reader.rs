@@ -262,7 +262,8 @@ impl StepWriter {
 pub fn to_text(proof: &[u8]) -> Result<String, FormatError> {
     let mut reader = StepReader::new(proof);
     let mut text = String::new();
-    let mut last = 0;
+    // The number in front of a deletion means nothing; readers only ask that it is positive.
+    let mut last = 1;
     let push = |number: i64, text: &mut String| {
         text.push(' ');
         text.push_str(&number.to_string());

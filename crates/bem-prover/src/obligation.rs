@@ -84,9 +84,7 @@ impl ObligationBase {
         if let Some(verdict) = &self.vacuous {
             return verdict.clone();
         }
-        while self.solver.formula().variables() < negated_condition.variables() {
-            self.solver.fresh();
-        }
+        self.solver.declare(negated_condition.variables());
         let active = self.solver.fresh();
         for clause in negated_condition.clauses() {
             let mut clause = clause.to_vec();

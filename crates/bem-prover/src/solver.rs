@@ -146,6 +146,11 @@ impl Solver {
         self.formula.fresh()
     }
 
+    /// Makes sure that the formula has at least this many variables.
+    pub fn declare(&mut self, variables: u32) {
+        self.formula.declare(variables);
+    }
+
     /// Adds a clause for this question and all later ones.
     pub fn add(&mut self, clause: &[Literal]) {
         self.log.borrow_mut().expect(self.formula.clause_count(), clause);
@@ -158,9 +163,7 @@ impl Solver {
 
     /// Adds every clause of a formula over the same variables.
     pub fn add_all(&mut self, cnf: &Cnf) {
-        while self.formula.variables() < cnf.variables() {
-            self.formula.fresh();
-        }
+        self.formula.declare(cnf.variables());
         for clause in cnf.clauses() {
             self.add(clause);
         }
@@ -170,6 +173,8 @@ impl Solver {
     pub fn solve(&mut self, assumptions: &[Literal], budget: Budget) -> Outcome {
         self.log.borrow_mut().begin();
         for literal in assumptions {
+            // An assumption may be about a variable that no clause has: the model must still say its value.
+            self.formula.declare(literal.variable());
             self.engine.assume(literal.to_dimacs());
         }
         let conflicts = i32::try_from(budget.conflicts).unwrap_or(i32::MAX);
@@ -184,10 +189,7 @@ impl Solver {
     fn model(&mut self, assumptions: &[Literal]) -> Outcome {
         let variables = self.formula.variables() as i32;
         let model: Vec<bool> = (1..=variables).map(|variable| 0 < self.engine.val(variable)).collect();
-        let holds = |literal: &Literal| {
-            let value = model.get(literal.variable() as usize - 1).copied().unwrap_or(false);
-            value != literal.is_negative()
-        };
+        let holds = |literal: &Literal| model[literal.variable() as usize - 1] != literal.is_negative();
         if self.formula.first_violated(&model).is_some() || !assumptions.iter().all(holds) {
             return Outcome::Undecided(Why::Model);
         }
