@@ -1,6 +1,7 @@
 //! Our proofs before checkers that share no code with ours, and damaged proofs before ours.
 //!
 //! Clauses: SCC-3, SCC-4.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod common;
 
