@@ -5,6 +5,7 @@
 
 use bem_base::environment::{Bits, Environment, Outcome, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::lanes::LaneEnvironment;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -49,6 +50,10 @@ pub trait Game: Send + Sync {
     fn shape(&self) -> &Shape;
     /// A new running world, to be reset before its first step.
     fn start(&self) -> Box<dyn Environment + Send>;
+    /// 256 running worlds side by side, for games that have a bit-sliced form.
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        None
+    }
     /// The expected return of the best policy.
     fn optimum(&self) -> Value;
     /// The expected return of choosing every action with equal chance.

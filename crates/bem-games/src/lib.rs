@@ -15,4 +15,5 @@ pub mod game;
 pub mod import;
 pub mod playthrough;
 pub mod rules;
+pub mod sliced;
 pub mod wrappers;

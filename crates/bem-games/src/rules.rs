@@ -7,6 +7,7 @@
 use crate::draw::{Dice, Draw};
 use crate::game::{Game, Oracle, Steps, Value};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
+use bem_base::lanes::LaneEnvironment;
 use std::sync::Arc;
 
 /// Reward of a right answer, in milli-units.
@@ -33,6 +34,10 @@ pub trait Rules: Send + Sync + 'static {
     fn random(&self) -> Value;
     /// How long an episode is.
     fn steps(&self) -> Steps;
+    /// 256 episodes side by side, for rules that also have a bit-sliced form.
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        None
+    }
 }
 
 /// A shape for games that pay [`RIGHT`] or nothing: bit groups of these widths, in this order, and at most
@@ -116,6 +121,10 @@ impl<R: Rules> Game for RuleGame<R> {
 
     fn start(&self) -> Box<dyn Environment + Send> {
         Box::new(self.start_with(Dice::new))
+    }
+
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        self.table.rules.start_sliced()
     }
 
     fn optimum(&self) -> Value {

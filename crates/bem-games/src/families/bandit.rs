@@ -3,8 +3,10 @@
 use crate::draw::{Chance, Draw};
 use crate::game::{Family, Game, GameError, Parameter, Range, Settings, Steps, Value};
 use crate::rules::{self, RIGHT, RuleGame, Rules};
+use crate::sliced::Sliced;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::lanes::LaneEnvironment;
 use bem_base::prng::Prng;
 use std::sync::Arc;
 
@@ -71,6 +73,7 @@ impl Pay {
 }
 
 /// One bandit.
+#[derive(Clone)]
 pub struct BanditRules {
     /// How many arms there are.
     pub arms: u16,
@@ -112,6 +115,10 @@ impl Rules for BanditRules {
 
     fn steps(&self) -> Steps {
         Steps::Drawn(Fixed::ONE)
+    }
+
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        Some(Box::new(Sliced::new(self.clone())))
     }
 }
 

@@ -7,8 +7,10 @@
 use crate::draw::Draw;
 use crate::game::{Family, Game, GameError, Parameter, Range, Settings, Steps, Value};
 use crate::rules::{self, RIGHT, RuleGame, Rules};
+use crate::sliced::Sliced;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::lanes::LaneEnvironment;
 use std::sync::Arc;
 
 /// The family.
@@ -53,6 +55,7 @@ impl Family for Dyck {
 }
 
 /// One game of brackets.
+#[derive(Clone)]
 pub struct DyckRules {
     /// One or two types of brackets.
     pub types: u32,
@@ -169,6 +172,10 @@ impl Rules for DyckRules {
 
     fn steps(&self) -> Steps {
         Steps::Drawn(Fixed::from_int(self.pairs as i32 + 2))
+    }
+
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        Some(Box::new(Sliced::new(self.clone())))
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::draw::Draw;
 use crate::game::{Family, Game, GameError, Parameter, Range, Settings, Steps, Value};
 use crate::rules::{self, RIGHT, RuleGame, Rules};
+use crate::sliced::Sliced;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
-use bem_base::lanes::planes_for;
+use bem_base::lanes::{LaneEnvironment, planes_for};
 use std::sync::Arc;
 
 /// The family.
@@ -56,6 +57,7 @@ impl Family for KeyValue {
 }
 
 /// One store.
+#[derive(Clone)]
 pub struct KeyValueRules {
     /// How many keys there are.
     pub keys: u32,
@@ -185,6 +187,10 @@ impl Rules for KeyValueRules {
 
     fn steps(&self) -> Steps {
         Steps::Drawn(Fixed::from_ratio(2 * i64::from(self.writes) + 2 + i64::from(self.distractors), 2))
+    }
+
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        Some(Box::new(Sliced::new(self.clone())))
     }
 }
 

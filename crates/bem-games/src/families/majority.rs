@@ -7,8 +7,10 @@ use crate::draw::{Chance, Draw};
 use crate::families::parity::hidden_subset;
 use crate::game::{Family, Game, GameError, Parameter, Range, Settings, Steps, Value};
 use crate::rules::{self, RIGHT, RuleGame, Rules};
+use crate::sliced::Sliced;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::lanes::LaneEnvironment;
 use bem_base::prng::Prng;
 use std::sync::Arc;
 
@@ -62,6 +64,7 @@ impl Family for Majority {
 }
 
 /// One game of majority.
+#[derive(Clone)]
 pub struct MajorityRules {
     /// Bits of the string.
     pub bits: u32,
@@ -116,6 +119,10 @@ impl Rules for MajorityRules {
 
     fn steps(&self) -> Steps {
         Steps::Drawn(Fixed::ONE)
+    }
+
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        Some(Box::new(Sliced::new(self.clone())))
     }
 }
 

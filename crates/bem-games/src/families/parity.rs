@@ -3,8 +3,10 @@
 use crate::draw::Draw;
 use crate::game::{Family, Game, GameError, Parameter, Range, Settings, Steps, Value};
 use crate::rules::{self, RIGHT, RuleGame, Rules};
+use crate::sliced::Sliced;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::lanes::LaneEnvironment;
 use bem_base::prng::Prng;
 use std::sync::Arc;
 
@@ -51,6 +53,7 @@ pub(crate) fn hidden_subset(bits: u32, relevant: u32, prng: &mut Prng) -> u64 {
 }
 
 /// One game of parity.
+#[derive(Clone)]
 pub struct ParityRules {
     /// Bits of the string.
     pub bits: u32,
@@ -92,6 +95,10 @@ impl Rules for ParityRules {
 
     fn steps(&self) -> Steps {
         Steps::Drawn(Fixed::ONE)
+    }
+
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        Some(Box::new(Sliced::new(self.clone())))
     }
 }
 

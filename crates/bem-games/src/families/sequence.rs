@@ -4,8 +4,10 @@
 use crate::draw::Draw;
 use crate::game::{Parameter, Range, Steps, Value};
 use crate::rules::{self, RIGHT, Rules};
+use crate::sliced::Sliced;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::lanes::LaneEnvironment;
 
 /// Most values of an episode.
 pub const LENGTH_MAX: usize = 64;
@@ -36,6 +38,7 @@ pub enum Order {
 }
 
 /// One game of repeating values.
+#[derive(Clone)]
 pub struct SequenceRules {
     /// Values of the longest sequence.
     pub length: u32,
@@ -127,6 +130,10 @@ impl Rules for SequenceRules {
 
     fn steps(&self) -> Steps {
         Steps::Drawn(self.optimum().mean.mul_int(2).div_count_floor(RIGHT as u64))
+    }
+
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        Some(Box::new(Sliced::new(self.clone())))
     }
 }
 

@@ -3,8 +3,10 @@
 use crate::draw::Draw;
 use crate::game::{Family, Game, GameError, Parameter, Range, Settings, Steps, Value};
 use crate::rules::{self, RIGHT, RuleGame, Rules};
+use crate::sliced::Sliced;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::lanes::LaneEnvironment;
 use std::sync::Arc;
 
 /// The family.
@@ -49,6 +51,7 @@ impl Family for StackMachine {
 }
 
 /// One stack machine.
+#[derive(Clone)]
 pub struct StackMachineRules {
     /// Values the stack can hold.
     pub depth: u32,
@@ -167,6 +170,10 @@ impl Rules for StackMachineRules {
 
     fn steps(&self) -> Steps {
         Steps::Drawn(Fixed::from_ratio(i64::from(self.horizon) + 1, 2))
+    }
+
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        Some(Box::new(Sliced::new(self.clone())))
     }
 }
 
