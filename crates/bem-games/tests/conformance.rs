@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
+use bem_base::lanes::{LaneEnvironment, LaneWord, planes_for};
 use bem_games::catalog;
 use bem_games::conformance::{check, check_shape};
-use bem_games::game::{Family, Range};
+use bem_games::game::{Family, Game, Range};
+use bem_games::sliced::planes::{PlaneDice, Planes};
 use std::collections::BTreeMap;
 
 type Texts = BTreeMap<String, String>;
@@ -89,4 +91,42 @@ fn every_shape_holds_for_random_parameters() {
         }
         assert!(0 < built, "{} refuses everything", family.name());
     }
+}
+
+/// Random play in all lanes over many episodes; their mean return, in milli-units.
+fn mean_return_of_sliced_play(game: &dyn Game, world: &mut dyn LaneEnvironment) -> i64 {
+    let shape = game.shape();
+    assert_eq!(world.shape(), shape);
+    let mut observation = vec![LaneWord::ZERO; usize::from(shape.observation_bits)];
+    let mut dice = PlaneDice::new(5);
+    world.reset(6, &mut observation);
+    let (mut rewards, mut episodes) = (0i64, 0i64);
+    for _ in 0..400 * shape.horizon {
+        let action = dice.below(u32::from(shape.actions), LaneWord::ONES);
+        let action = &action[..planes_for(usize::from(shape.actions))];
+        let outcome = world.step(action, LaneWord::ONES, &mut observation);
+        assert!(outcome.bad.is_zero());
+        rewards += i64::from(outcome.reward.count_ones());
+        episodes += i64::from(outcome.done.count_ones());
+    }
+    // The episodes under way at the end are less than one in four hundred.
+    rewards * i64::from(shape.reward_max) / episodes
+}
+
+#[test]
+fn sliced_games_reach_the_stated_random_value() {
+    let mut sliced = Vec::new();
+    for family in catalog::families() {
+        let settings = catalog::settings(*family, &Texts::new()).unwrap();
+        let game = catalog::build(*family, &settings, 3).unwrap();
+        if let Some(mut world) = game.start_sliced() {
+            let got = mean_return_of_sliced_play(&*game, &mut *world);
+            let stated = game.random().mean.to_raw() >> 32;
+            assert!(got.abs_diff(stated) * 50 < stated.unsigned_abs(), "{}: {got} {stated}", family.name());
+            sliced.push(family.name());
+        }
+    }
+    let want =
+        ["parity", "majority", "dyck", "stack_machine", "key_value", "bandit", "copy", "reverse", "permute"];
+    assert_eq!(sliced, want);
 }

@@ -100,17 +100,17 @@ pub trait Planes {
 /// Random planes from a seed: four xoshiro256++ generators side by side, one for each word of a plane.
 #[derive(Clone, Debug)]
 pub struct PlaneDice {
-    state: [[u64; LANE_WORDS]; 4],
+    state: [LaneWord; 4],
 }
 
 impl PlaneDice {
     /// The planes of the run with this seed.
     pub fn new(seed: u64) -> PlaneDice {
-        let mut state = [[0; LANE_WORDS]; 4];
+        let mut state = [LaneWord::ZERO; 4];
         for word in 0..LANE_WORDS {
             let mut prng = Prng::quick(mix(seed).wrapping_add(word as u64));
             for row in &mut state {
-                row[word] = prng.next_u64();
+                row.0[word] = prng.next_u64();
             }
         }
         PlaneDice { state }
@@ -120,7 +120,7 @@ impl PlaneDice {
 impl Planes for PlaneDice {
     #[inline]
     fn plane(&mut self) -> LaneWord {
-        let [a, b, c, d] = &mut self.state;
+        let [LaneWord(a), LaneWord(b), LaneWord(c), LaneWord(d)] = &mut self.state;
         let mut result = [0; LANE_WORDS];
         for word in 0..LANE_WORDS {
             let sum = a[word].wrapping_add(d[word]);

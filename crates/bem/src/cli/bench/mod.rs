@@ -5,6 +5,7 @@
 //! count more than figures.
 
 mod choice;
+mod games;
 mod isa;
 mod measure;
 mod peers;
@@ -47,7 +48,8 @@ pub struct Benchmark {
 
 /// Every benchmark, area by area. Register yours here.
 fn registry() -> Vec<&'static Benchmark> {
-    let areas: &[&'static [Benchmark]] = &[choice::BENCHMARKS, regret::BENCHMARKS, isa::BENCHMARKS];
+    let areas: &[&'static [Benchmark]] =
+        &[choice::BENCHMARKS, regret::BENCHMARKS, isa::BENCHMARKS, games::BENCHMARKS];
     areas.iter().flat_map(|area| area.iter()).collect()
 }
 
