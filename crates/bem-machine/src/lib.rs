@@ -8,3 +8,4 @@ pub mod config;
 pub mod expert;
 pub mod layout;
 pub mod memory;
+pub mod route;
