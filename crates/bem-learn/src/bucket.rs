@@ -4,6 +4,8 @@
 //! in turn, and takes the lowest of sixteen: constant work, whatever has happened before, and no allocation.
 //! Must not know what an arm stands for. Clauses: VM-9, VM-11, VM-14, D-3, D-6, D-7.
 
+mod encode;
+
 use crate::change::{Change, ChangeDetector};
 use crate::index::{ArmStatistics, INDEX_MASKED, PRIOR_FRACTION_BITS, Parameters, index_of};
 use crate::loss::Loss;

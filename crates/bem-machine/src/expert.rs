@@ -8,7 +8,8 @@ use crate::memory::segment::{Caller, Segment, SegmentMap};
 use crate::memory::shared::work_word;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::ids::ObjectId;
-use bem_circuit::netlist::Netlist;
+use bem_circuit::anf::Anf;
+use bem_circuit::netlist::{Netlist, NetlistError};
 use bem_circuit::placed::{PlacedCircuit, Placement, PlacementError, Target};
 
 /// Some bits of one word of SHARED.
@@ -122,6 +123,15 @@ pub struct ExpertParts {
     pub routing: RoutingMetadata,
 }
 
+impl ExpertParts {
+    /// The same parts with the circuit given in algebraic normal form, within the bound on monomials.
+    pub fn with_anf(self, config: &GenesisConfig, circuit: &Anf) -> Result<ExpertParts, ExpertError> {
+        let monomials = circuit.outputs().iter().map(Vec::len).max().unwrap_or(0);
+        within("monomials of one output", monomials, config.expert_monomials_max, "M_mono_max")?;
+        Ok(ExpertParts { circuit: circuit.to_netlist()?, ..self })
+    }
+}
+
 /// Why an expert cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -170,6 +180,9 @@ pub enum ExpertError {
         /// Counted outputs.
         expected: usize,
     },
+    /// The circuit breaks a bound that no configuration can lift.
+    #[error(transparent)]
+    Netlist(#[from] NetlistError),
     /// The circuit does not fit its specs, or costs too much.
     #[error(transparent)]
     Placement(#[from] PlacementError),

@@ -6,6 +6,11 @@
 pub mod boot;
 pub mod config;
 pub mod expert;
+pub mod family;
 pub mod layout;
+pub mod machine;
 pub mod memory;
+pub mod payoff;
 pub mod route;
+pub mod step;
+pub mod trace;

@@ -13,6 +13,7 @@ use bem_base::limits::{
     ARMS_MAX, BUCKETS_MAX, CIRCUIT_GATES_MAX, CIRCUIT_INPUTS_MAX, CIRCUIT_OUTPUTS_MAX, EPISODE_STEPS_MAX,
     LANES, MONOMIALS_MAX, STATE_BITS_MAX,
 };
+use bem_learn::index::Parameters;
 use table::parameters;
 use value::{Decimals, Value, Word, decimal};
 
@@ -24,8 +25,6 @@ const ENCODING_VERSION: u32 = 1;
 pub enum ChoiceRule {
     /// Smallest optimistic loss, with the variance in the bonus.
     UcbV,
-    /// For losses that an adversary picks.
-    TsallisInf,
     /// Random, with a temperature that falls with the visits.
     Softmax,
     /// The formula as the specification prints it: a control, its regret is linear.
@@ -33,13 +32,11 @@ pub enum ChoiceRule {
 }
 
 impl Word for ChoiceRule {
-    const ALL: &'static [ChoiceRule] =
-        &[ChoiceRule::UcbV, ChoiceRule::TsallisInf, ChoiceRule::Softmax, ChoiceRule::AsPrinted];
+    const ALL: &'static [ChoiceRule] = &[ChoiceRule::UcbV, ChoiceRule::Softmax, ChoiceRule::AsPrinted];
 
     fn name(self) -> &'static str {
         match self {
             ChoiceRule::UcbV => "ucb_v",
-            ChoiceRule::TsallisInf => "tsallis_inf",
             ChoiceRule::Softmax => "softmax",
             ChoiceRule::AsPrinted => "as_printed",
         }
@@ -233,17 +230,17 @@ parameters! {
         /// Which rule chooses.
         "7.6" choice_rule: ChoiceRule [()] = ChoiceRule::UcbV;
         /// Weight of the exploration bonus.
-        "alpha_bandit" expert_exploration: Fixed [Decimals("0.25", "2")] = decimal("0.25");
+        "alpha_bandit" expert_exploration: Fixed [Decimals("0.25", "2")] = Parameters::DEFAULT.exploration;
         /// Weight of the prior.
-        "beta_bandit" expert_prior: Fixed [Decimals("0", "1")] = decimal("0.25");
+        "beta_bandit" expert_prior: Fixed [Decimals("0", "1")] = Parameters::DEFAULT.prior_weight;
         /// Step size of the self-driven prior; zero leaves the prior to group advantages and people.
         "eta_z" expert_prior_rate: Fixed [Decimals("0", "1")] = decimal("0");
         /// Loss that an arm starts with.
         "l_ref" loss_reference: Fixed [Decimals("0", "1")] = decimal("0.5");
         /// Smallest prior.
-        "z_min" prior_min: Fixed [Decimals("-64", "0")] = decimal("-4");
+        "z_min" prior_min: Fixed [Decimals("-64", "0")] = Parameters::DEFAULT.prior_min;
         /// Largest prior.
-        "z_max" prior_max: Fixed [Decimals("0", "64")] = decimal("4");
+        "z_max" prior_max: Fixed [Decimals("0", "63")] = Parameters::DEFAULT.prior_max;
         /// Temperature of the softmax rule at the first visit.
         "T_bandit" temperature: Fixed [Decimals("0.001", "10")] = decimal("0.1");
         /// Drift that change detection tolerates per visit.
@@ -261,11 +258,11 @@ parameters! {
     }
     "Reward" {
         /// Smallest reward of one step, in milli-units.
-        "R_min" reward_min: i32 [-1_000_000_000..=1_000_000_000] = -1_000_000;
+        "R_min" reward_min: i32 [-250_000_000..=250_000_000] = -1_000_000;
         /// Largest reward of one step, in milli-units.
-        "R_max" reward_max: i32 [-1_000_000_000..=1_000_000_000] = 1_000_000;
+        "R_max" reward_max: i32 [-250_000_000..=250_000_000] = 1_000_000;
         /// What a BAD step costs, in milli-units.
-        "lambda_bad" bad_penalty: i32 [0..=1_000_000_000] = 1_000;
+        "lambda_bad" bad_penalty: i32 [0..=250_000_000] = 1_000;
         /// What one work unit of an expert costs, in milli-units.
         "lambda_cost" cost_penalty: Fixed [Decimals("0", "1000")] = decimal("0");
     }

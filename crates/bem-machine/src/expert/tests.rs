@@ -61,6 +61,21 @@ fn an_expert_over_any_bound_cannot_be_built() {
 }
 
 #[test]
+fn an_expert_with_too_many_monomials_cannot_be_built() {
+    // One output with two monomials (the exclusive or), one with one.
+    let anf = Anf::from_netlist(&parts().circuit).unwrap();
+    let mut config = GenesisConfig { expert_monomials_max: 2, ..GenesisConfig::default() };
+    let built = build(&config, parts().with_anf(&config, &anf).unwrap()).unwrap();
+    for assignment in 0..8u8 {
+        let inputs = [0, 1, 2].map(|bit| assignment >> bit & 1 == 1);
+        assert_eq!(built.placed().circuit().evaluate(&inputs), parts().circuit.evaluate(&inputs));
+    }
+    config.expert_monomials_max = 1;
+    let refused = parts().with_anf(&config, &anf).unwrap_err().to_string();
+    assert_eq!(refused, "2 monomials of one output exceed the bound of 1 (M_mono_max)");
+}
+
+#[test]
 fn words_of_shared_are_bounded_and_must_be_the_experts_own() {
     let config = GenesisConfig::default();
     let map = SegmentMap::new(&config);

@@ -1,0 +1,496 @@
+//! A family of tasks: its pool of experts, where their statistics are kept, and how outcomes become credit.
+//!
+//! Every bucket chooses among the same pool of at most sixteen experts; `EXPERT[b][k]` is slot k of the pool where
+//! bucket b has it live. Experts that remember are chosen once per episode, all others step by step: the episode's
+//! own bucket weighs each sticky expert against "step by step", which is its arm 0 (decision D-32). Slot 0 holds
+//! NOOP for ever. Must not know lanes or worlds. Clauses: VM-1, VM-9, VM-17, D-6, D-10, D-11, D-32, D-33.
+
+use crate::boot::{self, BootExpert};
+use crate::config::{ChoiceRule, GenesisConfig};
+use crate::expert::{Expert, ExpertError, ExpertParts, OutputUse};
+use crate::layout::{LayoutError, StateLayout};
+use crate::payoff::{PayoffScale, cost_penalty};
+use crate::route::directory::{Directory, DirectoryError, RouteInput};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Field, Outcome, Shape};
+use bem_base::fixed::Fixed;
+use bem_base::ids::ObjectId;
+use bem_base::limits::ARMS_MAX;
+use bem_circuit::compile::Evaluator;
+use bem_learn::bucket::Bucket;
+use bem_learn::change::Change;
+use bem_learn::index::{ChangeParameters, IndexRule, Parameters};
+use bem_learn::loss::Loss;
+
+/// The arm of the episode's bucket that stands for choosing step by step, and the slot of NOOP.
+pub const STEP_BY_STEP: usize = 0;
+/// Visits that the halves of a split bucket keep.
+pub const SPLIT_VISITS_MAX: u32 = 32;
+
+/// Why a change to a family was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FamilyError {
+    /// The world does not fit into STATE.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The expert breaks a bound.
+    #[error(transparent)]
+    Expert(#[from] ExpertError),
+    /// The directory refused.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// Every slot is taken.
+    #[error("all {slots} slots of the pool are taken (K_exp)")]
+    PoolFull {
+        /// Slots there are.
+        slots: usize,
+    },
+    /// No expert is in this slot.
+    #[error("slot {slot} of the pool is empty")]
+    EmptySlot {
+        /// The slot asked for.
+        slot: usize,
+    },
+    /// The expert would write what the world says.
+    #[error("state bit {bit} belongs to the world: experts write actions and memory only")]
+    WriteRefused {
+        /// The bit named.
+        bit: u16,
+    },
+    /// The expert writes memory but is not sticky.
+    #[error("an expert that writes memory bit {bit} must be sticky, so that it is chosen for whole episodes")]
+    MemoryNeedsSticky {
+        /// The bit named.
+        bit: u16,
+    },
+    /// NOOP stays, and a bucket keeps at least one live arm.
+    #[error("slot {slot} cannot be retired: a bucket would be left without an expert")]
+    LastArm {
+        /// The slot asked for.
+        slot: usize,
+    },
+}
+
+/// What the step needs of a slot, beside the code itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SlotFacts {
+    pub(crate) cost: u32,
+    pub(crate) penalty: i64,
+    /// Reads SHARED bits or writes SHARED words: the slow way round.
+    pub(crate) uses_shared: bool,
+    /// Counts the experts that the slot has held.
+    pub(crate) generation: u32,
+}
+
+/// One family. Invariants: slot 0 is NOOP; a bucket's live arms are memoryless experts, the episode bucket's live
+/// arms are arm 0 and the sticky experts; there are as many buckets as the directory names.
+#[derive(Clone, Debug)]
+#[doc(alias = "tau_f")]
+pub struct Family {
+    shape: Shape,
+    layout: StateLayout,
+    slots: usize,
+    experts: Vec<Option<Expert>>,
+    pub(crate) evaluators: Vec<Evaluator>,
+    pub(crate) facts: [SlotFacts; ARMS_MAX],
+    sticky: u16,
+    memory_used: usize,
+    shared_planes: usize,
+    pub(crate) directory: Directory,
+    pub(crate) buckets: Vec<Bucket>,
+    pub(crate) episode: Bucket,
+    pub(crate) parameters: Parameters,
+    pub(crate) payoff: PayoffScale,
+}
+
+/// The learning parameters that a configuration asks for.
+pub fn learning_parameters(config: &GenesisConfig) -> Parameters {
+    Parameters {
+        rule: match config.choice_rule {
+            ChoiceRule::UcbV | ChoiceRule::Softmax => IndexRule::UcbV,
+            ChoiceRule::AsPrinted => IndexRule::AsPrinted,
+        },
+        exploration: config.expert_exploration,
+        prior_weight: config.expert_prior,
+        prior_rate: config.expert_prior_rate,
+        prior_min: config.prior_min,
+        prior_max: config.prior_max,
+        loss_reference: config.loss_reference,
+        change: Some(ChangeParameters { drift: config.change_tolerance, threshold: config.change_threshold }),
+    }
+}
+
+impl Family {
+    /// A family for worlds of this shape, with NOOP alone in its pool and one bucket.
+    pub fn new(config: &GenesisConfig, shape: Shape) -> Result<Family, FamilyError> {
+        let layout = StateLayout::new(config, &shape)?;
+        let parameters = learning_parameters(config);
+        let noop = boot::parts(&layout, BootExpert::Noop).expect("NOOP has no gates");
+        let noop = Expert::new(config, ObjectId::expert(0, 0), noop)?;
+        let mut family = Family {
+            payoff: PayoffScale::new(config, &shape),
+            shape,
+            layout,
+            slots: config.expert_slots as usize,
+            experts: vec![None; ARMS_MAX],
+            evaluators: vec![Evaluator::new(noop.placed()); ARMS_MAX],
+            facts: [SlotFacts::default(); ARMS_MAX],
+            sticky: 0,
+            memory_used: 0,
+            shared_planes: 0,
+            directory: Directory::new(config.buckets as usize),
+            buckets: vec![Bucket::new(&parameters, 1)],
+            episode: Bucket::new(&parameters, 1 << STEP_BY_STEP),
+            parameters,
+        };
+        family.place(config, STEP_BY_STEP, noop);
+        Ok(family)
+    }
+
+    /// What the world looks like.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Where its bits stand.
+    pub fn layout(&self) -> &StateLayout {
+        &self.layout
+    }
+
+    /// The expert in a slot.
+    pub fn expert(&self, slot: usize) -> Option<&Expert> {
+        self.experts.get(slot)?.as_ref()
+    }
+
+    /// The slots in use, lowest first.
+    pub fn occupied(&self) -> impl Iterator<Item = (usize, &Expert)> {
+        self.experts.iter().enumerate().filter_map(|(slot, expert)| Some((slot, expert.as_ref()?)))
+    }
+
+    /// The routing directory.
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// The statistics of each bucket.
+    pub fn buckets(&self) -> &[Bucket] {
+        &self.buckets
+    }
+
+    /// The statistics of whole episodes.
+    pub fn episode_bucket(&self) -> &Bucket {
+        &self.episode
+    }
+
+    /// The payoff scale.
+    pub fn payoff(&self) -> &PayoffScale {
+        &self.payoff
+    }
+
+    /// Whether any expert is chosen for whole episodes.
+    #[inline]
+    pub fn has_sticky(&self) -> bool {
+        self.sticky != 0
+    }
+
+    /// Whether the expert in this slot is chosen for whole episodes.
+    #[inline]
+    pub fn is_sticky(&self, slot: usize) -> bool {
+        self.sticky >> slot & 1 == 1
+    }
+
+    /// Memory bits that some expert of the pool uses: what an episode's start must clear.
+    pub fn memory_used(&self) -> usize {
+        self.memory_used
+    }
+
+    /// Planes that a block of lanes needs: STATE and the SHARED bits behind it.
+    pub fn planes(&self) -> usize {
+        self.layout.state_bits() + self.shared_planes
+    }
+
+    fn check_writes(&self, parts: &ExpertParts) -> Result<(), FamilyError> {
+        for output in &parts.write.outputs {
+            if let OutputUse::State(bit) = output {
+                if !self.layout.may_write(usize::from(*bit)) {
+                    return Err(FamilyError::WriteRefused { bit: *bit });
+                }
+                if self.layout.memory().contains(&usize::from(*bit)) && !parts.profile.sticky {
+                    return Err(FamilyError::MemoryNeedsSticky { bit: *bit });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Installs an expert in the lowest free slot, live everywhere, with neutral statistics; returns the slot.
+    #[doc(alias = "SYNTH")]
+    pub fn install(
+        &mut self,
+        config: &GenesisConfig,
+        id: ObjectId,
+        parts: ExpertParts,
+    ) -> Result<usize, FamilyError> {
+        self.check_writes(&parts)?;
+        let slots = self.slots;
+        let slot =
+            self.experts[..slots].iter().position(Option::is_none).ok_or(FamilyError::PoolFull { slots })?;
+        let expert = Expert::new(config, id, parts)?;
+        self.facts[slot].generation += 1;
+        self.place(config, slot, expert);
+        if self.is_sticky(slot) {
+            self.episode.admit(&self.parameters, slot);
+        } else {
+            for bucket in &mut self.buckets {
+                bucket.admit(&self.parameters, slot);
+            }
+        }
+        Ok(slot)
+    }
+
+    /// Puts another expert into a slot and keeps the slot's statistics: for experts that do the same at less cost.
+    ///
+    /// Whether the slot is sticky must not change.
+    #[doc(alias = "SUPEROPT")]
+    pub fn replace(
+        &mut self,
+        config: &GenesisConfig,
+        slot: usize,
+        id: ObjectId,
+        parts: ExpertParts,
+    ) -> Result<(), FamilyError> {
+        self.check_writes(&parts)?;
+        let old =
+            self.expert(slot).filter(|_| slot != STEP_BY_STEP).ok_or(FamilyError::EmptySlot { slot })?;
+        if old.profile().sticky != parts.profile.sticky {
+            return Err(FamilyError::LastArm { slot });
+        }
+        let expert = Expert::new(config, id, parts)?;
+        self.place(config, slot, expert);
+        Ok(())
+    }
+
+    /// Masks a slot in every bucket and frees it.
+    #[doc(alias = "RETIRE")]
+    pub fn retire(&mut self, slot: usize) -> Result<(), FamilyError> {
+        if self.expert(slot).is_none() {
+            return Err(FamilyError::EmptySlot { slot });
+        }
+        if self.is_sticky(slot) {
+            let retired = self.episode.retire(&self.parameters, slot);
+            assert!(retired, "arm 0 of the episode's bucket lives for ever");
+        } else {
+            // A bucket that lost its last arm would have nothing to do; all of them are asked first.
+            if self.buckets.iter().any(|bucket| bucket.live() & !(1 << slot) == 0) {
+                return Err(FamilyError::LastArm { slot });
+            }
+            for bucket in &mut self.buckets {
+                let retired = bucket.retire(&self.parameters, slot);
+                assert!(retired, "every bucket has another live arm");
+            }
+        }
+        if slot != STEP_BY_STEP {
+            self.experts[slot] = None;
+            self.sticky &= !(1 << slot);
+            self.measure();
+        }
+        Ok(())
+    }
+
+    /// Forgets the statistics of one bucket.
+    #[doc(alias = "RESET")]
+    pub fn reset(&mut self, bucket: u16) -> Result<(), FamilyError> {
+        let count = self.buckets.len();
+        let bucket = self
+            .buckets
+            .get_mut(usize::from(bucket))
+            .ok_or(DirectoryError::UnknownBucket { bucket, count })?;
+        bucket.reset(&self.parameters);
+        Ok(())
+    }
+
+    /// Splits one bucket by the parity of some bits; both halves keep the means with few visits.
+    #[doc(alias = "SPLIT")]
+    pub fn split(&mut self, bucket: u16, by: &[RouteInput]) -> Result<u16, FamilyError> {
+        let child = self.directory.split(bucket, by)?;
+        let parent = &mut self.buckets[usize::from(bucket)];
+        parent.discount(&self.parameters, SPLIT_VISITS_MAX);
+        let half = parent.clone();
+        self.buckets.push(half);
+        assert!(self.buckets.len() == usize::from(child) + 1);
+        Ok(child)
+    }
+
+    /// Takes another directory, with fresh statistics in every bucket: for families that start on hashed bits.
+    pub fn reroute(&mut self, directory: Directory) {
+        let live = self.buckets[0].live();
+        self.buckets = vec![Bucket::new(&self.parameters, live); directory.bucket_count()];
+        self.directory = directory;
+    }
+
+    /// Moves the prior of an expert in every bucket that keeps statistics of it.
+    #[doc(alias = "GRPO_LITE_UPDATE")]
+    pub fn adjust_prior(&mut self, slot: usize, change: Fixed) {
+        if self.is_sticky(slot) {
+            self.episode.adjust_prior(&self.parameters, slot, change);
+        } else {
+            for bucket in &mut self.buckets {
+                bucket.adjust_prior(&self.parameters, slot, change);
+            }
+        }
+    }
+
+    /// From now on the arm with the best lower confidence bound of its payoff is chosen: for frozen evaluation.
+    ///
+    /// The plain mean would favour arms nobody has tried; the pessimist trusts what has been seen most.
+    pub fn make_pessimistic(&mut self) {
+        self.parameters.rule = IndexRule::AsPrinted;
+        self.parameters.prior_weight = Fixed::ZERO;
+        self.episode.refresh(&self.parameters);
+        for bucket in &mut self.buckets {
+            bucket.refresh(&self.parameters);
+        }
+    }
+
+    /// Books the outcome of one step for the expert that acted; a raised alarm is returned.
+    #[inline]
+    #[doc(alias = "BANDIT_UPDATE_STEP")]
+    pub fn credit(&mut self, bucket: u16, arm: usize, outcome: &Outcome) -> Option<Change> {
+        self.notice(outcome);
+        let loss = self.payoff.step_loss(outcome, self.facts[arm].penalty);
+        self.buckets[usize::from(bucket)].update(&self.parameters, arm, loss)
+    }
+
+    /// Books a whole episode for the arm that was chosen at its start.
+    pub fn credit_episode(&mut self, arm: usize, payoff_sum: i64) -> Option<Change> {
+        let loss: Loss = self.payoff.episode_loss(payoff_sum);
+        self.episode.update(&self.parameters, arm, loss)
+    }
+
+    /// Takes notice of an outcome that is credited later or to a whole episode.
+    #[inline]
+    pub fn notice(&mut self, outcome: &Outcome) {
+        if self.payoff.must_widen(outcome) {
+            self.widen();
+        }
+    }
+
+    /// The first BAD step: losses so far are on a scale that did not cover it, so statistics begin anew.
+    #[cold]
+    fn widen(&mut self) {
+        self.payoff.widen();
+        self.episode.reset(&self.parameters);
+        for bucket in &mut self.buckets {
+            bucket.reset(&self.parameters);
+        }
+    }
+
+    /// Puts an expert into a slot; statistics are the caller's business.
+    fn place(&mut self, config: &GenesisConfig, slot: usize, expert: Expert) {
+        self.evaluators[slot] = Evaluator::new(expert.placed());
+        self.facts[slot] = SlotFacts {
+            cost: expert.cost(),
+            penalty: cost_penalty(config, expert.cost()),
+            uses_shared: !expert.read().shared.is_empty() || !expert.write().integers.is_empty(),
+            generation: self.facts[slot].generation,
+        };
+        self.sticky = self.sticky & !(1 << slot) | u16::from(expert.profile().sticky) << slot;
+        self.experts[slot] = Some(expert);
+        self.measure();
+    }
+
+    /// Counts memory bits and SHARED planes that the pool uses.
+    fn measure(&mut self) {
+        let memory = self.layout.memory();
+        let (mut memory_used, mut shared_planes) = (0, 0);
+        for (_, expert) in self.occupied() {
+            let bits = expert.placed().written_planes().map(usize::from).filter(|bit| memory.contains(bit));
+            memory_used = bits.map(|bit| bit + 1 - memory.start).fold(memory_used, usize::max);
+            shared_planes = shared_planes.max(expert.read().inputs() - expert.read().state_bits.len());
+        }
+        (self.memory_used, self.shared_planes) = (memory_used, shared_planes);
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        encode_shape(&self.shape, writer);
+        for (expert, facts) in self.experts.iter().zip(&self.facts) {
+            writer.u32(facts.generation);
+            writer.bool(expert.is_some());
+            if let Some(expert) = expert {
+                expert.encode(writer);
+            }
+        }
+        self.directory.encode(writer);
+        self.buckets.iter().for_each(|bucket| bucket.encode(writer));
+        self.episode.encode(writer);
+        writer.bool(self.payoff.covers_bad());
+    }
+
+    /// Reads canonical bytes and checks the invariants.
+    pub fn decode(config: &GenesisConfig, reader: &mut Reader<'_>) -> Result<Family, DecodeError> {
+        let start = reader.clone();
+        let shape = decode_shape(reader)?;
+        let mut family =
+            Family::new(config, shape).map_err(|_| start.error("a family whose world does not fit"))?;
+        for slot in 0..ARMS_MAX {
+            family.facts[slot].generation = reader.u32()?;
+            let error = reader.error("an expert where none may be");
+            if reader.bool()? {
+                let expert = Expert::decode(config, reader)?;
+                if family.slots <= slot || slot == STEP_BY_STEP && family.expert(0) != Some(&expert) {
+                    return Err(error);
+                }
+                family.place(config, slot, expert);
+            } else if slot == STEP_BY_STEP {
+                return Err(error);
+            }
+        }
+        family.directory = Directory::decode(reader)?;
+        let count = family.directory.bucket_count();
+        family.buckets = (0..count).map(|_| Bucket::decode(reader)).collect::<Result<Vec<_>, _>>()?;
+        family.episode = Bucket::decode(reader)?;
+        if reader.bool()? {
+            family.payoff.widen();
+        }
+        if family.is_consistent() { Ok(family) } else { Err(start.error("live arms without experts")) }
+    }
+
+    fn is_consistent(&self) -> bool {
+        let occupied = self.occupied().fold(0u16, |mask, (slot, _)| mask | 1 << slot);
+        let stepwise = occupied & !self.sticky;
+        self.episode.live() == self.sticky | 1 << STEP_BY_STEP
+            && self.buckets.iter().all(|bucket| bucket.live() & !stepwise == 0)
+    }
+}
+
+fn encode_shape(shape: &Shape, writer: &mut Writer) {
+    writer.u16(shape.observation_bits);
+    writer.u16(shape.actions);
+    writer.u32(shape.horizon);
+    writer.i32(shape.reward_min);
+    writer.i32(shape.reward_max);
+    writer.i64(shape.return_min);
+    writer.i64(shape.return_max);
+    writer.length(shape.fields.len());
+    for field in &shape.fields {
+        writer.u16(field.low);
+        writer.u16(field.width);
+    }
+}
+
+fn decode_shape(reader: &mut Reader<'_>) -> Result<Shape, DecodeError> {
+    Ok(Shape {
+        observation_bits: reader.u16()?,
+        actions: reader.u16()?,
+        horizon: reader.u32()?,
+        reward_min: reader.i32()?,
+        reward_max: reader.i32()?,
+        return_min: reader.i64()?,
+        return_max: reader.i64()?,
+        fields: (0..reader.length(4)?)
+            .map(|_| Ok(Field { low: reader.u16()?, width: reader.u16()? }))
+            .collect::<Result<_, DecodeError>>()?,
+    })
+}

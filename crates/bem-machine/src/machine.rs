@@ -1,0 +1,419 @@
+//! The policy machine as its owner sees it: families, one lane that acts, and everything saved in one piece.
+//!
+//! ```text
+//! machine.begin(family, task)?;
+//! loop {
+//!     let action = machine.act(world.observation())?;
+//!     let outcome = world.step(action)?;
+//!     machine.learn(&outcome)?;
+//!     if outcome.done { break }
+//! }
+//! ```
+//!
+//! The owner drains the trace between steps. Must not know worlds, provers or files. Clauses: VM-13, VM-15, LOG-4.
+
+use crate::boot::{self, BootExpert};
+use crate::config::GenesisConfig;
+use crate::expert::ExpertParts;
+use crate::family::{Family, FamilyError, STEP_BY_STEP};
+use crate::memory::context::{FamilyIndex, TaskSerial};
+use crate::memory::shared::SharedMemory;
+use crate::route::directory::RouteInput;
+use crate::step::StepNumber;
+use crate::step::single::{Progress, SingleLane, Surroundings};
+use crate::trace::{RECORDS_PER_STEP, TraceBuffer};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Bits, Outcome, Shape};
+use bem_base::ids::{ObjectClass, ObjectId};
+use bem_base::limits::ARMS_MAX;
+use bem_base::prng::Prng;
+use bem_learn::softmax::Temperature;
+
+/// Version of the canonical bytes.
+const ENCODING_VERSION: u32 = 1;
+/// Records that the trace holds before it must be drained: 64 KiB.
+pub const TRACE_RECORDS: usize = 4_096;
+/// Choices that may wait for their reward at once.
+pub const PENDING_MAX: usize = 4_096;
+
+/// Whether outcomes change anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Choices explore, outcomes are booked and recorded.
+    Learning,
+    /// Choices are those the machine trusts most; nothing is booked or recorded.
+    Frozen,
+}
+
+/// Why the machine refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MachineError {
+    /// No such family.
+    #[error("family {family} is out of range: there are {count}")]
+    UnknownFamily {
+        /// The family asked for.
+        family: u16,
+        /// Families there are.
+        count: usize,
+    },
+    /// All families are in use.
+    #[error("all {maximum} families are in use (T_tasks_max)")]
+    TooManyFamilies {
+        /// Families there may be.
+        maximum: u32,
+    },
+    /// All expert identifiers or places are in use.
+    #[error("all {maximum} experts are in use (S)")]
+    TooManyExperts {
+        /// Experts there may be.
+        maximum: u32,
+    },
+    /// A step outside an episode.
+    #[error("no episode is running: begin one first")]
+    NoEpisode,
+    /// The trace must be drained first.
+    #[error("the trace is full: drain it before the next step")]
+    TraceFull,
+    /// Too many choices wait for their reward.
+    #[error("{PENDING_MAX} choices wait for their reward: settle some before the next step")]
+    PendingFull,
+    /// A reward for a step that is unknown or has been rewarded.
+    #[error("step {step} does not wait for a reward")]
+    NotPending {
+        /// The step named.
+        step: u64,
+    },
+    /// A change to a family was refused.
+    #[error(transparent)]
+    Family(#[from] FamilyError),
+}
+
+/// The machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    config: GenesisConfig,
+    mode: Mode,
+    families: Vec<Family>,
+    shared: SharedMemory,
+    trace: TraceBuffer,
+    lane: SingleLane,
+    prng: Prng,
+    steps: u64,
+    expert_next: u32,
+}
+
+impl Machine {
+    /// A machine without families. The configuration must have been checked.
+    pub fn new(config: GenesisConfig, seed: u64) -> Machine {
+        config.check().expect("a machine starts from a checked configuration");
+        Machine {
+            mode: Mode::Learning,
+            families: Vec::new(),
+            shared: SharedMemory::new(&config),
+            trace: TraceBuffer::new(TRACE_RECORDS),
+            lane: SingleLane::new(config.context_window, PENDING_MAX),
+            prng: Prng::stream(seed, "machine/choice"),
+            steps: 0,
+            expert_next: 1,
+            config,
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &GenesisConfig {
+        &self.config
+    }
+
+    /// SHARED; callers reach it through views.
+    pub fn shared(&self) -> &SharedMemory {
+        &self.shared
+    }
+
+    /// SHARED, to be written through views.
+    pub fn shared_mut(&mut self) -> &mut SharedMemory {
+        &mut self.shared
+    }
+
+    /// The records that wait to be drained.
+    pub fn trace(&self) -> &TraceBuffer {
+        &self.trace
+    }
+
+    /// The trace, to be drained.
+    pub fn trace_mut(&mut self) -> &mut TraceBuffer {
+        &mut self.trace
+    }
+
+    /// The one lane.
+    pub fn lane(&self) -> &SingleLane {
+        &self.lane
+    }
+
+    /// Where the episode stands.
+    pub fn progress(&self) -> &Progress {
+        &self.lane.progress
+    }
+
+    /// Steps since the start of the machine.
+    pub fn steps(&self) -> StepNumber {
+        StepNumber(self.steps)
+    }
+
+    /// How many families there are.
+    pub fn family_count(&self) -> usize {
+        self.families.len()
+    }
+
+    /// A family.
+    pub fn family(&self, family: FamilyIndex) -> Result<&Family, MachineError> {
+        let count = self.families.len();
+        let unknown = MachineError::UnknownFamily { family: family.0, count };
+        self.families.get(usize::from(family.0)).ok_or(unknown)
+    }
+
+    /// A family, to be changed by whoever may change structure.
+    pub fn family_mut(&mut self, family: FamilyIndex) -> Result<&mut Family, MachineError> {
+        let count = self.families.len();
+        let unknown = MachineError::UnknownFamily { family: family.0, count };
+        self.families.get_mut(usize::from(family.0)).ok_or(unknown)
+    }
+
+    /// Adds a family for worlds of this shape, with NOOP alone in its pool.
+    pub fn add_family(&mut self, shape: Shape) -> Result<FamilyIndex, MachineError> {
+        let maximum = self.config.families_max;
+        if maximum as usize <= self.families.len() {
+            return Err(MachineError::TooManyFamilies { maximum });
+        }
+        self.families.push(Family::new(&self.config, shape)?);
+        Ok(FamilyIndex(self.families.len() as u16 - 1))
+    }
+
+    /// Installs boot experts; those that do not fit any more are left out. Returns how many were installed.
+    pub fn install_boot_experts(
+        &mut self,
+        family: FamilyIndex,
+        experts: &[BootExpert],
+    ) -> Result<usize, MachineError> {
+        let mut installed = 0;
+        for expert in experts {
+            if *expert == BootExpert::Noop {
+                continue;
+            }
+            let parts = boot::parts(self.family(family)?.layout(), *expert);
+            let Ok(parts) = parts else { continue };
+            match self.install(family, parts) {
+                Ok(_) => installed += 1,
+                Err(MachineError::Family(FamilyError::PoolFull { .. })) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(installed)
+    }
+
+    fn next_expert_id(&mut self) -> Result<ObjectId, MachineError> {
+        let in_use: usize = self.families.iter().map(|family| family.occupied().count()).sum();
+        let maximum = self.config.experts_max;
+        if maximum as usize <= in_use || 1 << 20 <= self.expert_next {
+            return Err(MachineError::TooManyExperts { maximum });
+        }
+        let id = ObjectId::new(ObjectClass::Expert, self.expert_next);
+        self.expert_next += 1;
+        Ok(id)
+    }
+
+    /// Installs an expert in a family's pool; returns its slot.
+    pub fn install(&mut self, family: FamilyIndex, parts: ExpertParts) -> Result<usize, MachineError> {
+        self.family(family)?;
+        let id = self.next_expert_id()?;
+        Ok(self.families[usize::from(family.0)].install(&self.config, id, parts)?)
+    }
+
+    /// Puts another expert into a slot and keeps its statistics.
+    pub fn replace(
+        &mut self,
+        family: FamilyIndex,
+        slot: usize,
+        parts: ExpertParts,
+    ) -> Result<(), MachineError> {
+        self.family(family)?;
+        let id = self.next_expert_id()?;
+        Ok(self.families[usize::from(family.0)].replace(&self.config, slot, id, parts)?)
+    }
+
+    /// Takes an expert out of a family's pool.
+    pub fn retire(&mut self, family: FamilyIndex, slot: usize) -> Result<(), MachineError> {
+        Ok(self.family_mut(family)?.retire(slot)?)
+    }
+
+    /// Splits a bucket by the parity of some bits; returns the new bucket.
+    pub fn split(
+        &mut self,
+        family: FamilyIndex,
+        bucket: u16,
+        by: &[RouteInput],
+    ) -> Result<u16, MachineError> {
+        Ok(self.family_mut(family)?.split(bucket, by)?)
+    }
+
+    /// A copy that trusts what it has seen most and learns nothing: for evaluation.
+    #[must_use]
+    pub fn frozen(&self) -> Machine {
+        let mut copy = self.clone();
+        copy.mode = Mode::Frozen;
+        copy.lane.pending.clear();
+        copy.families.iter_mut().for_each(Family::make_pessimistic);
+        copy
+    }
+
+    /// Whether outcomes change anything.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    fn surroundings(&mut self, family: usize) -> (&mut SingleLane, Surroundings<'_>) {
+        let around = Surroundings {
+            family: &mut self.families[family],
+            shared: &mut self.shared,
+            trace: &mut self.trace,
+            prng: &mut self.prng,
+            steps: &mut self.steps,
+            mode: self.mode,
+            rule: self.config.choice_rule,
+            temperature: Temperature::Falling(self.config.temperature),
+        };
+        (&mut self.lane, around)
+    }
+
+    /// Starts an episode. One that is still running is given up without credit to its episode's arm.
+    pub fn begin(&mut self, family: FamilyIndex, task: TaskSerial) -> Result<(), MachineError> {
+        self.family(family)?;
+        let (lane, mut around) = self.surroundings(usize::from(family.0));
+        lane.begin(&mut around, family, task);
+        Ok(())
+    }
+
+    /// Chooses an expert for what is seen and lets it act; the action is within the world's range.
+    #[inline]
+    #[doc(alias = "STEP_FAST")]
+    pub fn act(&mut self, observation: &Bits) -> Result<u16, MachineError> {
+        if !self.lane.progress.running {
+            return Err(MachineError::NoEpisode);
+        }
+        if self.trace.room() < RECORDS_PER_STEP {
+            return Err(MachineError::TraceFull);
+        }
+        if !self.lane.pending.has_room() {
+            return Err(MachineError::PendingFull);
+        }
+        let family = usize::from(self.lane.progress.family.0);
+        let (lane, mut around) = self.surroundings(family);
+        Ok(lane.act(&mut around, observation))
+    }
+
+    /// The outcome of the action taken last.
+    #[inline]
+    pub fn learn(&mut self, outcome: &Outcome) -> Result<(), MachineError> {
+        if !self.lane.progress.running || self.lane.progress.steps == 0 {
+            return Err(MachineError::NoEpisode);
+        }
+        if self.trace.room() < RECORDS_PER_STEP {
+            return Err(MachineError::TraceFull);
+        }
+        let family = usize::from(self.lane.progress.family.0);
+        let (lane, mut around) = self.surroundings(family);
+        lane.learn(&mut around, outcome);
+        Ok(())
+    }
+
+    /// The outcome of an earlier step of this episode, which came late.
+    pub fn learn_late(&mut self, step: StepNumber, outcome: &Outcome) -> Result<(), MachineError> {
+        if self.trace.room() < RECORDS_PER_STEP {
+            return Err(MachineError::TraceFull);
+        }
+        let family = usize::from(self.lane.progress.family.0);
+        self.family(self.lane.progress.family)?;
+        let (lane, mut around) = self.surroundings(family);
+        if lane.settle(&mut around, step, outcome) {
+            Ok(())
+        } else {
+            Err(MachineError::NotPending { step: step.0 })
+        }
+    }
+
+    /// Ends an episode whose last outcome came late or whose world stopped without saying so.
+    pub fn finish(&mut self) -> Result<(), MachineError> {
+        if !self.lane.progress.running || self.lane.progress.steps == 0 {
+            return Err(MachineError::NoEpisode);
+        }
+        if self.trace.room() < RECORDS_PER_STEP {
+            return Err(MachineError::TraceFull);
+        }
+        let family = usize::from(self.lane.progress.family.0);
+        let (lane, mut around) = self.surroundings(family);
+        lane.finish(&mut around);
+        Ok(())
+    }
+
+    /// Writes everything that influences the next step. The trace must have been drained: its records are the
+    /// owner's.
+    pub fn encode(&self, writer: &mut Writer) {
+        assert!(self.trace.records().is_empty(), "drain the trace before saving the machine");
+        writer.u32(ENCODING_VERSION);
+        self.config.encode(writer);
+        writer.bool(self.mode == Mode::Frozen);
+        writer.length(self.families.len());
+        self.families.iter().for_each(|family| family.encode(writer));
+        self.shared.encode(writer);
+        self.lane.encode(writer);
+        self.prng.encode(writer);
+        writer.u64(self.steps);
+        writer.u32(self.expert_next);
+        writer.u64(self.trace.appended());
+    }
+
+    /// Reads a machine back; what it does next is what the saved one would have done.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Machine, DecodeError> {
+        let start = reader.clone();
+        if reader.u32()? != ENCODING_VERSION {
+            return Err(start.error("an unknown version of the machine"));
+        }
+        let config = GenesisConfig::decode(reader)?;
+        let mode = if reader.bool()? { Mode::Frozen } else { Mode::Learning };
+        let count = reader.length(1)?;
+        if config.families_max < count as u32 {
+            return Err(start.error("more families than the configuration allows"));
+        }
+        let mut families = Vec::new();
+        for _ in 0..count {
+            let mut family = Family::decode(&config, reader)?;
+            if mode == Mode::Frozen {
+                family.make_pessimistic();
+            }
+            families.push(family);
+        }
+        let shared = SharedMemory::decode(&config, reader)?;
+        let lane = SingleLane::decode(PENDING_MAX, reader)?;
+        let prng = Prng::decode(reader)?;
+        let (steps, expert_next, appended) = (reader.u64()?, reader.u32()?, reader.u64()?);
+        let trace = TraceBuffer::resumed(TRACE_RECORDS, appended);
+        let machine = Machine { config, mode, families, shared, trace, lane, prng, steps, expert_next };
+        if machine.lane_is_consistent() { Ok(machine) } else { Err(start.error("a lane out of step")) }
+    }
+
+    /// The lane plays a family that exists, and every pending choice is one that this machine could have made.
+    fn lane_is_consistent(&self) -> bool {
+        let progress = &self.lane.progress;
+        if !progress.running && self.lane.pending.is_empty() {
+            return true;
+        }
+        let Ok(family) = self.family(progress.family) else { return false };
+        let arm = usize::from(progress.episode_arm);
+        let arm_holds = arm == STEP_BY_STEP || arm < ARMS_MAX && family.is_sticky(arm);
+        let choices_hold = self.lane.pending.choices().all(|choice| {
+            usize::from(choice.arm) < ARMS_MAX && usize::from(choice.bucket) < family.buckets().len()
+        });
+        let steps_hold = self.lane.pending.choices().next_back().is_none_or(|last| last.step.0 < self.steps);
+        arm_holds && choices_hold && steps_hold && (progress.steps == 0 || 0 < self.steps)
+    }
+}

@@ -1,0 +1,331 @@
+//! One lane as fast as it goes: cached choice, compiled circuit, constant work, no allocation, no recursion.
+//!
+//! The lane is lane 0 of a block of its own, so that the same compiled code serves one lane and 256. Must not know
+//! worlds: observation bits come in, an action goes out, an outcome comes back. Clauses: VM-13, VM-14, D-32.
+
+use super::pending::{Choice, PendingRing};
+use super::{StepNumber, Workspace, action_of, execute};
+use crate::config::ChoiceRule;
+use crate::family::{Family, STEP_BY_STEP};
+use crate::machine::Mode;
+use crate::memory::context::{ContextHash, FamilyIndex, TaskSerial};
+use crate::memory::segment::{Caller, Segment};
+use crate::memory::shared::{SharedMemory, env_word, trace_word, work_word};
+use crate::route::directory::RouteInput;
+use crate::trace::{TraceBuffer, TraceEvent};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Bits, OBSERVATION_WORDS, Outcome};
+use bem_base::lanes::{LaneMask, LaneWord};
+use bem_base::limits::STATE_BITS_MAX;
+use bem_base::prng::Prng;
+use bem_learn::softmax::{self, Temperature};
+
+/// The only lane in use.
+const LANE: LaneMask = LaneWord::single(0);
+
+/// Where an episode stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The family that plays.
+    pub family: FamilyIndex,
+    /// The task that plays.
+    pub task: TaskSerial,
+    /// Whether an episode is running.
+    pub running: bool,
+    /// The arm chosen for the whole episode; [`STEP_BY_STEP`] when there is none.
+    pub episode_arm: u8,
+    /// Steps of this episode.
+    pub steps: u32,
+    /// Sum of rewards.
+    pub episode_return: i64,
+    /// Sum of payoffs: rewards less penalties.
+    pub payoff_sum: i64,
+}
+
+/// Everything about the one lane that outlives a step.
+#[derive(Clone, Debug)]
+pub struct SingleLane {
+    planes: Vec<LaneWord>,
+    observation: Bits,
+    action: u16,
+    context: ContextHash,
+    pub(crate) progress: Progress,
+    pub(crate) pending: PendingRing,
+    workspace: Workspace,
+}
+
+/// What the step borrows from the machine around it.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) family: &'a mut Family,
+    pub(crate) shared: &'a mut SharedMemory,
+    pub(crate) trace: &'a mut TraceBuffer,
+    pub(crate) prng: &'a mut Prng,
+    pub(crate) steps: &'a mut u64,
+    pub(crate) mode: Mode,
+    pub(crate) rule: ChoiceRule,
+    pub(crate) temperature: Temperature,
+}
+
+impl SingleLane {
+    /// An idle lane.
+    pub(crate) fn new(window: u32, pending_max: usize) -> SingleLane {
+        SingleLane {
+            planes: vec![LaneWord::ZERO; STATE_BITS_MAX],
+            observation: Bits::ZERO,
+            action: 0,
+            context: ContextHash::new(window),
+            progress: Progress::default(),
+            pending: PendingRing::new(pending_max),
+            workspace: Workspace::default(),
+        }
+    }
+
+    /// The planes; only lane 0 is in use.
+    pub fn planes(&self) -> &[LaneWord] {
+        &self.planes
+    }
+
+    /// The rolling hash of the recent past.
+    pub fn context_hash(&self) -> u64 {
+        self.context.value()
+    }
+
+    /// Starts an episode: clears action, outcome and memory, and chooses an expert for the whole of it or none.
+    ///
+    /// Choices of the episode before that still wait for a reward are given up.
+    pub(crate) fn begin(&mut self, around: &mut Surroundings<'_>, family: FamilyIndex, task: TaskSerial) {
+        let layout = around.family.layout();
+        let first = layout.action().start;
+        let last = layout.memory().start + around.family.memory_used();
+        self.planes[first..last].fill(LaneWord::ZERO);
+        self.context.reset();
+        self.pending.clear();
+        let episode_arm =
+            if around.family.has_sticky() { around.family.episode.choose() } else { STEP_BY_STEP } as u8;
+        self.progress = Progress { family, task, running: true, episode_arm, ..Progress::default() };
+        let mut view = around.shared.view_mut(Caller::FastPath);
+        let work = view.segment_mut(Segment::Work).expect("the step writes WORK");
+        work[work_word::FAMILY as usize] = u64::from(family.0);
+        work[work_word::TASK as usize] = task.0;
+        work[work_word::CONTEXT_HASH as usize] = 0;
+        work[work_word::EPISODES as usize] += 1;
+    }
+
+    /// Steps 1 to 4 and the step record: from observation bits to an action.
+    #[inline]
+    pub(crate) fn act(&mut self, around: &mut Surroundings<'_>, observation: &Bits) -> u16 {
+        let family = &mut *around.family;
+        let width = family.layout().observation().len();
+        for (bit, plane) in self.planes[..width].iter_mut().enumerate() {
+            plane.0[0] = observation.0[bit / 64] >> (bit % 64) & 1;
+        }
+        self.observation = *observation;
+
+        let (bucket, arm, sticky) = match usize::from(self.progress.episode_arm) {
+            STEP_BY_STEP => {
+                let bucket = self.bucket(family, around.shared);
+                let statistics = &family.buckets[usize::from(bucket)];
+                let arm = match (around.rule, around.mode) {
+                    (ChoiceRule::Softmax, Mode::Learning) => {
+                        softmax::choose(statistics, around.temperature, around.prng)
+                    }
+                    _ => statistics.choose(),
+                };
+                (bucket, arm, false)
+            }
+            arm => (0, arm, true),
+        };
+        execute(family, arm, &mut self.planes, &LANE, around.shared, &mut self.workspace);
+
+        let layout = family.layout();
+        let number = self.planes[layout.action()]
+            .iter()
+            .enumerate()
+            .fold(0, |number, (bit, plane)| number | (plane.0[0] & 1) << bit);
+        self.action = action_of(number, family.shape().actions);
+        self.publish_step(around.shared, *around.steps);
+
+        let step = StepNumber(*around.steps);
+        *around.steps += 1;
+        self.progress.steps += 1;
+        let facts = around.family.facts[arm];
+        self.pending.push(Choice { step, bucket, arm: arm as u8, generation: facts.generation, sticky });
+        if around.mode == Mode::Learning {
+            around.trace.append(TraceEvent::Step {
+                family: self.progress.family.0,
+                bucket,
+                arm: arm as u8,
+                action: self.action,
+                step: step.0 as u32,
+                cost: facts.cost,
+            });
+        }
+        self.action
+    }
+
+    #[inline]
+    fn bucket(&self, family: &Family, shared: &SharedMemory) -> u16 {
+        let signature = family.directory.signature(|input| match input {
+            RouteInput::State(bit) => self.planes[usize::from(bit)].0[0] & 1 == 1,
+            RouteInput::Shared { address, bit } => {
+                let view = shared.view(Caller::FastPath);
+                view.read_address(address).is_ok_and(|word| word >> bit & 1 == 1)
+            }
+        });
+        family.directory.bucket(signature)
+    }
+
+    #[inline]
+    fn publish_step(&self, shared: &mut SharedMemory, step: u64) {
+        let mut view = shared.view_mut(Caller::FastPath);
+        let env = view.segment_mut(Segment::Env).expect("the step writes ENV");
+        env[env_word::ACTION as usize] = u64::from(self.action);
+        let first = env_word::OBSERVATION as usize;
+        env[first..first + OBSERVATION_WORDS].copy_from_slice(&self.observation.0);
+        let work = view.segment_mut(Segment::Work).expect("the step writes WORK");
+        work[work_word::STEP_GLOBAL as usize] = step;
+        work[work_word::CONTEXT_HASH as usize] = self.context.value();
+    }
+
+    /// Steps 5 to 7 for the action taken last: the outcome enters STATE, and is credited.
+    #[inline]
+    pub(crate) fn learn(&mut self, around: &mut Surroundings<'_>, outcome: &Outcome) {
+        let layout = around.family.layout();
+        let shape = around.family.shape();
+        let upper =
+            2 * i64::from(outcome.reward) >= i64::from(shape.reward_min) + i64::from(shape.reward_max);
+        let (reward, bad) = (layout.reward(), layout.bad());
+        self.planes[reward].0[0] = u64::from(upper);
+        self.planes[bad].0[0] = u64::from(outcome.bad);
+        self.context.push(&self.observation, self.action, outcome.reward);
+
+        let mut view = around.shared.view_mut(Caller::FastPath);
+        let env = view.segment_mut(Segment::Env).expect("the step writes ENV");
+        env[env_word::REWARD as usize] = i64::from(outcome.reward) as u64;
+        env[env_word::DONE as usize] = u64::from(outcome.done);
+        env[env_word::BAD as usize] = u64::from(outcome.bad);
+        let work = view.segment_mut(Segment::Work).expect("the step writes WORK");
+        work[work_word::BAD_COUNT as usize] += u64::from(outcome.bad);
+
+        self.settle(around, StepNumber(*around.steps - 1), outcome);
+        if outcome.done {
+            self.finish(around);
+        }
+    }
+
+    /// Credits the outcome of one step, now or later; nothing happens if it has been settled before.
+    #[inline]
+    pub(crate) fn settle(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        step: StepNumber,
+        outcome: &Outcome,
+    ) -> bool {
+        let Some(choice) = self.pending.settle(step) else { return false };
+        let arm = usize::from(choice.arm);
+        self.progress.episode_return += i64::from(outcome.reward);
+        let penalty = around.family.facts[arm].penalty;
+        self.progress.payoff_sum += around.family.payoff.payoff(outcome, penalty);
+        if around.mode == Mode::Frozen {
+            return true;
+        }
+        let delay = *around.steps - 1 - step.0;
+        around.trace.append(TraceEvent::Reward {
+            family: self.progress.family.0,
+            arm: choice.arm,
+            step: step.0 as u32,
+            reward: outcome.reward,
+            done: outcome.done,
+            bad: outcome.bad,
+            delay: delay.min(u64::from(u16::MAX)) as u16,
+        });
+        around.family.notice(outcome);
+        if choice.sticky || choice.generation != around.family.facts[arm].generation {
+            return true;
+        }
+        if let Some(way) = around.family.credit(choice.bucket, arm, outcome) {
+            around.trace.append(TraceEvent::Reset {
+                family: self.progress.family.0,
+                bucket: choice.bucket,
+                way,
+                step: step.0 as u32,
+            });
+        }
+        true
+    }
+
+    /// Ends the episode and credits it to the arm that was chosen at its start.
+    pub(crate) fn finish(&mut self, around: &mut Surroundings<'_>) {
+        self.progress.running = false;
+        if around.mode == Mode::Frozen {
+            return;
+        }
+        let progress = &self.progress;
+        if around.family.has_sticky() {
+            around.family.credit_episode(usize::from(progress.episode_arm), progress.payoff_sum);
+        }
+        around.trace.append(TraceEvent::Episode {
+            family: progress.family.0,
+            arm: progress.episode_arm,
+            steps: progress.steps.min(u32::from(u16::MAX)) as u16,
+            step: (*around.steps - 1) as u32,
+            episode_return: progress.episode_return.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32,
+        });
+        let mut view = around.shared.view_mut(Caller::FastPath);
+        let meta = view.segment_mut(Segment::TraceMeta).expect("the step writes TRACE_META");
+        meta[trace_word::RECORDS as usize] = around.trace.appended();
+    }
+
+    /// Writes the canonical bytes: lane 0 of every plane, and the episode in flight.
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        for planes in self.planes.chunks(64) {
+            let word = planes.iter().enumerate().fold(0, |word, (bit, plane)| word | (plane.0[0] & 1) << bit);
+            writer.u64(word);
+        }
+        self.observation.0.iter().for_each(|word| writer.u64(*word));
+        writer.u16(self.action);
+        self.context.encode(writer);
+        let progress = &self.progress;
+        writer.u16(progress.family.0);
+        writer.u64(progress.task.0);
+        writer.bool(progress.running);
+        writer.u8(progress.episode_arm);
+        writer.u32(progress.steps);
+        writer.i64(progress.episode_return);
+        writer.i64(progress.payoff_sum);
+        self.pending.encode(writer);
+    }
+
+    /// Reads canonical bytes.
+    pub(crate) fn decode(pending_max: usize, reader: &mut Reader<'_>) -> Result<SingleLane, DecodeError> {
+        let mut planes = vec![LaneWord::ZERO; STATE_BITS_MAX];
+        for planes in planes.chunks_mut(64) {
+            let word = reader.u64()?;
+            for (bit, plane) in planes.iter_mut().enumerate() {
+                plane.0[0] = word >> bit & 1;
+            }
+        }
+        let observation = Bits([reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?]);
+        let action = reader.u16()?;
+        let context = ContextHash::decode(reader)?;
+        let progress = Progress {
+            family: FamilyIndex(reader.u16()?),
+            task: TaskSerial(reader.u64()?),
+            running: reader.bool()?,
+            episode_arm: reader.u8()?,
+            steps: reader.u32()?,
+            episode_return: reader.i64()?,
+            payoff_sum: reader.i64()?,
+        };
+        let pending = PendingRing::decode(pending_max, reader)?;
+        Ok(SingleLane {
+            planes,
+            observation,
+            action,
+            context,
+            progress,
+            pending,
+            workspace: Workspace::default(),
+        })
+    }
+}
