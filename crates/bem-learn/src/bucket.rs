@@ -250,7 +250,7 @@ impl Bucket {
     }
 
     /// Renews the cached index of one arm and returns its mean, with 44 fractional bits.
-    #[inline]
+    #[inline(always)]
     fn recompute(&mut self, parameters: &Parameters, arm: usize, ln_total: u64) -> u64 {
         let statistics = self.statistics(arm);
         let estimate = ucb_v::estimate(&statistics, ln_total);

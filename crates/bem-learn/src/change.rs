@@ -29,10 +29,11 @@ impl ChangeDetector {
     /// A batch counts as one large step: the sums are cut at zero once, after the whole of it.
     #[inline]
     pub fn observe(&mut self, parameters: &ChangeParameters, excess: i64, visits: u32) -> Option<Change> {
-        let forgiven = parameters.drift.to_raw() as i128 * i128::from(visits);
-        let forgiven = forgiven.min(i128::from(i64::MAX / 4)) as i64;
-        self.worse = (self.worse.saturating_add(excess) - forgiven).max(0);
-        self.better = (self.better.saturating_sub(excess) - forgiven).max(0);
+        // At most 2^32 visits at a drift of at most one, so this and all sums below stay under 2^63.
+        let forgiven = parameters.drift.to_raw().saturating_mul(i64::from(visits)).min(i64::MAX / 2);
+        let excess = excess.clamp(-(i64::MAX / 4), i64::MAX / 4);
+        self.worse = (self.worse + excess - forgiven).max(0);
+        self.better = (self.better - excess - forgiven).max(0);
         let threshold = parameters.threshold.to_raw();
         let change = match (threshold < self.worse, threshold < self.better) {
             (false, false) => return None,

@@ -140,16 +140,25 @@ fn in_range(field: &'static str, value: Fixed, low: Fixed, high: Fixed) -> Resul
 /// The index of one arm under the parameters' rule.
 #[inline]
 pub fn index_of(parameters: &Parameters, estimate: &Estimate, prior: i32) -> i32 {
-    let index_q44 = match parameters.rule {
+    saturate(if parameters.rule == IndexRule::UcbV {
+        ucb_v::optimistic_loss(parameters, estimate, prior)
+    } else {
+        control_q44(parameters, estimate, prior)
+    })
+}
+
+/// The controls, out of the way of the rule that the fast path uses.
+#[cold]
+fn control_q44(parameters: &Parameters, estimate: &Estimate, prior: i32) -> i64 {
+    let mean = estimate.mean_q44 as i64;
+    match parameters.rule {
         IndexRule::UcbV => ucb_v::optimistic_loss(parameters, estimate, prior),
         IndexRule::PriorSubtracted => {
-            let bonus = scale(estimate.bonus_q44, parameters.exploration);
-            estimate.mean_q44 as i64 - bonus - weighted_prior_q44(parameters, prior)
+            mean - scale(estimate.bonus_q44, parameters.exploration) - weighted_prior_q44(parameters, prior)
         }
         IndexRule::AsPrinted => as_printed::index_q44(parameters, estimate, prior),
-        IndexRule::Greedy => estimate.mean_q44 as i64,
-    };
-    saturate(index_q44)
+        IndexRule::Greedy => mean,
+    }
 }
 
 /// Rounds down to a cached index and holds it within the limit.

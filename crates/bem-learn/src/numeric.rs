@@ -11,27 +11,28 @@ pub(crate) const fn mul_high(a: u64, b: u64) -> u64 {
     ((a as u128 * b as u128) >> 64) as u64
 }
 
-const LN_STEPS: usize = 128;
+const LN_STEPS: usize = 256;
 
 /// ln 2 with 56 fractional bits.
 const LN_2_Q56: u64 = 0xB1_7217_F7D1_CF79;
 
-/// One cell per 128th of an octave: the reciprocal of its lower end, and the logarithm of that end.
-struct LogarithmTable {
-    reciprocal_q63: [u64; LN_STEPS],
-    ln_q56: [u64; LN_STEPS],
+/// One 256th of an octave: the reciprocal of its lower end, and the logarithm of that end.
+#[derive(Clone, Copy)]
+struct LogarithmCell {
+    reciprocal_q63: u64,
+    ln_q56: u64,
 }
 
-static LOGARITHM: LogarithmTable = logarithm_table();
+static LOGARITHM: [LogarithmCell; LN_STEPS] = logarithm_table();
 
-const fn logarithm_table() -> LogarithmTable {
-    let mut table = LogarithmTable { reciprocal_q63: [0; LN_STEPS], ln_q56: [0; LN_STEPS] };
+const fn logarithm_table() -> [LogarithmCell; LN_STEPS] {
+    let mut table = [LogarithmCell { reciprocal_q63: 0, ln_q56: 0 }; LN_STEPS];
     let mut step = 0;
     while step < LN_STEPS {
         let end = LN_STEPS + step;
-        table.reciprocal_q63[step] = (((LN_STEPS as u128) << 63) / end as u128) as u64;
         let ln = Fixed::ln_count_floor(end as u64).to_raw() - Fixed::ln_count_floor(LN_STEPS as u64).to_raw();
-        table.ln_q56[step] = (ln as u64) << 24;
+        table[step].reciprocal_q63 = (((LN_STEPS as u128) << 63) / end as u128) as u64;
+        table[step].ln_q56 = (ln as u64) << 24;
         step += 1;
     }
     table
@@ -43,14 +44,13 @@ pub(crate) fn ln_q32(count: u64) -> u64 {
     debug_assert!(0 < count);
     let zeros = count.leading_zeros();
     let mantissa_q63 = count << zeros;
-    let step = (mantissa_q63 >> 56) as usize & (LN_STEPS - 1);
-    // What is left over the cell's lower end, below 1/128, goes through four terms of the series.
-    let over_q62 = mul_high(mantissa_q63, LOGARITHM.reciprocal_q63[step]).saturating_sub(1 << 62);
+    let cell = &LOGARITHM[(mantissa_q63 >> 55) as usize % LN_STEPS];
+    // What is left over the cell's lower end, below 1/256, goes through three terms of the series.
+    let over_q62 = mul_high(mantissa_q63, cell.reciprocal_q63).saturating_sub(1 << 62);
     let second_q60 = mul_high(over_q62, over_q62);
     let third_q58 = mul_high(over_q62, second_q60);
-    let fourth_q56 = mul_high(second_q60, second_q60);
-    let series_q56 = (over_q62 >> 6) + ((third_q58 / 3) >> 2) - (second_q60 >> 5) - (fourth_q56 >> 2);
-    ((63 - zeros) as u64 * LN_2_Q56 + LOGARITHM.ln_q56[step] + series_q56) >> 24
+    let series_q56 = (over_q62 >> 6) + third_q58 / 12 - (second_q60 >> 5);
+    (u64::from(63 - zeros) * LN_2_Q56 + cell.ln_q56 + series_q56) >> 24
 }
 
 const ROOT_STEPS: usize = 512;
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_reciprocal_of_the_first_cell_is_one_half_of_the_word() {
-        assert_eq!(LOGARITHM.reciprocal_q63[0], 1 << 63);
+        assert_eq!(LOGARITHM[0].reciprocal_q63, 1 << 63);
         assert_eq!(ln_q32(1), 0);
     }
 

@@ -28,24 +28,20 @@ const SHRINK_NONE: i64 = 1 << 32;
 pub fn estimate(arm: &ArmStatistics, ln_total: u64) -> Estimate {
     // Off by less than n / 2^64 in relative terms, which is 2^-34 at the most visits a bucket keeps.
     let reciprocal_q64 = u64::MAX / u64::from(arm.visits);
-    let mean_q44 = ((u128::from(arm.loss_sum) * u128::from(reciprocal_q64)) >> 52) as u64;
-
-    // n * Q - L^2 is n^2 times the variance, exactly, so that nothing cancels. As a mantissa of 64 bits and a
-    // power of two it is multiplied by the logarithm while the division is still under way.
-    let square_q64 = u128::from(arm.loss_sum) * u128::from(arm.loss_sum);
-    let product_q64 = (u128::from(arm.loss_sq_sum) * u128::from(arm.visits)) << 32;
-    let spread_q64 = product_q64.saturating_sub(square_q64);
-    let zeros = spread_q64.leading_zeros().min(127);
-    let spread = ((spread_q64 << zeros) >> 64) as u64;
-    let scaled = mul_high(spread, ln_total << 25);
-    // 2^(64 + whole) / n, with the top bit set; cubed it takes spread * ln to variance * ln / n.
+    // With the top bit set it is 2^(64 + whole) / n; sums shifted by as much as n leaves free still fit, and
+    // the high half of each product is a mean with 63 fractional bits.
     let whole = arm.visits.ilog2();
     let reciprocal = reciprocal_q64 << whole;
-    let mantissa = mul_high(mul_high(scaled, reciprocal), mul_high(reciprocal, reciprocal));
-    let root_q44 = sqrt_q44(mantissa, 8 - zeros as i32 - 3 * whole as i32);
+    let mean_q63 = mul_high(arm.loss_sum << (31 - whole), reciprocal);
+    let mean_sq_q63 = mul_high(arm.loss_sq_sum << (31 - whole), reciprocal);
+    // At most one quarter, as losses lie between zero and one.
+    let variance_q63 = mean_sq_q63.saturating_sub(mul_high(mean_q63, mean_q63) << 1);
 
-    let range_q44 = (u128::from(3 * ln_total) * u128::from(reciprocal_q64)) >> 52;
-    Estimate { mean_q44, bonus_q44: root_q44 + range_q44 as u64 }
+    // 2 * variance * ln / n as a mantissa and a power of two, so that small ones keep their digits.
+    let doubled_q56 = mul_high(variance_q63 << 1, ln_total << 25);
+    let root_q44 = sqrt_q44(mul_high(doubled_q56, reciprocal), -56 - whole as i32);
+    let range_q52 = mul_high((3 * ln_total) << 20, reciprocal_q64);
+    Estimate { mean_q44: mean_q63 >> 19, bonus_q44: root_q44 + (range_q52 >> 8) }
 }
 
 /// The mean less the bonus, weighted by alpha and by what the prior leaves of it; 44 fractional bits.
@@ -57,5 +53,6 @@ pub(crate) fn optimistic_loss(parameters: &Parameters, estimate: &Estimate, prio
         (shrink.clamp(SHRINK_MIN, SHRINK_NONE) as u64) << 16,
         (parameters.exploration.to_raw() as u64) << 16,
     );
-    estimate.mean_q44 as i64 - ((estimate.bonus_q44 as u128 * weight as u128) >> 32) as i64
+    // The bonus is below 2^8 and the weight at most 4: shifted up, the high half of the product is the rest.
+    estimate.mean_q44 as i64 - mul_high(estimate.bonus_q44 << 12, weight << 20) as i64
 }
