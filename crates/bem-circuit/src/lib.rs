@@ -6,6 +6,7 @@ pub mod anf;
 pub mod bdd;
 pub mod compile;
 pub mod cost;
+pub mod formats;
 pub mod interpret;
 pub mod lanes;
 pub mod netlist;

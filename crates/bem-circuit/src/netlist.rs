@@ -106,6 +106,40 @@ pub struct Gate {
     pub b: Signal,
 }
 
+impl Gate {
+    /// The gate that computes from `a` and `b` what this one computes from `!a` and `b`.
+    #[must_use]
+    pub const fn with_first_complemented(self) -> Gate {
+        let Gate { op, a, b } = self;
+        match op {
+            Op::And => Gate { op: Op::AndNot, a: b, b: a },
+            Op::Or => Gate { op: Op::Implies, a, b },
+            Op::Xor => Gate { op: Op::Xnor, a, b },
+            Op::AndNot => Gate { op: Op::Nor, a, b },
+            Op::Nand => Gate { op: Op::Implies, a: b, b: a },
+            Op::Nor => Gate { op: Op::AndNot, a, b },
+            Op::Xnor => Gate { op: Op::Xor, a, b },
+            Op::Implies => Gate { op: Op::Or, a, b },
+        }
+    }
+
+    /// The gate that computes from `a` and `b` what this one computes from `a` and `!b`.
+    #[must_use]
+    pub const fn with_second_complemented(self) -> Gate {
+        let Gate { op, a, b } = self;
+        match op {
+            Op::And => Gate { op: Op::AndNot, a, b },
+            Op::Or => Gate { op: Op::Implies, a: b, b: a },
+            Op::Xor => Gate { op: Op::Xnor, a, b },
+            Op::AndNot => Gate { op: Op::And, a, b },
+            Op::Nand => Gate { op: Op::Implies, a, b },
+            Op::Nor => Gate { op: Op::AndNot, a: b, b: a },
+            Op::Xnor => Gate { op: Op::Xor, a, b },
+            Op::Implies => Gate { op: Op::Nand, a, b },
+        }
+    }
+}
+
 /// Why a circuit cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -356,28 +390,12 @@ impl Builder {
     pub fn gate(&mut self, op: Op, a: Signal, b: Signal) -> Signal {
         // Inverted inputs are absorbed first, so that the rules below see plain signals.
         if let Some(plain) = self.inverted(a) {
-            return match op {
-                Op::And => self.gate(Op::AndNot, b, plain),
-                Op::Or => self.gate(Op::Implies, plain, b),
-                Op::Xor => self.gate(Op::Xnor, plain, b),
-                Op::AndNot => self.gate(Op::Nor, plain, b),
-                Op::Nand => self.gate(Op::Implies, b, plain),
-                Op::Nor => self.gate(Op::AndNot, plain, b),
-                Op::Xnor => self.gate(Op::Xor, plain, b),
-                Op::Implies => self.gate(Op::Or, plain, b),
-            };
+            let Gate { op, a, b } = Gate { op, a: plain, b }.with_first_complemented();
+            return self.gate(op, a, b);
         }
         if let Some(plain) = self.inverted(b) {
-            return match op {
-                Op::And => self.gate(Op::AndNot, a, plain),
-                Op::Or => self.gate(Op::Implies, plain, a),
-                Op::Xor => self.gate(Op::Xnor, a, plain),
-                Op::AndNot => self.gate(Op::And, a, plain),
-                Op::Nand => self.gate(Op::Implies, a, plain),
-                Op::Nor => self.gate(Op::AndNot, plain, a),
-                Op::Xnor => self.gate(Op::Xor, a, plain),
-                Op::Implies => self.gate(Op::Nand, a, plain),
-            };
+            let Gate { op, a, b } = Gate { op, a, b: plain }.with_second_complemented();
+            return self.gate(op, a, b);
         }
         // With a constant or with twice the same signal, four evaluations say what the gate is.
         if a == b || a.index() < 2 || b.index() < 2 {
@@ -493,10 +511,16 @@ impl Builder {
         circuit.outputs().iter().map(|output| map[output.index()]).collect()
     }
 
+    /// The gates that the outputs need, and the outputs over them; the bounds are not checked yet.
+    pub(crate) fn into_parts(self, outputs: &[Signal]) -> (Vec<Gate>, Vec<Signal>) {
+        without_unused(self.inputs as usize, &self.gates, outputs)
+    }
+
     /// The finished circuit, without the gates that no output needs.
     pub fn finish(self, outputs: &[Signal]) -> Result<Netlist, NetlistError> {
-        let (gates, outputs) = without_unused(self.inputs as usize, &self.gates, outputs);
-        Netlist::new(self.inputs as usize, gates, outputs)
+        let inputs = self.inputs;
+        let (gates, outputs) = self.into_parts(outputs);
+        Netlist::new(inputs as usize, gates, outputs)
     }
 }
 

@@ -6,7 +6,11 @@
 //! * Gates of exclusive or are told apart by their row over GF(2), the set of leaves that they add up (decision D-36):
 //!   two chains that add the same leaves in another order are one signal. A solver would need exponential time there.
 //!
+//! At the end a gate and its complement become one gate where they can; see [`complements`].
+//!
 //! Must not know what the circuit is for. Clauses: VM-2.
+
+mod complements;
 
 use crate::netlist::{Builder, Gate, Netlist, NetlistError, Op, Signal};
 use std::collections::BTreeMap;
@@ -48,6 +52,7 @@ impl Row {
 /// what they have in common becomes one signal.
 #[derive(Clone, Debug)]
 pub struct Simplifier {
+    inputs: usize,
     builder: Builder,
     /// The rows of signals that are sums; every other signal is a leaf.
     rows: BTreeMap<Signal, Row>,
@@ -58,14 +63,14 @@ pub struct Simplifier {
 /// A signal seen either as it is or through the gate that drives it.
 #[derive(Clone, Copy)]
 enum View {
-    Literal { base: Signal, complemented: bool },
+    Plain(Signal),
     Driver(Gate),
 }
 
 impl View {
     fn signals(self) -> [Signal; 2] {
         match self {
-            View::Literal { base, .. } => [base, base],
+            View::Plain(signal) => [signal, signal],
             View::Driver(gate) => [gate.a, gate.b],
         }
     }
@@ -76,8 +81,7 @@ impl View {
         const SECOND: u64 = 0b1100;
         let of = |signal: Signal| if signal == first { FIRST } else { SECOND };
         match self {
-            View::Literal { base, complemented: false } => of(base),
-            View::Literal { base, complemented: true } => !of(base),
+            View::Plain(signal) => of(signal),
             View::Driver(gate) => gate.op.apply(of(gate.a), of(gate.b)),
         }
     }
@@ -86,18 +90,43 @@ impl View {
 impl Simplifier {
     /// For a circuit with this many inputs.
     pub fn new(inputs: usize) -> Simplifier {
-        Simplifier { builder: Builder::new(inputs), rows: BTreeMap::new(), sums: BTreeMap::new() }
+        Simplifier { inputs, builder: Builder::new(inputs), rows: BTreeMap::new(), sums: BTreeMap::new() }
     }
 
     /// Any operation on two signals, simplified; at most one gate is made.
     pub fn gate(&mut self, op: Op, a: Signal, b: Signal) -> Signal {
+        let Gate { op, a, b } = self.absorb_complements(Gate { op, a, b });
         if let Some((first, second, table)) = self.on_two_signals(op, a, b) {
-            return self.from_table(first, second, table);
+            return self.signal_of_table(first, second, table);
         }
         match op {
             Op::Xor | Op::Xnor => self.sum(op, a, b),
             _ => self.builder.gate(op, a, b),
         }
+    }
+
+    /// `!a`
+    pub fn not(&mut self, a: Signal) -> Signal {
+        self.gate(Op::Xor, a, Signal::TRUE)
+    }
+
+    /// The operation over all signals as a balanced tree; `empty` for none.
+    pub fn tree(&mut self, op: Op, signals: &[Signal], empty: Signal) -> Signal {
+        match signals {
+            [] => empty,
+            [one] => *one,
+            _ => {
+                let (left, right) = signals.split_at(signals.len() / 2);
+                let left = self.tree(op, left, empty);
+                let right = self.tree(op, right, empty);
+                self.gate(op, left, right)
+            }
+        }
+    }
+
+    /// How many gates there are so far, needed or not.
+    pub fn gate_count(&self) -> usize {
+        self.builder.gate_count()
     }
 
     /// Puts a copy of a circuit in, driven by `inputs`; returns its outputs.
@@ -119,13 +148,30 @@ impl Simplifier {
 
     /// The finished circuit, without the gates that no output needs.
     pub fn finish(self, outputs: &[Signal]) -> Result<Netlist, NetlistError> {
-        self.builder.finish(outputs)
+        let inputs = self.inputs;
+        let (gates, outputs) = self.builder.into_parts(outputs);
+        let (gates, outputs) = complements::share(inputs, &gates, &outputs);
+        Netlist::new(inputs, gates, outputs)
     }
 
-    fn literal(&self, signal: Signal) -> View {
-        match self.builder.inverted(signal) {
-            Some(base) => View::Literal { base, complemented: true },
-            None => View::Literal { base: signal, complemented: false },
+    /// The older signal that this one is the complement of, if there is one.
+    fn complement_of(&self, signal: Signal) -> Option<Signal> {
+        self.builder.inverted(signal).or_else(|| {
+            let gate = self.builder.driver(signal)?;
+            self.builder.find(Gate { op: gate.op.complement(), ..gate }).filter(|twin| *twin < signal)
+        })
+    }
+
+    /// The same gate over the older of each signal and its complement.
+    fn absorb_complements(&self, mut gate: Gate) -> Gate {
+        loop {
+            if let Some(older) = self.complement_of(gate.a) {
+                gate = Gate { a: older, ..gate }.with_first_complemented();
+            } else if let Some(older) = self.complement_of(gate.b) {
+                gate = Gate { b: older, ..gate }.with_second_complemented();
+            } else {
+                return gate;
+            }
         }
     }
 
@@ -139,7 +185,7 @@ impl Simplifier {
             return None;
         }
         let views =
-            [(driver(a), driver(b)), (Some(self.literal(a)), driver(b)), (driver(a), Some(self.literal(b)))];
+            [(driver(a), driver(b)), (Some(View::Plain(a)), driver(b)), (driver(a), Some(View::Plain(b)))];
         for (left, right) in views {
             let (Some(left), Some(right)) = (left, right) else { continue };
             let [p, q] = left.signals();
@@ -155,7 +201,7 @@ impl Simplifier {
     }
 
     /// The signal with this table over two earlier signals. Both are older than what they replace, so this ends.
-    fn from_table(&mut self, first: Signal, second: Signal, table: u64) -> Signal {
+    fn signal_of_table(&mut self, first: Signal, second: Signal, table: u64) -> Signal {
         match table {
             0b0000 => Signal::FALSE,
             0b1111 => Signal::TRUE,
@@ -184,14 +230,8 @@ impl Simplifier {
         if signal <= Signal::TRUE {
             return Row { leaves: vec![], complemented: signal == Signal::TRUE };
         }
-        if let Some(base) = self.builder.inverted(signal) {
-            return Row { leaves: vec![base], complemented: true };
-        }
-        let twin = self.builder.driver(signal).and_then(|gate| {
-            let twin = Gate { op: gate.op.complement(), ..gate };
-            self.builder.find(twin).filter(|twin| *twin < signal)
-        });
-        Row { leaves: vec![twin.unwrap_or(signal)], complemented: twin.is_some() }
+        let older = self.complement_of(signal);
+        Row { leaves: vec![older.unwrap_or(signal)], complemented: older.is_some() }
     }
 
     /// An exclusive or, found by what it adds up.
