@@ -263,3 +263,146 @@ pub fn check_exactly<R: Rules>(game: &RuleGame<R>, work_max: u64) -> Result<Exac
     }
     Ok(exact)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::families::parity::ParityRules;
+    use bem_base::environment::Field;
+
+    /// What is wrong with a game; `Nothing` shows that the frame around it is sound.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Flaw {
+        Nothing,
+        Optimum,
+        Random,
+        Steps,
+        Gap,
+        Reward,
+        Return,
+        Horizon,
+        ActionTaken,
+        StepAfterEnd,
+        Seed,
+        StrayBit,
+    }
+
+    struct Flawed {
+        inner: RuleGame<ParityRules>,
+        shape: Shape,
+        flaw: Flaw,
+    }
+
+    fn flawed(flaw: Flaw) -> Flawed {
+        let inner = RuleGame::new(ParityRules { bits: 3, mask: 7 });
+        let mut shape = inner.shape().clone();
+        match flaw {
+            Flaw::Gap => shape.fields = vec![Field { low: 0, width: 1 }, Field { low: 2, width: 1 }],
+            Flaw::Return => shape.return_max = 999,
+            _ => {}
+        }
+        Flawed { inner, shape, flaw }
+    }
+
+    impl Game for Flawed {
+        fn shape(&self) -> &Shape {
+            &self.shape
+        }
+
+        fn start(&self) -> Box<dyn Environment + Send> {
+            Box::new(FlawedEpisode {
+                inner: self.inner.start(),
+                shape: self.shape.clone(),
+                flaw: self.flaw,
+                observation: Bits::ZERO,
+                resets: 0,
+                extra: 0,
+            })
+        }
+
+        fn optimum(&self) -> Value {
+            Value::exact(Fixed::from_int(if self.flaw == Flaw::Optimum { 999 } else { 1_000 }))
+        }
+
+        fn random(&self) -> Value {
+            Value::exact(Fixed::from_int(if self.flaw == Flaw::Random { 420 } else { 500 }))
+        }
+
+        fn steps(&self) -> Steps {
+            Steps::Drawn(Fixed::from_int(if self.flaw == Flaw::Steps { 2 } else { 1 }))
+        }
+
+        fn oracle(&self) -> Box<dyn Oracle> {
+            self.inner.oracle()
+        }
+    }
+
+    struct FlawedEpisode {
+        inner: Box<dyn Environment + Send>,
+        shape: Shape,
+        flaw: Flaw,
+        observation: Bits,
+        resets: u64,
+        extra: u32,
+    }
+
+    impl Environment for FlawedEpisode {
+        fn shape(&self) -> &Shape {
+            &self.shape
+        }
+
+        fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+            self.resets += 1;
+            self.extra = 0;
+            let drift = if self.flaw == Flaw::Seed { self.resets } else { 0 };
+            self.inner.reset(seed.wrapping_add(drift))?;
+            self.observation = *self.inner.observation();
+            self.observation.set(3, self.flaw == Flaw::StrayBit);
+            Ok(())
+        }
+
+        fn observation(&self) -> &Bits {
+            &self.observation
+        }
+
+        fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+            if self.flaw == Flaw::ActionTaken && 1 < action {
+                return self.inner.step(0);
+            }
+            if self.flaw == Flaw::Horizon && self.extra == 0 && action < 2 && 0 < self.resets {
+                self.extra += 1;
+                return Ok(Outcome { reward: 0, done: false, bad: false });
+            }
+            match self.inner.step(action) {
+                Err(EnvironmentError::EpisodeOver) if self.flaw == Flaw::StepAfterEnd && 0 < self.resets => {
+                    Ok(Outcome { reward: 0, done: true, bad: false })
+                }
+                Ok(outcome) if self.flaw == Flaw::Reward => {
+                    Ok(Outcome { reward: outcome.reward + 1, ..outcome })
+                }
+                other => other,
+            }
+        }
+    }
+
+    #[test]
+    fn the_kit_finds_every_flaw_and_nothing_where_there_is_none() {
+        check(&flawed(Flaw::Nothing)).unwrap();
+        for (flaw, want) in [
+            (Flaw::Optimum, "the oracle reaches 1000.000000"),
+            (Flaw::Random, "random play reaches"),
+            (Flaw::Steps, "steps, stated are 2.000000"),
+            (Flaw::Gap, "does not start at bit 1"),
+            (Flaw::Reward, "reward 1001 is out of range"),
+            (Flaw::Return, "return 1000 is out of range"),
+            (Flaw::Horizon, "longer than the horizon"),
+            (Flaw::ActionTaken, "action 2 was not refused"),
+            (Flaw::StepAfterEnd, "a step after the end"),
+            (Flaw::Seed, "shows something else"),
+            (Flaw::StrayBit, "a bit past the declared width is set"),
+        ] {
+            let breach = check(&flawed(flaw)).expect_err("a flaw must be found");
+            assert!(breach.to_string().contains(want), "{flaw:?}: {breach}");
+        }
+    }
+}

@@ -242,3 +242,89 @@ impl Draw for Script {
         self.take(2, Some(chance)) == 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::game::{Steps, Value};
+    use crate::rules::{answer, answer_shape, pass};
+    use bem_base::environment::Shape;
+
+    /// A hidden coin with three faces is shown for one step, then asked for: only memory answers it. The third face
+    /// looks like the second.
+    struct Remember;
+
+    impl Rules for Remember {
+        /// The face, and whether it is asked for.
+        type State = (u32, bool);
+
+        fn shape(&self) -> Shape {
+            answer_shape(&[1], 3, 2, 1)
+        }
+
+        fn begin<D: Draw>(&self, draw: &mut D) -> (u32, bool) {
+            (draw.below(3), false)
+        }
+
+        fn observe(&self, (face, asked): &(u32, bool)) -> Bits {
+            Bits([u64::from(!asked && 0 < *face), 0, 0, 0])
+        }
+
+        fn play<D: Draw>(&self, (face, asked): &mut (u32, bool), action: u16, _draw: &mut D) -> Outcome {
+            if *asked {
+                return answer(u32::from(action) == *face, true);
+            }
+            *asked = true;
+            pass(false)
+        }
+
+        fn best(&self, (face, _): &(u32, bool)) -> u16 {
+            *face as u16
+        }
+
+        fn optimum(&self) -> Value {
+            Value::exact(Fixed::from_int(1_000))
+        }
+
+        fn random(&self) -> Value {
+            Value::exact(Fixed::from_ratio(1_000, 3))
+        }
+
+        fn steps(&self) -> Steps {
+            Steps::Drawn(Fixed::from_int(2))
+        }
+    }
+
+    #[test]
+    fn policies_remember_but_do_not_see_what_is_hidden() {
+        let exact = exact_values(&Remember, 1_000).unwrap();
+        // One face is known for sure; of the two that look alike, either guess is right half of the time.
+        assert_eq!(exact.optimum, Fraction::new(2_000, 3));
+        assert_eq!(exact.random, Fraction::new(1_000, 3));
+        assert_eq!(exact.steps, Fraction::new(2, 1));
+    }
+
+    #[test]
+    fn an_optimum_that_only_a_clairvoyant_reaches_is_found_out() {
+        let game = crate::rules::RuleGame::new(Remember);
+        let breach = crate::conformance::check_exactly(&game, 1_000).unwrap_err();
+        assert_eq!(breach.to_string(), "enumeration finds the optimum 666.666666, stated is 1000.000000");
+    }
+
+    #[test]
+    fn work_is_bounded() {
+        assert_eq!(exact_values(&Remember, 5), None);
+    }
+
+    #[test]
+    fn fractions_add_multiply_and_compare_exactly() {
+        let third = Fraction::new(1, 3);
+        assert_eq!(third.plus(Fraction::new(1, 6)), Fraction::new(1, 2));
+        assert_eq!(third.times(Fraction::new(-3, 4)), Fraction::new(-1, 4));
+        assert!(Fraction::new(-1, 2).is_less(third) && !third.is_less(third));
+        assert_eq!(Fraction::new(-1, 3).to_fixed_floor(), Fixed::from_ratio(-1, 3));
+        assert_eq!(Fraction::new(1 << 100, 3 << 100).to_fixed_floor(), Fixed::from_ratio(1, 3));
+        let long = Fraction::new((1 << 120) / 3, 1 << 120);
+        assert!(Fixed::from_ratio(1, 3).minus(long.to_fixed_floor()) <= Fixed::from_raw(1));
+    }
+}

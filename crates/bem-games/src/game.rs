@@ -6,6 +6,7 @@
 use bem_base::environment::{Bits, Environment, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::lanes::LaneEnvironment;
+use bem_base::prng::Prng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -126,6 +127,30 @@ impl Settings {
         Ok(Settings { values })
     }
 
+    /// Every parameter at its default.
+    pub fn default_of(parameters: &[Parameter]) -> Settings {
+        Settings {
+            values: parameters.iter().map(|parameter| (parameter.name, parameter.default())).collect(),
+        }
+    }
+
+    /// Every parameter drawn evenly from its range. Some families refuse some combinations.
+    pub fn draw(parameters: &[Parameter], prng: &mut Prng) -> Settings {
+        let mut drawn = |parameter: &Parameter| match parameter.range {
+            Range::Number { min, max, .. } => Setting::Number(prng.between(min, max)),
+            Range::Choice { words } => Setting::Choice(prng.below(words.len() as u64) as usize),
+        };
+        Settings { values: parameters.iter().map(|parameter| (parameter.name, drawn(parameter))).collect() }
+    }
+
+    /// The same settings with one value changed; the caller keeps it within its range.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: Setting) -> Settings {
+        let known = self.values.insert(name, value).is_some();
+        assert!(known, "parameter {name} is not one of this family");
+        self
+    }
+
     /// The number called `name`; asking for a parameter the family does not have is a bug.
     pub fn number(&self, name: &str) -> i64 {
         match self.values.get(name) {
@@ -149,13 +174,19 @@ impl Settings {
 }
 
 impl Parameter {
+    fn default(&self) -> Setting {
+        match self.range {
+            Range::Number { default, .. } => Setting::Number(default),
+            Range::Choice { .. } => Setting::Choice(0),
+        }
+    }
+
     fn parse(&self, text: Option<&str>) -> Result<Setting, GameError> {
         let refuse = |text: &str, allowed: String| {
             Err(GameError::BadParameter { name: self.name, value: text.to_string(), allowed })
         };
         match (self.range, text) {
-            (Range::Number { default, .. }, None) => Ok(Setting::Number(default)),
-            (Range::Choice { .. }, None) => Ok(Setting::Choice(0)),
+            (_, None) => Ok(self.default()),
             (Range::Number { min, max, .. }, Some(text)) => match text.parse::<i64>() {
                 Ok(value) if (min..=max).contains(&value) => Ok(Setting::Number(value)),
                 _ => refuse(text, format!("a whole number from {min} to {max}")),

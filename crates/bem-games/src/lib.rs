@@ -4,6 +4,7 @@
 //! choices made, and a running world is a [`bem_base::environment::Environment`], which is all that a learner
 //! ever sees. Most families are written as [`rules::Rules`]. Clauses: GLE-1, GLE-2.
 
+pub mod base_problem;
 pub mod catalog;
 pub mod compose;
 pub mod conformance;

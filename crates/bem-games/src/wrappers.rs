@@ -312,3 +312,92 @@ impl Oracle for ScrambledOracle {
         self.inner.see(self.code.inner_action[usize::from(action)], outcome);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::families::key_value::KeyValueRules;
+    use crate::families::parity::ParityRules;
+    use crate::rules::RuleGame;
+    use std::collections::BTreeSet;
+
+    fn store() -> Arc<dyn Game> {
+        Arc::new(RuleGame::new(KeyValueRules { keys: 8, values: 4, writes: 4, distractors: 4 }))
+    }
+
+    #[test]
+    fn noise_moves_both_values_toward_the_mean_of_the_replacements() {
+        // A mean of 7 steps at 500 each replaces a fifth of 2500 and of 625.
+        let noisy = with_noise(store(), 20).unwrap();
+        assert_eq!(noisy.optimum(), Value::exact(Fixed::from_int(2_700)));
+        assert_eq!(noisy.random(), Value::exact(Fixed::from_int(1_200)));
+        let pure = with_noise(store(), 100).unwrap();
+        assert_eq!(pure.optimum(), pure.random());
+    }
+
+    #[test]
+    fn noise_is_refused_where_the_length_depends_on_actions_and_rewards_do_not_cancel() {
+        struct Elastic(Arc<dyn Game>);
+        impl Game for Elastic {
+            fn shape(&self) -> &Shape {
+                self.0.shape()
+            }
+            fn start(&self) -> Box<dyn Environment + Send> {
+                self.0.start()
+            }
+            fn optimum(&self) -> Value {
+                self.0.optimum()
+            }
+            fn random(&self) -> Value {
+                self.0.random()
+            }
+            fn steps(&self) -> Steps {
+                Steps::ByPolicy
+            }
+            fn oracle(&self) -> Box<dyn Oracle> {
+                self.0.oracle()
+            }
+        }
+        assert!(with_noise(Arc::new(Elastic(store())), 1).is_err());
+        assert!(with_noise(Arc::new(Elastic(store())), 0).is_ok());
+    }
+
+    #[test]
+    fn codes_come_back_and_fields_stay_together() {
+        let shape = store().shape().clone();
+        for level in [Scramble::Actions, Scramble::Fields, Scramble::Bits] {
+            let code = Code::draw(&shape, level, 3);
+            for value in 0..1u64 << shape.observation_bits {
+                let inner = Bits([value, 0, 0, 0]);
+                assert_eq!(code.decode(&code.encode(&inner)), inner, "{level:?}");
+            }
+            let actions: BTreeSet<u16> = code.inner_action.iter().copied().collect();
+            assert_eq!(actions, (0..shape.actions).collect());
+        }
+        let fields = Code::draw(&shape, Scramble::Fields, 3);
+        for field in &fields.fields {
+            let inner = &fields.inner_bit[usize::from(field.low)..usize::from(field.low + field.width)];
+            let first = Field { low: inner[0], width: field.width };
+            assert!(shape.fields.contains(&first), "{field:?} shows {inner:?}");
+            assert!(inner.windows(2).all(|pair| pair[0] + 1 == pair[1]));
+        }
+    }
+
+    #[test]
+    fn secrets_differ_and_some_flip_the_answer() {
+        let parity = || -> Arc<dyn Game> { Arc::new(RuleGame::new(ParityRules { bits: 8, mask: 0xFF })) };
+        let first_answers: BTreeSet<u16> = (0..20)
+            .map(|secret| {
+                let game = scrambled(parity(), Scramble::Actions, secret);
+                let (mut world, mut oracle) = (game.start(), game.oracle());
+                world.reset(1).unwrap();
+                oracle.begin(1);
+                oracle.act(world.observation())
+            })
+            .collect();
+        assert_eq!(first_answers, BTreeSet::from([0, 1]));
+        let order = |secret| Code::draw(store().shape(), Scramble::Bits, secret).inner_bit;
+        assert_ne!(order(1), order(2));
+        assert_eq!(order(1), order(1));
+    }
+}

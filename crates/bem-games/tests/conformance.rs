@@ -5,7 +5,7 @@
 use bem_base::lanes::{LaneEnvironment, LaneWord, planes_for};
 use bem_games::catalog;
 use bem_games::conformance::{check, check_shape};
-use bem_games::game::{Family, Game, Range};
+use bem_games::game::{Family, Game, Range, Settings};
 use bem_games::sliced::planes::{PlaneDice, Planes};
 use std::collections::BTreeMap;
 
@@ -73,20 +73,12 @@ fn every_shape_holds_for_random_parameters() {
     for family in catalog::families() {
         let mut built = 0;
         for seed in 0..100 {
-            let mut chosen = Texts::new();
-            for parameter in family.parameters() {
-                let value = match parameter.range {
-                    Range::Number { min, max, .. } => prng.between(min, max).to_string(),
-                    Range::Choice { words } => words[prng.below(words.len() as u64) as usize].to_string(),
-                };
-                chosen.insert(parameter.name.to_string(), value);
-            }
-            let settings = catalog::settings(*family, &chosen).unwrap();
+            let settings = Settings::draw(&catalog::parameters(*family), &mut prng);
             if let Ok(game) = catalog::build(*family, &settings, seed) {
                 built += 1;
                 check_shape(game.shape())
-                    .unwrap_or_else(|breach| panic!("{} {chosen:?}: {breach}", family.name()));
-                assert!(game.random().mean <= game.optimum().mean, "{} {chosen:?}", family.name());
+                    .unwrap_or_else(|breach| panic!("{} {settings:?}: {breach}", family.name()));
+                assert!(game.random().mean <= game.optimum().mean, "{} {settings:?}", family.name());
             }
         }
         assert!(0 < built, "{} refuses everything", family.name());

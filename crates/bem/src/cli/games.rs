@@ -4,6 +4,7 @@ mod play;
 
 use super::Answer;
 use anyhow::{Context, bail};
+use bem_games::base_problem::{base_problem, complexity};
 use bem_games::catalog;
 use bem_games::game::{Family, Game, Parameter, Range, Setting, Settings, Value};
 use bem_games::playthrough::shape_text;
@@ -132,9 +133,11 @@ fn show(chosen: &Chosen, as_json: bool) {
     let shape = game.shape();
     let parameters = catalog::parameters(family);
     if as_json {
+        let problem = base_problem(family.name()).expect("a family of the catalog has a record");
         let fields: Vec<_> = shape.fields.iter().map(|field| [field.low, field.width]).collect();
         let entry = json!({
             "family": family.name(),
+            "id": format!("{:08x}", problem.id.to_word()),
             "about": family.about(),
             "params": parameters_json(&parameters),
             "settings": settings_json(&parameters, &chosen.settings),
@@ -143,11 +146,13 @@ fn show(chosen: &Chosen, as_json: bool) {
             "fields": fields,
             "actions": shape.actions,
             "horizon": shape.horizon,
+            "horizon_bound": problem.horizon_bound,
+            "complexity": complexity(shape).to_raw() as f64 / (1u64 << 32) as f64,
             "reward_range": [shape.reward_min, shape.reward_max],
             "return_range": [shape.return_min, shape.return_max],
             "optimum": units(game.optimum()),
             "random": units(game.random()),
-            "clauses": ["GLE-1"],
+            "clauses": ["GLE-1", "GLE-2"],
         });
         println!("{entry}");
         return;
