@@ -2,6 +2,8 @@
 
 mod cli;
 mod file_store;
+mod process;
+mod task;
 
 fn main() -> std::process::ExitCode {
     cli::main()

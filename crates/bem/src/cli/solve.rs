@@ -1,29 +1,26 @@
 //! `bem solve`: learn one task from scratch and say how well it went.
 
 use super::Answer;
-use anyhow::{Context as _, Result, bail};
+use crate::task::{Task, TaskArguments, TaskWorld};
+use anyhow::{Context as _, Result};
 use bem_base::fixed::Fixed;
 use bem_engine::learner::{Settings, Tally};
-use bem_engine::solve::{Point, Solution, solve};
-use bem_games::catalog;
-use bem_games::game::{Game, Setting};
+use bem_engine::solve::{Point, Solution, solve, solve_world};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Learn one task from scratch.
 #[derive(Args)]
-#[command(after_help = "Example: bem solve parity --param n=16 --seed 7")]
+#[command(after_help = "Example: bem solve parity --param n=16 --seed 7\n\
+    Example: bem solve 'seq(parity{n=4},majority{n=5})'\n\
+    Example: bem solve --game examples/games/kuhn_poker.efg --param opponent=uniform\n\
+    Example: bem solve --env-cmd 'python3 examples/count_env.py'")]
 pub struct SolveArguments {
-    /// A family by name; `bem games list` shows them.
-    task: String,
-    /// A parameter of the family as name=value; may be given again.
-    #[arg(long = "param", value_name = "NAME=VALUE")]
-    params: Vec<String>,
+    #[command(flatten)]
+    task: TaskArguments,
     /// All random choices come from this number.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -35,67 +32,28 @@ pub struct SolveArguments {
     json: bool,
 }
 
-/// A game with the texts it was asked for.
-pub struct Chosen {
-    /// The game.
-    pub game: Arc<dyn Game>,
-    /// All settings, for the report.
-    pub params: Map<String, Value>,
-}
-
-/// Splits `name=value` texts; a text without `=` is an error that names it.
-pub fn parse_params(texts: &[String]) -> Result<BTreeMap<String, String>> {
-    texts
-        .iter()
-        .map(|text| match text.split_once('=') {
-            Some((name, value)) => Ok((name.trim().to_string(), value.trim().to_string())),
-            None => bail!("parameter {text:?} must look like name=value"),
-        })
-        .collect()
-}
-
-/// The game of a family with these parameters; hidden choices come from the seed.
-pub fn choose_game(family: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Chosen> {
-    let family = catalog::family(family)?;
-    let settings = catalog::settings(family, texts)?;
-    let game = catalog::build(family, &settings, seed)?;
-    let words: BTreeMap<&str, &[&str]> = catalog::parameters(family)
-        .iter()
-        .filter_map(|parameter| match parameter.range {
-            bem_games::game::Range::Choice { words } => Some((parameter.name, words)),
-            bem_games::game::Range::Number { .. } => None,
-        })
-        .collect();
-    let mut params = Map::new();
-    for (name, setting) in settings.iter() {
-        let value = match setting {
-            Setting::Number(value) => json!(value),
-            Setting::Choice(index) => json!(words[name][index]),
-        };
-        params.insert(name.to_string(), value);
-    }
-    Ok(Chosen { game, params })
-}
-
 /// Runs the command.
 pub fn run(arguments: &SolveArguments) -> Result<Answer> {
-    let texts = parse_params(&arguments.params)?;
-    let chosen = choose_game(&arguments.task, &texts, arguments.seed)?;
+    let Task { name, params, world } = arguments.task.open(arguments.seed)?;
     let settings = Settings { budget: arguments.budget, ..Settings::new(arguments.seed) };
     let started = Instant::now();
     let bar = progress_bar(arguments);
-    let solution = solve(chosen.game.as_ref(), settings, &mut |tally: &Tally| {
+    let on_tick = &mut |tally: &Tally| {
         bar.set_position(tally.steps.min(arguments.budget));
         bar.set_message(format!("{} applied, {} rejected", tally.applied, tally.rejected));
         true
-    })
+    };
+    let solution = match world {
+        TaskWorld::Game(game) => solve(game.as_ref(), settings, on_tick),
+        TaskWorld::Program(mut program) => solve_world(program.as_mut(), settings, on_tick),
+    }
     .context("the world failed")?;
     bar.finish_and_clear();
     let wall_ms = started.elapsed().as_millis() as u64;
     if arguments.json {
-        println!("{}", to_json(arguments, &chosen, &solution, wall_ms));
+        println!("{}", to_json(arguments.seed, (&name, params), &solution, wall_ms));
     } else {
-        print_summary(arguments, &solution, wall_ms);
+        print_summary(&name, arguments.seed, &solution, wall_ms);
     }
     Ok(if solution.is_solved() { Answer::Yes } else { Answer::No })
 }
@@ -118,12 +76,12 @@ fn units(value: Fixed) -> f64 {
     (to_float(value) * 1e3).round() / 1e6
 }
 
-fn to_json(arguments: &SolveArguments, chosen: &Chosen, solution: &Solution, wall_ms: u64) -> Value {
+fn to_json(seed: u64, task: (&str, Map<String, Value>), solution: &Solution, wall_ms: u64) -> Value {
     let learned = &solution.learned;
     json!({
-        "task": arguments.task,
-        "params": chosen.params,
-        "seed": arguments.seed,
+        "task": task.0,
+        "params": task.1,
+        "seed": seed,
         "solved": solution.is_solved(),
         "steps": learned.tally.steps,
         "steps_to_99": solution.steps_to_99,
@@ -143,10 +101,10 @@ fn to_json(arguments: &SolveArguments, chosen: &Chosen, solution: &Solution, wal
     })
 }
 
-fn print_summary(arguments: &SolveArguments, solution: &Solution, wall_ms: u64) {
+fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {
     let learned = &solution.learned;
     let verdict = if solution.is_solved() { "solved" } else { "not solved" };
-    println!("{} (seed {}): {verdict}", arguments.task, arguments.seed);
+    println!("{name} (seed {seed}): {verdict}");
     if let (Some(score), Some(yardstick)) = (solution.score(), solution.yardstick) {
         println!(
             "  score        {:.4}   return {:.3}, random {:.3}, optimum {:.3}",

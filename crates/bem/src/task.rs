@@ -1,0 +1,155 @@
+//! What to learn, as named on the command line: a family, a composition, a game file, or a program.
+
+use crate::process::Process;
+use anyhow::{Context as _, Result, anyhow, bail};
+use bem_games::catalog;
+use bem_games::compose::{NoPrograms, TaskTree, operator};
+use bem_games::game::{Game, Range, Setting};
+use bem_games::import::pipe::PipeWorld;
+use bem_games::import::{self, FILE_BYTES_MAX, Format, Opponent, Seat};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Names one task.
+#[derive(Args)]
+pub struct TaskArguments {
+    /// A family by name (`bem games list` shows them), or a composition such as
+    /// `seq(parity{n=4},majority{n=5})`
+    #[arg(required_unless_present_any = ["game", "env_cmd"], conflicts_with_all = ["game", "env_cmd"])]
+    pub task: Option<String>,
+    /// A parameter as name=value; may be given again
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    pub params: Vec<String>,
+    /// A game file: Gambit's .nfg or .efg (with --param opponent=uniform|FILE and player=N), or a tabular process
+    /// in .json
+    #[arg(long, value_name = "FILE", conflicts_with = "env_cmd")]
+    pub game: Option<PathBuf>,
+    /// A program that speaks the line protocol of the manual
+    #[arg(long, value_name = "CMD")]
+    pub env_cmd: Option<String>,
+    /// Seconds that the program may take for one line
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub env_timeout: u64,
+}
+
+/// A task that is ready to be played.
+pub struct Task {
+    /// How it was named.
+    pub name: String,
+    /// Its parameters, for the report.
+    pub params: Map<String, Value>,
+    /// The world itself.
+    pub world: TaskWorld,
+}
+
+/// What stands behind a task.
+pub enum TaskWorld {
+    /// A game with known optimum.
+    Game(Arc<dyn Game>),
+    /// A program of which nobody knows the optimum.
+    Program(Box<PipeWorld<Process>>),
+}
+
+impl TaskArguments {
+    /// Builds the game or starts the program; hidden choices come from the seed.
+    pub fn open(&self, seed: u64) -> Result<Task> {
+        let texts = parse_params(&self.params)?;
+        match (&self.task, &self.game, &self.env_cmd) {
+            (Some(name), _, _) => named(name, &texts, seed),
+            (_, Some(path), _) => file(path, texts),
+            (_, _, Some(command)) => program(command, &texts, Duration::from_secs(self.env_timeout)),
+            _ => bail!("a task is needed: a name, --game FILE or --env-cmd CMD"),
+        }
+    }
+}
+
+/// Splits `name=value` texts; a text without `=` or a name that comes twice is an error.
+pub fn parse_params(texts: &[String]) -> Result<BTreeMap<String, String>> {
+    let mut params = BTreeMap::new();
+    for text in texts {
+        let Some((name, value)) = text.split_once('=') else {
+            bail!("parameter {text:?} must look like name=value");
+        };
+        if params.insert(name.trim().to_string(), value.trim().to_string()).is_some() {
+            bail!("parameter {name} is given twice");
+        }
+    }
+    Ok(params)
+}
+
+fn named(name: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Task> {
+    if name.contains(['(', '{']) || operator(name).is_some() {
+        let tree = TaskTree::parse(name).with_context(|| format!("composition {name:?}"))?;
+        // Parameters given apart belong to the root.
+        let mut settings = tree.settings().clone();
+        settings.extend(texts.clone());
+        let tree = tree.with_settings(settings);
+        let game = tree.build(seed, &NoPrograms).with_context(|| format!("composition {name:?}"))?;
+        let params = texts.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        return Ok(Task { name: tree.to_string(), params, world: TaskWorld::Game(game) });
+    }
+    let family = catalog::family(name)?;
+    let settings = catalog::settings(family, texts).with_context(|| format!("family {name}"))?;
+    let game = catalog::build(family, &settings, seed).with_context(|| format!("family {name}"))?;
+    let parameters = catalog::parameters(family);
+    let describe = |(name, setting): (&'static str, Setting)| {
+        let range =
+            parameters.iter().find(|parameter| parameter.name == name).map(|parameter| parameter.range);
+        let value = match (setting, range) {
+            (Setting::Choice(index), Some(Range::Choice { words })) => json!(words[index]),
+            (Setting::Choice(index), _) => json!(index),
+            (Setting::Number(value), _) => json!(value),
+        };
+        (name.to_string(), value)
+    };
+    let params = settings.iter().map(describe).collect();
+    Ok(Task { name: name.to_string(), params, world: TaskWorld::Game(game) })
+}
+
+/// Reads a text file that must not be larger than a game may be.
+fn read_text(path: &Path) -> Result<String> {
+    let named = || path.display().to_string();
+    let size = std::fs::metadata(path).with_context(named)?.len();
+    if FILE_BYTES_MAX as u64 <= size {
+        bail!("{}: the file has {size} bytes; at most {FILE_BYTES_MAX} are allowed", named());
+    }
+    std::fs::read_to_string(path).with_context(named)
+}
+
+fn file(path: &Path, mut texts: BTreeMap<String, String>) -> Result<Task> {
+    let name = path.display().to_string();
+    let format = Format::from_file_name(&name)?;
+    let params = texts.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let mut seat = Seat::default();
+    if format != Format::Table {
+        if let Some(player) = texts.remove("player") {
+            seat.player = player.parse().map_err(|_| anyhow!("player {player:?} is no whole number"))?;
+        }
+        match texts.remove("opponent").as_deref() {
+            None | Some("uniform") => {}
+            Some(policy) => {
+                let text = read_text(Path::new(policy))?;
+                seat.opponent = Opponent::parse(&text).with_context(|| policy.to_string())?;
+            }
+        }
+    }
+    if let Some(unknown) = texts.keys().next() {
+        let known = if format == Format::Table { "none" } else { "opponent, player" };
+        bail!("{name}: there is no parameter called {unknown:?}; known are {known}");
+    }
+    let game = import::read(format, &read_text(path)?, &seat).with_context(|| name.clone())?;
+    Ok(Task { name, params, world: TaskWorld::Game(game) })
+}
+
+fn program(command: &str, texts: &BTreeMap<String, String>, timeout: Duration) -> Result<Task> {
+    if let Some(name) = texts.keys().next() {
+        bail!("a program takes no parameters here, but {name} is given: put it into the command");
+    }
+    let process = Process::start(command, timeout).map_err(|error| anyhow!(error))?;
+    let world = PipeWorld::open(process).with_context(|| format!("the program {command:?}"))?;
+    Ok(Task { name: command.to_string(), params: Map::new(), world: TaskWorld::Program(Box::new(world)) })
+}

@@ -1,0 +1,105 @@
+//! The user's own games from outside: files, programs and compositions, whole and broken. Clauses: GLE-3, GLE-9.
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn example(name: &str) -> String {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name).display().to_string()
+}
+
+fn solve(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bem")).arg("solve").args(arguments).output().expect("bem starts")
+}
+
+fn solved(arguments: &[&str]) -> Value {
+    let output = solve(&[arguments, &["--json"]].concat());
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {output:?}"))
+}
+
+/// The one line on standard error; the exit code must be 2.
+fn refused(arguments: &[&str]) -> String {
+    let output = solve(arguments);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8(output.stderr).expect("messages are UTF-8");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text
+}
+
+#[test]
+fn compositions_are_tasks() {
+    let answer = solved(&["seq(parity{n=4},majority{n=5})", "--budget", "40000"]);
+    assert_eq!(answer["optimum"], 2.0);
+    assert_eq!(answer["random"], 1.0);
+    assert_eq!(answer["task"], "seq(parity{n=4},majority{n=5})");
+    assert!(refused(&["seq(parity{n=4})"]).contains("column 17: seq takes 2 parts; 1 were given"));
+    assert!(refused(&["seq(parity{n=400},majority)"]).contains("parameter n cannot be \"400\""));
+}
+
+#[test]
+fn game_files_are_played_and_their_values_known() {
+    for (file, optimum, random) in [
+        ("games/centipede.efg", 1.5, 1.125),
+        ("games/matching_pennies.nfg", 0.0, 0.0),
+        ("games/kuhn_poker.efg", 0.5, 0.125),
+    ] {
+        let answer = solved(&["--game", &example(file), "--budget", "20000"]);
+        assert_eq!(
+            (answer["optimum"].as_f64(), answer["random"].as_f64()),
+            (Some(optimum), Some(random)),
+            "{file}"
+        );
+    }
+}
+
+#[test]
+fn opponents_and_seats_are_parameters() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let policy = directory.path().join("coin.json");
+    std::fs::write(&policy, r#"{"1":{"1":[3,1]}}"#).expect("a file");
+    let opponent = format!("opponent={}", policy.display());
+    let game = example("games/matching_pennies.nfg");
+    let answer = solved(&["--game", &game, "--param", &opponent, "--param", "player=2", "--budget", "5000"]);
+    assert_eq!(answer["optimum"], 0.5);
+    assert!(
+        refused(&["--game", &game, "--param", "player=3"]).contains("player 3 does not exist: there are 2")
+    );
+    assert!(refused(&["--game", &game, "--param", "n=3"]).contains("there is no parameter called \"n\""));
+    assert!(refused(&["--game", "nothing.efg"]).contains("nothing.efg"));
+    assert!(refused(&["--game", "game.txt"]).contains("the name must end in .nfg, .efg or .json"));
+}
+
+#[test]
+fn a_program_is_learned_over_pipes() {
+    let command = format!("python3 {}", example("count_env.py"));
+    let answer = solved(&["--env-cmd", &command, "--budget", "20000"]);
+    assert_eq!(answer["optimum"], Value::Null);
+    assert_eq!(answer["score"], Value::Null);
+    assert!(4.95 <= answer["return_mean"].as_f64().expect("a return"), "{answer}");
+}
+
+#[test]
+fn broken_programs_give_one_clear_line() {
+    assert!(refused(&["--env-cmd", "echo hi"]).contains("line 1: expected value"));
+    assert!(refused(&["--env-cmd", "true"]).contains("line 1: the program has ended"));
+    assert!(
+        refused(&["--env-cmd", "sleep 60", "--env-timeout", "1"]).contains("line 1: no answer within 1 s")
+    );
+    let liar = r#"echo '{"hello":1,"obs_bits":1,"actions":2,"horizon":1,"reward_range":[0,1]}';
+        while read x; do echo '{"obs":"1"}'; read x; echo '{"obs":"1","reward":7,"done":true}'; done"#;
+    assert!(
+        refused(&["--env-cmd", liar])
+            .contains("line 3: \"reward\" is 7; the range said at the start is 0 to 1")
+    );
+}
+
+#[test]
+fn a_gymnasium_world_is_learned_for_real() {
+    let installed =
+        Command::new("python3").args(["-c", "import gymnasium"]).output().is_ok_and(|it| it.status.success());
+    assert!(installed, "the Python package gymnasium is missing: run `cargo xtask test`, which installs it");
+    let command = format!("python3 {} FrozenLake", example("gymnasium_env.py"));
+    let lake = solved(&["--env-cmd", &command, "--budget", "3000"]);
+    assert!(3_000 <= lake["steps"].as_u64().expect("steps"), "{lake}");
+    assert!(0.0 <= lake["return_mean"].as_f64().expect("a return"), "{lake}");
+}
