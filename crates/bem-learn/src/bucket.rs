@@ -5,6 +5,7 @@
 //! Must not know what an arm stands for. Clauses: VM-9, VM-11, VM-14, D-3, D-6, D-7.
 
 mod encode;
+mod lanes;
 
 use crate::change::{Change, ChangeDetector};
 use crate::index::{ArmStatistics, INDEX_MASKED, PRIOR_FRACTION_BITS, Parameters, index_of};

@@ -2,12 +2,13 @@
 //!
 //! Regret is pseudo-regret against the best fixed arm (the best of each segment when the world changes), read
 //! at checkpoints. For losses fixed in advance it is the realised regret against the best arm in hindsight.
-//! Everything depends on the setting and the seed alone. Clauses: VM-16, D-4.
+//! Everything depends on the setting and the seed alone. Clauses: VM-16, SCC-10, D-4, D-26.
 
 use crate::bucket::Bucket;
 use crate::index::Parameters;
 use crate::loss::Loss;
 use crate::rule::Player;
+use crate::schedule::{Activity, Scheduler, Situation};
 use bem_base::fixed::Fixed;
 use bem_base::limits::ARMS_MAX;
 use bem_base::prng::Prng;
@@ -125,6 +126,34 @@ fn play_adversary(setting: &Setting, player: &mut impl Player, checkpoints: &[u6
         }
     }
     outcome
+}
+
+/// The mean reward of a scheduler where synthesis pays only through the verification that follows it.
+///
+/// Acting pays one with chance 0.3; verifying pays one if something was synthesised since it last did; synthesis
+/// pays nothing. The best schedule alternates the last two and gets one half a unit. Features: a constant, and
+/// whether something waits.
+pub fn play_schedule(scheduler: &mut Scheduler, seed: u64, units: u64) -> Fixed {
+    let mut prng = Prng::stream(seed, "laboratory/schedule");
+    let (mut backlog, mut paid) = (false, 0i64);
+    for _ in 0..units {
+        let features = [Loss::ONE, Loss::from_bit(backlog)];
+        let situation = Situation { features: &features, safety_alarm: false };
+        let activity = scheduler.choose(&situation);
+        let pays = match activity {
+            Activity::Act => prng.below(10) < 3,
+            Activity::Synthesize => false,
+            Activity::Verify => backlog,
+        };
+        backlog = match activity {
+            Activity::Act => backlog,
+            Activity::Synthesize => true,
+            Activity::Verify => false,
+        };
+        paid += i64::from(pays);
+        scheduler.learn(&situation, activity, Loss::from_bit(pays));
+    }
+    Fixed::from_ratio(paid, units as i64)
 }
 
 /// A chance as a threshold below which a 64-bit draw counts.

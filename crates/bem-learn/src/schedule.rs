@@ -158,45 +158,24 @@ fn complement(reward: Loss) -> Loss {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::laboratory::play_schedule;
     use bem_base::fixed::Fixed;
-    use bem_base::prng::Prng;
 
     const PLAIN: Parameters = Parameters { change: None, ..Parameters::DEFAULT };
     const LINEAR: LinearParameters = LinearParameters::DEFAULT;
 
-    /// Acting pays one with chance 0.3; verifying pays one if something was synthesised since; synthesis nothing.
-    /// The best schedule alternates the last two and gets one half a unit.
-    fn mean_reward(scheduler: &mut Scheduler, units: u64) -> Fixed {
-        let mut prng = Prng::stream(1, "schedule");
-        let (mut backlog, mut paid) = (false, 0i64);
-        for _ in 0..units {
-            let features = [Loss::ONE, Loss::from_bit(backlog)];
-            let situation = Situation { features: &features, safety_alarm: false };
-            let activity = scheduler.choose(&situation);
-            let pays = match activity {
-                Activity::Act => prng.below(10) < 3,
-                Activity::Synthesize => false,
-                Activity::Verify => backlog,
-            };
-            backlog = activity == Activity::Synthesize || backlog && activity == Activity::Act;
-            paid += i64::from(pays);
-            scheduler.learn(&situation, activity, Loss::from_bit(pays));
-        }
-        Fixed::from_ratio(paid, units as i64)
-    }
-
     #[test]
     fn single_activities_get_three_tenths_and_schedules_almost_one_half() {
         let units = 400_000;
-        let single = mean_reward(&mut Scheduler::activities(PLAIN), units);
+        let single = play_schedule(&mut Scheduler::activities(PLAIN), 1, units);
         assert!(Fixed::from_ratio(29, 100) < single && single < Fixed::from_ratio(31, 100), "{single}");
-        let schedules = mean_reward(&mut Scheduler::schedules(PLAIN, 16), units);
+        let schedules = play_schedule(&mut Scheduler::schedules(PLAIN, 16), 1, units);
         assert!(Fixed::from_ratio(494, 1_000) < schedules && schedules <= Fixed::HALF, "{schedules}");
     }
 
     #[test]
     fn algorithm_d_sees_the_backlog_but_not_what_synthesis_will_pay_later() {
-        let linear = mean_reward(&mut Scheduler::linear(LINEAR), 20_000);
+        let linear = play_schedule(&mut Scheduler::linear(LINEAR), 1, 20_000);
         assert!(Fixed::from_ratio(27, 100) < linear && linear < Fixed::from_ratio(36, 100), "{linear}");
     }
 

@@ -10,6 +10,7 @@ mod isa;
 mod measure;
 mod peers;
 mod regret;
+mod schedule;
 
 pub use measure::{Measurement, minimum_nanoseconds};
 
@@ -49,7 +50,7 @@ pub struct Benchmark {
 /// Every benchmark, area by area. Register yours here.
 fn registry() -> Vec<&'static Benchmark> {
     let areas: &[&'static [Benchmark]] =
-        &[choice::BENCHMARKS, regret::BENCHMARKS, isa::BENCHMARKS, games::BENCHMARKS];
+        &[choice::BENCHMARKS, regret::BENCHMARKS, schedule::BENCHMARKS, isa::BENCHMARKS, games::BENCHMARKS];
     areas.iter().flat_map(|area| area.iter()).collect()
 }
 

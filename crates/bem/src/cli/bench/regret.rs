@@ -86,14 +86,17 @@ struct Summary {
     /// Half the width of the 95 % confidence interval of the mean.
     half_width: f64,
     worst: f64,
+    /// Mean regret as a share of what the worst arm would cost.
+    share: f64,
     /// Fitted between a tenth of the steps and all of them: 1 is linear. With its 95 % interval.
-    exponent: [f64; 3],
+    /// Only where every step is alike: not where the world changes, nor for losses fixed in advance.
+    exponent: Option<[f64; 3]>,
     alarms: u32,
 }
 
 fn single(position: usize) -> anyhow::Result<Measurement> {
     let entry = &entries()[position];
-    let summary = summarise(&run_entry(entry, || ()));
+    let summary = summarise(entry, &run_entry(entry, || ()));
     Ok(measurement(entry, &summary))
 }
 
@@ -104,7 +107,7 @@ pub fn laboratory(json: bool) -> anyhow::Result<Answer> {
     let mut summaries = Vec::new();
     for entry in &entries {
         progress.set_message(entry.name);
-        summaries.push(summarise(&run_entry(entry, || progress.inc(1))));
+        summaries.push(summarise(entry, &run_entry(entry, || progress.inc(1))));
     }
     progress.finish_and_clear();
     let rows = || entries.iter().zip(&summaries);
@@ -118,22 +121,26 @@ pub fn laboratory(json: bool) -> anyhow::Result<Answer> {
         println!("{}", json!({ "machine": measure::machine(), "benches": benches, "laboratory": table }));
         return Ok(Answer::Yes);
     }
-    println!("Pseudo-regret after {STEPS} steps, 16 arms; 95 % intervals; exponent 1 is linear.");
     println!(
-        "{:<12} {:<20} {:>5} {:>10} {:>8} {:>10}  {:<22} {:>6}",
-        "world", "rule", "seeds", "mean", "+-", "worst", "exponent", "alarms"
+        "Pseudo-regret after {STEPS} steps, 16 arms; 95 % intervals; share of gap * steps; exponent 1 is linear."
+    );
+    println!(
+        "{:<12} {:<20} {:>5} {:>10} {:>8} {:>10} {:>8}  {:<22} {:>6}",
+        "world", "rule", "seeds", "mean", "+-", "worst", "share", "exponent", "alarms"
     );
     for (entry, summary) in rows() {
-        let [exponent, low, high] = summary.exponent;
+        let exponent = summary
+            .exponent
+            .map_or("-".into(), |[middle, low, high]| format!("{middle:.3} [{low:.3}, {high:.3}]"));
         println!(
-            "{:<12} {:<20} {:>5} {:>10.1} {:>8.1} {:>10.1}  {:<22} {:>6}",
+            "{:<12} {:<20} {:>5} {:>10.1} {:>8.1} {:>10.1} {:>6.2} %  {exponent:<22} {:>6}",
             world_name(entry),
             entry.name.trim_start_matches("regret_"),
             entry.seeds,
             summary.mean,
             summary.half_width,
             summary.worst,
-            format!("{exponent:.3} [{low:.3}, {high:.3}]"),
+            100.0 * summary.share,
             summary.alarms
         );
     }
@@ -149,33 +156,26 @@ fn world_name(entry: &Entry) -> &'static str {
 }
 
 fn row_json(entry: &Entry, summary: &Summary) -> serde_json::Value {
-    let [exponent, low, high] = summary.exponent;
     json!({
         "world": world_name(entry), "rule": entry.name, "steps": STEPS, "seeds": entry.seeds,
         "mean": summary.mean, "half_width_95": summary.half_width, "worst": summary.worst,
-        "exponent": exponent, "exponent_low": low, "exponent_high": high, "alarms": summary.alarms,
+        "share": summary.share, "exponent_middle_low_high": summary.exponent, "alarms": summary.alarms,
     })
 }
 
 fn measurement(entry: &Entry, summary: &Summary) -> Measurement {
-    let [exponent, low, high] = summary.exponent;
-    Measurement::new(
-        entry_bench_name(entry),
-        summary.mean,
-        "losses",
-        lai_robbins(&entry.setting),
-        "Lai-Robbins bound, asymptotic: a finite run may lie below",
-    )
-    .with("worst", summary.worst)
-    .with("half_width_95", summary.half_width)
-    .with("seeds", entry.seeds as f64)
-    .with("exponent", exponent)
-    .with("exponent_low", low)
-    .with("exponent_high", high)
-}
-
-fn entry_bench_name(entry: &Entry) -> &'static str {
-    BENCHMARKS.iter().find(|bench| bench.name == entry.name).map_or(entry.name, |bench| bench.name)
+    let floor_name = "Lai-Robbins bound, asymptotic: a finite run may lie below";
+    let floor = lai_robbins(&entry.setting);
+    let measurement = Measurement::new(entry.name, summary.mean, "losses", floor, floor_name)
+        .with("worst", summary.worst)
+        .with("half_width_95", summary.half_width)
+        .with("seeds", entry.seeds as f64);
+    match summary.exponent {
+        None => measurement,
+        Some([exponent, low, high]) => {
+            measurement.with("exponent", exponent).with("exponent_low", low).with("exponent_high", high)
+        }
+    }
 }
 
 /// `sum over worse arms of gap / KL(worse, best)` times the logarithm of the steps.
@@ -225,18 +225,20 @@ fn run_seed(entry: &Entry, seed: u64) -> Outcome {
     }
 }
 
-fn summarise(outcomes: &[Outcome]) -> Summary {
+fn summarise(entry: &Entry, outcomes: &[Outcome]) -> Summary {
     let as_float = |value: Fixed| value.to_raw() as f64 / Fixed::ONE.to_raw() as f64;
     let pairs: Vec<[f64; 2]> =
         outcomes.iter().map(|outcome| [as_float(outcome.regret[0]), as_float(outcome.regret[1])]).collect();
     let count = pairs.len() as f64;
     let mean = pairs.iter().map(|pair| pair[1]).sum::<f64>() / count;
     let spread = pairs.iter().map(|pair| (pair[1] - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
+    let dearest = if entry.setting.world == World::Adversarial { 1.0 } else { as_float(entry.setting.gap) };
     Summary {
         mean,
+        share: mean / (dearest * STEPS as f64),
         half_width: 1.96 * (spread / count).sqrt(),
         worst: pairs.iter().map(|pair| pair[1]).fold(f64::NEG_INFINITY, f64::max),
-        exponent: exponent(&pairs),
+        exponent: (entry.setting.world == World::Stochastic).then(|| exponent(&pairs)),
         alarms: outcomes.iter().map(|outcome| outcome.alarms).sum(),
     }
 }
