@@ -4,6 +4,8 @@
 //! keeps the choices in order of their steps and never drops one: when it is full the caller must settle first.
 //! Nothing is allocated after it was made. Clauses: VM-13, D-12.
 
+use bem_base::encode::{DecodeError, Reader, Writer};
+
 /// A choice whose loss is not known yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[doc(alias = "last_choice")]
@@ -93,6 +95,44 @@ impl PendingRing {
         (0 < self.length).then(|| self.slots[self.head].step).and_then(|step| self.settle(step))
     }
 
+    /// Writes the choices that wait, for a snapshot.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.length(self.slots.len());
+        writer.length(self.waiting);
+        let waiting =
+            (0..self.length).map(|offset| self.position(offset)).filter(|slot| !self.settled[*slot]);
+        for choice in waiting.map(|position| self.slots[position]) {
+            writer.u64(choice.step);
+            writer.u32(choice.family);
+            writer.u16(choice.bucket);
+            writer.u8(choice.arm);
+        }
+    }
+
+    /// Reads choices back into a ring of this capacity; another capacity or steps out of order are refused.
+    pub fn decode(reader: &mut Reader<'_>, capacity: usize) -> Result<PendingRing, DecodeError> {
+        let start = reader.clone();
+        if reader.u32()? as usize != capacity {
+            return Err(start.error("a ring of another capacity"));
+        }
+        let waiting = reader.u32()? as usize;
+        if capacity < waiting {
+            return Err(start.error("a ring that holds more than its capacity"));
+        }
+        let mut ring = PendingRing::new(capacity);
+        let mut last = None;
+        for _ in 0..waiting {
+            let (step, family, bucket, arm) = (reader.u64()?, reader.u32()?, reader.u16()?, reader.u8()?);
+            if last.is_some_and(|last| step <= last) {
+                return Err(reader.error("pending choices out of order"));
+            }
+            last = Some(step);
+            let pushed = ring.push(PendingChoice { step, family, bucket, arm });
+            assert_eq!(pushed, Ok(()), "no more choices than the capacity");
+        }
+        Ok(ring)
+    }
+
     fn position(&self, offset: usize) -> usize {
         (self.head + offset) % self.slots.len()
     }
@@ -159,6 +199,23 @@ mod tests {
                 }
                 proptest::prop_assert_eq!(ring.waiting(), model.len());
             }
+            // A saved ring holds the same choices, though its free slots may lie elsewhere.
+            let mut writer = Writer::new();
+            ring.encode(&mut writer);
+            let bytes = writer.into_bytes();
+            let mut copy = PendingRing::decode(&mut Reader::new(&bytes), capacity).unwrap();
+            while let Some(choice) = ring.settle_first() {
+                proptest::prop_assert_eq!(copy.settle_first(), Some(choice));
+            }
+            proptest::prop_assert_eq!(copy.settle_first(), None);
+        }
+
+        #[test]
+        fn random_bytes_never_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
+            let _ = PendingRing::decode(&mut Reader::new(&bytes), 4);
+            let mut prefixed = vec![4, 0, 0, 0, 2, 0, 0, 0];
+            prefixed.extend(bytes);
+            let _ = PendingRing::decode(&mut Reader::new(&prefixed), 4);
         }
     }
 }

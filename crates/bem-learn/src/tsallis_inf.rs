@@ -5,6 +5,7 @@
 //! algorithm for stochastic and adversarial bandits", with learning rate `2 / sqrt(t)`. Clauses: VM-10, D-4.
 
 use crate::loss::Loss;
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::limits::ARMS_MAX;
 use bem_base::prng::Prng;
 
@@ -12,6 +13,9 @@ use bem_base::prng::Prng;
 const NEWTON_STEPS: u32 = 12;
 /// Sums are held here; at 2^30 visits an arm this bad has a chance below one in a billion.
 const SUM_MAX: i64 = 1 << 62;
+
+/// Choices that the learning rate counts; its square root, with 32 fractional bits, then fits 57.
+const SELECTIONS_MAX: u64 = 1 << 50;
 
 /// Importance-weighted sums of losses and the stream that the draws come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,13 +59,42 @@ impl TsallisInf {
         self.sums[arm] = self.sums[arm].saturating_add(estimate.min(SUM_MAX as u128) as i64).min(SUM_MAX);
         let least = live_arms(self.live).map(|arm| self.sums[arm]).min().unwrap_or(0);
         live_arms(self.live).for_each(|arm| self.sums[arm] -= least);
-        self.selections_total += 1;
+        // Past this the learning rate stays where it is.
+        self.selections_total = (self.selections_total + 1).min(SELECTIONS_MAX);
         self.reweigh();
     }
 
     /// The chance of an arm times 2^32, rounded down.
     pub fn chance_q32(&self, arm: usize) -> u64 {
         ((u128::from(self.weights[arm]) << 32) / u128::from(self.weights_total)) as u64
+    }
+
+    /// Writes the whole state, for a snapshot; the chances follow from it.
+    pub fn encode(&self, writer: &mut Writer) {
+        self.sums.iter().for_each(|sum| writer.i64(*sum));
+        writer.u16(self.live);
+        writer.u64(self.selections_total);
+        self.prng.encode(writer);
+    }
+
+    /// Reads a state back; sums out of range and a state without live arms are refused.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<TsallisInf, DecodeError> {
+        let start = reader.clone();
+        let mut sums = [0; ARMS_MAX];
+        for sum in &mut sums {
+            *sum = reader.i64()?;
+        }
+        let (live, selections_total) = (reader.u16()?, reader.u64()?);
+        let prng = Prng::decode(reader)?;
+        let in_range = sums.iter().all(|sum| (0..=SUM_MAX).contains(sum));
+        let least = live_arms(live).map(|arm| sums[arm]).min();
+        if !in_range || least != Some(0) || SELECTIONS_MAX < selections_total {
+            return Err(start.error("importance-weighted sums that break their invariants"));
+        }
+        let weights = [0; ARMS_MAX];
+        let mut rule = TsallisInf { sums, weights, weights_total: 0, live, selections_total, prng };
+        rule.reweigh();
+        Ok(rule)
     }
 
     fn reweigh(&mut self) {
@@ -127,6 +160,43 @@ mod tests {
             assert!(rule.weights_total.abs_diff(1 << 32) < 1 << 16, "{}", rule.weights_total);
         }
         assert!(rule.chance_q32(15) < rule.chance_q32(0));
+    }
+
+    #[test]
+    fn a_saved_state_continues_as_if_never_saved() {
+        let mut rule = TsallisInf::new(0b1110_0111, Prng::quick(7));
+        for round in 0..500u32 {
+            let arm = rule.choose();
+            rule.update(arm, Loss::from_bit(round % 3 == 0));
+        }
+        let mut writer = Writer::new();
+        rule.encode(&mut writer);
+        let bytes = writer.into_bytes();
+        assert_eq!(TsallisInf::decode(&mut Reader::new(&bytes)), Ok(rule));
+        assert!(TsallisInf::decode(&mut Reader::new(&bytes[1..])).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn random_states_are_refused_or_can_be_played(
+            sums in proptest::array::uniform16(0i64..=SUM_MAX), live in proptest::num::u16::ANY,
+            selections in 0..=SELECTIONS_MAX, zeroed in 0usize..ARMS_MAX
+        ) {
+            let mut writer = Writer::new();
+            for (arm, sum) in sums.into_iter().enumerate() {
+                writer.i64(if arm == zeroed { 0 } else { sum });
+            }
+            writer.u16(live);
+            writer.u64(selections);
+            Prng::quick(1).encode(&mut writer);
+            if let Ok(mut rule) = TsallisInf::decode(&mut Reader::new(writer.as_bytes())) {
+                for _ in 0..20 {
+                    let arm = rule.choose();
+                    proptest::prop_assert!(live >> arm & 1 == 1);
+                    rule.update(arm, Loss::ONE);
+                }
+            }
+        }
     }
 
     #[test]

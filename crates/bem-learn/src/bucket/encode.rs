@@ -62,7 +62,9 @@ impl Bucket {
                 && (bucket.index[arm] == INDEX_MASKED) == (bucket.live >> arm & 1 == 0)
                 && (-prior_limit..=prior_limit).contains(&bucket.prior[arm])
         });
-        let detector_holds = 0 <= bucket.detector.worse && 0 <= bucket.detector.better;
+        // Far above every threshold, and far enough below the end that an update cannot overflow.
+        let sums = 0..1i64 << 61;
+        let detector_holds = sums.contains(&bucket.detector.worse) && sums.contains(&bucket.detector.better);
         let rest_holds = bucket.live != 0 && usize::from(bucket.cursor) < ARMS_MAX;
         if arms_hold && detector_holds && rest_holds && bucket.selections_total < 1 << 63 {
             Ok(bucket)
