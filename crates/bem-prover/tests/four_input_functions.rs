@@ -70,20 +70,28 @@ fn there_are_222_classes() {
     assert_eq!(classes().len(), PUBLISHED.iter().sum());
 }
 
-#[test]
-fn a_sample_of_classes_stays_within_the_published_distribution() {
+/// Sizes of every fourth class from `first` on, by gates.
+fn sample(first: usize) -> [usize; 8] {
     let mut counts = [0; 8];
-    // Every second class: 111 of the 222.
-    for table in classes().into_iter().step_by(2) {
+    for table in classes().into_iter().skip(first).step_by(4) {
         counts[proven_size(table)] += 1;
     }
-    assert_eq!(counts.iter().sum::<usize>(), 111);
+    assert!(50 < counts.iter().sum::<usize>());
     for (gates, count) in counts.iter().enumerate() {
         assert!(*count <= PUBLISHED[gates], "{gates} gates: {counts:?}");
     }
-    // What was not sampled must have room for the rest: no size may be short by more than 111 in sum.
-    let missing: usize = counts.iter().zip(PUBLISHED).map(|(count, all)| all - count).sum();
-    assert_eq!(missing, 111);
+    counts
+}
+
+// Half of the classes, in two tests that run side by side; the counts themselves are pinned by the full run below.
+#[test]
+fn a_quarter_of_the_classes_stays_within_the_published_distribution() {
+    assert_eq!(sample(0), [1, 1, 2, 6, 8, 20, 15, 3]);
+}
+
+#[test]
+fn another_quarter_of_the_classes_stays_within_the_published_distribution() {
+    assert_eq!(sample(2), [0, 0, 1, 2, 8, 19, 22, 3]);
 }
 
 #[test]
