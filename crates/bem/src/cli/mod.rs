@@ -11,7 +11,9 @@ mod inspect;
 mod isa;
 mod ledger_directory;
 mod proof;
+mod prove;
 mod solve;
+mod synth;
 mod verify;
 mod witness;
 
@@ -53,6 +55,10 @@ enum Command {
     Verify(verify::VerifyArguments),
     /// Sign a run's newest checkpoint, if it extends the last one signed.
     Witness(witness::WitnessArguments),
+    /// Solve a formula, check a proof, compare two circuits.
+    Prove(prove::ProveArguments),
+    /// The smallest circuit for a truth table or for input-output examples.
+    Synth(synth::SynthArguments),
 }
 
 /// What a command answers when nothing went wrong: yes or no.
@@ -81,6 +87,8 @@ pub fn main() -> ExitCode {
         Some(Command::Solve(arguments)) => solve::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Witness(arguments)) => witness::run(&arguments),
+        Some(Command::Prove(arguments)) => prove::run(&arguments),
+        Some(Command::Synth(arguments)) => synth::run(&arguments),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,

@@ -1,0 +1,289 @@
+//! `bem prove`: the prover on its own. Clauses: SCC-3, SCC-4, SCC-5.
+
+use super::Answer;
+use anyhow::{Context, bail};
+use bem_checker::lrat_reader::{self, StepReader};
+use bem_checker::{Cnf, drat, lrat};
+use bem_circuit::formats;
+use bem_circuit::netlist::Netlist;
+use bem_prover::equivalence::{
+    EXHAUSTIVE_INPUTS_DEFAULT, EXHAUSTIVE_INPUTS_MAX, Equivalence, EquivalenceOptions, Evidence,
+    check_equivalence_with,
+};
+use bem_prover::{Budget, Outcome, solve};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Solve a formula, check a proof, compare two circuits.
+#[derive(Args)]
+pub struct ProveArguments {
+    #[command(subcommand)]
+    command: ProveCommand,
+}
+
+#[derive(Subcommand)]
+enum ProveCommand {
+    /// Decide whether a DIMACS formula has a model; a "no" comes with a checked proof
+    Sat(SatArguments),
+    /// Check an LRAT or DRAT proof against its formula with the independent checker
+    Check(CheckArguments),
+    /// Decide whether two circuits compute the same
+    Equiv(EquivArguments),
+}
+
+/// Arguments of `bem prove sat`.
+#[derive(Args)]
+#[command(after_help = "Example: bem prove sat formula.cnf --proof formula.lrat\n\
+    Prints `s SATISFIABLE` with a `v` line, `s UNSATISFIABLE` or `s UNKNOWN`.\n\
+    Exit code 0 for a decided answer, 1 for UNKNOWN, 2 for a formula that cannot be read.")]
+struct SatArguments {
+    /// The formula, in DIMACS form
+    formula: PathBuf,
+    /// Where to write the proof of unsatisfiability, as LRAT text
+    #[arg(long)]
+    proof: Option<PathBuf>,
+    /// Write the proof in binary LRAT
+    #[arg(long, requires = "proof")]
+    binary: bool,
+    /// Conflicts the solver may spend
+    #[arg(long, default_value_t = i32::MAX as u32)]
+    conflicts: u32,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Forms of a proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ProofForm {
+    /// With hints
+    Lrat,
+    /// Without hints (DRUP and DRAT; steps that need the RAT rule are rejected)
+    Drat,
+}
+
+/// Arguments of `bem prove check`.
+#[derive(Args)]
+#[command(after_help = "Example: bem prove check formula.cnf formula.lrat\n\
+    Text and binary proofs are told apart by their content. Exit code 1 when the proof is not accepted,\n\
+    whether it does not follow or cannot even be read; 2 when the formula cannot be read.")]
+struct CheckArguments {
+    /// The formula, in DIMACS form
+    formula: PathBuf,
+    /// The proof
+    proof: PathBuf,
+    /// Its form, if it should not be guessed
+    #[arg(long, value_enum)]
+    form: Option<ProofForm>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `bem prove equiv`.
+#[derive(Args)]
+#[command(after_help = "Example: bem prove equiv adder.aig adder.blif\n\
+    Circuits are AIGER, BLIF or .net files; inputs and outputs are matched by position, and bits of memory count as\n\
+    inputs and outputs. Exit code 1 when the circuits differ or the budget runs out.")]
+struct EquivArguments {
+    /// One circuit
+    left: PathBuf,
+    /// The other circuit
+    right: PathBuf,
+    /// Conflicts the solver may spend
+    #[arg(long, default_value_t = Budget::DEFAULT.conflicts)]
+    conflicts: u32,
+    /// Try all assignments up to this many inputs that matter; the solver decides above
+    #[arg(long, default_value_t = EXHAUSTIVE_INPUTS_DEFAULT)]
+    exhaustive: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// `bem prove`
+pub fn run(arguments: &ProveArguments) -> anyhow::Result<Answer> {
+    match &arguments.command {
+        ProveCommand::Sat(arguments) => sat(arguments),
+        ProveCommand::Check(arguments) => check(arguments),
+        ProveCommand::Equiv(arguments) => equiv(arguments),
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn read_formula(path: &Path) -> anyhow::Result<Cnf> {
+    Cnf::from_dimacs(&read(path)?).with_context(|| format!("{} is not a DIMACS formula", path.display()))
+}
+
+fn sat(arguments: &SatArguments) -> anyhow::Result<Answer> {
+    let formula = read_formula(&arguments.formula)?;
+    let outcome = solve(&formula, &[], Budget::conflicts(arguments.conflicts));
+    let (word, literals, proof) = match &outcome {
+        Outcome::Satisfiable { model } => {
+            let literals =
+                model.iter().zip(1i64..).map(|(value, variable)| if *value { variable } else { -variable });
+            ("SATISFIABLE", Some(literals.collect::<Vec<i64>>()), None)
+        }
+        Outcome::Unsatisfiable { certificate, .. } => ("UNSATISFIABLE", None, Some(&certificate.proof)),
+        Outcome::Undecided(_) => ("UNKNOWN", None, None),
+    };
+    if let (Some(path), Some(proof)) = (&arguments.proof, proof) {
+        let text = if arguments.binary { proof.clone() } else { lrat_reader::to_text(proof)?.into_bytes() };
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if arguments.json {
+        println!(
+            "{}",
+            json!({
+                "answer": word.to_lowercase(), "variables": formula.variables(), "clauses": formula.clause_count(),
+                "model": literals, "proof_bytes": proof.map(Vec::len), "proof_checked": proof.is_some(),
+            })
+        );
+    } else {
+        println!("s {word}");
+        match &outcome {
+            Outcome::Undecided(why) => println!("c {why}"),
+            Outcome::Unsatisfiable { certificate, .. } => {
+                println!("c proof of {} bytes, accepted by the checker", certificate.proof.len());
+            }
+            Outcome::Satisfiable { .. } => {}
+        }
+        if let Some(literals) = literals {
+            print_model(&literals);
+        }
+    }
+    Ok(if matches!(outcome, Outcome::Undecided(_)) { Answer::No } else { Answer::Yes })
+}
+
+/// The values in lines of moderate length, as other solvers print them.
+fn print_model(literals: &[i64]) {
+    for chunk in literals.chunks(16) {
+        let words: Vec<String> = chunk.iter().map(i64::to_string).collect();
+        println!("v {}", words.join(" "));
+    }
+    println!("v 0");
+}
+
+fn check(arguments: &CheckArguments) -> anyhow::Result<Answer> {
+    let formula = read_formula(&arguments.formula)?;
+    let proof = read(&arguments.proof)?;
+    let form = arguments.form.unwrap_or_else(|| guess_form(&proof));
+    let mut verdict = match form {
+        ProofForm::Lrat => lrat::check(&formula, &proof),
+        ProofForm::Drat => drat::check(&formula, &proof),
+    };
+    let mut name = if form == ProofForm::Lrat { "lrat" } else { "drat" };
+    // Binary proofs of both forms look alike; one that fails as LRAT may still be good DRAT.
+    if verdict.is_err() && arguments.form.is_none() && matches!(proof.first(), Some(b'a' | b'd')) {
+        if let Ok(accepted) = drat::check(&formula, &proof) {
+            (verdict, name) = (Ok(accepted), "drat");
+        }
+    }
+    if arguments.json {
+        let object = match &verdict {
+            Ok(accepted) => {
+                json!({ "valid": true, "form": name, "steps": accepted.steps, "hints": accepted.hints })
+            }
+            Err(error) => json!({ "valid": false, "form": name, "reason": error.to_string() }),
+        };
+        println!("{object}");
+    } else {
+        match &verdict {
+            Ok(accepted) => {
+                println!("s VERIFIED UNSAT");
+                println!("c {name}: {} steps, {} hints followed", accepted.steps, accepted.hints);
+            }
+            Err(error) => {
+                println!("s NOT VERIFIED");
+                println!("c {name}: {error}");
+            }
+        }
+    }
+    Ok(if verdict.is_ok() { Answer::Yes } else { Answer::No })
+}
+
+/// LRAT if the whole file can be read as such; an empty file is an LRAT proof without steps.
+fn guess_form(proof: &[u8]) -> ProofForm {
+    let mut reader = StepReader::new(proof);
+    loop {
+        match reader.next() {
+            Ok(Some(_)) => {}
+            Ok(None) => return ProofForm::Lrat,
+            Err(_) => return ProofForm::Drat,
+        }
+    }
+}
+
+fn read_circuit(path: &Path) -> anyhow::Result<Netlist> {
+    let model =
+        formats::read(&read(path)?).with_context(|| format!("{} is not a circuit", path.display()))?;
+    Ok(model.circuit().clone())
+}
+
+fn equiv(arguments: &EquivArguments) -> anyhow::Result<Answer> {
+    if EXHAUSTIVE_INPUTS_MAX < arguments.exhaustive {
+        bail!("--exhaustive {} is too large: 0 to {EXHAUSTIVE_INPUTS_MAX} inputs", arguments.exhaustive);
+    }
+    let (left, right) = (read_circuit(&arguments.left)?, read_circuit(&arguments.right)?);
+    let options = EquivalenceOptions {
+        exhaustive_inputs: arguments.exhaustive,
+        budget: Budget::conflicts(arguments.conflicts),
+    };
+    let answer = check_equivalence_with(&left, &right, options);
+    let object = describe(&answer, &left, &right);
+    if arguments.json {
+        println!("{object}");
+    } else {
+        match &answer {
+            Equivalence::Equal(Evidence::Exhaustive { rows }) => {
+                println!("equal: all {rows} assignments agree")
+            }
+            Equivalence::Equal(Evidence::Proof { certificate, .. }) => {
+                println!("equal: proof of {} bytes, accepted by the checker", certificate.proof.len());
+            }
+            Equivalence::Different { input } => {
+                println!("different");
+                println!("inputs  {}", digits(input));
+                println!("left    {}", digits(&left.evaluate(input)));
+                println!("right   {}", digits(&right.evaluate(input)));
+            }
+            Equivalence::Mismatch => println!(
+                "different: {} inputs and {} outputs against {} and {}",
+                left.inputs(),
+                left.outputs().len(),
+                right.inputs(),
+                right.outputs().len()
+            ),
+            Equivalence::Undecided(why) => println!("undecided: {why}"),
+        }
+    }
+    Ok(if answer.is_equal() { Answer::Yes } else { Answer::No })
+}
+
+fn describe(answer: &Equivalence, left: &Netlist, right: &Netlist) -> serde_json::Value {
+    match answer {
+        Equivalence::Equal(Evidence::Exhaustive { rows }) => {
+            json!({ "equal": true, "evidence": "exhaustive", "rows": rows })
+        }
+        Equivalence::Equal(Evidence::Proof { certificate, .. }) => {
+            json!({ "equal": true, "evidence": "proof", "proof_bytes": certificate.proof.len() })
+        }
+        Equivalence::Different { input } => json!({
+            "equal": false, "inputs": digits(input),
+            "left": digits(&left.evaluate(input)), "right": digits(&right.evaluate(input)),
+        }),
+        Equivalence::Mismatch => {
+            json!({ "equal": false, "reason": "different numbers of inputs or outputs" })
+        }
+        Equivalence::Undecided(why) => json!({ "equal": null, "reason": why.to_string() }),
+    }
+}
+
+/// Values as digits, the first one leftmost.
+fn digits(values: &[bool]) -> String {
+    values.iter().map(|value| if *value { '1' } else { '0' }).collect()
+}
