@@ -309,6 +309,14 @@ impl Batch {
         self.loss_sq_sum[arm] += u64::from(lost) << 32;
     }
 
+    /// Adds `visits` choices that all had the same loss.
+    #[inline]
+    pub fn record_many(&mut self, arm: usize, visits: u32, loss: Loss) {
+        self.visits[arm] += visits;
+        self.loss_sum[arm] += u64::from(visits) * loss.to_raw();
+        self.loss_sq_sum[arm] += u64::from(visits) * loss.squared_raw();
+    }
+
     /// Adds another batch to this one.
     pub fn merge(&mut self, other: &Batch) {
         for arm in 0..ARMS_MAX {

@@ -102,6 +102,9 @@ pub struct Family {
     pub(crate) episode: Bucket,
     pub(crate) parameters: Parameters,
     pub(crate) payoff: PayoffScale,
+    /// For every bucket, the signature bits it depends on and their values.
+    pub(crate) subcubes: Vec<(u64, u64)>,
+    revision: u64,
 }
 
 /// The learning parameters that a configuration asks for.
@@ -143,6 +146,8 @@ impl Family {
             buckets: vec![Bucket::new(&parameters, 1)],
             episode: Bucket::new(&parameters, 1 << STEP_BY_STEP),
             parameters,
+            subcubes: vec![(0, 0)],
+            revision: 0,
         };
         family.place(config, STEP_BY_STEP, noop);
         Ok(family)
@@ -186,6 +191,11 @@ impl Family {
     /// The payoff scale.
     pub fn payoff(&self) -> &PayoffScale {
         &self.payoff
+    }
+
+    /// Grows with every change of structure: pool, directory or scale. What is derived from them is stale then.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Whether any expert is chosen for whole episodes.
@@ -293,8 +303,8 @@ impl Family {
         if slot != STEP_BY_STEP {
             self.experts[slot] = None;
             self.sticky &= !(1 << slot);
-            self.measure();
         }
+        self.measure();
         Ok(())
     }
 
@@ -307,6 +317,7 @@ impl Family {
             .get_mut(usize::from(bucket))
             .ok_or(DirectoryError::UnknownBucket { bucket, count })?;
         bucket.reset(&self.parameters);
+        self.revision += 1;
         Ok(())
     }
 
@@ -314,11 +325,13 @@ impl Family {
     #[doc(alias = "SPLIT")]
     pub fn split(&mut self, bucket: u16, by: &[RouteInput]) -> Result<u16, FamilyError> {
         let child = self.directory.split(bucket, by)?;
+        self.revision += 1;
         let parent = &mut self.buckets[usize::from(bucket)];
         parent.discount(&self.parameters, SPLIT_VISITS_MAX);
         let half = parent.clone();
         self.buckets.push(half);
         assert!(self.buckets.len() == usize::from(child) + 1);
+        self.map_subcubes();
         Ok(child)
     }
 
@@ -327,11 +340,19 @@ impl Family {
         let live = self.buckets[0].live();
         self.buckets = vec![Bucket::new(&self.parameters, live); directory.bucket_count()];
         self.directory = directory;
+        self.revision += 1;
+        self.map_subcubes();
+    }
+
+    fn map_subcubes(&mut self) {
+        let buckets = 0..self.directory.bucket_count() as u16;
+        self.subcubes = buckets.map(|bucket| self.directory.subcube(bucket)).collect();
     }
 
     /// Moves the prior of an expert in every bucket that keeps statistics of it.
     #[doc(alias = "GRPO_LITE_UPDATE")]
     pub fn adjust_prior(&mut self, slot: usize, change: Fixed) {
+        self.revision += 1;
         if self.is_sticky(slot) {
             self.episode.adjust_prior(&self.parameters, slot, change);
         } else {
@@ -345,6 +366,7 @@ impl Family {
     ///
     /// The plain mean would favour arms nobody has tried; the pessimist trusts what has been seen most.
     pub fn make_pessimistic(&mut self) {
+        self.revision += 1;
         self.parameters.rule = IndexRule::AsPrinted;
         self.parameters.prior_weight = Fixed::ZERO;
         self.episode.refresh(&self.parameters);
@@ -379,6 +401,7 @@ impl Family {
     /// The first BAD step: losses so far are on a scale that did not cover it, so statistics begin anew.
     #[cold]
     fn widen(&mut self) {
+        self.revision += 1;
         self.payoff.widen();
         self.episode.reset(&self.parameters);
         for bucket in &mut self.buckets {
@@ -403,6 +426,7 @@ impl Family {
     /// Counts memory bits and SHARED planes that the pool uses.
     fn measure(&mut self) {
         let memory = self.layout.memory();
+        self.revision += 1;
         let (mut memory_used, mut shared_planes) = (0, 0);
         for (_, expert) in self.occupied() {
             let bits = expert.placed().written_planes().map(usize::from).filter(|bit| memory.contains(bit));
@@ -448,6 +472,7 @@ impl Family {
             }
         }
         family.directory = Directory::decode(reader)?;
+        family.map_subcubes();
         let count = family.directory.bucket_count();
         family.buckets = (0..count).map(|_| Bucket::decode(reader)).collect::<Result<Vec<_>, _>>()?;
         family.episode = Bucket::decode(reader)?;

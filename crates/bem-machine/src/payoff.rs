@@ -25,7 +25,7 @@ pub struct PayoffScale {
 
 /// What work units cost, in milli-units, rounded down.
 pub fn cost_penalty(config: &GenesisConfig, work_units: u32) -> i64 {
-    (config.cost_penalty.to_raw() as i128 * i128::from(work_units) >> FRACTION_BITS) as i64
+    ((i128::from(config.cost_penalty.to_raw()) * i128::from(work_units)) >> FRACTION_BITS) as i64
 }
 
 impl PayoffScale {

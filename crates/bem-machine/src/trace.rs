@@ -194,11 +194,14 @@ impl TraceBuffer {
     /// Appends what a block of lanes did.
     #[inline]
     pub fn append_block(&mut self, event: TraceEvent, planes: &[LaneWord; PLANES_PER_BLOCK]) {
-        self.push(event.to_record());
-        for LaneWord([a, b, c, d]) in *planes {
-            self.push(Record([a, b]));
-            self.push(Record([c, d]));
+        assert!(RECORDS_PER_BLOCK <= self.room(), "the trace has no room: drain it first");
+        let mut records = [event.to_record(); RECORDS_PER_BLOCK];
+        for (pair, LaneWord([a, b, c, d])) in records[1..].chunks_exact_mut(2).zip(planes) {
+            pair[0] = Record([*a, *b]);
+            pair[1] = Record([*c, *d]);
         }
+        self.records.extend_from_slice(&records);
+        self.appended += RECORDS_PER_BLOCK as u64;
     }
 
     #[inline]

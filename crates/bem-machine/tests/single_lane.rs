@@ -1,5 +1,7 @@
 //! The fast single-lane step against the reference, bit for bit, and what its owner may rely on.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
 mod support;
 
 use bem_base::encode::{Reader, Writer};

@@ -188,6 +188,14 @@ impl Directory {
         &self.entries
     }
 
+    /// The signature bits that a bucket depends on, and their values: the bucket is this subcube of signatures.
+    pub fn subcube(&self, bucket: u16) -> (u64, u64) {
+        let depends_on = self.depends_on[usize::from(bucket)];
+        let first =
+            self.entries.iter().position(|entry| *entry == bucket).expect("every bucket has an entry");
+        (depends_on, first as u64 & depends_on)
+    }
+
     /// The signature of one lane: the exclusive or of the columns of the declared bits that are set.
     #[inline]
     #[doc(alias = "SIG")]

@@ -11,8 +11,10 @@
 //! [`scalar`] is the reference: one lane of plain truth values. [`single`] is one lane as fast as it goes. [`batched`]
 //! is 256 lanes at a time. Must not know provers or the teacher. Clauses: VM-8, VM-13, VM-14, VM-15, D-32.
 
+pub mod batched;
 pub mod pending;
 pub mod scalar;
+pub mod schedule;
 pub mod single;
 
 use crate::expert::{Expert, IntegerMode};

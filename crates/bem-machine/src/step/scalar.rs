@@ -3,6 +3,10 @@
 //! It shares experts, directory and statistics with the fast forms, and nothing of how they evaluate circuits, keep
 //! state or order their work. The fast forms must agree with it bit for bit. Clauses: VM-8, VM-13.
 
+mod block;
+
+pub use block::ReferenceBlock;
+
 use super::{action_of, store_integers};
 use crate::expert::{Expert, OutputUse};
 use crate::family::{Family, STEP_BY_STEP};

@@ -1,5 +1,9 @@
 //! Small worlds and random experts for the tests of the step. Games live elsewhere: the machine must not know them.
-#![allow(dead_code, reason = "every test file uses another part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "every test file uses another part, and a failed unwrap fails the test"
+)]
 
 use bem_base::environment::{Bits, Field, Outcome, Shape};
 use bem_base::lanes::{LaneEnvironment, LaneOutcome, LaneWord};
@@ -132,7 +136,7 @@ impl SlicedParity {
             reward_max: 1_000,
             return_min: 0,
             return_max: 1_000_000,
-            fields: Vec::new(),
+            fields: (0..observation_bits).map(|low| Field { low, width: 1 }).collect(),
         };
         SlicedParity { shape, prng: Prng::stream(seed, "tests/sliced"), with_bad }
     }
