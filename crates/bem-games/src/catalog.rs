@@ -36,6 +36,7 @@ pub fn families() -> &'static [&'static dyn Family] {
         &families::copy::Copy,
         &families::reverse::Reverse,
         &families::permute::Permute,
+        &families::rulegrid::RuleGrid,
     ]
 }
 

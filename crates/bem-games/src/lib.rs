@@ -15,6 +15,7 @@ pub mod families;
 pub mod game;
 pub mod import;
 pub mod playthrough;
+pub mod rulegrid;
 pub mod rules;
 pub mod sliced;
 pub mod wrappers;

@@ -19,6 +19,7 @@ pub mod parity_stream;
 pub mod permute;
 pub mod popcount;
 pub mod reverse;
+pub mod rulegrid;
 pub mod safety_grid;
 pub mod sequence;
 pub mod signaling;
