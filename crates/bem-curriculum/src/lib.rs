@@ -1,1 +1,10 @@
 //! The phased commitment curriculum: grid, gate, latch, closure, phases and arms.
+
+pub mod agent;
+pub mod closure;
+pub mod fraction;
+pub mod gate;
+pub mod latch;
+pub mod policy;
+pub mod rule_state;
+pub mod world_model;
