@@ -4,19 +4,22 @@
 //! Between looks it only moves. It is handed views and rewards and nothing else. Clauses: CUR-1, CUR-2, CUR-9.
 
 use crate::closure::{Closure, DECOMMIT_TICKS, Residue, Token};
-use crate::fraction::THRESHOLD_STEP;
+use crate::fraction::{THRESHOLD_STEP, VARIANCE_RATE, moving_average};
 use crate::gate::{Gate, GateConfig};
 use crate::latch::{Latch, RELEASE_THRESHOLD_MILLI, Release, URGENCY_RELEASE};
-use crate::policy::{Choice, Navigation, Options};
+use crate::policy::{Choice, NEIGHBOURS, Navigation, Options};
 use crate::rule_state::{Mode, RuleState};
 use crate::world_model::WorldModel;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::prng::Prng;
 use bem_games::rulegrid::view::View;
-use bem_games::rulegrid::world::Event;
+use bem_games::rulegrid::world::{Cell, Event};
 
 /// Ticks between looks.
 pub const LOOK_PERIOD: u32 = 10;
+/// Dead reckoning happens on a field this wide, begun in its middle: no grid reaches its edge.
+const RECKONED_SIZE: u32 = 64;
+const ORIGIN: (i32, i32) = (32, 32);
 
 /// What is done to the running variance before the gate looks at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +124,10 @@ pub struct Agent {
     gate_open: bool,
     was_in_band: bool,
     waiting: bool,
+    /// Where it is, by dead reckoning from where the episode began.
+    position: (i32, i32),
+    /// Average error since the last closure, kept for the record.
+    error_baseline: i64,
     learning: bool,
     prng: Prng,
     inside: Inside,
@@ -137,7 +144,7 @@ impl Agent {
             latch: Latch::new(config.bistable),
             rule: RuleState::new(seed),
             closure: Closure::default(),
-            residue: Residue::new(32),
+            residue: Residue::new(RECKONED_SIZE),
             navigation: Navigation::default(),
             options: Options::default(),
             running: Choice::Wander,
@@ -149,6 +156,8 @@ impl Agent {
             gate_open: false,
             was_in_band: false,
             waiting: false,
+            position: ORIGIN,
+            error_baseline: 0,
             learning: true,
             prng: Prng::stream(seed, "curriculum/agent"),
             inside: Inside::default(),
@@ -181,6 +190,8 @@ impl Agent {
         self.mode = Mode::ExternalTask;
         (self.clock, self.episode_tick, self.reset_pending) = (0, 0, true);
         (self.was_in_band, self.waiting, self.gate_open) = (false, false, false);
+        self.residue = Residue::new(RECKONED_SIZE);
+        self.position = ORIGIN;
     }
 
     /// The move for this view.
@@ -245,14 +256,21 @@ impl Agent {
     }
 
     /// What the move brought: surprise, learning, the rule, and what may end the hold.
-    pub fn observe(&mut self, before: &View, action: u16, after: &View, reward: i32, position: (i32, i32)) {
+    pub fn observe(&mut self, before: &View, action: u16, after: &View, reward: i32) {
         let event = after.event;
         let is = |kind: Event| kind as u8 == event;
         let discontinuity = (Event::Consume0 as u8) <= event;
+        let reached = Cell { x: self.position.0, y: self.position.1 }.moved(action);
+        let blocked =
+            NEIGHBOURS.get(usize::from(action)).is_some_and(|cell| before.planes[0] >> cell & 1 == 1);
+        if !blocked {
+            self.position = (reached.x, reached.y);
+        }
         let predicted = self.model.predict(before, action);
         let surprise = WorldModel::surprise(&predicted, before, after);
         (self.inside.error, self.inside.informative) =
             (surprise.error, surprise.informative && !discontinuity);
+        self.error_baseline = moving_average(self.error_baseline, surprise.error, VARIANCE_RATE);
         if self.config.starvation != Starvation::NoErrorSignal {
             self.gate.measure(surprise, discontinuity);
         }
@@ -274,22 +292,22 @@ impl Agent {
             after.in_band && self.was_in_band && !is(Event::DelayOpen) && event < Event::Waypoint as u8;
         self.was_in_band = after.in_band;
         if is(Event::Hazard) {
-            self.residue.mark(position.0, position.1);
+            self.residue.mark(self.position.0, self.position.1);
             self.reset_pending = true;
         }
         let option = self.latch.held().unwrap_or(self.running as u8);
         self.rule.follow(Some(option), after, self.mode);
-        self.settle(event, after, position);
+        self.settle(event, after);
         self.latch.tick();
         self.episode_tick += 1;
     }
 
     /// The four ways a hold ends, in their order.
-    fn settle(&mut self, event: u8, after: &View, position: (i32, i32)) {
+    fn settle(&mut self, event: u8, after: &View) {
         let completion = completion_milli(event);
         if self.latch.held().is_some() && self.config.release_threshold_milli <= completion {
             if self.closure.may_close_explicitly(&self.rule, self.mode) {
-                self.close(true, position);
+                self.close(true);
             } else {
                 self.latch.release(Release::Completion);
             }
@@ -300,7 +318,7 @@ impl Agent {
         let gate = self.mode.write_gate();
         let settled = self.closure.watch(&self.rule, elevated, self.mode, gate).is_ok();
         if settled && self.config.automatic_closure {
-            self.close(false, position);
+            self.close(false);
             self.note_release(Release::Closure);
         } else if elevated && URGENCY_RELEASE < self.gate.harm_level() {
             self.latch.release(Release::Urgency);
@@ -312,15 +330,16 @@ impl Agent {
     }
 
     /// All five parts of a closure, together.
-    fn close(&mut self, explicit: bool, position: (i32, i32)) {
+    fn close(&mut self, explicit: bool) {
         let option = self.active() as u8;
         let (mode, gate) = (self.mode, self.mode.write_gate());
         let released = self.latch.release(if explicit { Release::Completion } else { Release::Closure });
         let refractory = if explicit { 0 } else { DECOMMIT_TICKS };
         self.latch.refract(refractory);
         let nogo_pushed = self.closure.push_nogo(option);
-        let cells_discharged = self.residue.discharge(position.0, position.1);
+        let cells_discharged = self.residue.discharge(self.position.0, self.position.1);
         self.mode = Mode::InternalPlanning;
+        self.error_baseline = self.inside.error;
         self.inside.closure = Some(Token {
             explicit,
             option,
@@ -380,12 +399,12 @@ impl Agent {
         writer.u64(self.seed);
         writer.u64(self.looks);
         writer.bool(self.learning);
+        writer.i64(self.error_baseline);
         self.model.encode(writer);
         self.gate.encode(writer);
         self.latch.encode(writer);
         self.rule.encode(writer);
         self.closure.encode(writer);
-        self.residue.encode(writer);
         self.navigation.encode(writer);
         self.options.encode(writer);
         self.prng.encode(writer);
@@ -396,13 +415,13 @@ impl Agent {
         let seed = reader.u64()?;
         let mut agent = Agent::new(config, seed);
         (agent.looks, agent.learning) = (reader.u64()?, reader.bool()?);
+        agent.error_baseline = reader.i64()?;
         agent.model = WorldModel::decode(reader)?;
         agent.gate = Gate::decode(config.gate, reader)?;
         agent.config.gate = agent.gate.config;
         agent.latch = Latch::decode(reader)?;
         agent.rule = RuleState::decode(seed, reader)?;
         agent.closure = Closure::decode(reader)?;
-        agent.residue = Residue::decode(reader)?;
         agent.navigation = Navigation::decode(reader)?;
         agent.options = Options::decode(reader)?;
         agent.prng = Prng::decode(reader)?;

@@ -236,26 +236,6 @@ impl Residue {
     pub fn weights(&self) -> &[u32] {
         &self.weights
     }
-
-    /// Writes the traces.
-    pub fn encode(&self, writer: &mut Writer) {
-        writer.u32(self.size as u32);
-        self.weights.iter().for_each(|weight| writer.u32(*weight));
-    }
-
-    /// Reads the traces.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Residue, DecodeError> {
-        let error = reader.error("a grid size over 32");
-        let size = reader.u32()?;
-        if 32 < size {
-            return Err(error);
-        }
-        let mut residue = Residue::new(size);
-        for weight in &mut residue.weights {
-            *weight = reader.u32()?;
-        }
-        Ok(residue)
-    }
 }
 
 #[cfg(test)]

@@ -72,15 +72,15 @@ impl Choice {
 
 /// The way to the nearest set cell of a plane; ties to the first.
 fn nearest(plane: u32) -> Option<(i32, i32)> {
-    (0..25)
+    (0..25i32)
         .filter(|cell| plane >> cell & 1 == 1)
         .map(|cell| (cell % 5 - 2, cell / 5 - 2))
         .min_by_key(|(x, y)| x.abs() + y.abs())
         .map(|(x, y)| (x.signum(), y.signum()))
 }
 
-/// Moves, and whether the four neighbours are blocked by wall or hazard: up, down, left, right.
-const NEIGHBOURS: [usize; 4] = [7, 17, 11, 13];
+/// Where the view shows the four neighbours: up, down, left, right, as the moves are numbered.
+pub const NEIGHBOURS: [usize; 4] = [7, 17, 11, 13];
 const MOVES: usize = 5;
 const CONTEXTS: usize = 9 * 16;
 /// Loss of a move, in thousandths before scaling: 500 - 400 * progress, and 400 more on a hazard.
@@ -168,7 +168,7 @@ impl Navigation {
     pub fn decode(reader: &mut Reader<'_>) -> Result<Navigation, DecodeError> {
         let mut navigation = Navigation::default();
         for bucket in &mut navigation.buckets {
-            *bucket = Bucket::decode(&navigation.parameters, reader)?;
+            *bucket = Bucket::decode(reader)?;
         }
         Ok(navigation)
     }
@@ -279,13 +279,20 @@ impl Options {
         worth.value += (earned - worth.value) / i64::from(worth.segments).min(SEGMENT_MEMORY);
     }
 
-    /// Writes the values. A snapshot is taken between episodes, when no segment runs.
+    /// Writes the values and the running segment, which is credited when the next episode begins.
     pub fn encode(&self, writer: &mut Writer) {
         for worth in self.worth.iter().flatten() {
             writer.i64(worth.value);
             writer.u32(worth.segments);
         }
         self.ever_available.iter().for_each(|available| writer.bool(*available));
+        writer.bool(self.segment.is_some());
+        if let Some((choice, waiting, sum, ticks)) = self.segment {
+            writer.u8(choice as u8);
+            writer.bool(waiting);
+            writer.i64(sum);
+            writer.u32(ticks);
+        }
     }
 
     /// Reads the values.
@@ -296,6 +303,11 @@ impl Options {
         }
         for available in &mut options.ever_available {
             *available = reader.bool()?;
+        }
+        if reader.bool()? {
+            let unknown = reader.error("an unknown option");
+            let choice = Choice::from_code(reader.u8()?).ok_or(unknown)?;
+            options.segment = Some((choice, reader.bool()?, reader.i64()?, reader.u32()?));
         }
         Ok(options)
     }
