@@ -13,7 +13,6 @@ pub mod laboratory;
 pub mod linear_scheduler;
 pub mod loss;
 mod numeric;
-pub mod pending;
 pub mod rule;
 pub mod schedule;
 pub mod softmax;
