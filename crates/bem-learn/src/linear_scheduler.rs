@@ -6,6 +6,7 @@
 
 use crate::loss::Loss;
 use crate::schedule::Activity;
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
 
 /// Features at most.
@@ -58,7 +59,7 @@ impl LinearScheduler {
     /// Models that know nothing.
     pub fn new(parameters: LinearParameters) -> LinearScheduler {
         assert!(1 <= parameters.features && parameters.features <= FEATURES_MAX);
-        assert!(Fixed::ZERO < parameters.regularization);
+        assert!(Fixed::ZERO < parameters.regularization && parameters.regularization < WEIGHT_MAX);
         let zero = [Fixed::ZERO; FEATURES_MAX];
         let mut matrix = [zero; FEATURES_MAX];
         for (place, row) in matrix.iter_mut().enumerate() {
@@ -100,6 +101,36 @@ impl LinearScheduler {
         if heaviest.is_some_and(|weight| WEIGHT_MAX <= weight) {
             model.halve(self.parameters.regularization);
         }
+    }
+
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        for model in &self.models {
+            let rows = model.matrix.iter().chain([&model.target, &model.theta]);
+            rows.flatten().for_each(|value| writer.i64(value.to_raw()));
+        }
+    }
+
+    /// Reads the models back; sums out of range or a diagonal below its start are refused.
+    pub(crate) fn restore(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let mut models = self.models.clone();
+        for model in &mut models {
+            let start = reader.clone();
+            for value in model.matrix.iter_mut().chain([&mut model.target, &mut model.theta]).flatten() {
+                *value = Fixed::from_raw(reader.i64()?);
+            }
+            let within = |value: &Fixed, most: i128| i128::from(value.to_raw()).abs() <= most;
+            let weight_max = i128::from(WEIGHT_MAX.to_raw());
+            let sums_hold =
+                model.matrix.iter().chain([&model.target]).flatten().all(|value| within(value, weight_max));
+            let solution_holds = model.theta.iter().all(|value| within(value, SOLUTION_MAX));
+            let start_value = self.parameters.regularization;
+            let diagonal_holds = (0..FEATURES_MAX).all(|place| start_value <= model.matrix[place][place]);
+            if !(sums_hold && solution_holds && diagonal_holds) {
+                return Err(start.error("a linear model that breaks its invariants"));
+            }
+        }
+        self.models = models;
+        Ok(())
     }
 
     fn vector(&self, features: &[Loss]) -> Vector {

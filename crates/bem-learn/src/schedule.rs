@@ -9,6 +9,7 @@ use crate::bucket::Bucket;
 use crate::index::Parameters;
 use crate::linear_scheduler::{LinearParameters, LinearScheduler};
 use crate::loss::Loss;
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::limits::ARMS_MAX;
 
 /// What one unit of work is spent on.
@@ -115,6 +116,57 @@ impl Scheduler {
     }
 }
 
+impl Scheduler {
+    /// Writes what was learned, for a snapshot; settings come from the configuration.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.u8(self.tag());
+        match self {
+            Scheduler::Activities(bandit) => bandit.bucket.encode(writer),
+            Scheduler::Linear(scheduler) => scheduler.encode(writer),
+            Scheduler::Schedules(bandit) => {
+                bandit.bucket.encode(writer);
+                writer.u32(bandit.unit);
+                writer.u64(bandit.reward_sum);
+            }
+        }
+    }
+
+    /// Reads what was learned into a scheduler made from the same configuration; on an error it is unchanged.
+    pub fn restore(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let start = reader.clone();
+        if reader.u8()? != self.tag() {
+            return Err(start.error("the state of another kind of scheduler"));
+        }
+        match self {
+            Scheduler::Activities(bandit) => bandit.bucket = decode_bucket(reader, bandit.bucket.live())?,
+            Scheduler::Linear(scheduler) => scheduler.restore(reader)?,
+            Scheduler::Schedules(bandit) => {
+                let bucket = decode_bucket(reader, bandit.bucket.live())?;
+                let (unit, reward_sum) = (reader.u32()?, reader.u64()?);
+                if bandit.block_units <= unit || u64::from(unit) << 32 < reward_sum {
+                    return Err(start.error("a block that is longer or paid more than it can"));
+                }
+                (bandit.bucket, bandit.unit, bandit.reward_sum) = (bucket, unit, reward_sum);
+            }
+        }
+        Ok(())
+    }
+
+    fn tag(&self) -> u8 {
+        match self {
+            Scheduler::Activities(_) => 0,
+            Scheduler::Linear(_) => 1,
+            Scheduler::Schedules(_) => 2,
+        }
+    }
+}
+
+fn decode_bucket(reader: &mut Reader<'_>, live: u16) -> Result<Bucket, DecodeError> {
+    let start = reader.clone();
+    let bucket = Bucket::decode(reader)?;
+    if bucket.live() == live { Ok(bucket) } else { Err(start.error("a bucket with other live arms")) }
+}
+
 /// UCB-V over the three activities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActivityBandit {
@@ -192,6 +244,46 @@ mod tests {
                 scheduler.learn(&alarm, Activity::Act, Loss::ONE);
             }
             assert_eq!(scheduler, before);
+        }
+    }
+
+    #[test]
+    fn a_restored_scheduler_continues_as_if_never_saved() {
+        let fresh =
+            [Scheduler::activities(PLAIN), Scheduler::linear(LINEAR), Scheduler::schedules(PLAIN, 16)];
+        for (position, scheduler) in fresh.iter().enumerate() {
+            let mut lived = scheduler.clone();
+            play_schedule(&mut lived, 3, 1_003);
+            let mut writer = Writer::new();
+            lived.encode(&mut writer);
+            let bytes = writer.into_bytes();
+            let mut restored = scheduler.clone();
+            restored.restore(&mut Reader::new(&bytes)).unwrap();
+            assert_eq!(restored, lived);
+            let mut other = fresh[(position + 1) % 3].clone();
+            let error = other.restore(&mut Reader::new(&bytes)).unwrap_err();
+            assert_eq!(error.reason, "the state of another kind of scheduler");
+            assert!(restored.restore(&mut Reader::new(&bytes[..bytes.len() - 1])).is_err());
+            assert_eq!(restored, lived);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn mutated_bytes_are_refused_or_give_a_scheduler_that_runs(
+            kind in 0usize..3, place in 0usize..1_000, value in proptest::num::u8::ANY
+        ) {
+            let mut scheduler =
+                [Scheduler::activities(PLAIN), Scheduler::linear(LINEAR), Scheduler::schedules(PLAIN, 16)][kind].clone();
+            play_schedule(&mut scheduler, 4, 200);
+            let mut writer = Writer::new();
+            scheduler.encode(&mut writer);
+            let mut bytes = writer.into_bytes();
+            let place = place % bytes.len();
+            bytes[place] = value;
+            if scheduler.restore(&mut Reader::new(&bytes)).is_ok() {
+                play_schedule(&mut scheduler, 5, 50);
+            }
         }
     }
 
