@@ -5,13 +5,14 @@
 
 use crate::seeds::{Domain, Seeds};
 use bem_base::environment::{Environment, EnvironmentError};
-use bem_base::fixed::Fixed;
-use bem_base::prng::Prng;
+use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_games::game::Game;
 use bem_synth::policy::{Player, Policy};
 
-/// Episodes of one evaluation.
+/// Episodes of one evaluation at least.
 pub const EVALUATION_EPISODES: u32 = 1_000;
+/// Steps after which an evaluation ends with the next thousand episodes.
+pub const EVALUATION_STEPS_MAX: u64 = 2_000_000;
 
 /// What the optimum and random play are worth, if anyone knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,43 +46,85 @@ pub struct Evaluation {
     pub mean: Fixed,
     /// Episodes in which something happened that must not.
     pub bad: u32,
+    /// Episodes played.
+    pub episodes: u32,
 }
 
-/// Plays a frozen policy (or, without one, uniformly at random) on evaluation seeds.
+/// Plays a frozen policy on evaluation seeds: at least [`EVALUATION_EPISODES`], and more until the mean is known to
+/// a quarter of a percent of what there is to gain, as far as [`EVALUATION_STEPS_MAX`] steps go.
 pub fn evaluate(
     world: &mut dyn Environment,
-    policy: Option<&Policy>,
+    policy: &Policy,
     run_seed: u64,
-    episodes: u32,
+    yardstick: Option<Yardstick>,
 ) -> Result<Evaluation, EnvironmentError> {
     let mut seeds = Seeds::new(run_seed, Domain::Evaluation);
-    let mut draw = Prng::stream(run_seed, "engine/evaluation/uniform");
-    let mut player = policy.map(Player::new);
-    let (mut sum, mut bad) = (0i64, 0);
-    let actions = u64::from(world.shape().actions);
-    for _ in 0..episodes {
+    let mut player = Player::new(policy);
+    let mut tally = Tally::default();
+    loop {
         world.reset(seeds.next_seed())?;
-        if let Some(player) = &mut player {
-            player.begin();
-        }
-        let mut spoiled = false;
+        player.begin();
+        let (mut total, mut spoiled) = (0i64, false);
         loop {
-            let action = match &mut player {
-                Some(player) => player.act(world.observation()),
-                None => draw.below(actions) as u16,
-            };
-            let outcome = world.step(action)?;
-            sum += i64::from(outcome.reward);
+            let outcome = world.step(player.act(world.observation()))?;
+            total += i64::from(outcome.reward);
             spoiled |= outcome.bad;
+            tally.steps += 1;
             if outcome.done {
                 break;
             }
         }
-        bad += u32::from(spoiled);
+        tally.add(total, spoiled);
+        if tally.is_enough(yardstick) {
+            return Ok(tally.evaluation());
+        }
     }
-    // Sums of 32-bit rewards over bounded episodes; divide first so that the quotient fits a fixed number.
-    let whole = sum.div_euclid(i64::from(episodes));
-    let rest = sum.rem_euclid(i64::from(episodes));
-    let mean = Fixed::from_int(whole as i32).plus(Fixed::from_ratio(rest, i64::from(episodes)));
-    Ok(Evaluation { mean, bad })
+}
+
+/// Sums of one evaluation.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    episodes: i64,
+    steps: u64,
+    sum: i64,
+    squares: i128,
+    bad: u32,
+}
+
+impl Tally {
+    fn add(&mut self, total: i64, spoiled: bool) {
+        self.episodes += 1;
+        self.sum += total;
+        self.squares += i128::from(total) * i128::from(total);
+        self.bad += u32::from(spoiled);
+    }
+
+    fn is_enough(&self, yardstick: Option<Yardstick>) -> bool {
+        let thousands = self.episodes % i64::from(EVALUATION_EPISODES) == 0;
+        if !thousands {
+            return false;
+        }
+        if EVALUATION_STEPS_MAX <= self.steps {
+            return true;
+        }
+        let Some(yardstick) = yardstick else { return true };
+        // The squared standard error of the mean is (squares - sum^2 / n) / n^2.
+        let count = i128::from(self.episodes);
+        let spread = self.squares - i128::from(self.sum) * i128::from(self.sum) / count;
+        let span = i128::from(yardstick.optimum.minus(yardstick.random).to_raw() >> FRACTION_BITS).max(1);
+        let precise = spread * 400 * 400 <= span * span * count * count;
+        // Four standard errors below 0.985 is far enough to know that it is not solved.
+        let bound = i128::from(yardstick.random.to_raw() >> FRACTION_BITS) + span * 985 / 1_000;
+        let short = bound * count - i128::from(self.sum);
+        let hopeless = 0 < short && 16 * spread <= short * short;
+        precise || hopeless
+    }
+
+    fn evaluation(&self) -> Evaluation {
+        // Divide first, so that the quotient fits a fixed number.
+        let whole = self.sum.div_euclid(self.episodes);
+        let rest = self.sum.rem_euclid(self.episodes);
+        let mean = Fixed::from_int(whole as i32).plus(Fixed::from_ratio(rest, self.episodes));
+        Evaluation { mean, bad: self.bad, episodes: self.episodes as u32 }
+    }
 }

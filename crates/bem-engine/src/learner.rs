@@ -15,6 +15,7 @@ use bem_base::prng::Prng;
 use bem_evolve::improvement::{AlphaLedger, Evidence, Progress};
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::hypothesis::Hypothesis;
+use bem_synth::models::control::Model;
 use bem_synth::policy::{Player, Policy};
 use bem_synth::propose;
 use bem_synth::screen::Screen;
@@ -101,6 +102,8 @@ enum Mode {
     Uniform,
     Mixed,
     Incumbent,
+    /// Along the policy that looks for what was never tried, with few uniform steps.
+    Curious,
 }
 
 /// The first search happens after this many steps.
@@ -118,6 +121,7 @@ pub struct Learner<'w> {
     incumbent: Incumbent,
     ledger: AlphaLedger,
     tested: BTreeSet<Digest>,
+    curious: Option<Policy>,
     tally: Tally,
     serial: u64,
     streak: u32,
@@ -159,6 +163,7 @@ impl<'w> Learner<'w> {
             incumbent,
             ledger: AlphaLedger::default(),
             tested: BTreeSet::new(),
+            curious: None,
             tally: Tally::default(),
             serial: 0,
             streak: 0,
@@ -186,7 +191,8 @@ impl<'w> Learner<'w> {
             if !witness.tick(&self.tally) {
                 break;
             }
-            next_search = self.tally.steps + (self.tally.steps / 4).max(16);
+            let share = if self.incumbent.is_choice { 4 } else { 2 };
+            next_search = self.tally.steps + (self.tally.steps / share).max(16);
         }
         Ok(Learned {
             policy: self.incumbent.policy,
@@ -209,8 +215,10 @@ impl<'w> Learner<'w> {
             5..=7 => Mode::Mixed,
             _ => Mode::Incumbent,
         };
+        let curious = self.curious.clone().filter(|_| mode == Mode::Uniform && self.draw.below(4) != 0);
+        let mode = if curious.is_some() { Mode::Curious } else { mode };
         let seed = self.play_seeds.next_seed();
-        let policy = self.incumbent.policy.clone();
+        let policy = curious.unwrap_or_else(|| self.incumbent.policy.clone());
         let episode = self.play(seed, &policy, mode)?;
         if mode == Mode::Incumbent {
             self.watch_streak(&episode);
@@ -247,6 +255,7 @@ impl<'w> Learner<'w> {
             let uniform = match mode {
                 Mode::Uniform => true,
                 Mode::Mixed => !by_index && self.draw.below(4) == 0,
+                Mode::Curious => self.draw.below(16) == 0,
                 Mode::Incumbent => false,
             };
             let action = if uniform { self.draw.below(actions) as u16 } else { wanted };
@@ -289,13 +298,19 @@ impl<'w> Learner<'w> {
 
     /// Proposes candidates and sends those that pass the free screen through the gate.
     fn search(&mut self, witness: &mut dyn Witness) -> Result<(), EnvironmentError> {
-        let mut candidates = propose::propose(&self.shape, &self.experience, &self.settings.search);
+        if self.explains_all() {
+            return Ok(());
+        }
+        let proposal = propose::propose(&self.shape, &self.experience, &self.settings.search);
+        self.curious = proposal.curious;
+        let mut candidates = proposal.hypotheses;
         if !self.incumbent.is_choice
             && let Some(policy) = self.bandit.freeze()
         {
             let words = format!("best action in each of {} contexts", self.bandit.contexts());
             let provenance = self.experience.digest();
-            candidates.push(Hypothesis { policy, words, description_length: u32::MAX, provenance });
+            let description_length = u32::MAX;
+            candidates.push(Hypothesis { policy, words, description_length, foreseen: None, provenance });
         }
         for candidate in candidates {
             if self.settings.budget <= self.tally.steps {
@@ -309,11 +324,31 @@ impl<'w> Learner<'w> {
         Ok(())
     }
 
+    /// Whether the incumbent is a circuit that would have given every answer ever seen to be right.
+    fn explains_all(&self) -> bool {
+        if self.incumbent.is_choice {
+            return false;
+        }
+        let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
+        let steps = || episodes.iter().flat_map(|episode| &episode.steps);
+        let top = steps().map(|step| step.reward).max().unwrap_or(0);
+        let wanted = self.incumbent.policy.replay(episodes.iter().copied());
+        // An action of its own choice that earned less than another did for the same observation is a doubt.
+        let agreed = steps().zip(wanted.iter().flatten());
+        top == self.shape.reward_max
+            && agreed.into_iter().all(|(step, action)| step.reward < top || step.action == *action)
+    }
+
     fn passes_screen(&self, candidate: &Hypothesis) -> bool {
         if candidate.policy == self.incumbent.policy {
             return false;
         }
         let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
+        if let Some(foreseen) = candidate.foreseen {
+            let Some(model) = Model::new(&self.shape, &episodes) else { return false };
+            let margin = (self.shape.return_max - self.shape.return_min) / 400;
+            return model.value_of(&self.incumbent.policy) + margin < foreseen;
+        }
         let theirs = Screen::of(&candidate.policy, &episodes);
         let ours = Screen::of(&self.incumbent.policy, &episodes);
         match (theirs.mean(), ours.mean()) {
@@ -366,6 +401,10 @@ impl<'w> Learner<'w> {
             };
             if progress != Progress::Open {
                 break progress;
+            }
+            // Rollouts cost steps: policies that never differ are not worth many.
+            if test.never_differed(80) {
+                break Progress::Futile;
             }
             if self.settings.budget <= self.tally.steps {
                 break Progress::Futile;

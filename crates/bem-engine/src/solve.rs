@@ -2,7 +2,7 @@
 //!
 //! Clauses: SCC-8, GLE-1; the keys of the result are those of `bem solve --json`.
 
-use crate::evaluate::{EVALUATION_EPISODES, Evaluation, Yardstick, evaluate};
+use crate::evaluate::{Evaluation, Yardstick, evaluate};
 use crate::learner::{Decision, Learned, Learner, Settings, Tally, Witness};
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
@@ -91,10 +91,9 @@ fn learn(
         return Err(failure);
     }
     let Evaluator { judge, steps_to_99, mut curve, decisions, .. } = evaluator;
-    let policy = Some(&learned.policy);
     let evaluation = match judge {
-        Some(judge) => evaluate(judge, policy, settings.seed, EVALUATION_EPISODES)?,
-        None => evaluate(world, policy, settings.seed, EVALUATION_EPISODES)?,
+        Some(judge) => evaluate(judge, &learned.policy, settings.seed, yardstick)?,
+        None => evaluate(world, &learned.policy, settings.seed, None)?,
     };
     curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean });
     Ok(Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions })
@@ -115,7 +114,7 @@ struct Evaluator<'a> {
 impl Witness for Evaluator<'_> {
     fn incumbent_changed(&mut self, policy: &Policy, _words: &str, tally: &Tally) {
         let Some(judge) = self.judge.as_deref_mut() else { return };
-        match evaluate(judge, Some(policy), self.seed, EVALUATION_EPISODES) {
+        match evaluate(judge, policy, self.seed, self.yardstick) {
             Ok(evaluation) => {
                 self.curve.push(Point { steps: tally.steps, mean: evaluation.mean });
                 let score = self.yardstick.map(|yardstick| yardstick.score(evaluation.mean));

@@ -153,6 +153,11 @@ impl ImprovementTest {
         if hopeless || faint || long { Progress::Futile } else { Progress::Open }
     }
 
+    /// Whether at least this many pairs were played and none made a difference.
+    pub fn never_differed(&self, pairs: usize) -> bool {
+        self.unequal == 0 && pairs <= self.differences.len()
+    }
+
     /// What was measured so far.
     pub fn evidence(&self) -> Evidence {
         let pairs = self.differences.len();

@@ -18,6 +18,9 @@ pub struct Hypothesis {
     pub words: String,
     /// Bits it takes to say.
     pub description_length: u32,
+    /// For plans: the return that the counted model foresees, in milli-units. Such a policy looks ahead, so what
+    /// logged steps say about single actions does not apply to it.
+    pub foreseen: Option<i64>,
     /// The digest of the experience it was derived from.
     pub provenance: Digest,
 }

@@ -5,28 +5,28 @@
 //! learned: it is what all rows with the highest reward have in common. Must not know games.
 
 use crate::samples::{ROW_WORDS, Row, Samples};
-use crate::view::View;
+use crate::view::{Record, View};
 
 /// Rows with the action that was right there.
 #[derive(Clone, Debug)]
 pub struct Answers {
     /// Row, right action, and whether it belongs to the screening part.
     pub list: Vec<(Row, u16, bool)>,
+    /// Position of each record among all, and its right action.
+    pub places: Vec<(u32, u16)>,
     /// Whether lower rewards were read as "the other one".
     pub complemented: bool,
 }
 
+/// Samples that a function is fitted to at most, the latest ones.
+pub const SAMPLES_MAX: usize = 3_000;
 /// Rows with the highest reward before what they have in common is believed.
 const COMMON_MIN: usize = 8;
 
 /// Right answers by the highest reward alone.
 pub fn positive(view: &View) -> Answers {
     let top = view.top();
-    let right = view.records.iter().filter(|record| record.reward == top);
-    Answers {
-        list: right.map(|record| (record.row, record.action, record.screen)).collect(),
-        complemented: false,
-    }
+    Answers::gather(view, false, |record| (record.reward == top).then_some(record.action))
 }
 
 /// Right answers from both high and low rewards; only two actions leave no doubt which other one.
@@ -36,16 +36,10 @@ pub fn complemented(view: &View) -> Option<Answers> {
     }
     let asked = Common::of(view)?;
     let top = view.top();
-    let list = view
-        .records
-        .iter()
-        .filter(|record| asked.holds(&record.row))
-        .map(|record| {
-            let right = if record.reward == top { record.action } else { 1 - record.action };
-            (record.row, right, record.screen)
-        })
-        .collect();
-    Some(Answers { list, complemented: true })
+    Some(Answers::gather(view, true, |record| {
+        let right = if record.reward == top { record.action } else { 1 - record.action };
+        asked.holds(&record.row).then_some(right)
+    }))
 }
 
 /// The literals that every row with the highest reward shares.
@@ -79,9 +73,20 @@ impl Common {
 }
 
 impl Answers {
+    fn gather(view: &View, complemented: bool, right: impl Fn(&Record) -> Option<u16>) -> Answers {
+        let (mut list, mut places) = (Vec::new(), Vec::new());
+        for (place, record) in view.records.iter().enumerate() {
+            if let Some(action) = right(record) {
+                list.push((record.row, action, record.screen));
+                places.push((place as u32, action));
+            }
+        }
+        Answers { list, places, complemented }
+    }
+
     /// One bit of the right action as samples; only the part for fitting, or only the part for screening.
     pub fn samples(&self, view: &View, bit: usize, screen: bool, tolerance_percent: usize) -> Samples {
-        let part = self.list.iter().filter(|(_, _, held)| *held == screen);
+        let part = self.list.iter().rev().filter(|(_, _, held)| *held == screen).take(SAMPLES_MAX);
         let labelled = part.map(|(row, action, _)| (*row, action >> bit & 1 == 1));
         Samples::new(view.width, view.groups.clone(), labelled, tolerance_percent)
     }

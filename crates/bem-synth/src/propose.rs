@@ -9,9 +9,10 @@ use crate::function::Function;
 use crate::functions;
 use crate::hypothesis::{Hypothesis, assemble};
 use crate::labels::{self, Answers};
-use crate::memory::Device;
-use crate::models::reward;
-use crate::policy::action_bits;
+use crate::memory::{self, Device};
+use crate::models::control::{Attitude, Model};
+use crate::models::{mealy, reward};
+use crate::policy::{Policy, action_bits};
 use crate::samples::Work;
 use crate::view::View;
 use bem_base::environment::Shape;
@@ -29,23 +30,40 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { memory: true, work: 2_000_000_000, steps_max: 24_000 }
+        Settings { memory: true, work: 400_000_000, steps_max: 24_000 }
     }
 }
 
 /// Shares of wrong labels that are tried in turn.
 const TOLERANCES: [usize; 3] = [0, 4, 12];
 
-/// Hypotheses that explain the experience, in the order they should be tried.
+/// Searches the grammar for what explains the experience.
 #[doc(alias = "SYNTH")]
-pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> Vec<Hypothesis> {
+pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> Proposal {
     let episodes = recent(experience, settings.steps_max);
     let mut work = Work::new(settings.work);
     let mut search = Search { shape, experience, list: Vec::new() };
-    if let Some(view) = View::new(shape, &episodes, None) {
-        search.explain(&view, None, &mut work);
+    let mut curious = None;
+    if let Some(model) = Model::new(shape, &episodes).filter(Model::is_controlled) {
+        search.plan(&model);
+        curious = model.compile(shape, &model.plan(Attitude::Curious));
     }
-    search.list
+    if let Some(view) = View::new(shape, &episodes, None) {
+        let explained = search.explain(&view, None, &mut work);
+        if settings.memory && !explained && 1 < shape.horizon {
+            search.remember(&view, &episodes, &mut work);
+        }
+    }
+    Proposal { hypotheses: search.list, curious }
+}
+
+/// What a search brings.
+#[derive(Clone, Debug, Default)]
+pub struct Proposal {
+    /// Hypotheses that explain the experience, in the order they should be tried.
+    pub hypotheses: Vec<Hypothesis>,
+    /// Where actions change what is seen: a policy that looks for what was never tried.
+    pub curious: Option<Policy>,
 }
 
 /// The latest episodes with at most this many steps.
@@ -94,20 +112,43 @@ impl Search<'_> {
         false
     }
 
-    fn add(
-        &mut self,
-        policy: crate::policy::Policy,
-        device: Option<&dyn Device>,
-        words: String,
-        length: u32,
-    ) {
+    /// Adds what memory structures explain.
+    fn remember(&mut self, view: &View, episodes: &[&Episode], work: &mut Work) {
+        let answers = labels::complemented(view).unwrap_or_else(|| labels::positive(view));
+        let mut devices = memory::search::candidates(self.shape, episodes, view, &answers, work);
+        if devices.is_empty() {
+            devices = memory::search::sticky_candidates(self.shape, episodes, view.top(), work);
+        }
+        for device in devices {
+            let Some(view) = View::new(self.shape, episodes, Some(device.as_ref())) else { continue };
+            if self.explain(&view, Some(device.as_ref()), work) {
+                return;
+            }
+        }
+        if let Some((policy, length, words)) = mealy::fit(self.shape, episodes, work) {
+            self.add(policy, None, words, length);
+        }
+    }
+
+    /// Adds the best plan in the counted model.
+    fn plan(&mut self, model: &Model) {
+        let plan = model.plan(Attitude::Careful);
+        if let Some(policy) = model.compile(self.shape, &plan) {
+            let words = format!("plan over {} observations", model.states());
+            self.add(policy, None, words, model.states() as u32);
+            let planned = self.list.last_mut().expect("just added");
+            planned.foreseen = Some(model.from_start(|state| plan[state].0));
+        }
+    }
+
+    fn add(&mut self, policy: Policy, device: Option<&dyn Device>, words: String, length: u32) {
         let words = match device {
             Some(device) => format!("{} and {words}", device.words()),
             None => words,
         };
         let description_length = length + device.map_or(0, Device::description_length);
         let provenance = self.experience.digest();
-        self.list.push(Hypothesis { policy, words, description_length, provenance });
+        self.list.push(Hypothesis { policy, words, description_length, foreseen: None, provenance });
     }
 }
 

@@ -81,7 +81,7 @@ impl Samples {
         for (row, label) in list {
             votes.entry(row).or_default()[usize::from(label)] += 1;
         }
-        let observations = votes.values().map(|vote| vote[0] + vote[1]).sum();
+        let observations: usize = votes.values().map(|vote| vote[0] + vote[1]).sum();
         let contradictions = votes.values().map(|vote| vote[0].min(vote[1])).sum();
         let rows: Vec<Row> = votes.keys().copied().collect();
         let labels: Vec<bool> = votes.values().map(|vote| vote[0] < vote[1]).collect();
@@ -99,7 +99,9 @@ impl Samples {
                 label_words[position / 64] |= bit;
             }
         }
-        let tolerance = observations * tolerance_percent / 100;
+        // Exceptions must stay few against the rarer label too, or "always the other" would explain anything.
+        let ones = votes.values().map(|vote| vote[1]).sum::<usize>();
+        let tolerance = (observations * tolerance_percent / 100).min(ones.min(observations - ones) / 3);
         Samples { width, groups, rows, labels, observations, tolerance, contradictions, columns, label_words }
     }
 
@@ -200,9 +202,10 @@ mod tests {
     fn equal_rows_vote_and_the_minority_is_counted() {
         let mut one = Row::default();
         one.set(70, true);
-        let list = [(one, true), (one, true), (one, false), (Row::default(), false)];
+        let zero = Row::default();
+        let list = [(one, true), (one, true), (one, true), (one, false), (zero, false), (zero, false)];
         let samples = Samples::new(80, vec![Field { low: 0, width: 80 }], list, 30);
-        assert_eq!((samples.len(), samples.observations, samples.contradictions), (2, 4, 1));
+        assert_eq!((samples.len(), samples.observations, samples.contradictions), (2, 6, 1));
         assert_eq!(samples.labels, [false, true]);
         assert_eq!(samples.column(70), [2]);
         assert_eq!(samples.errors(&[2]), 0);

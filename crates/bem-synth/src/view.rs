@@ -6,6 +6,7 @@ use crate::experience::Episode;
 use crate::memory::{self, Device};
 use crate::samples::{ROW_BITS_MAX, Row};
 use bem_base::environment::{Field, Shape};
+use bem_circuit::netlist::Netlist;
 
 /// One logged step in the eyes of a function.
 #[derive(Clone, Copy, Debug)]
@@ -68,45 +69,74 @@ impl View {
 
     fn show(&mut self, episodes: &[&Episode], device: &dyn Device, low: usize, shown: usize) -> Option<()> {
         let circuit = memory::compile(device, low)?;
+        let mut starts = Vec::with_capacity(episodes.len());
         let mut first = 0;
-        let (mut values, mut outputs) = (Vec::new(), Vec::new());
-        for block in episodes.chunks(64) {
-            let starts: Vec<usize> = block
-                .iter()
-                .map(|episode| {
-                    let start = first;
-                    first += episode.steps.len();
-                    start
-                })
-                .collect();
-            let longest = block.iter().map(|episode| episode.steps.len()).max().unwrap_or(0);
-            let mut inputs = vec![0u64; circuit.inputs()];
-            for time in 0..longest {
-                inputs[..low].fill(0);
-                for (lane, episode) in block.iter().enumerate() {
-                    let Some(step) = episode.steps.get(time) else { continue };
-                    for (index, input) in inputs[..low].iter_mut().enumerate() {
-                        *input |= u64::from(step.observation.get(index)) << lane;
-                    }
-                }
-                circuit.evaluate_words(&inputs, &mut values, &mut outputs);
-                for (lane, episode) in
-                    block.iter().enumerate().filter(|(_, episode)| time < episode.steps.len())
-                {
-                    debug_assert!(time < episode.steps.len());
-                    let row = &mut self.records[starts[lane] + time].row;
-                    for (place, word) in outputs[..shown].iter().enumerate() {
-                        row.set(low + place, word >> lane & 1 == 1);
-                    }
-                }
-                inputs[low..].copy_from_slice(&outputs[shown..]);
-            }
+        for episode in episodes {
+            starts.push(first);
+            first += episode.steps.len();
         }
+        let records = &mut self.records;
+        Planes::new(low, episodes).run(&circuit, shown, |block, time, words| {
+            let lanes = episodes[block * 64..].iter().take(64).enumerate();
+            for (lane, _) in lanes.filter(|(_, episode)| time < episode.steps.len()) {
+                let row = &mut records[starts[block * 64 + lane] + time].row;
+                for (place, word) in words.iter().enumerate() {
+                    row.set(low + place, word >> lane & 1 == 1);
+                }
+            }
+        });
         Some(())
     }
 
     /// The highest reward of any step.
     pub fn top(&self) -> i32 {
         self.records.iter().map(|record| record.reward).max().unwrap_or(0)
+    }
+}
+
+/// The observations of many episodes, 64 of them side by side: one word per bit and time.
+#[derive(Clone, Debug)]
+pub struct Planes {
+    observation_bits: usize,
+    /// Per block of 64 episodes, per time, the bits.
+    blocks: Vec<Vec<Vec<u64>>>,
+}
+
+impl Planes {
+    /// Lays the episodes side by side.
+    pub fn new(observation_bits: usize, episodes: &[&Episode]) -> Planes {
+        let lay = |block: &[&Episode]| {
+            let longest = block.iter().map(|episode| episode.steps.len()).max().unwrap_or(0);
+            let mut times = vec![vec![0u64; observation_bits]; longest];
+            for (lane, episode) in block.iter().enumerate() {
+                for (time, step) in episode.steps.iter().enumerate() {
+                    for (index, word) in times[time].iter_mut().enumerate() {
+                        *word |= u64::from(step.observation.get(index)) << lane;
+                    }
+                }
+            }
+            times
+        };
+        Planes { observation_bits, blocks: episodes.chunks(64).map(lay).collect() }
+    }
+
+    /// How many words of time there are, for counting work.
+    pub fn words(&self) -> usize {
+        self.blocks.iter().map(Vec::len).sum()
+    }
+
+    /// Runs a sequential circuit over all episodes. Its first `shown` outputs are handed to `see` with block and
+    /// time; the others are its next memory, zero at the start.
+    pub fn run(&self, circuit: &Netlist, shown: usize, mut see: impl FnMut(usize, usize, &[u64])) {
+        let (mut values, mut outputs) = (Vec::new(), Vec::new());
+        for (block, times) in self.blocks.iter().enumerate() {
+            let mut inputs = vec![0u64; circuit.inputs()];
+            for (time, bits) in times.iter().enumerate() {
+                inputs[..self.observation_bits].copy_from_slice(bits);
+                circuit.evaluate_words(&inputs, &mut values, &mut outputs);
+                see(block, time, &outputs[..shown]);
+                inputs[self.observation_bits..].copy_from_slice(&outputs[shown..]);
+            }
+        }
     }
 }

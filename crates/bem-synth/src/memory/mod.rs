@@ -4,6 +4,17 @@
 //! bits it says what it shows now and what it keeps. There is one definition, the circuit; what it shows on
 //! logged episodes comes from running that circuit. Must not know actions or rewards. Clauses: SCC-1.
 
+pub mod condition;
+pub mod counter;
+pub mod delay;
+pub mod flag;
+pub mod queue;
+pub mod registers;
+pub mod search;
+pub mod stack;
+pub mod sticky;
+pub mod tape;
+
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Netlist, Signal};
 

@@ -1,3 +1,6 @@
-//! Models of what happens: rewards per action, and what follows what; policies are compiled from them.
+//! Models of what happens: rewards per action, hidden states, and what follows what; policies are compiled
+//! from them.
 
+pub mod control;
+pub mod mealy;
 pub mod reward;

@@ -6,6 +6,7 @@
 use crate::function::Function;
 use crate::functions;
 use crate::hypothesis::build;
+use crate::labels::SAMPLES_MAX;
 use crate::memory::Device;
 use crate::policy::{Policy, action_bits};
 use crate::samples::{Samples, Work};
@@ -31,8 +32,9 @@ pub fn fit(
     let mut models: Vec<(u16, Function)> = Vec::new();
     let mut counts: Vec<(usize, u16)> = Vec::new();
     for action in 0..shape.actions {
-        let taken = view.records.iter().filter(|record| record.action == action && !record.screen);
-        let labelled: Vec<_> = taken.map(|record| (record.row, record.reward == top)).collect();
+        let taken = view.records.iter().rev().filter(|record| record.action == action && !record.screen);
+        let labelled: Vec<_> =
+            taken.take(SAMPLES_MAX).map(|record| (record.row, record.reward == top)).collect();
         let right = labelled.iter().filter(|(_, label)| *label).count();
         counts.push((right * 1_000 / labelled.len().max(1), action));
         let samples = Samples::new(view.width, view.groups.clone(), labelled, tolerance_percent);

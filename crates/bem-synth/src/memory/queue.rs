@@ -1,0 +1,76 @@
+//! A queue: values wait in the order they came; shown are the first and whether there is one.
+
+use super::Device;
+use super::condition::Condition;
+use crate::function::choice_bits;
+use bem_base::environment::Field;
+use bem_circuit::netlist::{Builder, Signal};
+
+/// A queue of values of one field.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// When the field is put at the end.
+    pub push: Condition,
+    /// When the first value leaves.
+    pub pop: Condition,
+    /// What is put in.
+    pub field: Field,
+    /// How many values fit; what comes beyond is lost.
+    pub cells: usize,
+}
+
+impl Device for Queue {
+    fn words(&self) -> String {
+        format!(
+            "queue of the field at {}, pushed on {}, popped on {}",
+            self.field.low,
+            self.push.words(),
+            self.pop.words()
+        )
+    }
+
+    fn description_length(&self) -> u32 {
+        6 + choice_bits(8) + self.push.description_length() + self.pop.description_length()
+    }
+
+    fn memory_bits(&self) -> usize {
+        self.cells * (usize::from(self.field.width) + 1)
+    }
+
+    fn shows(&self) -> Vec<usize> {
+        vec![1, usize::from(self.field.width)]
+    }
+
+    fn build(
+        &self,
+        builder: &mut Builder,
+        observation: &[Signal],
+        memory: &[Signal],
+    ) -> (Vec<Signal>, Vec<Signal>) {
+        let push = self.push.build(builder, observation);
+        let pop = self.pop.build(builder, observation);
+        let mut value = vec![Signal::TRUE];
+        value.extend(
+            (self.field.low..self.field.low + self.field.width).map(|bit| observation[usize::from(bit)]),
+        );
+        let width = value.len();
+        let cell = |place: usize| &memory[place * width..(place + 1) * width];
+        // First everything moves up by one if the first leaves, then the new value takes the first free cell.
+        let mut moved: Vec<Vec<Signal>> = Vec::new();
+        for place in 0..self.cells {
+            let bits = (0..width).map(|bit| {
+                let behind = if place + 1 == self.cells { Signal::FALSE } else { cell(place + 1)[bit] };
+                builder.mux(pop, behind, cell(place)[bit])
+            });
+            moved.push(bits.collect());
+        }
+        let mut next = Vec::new();
+        for place in 0..self.cells {
+            let before = if place == 0 { Signal::TRUE } else { moved[place - 1][0] };
+            let free = builder.and_not(before, moved[place][0]);
+            let taken = builder.and(push, free);
+            next.extend((0..width).map(|bit| builder.mux(taken, value[bit], moved[place][bit])));
+        }
+        (cell(0).to_vec(), next)
+    }
+}
