@@ -111,6 +111,9 @@ const FIRST_SEARCH: u64 = 32;
 /// Episodes in a row at the declared maximum that end a run.
 const PERFECT_STREAK: u32 = 400;
 
+/// Steps without any gain that end a run, at least.
+const QUIET_MIN: u64 = 120_000;
+
 /// A learner in one world.
 pub struct Learner<'w> {
     world: &'w mut dyn Environment,
@@ -191,7 +194,8 @@ impl<'w> Learner<'w> {
             if !witness.tick(&self.tally) {
                 break;
             }
-            let share = if self.incumbent.is_choice { 4 } else { 2 };
+            // A search costs more on more data, so that later ones are farther apart.
+            let share = if self.tally.steps < 4_000 { 4 } else { 2 };
             next_search = self.tally.steps + (self.tally.steps / share).max(16);
         }
         Ok(Learned {
@@ -205,7 +209,7 @@ impl<'w> Learner<'w> {
     /// Whether, by the learner's own evidence, there is nothing left to gain.
     fn is_done(&self) -> bool {
         let quiet = self.tally.steps - self.last_gain;
-        PERFECT_STREAK <= self.streak || 40_000.max(4 * self.last_gain) < quiet
+        PERFECT_STREAK <= self.streak || QUIET_MIN.max(4 * self.last_gain) < quiet
     }
 
     /// Plays one episode for experience.
@@ -310,7 +314,15 @@ impl<'w> Learner<'w> {
             let words = format!("best action in each of {} contexts", self.bandit.contexts());
             let provenance = self.experience.digest();
             let description_length = u32::MAX;
-            candidates.push(Hypothesis { policy, words, description_length, foreseen: None, provenance });
+            let exact = false;
+            candidates.push(Hypothesis {
+                policy,
+                words,
+                description_length,
+                exact,
+                foreseen: None,
+                provenance,
+            });
         }
         for candidate in candidates {
             if self.settings.budget <= self.tally.steps {

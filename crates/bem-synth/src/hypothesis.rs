@@ -18,6 +18,8 @@ pub struct Hypothesis {
     pub words: String,
     /// Bits it takes to say.
     pub description_length: u32,
+    /// It explains its samples without exception.
+    pub exact: bool,
     /// For plans: the return that the counted model foresees, in milli-units. Such a policy looks ahead, so what
     /// logged steps say about single actions does not apply to it.
     pub foreseen: Option<i64>,

@@ -11,7 +11,7 @@ use crate::hypothesis::{Hypothesis, assemble};
 use crate::labels::{self, Answers};
 use crate::memory::{self, Device};
 use crate::models::control::{Attitude, Model};
-use crate::models::{mealy, reward};
+use crate::models::{mealy, means, reward};
 use crate::policy::{Policy, action_bits};
 use crate::samples::Work;
 use crate::view::View;
@@ -53,6 +53,10 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
         if settings.memory && !explained && 1 < shape.horizon {
             search.remember(&view, &episodes, &mut work);
         }
+    }
+    // What explains everything makes what has exceptions pointless.
+    if search.list.iter().any(|hypothesis| hypothesis.exact && hypothesis.foreseen.is_none()) {
+        search.list.retain(|hypothesis| hypothesis.exact);
     }
     Proposal { hypotheses: search.list, curious }
 }
@@ -100,12 +104,12 @@ impl Search<'_> {
                     let mut words: Vec<String> = bits.iter().map(|function| function.words.clone()).collect();
                     words.dedup();
                     let length = bits.iter().map(|function| function.description_length).sum();
-                    self.add(policy, device, words.join("; "), length);
+                    self.add(policy, device, words.join("; "), length, tolerance == 0);
                     return tolerance == 0;
                 }
             }
             if let Some((policy, length, words)) = reward::fit(self.shape, view, device, tolerance, work) {
-                self.add(policy, device, words, length);
+                self.add(policy, device, words, length, tolerance == 0);
                 return tolerance == 0;
             }
         }
@@ -115,18 +119,34 @@ impl Search<'_> {
     /// Adds what memory structures explain.
     fn remember(&mut self, view: &View, episodes: &[&Episode], work: &mut Work) {
         let answers = labels::complemented(view).unwrap_or_else(|| labels::positive(view));
-        let mut devices = memory::search::candidates(self.shape, episodes, view, &answers, work);
-        if devices.is_empty() {
-            devices = memory::search::sticky_candidates(self.shape, episodes, view.top(), work);
-        }
-        for device in devices {
-            let Some(view) = View::new(self.shape, episodes, Some(device.as_ref())) else { continue };
-            if self.explain(&view, Some(device.as_ref()), work) {
+        for device in memory::search::candidates(self.shape, episodes, view, &answers, work) {
+            if self.explain_with(device.as_ref(), episodes, work) {
                 return;
             }
         }
         if let Some((policy, length, words)) = mealy::fit(self.shape, episodes, work) {
-            self.add(policy, None, words, length);
+            self.add(policy, None, words, length, true);
+            return;
+        }
+        for device in memory::search::sticky_candidates(self.shape, episodes, view.top(), work) {
+            if self.explain_with(device.as_ref(), episodes, work) {
+                return;
+            }
+        }
+        for length in 1..=2 {
+            let delay = memory::delay::Delay { fields: self.shape.fields.clone(), length };
+            if let Some(view) = View::new(self.shape, episodes, Some(&delay))
+                && let Some((policy, length, words)) = means::fit(self.shape, &view, Some(&delay))
+            {
+                self.add(policy, Some(&delay), words, length, false);
+            }
+        }
+    }
+
+    fn explain_with(&mut self, device: &dyn Device, episodes: &[&Episode], work: &mut Work) -> bool {
+        match View::new(self.shape, episodes, Some(device)) {
+            Some(view) => self.explain(&view, Some(device), work),
+            None => false,
         }
     }
 
@@ -135,20 +155,20 @@ impl Search<'_> {
         let plan = model.plan(Attitude::Careful);
         if let Some(policy) = model.compile(self.shape, &plan) {
             let words = format!("plan over {} observations", model.states());
-            self.add(policy, None, words, model.states() as u32);
+            self.add(policy, None, words, model.states() as u32, true);
             let planned = self.list.last_mut().expect("just added");
             planned.foreseen = Some(model.from_start(|state| plan[state].0));
         }
     }
 
-    fn add(&mut self, policy: Policy, device: Option<&dyn Device>, words: String, length: u32) {
+    fn add(&mut self, policy: Policy, device: Option<&dyn Device>, words: String, length: u32, exact: bool) {
         let words = match device {
             Some(device) => format!("{} and {words}", device.words()),
             None => words,
         };
         let description_length = length + device.map_or(0, Device::description_length);
         let provenance = self.experience.digest();
-        self.list.push(Hypothesis { policy, words, description_length, foreseen: None, provenance });
+        self.list.push(Hypothesis { policy, words, description_length, exact, foreseen: None, provenance });
     }
 }
 

@@ -129,15 +129,24 @@ fn fit_count(samples: &Samples, atoms: &[Atom], set_bits: u32, words: &str) -> O
         return None;
     }
     let seen: Vec<usize> = (0..votes.len()).filter(|count| votes[*count] != [0, 0]).collect();
-    let label = |count: usize| {
-        let near = seen.iter().min_by_key(|other| other.abs_diff(count)).expect("some count was seen");
-        votes[*near][0] < votes[*near][1]
+    let label = |count: usize| votes[count][0] < votes[count][1];
+    // A short period goes on for ever; otherwise a count never seen is like its nearest neighbour.
+    let period = (2..=4).find(|period| {
+        2 * period < seen.len()
+            && seen.iter().all(|count| {
+                seen.iter().all(|other| count % period != other % period || label(*count) == label(*other))
+            })
+    });
+    let filled = |count: usize| match period {
+        Some(period) => seen.iter().any(|other| other % period == count % period && label(*other)),
+        None => label(*seen.iter().min_by_key(|other| other.abs_diff(count)).expect("some count was seen")),
     };
-    let table: Vec<bool> = (0..=atoms.len()).map(label).collect();
+    let table: Vec<bool> = (0..=atoms.len()).map(filled).collect();
     let changes = table.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    // Say either where the label changes or every entry that was seen, whichever is shorter.
+    // Say where the label changes, or every entry that was seen, or the period, whichever is shortest.
     let by_changes = 2 + changes as u32 * choice_bits(atoms.len() + 1);
-    let description_length = set_bits + by_changes.min(1 + seen.len() as u32);
+    let by_period = period.map_or(u32::MAX, |period| 3 + period as u32);
+    let description_length = set_bits + by_changes.min(2 + seen.len() as u32).min(by_period);
     let mut builder = Builder::new(samples.width);
     let signals: Vec<Signal> = atoms.iter().map(|atom| atom.build(&mut builder)).collect();
     let count = build_count(&mut builder, &signals);

@@ -3,4 +3,5 @@
 
 pub mod control;
 pub mod mealy;
+pub mod means;
 pub mod reward;
