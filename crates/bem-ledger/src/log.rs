@@ -16,6 +16,7 @@ use crate::ring::Ring;
 use crate::segment::{LENGTH_BYTES, SegmentHeader, list_segments, segment_name};
 use crate::store::Store;
 use bem_base::digest::{Digest, hash};
+use std::collections::BTreeSet;
 
 /// The file of the newest checkpoint.
 pub const CHECKPOINT_NAME: &str = "checkpoint";
@@ -63,6 +64,7 @@ pub struct Log<S> {
     /// Names were created, renamed or removed and not synced; the next checkpoint may need them.
     directory_dirty: bool,
     stopped: Option<String>,
+    blobs_written: BTreeSet<Digest>,
 }
 
 /// What recovery hands to the writer.
@@ -117,6 +119,7 @@ impl<S: Store> Log<S> {
             checkpoint: recovered.checkpoint,
             directory_dirty: true,
             stopped: None,
+            blobs_written: BTreeSet::new(),
         }
     }
 
@@ -221,12 +224,12 @@ impl<S: Store> Log<S> {
         self.check_running()?;
         let digest = hash(bytes);
         let name = blob_name(&digest);
-        let present = self.store.length(&name).is_ok_and(|length| length == bytes.len() as u64)
-            && self.store.read_all(&name, BLOB_BYTES_MAX).is_ok_and(|content| content == bytes);
-        if !present {
+        // A file that an earlier process left may be seen and yet not be durable, if its sync had failed: it is
+        // written again, and only what this process has written is taken to be there.
+        if !self.blobs_written.contains(&digest) {
             self.write_aside(&format!("{name}.tmp"), bytes, &name)?;
+            self.blobs_written.insert(digest);
         }
-        self.directory_dirty = true;
         Ok(digest)
     }
 
@@ -318,16 +321,20 @@ pub fn read_blob<S: Store>(store: &mut S, digest: &Digest) -> Result<Vec<u8>, St
     Ok(bytes)
 }
 
-/// A directory may be taken for a new ledger if it has no checkpoint and at most the beginning of genesis.
+/// A directory may be taken for a new ledger if it has no checkpoint and at most the beginning of genesis, which is
+/// removed.
 fn refuse_occupied<S: Store>(store: &mut S) -> Result<(), LedgerError> {
     if store.list()?.iter().any(|name| name == CHECKPOINT_NAME) {
         return Err(LedgerError::NotALedger("a ledger is here already".to_owned()));
     }
     for number in list_segments(store)? {
-        if 0 < number || GENESIS_SEGMENT_BYTES_MAX < store.length(&segment_name(number))? {
+        let name = segment_name(number);
+        if 0 < number || GENESIS_SEGMENT_BYTES_MAX < store.length(&name)? {
             let reason = "entries without a checkpoint: it was removed; put it back".to_owned();
             return Err(LedgerError::NotALedger(reason));
         }
+        // Not just emptied: its name may be seen and yet not be durable, if an earlier sync had failed.
+        store.remove(&name)?;
     }
     Ok(())
 }
@@ -437,6 +444,9 @@ mod tests {
         assert_eq!(read_blob(log.store_mut(), &digest).unwrap(), b"content");
         log.store_mut().files.get_mut(&blob_name(&digest)).unwrap()[0] ^= 1;
         assert!(read_blob(log.store_mut(), &digest).is_err());
+        // A process that did not write it itself does not believe that it is there.
+        log.commit().unwrap();
+        let (mut log, _) = Log::open(log.into_store(), testing::signer(), SMALL).unwrap();
         assert_eq!(log.put_blob(b"content"), Ok(digest));
         assert_eq!(read_blob(log.store_mut(), &digest).unwrap(), b"content");
     }

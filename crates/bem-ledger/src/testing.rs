@@ -175,6 +175,17 @@ pub enum Operation {
     Snapshot(u64, Vec<Part>),
 }
 
+impl Operation {
+    /// One word for what it does.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Operation::Append(_) => "append",
+            Operation::Patch(..) => "patch",
+            Operation::Snapshot(..) => "snapshot",
+        }
+    }
+}
+
 /// A history that an audit accepts: step blocks, episodes, patches with certificates and table roots, snapshots.
 ///
 /// The operations depend on the seed alone, so a run that was cut off can be continued at any position.

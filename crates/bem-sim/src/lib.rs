@@ -1,1 +1,10 @@
-//! Faulty stores, a reference model and seeded crashes, for finding bugs before users do.
+//! Faulty stores, a reference model and seeded crashes: the ledger's real code on a disk that misbehaves.
+//!
+//! Everything is a function of a seed; `cargo run --release -p bem-sim -- SEED` repeats a run. What is simulated is the
+//! disk alone: writer, recovery, snapshots and audit are the shipped ones.
+
+pub mod counters;
+pub mod disk;
+pub mod golden;
+pub mod run;
+pub mod store;

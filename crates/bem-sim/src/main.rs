@@ -1,0 +1,124 @@
+//! `cargo run --release -p bem-sim -- SEED` repeats one run; the other words are the parts of the battery.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people and for the battery")]
+
+#[path = "../../bem/src/file_store.rs"]
+mod file_store;
+mod worker;
+
+use bem_base::prng::Prng;
+use bem_sim::counters::Counters;
+use bem_sim::disk::Disk;
+use bem_sim::golden::Golden;
+use bem_sim::run::{Script, run, run_undisturbed, run_with_lie};
+use bem_sim::store::{Mutant, Plan, SimStore};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+bem-sim SEED                     repeat one run: random crashes and failures
+bem-sim random FIRST COUNT       so many runs from this seed on
+bem-sim power-loss IMAGES        a power loss at every operation of the disk, at least so many images in sum
+bem-sim lies FIRST COUNT         disks that drop, misplace or rot what they were given
+bem-sim mutants COUNT            one sync left out: every mutant must be noticed within so many runs
+bem-sim work DIR SEED COUNT      a real process on real files; one line per acknowledgement
+bem-sim head SEED COUNT          the head of the undisturbed workload";
+
+/// The workload of all simulated runs.
+const WORKLOAD_SEED: u64 = 1;
+const WORKLOAD_OPERATIONS: usize = 60;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match answer(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("bem-sim: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn number(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| format!("{word:?} is not a whole number\n{HELP}"))
+}
+
+fn answer(words: &[&str]) -> Result<(), String> {
+    match words {
+        ["random", first, count] => random(number(first)?, number(count)?),
+        ["power-loss", images] => power_loss(number(images)?),
+        ["lies", first, count] => lies(number(first)?, number(count)?),
+        ["mutants", count] => mutants(number(count)?),
+        ["work", directory, seed, count] => worker::work(directory, number(seed)?, number(count)?),
+        ["head", seed, count] => {
+            println!(
+                "{}",
+                Golden::new(number(seed)?, number(count)? as usize)
+                    .heads
+                    .last()
+                    .map_or_else(String::new, |head| head.digest().to_hex())
+            );
+            Ok(())
+        }
+        [seed] if seed.parse::<u64>().is_ok() => random(number(seed)?, 1),
+        _ => Err(format!("one of these:\n{HELP}")),
+    }
+}
+
+fn golden() -> Golden {
+    Golden::rich(WORKLOAD_SEED, WORKLOAD_OPERATIONS)
+}
+
+fn random(first: u64, count: u64) -> Result<(), String> {
+    let golden = golden();
+    let mut counters = Counters::default();
+    for seed in first..first + count {
+        run(&golden, seed, Script::Random, None, &mut counters).map_err(|reason| {
+            format!("seed {seed}: {reason}\nrepeat with: cargo run --release -p bem-sim -- {seed}")
+        })?;
+    }
+    print!("{count} runs, no promise broken\n{counters}");
+    Ok(())
+}
+
+fn power_loss(images: u64) -> Result<(), String> {
+    let golden = golden();
+    let store = SimStore::new(Disk::new(), Plan::default(), Prng::stream(0, "count"));
+    run_undisturbed(&golden, store.clone());
+    let operations = store.happened().operations;
+    let salts = images.div_ceil(operations);
+    let mut counters = Counters::default();
+    for index in 0..operations {
+        for salt in 0..salts {
+            run(&golden, index * 1_000_003 + salt, Script::CrashAt(index), None, &mut counters)
+                .map_err(|reason| format!("operation {index}, salt {salt}: {reason}"))?;
+        }
+    }
+    let images = operations * salts;
+    print!("{images} first crashes: {operations} operations x {salts}, no promise broken\n{counters}");
+    Ok(())
+}
+
+fn lies(first: u64, count: u64) -> Result<(), String> {
+    let golden = golden();
+    let mut counters = Counters::default();
+    for seed in first..first + count {
+        run_with_lie(&golden, seed, &mut counters).map_err(|reason| format!("seed {seed}: {reason}"))?;
+    }
+    let Counters { lies, lies_found, lies_harmless, .. } = counters;
+    println!("{lies} lies: {lies_found} found, {lies_harmless} about bytes that did not matter");
+    Ok(())
+}
+
+fn mutants(count: u64) -> Result<(), String> {
+    let golden = golden();
+    for mutant in Mutant::ALL {
+        let mut counters = Counters::default();
+        let found = (0..count).find_map(|seed| {
+            run(&golden, seed, Script::Random, Some(mutant), &mut counters).err().map(|reason| (seed, reason))
+        });
+        let (seed, reason) = found.ok_or_else(|| format!("{mutant:?} was not noticed in {count} runs"))?;
+        println!("{mutant:?}: noticed by seed {seed}: {reason}");
+    }
+    Ok(())
+}
