@@ -4,10 +4,11 @@
 //! entry has one spelling and its hash one meaning. Nothing here knows the engine: payloads are digests or opaque
 //! bytes. Clauses: LOG-1, LOG-2, ID-2, TOOL-10, HUM-11.
 
+use crate::experience::{EXPERIENCE_BYTES_MIN, Experience};
 use crate::limits::{
-    CERTIFICATES_MAX, CODE_TEXT_MAX, EDITS_MAX, EVENT_VALUES_MAX, STEP_RECORDS_MAX, TABLE_SLOTS_MAX,
+    CERTIFICATES_MAX, CODE_TEXT_MAX, EDITS_MAX, EVENT_VALUES_MAX, STEP_RECORD_BYTES, STEP_RECORDS_MAX,
+    TABLE_SLOTS_MAX,
 };
-use crate::step::{EXPERIENCE_BYTES_MIN, Experience, StepRecord};
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::ids::ObjectId;
@@ -209,8 +210,8 @@ pub struct Genesis {
 pub struct StepBlock {
     /// Step number that offset 0 stands for.
     pub first_step: u64,
-    /// Choices and rewards.
-    pub records: Vec<StepRecord>,
+    /// Choices, rewards and the rest, 16 bytes each; what they mean the machine says (`docs/formats/ledger.md`).
+    pub records: Vec<[u8; STEP_RECORD_BYTES]>,
     /// What the learner keeps.
     pub experience: Vec<Experience>,
 }
@@ -516,10 +517,10 @@ impl Entry {
 
 /// The bytes of a step block entry straight from the fast path's record bytes, without decoding them first.
 ///
-/// `records` holds whole records of 16 bytes; `StepRecord::to_bytes` makes them.
+/// `records` holds whole records of 16 bytes.
 pub fn step_block_bytes(first_step: u64, records: &[u8], experience: &[Experience]) -> Vec<u8> {
-    let count = records.len() / crate::limits::STEP_RECORD_BYTES;
-    assert!(records.len().is_multiple_of(crate::limits::STEP_RECORD_BYTES) && count <= STEP_RECORDS_MAX);
+    let count = records.len() / STEP_RECORD_BYTES;
+    assert!(records.len().is_multiple_of(STEP_RECORD_BYTES) && count <= STEP_RECORDS_MAX);
     let mut writer = Writer::new();
     writer.u8(ENTRY_FORMAT);
     writer.u8(1);
@@ -575,15 +576,16 @@ fn encode_step_block(writer: &mut Writer, block: &StepBlock) {
     assert!(block.records.len() <= STEP_RECORDS_MAX);
     writer.u64(block.first_step);
     writer.length(block.records.len());
-    block.records.iter().for_each(|record| writer.raw(&record.to_bytes()));
+    block.records.iter().for_each(|record| writer.raw(record));
     writer.length(block.experience.len());
     block.experience.iter().for_each(|record| record.encode(writer));
 }
 
 fn decode_step_block(reader: &mut Reader<'_>) -> Result<StepBlock, DecodeError> {
     let first_step = reader.u64()?;
-    let count = bounded_length(reader, 16, STEP_RECORDS_MAX, "a step block with too many records")?;
-    let records = (0..count).map(|_| StepRecord::decode(reader)).collect::<Result<_, _>>()?;
+    let count =
+        bounded_length(reader, STEP_RECORD_BYTES, STEP_RECORDS_MAX, "a step block with too many records")?;
+    let records = reader.raw(count * STEP_RECORD_BYTES)?.as_chunks().0.to_vec();
     let count = reader.length(EXPERIENCE_BYTES_MIN)?;
     let experience = (0..count).map(|_| Experience::decode(reader)).collect::<Result<_, _>>()?;
     Ok(StepBlock { first_step, records, experience })
@@ -746,8 +748,8 @@ mod tests {
     #[test]
     fn the_fast_encoder_of_step_blocks_writes_the_same_bytes() {
         let mut prng = Prng::stream(3, "blocks");
-        let records: Vec<StepRecord> = (0..100).map(|_| testing::step_record(&mut prng)).collect();
-        let raw: Vec<u8> = records.iter().flat_map(|record| record.to_bytes()).collect();
+        let records: Vec<[u8; 16]> = (0..100).map(|_| testing::step_record(&mut prng)).collect();
+        let raw = records.as_flattened().to_vec();
         let block = StepBlock { first_step: 9, records, experience: Vec::new() };
         assert_eq!(step_block_bytes(9, &raw, &[]), Entry::StepBlock(block).to_bytes());
     }

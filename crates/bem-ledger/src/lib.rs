@@ -9,6 +9,7 @@ pub mod chain;
 pub mod checkpoint;
 pub mod entry;
 mod error;
+pub mod experience;
 pub mod limits;
 pub mod log;
 pub mod merkle;
@@ -17,7 +18,6 @@ pub mod recover;
 mod ring;
 pub mod segment;
 pub mod snapshot;
-pub mod step;
 pub mod store;
 pub mod tables;
 #[cfg(any(test, feature = "testing"))]

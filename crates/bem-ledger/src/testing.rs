@@ -6,9 +6,9 @@ use crate::entry::{
     StepBlock, Table, TableEdit, ToolPhase, Verdict,
 };
 use crate::error::LedgerError;
+use crate::experience::Experience;
 use crate::log::Log;
 use crate::snapshot::Part;
-use crate::step::{Experience, StepRecord};
 use crate::store::Store;
 use crate::tables::Tables;
 use bem_base::digest::{Digest, hash};
@@ -44,16 +44,9 @@ fn one_of<T: Copy>(prng: &mut Prng, items: &[T]) -> T {
     items[prng.below(items.len() as u64) as usize]
 }
 
-/// A random record of the fast path.
-pub fn step_record(prng: &mut Prng) -> StepRecord {
-    let (offset, task) = (prng.next_u64() as u32, prng.next_u64() as u32);
-    if prng.bit() {
-        let (arm, bucket, action) = (prng.next_u64() as u16, prng.next_u64() as u16, prng.next_u64() as u16);
-        StepRecord::Step { offset, task, arm, bucket, action, uniform: prng.bit() }
-    } else {
-        let (cost, reward) = (prng.next_u64() as u16, prng.next_u64() as i32);
-        StepRecord::Reward { offset, task, cost, reward, done: prng.bit(), bad: prng.bit() }
-    }
+/// Sixteen random bytes in the place of a record.
+pub fn step_record(prng: &mut Prng) -> [u8; 16] {
+    (u128::from(prng.next_u64()) << 64 | u128::from(prng.next_u64())).to_le_bytes()
 }
 
 fn experience(prng: &mut Prng) -> Experience {

@@ -180,7 +180,7 @@ fn segments_swapped_dropped_or_spliced_from_another_instance_are_found() {
     let segments: Vec<String> =
         store.files.keys().filter(|name| name.starts_with("segment")).cloned().collect();
     assert!(4 < segments.len());
-    let other = ledger(10, 80);
+    let other = ledger(10, 200);
     for (position, name) in segments.iter().enumerate() {
         let mut dropped = store.clone();
         dropped.files.remove(name);
