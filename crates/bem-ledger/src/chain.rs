@@ -3,7 +3,7 @@
 //! A link takes the entry's leaf hash, so an entry is hashed once for chain and tree and the two cannot be made to
 //! commit to different bytes. Clauses: LOG-2; decisions D-16, D-17.
 
-use bem_base::digest::{Digest, hash};
+use bem_base::digest::{Digest, hash, hash_pair};
 use std::sync::LazyLock;
 
 const LINK_PREFIX: u8 = 2;
@@ -34,11 +34,7 @@ impl ChainHead {
     /// Links one more entry, given its leaf hash. Cost: two SHA-256 blocks.
     #[must_use]
     pub fn link(self, leaf: &Digest) -> ChainHead {
-        let mut bytes = [0; 65];
-        bytes[0] = LINK_PREFIX;
-        bytes[1..33].copy_from_slice(self.0.as_bytes());
-        bytes[33..].copy_from_slice(leaf.as_bytes());
-        ChainHead(hash(&bytes))
+        ChainHead(hash_pair(LINK_PREFIX, &self.0, leaf))
     }
 }
 

@@ -4,7 +4,7 @@
 //! proofs. Both give the same root as the definition in the RFC, which a test computes by recursion.
 //! Clauses: LOG-2, LOG-3; decision D-17.
 
-use bem_base::digest::{Digest, hash, hash_prefixed};
+use bem_base::digest::{Digest, hash, hash_pair, hash_prefixed};
 
 /// Hash of a leaf: the data behind a zero byte.
 pub fn leaf_hash(data: &[u8]) -> Digest {
@@ -13,10 +13,7 @@ pub fn leaf_hash(data: &[u8]) -> Digest {
 
 /// Hash of an inner node: both children behind a one byte.
 pub fn node_hash(left: &Digest, right: &Digest) -> Digest {
-    let mut bytes = [1; 65];
-    bytes[1..33].copy_from_slice(left.as_bytes());
-    bytes[33..].copy_from_slice(right.as_bytes());
-    hash(&bytes)
+    hash_pair(1, left, right)
 }
 
 /// The root of no leaves.

@@ -3,6 +3,7 @@
 //! Everything is a function of a seed; `cargo run --release -p bem-sim -- SEED` repeats a run. What is simulated is the
 //! disk alone: writer, recovery, snapshots and audit are the shipped ones.
 
+pub mod cases;
 pub mod counters;
 pub mod disk;
 pub mod golden;

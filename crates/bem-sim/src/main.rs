@@ -7,6 +7,9 @@ mod file_store;
 mod worker;
 
 use bem_base::prng::Prng;
+use bem_ledger::audit::{AuditVerdict, audit};
+use bem_ledger::store::MemoryStore;
+use bem_sim::cases::cases;
 use bem_sim::counters::Counters;
 use bem_sim::disk::Disk;
 use bem_sim::golden::Golden;
@@ -21,7 +24,9 @@ bem-sim power-loss IMAGES        a power loss at every operation of the disk, at
 bem-sim lies FIRST COUNT         disks that drop, misplace or rot what they were given
 bem-sim mutants COUNT            one sync left out: every mutant must be noticed within so many runs
 bem-sim work DIR SEED COUNT      a real process on real files; one line per acknowledgement
-bem-sim head SEED COUNT          the head of the undisturbed workload";
+bem-sim head SEED COUNT          the head of the undisturbed workload
+bem-sim cases SEED COUNT         proofs and checkpoints, honest and damaged: this implementation's answer, then JSON
+bem-sim flip DIR STRIDE          every STRIDE-th bit of every file of the ledger in DIR turned over: all must be found";
 
 /// The workload of all simulated runs.
 const WORKLOAD_SEED: u64 = 1;
@@ -50,6 +55,13 @@ fn answer(words: &[&str]) -> Result<(), String> {
         ["lies", first, count] => lies(number(first)?, number(count)?),
         ["mutants", count] => mutants(number(count)?),
         ["work", directory, seed, count] => worker::work(directory, number(seed)?, number(count)?),
+        ["cases", seed, count] => {
+            for case in cases(number(seed)?, number(count)?, number(count)?) {
+                println!("{} {}", if case.holds { "yes" } else { "no" }, case.line);
+            }
+            Ok(())
+        }
+        ["flip", directory, stride] => flip(directory, number(stride)?.max(1)),
         ["head", seed, count] => {
             println!(
                 "{}",
@@ -121,4 +133,43 @@ fn mutants(count: u64) -> Result<(), String> {
         println!("{mutant:?}: noticed by seed {seed}: {reason}");
     }
     Ok(())
+}
+
+/// Turns over every `stride`-th bit of a ledger, one at a time, and asks the audit that `bem verify` asks.
+fn flip(directory: &str, stride: u64) -> Result<(), String> {
+    let mut store = MemoryStore::new();
+    for entry in std::fs::read_dir(directory).map_err(|error| format!("{directory}: {error}"))? {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        if name != "lock" {
+            store.files.insert(name, std::fs::read(&path).map_err(|error| error.to_string())?);
+        }
+    }
+    let verdict = |store: &mut MemoryStore| audit(store, None).map(|report| report.verdict);
+    let sound = |store: &mut MemoryStore| verdict(store) == Ok(AuditVerdict::Unanchored);
+    if !sound(&mut store) {
+        return Err(format!("{directory} is not sound to begin with: {:?}", verdict(&mut store)));
+    }
+    let names: Vec<(String, usize)> =
+        store.files.iter().map(|(name, content)| (name.clone(), content.len())).collect();
+    let (mut flips, mut missed) = (0u64, 0u64);
+    for (name, length) in names {
+        for bit in (0..length as u64 * 8).step_by(stride as usize) {
+            let (byte, mask) = ((bit / 8) as usize, 1 << (bit % 8));
+            let content = store.files.get_mut(&name).ok_or("a file went missing")?;
+            content[byte] ^= mask;
+            let found = matches!(verdict(&mut store), Ok(AuditVerdict::Broken { .. }));
+            if !found {
+                missed += 1;
+                println!("missed: {name}, bit {bit}");
+            }
+            store.files.get_mut(&name).ok_or("a file went missing")?[byte] ^= mask;
+            flips += 1;
+        }
+    }
+    if !sound(&mut store) {
+        return Err("the ledger is not sound after all flips were undone".to_owned());
+    }
+    println!("{flips} flips, {missed} missed");
+    if missed == 0 { Ok(()) } else { Err(format!("{missed} flips were missed")) }
 }

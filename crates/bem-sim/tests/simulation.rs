@@ -45,9 +45,8 @@ fn every_sync_left_out_is_noticed() {
     let golden = Golden::rich(3, 40);
     for mutant in Mutant::ALL {
         let mut counters = Counters::default();
-        let found = (0..400).find_map(|seed| {
-            run(&golden, seed, Script::Random, Some(mutant), &mut counters).err()
-        });
+        let found =
+            (0..400).find_map(|seed| run(&golden, seed, Script::Random, Some(mutant), &mut counters).err());
         assert!(found.is_some(), "{mutant:?} was not noticed\n{counters}");
     }
 }

@@ -7,6 +7,7 @@
 mod choice;
 mod games;
 mod isa;
+mod ledger;
 mod measure;
 mod peers;
 mod regret;
@@ -49,8 +50,14 @@ pub struct Benchmark {
 
 /// Every benchmark, area by area. Register yours here.
 fn registry() -> Vec<&'static Benchmark> {
-    let areas: &[&'static [Benchmark]] =
-        &[choice::BENCHMARKS, regret::BENCHMARKS, schedule::BENCHMARKS, isa::BENCHMARKS, games::BENCHMARKS];
+    let areas: &[&'static [Benchmark]] = &[
+        choice::BENCHMARKS,
+        regret::BENCHMARKS,
+        schedule::BENCHMARKS,
+        isa::BENCHMARKS,
+        games::BENCHMARKS,
+        ledger::BENCHMARKS,
+    ];
     areas.iter().flat_map(|area| area.iter()).collect()
 }
 
