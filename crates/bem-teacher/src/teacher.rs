@@ -1,0 +1,526 @@
+//! The teacher: cells of templates, the bandit that chooses among them, and what it learns from reports.
+//!
+//! Everything is a function of the configuration and the reports so far. Work per call is bounded: a choice costs
+//! one load, a report two indices, a re-estimate at most [`RE_ESTIMATES_MAX`] templates. Clauses: GLE-4, GLE-5, GLE-6,
+//! GLE-7, GLE-8, LOG-6.
+
+use crate::controller::{Controller, Request, average};
+use crate::ladder::{BANDS, Domain, Ladder};
+use crate::mutate::{MutationRate, TeachEdit, mutate};
+use crate::template::{Task, Template, TemplateId, TemplateStatistics, domain_of, structural_difficulty};
+use bem_base::fixed::Fixed;
+use bem_base::limits::ARMS_MAX;
+use bem_base::prng::{Prng, mix};
+use bem_games::compose::{Programs, TaskTree};
+use bem_games::game::GameError;
+use bem_learn::bucket::Bucket;
+use bem_learn::index::Parameters;
+use bem_learn::loss::Loss;
+use std::collections::BTreeMap;
+
+/// Templates of one cell.
+#[doc(alias = "S_templates_per_band")]
+pub const TEMPLATES_PER_BAND_MAX: usize = ARMS_MAX;
+/// Templates of one teacher.
+pub const TEMPLATES_MAX: usize = 1 << 14;
+/// Templates that one call of [`Teacher::re_estimate`] looks at.
+pub const RE_ESTIMATES_MAX: usize = 8;
+/// Reports before a template's difficulty is estimated again.
+const USAGE_TO_RE_ESTIMATE: u64 = 32;
+/// Visits that a template keeps when it moves to another band.
+const VISITS_KEPT: u32 = 32;
+
+/// Everything that is frozen at the start.
+#[derive(Clone, Debug)]
+pub struct TeacherConfig {
+    /// All draws come from this number.
+    pub seed: u64,
+    /// The domains to be taught.
+    pub domains: Vec<Domain>,
+    /// The choice rule over templates.
+    pub parameters: Parameters,
+    /// How often mutations are proposed.
+    pub mutation: MutationRate,
+}
+
+impl TeacherConfig {
+    /// All domains with default rules.
+    pub fn new(seed: u64) -> TeacherConfig {
+        TeacherConfig {
+            seed,
+            domains: Domain::all().collect(),
+            parameters: Parameters::DEFAULT,
+            mutation: MutationRate::DEFAULT,
+        }
+    }
+}
+
+/// The templates of one domain and band. Invariant: arm `i` of the bucket is member `i`, members ascend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub members: Vec<TemplateId>,
+    pub bucket: Bucket,
+}
+
+/// What came of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The template it was made from.
+    pub template: TemplateId,
+    /// Whether the learner passed.
+    pub passed: bool,
+    /// How far it fell short of the optimum, from zero to one.
+    pub regret: Fixed,
+    /// When.
+    pub step: u64,
+}
+
+/// Why a template was not admitted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The cell is full.
+    #[error("domain {domain}, band {band} already has {TEMPLATES_PER_BAND_MAX} templates")]
+    BandFull {
+        /// The family.
+        domain: &'static str,
+        /// The band.
+        band: u8,
+    },
+    /// No more templates at all.
+    #[error("there are already {TEMPLATES_MAX} templates")]
+    Full,
+    /// The tree has no leaf of a domain that is taught.
+    #[error("the tree belongs to no domain that is taught")]
+    NoDomain,
+    /// The tree cannot be played.
+    #[error(transparent)]
+    Game(#[from] GameError),
+}
+
+/// Chooses tasks.
+pub struct Teacher {
+    pub(crate) config: TeacherConfig,
+    /// The ladder of each taught domain, in the order of the configuration.
+    pub(crate) ladders: Vec<Ladder>,
+    pub(crate) controller: Controller,
+    pub(crate) templates: Vec<Template>,
+    pub(crate) cells: BTreeMap<(Domain, u8), Cell>,
+    pub(crate) selections: u64,
+    /// Where the next re-estimate goes on.
+    pub(crate) cursor: u32,
+    pub(crate) mutations: Prng,
+}
+
+impl Teacher {
+    /// A teacher with one template on every band of every domain: the boot set.
+    pub fn new(config: TeacherConfig, programs: &dyn Programs) -> Result<Teacher, Refusal> {
+        let mut teacher = Teacher::empty(config);
+        for place in 0..teacher.ladders.len() {
+            let trees: Vec<TaskTree> =
+                teacher.ladders[place].rungs(BANDS).iter().map(|rung| rung.tree.clone()).collect();
+            for tree in trees {
+                teacher.admit_tree(tree, programs)?;
+            }
+        }
+        Ok(teacher)
+    }
+
+    /// A teacher without templates.
+    pub fn empty(config: TeacherConfig) -> Teacher {
+        Teacher {
+            ladders: config.domains.iter().map(|domain| Ladder::new(*domain)).collect(),
+            controller: Controller::new(config.domains.clone()),
+            templates: Vec::new(),
+            cells: BTreeMap::new(),
+            selections: 0,
+            cursor: 0,
+            mutations: Prng::stream(config.seed, "teacher mutations"),
+            config,
+        }
+    }
+
+    /// All templates, by number.
+    pub fn templates(&self) -> &[Template] {
+        &self.templates
+    }
+
+    /// Who asks for what, and how far everyone has come.
+    pub fn controller(&self) -> &Controller {
+        &self.controller
+    }
+
+    /// The ladder of a taught domain.
+    pub fn ladder(&self, domain: Domain) -> Option<&Ladder> {
+        let place = self.config.domains.iter().position(|other| *other == domain)?;
+        Some(&self.ladders[place])
+    }
+
+    /// The next request of the controller and the task for it.
+    #[doc(alias = "TEACH_STEP")]
+    pub fn next_task(&mut self, programs: &dyn Programs) -> Result<Option<(Request, Task)>, GameError> {
+        let request = self.controller.request();
+        let Some(id) = self.select_template(request.domain, request.band) else { return Ok(None) };
+        let seed = mix(self.config.seed ^ mix(request.stage));
+        Ok(Some((request, self.instantiate(id, seed, programs)?)))
+    }
+
+    /// The template to use now in this domain, from this band or the nearest one that has any.
+    #[doc(alias = "TEACH_CHOOSE")]
+    pub fn select_template(&mut self, domain: Domain, band: u8) -> Option<TemplateId> {
+        let below = (0..=band).rev();
+        let above = band + 1..BANDS as u8;
+        let cell = below.chain(above).find_map(|band| self.cells.get(&(domain, band)))?;
+        self.selections += 1;
+        Some(cell.members[cell.bucket.choose()])
+    }
+
+    /// The task of this template for this seed.
+    pub fn instantiate(&self, id: TemplateId, seed: u64, programs: &dyn Programs) -> Result<Task, GameError> {
+        let template = &self.templates[id.0 as usize];
+        let ladder = self.ladder(template.domain).expect("templates belong to taught domains");
+        template.instantiate(ladder, seed, programs)
+    }
+
+    /// Learns from what came of a task: moving averages, the bandit, and the controller.
+    pub fn report(&mut self, report: Report) {
+        let place = report.template.0 as usize;
+        let band = self.band_of(report.template);
+        let template = &mut self.templates[place];
+        let statistics = &mut template.statistics;
+        statistics.usage += 1;
+        statistics.pass_rate =
+            average(statistics.pass_rate, if report.passed { Fixed::ONE } else { Fixed::ZERO });
+        statistics.regret = average(statistics.regret, report.regret.clamp(Fixed::ZERO, Fixed::ONE));
+        statistics.last_update = report.step;
+        let reward = meta_reward(statistics);
+        let domain = template.domain;
+        let loss = Loss::from_fixed(Fixed::ONE.minus(reward)).expect("meta-rewards lie within zero and one");
+        if let Some(cell) = self.cells.get_mut(&(domain, band))
+            && let Ok(arm) = cell.members.binary_search(&report.template)
+        {
+            cell.bucket.update(&self.config.parameters, arm, loss);
+        }
+        self.controller.report(domain, band, report.passed);
+    }
+
+    /// With the falling chance of mutation, a proposal made from this template.
+    pub fn maybe_mutate(&mut self, id: TemplateId, programs: &dyn Programs) -> Option<TeachEdit> {
+        if !self.config.mutation.draw(self.selections, &mut self.mutations) {
+            return None;
+        }
+        mutate(&self.templates[id.0 as usize], &self.ladders, &mut self.mutations, programs)
+    }
+
+    /// Admits a proposal that was accepted elsewhere; it starts with neutral statistics.
+    pub fn admit(&mut self, edit: &TeachEdit, programs: &dyn Programs) -> Result<TemplateId, Refusal> {
+        self.admit_tree(edit.tree.clone(), programs)
+    }
+
+    /// Admits any tree that can be played and whose band has room.
+    pub fn admit_tree(&mut self, tree: TaskTree, programs: &dyn Programs) -> Result<TemplateId, Refusal> {
+        let domain = domain_of(&tree).filter(|domain| self.config.domains.contains(domain));
+        let domain = domain.ok_or(Refusal::NoDomain)?;
+        let difficulty = structural_difficulty(&tree, programs)?;
+        if TEMPLATES_MAX <= self.templates.len() {
+            return Err(Refusal::Full);
+        }
+        let band = self.ladder(domain).map_or(0, |ladder| ladder.band(difficulty));
+        if self.members(domain, band) == TEMPLATES_PER_BAND_MAX {
+            return Err(Refusal::BandFull { domain: domain.name(), band });
+        }
+        let id = TemplateId(self.templates.len() as u32);
+        self.templates.push(Template {
+            id,
+            domain,
+            tree,
+            difficulty_structural: difficulty,
+            difficulty,
+            statistics: TemplateStatistics::NEUTRAL,
+        });
+        self.rebuild((domain, band), None, Some((id, None)));
+        Ok(id)
+    }
+
+    /// The band in which a template is now.
+    pub fn band_of(&self, id: TemplateId) -> u8 {
+        let template = &self.templates[id.0 as usize];
+        self.ladder(template.domain).map_or(0, |ladder| ladder.band(template.difficulty))
+    }
+
+    fn members(&self, domain: Domain, band: u8) -> usize {
+        self.cells.get(&(domain, band)).map_or(0, |cell| cell.members.len())
+    }
+
+    /// Looks at the next few templates: what is nearly always passed becomes easier, what is nearly never passed
+    /// harder, by a quarter of a band at a time and at most one band away from its structure. Returns how many
+    /// changed their band.
+    pub fn re_estimate(&mut self) -> usize {
+        let mut moved = 0;
+        for _ in 0..RE_ESTIMATES_MAX.min(self.templates.len()) {
+            let place = self.cursor as usize % self.templates.len();
+            self.cursor = (place as u32 + 1) % self.templates.len() as u32;
+            moved += usize::from(self.re_estimate_one(place));
+        }
+        moved
+    }
+
+    fn re_estimate_one(&mut self, place: usize) -> bool {
+        let template = &self.templates[place];
+        if template.statistics.usage < USAGE_TO_RE_ESTIMATE {
+            return false;
+        }
+        let (id, domain, rate) = (template.id, template.domain, template.statistics.pass_rate);
+        let Some(ladder) = self.ladder(domain) else { return false };
+        let width = ladder.band_width();
+        let quarter = width.div_count_floor(4);
+        let change = if Fixed::from_ratio(9, 10) < rate {
+            quarter.negated()
+        } else if rate < Fixed::from_ratio(1, 10) {
+            quarter
+        } else {
+            return false;
+        };
+        let structural = template.difficulty_structural;
+        let difficulty =
+            template.difficulty.plus(change).clamp(structural.minus(width), structural.plus(width));
+        let (old_band, new_band) = (ladder.band(template.difficulty), ladder.band(difficulty));
+        if old_band == new_band {
+            self.templates[place].difficulty = difficulty;
+            return false;
+        }
+        // A full band keeps newcomers out; the last template of a band stays, or nothing would be left to ask for.
+        if self.members(domain, new_band) == TEMPLATES_PER_BAND_MAX || self.members(domain, old_band) == 1 {
+            return false;
+        }
+        self.templates[place].difficulty = difficulty;
+        let kept = self.statistics_of((domain, old_band), id);
+        self.rebuild((domain, old_band), Some(id), None);
+        self.rebuild((domain, new_band), None, Some((id, kept)));
+        true
+    }
+
+    fn statistics_of(&self, key: (Domain, u8), id: TemplateId) -> Option<Kept> {
+        let cell = self.cells.get(&key)?;
+        let arm = cell.members.binary_search(&id).ok()?;
+        Some(kept(&cell.bucket, arm, VISITS_KEPT))
+    }
+
+    /// Builds a cell anew without one member or with one more; everybody else keeps all statistics.
+    fn rebuild(
+        &mut self,
+        key: (Domain, u8),
+        gone: Option<TemplateId>,
+        come: Option<(TemplateId, Option<Kept>)>,
+    ) {
+        let mut members: Vec<(TemplateId, Option<Kept>)> = Vec::new();
+        if let Some(cell) = self.cells.remove(&key) {
+            let stay = cell.members.iter().enumerate().filter(|(_, id)| Some(**id) != gone);
+            members.extend(stay.map(|(arm, id)| (*id, Some(kept(&cell.bucket, arm, u32::MAX)))));
+        }
+        members.extend(come);
+        members.sort_by_key(|(id, _)| *id);
+        if members.is_empty() {
+            return;
+        }
+        let live = u16::MAX >> (ARMS_MAX - members.len());
+        let mut bucket = Bucket::new(&self.config.parameters, live);
+        for (arm, (_, kept)) in members.iter().enumerate() {
+            if let Some(kept) = kept {
+                bucket.add_batch(arm, kept.visits, kept.loss_sum, kept.loss_sq_sum);
+            }
+        }
+        bucket.refresh(&self.config.parameters);
+        let members = members.into_iter().map(|(id, _)| id).collect();
+        self.cells.insert(key, Cell { members, bucket });
+    }
+}
+
+/// An arm's visits and losses without the imagined first one.
+#[derive(Clone, Copy)]
+struct Kept {
+    visits: u32,
+    loss_sum: u64,
+    loss_sq_sum: u64,
+}
+
+fn kept(bucket: &Bucket, arm: usize, visits_max: u32) -> Kept {
+    let statistics = bucket.statistics(arm);
+    let own = statistics.visits - 1;
+    let visits = own.min(visits_max);
+    // The mean stays; a share of the sums goes with the visits.
+    let scale = |sum: u64| {
+        let whole = u128::from(sum) * u128::from(visits) / u128::from(statistics.visits);
+        (whole as u64).min(u64::from(visits) << 32)
+    };
+    let loss_sum = scale(statistics.loss_sum);
+    Kept { visits, loss_sum, loss_sq_sum: scale(statistics.loss_sq_sum).min(loss_sum) }
+}
+
+/// What a template is worth to the learner: most when it passes every other time, more when play falls far short,
+/// a little more while it is new. Between zero and one.
+pub fn meta_reward(statistics: &TemplateStatistics) -> Fixed {
+    let rate = statistics.pass_rate;
+    // 4 p (1 - p) is one at one half and zero at both ends.
+    let frontier = rate.mul_floor(Fixed::ONE.minus(rate)).mul_int(4);
+    let sum = frontier.mul_int(5).plus(statistics.regret.mul_int(3)).plus(statistics.novelty().mul_int(2));
+    sum.div_count_floor(10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bem_base::encode::{Reader, Writer};
+    use bem_games::compose::NoPrograms;
+
+    fn few(seed: u64) -> Teacher {
+        let domains = vec![Domain(0), Domain(4), Domain(16)];
+        Teacher::new(TeacherConfig { domains, ..TeacherConfig::new(seed) }, &NoPrograms).unwrap()
+    }
+
+    #[test]
+    fn the_boot_set_has_a_playable_template_in_every_domain() {
+        let teacher = Teacher::new(TeacherConfig::new(1), &NoPrograms).unwrap();
+        for domain in Domain::all() {
+            let bands: std::collections::BTreeSet<u8> = teacher
+                .templates()
+                .iter()
+                .filter(|template| template.domain == domain)
+                .map(|template| teacher.band_of(template.id))
+                .collect();
+            assert!(
+                bands.contains(&0) && bands.contains(&7) && 5 <= bands.len(),
+                "{}: {bands:?}",
+                domain.name()
+            );
+        }
+        for template in teacher.templates() {
+            let task = teacher.instantiate(template.id, 5, &NoPrograms).unwrap();
+            assert!(task.game.shape().horizon <= bem_base::limits::EPISODE_STEPS_MAX);
+        }
+    }
+
+    /// Plays a learner that passes up to a band and writes down all tasks.
+    fn play(teacher: &mut Teacher, rounds: u64) -> Vec<String> {
+        let mut tasks = Vec::new();
+        for step in 0..rounds {
+            let (request, task) = teacher.next_task(&NoPrograms).unwrap().unwrap();
+            tasks.push(format!("{} {} {}", request.stage, request.band, task.tree));
+            let passed = request.band < 5;
+            let regret = if passed { Fixed::ZERO } else { Fixed::HALF };
+            teacher.report(Report { template: task.template, passed, regret, step });
+            if let Some(edit) = teacher.maybe_mutate(task.template, &NoPrograms) {
+                let _ = teacher.admit(&edit, &NoPrograms);
+            }
+            teacher.re_estimate();
+        }
+        tasks
+    }
+
+    #[test]
+    fn the_same_reports_give_the_same_tasks() {
+        assert_eq!(play(&mut few(3), 400), play(&mut few(3), 400));
+    }
+
+    #[test]
+    fn cells_never_hold_more_than_their_cap_and_every_template_has_one_place() {
+        let mut teacher = few(4);
+        teacher.config.mutation = MutationRate { one_in: 1, half_life: 1_000_000 };
+        play(&mut teacher, 1_500);
+        assert!(40 < teacher.templates().len(), "{}", teacher.templates().len());
+        let mut places = BTreeMap::new();
+        for ((domain, band), cell) in &teacher.cells {
+            assert!(cell.members.len() <= TEMPLATES_PER_BAND_MAX && cell.members.is_sorted());
+            for id in &cell.members {
+                assert_eq!((teacher.templates[id.0 as usize].domain, teacher.band_of(*id)), (*domain, *band));
+                assert_eq!(places.insert(*id, *band), None);
+            }
+        }
+        assert_eq!(places.len(), teacher.templates().len());
+    }
+
+    #[test]
+    fn difficulty_follows_the_pass_rate_by_bounded_steps() {
+        let mut teacher = few(5);
+        let id = TemplateId(3);
+        for bits in 0..4 {
+            let tree =
+                TaskTree::parse(&format!("mask{{bits={bits},percent=0}}({})", teacher.templates[3].tree))
+                    .unwrap();
+            teacher.admit_tree(tree, &NoPrograms).unwrap();
+        }
+        let before = teacher.templates()[3].difficulty;
+        for step in 0..200 {
+            teacher.report(Report { template: id, passed: true, regret: Fixed::ZERO, step });
+        }
+        for _ in 0..100 {
+            teacher.re_estimate();
+        }
+        let width = teacher.ladder(Domain(0)).unwrap().band_width();
+        assert_eq!(teacher.templates()[3].difficulty, before.minus(width));
+    }
+
+    #[test]
+    fn new_templates_are_tried_and_the_lowest_number_wins_ties() {
+        let mut teacher = few(6);
+        for percent in [0, 1, 2] {
+            let tree = TaskTree::parse(&format!("mask{{bits=0,percent={percent}}}(parity{{n=2}})")).unwrap();
+            teacher.admit_tree(tree, &NoPrograms).unwrap();
+        }
+        let cell = &teacher.cells[&(Domain(0), 0)];
+        assert_eq!(cell.members.len(), 4);
+        assert_eq!(teacher.select_template(Domain(0), 0), Some(TemplateId(0)));
+        let mut chosen = std::collections::BTreeSet::new();
+        for step in 0..200 {
+            let id = teacher.select_template(Domain(0), 0).unwrap();
+            chosen.insert(id);
+            teacher.report(Report { template: id, passed: step % 2 == 0, regret: Fixed::HALF, step });
+        }
+        assert_eq!(chosen.len(), 4);
+    }
+
+    #[test]
+    fn a_full_band_refuses() {
+        let mut teacher = few(7);
+        let mut last = Ok(TemplateId(0));
+        for percent in 0..20 {
+            let tree = TaskTree::parse(&format!("mask{{bits=0,percent={percent}}}(parity{{n=2}})")).unwrap();
+            last = teacher.admit_tree(tree, &NoPrograms);
+        }
+        assert_eq!(last, Err(Refusal::BandFull { domain: "parity", band: 0 }));
+        let foreign = TaskTree::parse("majority").unwrap();
+        assert_eq!(teacher.admit_tree(foreign, &NoPrograms), Err(Refusal::NoDomain));
+    }
+
+    #[test]
+    fn a_snapshot_goes_on_as_the_original_does() {
+        let mut original = few(8);
+        play(&mut original, 300);
+        let mut writer = Writer::new();
+        original.encode(&mut writer);
+        let bytes = writer.into_bytes();
+        let mut reader = Reader::new(&bytes);
+        let mut copy = Teacher::decode(original.config.clone(), &mut reader).unwrap();
+        reader.finish().unwrap();
+        let mut again = Writer::new();
+        copy.encode(&mut again);
+        assert_eq!(again.into_bytes(), bytes);
+        assert_eq!(play(&mut copy, 200), play(&mut original, 200));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(64))]
+        #[test]
+        fn damaged_snapshots_are_refused_or_read_but_never_panic(place in 0usize..4_000, value in 0u8.., cut in 0usize..4_000) {
+            let teacher = few(9);
+            let mut writer = Writer::new();
+            teacher.encode(&mut writer);
+            let mut bytes = writer.into_bytes();
+            let length = bytes.len();
+            bytes[place % length] = value;
+            let _ = Teacher::decode(teacher.config.clone(), &mut Reader::new(&bytes));
+            bytes.truncate(cut % length);
+            proptest::prop_assert!(Teacher::decode(teacher.config.clone(), &mut Reader::new(&bytes)).is_err());
+        }
+    }
+}
