@@ -46,8 +46,7 @@ fn every_family_conforms_when_noisy_and_scrambled() {
             if !own_noise {
                 chosen.insert("noise".to_string(), noise.to_string());
             }
-            let conforms = conforms(*family, &chosen, 3);
-            assert!(conforms || noise != "0", "{} refuses {chosen:?}", family.name());
+            assert!(conforms(*family, &chosen, 3), "{} refuses {chosen:?}", family.name());
         }
     }
 }
@@ -93,7 +92,7 @@ fn mean_return_of_sliced_play(game: &dyn Game, world: &mut dyn LaneEnvironment) 
     let mut dice = PlaneDice::new(5);
     world.reset(6, &mut observation);
     let (mut rewards, mut episodes) = (0i64, 0i64);
-    for _ in 0..400 * shape.horizon {
+    for _ in 0..shape.horizon * (200_000 / shape.horizon).clamp(3, 400) {
         let action = dice.below(u32::from(shape.actions), LaneWord::ONES);
         let action = &action[..planes_for(usize::from(shape.actions))];
         let outcome = world.step(action, LaneWord::ONES, &mut observation);
@@ -101,7 +100,7 @@ fn mean_return_of_sliced_play(game: &dyn Game, world: &mut dyn LaneEnvironment) 
         rewards += i64::from(outcome.reward.count_ones());
         episodes += i64::from(outcome.done.count_ones());
     }
-    // The episodes under way at the end are less than one in four hundred.
+    // The episodes under way at the end are few: less than one in hundreds, or none where all have one length.
     rewards * i64::from(shape.reward_max) / episodes
 }
 
@@ -118,7 +117,7 @@ fn sliced_games_reach_the_stated_random_value() {
             sliced.push(family.name());
         }
     }
-    let want =
-        ["parity", "majority", "dyck", "stack_machine", "key_value", "bandit", "copy", "reverse", "permute"];
-    assert_eq!(sliced, want);
+    let want = "parity parity_stream majority dyck stack_machine key_value bandit contextual_bandit \
+        nonstationary_bandit copy reverse permute";
+    assert_eq!(sliced.join(" "), want);
 }

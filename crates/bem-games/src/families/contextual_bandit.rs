@@ -4,8 +4,10 @@ use crate::draw::Draw;
 use crate::families::bandit::Pay;
 use crate::game::{Family, Game, GameError, Parameter, Range, Settings, Steps, Value};
 use crate::rules::{self, RuleGame, Rules};
+use crate::sliced::Sliced;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::lanes::LaneEnvironment;
 
 use bem_base::prng::Prng;
 use std::sync::Arc;
@@ -70,14 +72,18 @@ impl Family for ContextualBandit {
 }
 
 /// One contextual bandit.
+#[derive(Clone)]
 pub struct ContextualBanditRules {
-    bits: u32,
-    /// Where the context bits are.
-    places: Vec<u32>,
-    arms: u16,
+    /// Bits seen.
+    pub bits: u32,
+    /// Where the context bits are, the lowest first.
+    pub places: Vec<u32>,
+    /// How many arms there are.
+    pub arms: u16,
     /// The best arm of every context.
-    best: Vec<u16>,
-    pay: Pay,
+    pub best: Vec<u16>,
+    /// How often arms pay.
+    pub pay: Pay,
 }
 
 impl Rules for ContextualBanditRules {
@@ -116,6 +122,10 @@ impl Rules for ContextualBanditRules {
 
     fn steps(&self) -> Steps {
         Steps::Drawn(Fixed::ONE)
+    }
+
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        Some(Box::new(Sliced::new(self.clone())))
     }
 }
 

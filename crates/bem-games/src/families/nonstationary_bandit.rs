@@ -8,8 +8,10 @@ use crate::draw::Draw;
 use crate::families::bandit::Pay;
 use crate::game::{Family, Game, GameError, Parameter, Range, Settings, Steps, Value};
 use crate::rules::{self, RIGHT, RuleGame, Rules};
+use crate::sliced::Sliced;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::lanes::LaneEnvironment;
 
 use bem_base::limits::EPISODE_STEPS_MAX;
 use std::sync::Arc;
@@ -61,10 +63,14 @@ impl Family for NonstationaryBandit {
 }
 
 /// One bandit with change points.
+#[derive(Clone)]
 pub struct NonstationaryBanditRules {
-    arms: u16,
-    pay: Pay,
-    segment: u32,
+    /// How many arms there are.
+    pub arms: u16,
+    /// How often arms pay.
+    pub pay: Pay,
+    /// Steps between two changes.
+    pub segment: u32,
 }
 
 /// An episode.
@@ -124,6 +130,10 @@ impl Rules for NonstationaryBanditRules {
 
     fn steps(&self) -> Steps {
         Steps::Drawn(Fixed::from_int(self.horizon() as i32))
+    }
+
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        Some(Box::new(Sliced::new(self.clone())))
     }
 }
 

@@ -3,8 +3,10 @@
 use crate::draw::Draw;
 use crate::game::{Family, Game, GameError, Parameter, Range, Settings, Steps, Value};
 use crate::rules::{self, RIGHT, RuleGame, Rules};
+use crate::sliced::Sliced;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::lanes::LaneEnvironment;
 use std::sync::Arc;
 
 /// The family.
@@ -33,6 +35,7 @@ impl Family for ParityStream {
 }
 
 /// One game of streamed parity.
+#[derive(Clone)]
 pub struct ParityStreamRules {
     /// Bits of the longest string.
     pub bits: u32,
@@ -89,6 +92,10 @@ impl Rules for ParityStreamRules {
 
     fn steps(&self) -> Steps {
         Steps::Drawn(Fixed::from_ratio(i64::from(self.bits) + 3, 2))
+    }
+
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        Some(Box::new(Sliced::new(self.clone())))
     }
 }
 

@@ -6,10 +6,13 @@
 
 pub mod arithmetic;
 pub mod bandit;
+pub mod contextual_bandit;
 pub mod dyck;
 pub mod key_value;
 pub mod majority;
+pub mod nonstationary_bandit;
 pub mod parity;
+pub mod parity_stream;
 pub mod planes;
 pub mod sequence;
 pub mod stack_machine;
