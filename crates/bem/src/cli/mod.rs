@@ -5,6 +5,7 @@
 
 mod bench;
 mod config;
+mod curriculum;
 mod games;
 mod hoare;
 mod inspect;
@@ -37,6 +38,8 @@ enum Command {
     Bench(bench::BenchArguments),
     /// The frozen parameters of a run: show the defaults, check a file.
     Config(config::ConfigArguments),
+    /// The phased commitment protocol with its controls.
+    Curriculum(curriculum::CurriculumArguments),
     /// Print a binary program as text.
     Disasm(isa::DisasmArguments),
     /// Run a program of the control core.
@@ -68,6 +71,8 @@ pub enum Answer {
     Yes,
     /// The work was done and the answer is "no" (not solved, not valid, refuted): exit code 1.
     No,
+    /// The work was done and the answer has a code of its own, named in the command's help.
+    Code(u8),
 }
 
 /// Parses the arguments, runs the command and turns its answer into an exit code.
@@ -78,6 +83,7 @@ pub fn main() -> ExitCode {
         Some(Command::Asm(arguments)) => isa::asm(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Config(arguments)) => config::run(&arguments),
+        Some(Command::Curriculum(arguments)) => curriculum::run(&arguments),
         Some(Command::Disasm(arguments)) => isa::disasm(&arguments),
         Some(Command::Exec(arguments)) => isa::exec(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
@@ -93,6 +99,7 @@ pub fn main() -> ExitCode {
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Code(code)) => ExitCode::from(code),
         Err(error) => {
             eprintln!("bem: {error:#}");
             ExitCode::from(2)
