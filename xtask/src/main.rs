@@ -1,5 +1,6 @@
 //! The project's own chores, one word each: `cargo xtask help` lists them.
 
+mod battery;
 mod conformance;
 mod dependencies;
 mod tidy;
@@ -15,6 +16,7 @@ cargo xtask lint      formatting, clippy, house rules, who may use whom, licence
 cargo xtask ci        lint and test: what runs before a change lands
 cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
 cargo xtask count     instructions per step at the start and late in a run (needs valgrind)
+cargo xtask battery   what the ledger promises, tried at length: [NAME] [--scale N]
 cargo xtask golden    renew the golden playthroughs; the commit must say why
 cargo xtask tools     only install what tests need";
 
@@ -37,6 +39,7 @@ fn chore(words: &[&str]) -> Result<()> {
         ["ci"] => lint().and_then(|()| test(&[])),
         ["bench", rest @ ..] => bench(rest),
         ["count"] => count_instructions(),
+        ["battery", rest @ ..] => battery::run_battery(rest),
         ["golden"] => golden(),
         ["tools"] => tools::install_for_tests(),
         ["help"] | ["--help"] | [] => {
