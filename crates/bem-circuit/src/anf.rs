@@ -308,6 +308,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too much work for Miri")]
     fn the_bound_on_monomials_is_enforced() {
         // Thirteen inverted inputs multiplied: all 2^13 subsets appear.
         let complement_product = |inputs: usize| {
@@ -324,6 +325,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too much work for Miri")]
     fn wide_circuits_with_few_monomials_are_multiplied_out() {
         let mut builder = Builder::new(512);
         let inputs: Vec<Signal> = (0..512).map(Signal::input).collect();

@@ -247,6 +247,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too much work for Miri")]
     fn single_outputs_have_as_many_nodes_as_in_an_independent_package() {
         let mut prng = Prng::stream(2, "independent");
         for _ in 0..if cfg!(miri) { 2 } else { 200 } {
@@ -293,6 +294,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too much work for Miri")]
     fn the_bound_on_nodes_is_enforced() {
         // The inner product of two vectors, one after the other in the order, doubles with every pair.
         let inner_product = |pairs: usize| {

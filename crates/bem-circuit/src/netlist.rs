@@ -557,6 +557,7 @@ mod tests {
     use bem_base::prng::Prng;
 
     #[test]
+    #[cfg_attr(miri, ignore = "too much work for Miri")]
     fn rebuilding_a_circuit_keeps_its_meaning() {
         let mut prng = Prng::stream(1, "netlist");
         for _ in 0..500 {
@@ -592,6 +593,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too much work for Miri")]
     fn every_bound_is_enforced() {
         let count = CIRCUIT_INPUTS_MAX + 1;
         assert_eq!(Netlist::new(count, vec![], vec![]), Err(NetlistError::TooManyInputs { count }));

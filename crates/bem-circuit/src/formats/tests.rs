@@ -59,10 +59,8 @@ fn an_exclusive_or_survives_formats_that_do_not_have_it() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too much work for Miri")]
 fn the_largest_circuits_come_back() {
-    if cfg!(miri) {
-        return;
-    }
     let mut prng = Prng::stream(3, "largest");
     let circuit = random_dense_netlist(&mut prng, 512, 8_192, 256);
     let model = Model::with_memory("large", circuit, 256).unwrap();
@@ -234,6 +232,7 @@ fn gates_may_come_in_any_order_where_the_format_allows_it() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too much work for Miri")]
 fn too_long_a_file_is_refused() {
     let long = vec![b' '; TEXT_BYTES_MAX + 1];
     let reason = "line 1: the file has 4194305 bytes, more than the bound of 4194304";
@@ -245,6 +244,7 @@ fn check_text(format: Format, expected: Expect) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too much work for Miri")]
 fn the_adder_in_every_text_format() {
     assert_eq!(net::write(&adder()), ADDER);
     check_text(

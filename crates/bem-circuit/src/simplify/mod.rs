@@ -363,6 +363,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too much work for Miri")]
     fn sums_over_more_leaves_than_a_row_holds_keep_their_meaning() {
         let mut simplifier = Simplifier::new(512);
         let mut leaves: Vec<Signal> = (0..512).map(Signal::input).collect();

@@ -5,6 +5,7 @@
 //! count more than figures.
 
 mod choice;
+mod circuits;
 mod games;
 mod isa;
 mod ledger;
@@ -52,6 +53,7 @@ pub struct Benchmark {
 fn registry() -> Vec<&'static Benchmark> {
     let areas: &[&'static [Benchmark]] = &[
         choice::BENCHMARKS,
+        circuits::BENCHMARKS,
         regret::BENCHMARKS,
         schedule::BENCHMARKS,
         isa::BENCHMARKS,
