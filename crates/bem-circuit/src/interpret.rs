@@ -65,19 +65,21 @@ impl Evaluate for Interpreted {
     }
 }
 
-/// Every operation as `a & b & both ^ a & first ^ b & second ^ one`, with masks that are all zeros or all ones: no
-/// branch depends on the operation, so none is mispredicted.
-const MASKS: [[u64; 4]; 8] = {
-    const T: u64 = u64::MAX;
+/// Every operation as `a & (b & both ^ first) ^ b & second ^ one`, with masks that are all zeros or all ones: no branch
+/// depends on the operation, so none is mispredicted. The masks are as wide as the lanes, so that they are operands
+/// of instructions and need no loads of their own.
+static MASKS: [[LaneWord; 4]; 8] = {
+    const F: LaneWord = LaneWord::ZERO;
+    const T: LaneWord = LaneWord::ONES;
     [
-        [T, 0, 0, 0],
-        [T, T, T, 0],
-        [0, T, T, 0],
-        [T, T, 0, 0],
-        [T, 0, 0, T],
+        [T, F, F, F],
+        [T, T, T, F],
+        [F, T, T, F],
+        [T, T, F, F],
+        [T, F, F, T],
         [T, T, T, T],
-        [0, T, T, T],
-        [T, T, 0, T],
+        [F, T, T, T],
+        [T, T, F, T],
     ]
 };
 
@@ -85,11 +87,8 @@ const MASKS: [[u64; 4]; 8] = {
 fn evaluate_gates(gates: &[Gate], values: &mut [LaneWord], first_gate: usize) {
     for (position, gate) in gates.iter().enumerate() {
         let (a, b) = (values[gate.a.index()], values[gate.b.index()]);
-        let [both, first, second, one] = MASKS[gate.op as usize];
-        values[first_gate + position] = LaneWord(core::array::from_fn(|word| {
-            let (a, b) = (a.0[word], b.0[word]);
-            (a & b & both) ^ (a & first) ^ (b & second) ^ one
-        }));
+        let [both, first, second, one] = &MASKS[gate.op as usize];
+        values[first_gate + position] = (a & ((b & *both) ^ *first)) ^ (b & *second) ^ *one;
     }
 }
 
