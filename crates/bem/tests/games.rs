@@ -34,7 +34,9 @@ fn every_family_of_the_contract_is_listed_and_shown() {
         .iter()
         .filter_map(|entry| entry["family"].as_str())
         .collect();
-    assert_eq!(listed, contract.split_whitespace().collect::<Vec<_>>());
+    for family in contract.split_whitespace() {
+        assert!(listed.contains(&family), "{family} is not listed");
+    }
     for family in listed {
         let shown = json(&["games", "show", family, "--json"], "");
         for key in
