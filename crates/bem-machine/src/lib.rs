@@ -13,4 +13,5 @@ pub mod memory;
 pub mod payoff;
 pub mod route;
 pub mod step;
+pub mod testing;
 pub mod trace;

@@ -179,6 +179,15 @@ impl Machine {
         self.families.get_mut(usize::from(family.0)).ok_or(unknown)
     }
 
+    /// A family, SHARED and the trace at once: what a step over lanes borrows.
+    pub fn parts(
+        &mut self,
+        family: FamilyIndex,
+    ) -> Result<(&mut Family, &mut SharedMemory, &mut TraceBuffer), MachineError> {
+        self.family(family)?;
+        Ok((&mut self.families[usize::from(family.0)], &mut self.shared, &mut self.trace))
+    }
+
     /// Adds a family for worlds of this shape, with NOOP alone in its pool.
     pub fn add_family(&mut self, shape: Shape) -> Result<FamilyIndex, MachineError> {
         let maximum = self.config.families_max;

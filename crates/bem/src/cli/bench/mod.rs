@@ -13,6 +13,7 @@ mod measure;
 mod peers;
 mod regret;
 mod schedule;
+mod step;
 
 pub use measure::{Measurement, minimum_nanoseconds};
 
@@ -59,6 +60,7 @@ fn registry() -> Vec<&'static Benchmark> {
         isa::BENCHMARKS,
         games::BENCHMARKS,
         ledger::BENCHMARKS,
+        step::BENCHMARKS,
     ];
     areas.iter().flat_map(|area| area.iter()).collect()
 }
