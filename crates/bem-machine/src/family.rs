@@ -10,7 +10,7 @@ use crate::config::{ChoiceRule, GenesisConfig};
 use crate::expert::{Expert, ExpertError, ExpertParts, OutputUse};
 use crate::layout::{LayoutError, StateLayout};
 use crate::payoff::{PayoffScale, cost_penalty};
-use crate::route::directory::{Directory, DirectoryError, RouteInput};
+use crate::route::directory::{Directory, DirectoryError, RouteInput, SignatureTable};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Field, Outcome, Shape};
 use bem_base::fixed::Fixed;
@@ -104,6 +104,7 @@ pub struct Family {
     pub(crate) payoff: PayoffScale,
     /// For every bucket, the signature bits it depends on and their values.
     pub(crate) subcubes: Vec<(u64, u64)>,
+    pub(crate) signatures: SignatureTable,
     revision: u64,
 }
 
@@ -147,6 +148,7 @@ impl Family {
             episode: Bucket::new(&parameters, 1 << STEP_BY_STEP),
             parameters,
             subcubes: vec![(0, 0)],
+            signatures: Directory::new(1).tabulate(0),
             revision: 0,
         };
         family.place(config, STEP_BY_STEP, noop);
@@ -331,7 +333,7 @@ impl Family {
         let half = parent.clone();
         self.buckets.push(half);
         assert!(self.buckets.len() == usize::from(child) + 1);
-        self.map_subcubes();
+        self.prepare_routing();
         Ok(child)
     }
 
@@ -341,10 +343,12 @@ impl Family {
         self.buckets = vec![Bucket::new(&self.parameters, live); directory.bucket_count()];
         self.directory = directory;
         self.revision += 1;
-        self.map_subcubes();
+        self.prepare_routing();
     }
 
-    fn map_subcubes(&mut self) {
+    /// Prepares what the step looks up, whenever the directory has changed.
+    fn prepare_routing(&mut self) {
+        self.signatures = self.directory.tabulate(self.layout.observation().len());
         let buckets = 0..self.directory.bucket_count() as u16;
         self.subcubes = buckets.map(|bucket| self.directory.subcube(bucket)).collect();
     }
@@ -472,7 +476,7 @@ impl Family {
             }
         }
         family.directory = Directory::decode(reader)?;
-        family.map_subcubes();
+        family.prepare_routing();
         let count = family.directory.bucket_count();
         family.buckets = (0..count).map(|_| Bucket::decode(reader)).collect::<Result<Vec<_>, _>>()?;
         family.episode = Bucket::decode(reader)?;

@@ -5,7 +5,7 @@
 //! (decision D-12). Integer operations only. Clauses: MEM-4.
 
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Bits, OBSERVATION_WORDS};
+use bem_base::environment::OBSERVATION_WORDS;
 use bem_base::limits::EPISODE_STEPS_MAX;
 use bem_base::prng::mix;
 
@@ -61,13 +61,14 @@ impl ContextHash {
         self.hash
     }
 
-    /// Takes in one step; the step `window` steps ago drops out. Constant work.
+    /// Takes in one step; the step `window` steps ago drops out. Constant work. Words of observation that are zero
+    /// may be left out at the end.
     #[inline]
-    pub fn push(&mut self, observation: &Bits, action: u16, reward: i32) {
-        let words =
-            observation.0.iter().zip(WORD_FACTORS).fold(0u64, |sum, (word, factor)| {
-                sum.wrapping_add((word ^ (word >> 32)).wrapping_mul(factor))
-            });
+    pub fn push(&mut self, observation: &[u64], action: u16, reward: i32) {
+        let words = observation
+            .iter()
+            .zip(WORD_FACTORS)
+            .fold(0u64, |sum, (word, factor)| sum.wrapping_add((word ^ (word >> 32)).wrapping_mul(factor)));
         let entry = mix(words ^ u64::from(action) << 32 ^ u64::from(reward as u32));
         let place = (self.length % self.window) as usize;
         // Before the window is full the place still holds the zero of the reset.
@@ -112,8 +113,8 @@ mod tests {
     use super::*;
     use bem_base::prng::Prng;
 
-    fn step(prng: &mut Prng) -> (Bits, u16, i32) {
-        (Bits([prng.next_u64(), 0, 0, prng.next_u64()]), prng.below(8) as u16, prng.between(-9, 9) as i32)
+    fn step(prng: &mut Prng) -> ([u64; 4], u16, i32) {
+        ([prng.next_u64(), 0, 0, prng.next_u64()], prng.below(8) as u16, prng.between(-9, 9) as i32)
     }
 
     #[test]
@@ -140,7 +141,7 @@ mod tests {
         let value = |steps: &[(u64, u16, i32)]| {
             let mut context = ContextHash::new(4);
             for (observation, action, reward) in steps {
-                context.push(&Bits([*observation, 0, 0, 0]), *action, *reward);
+                context.push(&[*observation, 0, 0, 0], *action, *reward);
             }
             context.value()
         };

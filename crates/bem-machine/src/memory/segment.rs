@@ -150,6 +150,7 @@ impl Caller {
         }
     }
 
+    #[inline(always)]
     const fn writable(self) -> u16 {
         match self {
             Caller::Boot => u16::MAX >> 1,
@@ -183,6 +184,7 @@ impl Caller {
     }
 
     /// Whether this caller may write this segment.
+    #[inline(always)]
     pub const fn may_write(self, segment: Segment) -> bool {
         self.writable() & segment.bit() != 0
     }
@@ -222,11 +224,13 @@ impl SegmentMap {
     }
 
     /// The address of a segment's first word.
+    #[inline]
     pub const fn base(&self, segment: Segment) -> u32 {
         self.bases[segment as usize]
     }
 
     /// How many words a segment has.
+    #[inline]
     pub const fn size(&self, segment: Segment) -> u32 {
         self.bases[segment as usize + 1] - self.bases[segment as usize]
     }

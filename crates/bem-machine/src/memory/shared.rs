@@ -118,7 +118,7 @@ impl SharedMemory {
     }
 
     /// Read and write access for this caller.
-    #[inline]
+    #[inline(always)]
     pub fn view_mut(&mut self, caller: Caller) -> SharedViewMut<'_> {
         SharedViewMut { caller, memory: self }
     }
@@ -224,6 +224,7 @@ impl SharedViewMut<'_> {
     }
 
     /// All words of a segment, to be written.
+    #[inline(always)]
     pub fn segment_mut(&mut self, segment: Segment) -> Result<&mut [u64], MemoryError> {
         if !self.caller.may_write(segment) {
             return Err(MemoryError::WriteRefused { caller: self.caller, segment });

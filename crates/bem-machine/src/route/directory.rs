@@ -6,6 +6,7 @@
 
 use super::{Candidates, RouteView, Router};
 use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::Bits;
 use bem_base::lanes::LaneWord;
 use bem_base::limits::{ARMS_MAX, BUCKETS_MAX};
 use bem_base::prng::mix;
@@ -205,6 +206,23 @@ impl Directory {
         })
     }
 
+    /// The same signatures by tables: one look per byte of the lowest `width` state bits, the rest bit by bit.
+    pub fn tabulate(&self, width: usize) -> SignatureTable {
+        let mut table = SignatureTable { bytes: vec![[0; 256]; width.div_ceil(8)], rest: Vec::new() };
+        for (input, column) in self.inputs.iter().zip(&self.columns) {
+            match input {
+                RouteInput::State(bit) if usize::from(*bit) < width => {
+                    let (byte, bit) = (usize::from(bit / 8), bit % 8);
+                    for (value, entry) in table.bytes[byte].iter_mut().enumerate() {
+                        *entry ^= (column & u64::from(value >> bit & 1 == 1).wrapping_neg()) as u16;
+                    }
+                }
+                _ => table.rest.push((*input, *column)),
+            }
+        }
+        table
+    }
+
     /// The bucket of a signature.
     #[inline]
     pub fn bucket(&self, signature: u64) -> u16 {
@@ -303,6 +321,33 @@ impl Directory {
             && (1..self.inputs.len()).all(|index| !self.inputs[..index].contains(&self.inputs[index]))
     }
 }
+
+/// A directory's signature, prepared for one lane at a time.
+#[derive(Clone, Debug)]
+pub struct SignatureTable {
+    /// For every byte of the observation, the signature bits of each value; linear, so they just add up.
+    bytes: Vec<[u16; 256]>,
+    rest: Vec<(RouteInput, u64)>,
+}
+
+impl SignatureTable {
+    /// The signature of an observation and of whatever else is declared.
+    #[inline]
+    pub fn signature(&self, observation: &Bits, mut is_set: impl FnMut(RouteInput) -> bool) -> u64 {
+        let mut signature = 0u16;
+        for (table, word) in self.bytes.chunks(8).zip(observation.0) {
+            let mut word = word;
+            for byte in table {
+                signature ^= byte[usize::from(word as u8)];
+                word >>= 8;
+            }
+        }
+        let rest = self.rest.iter().map(|(input, column)| column & u64::from(is_set(*input)).wrapping_neg());
+        rest.fold(u64::from(signature), |signature, column| signature ^ column)
+    }
+}
+
+const _: () = assert!(DEPTH_MAX <= 16, "the tables hold sixteen signature bits");
 
 impl Router for Directory {
     fn query(&self, view: &impl RouteView, candidates: &mut Candidates) {

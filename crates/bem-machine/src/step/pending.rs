@@ -1,7 +1,8 @@
 //! Choices that wait for their reward: a ring, because a reward may come many steps later (decision D-12).
 //!
-//! Step numbers in the ring are consecutive, so a late reward finds its choice by subtraction. Must not know what a
-//! choice is worth. Clauses: VM-13.
+//! The latest choice waits beside the ring and enters it only when another follows, so that rewards that come at once
+//! never touch it. Step numbers in the ring are consecutive, so a late reward finds its choice by subtraction. Must
+//! not know what a choice is worth. Clauses: VM-13.
 
 use super::StepNumber;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -23,9 +24,11 @@ pub struct Choice {
     pub sticky: bool,
 }
 
-/// The ring. Invariant: entries are of consecutive steps; settled ones at the front are gone.
+/// The ring. Invariants: entries are of consecutive steps; settled ones at the front are gone; the latest choice
+/// follows the last entry, if there are entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingRing {
+    latest: Option<Choice>,
     entries: VecDeque<(Choice, bool)>,
     capacity: usize,
 }
@@ -33,7 +36,7 @@ pub struct PendingRing {
 impl PendingRing {
     /// Room for this many choices; all memory is taken now.
     pub fn new(capacity: usize) -> PendingRing {
-        PendingRing { entries: VecDeque::with_capacity(capacity), capacity }
+        PendingRing { latest: None, entries: VecDeque::with_capacity(capacity), capacity }
     }
 
     /// Whether another choice fits.
@@ -42,27 +45,45 @@ impl PendingRing {
         self.entries.len() < self.capacity
     }
 
-    /// How many choices are in the ring, settled or not.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.latest.is_none() && self.entries.is_empty()
     }
 
     /// Puts the choice of the next step on record.
     #[inline]
     pub fn push(&mut self, choice: Choice) {
+        if self.latest.is_some() || !self.entries.is_empty() {
+            self.retain_latest();
+        }
+        self.latest = Some(choice);
+    }
+
+    /// The latest choice, or its settled place, joins the ring: others may still wait before it.
+    #[cold]
+    fn retain_latest(&mut self) {
         assert!(self.has_room(), "the caller checks for room");
-        debug_assert!(self.entries.back().is_none_or(|(last, _)| last.step.0 + 1 == choice.step.0));
-        self.entries.push_back((choice, false));
+        match (self.latest.take(), self.entries.back()) {
+            (Some(latest), _) => self.entries.push_back((latest, false)),
+            (None, Some((last, _))) => {
+                let step = StepNumber(last.step.0 + 1);
+                self.entries.push_back((Choice { step, ..*last }, true));
+            }
+            (None, None) => {}
+        }
     }
 
     /// The choice of this step, if it still waits; it waits no longer.
     #[inline]
     pub fn settle(&mut self, step: StepNumber) -> Option<Choice> {
+        if self.latest.is_some_and(|latest| latest.step == step) {
+            return self.latest.take();
+        }
+        self.settle_late(step)
+    }
+
+    #[cold]
+    fn settle_late(&mut self, step: StepNumber) -> Option<Choice> {
         let (front, _) = self.entries.front()?;
         let place = usize::try_from(step.0.checked_sub(front.step.0)?).ok()?;
         let (choice, settled) = self.entries.get_mut(place)?;
@@ -76,34 +97,41 @@ impl PendingRing {
         Some(choice)
     }
 
-    /// The choices in the ring, oldest first.
+    /// The choices that wait and the settled ones between them, oldest first.
     pub fn choices(&self) -> impl DoubleEndedIterator<Item = &Choice> {
-        self.entries.iter().map(|(choice, _)| choice)
+        self.entries.iter().map(|(choice, _)| choice).chain(&self.latest)
     }
 
     /// Forgets everything that waits.
     pub fn clear(&mut self) {
+        self.latest = None;
         self.entries.clear();
     }
 
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
+        writer.bool(self.latest.is_some());
+        let latest = self.latest.iter().map(|latest| (latest, false));
+        let entries = self.entries.iter().map(|(choice, settled)| (choice, *settled));
         writer.length(self.entries.len());
-        for (choice, settled) in &self.entries {
+        for (choice, settled) in entries.chain(latest) {
             writer.u64(choice.step.0);
             writer.u16(choice.bucket);
             writer.u8(choice.arm);
             writer.u32(choice.generation);
             writer.bool(choice.sticky);
-            writer.bool(*settled);
+            writer.bool(settled);
         }
     }
 
     /// Reads canonical bytes into a ring of this capacity.
     pub fn decode(capacity: usize, reader: &mut Reader<'_>) -> Result<PendingRing, DecodeError> {
         let start = reader.clone();
+        let disorder = || start.error("pending choices out of order");
         let mut ring = PendingRing::new(capacity);
-        for place in 0..reader.length(17)? {
+        let has_latest = reader.bool()?;
+        let count = reader.length(17)?;
+        for place in 0..count + usize::from(has_latest) {
             let choice = Choice {
                 step: StepNumber(reader.u64()?),
                 bucket: reader.u16()?,
@@ -112,12 +140,18 @@ impl PendingRing {
                 sticky: reader.bool()?,
             };
             let settled = reader.bool()?;
-            let consecutive =
+            let follows =
                 ring.entries.back().is_none_or(|(last, _)| last.step.0.checked_add(1) == Some(choice.step.0));
-            if !consecutive || !ring.has_room() || settled && place == 0 {
-                return Err(start.error("pending choices out of order"));
+            if !follows || settled && (place == 0 || place == count) {
+                return Err(disorder());
             }
-            ring.entries.push_back((choice, settled));
+            if place == count {
+                ring.latest = Some(choice);
+            } else if ring.has_room() {
+                ring.entries.push_back((choice, settled));
+            } else {
+                return Err(disorder());
+            }
         }
         Ok(ring)
     }

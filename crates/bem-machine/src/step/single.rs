@@ -116,8 +116,12 @@ impl SingleLane {
     pub(crate) fn act(&mut self, around: &mut Surroundings<'_>, observation: &Bits) -> u16 {
         let family = &mut *around.family;
         let width = family.layout().observation().len();
-        for (bit, plane) in self.planes[..width].iter_mut().enumerate() {
-            plane.0[0] = observation.0[bit / 64] >> (bit % 64) & 1;
+        for (planes, word) in self.planes[..width].chunks_mut(64).zip(observation.0) {
+            let mut word = word;
+            for plane in planes {
+                plane.0[0] = word & 1;
+                word >>= 1;
+            }
         }
         self.observation = *observation;
 
@@ -165,7 +169,7 @@ impl SingleLane {
 
     #[inline]
     fn bucket(&self, family: &Family, shared: &SharedMemory) -> u16 {
-        let signature = family.directory.signature(|input| match input {
+        let signature = family.signatures.signature(&self.observation, |input| match input {
             RouteInput::State(bit) => self.planes[usize::from(bit)].0[0] & 1 == 1,
             RouteInput::Shared { address, bit } => {
                 let view = shared.view(Caller::FastPath);
@@ -197,7 +201,8 @@ impl SingleLane {
         let (reward, bad) = (layout.reward(), layout.bad());
         self.planes[reward].0[0] = u64::from(upper);
         self.planes[bad].0[0] = u64::from(outcome.bad);
-        self.context.push(&self.observation, self.action, outcome.reward);
+        let words = layout.observation().len().div_ceil(64);
+        self.context.push(&self.observation.0[..words], self.action, outcome.reward);
 
         let mut view = around.shared.view_mut(Caller::FastPath);
         let env = view.segment_mut(Segment::Env).expect("the step writes ENV");
