@@ -306,6 +306,10 @@ impl Arms {
     fn take_groups(&mut self, schedule: &Schedule, groups: &[LaneMask], stepwise: LaneMask) {
         for (group, arms) in groups.iter().zip(schedule.plan()) {
             let group = *group & stepwise;
+            if arms.iter().all(|arm| *arm == arms[0]) {
+                self.masks[usize::from(arms[0]) % ARMS_MAX] |= group;
+                continue;
+            }
             for (word, arm) in arms.iter().enumerate() {
                 self.masks[usize::from(*arm) % ARMS_MAX].0[word] |= group.0[word];
             }
@@ -349,7 +353,7 @@ impl Arms {
         let mut planes = lanes_of(&arms);
         transpose(&mut planes);
         self.planes.copy_from_slice(&planes[..ARM_PLANES]);
-        self.split();
+        split_lanes(&self.planes, &mut self.masks);
     }
 
     /// Lanes that an arm holds for their whole episode play it; the others play what was chosen step by step.
@@ -370,22 +374,34 @@ impl Arms {
             arms.fold(LaneWord::ZERO, |plane, (_, mask)| plane | *mask)
         });
     }
+}
 
-    /// Masks from the planes of the numbers: each plane halves what is left.
-    fn split(&mut self) {
-        self.masks[0] = LaneWord::ONES;
-        for (bit, plane) in self.planes.iter().enumerate() {
-            for arm in 0..1 << bit {
-                let mask = self.masks[arm];
-                self.masks[arm | 1 << bit] = mask & *plane;
-                self.masks[arm] = mask.and_not(*plane);
-            }
+/// The lanes of every number that the planes spell: each plane halves what is left.
+#[inline]
+fn split_lanes(planes: &[LaneWord], masks: &mut [LaneMask; 16]) {
+    masks[0] = LaneWord::ONES;
+    for (bit, plane) in planes.iter().enumerate().take(4) {
+        for number in 0..1 << bit {
+            let mask = masks[number];
+            masks[number | 1 << bit] = mask & *plane;
+            masks[number] = mask.and_not(*plane);
         }
     }
 }
 
+const _: () = assert!(ARMS_MAX == 16 && GROUPS_MAX == 16);
+
 /// The lanes of each bucket: the conjunction of the signature bits it depends on.
 fn group_lanes(family: &Family, signature: &[LaneWord; DEPTH_MAX], groups: &mut [LaneMask; GROUPS_MAX]) {
+    let (entries, depth) = (family.directory.entries(), family.directory.depth());
+    if entries.len() <= GROUPS_MAX {
+        let mut lanes = [LaneWord::ZERO; GROUPS_MAX];
+        split_lanes(&signature[..depth], &mut lanes);
+        for (entry, lanes) in entries.iter().zip(lanes) {
+            groups[usize::from(*entry) % GROUPS_MAX] |= lanes;
+        }
+        return;
+    }
     for (bucket, group) in groups.iter_mut().enumerate().take(family.buckets.len()) {
         let (mut depends_on, pattern) = family.subcubes[bucket];
         *group = LaneWord::ONES;
@@ -402,10 +418,17 @@ fn group_lanes(family: &Family, signature: &[LaneWord; DEPTH_MAX], groups: &mut 
 fn count_groups(schedule: &mut Schedule, groups: &[LaneMask], stepwise: LaneMask, lost: LaneWord) {
     for (bucket, group) in groups.iter().enumerate() {
         let group = *group & stepwise;
-        for word in 0..LANE_WORDS {
+        let arms = schedule.plan()[bucket];
+        if arms.iter().all(|arm| *arm == arms[0]) {
+            let (all, losses) = (group.count_ones(), (group & lost).count_ones());
+            schedule.count(bucket, usize::from(arms[0]), false, (all - losses) as u16);
+            schedule.count(bucket, usize::from(arms[0]), true, losses as u16);
+            continue;
+        }
+        for (word, arm) in arms.into_iter().enumerate() {
             let all = group.0[word].count_ones();
             let losses = (group.0[word] & lost.0[word]).count_ones();
-            let arm = usize::from(schedule.plan()[bucket][word]);
+            let arm = usize::from(arm);
             schedule.count(bucket, arm, false, (all - losses) as u16);
             schedule.count(bucket, arm, true, losses as u16);
         }

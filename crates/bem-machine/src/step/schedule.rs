@@ -20,6 +20,8 @@ pub const ROWS_MAX: usize = BUCKETS_MAX;
 pub const GROUPS_MAX: usize = 16;
 /// A bucket is looked at again after at most this many block steps.
 const CHECK_PERIOD: usize = 16;
+/// How many buckets are looked at per block step at least, if there are so many.
+const LOOKS_MIN: usize = 4;
 /// Bookings wait for the visits to grow by this share.
 const PENDING_SHARE: u64 = 32;
 /// The largest number of counted outcomes that may wait; with what comes before the next look it fits 16 bits.
@@ -220,12 +222,15 @@ impl Schedule {
     #[inline]
     pub fn advance(&mut self, family: &mut Family) {
         let count = self.buckets.len();
-        let looks = count.div_ceil(CHECK_PERIOD).max(GROUPS_MAX).min(count);
+        let looks = count.div_ceil(CHECK_PERIOD).max(LOOKS_MIN).min(count);
         for _ in 0..looks {
             let bucket = self.cursor;
             self.cursor = if bucket + 1 == count { 0 } else { bucket + 1 };
             let (rows, due) = self.buckets[bucket];
-            let pending: u16 = rows.rows().map(|row| self.pending(row)).sum();
+            let pending = match rows.free {
+                0 => self.pending(rows.first),
+                _ => rows.rows().fold(0u16, |sum, row| sum.wrapping_add(self.pending(row))),
+            };
             if due <= pending {
                 self.book(family, bucket);
             }
