@@ -3,7 +3,7 @@
 //! Must not decide anything. Clauses: SCC-3, VM-2. Decision: D-21.
 
 use bem_checker::{Cnf, Literal};
-use bem_circuit::netlist::{Netlist, Op, Signal};
+use bem_circuit::netlist::{Netlist, Op};
 
 /// A wire of a circuit as it appears in a formula: known, or a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +49,28 @@ pub fn encode_circuit(cnf: &mut Cnf, circuit: &Netlist, inputs: &[Wire]) -> Vec<
             needed[gate.b.index()] = true;
         }
     }
+    let wires = encode_signals(cnf, circuit, inputs, |position| needed[first_gate + position]);
+    circuit.outputs().iter().map(|output| wires[output.index()]).collect()
+}
+
+/// Adds the gates that are wanted, each after its inputs, and returns the wires of all signals; a gate that is not
+/// wanted counts as false, so no wanted gate may read it.
+pub fn encode_signals(
+    cnf: &mut Cnf,
+    circuit: &Netlist,
+    inputs: &[Wire],
+    wanted: impl Fn(usize) -> bool,
+) -> Vec<Wire> {
     let mut wires = vec![Wire::Constant(false), Wire::Constant(true)];
     wires.extend_from_slice(inputs);
     for (position, gate) in circuit.gates().iter().enumerate() {
-        wires.push(if needed[first_gate + position] {
+        wires.push(if wanted(position) {
             encode_gate(cnf, gate.op, wires[gate.a.index()], wires[gate.b.index()])
         } else {
             Wire::Constant(false)
         });
     }
-    circuit.outputs().iter().map(|output: &Signal| wires[output.index()]).collect()
+    wires
 }
 
 /// Adds one gate and returns its output wire.

@@ -171,24 +171,9 @@ fn assert_same_on_random_rows(left: &Netlist, right: &Netlist, joint: &Netlist) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::ripple_adder;
     use bem_circuit::netlist::Op;
     use bem_circuit::testing::random_dense_netlist;
-
-    fn ripple_adder(bits: usize) -> Netlist {
-        let mut builder = Builder::new(2 * bits);
-        let mut carry = Signal::FALSE;
-        let mut outputs = Vec::new();
-        for bit in 0..bits {
-            let (a, b) = (builder.input(bit), builder.input(bits + bit));
-            let half = builder.xor(a, b);
-            outputs.push(builder.xor(half, carry));
-            let generate = builder.and(a, b);
-            let propagate = builder.and(half, carry);
-            carry = builder.or(generate, propagate);
-        }
-        outputs.push(carry);
-        builder.finish(&outputs).unwrap()
-    }
 
     #[test]
     fn a_circuit_equals_itself_by_table_and_by_proof() {

@@ -12,6 +12,9 @@ pub mod obligation;
 mod proof_log;
 pub mod solver;
 pub mod specification;
+pub mod superoptimize;
+mod sweep;
+pub mod testing;
 
 pub use bem_checker::{Certificate, Cnf, Literal};
 pub use cegis::{CircuitOracle, Oracle, Synthesis, SynthesisOptions, synthesize};
@@ -19,3 +22,4 @@ pub use equivalence::{Equivalence, check_equivalence};
 pub use obligation::{Verdict, prove_obligation};
 pub use solver::{Budget, Outcome, Profile, Solver, solve};
 pub use specification::Specification;
+pub use superoptimize::{Superoptimized, superoptimize};

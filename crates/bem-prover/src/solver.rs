@@ -109,6 +109,38 @@ pub fn solve_with(profile: Profile, cnf: &Cnf, assumptions: &[Literal], budget: 
     solver.solve(assumptions, budget)
 }
 
+/// What the bare solver says, without proof or check: the floor that certified answers are measured against.
+/// Nothing may be accepted on such an answer.
+pub fn guess(profile: Profile, cnf: &Cnf, budget: Budget) -> Option<bool> {
+    let mut engine = configured(profile);
+    for clause in cnf.clauses() {
+        clause.iter().for_each(|literal| engine.add(literal.to_dimacs()));
+        engine.add(0);
+    }
+    assert!(engine.limit("conflicts", i32::try_from(budget.conflicts).unwrap_or(i32::MAX)));
+    match engine.solve() {
+        Status::SATISFIABLE => Some(true),
+        Status::UNSATISFIABLE => Some(false),
+        Status::UNKNOWN => None,
+    }
+}
+
+fn configured(profile: Profile) -> CaDiCal {
+    let mut engine = CaDiCal::new();
+    let profile = match profile {
+        Profile::Fast => "plain",
+        Profile::Thorough => "default",
+        Profile::Satisfiable => "sat",
+        Profile::Unsatisfiable => "unsat",
+    };
+    // Going back to the built-in defaults first makes the search independent of the process's environment, which
+    // the solver would otherwise take options from.
+    for name in ["default", profile] {
+        assert!(engine.configure(name), "the solver has the configuration {name:?}");
+    }
+    engine
+}
+
 /// A solver that keeps what it learned from question to question: a base to which more clauses can be added.
 pub struct Solver {
     engine: CaDiCal,
@@ -119,18 +151,7 @@ pub struct Solver {
 impl Solver {
     /// A solver without clauses.
     pub fn new(profile: Profile) -> Solver {
-        let mut engine = CaDiCal::new();
-        // Going back to the built-in defaults makes the search independent of the process's environment, which
-        // the solver would otherwise take options from.
-        let profile = match profile {
-            Profile::Fast => "plain",
-            Profile::Thorough => "default",
-            Profile::Satisfiable => "sat",
-            Profile::Unsatisfiable => "unsat",
-        };
-        for name in ["default", profile] {
-            assert!(engine.configure(name), "the solver has the configuration {name:?}");
-        }
+        let mut engine = configured(profile);
         let log = Rc::new(RefCell::new(ProofLog::default()));
         engine.connect_proof_tracer1(Rc::clone(&log), true, false);
         Solver { engine, log, formula: Cnf::default() }
@@ -233,6 +254,7 @@ impl core::fmt::Debug for Solver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::pigeonhole;
 
     fn cnf(text: &str) -> Cnf {
         Cnf::from_dimacs(text.as_bytes()).unwrap()
@@ -240,24 +262,6 @@ mod tests {
 
     fn literal(value: i64) -> Literal {
         Literal::from_dimacs(value).unwrap()
-    }
-
-    /// One pigeon more than there are holes.
-    fn pigeonhole(holes: i64) -> Cnf {
-        let variable = |pigeon: i64, hole: i64| literal(pigeon * holes + hole + 1);
-        let mut cnf = Cnf::new(0);
-        for pigeon in 0..=holes {
-            let clause: Vec<Literal> = (0..holes).map(|hole| variable(pigeon, hole)).collect();
-            cnf.add(&clause);
-        }
-        for hole in 0..holes {
-            for pigeon in 0..=holes {
-                for other in 0..pigeon {
-                    cnf.add(&[!variable(pigeon, hole), !variable(other, hole)]);
-                }
-            }
-        }
-        cnf
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod isa;
 mod ledger;
 mod measure;
 mod peers;
+mod prover;
 mod regret;
 mod schedule;
 mod step;
@@ -61,6 +62,7 @@ fn registry() -> Vec<&'static Benchmark> {
         games::BENCHMARKS,
         ledger::BENCHMARKS,
         step::BENCHMARKS,
+        prover::BENCHMARKS,
     ];
     areas.iter().flat_map(|area| area.iter()).collect()
 }
