@@ -89,11 +89,16 @@ impl Outcome {
 
 /// The conflicts that the fast profile gets before the thorough one takes over.
 const FAST_CONFLICTS: u32 = 300;
+/// Formulas with more clauses go to the thorough profile at once: there the first attempt is mostly lost.
+const FAST_CLAUSES_MAX: usize = 500;
 
-/// Answers one question: the fast profile first, then, if that does not decide, the thorough one with what is
-/// left of the budget.
+/// Answers one question. Small formulas get the fast profile first and then, if that does not decide, the thorough
+/// one with what is left of the budget; large ones the thorough one at once.
 #[doc(alias = "SAT_CHECK")]
 pub fn solve(cnf: &Cnf, assumptions: &[Literal], budget: Budget) -> Outcome {
+    if FAST_CLAUSES_MAX < cnf.clause_count() {
+        return solve_with(Profile::Thorough, cnf, assumptions, budget);
+    }
     let first = Budget::conflicts(budget.conflicts.min(FAST_CONFLICTS));
     let outcome = solve_with(Profile::Fast, cnf, assumptions, first);
     if outcome != Outcome::Undecided(Why::Budget) || budget.conflicts <= FAST_CONFLICTS {
