@@ -109,6 +109,8 @@ fn family_needs(name: &str, tree: &TaskTree) -> Result<Needs, GameError> {
         "copy" | "reverse" | "permute" => {
             (values(number("length"), number("value_bits")).plus(bits(number("length"))), none)
         }
+        // Every band of the grid adds a rule that must be kept in mind.
+        "rulegrid" => (Fixed::from_int(number("band") as i32), none),
         _ => (none, none),
     };
     let reward_noise =

@@ -9,6 +9,7 @@ use crate::fit::{Line, line};
 use bem_base::fixed::Fixed;
 use bem_games::catalog;
 use bem_games::compose::{NoPrograms, TaskTree};
+use bem_games::game::Range;
 
 /// Bands of one domain.
 pub const BANDS: usize = 8;
@@ -49,7 +50,7 @@ pub struct Rung {
     pub horizon: u32,
 }
 
-/// The ladder of one domain. Invariant: at least two candidates, in order of difficulty.
+/// The ladder of one domain. Invariant: at least one candidate; candidates are in order of difficulty.
 #[derive(Clone, Debug)]
 pub struct Ladder {
     candidates: Vec<Rung>,
@@ -64,7 +65,7 @@ impl Ladder {
             left.difficulty.cmp(&right.difficulty).then_with(|| left.tree.cmp(&right.tree))
         });
         candidates.dedup_by_key(|rung| rung.difficulty);
-        assert!(2 <= candidates.len(), "{} has no ladder", domain.name());
+        assert!(!candidates.is_empty(), "{} cannot be played as it comes", domain.name());
         Ladder { candidates }
     }
 
@@ -76,6 +77,9 @@ impl Ladder {
     /// The band of a task with this difficulty; what lies outside the range is in the first or the last.
     pub fn band(&self, difficulty: Fixed) -> u8 {
         let (low, high) = self.range();
+        if low == high {
+            return 0;
+        }
         let above = difficulty.minus(low).max(Fixed::ZERO).mul_int(BANDS as i64).div_floor(high.minus(low));
         ((above.to_raw() >> 32) as usize).min(BANDS - 1) as u8
     }
@@ -178,14 +182,32 @@ fn settings_of(family: &str) -> Vec<String> {
             (1..=3).flat_map(each).collect()
         }
         "transducer" => two("states", &all(64), "inputs", &[2, 4, 8, 16]),
-        _ => two("length", &all(64), "value_bits", &all(2)),
+        "copy" | "reverse" | "permute" => two("length", &all(64), "value_bits", &all(2)),
+        "rulegrid" => two("band", &[0, 1, 2, 3, 4], "steps", &[1, 2, 4, 8, 16, 32, 64, 128, 200]),
+        other => one_at_a_time(other),
     }
+}
+
+/// For a family that has no list of its own: every number swept over its range, the rest as it comes.
+fn one_at_a_time(family: &str) -> Vec<String> {
+    const POINTS: i64 = 16;
+    let parameters = catalog::family(family).map_or(&[][..], |family| family.parameters());
+    let mut texts = vec![family.to_string()];
+    for parameter in parameters {
+        if let Range::Number { min, max, .. } = parameter.range {
+            let value = |point: i64| min + (max - min) * point / POINTS;
+            texts
+                .extend((0..=POINTS).map(|point| format!("{family}{{{}={}}}", parameter.name, value(point))));
+        }
+    }
+    texts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fit::spearman;
+    use bem_base::fixed::log2_count_floor;
 
     #[test]
     fn every_domain_has_a_ladder_that_is_close_to_a_line() {
@@ -209,15 +231,21 @@ mod tests {
             let ladder = Ladder::new(domain);
             let rungs = ladder.rungs(8);
             let difficulties: Vec<Fixed> = rungs.iter().map(|rung| rung.difficulty).collect();
-            let exact: Vec<Fixed> = rungs
-                .iter()
-                .map(|rung| rung.policy_bits.plus(Fixed::from_int(rung.horizon as i32)))
-                .collect();
+            let steps = |rung: &Rung| log2_count_floor(u64::from(rung.horizon));
+            let exact: Vec<Fixed> = rungs.iter().map(|rung| rung.policy_bits.plus(steps(rung))).collect();
             // Bandits differ by chance alone: there the counts stay the same.
             let constant = exact.iter().all(|value| *value == exact[0]);
             let agreement = spearman(&difficulties, &exact);
             assert!(constant || Fixed::from_ratio(9, 10) <= agreement, "{}: {agreement}", domain.name());
         }
+    }
+
+    #[test]
+    fn a_family_without_a_list_is_swept_one_parameter_at_a_time() {
+        let texts = one_at_a_time("parity");
+        assert_eq!(texts.len(), 1 + 2 * 17);
+        assert!(texts.contains(&"parity{n=64}".to_string()) && texts.contains(&"parity".to_string()));
+        assert!(texts.iter().all(|text| rung(text).is_some()));
     }
 
     #[test]

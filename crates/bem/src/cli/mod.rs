@@ -10,6 +10,7 @@ mod games;
 mod hoare;
 mod inspect;
 mod isa;
+mod ladder;
 mod ledger_directory;
 mod proof;
 mod prove;
@@ -62,6 +63,8 @@ enum Command {
     Prove(prove::ProveArguments),
     /// The smallest circuit for a truth table or for input-output examples.
     Synth(synth::SynthArguments),
+    /// The difficulty ladder: stages, bands, estimated and measured difficulty, fit.
+    Ladder(ladder::LadderArguments),
 }
 
 /// What a command answers when nothing went wrong: yes or no.
@@ -95,6 +98,7 @@ pub fn main() -> ExitCode {
         Some(Command::Witness(arguments)) => witness::run(&arguments),
         Some(Command::Prove(arguments)) => prove::run(&arguments),
         Some(Command::Synth(arguments)) => synth::run(&arguments),
+        Some(Command::Ladder(arguments)) => ladder::run(&arguments),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
