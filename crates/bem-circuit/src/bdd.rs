@@ -228,6 +228,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too much work for Miri")]
     fn diagrams_are_equal_exactly_if_the_functions_are() {
         // Two inputs and one output: all pairs of operations.
         let single = |op, a, b| {
