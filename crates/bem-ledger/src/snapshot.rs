@@ -5,9 +5,11 @@
 
 use crate::chain::ChainHead;
 use crate::entry::Entry;
-use crate::error::LedgerError;
+use crate::error::{LedgerError, StoreError};
 use crate::limits::{PART_NAME_MAX, SNAPSHOT_BYTES_MAX, SNAPSHOT_PARTS_MAX};
 use crate::log::Log;
+use crate::merkle::leaf_hash;
+use crate::reader::EntryReader;
 use crate::store::Store;
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -179,9 +181,53 @@ pub fn load_snapshot<S: Store>(
     Ok(snapshot)
 }
 
+/// The newest snapshot that can be used, and those that were passed over with the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restorable {
+    /// The snapshot; none if no marked snapshot is sound.
+    pub snapshot: Option<Snapshot>,
+    /// Newer ones that cannot be used: name and reason.
+    pub rejected: Vec<(String, String)>,
+}
+
+/// Finds the newest snapshot that its marker in the log vouches for; a damaged one is passed over for the one before.
+///
+/// Cost: one pass over the log, because heads are derived and not believed.
+pub fn latest_snapshot<S: Store>(store: &mut S) -> Result<Restorable, LedgerError> {
+    let mut reader = EntryReader::open(store)?;
+    let mut head = ChainHead::start();
+    let mut markers = Vec::new();
+    while let Some(bytes) = reader.next(store)? {
+        let leaf = leaf_hash(bytes);
+        let marked = Entry::from_bytes(bytes);
+        let index = reader.position() - 1;
+        if let Entry::Snapshot { manifest, .. } =
+            marked.map_err(|source| LedgerError::Entry { index, source })?
+        {
+            markers.push((index, manifest, head));
+        }
+        head = head.link(&leaf);
+    }
+    let mut rejected = Vec::new();
+    for (entries, manifest, head) in markers.into_iter().rev() {
+        let name = snapshot_name(entries);
+        match load_snapshot(store, &name, &manifest, head) {
+            Ok(snapshot) => return Ok(Restorable { snapshot: Some(snapshot), rejected }),
+            // One that was thinned out is no cause for alarm.
+            Err(LedgerError::Store(StoreError::Missing { .. })) => {}
+            Err(error) => rejected.push((name, error.to_string())),
+        }
+    }
+    Ok(Restorable { snapshot: None, rejected })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::ENTRY_BYTES_MAX;
+    use crate::log::LogOptions;
+    use crate::store::MemoryStore;
+    use crate::testing;
 
     fn example() -> Snapshot {
         let part = |name: &str, bytes: &[u8]| Part { name: name.to_owned(), bytes: bytes.to_vec() };
@@ -215,5 +261,30 @@ mod tests {
             assert!(Snapshot::from_bytes(&bytes[..length]).is_err(), "length {length}");
         }
         assert!(Snapshot::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
+    }
+
+    #[test]
+    fn a_damaged_snapshot_is_passed_over_for_the_one_before() {
+        let options = LogOptions { segment_bytes: 1_000, ring_bytes: ENTRY_BYTES_MAX + 4 };
+        let mut log =
+            Log::create(MemoryStore::new(), testing::signer(), &testing::genesis(1), options).unwrap();
+        let mut names = Vec::new();
+        for step in 0..3u8 {
+            let part = Part { name: "state".to_owned(), bytes: vec![step; 50] };
+            names.push(log.write_snapshot(u64::from(step), vec![part]).unwrap());
+        }
+        let mut store = log.into_store();
+        let step = |store: &mut MemoryStore| latest_snapshot(store).unwrap().snapshot.map(|found| found.step);
+        assert_eq!(step(&mut store), Some(2));
+        *store.files.get_mut(&names[2]).unwrap().last_mut().unwrap() ^= 1;
+        let found = latest_snapshot(&mut store).unwrap();
+        assert_eq!(found.snapshot.map(|found| found.step), Some(1));
+        assert_eq!(found.rejected[0].0, names[2]);
+        store.files.remove(&names[1]);
+        assert_eq!(step(&mut store), Some(0));
+        // The newest file in the place of the oldest is not what the log marks there.
+        let newest = store.files[&names[2]].clone();
+        store.files.insert(names[0].clone(), newest);
+        assert_eq!(step(&mut store), None);
     }
 }

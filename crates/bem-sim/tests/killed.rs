@@ -1,5 +1,7 @@
 //! A real process on real files, killed at many of its operations; the battery does this a thousand times.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 use bem_sim::golden::Golden;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -1,5 +1,7 @@
 //! Proofs, checkpoints and whole ledgers judged by `python/tlog_verify.py`, which shares no code with the ledger.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 use bem_ledger::limits::ENTRY_BYTES_MAX;
 use bem_ledger::log::{Log, LogOptions};
 use bem_ledger::store::MemoryStore;

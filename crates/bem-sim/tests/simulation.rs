@@ -1,5 +1,7 @@
 //! A sample of the battery, small enough for every test run.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 use bem_sim::counters::Counters;
 use bem_sim::golden::Golden;
 use bem_sim::run::{Script, run, run_with_lie};
