@@ -5,6 +5,7 @@
 use super::{Answer, ledger_directory};
 use anyhow::Context;
 use bem_ledger::audit::{AuditReport, AuditVerdict, audit};
+use bem_ledger::entry::KIND_NAMES;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -45,21 +46,6 @@ pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
     })
 }
 
-/// Names of the kinds of entry, by number.
-pub const KINDS: [&str; 11] = [
-    "genesis",
-    "step_block",
-    "episode",
-    "patch",
-    "reset",
-    "tables",
-    "snapshot",
-    "tool_call",
-    "human_task",
-    "input",
-    "event",
-];
-
 fn to_json(report: &AuditReport) -> serde_json::Value {
     let (verdict, entry, reason) = match &report.verdict {
         AuditVerdict::Ok => ("ok", None, None),
@@ -67,7 +53,7 @@ fn to_json(report: &AuditReport) -> serde_json::Value {
         AuditVerdict::Broken { entry, reason } => ("broken", Some(*entry), Some(reason.as_str())),
     };
     let kinds: serde_json::Map<_, _> =
-        KINDS.iter().zip(report.kinds).map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
+        KIND_NAMES.iter().zip(report.kinds).map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
     json!({
         "verdict": verdict,
         "entry": entry,
