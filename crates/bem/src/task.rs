@@ -72,7 +72,7 @@ pub fn parse_params(texts: &[String]) -> Result<BTreeMap<String, String>> {
     let mut params = BTreeMap::new();
     for text in texts {
         let Some((name, value)) = text.split_once('=') else {
-            bail!("parameter {text:?} must look like name=value");
+            bail!("--param {text:?} must have the form NAME=VALUE");
         };
         if params.insert(name.trim().to_string(), value.trim().to_string()).is_some() {
             bail!("parameter {name} is given twice");

@@ -37,6 +37,19 @@ fn compositions_are_tasks() {
 }
 
 #[test]
+fn compositions_and_files_can_be_looked_at() {
+    let show = |arguments: &[&str]| {
+        let all = [&["games", "show"], arguments, &["--json"]].concat();
+        let output = Command::new(env!("CARGO_BIN_EXE_bem")).args(all).output().expect("bem starts");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {output:?}"))
+    };
+    assert_eq!(show(&["repeat{times=3}(compare{bits=2})"])["optimum"], 3.0);
+    assert_eq!(show(&["repeat(compare{bits=2})", "--param", "times=4"])["optimum"], 4.0);
+    let kuhn = show(&["--game", &example("games/kuhn_poker.efg")]);
+    assert_eq!((&kuhn["optimum"], &kuhn["horizon"]), (&Value::from(0.5), &Value::from(2)));
+}
+
+#[test]
 fn game_files_are_played_and_their_values_known() {
     for (file, optimum, random) in [
         ("games/centipede.efg", 1.5, 1.125),

@@ -3,19 +3,22 @@
 mod play;
 
 use super::Answer;
-use anyhow::{Context, bail};
+use crate::task::{Task, TaskArguments, TaskWorld};
+use anyhow::bail;
 use bem_games::base_problem::{base_problem, complexity};
 use bem_games::catalog;
-use bem_games::game::{Family, Game, Parameter, Range, Setting, Settings, Value};
+use bem_games::compose::operator;
+use bem_games::game::{Game, Parameter, Range, Value};
 use bem_games::playthrough::shape_text;
 use clap::{Args, Subcommand};
-use serde_json::json;
-use std::collections::BTreeMap;
+use serde_json::{Map, json};
 use std::sync::Arc;
 
 /// The games BEM can learn from: list them, look at one, play one by hand.
 #[derive(Args)]
-#[command(after_help = "Example: bem games play dyck --param depth=2 --seed 3")]
+#[command(after_help = "Example: bem games play dyck --param depth=2 --seed 3\n\
+    Example: bem games play 'seq(parity{n=4},copy{length=2})'\n\
+    Example: bem games show --game examples/games/kuhn_poker.efg")]
 pub struct GamesArguments {
     #[command(subcommand)]
     command: GamesCommand,
@@ -52,14 +55,11 @@ enum GamesCommand {
     },
 }
 
-/// A family, its parameters and the seed of its hidden choices.
+/// A family, composition or file, its parameters and the seed of its hidden choices.
 #[derive(Args)]
 pub struct GameChoice {
-    /// Name of the family
-    family: String,
-    /// Parameter of the family, such as n=16; may be repeated
-    #[arg(long = "param", value_name = "NAME=VALUE")]
-    params: Vec<String>,
+    #[command(flatten)]
+    task: TaskArguments,
     /// Seed of hidden choices and episodes
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -67,34 +67,34 @@ pub struct GameChoice {
 
 /// A game that was chosen on the command line.
 pub struct Chosen {
-    family: &'static dyn Family,
-    settings: Settings,
+    /// As it was named.
+    name: String,
+    /// What one does in it.
+    about: &'static str,
+    /// The parameters that can be set, with their ranges.
+    parameters: Vec<Parameter>,
+    /// The values they have.
+    params: Map<String, serde_json::Value>,
     game: Arc<dyn Game>,
     seed: u64,
 }
 
 impl GameChoice {
     fn build(&self) -> anyhow::Result<Chosen> {
-        let family = catalog::family(&self.family)?;
-        let named = || format!("family {}", self.family);
-        let settings = catalog::settings(family, &parse_params(&self.params)?).with_context(named)?;
-        let game = catalog::build(family, &settings, self.seed).with_context(named)?;
-        Ok(Chosen { family, settings, game, seed: self.seed })
-    }
-}
-
-/// Reads `NAME=VALUE` texts; a name may come only once.
-pub fn parse_params(params: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut texts = BTreeMap::new();
-    for param in params {
-        let Some((name, value)) = param.split_once('=') else {
-            bail!("--param {param:?} must have the form NAME=VALUE");
+        let Task { name, params, world } = self.task.open(self.seed)?;
+        let TaskWorld::Game(game) = world else {
+            bail!(
+                "a program can be learned with `bem solve --env-cmd`, but not looked at: nobody knows its optimum"
+            );
         };
-        if texts.insert(name.trim().to_string(), value.trim().to_string()).is_some() {
-            bail!("parameter {name} is given twice");
-        }
+        let root = name.split(['(', '{']).next().unwrap_or_default();
+        let (about, parameters) = match (catalog::family(root), operator(root)) {
+            (Ok(family), _) => (family.about(), catalog::parameters(family)),
+            (_, Some(operator)) => (operator.about(), operator.parameters().to_vec()),
+            _ => ("A game from a file.", Vec::new()),
+        };
+        Ok(Chosen { name, about, parameters, params, game, seed: self.seed })
     }
-    Ok(texts)
 }
 
 /// Runs `bem games`.
@@ -129,24 +129,20 @@ fn list(as_json: bool) {
 }
 
 fn show(chosen: &Chosen, as_json: bool) {
-    let (family, game) = (chosen.family, &*chosen.game);
+    let game = &*chosen.game;
     let shape = game.shape();
-    let parameters = catalog::parameters(family);
     if as_json {
-        let problem = base_problem(family.name()).expect("a family of the catalog has a record");
         let fields: Vec<_> = shape.fields.iter().map(|field| [field.low, field.width]).collect();
-        let entry = json!({
-            "family": family.name(),
-            "id": format!("{:08x}", problem.id.to_word()),
-            "about": family.about(),
-            "params": parameters_json(&parameters),
-            "settings": settings_json(&parameters, &chosen.settings),
+        let mut entry = json!({
+            "family": chosen.name,
+            "about": chosen.about,
+            "params": parameters_json(&chosen.parameters),
+            "settings": chosen.params,
             "seed": chosen.seed,
             "obs_bits": shape.observation_bits,
             "fields": fields,
             "actions": shape.actions,
             "horizon": shape.horizon,
-            "horizon_bound": problem.horizon_bound,
             "complexity": complexity(shape).to_raw() as f64 / (1u64 << 32) as f64,
             "reward_range": [shape.reward_min, shape.reward_max],
             "return_range": [shape.return_min, shape.return_max],
@@ -154,12 +150,18 @@ fn show(chosen: &Chosen, as_json: bool) {
             "random": units(game.random()),
             "clauses": ["GLE-1", "GLE-2"],
         });
+        // Compositions and files have no record of their own.
+        if let Some(problem) = base_problem(&chosen.name) {
+            entry["id"] = json!(format!("{:08x}", problem.id.to_word()));
+            entry["horizon_bound"] = json!(problem.horizon_bound);
+        }
         println!("{entry}");
         return;
     }
-    println!("{}: {}", family.name(), family.about());
-    for parameter in &parameters {
-        let now = setting_json(parameter, &chosen.settings).to_string().replace('"', "");
+    println!("{}: {}", chosen.name, chosen.about);
+    for parameter in &chosen.parameters {
+        let now =
+            chosen.params.get(parameter.name).map_or(String::new(), |now| now.to_string().replace('"', ""));
         println!("  {:<14} {:<10} {:<26} {}", parameter.name, now, range_text(parameter), parameter.about);
     }
     println!("{} (rewards in milli-units)", shape_text(shape));
@@ -196,19 +198,4 @@ fn parameters_json(parameters: &[Parameter]) -> serde_json::Value {
         (parameter.name.to_string(), entry)
     });
     entries.collect::<serde_json::Map<_, _>>().into()
-}
-
-fn settings_json(parameters: &[Parameter], settings: &Settings) -> serde_json::Value {
-    let entries =
-        parameters.iter().map(|parameter| (parameter.name.to_string(), setting_json(parameter, settings)));
-    entries.collect::<serde_json::Map<_, _>>().into()
-}
-
-fn setting_json(parameter: &Parameter, settings: &Settings) -> serde_json::Value {
-    let found = settings.iter().find(|(name, _)| *name == parameter.name).map(|(_, setting)| setting);
-    match (found, parameter.range) {
-        (Some(Setting::Number(value)), _) => json!(value),
-        (Some(Setting::Choice(index)), Range::Choice { words }) => json!(words[index]),
-        _ => serde_json::Value::Null,
-    }
 }

@@ -2,10 +2,9 @@
 //!
 //! The loop reads lines and writes text, and knows neither terminal nor pipe, so that tests can hold both ends.
 
-use super::{Chosen, settings_json, units};
+use super::{Chosen, units};
 use bem_base::environment::{Bits, Environment, Outcome, Shape};
 use bem_base::prng::Prng;
-use bem_games::catalog;
 use bem_games::game::Oracle;
 use serde_json::json;
 use std::io::{BufRead, IsTerminal, Write};
@@ -21,10 +20,9 @@ pub fn run(chosen: &Chosen, as_json: bool) {
         dialogue(chosen, input.lock(), std::io::stdout(), by_hand)
     };
     if as_json {
-        let parameters = catalog::parameters(chosen.family);
         let entry = json!({
-            "family": chosen.family.name(),
-            "params": settings_json(&parameters, &chosen.settings),
+            "family": chosen.name,
+            "params": chosen.params,
             "seed": chosen.seed,
             "optimum": units(chosen.game.optimum()),
             "random": units(chosen.game.random()),
@@ -81,7 +79,7 @@ fn dialogue(
     by_hand: bool,
 ) -> std::io::Result<Vec<Episode>> {
     let game = &*chosen.game;
-    writeln!(output, "{}: {}", chosen.family.name(), chosen.family.about())?;
+    writeln!(output, "{}: {}", chosen.name, chosen.about)?;
     writeln!(
         output,
         "Actions are 0 to {}; r plays at random, o asks the oracle, R and O do so to the end, q quits.\n\
@@ -241,11 +239,18 @@ fn thousandths(value: i64) -> f64 {
 mod tests {
     use super::*;
     use crate::cli::games::GameChoice;
+    use crate::task::TaskArguments;
 
     fn talk(family: &str, params: &[&str], typed: &str, by_hand: bool) -> String {
         let params = params.iter().map(|param| param.to_string()).collect();
-        let chosen =
-            GameChoice { family: family.to_string(), params, seed: 4 }.build().expect("a known game");
+        let task = TaskArguments {
+            task: Some(family.to_string()),
+            params,
+            game: None,
+            env_cmd: None,
+            env_timeout: 1,
+        };
+        let chosen = GameChoice { task, seed: 4 }.build().expect("a known game");
         let mut output = Vec::new();
         dialogue(&chosen, typed.as_bytes(), &mut output, by_hand).expect("memory takes all");
         String::from_utf8(output).expect("text")
@@ -278,6 +283,12 @@ mod tests {
     fn a_player_may_go_on_with_more_episodes() {
         let text = talk("bandit", &["arms=2"], "o\n\nr\nq\n", true);
         assert_eq!(text.matches("over after 1 step").count(), 2, "{text}");
+    }
+
+    #[test]
+    fn compositions_are_played_like_families() {
+        let text = talk("seq(parity{n=2},compare{bits=2})", &[], "o\no\n", false);
+        assert!(text.contains("over after 2 steps: return 2.000. Best play expects 2.000"), "{text}");
     }
 
     #[test]
