@@ -16,17 +16,20 @@ use bem_machine::route::directory::{Directory, RouteInput};
 use bem_machine::step::batched::{LaneSurroundings, Lanes};
 use bem_machine::trace::TraceBuffer;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
 use support::{Noise, SlicedParity};
 
 struct Counting;
 
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+thread_local! {
+    /// Allocations of this thread: the test harness has threads of its own.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
 
 // SAFETY: every call is handed to the system's allocator unchanged; counting touches no memory of the caller.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
@@ -43,12 +46,11 @@ static ALLOCATOR: Counting = Counting;
 const FAMILY: FamilyIndex = FamilyIndex(0);
 
 fn count(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = ALLOCATIONS.get();
     work();
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+    ALLOCATIONS.get() - before
 }
 
-/// One test in one binary: a second one on another thread would be counted too.
 #[test]
 fn a_warm_step_does_not_allocate() {
     assert!(0 < count(|| drop(vec![1u8; 10])), "the allocator counts");

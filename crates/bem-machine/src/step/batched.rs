@@ -377,15 +377,22 @@ impl Arms {
 }
 
 /// The lanes of every number that the planes spell: each plane halves what is left.
-#[inline]
 fn split_lanes(planes: &[LaneWord], masks: &mut [LaneMask; 16]) {
     masks[0] = LaneWord::ONES;
     for (bit, plane) in planes.iter().enumerate().take(4) {
-        for number in 0..1 << bit {
-            let mask = masks[number];
-            masks[number | 1 << bit] = mask & *plane;
-            masks[number] = mask.and_not(*plane);
-        }
+        let (low, high) = masks.split_at_mut(1 << bit);
+        halve(low, high, plane);
+    }
+}
+
+/// Divides each mask by a plane: where it is true, the lanes move to the upper half.
+///
+/// Not inlined, because unrolled into its caller it becomes scalar code, four instructions for each one here.
+#[inline(never)]
+fn halve(low: &mut [LaneMask], high: &mut [LaneMask], plane: &LaneWord) {
+    for (low, high) in low.iter_mut().zip(high) {
+        *high = *low & *plane;
+        *low = low.and_not(*plane);
     }
 }
 
