@@ -5,6 +5,7 @@
 //! learner. Must not know files, clocks or threads.
 
 pub mod bandit;
+pub mod climb;
 pub mod evaluate;
 pub mod learner;
 pub mod seeds;

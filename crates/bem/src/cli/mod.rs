@@ -6,6 +6,7 @@
 mod bench;
 mod config;
 mod curriculum;
+mod export;
 mod games;
 mod hoare;
 mod inspect;
@@ -14,6 +15,7 @@ mod ladder;
 mod ledger_directory;
 mod proof;
 mod prove;
+mod run;
 mod solve;
 mod synth;
 mod verify;
@@ -45,6 +47,8 @@ enum Command {
     Disasm(isa::DisasmArguments),
     /// Run a program of the control core.
     Exec(isa::ExecArguments),
+    /// A learned circuit of a run, for use elsewhere.
+    Export(export::ExportArguments),
     /// The games BEM can learn from: list them, look at one, play one by hand.
     Games(games::GamesArguments),
     /// Check the invariants of a program, with proofs and counterexamples.
@@ -53,6 +57,8 @@ enum Command {
     Inspect(inspect::InspectArguments),
     /// Inclusion and consistency proofs over a ledger.
     Proof(proof::ProofArguments),
+    /// Climb the ladder over all families: the main job, and what `bem` alone does.
+    Run(run::RunArguments),
     /// Learn one task from scratch.
     Solve(solve::SolveArguments),
     /// Audit a run: chain, tree, roots, proofs, signatures.
@@ -82,17 +88,19 @@ pub enum Answer {
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let answer: anyhow::Result<Answer> = match arguments.command {
-        None => Ok(Answer::Yes),
+        None => run::run(&run::RunArguments::default()),
         Some(Command::Asm(arguments)) => isa::asm(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Config(arguments)) => config::run(&arguments),
         Some(Command::Curriculum(arguments)) => curriculum::run(&arguments),
         Some(Command::Disasm(arguments)) => isa::disasm(&arguments),
         Some(Command::Exec(arguments)) => isa::exec(&arguments),
+        Some(Command::Export(arguments)) => export::run(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
         Some(Command::Hoare(arguments)) => hoare::run(&arguments),
         Some(Command::Inspect(arguments)) => inspect::run(&arguments),
         Some(Command::Proof(arguments)) => proof::run(&arguments),
+        Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Solve(arguments)) => solve::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Witness(arguments)) => witness::run(&arguments),

@@ -1,0 +1,241 @@
+//! `bem` and `bem run`: climb the ladder over all families, and leave a scoreboard, a report and an audited history.
+//!
+//! The climb itself is deterministic; only where it stops depends on the clock. A run is saved after every round,
+//! so that Ctrl-C, the time limit and a crash lose at most the units that were under way. Clauses: SCC-14, LOG-5.
+
+mod history;
+mod report;
+mod scoreboard;
+
+use super::Answer;
+use anyhow::{Context, Result, bail};
+use bem_engine::climb::{Climb, ClimbConfig, Unit, UnitResult};
+use bem_teacher::ladder::{Domain, STAGES_MAX};
+use clap::Args;
+use history::History;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Climb the ladder over all families: the main job.
+#[derive(Args, Clone)]
+#[command(after_help = "Example: bem run --minutes 1 --families parity,dyck --out my-run\n\
+    Example: bem run --resume my-run --minutes 5")]
+pub struct RunArguments {
+    /// Where the run is kept [default: the first free folder runs/N]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// All random choices come from this number
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Start no new work after this many minutes [default: 2]
+    #[arg(long, conflicts_with = "steps")]
+    minutes: Option<f64>,
+    /// Start no new work after this many steps in all worlds together; independent of the clock
+    #[arg(long)]
+    steps: Option<u64>,
+    /// Only these families, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    families: Vec<String>,
+    /// Rungs of every family's ladder
+    #[arg(long, default_value_t = 5)]
+    stages: usize,
+    /// Steps one task may take
+    #[arg(long, default_value_t = 150_000)]
+    unit_steps: u64,
+    /// Threads; the history is the same for any number [default: all]
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Go on with a run
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "families"])]
+    resume: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Default for RunArguments {
+    /// What `bem` without a word does.
+    fn default() -> RunArguments {
+        RunArguments {
+            out: None,
+            seed: 1,
+            minutes: None,
+            steps: None,
+            families: Vec::new(),
+            stages: 5,
+            unit_steps: 150_000,
+            threads: None,
+            resume: None,
+            json: false,
+        }
+    }
+}
+
+/// When to stop starting new work.
+struct Limit {
+    started: Instant,
+    time: Option<Duration>,
+    steps: Option<u64>,
+    interrupted: &'static AtomicBool,
+}
+
+impl Limit {
+    fn is_reached(&self, steps: u64) -> bool {
+        self.is_interrupted()
+            || self.time.is_some_and(|time| time <= self.started.elapsed())
+            || self.steps.is_some_and(|limit| limit <= steps)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// `bem run`
+pub fn run(arguments: &RunArguments) -> Result<Answer> {
+    check(arguments)?;
+    let (mut climb, mut history, directory) = open(arguments)?;
+    // A second handler would only replace the first; failing to set it costs the clean stop, not the run.
+    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+    let time = match (arguments.minutes, arguments.steps) {
+        (Some(minutes), _) => Some(Duration::from_secs_f64(minutes * 60.0)),
+        (None, Some(_)) => None,
+        (None, None) => Some(Duration::from_secs(120)),
+    };
+    let limit = Limit { started: Instant::now(), time, steps: arguments.steps, interrupted: &INTERRUPTED };
+    let threads = arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    if !arguments.json {
+        println!(
+            "BEM climbs {} families, seed {}, {} threads. The run is kept in {}.",
+            climb.tracks().len(),
+            climb.config().seed,
+            threads,
+            directory.display()
+        );
+    }
+    let board = scoreboard::Live::new(!arguments.json && std::io::stderr().is_terminal(), &climb);
+    let mut curves = report::Curves::load(&directory);
+    while !limit.is_reached(climb.steps()) {
+        let units = climb.round();
+        if units.is_empty() {
+            break;
+        }
+        for result in work(&climb, &units, threads, &limit, &board)? {
+            climb.take(&result);
+            curves.add(&result);
+            history.unit(&result, &climb)?;
+            board.unit(&result, &climb);
+        }
+        history.save(&climb)?;
+    }
+    board.finish();
+    let head = history.finish()?;
+    curves.save(&directory)?;
+    let page = directory.join("report.html");
+    std::fs::write(&page, report::html(&climb, &curves, &head)).with_context(|| page.display().to_string())?;
+    if arguments.json {
+        println!("{}", scoreboard::to_json(&climb, &head, &directory));
+    } else {
+        print!("{}", scoreboard::table(&climb));
+        println!("report   {}", page.display());
+        println!("history  {head}; audit it with: bem verify {}", directory.display());
+        if limit.is_interrupted() || !climb.round().is_empty() {
+            println!("go on    bem run --resume {}", directory.display());
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+fn check(arguments: &RunArguments) -> Result<()> {
+    if !(2..=STAGES_MAX).contains(&arguments.stages) {
+        bail!("--stages {} is out of range: 2 to {STAGES_MAX}", arguments.stages);
+    }
+    if let Some(minutes) = arguments.minutes
+        && !(0.0..=100_000.0).contains(&minutes)
+    {
+        bail!("--minutes {minutes} is out of range: 0 to 100000");
+    }
+    if arguments.threads == Some(0) {
+        bail!("--threads 0 is out of range: at least 1");
+    }
+    Ok(())
+}
+
+/// A new run in a folder of its own, or the one to go on with.
+fn open(arguments: &RunArguments) -> Result<(Climb, History, PathBuf)> {
+    if let Some(directory) = &arguments.resume {
+        let (history, climb) = History::resume(directory)?;
+        return Ok((climb, history, directory.clone()));
+    }
+    let families = if arguments.families.is_empty() {
+        Domain::all().map(|domain| domain.name().to_string()).collect()
+    } else {
+        arguments.families.clone()
+    };
+    let config = ClimbConfig {
+        seed: arguments.seed,
+        stages: arguments.stages,
+        unit_steps: arguments.unit_steps,
+        families,
+    };
+    let climb = Climb::new(config)?;
+    let directory = match &arguments.out {
+        Some(directory) => directory.clone(),
+        None => free_folder(Path::new("runs"))?,
+    };
+    let history = History::create(&directory, &climb)?;
+    Ok((climb, history, directory))
+}
+
+fn free_folder(parent: &Path) -> Result<PathBuf> {
+    for number in 1..100_000 {
+        let candidate = parent.join(number.to_string());
+        if !candidate.exists() {
+            return Ok(candidate);
+        }
+    }
+    bail!("{} is full: name a folder with --out", parent.display())
+}
+
+/// Works on the units of a round, several at once, and returns the results in order of the units.
+fn work(
+    climb: &Climb,
+    units: &[Unit],
+    threads: usize,
+    limit: &Limit,
+    board: &scoreboard::Live,
+) -> Result<Vec<UnitResult>> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(units.len()) {
+            scope.spawn(|| {
+                loop {
+                    let place = next.fetch_add(1, Ordering::Relaxed);
+                    // With a step limit a round is taken whole, so that the clock decides nothing.
+                    let late = limit.steps.is_none() && limit.is_reached(climb.steps());
+                    let Some(unit) = units.get(place).filter(|_| !late && !limit.is_interrupted()) else { break };
+                    board.begin(unit);
+                    let result = climb.work(unit, &mut || !limit.is_interrupted());
+                    results.lock().expect("no thread panics while it holds the lock").push((place, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().expect("all threads have ended");
+    results.sort_by_key(|(place, _)| *place);
+    // Only an unbroken run of units is taken in: a history has no holes.
+    let mut taken = Vec::new();
+    for (expected, (place, result)) in results.into_iter().enumerate() {
+        match result? {
+            Some(result) if place == expected => taken.push(result),
+            _ => break,
+        }
+    }
+    Ok(taken)
+}

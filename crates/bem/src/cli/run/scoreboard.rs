@@ -1,0 +1,135 @@
+//! What a run shows while it goes on and when it ends.
+
+use crate::cli::solve::to_float;
+use bem_base::digest::Digest;
+use bem_engine::climb::{Climb, Climbed, Track, Unit, UnitResult};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// Progress on a terminal; nothing when piped.
+pub struct Live {
+    bar: ProgressBar,
+}
+
+impl Live {
+    /// A bar over all rungs.
+    pub fn new(visible: bool, climb: &Climb) -> Live {
+        let rungs: usize = climb.tracks().iter().map(Track::stages).sum();
+        let bar = if visible { ProgressBar::new(rungs as u64) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} rungs  {elapsed}  {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        bar.set_position(climb.tracks().iter().map(|track| track.solved() as u64).sum());
+        Live { bar }
+    }
+
+    /// A unit begins.
+    pub fn begin(&self, unit: &Unit) {
+        self.bar.set_message(unit.task.clone());
+    }
+
+    /// A unit was taken in.
+    pub fn unit(&self, result: &UnitResult, climb: &Climb) {
+        let solution = &result.solution;
+        let score = solution.score().map_or(0.0, to_float);
+        let verdict = if solution.is_solved() { "solved" } else { "not yet" };
+        let steps = solution.steps_to_99.unwrap_or(solution.learned.tally.steps);
+        self.bar.println(format!(
+            "  {verdict}  {:<58} score {score:>6.3}  {steps:>7} steps  {:>4} gates  {}",
+            shortened(&result.unit.task, 58),
+            solution.learned.agent.policy().gates(),
+            shortened(&solution.learned.words, 48)
+        ));
+        self.bar.set_position(climb.tracks().iter().map(|track| track.solved() as u64).sum());
+    }
+
+    /// The bar goes away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The first letters of a text, with a mark where it was cut.
+pub fn shortened(text: &str, letters: usize) -> String {
+    if text.chars().count() <= letters {
+        return text.to_string();
+    }
+    text.chars().take(letters - 1).chain(['…']).collect()
+}
+
+/// The highest rung solved, or the last one tried.
+fn best(track: &Track) -> Option<&Climbed> {
+    track.climbed.iter().rev().find(|climbed| climbed.solved).or(track.climbed.last())
+}
+
+/// Why a family is not at the top.
+pub fn standing(track: &Track) -> String {
+    if track.is_at_top() {
+        "top".to_string()
+    } else if track.is_stuck() {
+        let last = track.climbed.last().map_or(0.0, |climbed| to_float(climbed.score));
+        format!("stuck: best score {last:.3} on the next rung")
+    } else {
+        "time ran out".to_string()
+    }
+}
+
+/// Family, band reached, score, steps, circuit size, proofs.
+pub fn table(climb: &Climb) -> String {
+    let mut text = format!(
+        "\n{:<22} {:>6} {:>7} {:>9} {:>6} {:>7} {:>7}  {}\n",
+        "family", "rungs", "score", "steps", "gates", "memory", "proofs", "standing"
+    );
+    for track in climb.tracks() {
+        let Some(climbed) = best(track) else {
+            let _ = writeln!(text, "{:<22} {:>6}", track.family, format!("0/{}", track.stages()));
+            continue;
+        };
+        let _ = writeln!(
+            text,
+            "{:<22} {:>6} {:>7.3} {:>9} {:>6} {:>7} {:>7}  {}",
+            track.family,
+            format!("{}/{}", track.solved(), track.stages()),
+            to_float(climbed.score),
+            climbed.steps_to_99.unwrap_or(climbed.steps),
+            climbed.policy.gates(),
+            climbed.policy.memory_bits(),
+            track.climbed.iter().map(|climbed| climbed.proofs).sum::<u32>(),
+            standing(track)
+        );
+    }
+    let tops = climb.tracks().iter().filter(|track| track.is_at_top()).count();
+    let _ = writeln!(text, "\n{tops} of {} families at the top of their ladder, {} steps in all\n", climb.tracks().len(), climb.steps());
+    text
+}
+
+/// The same for scripts.
+pub fn to_json(climb: &Climb, head: &Digest, directory: &Path) -> Value {
+    let rung = |climbed: &Climbed| {
+        json!({
+            "task": climbed.task, "stage": climbed.stage, "attempt": climbed.attempt,
+            "solved": climbed.solved, "score": to_float(climbed.score), "steps": climbed.steps,
+            "steps_to_99": climbed.steps_to_99, "gates": climbed.policy.gates(),
+            "state_bits": climbed.policy.memory_bits(), "patches_applied": climbed.applied,
+            "patches_rejected": climbed.rejected, "proofs_checked": climbed.proofs,
+            "hypothesis": climbed.words, "trace_head": climbed.head.to_hex(),
+        })
+    };
+    let families: Vec<Value> = climb
+        .tracks()
+        .iter()
+        .map(|track| {
+            json!({
+                "family": track.family, "rungs_solved": track.solved(), "rungs": track.stages(),
+                "standing": standing(track), "climbed": track.climbed.iter().map(rung).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    json!({
+        "seed": climb.config().seed, "steps": climb.steps(), "climb_head": climb.head().to_hex(),
+        "trace_head": head.to_hex(), "out": directory.display().to_string(), "families": families,
+    })
+}
