@@ -5,11 +5,21 @@ use anyhow::{Result, bail};
 use std::process::{Command, Stdio};
 
 /// Debian packages and a program that shows each is there.
-const PACKAGES: &[(&str, &str)] =
-    &[("yosys", "yosys"), ("iverilog", "iverilog"), ("berkeley-abc", "berkeley-abc"), ("strace", "strace")];
+const PACKAGES: &[(&str, &str)] = &[
+    ("yosys", "yosys"),
+    ("iverilog", "iverilog"),
+    ("berkeley-abc", "berkeley-abc"),
+    ("graphviz", "dot"),
+    ("cadical", "cadical"),
+    ("picosat", "picosat"),
+    ("minisat", "minisat"),
+    ("cryptominisat", "cryptominisat5"),
+    ("strace", "strace"),
+    ("valgrind", "valgrind"),
+];
 
 /// Python packages and the module that shows each is there.
-const PYTHON_PACKAGES: &[(&str, &str)] = &[("gymnasium[toy-text]==1.2.1", "gymnasium")];
+const PYTHON_PACKAGES: &[(&str, &str)] = &[("gymnasium[toy-text]", "gymnasium"), ("python-sat", "pysat")];
 
 fn is_there(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)

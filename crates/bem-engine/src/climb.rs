@@ -180,7 +180,8 @@ impl Climb {
 
     /// One unit for every family that is neither at the top nor stuck.
     pub fn round(&self) -> Vec<Unit> {
-        let open = self.tracks.iter().enumerate().filter(|(_, track)| !track.is_at_top() && !track.is_stuck());
+        let open =
+            self.tracks.iter().enumerate().filter(|(_, track)| !track.is_at_top() && !track.is_stuck());
         open.map(|(place, track)| Unit {
             track: place,
             stage: track.stage,
@@ -212,7 +213,8 @@ impl Climb {
 
     fn unit_seed(&self, unit: &Unit) -> u64 {
         let place = format!("{}/{}/{}", self.tracks[unit.track].family, unit.stage, unit.attempt);
-        let digest = digest::hash_parts("bem/climb/unit", &[&self.config.seed.to_le_bytes(), place.as_bytes()]);
+        let digest =
+            digest::hash_parts("bem/climb/unit", &[&self.config.seed.to_le_bytes(), place.as_bytes()]);
         u64::from_le_bytes(digest.as_bytes()[..8].try_into().expect("eight of 32 bytes"))
     }
 
@@ -221,7 +223,8 @@ impl Climb {
         let solution = &result.solution;
         let track = &mut self.tracks[result.unit.track];
         let solved = solution.is_solved();
-        (track.stage, track.attempt) = if solved { (track.stage + 1, 0) } else { (track.stage, track.attempt + 1) };
+        (track.stage, track.attempt) =
+            if solved { (track.stage + 1, 0) } else { (track.stage, track.attempt + 1) };
         let learned = &solution.learned;
         track.climbed.push(Climbed {
             task: result.unit.task.clone(),
@@ -235,11 +238,12 @@ impl Climb {
             rejected: learned.tally.rejected,
             proofs: learned.tally.proofs,
             words: learned.words.clone(),
-            policy: learned.agent.policy().clone(),
+            policy: learned.policy.clone(),
             head: learned.chain_head,
         });
         self.steps += learned.tally.steps;
-        self.head = digest::hash_parts("bem/climb/link", &[self.head.as_bytes(), learned.chain_head.as_bytes()]);
+        self.head =
+            digest::hash_parts("bem/climb/link", &[self.head.as_bytes(), learned.chain_head.as_bytes()]);
     }
 
     /// All families.

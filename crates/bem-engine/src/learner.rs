@@ -60,6 +60,8 @@ pub struct Tally {
     pub applied: u32,
     /// Candidates that the gate turned down.
     pub rejected: u32,
+    /// Proofs that the independent checker accepted.
+    pub proofs: u32,
 }
 
 /// One decision of the gate.

@@ -3,8 +3,7 @@
 use super::Answer;
 use super::ledger_directory;
 use anyhow::{Context, Result, bail};
-use bem_circuit::formats::Format;
-use bem_circuit::formats::model::Model;
+use bem_circuit::formats::{Format, Model};
 use bem_engine::climb::Climb;
 use bem_ledger::snapshot::latest_snapshot;
 use clap::Args;
@@ -32,26 +31,38 @@ pub struct ExportArguments {
 /// `bem export`
 pub fn run(arguments: &ExportArguments) -> Result<Answer> {
     let mut store = ledger_directory::open(&arguments.directory)?;
-    let found = latest_snapshot(&mut store)?.snapshot.context("the run has no snapshot that can be trusted")?;
+    let found =
+        latest_snapshot(&mut store)?.snapshot.context("the run has no snapshot that can be trusted")?;
     let climb = Climb::restore(found.part("climb").context("the snapshot holds no climb")?)?;
     let experts: Vec<_> = climb
         .tracks()
         .iter()
-        .flat_map(|track| track.climbed.iter().filter(|climbed| climbed.solved).map(move |climbed| (track, climbed)))
+        .flat_map(|track| {
+            track.climbed.iter().filter(|climbed| climbed.solved).map(move |climbed| (track, climbed))
+        })
         .collect();
     let Some(wanted) = &arguments.expert else {
         for (track, climbed) in &experts {
-            println!("{:<26} {:>4} gates  {}", format!("{}/{}", track.family, climbed.stage), climbed.policy.gates(), climbed.task);
+            println!(
+                "{:<26} {:>4} gates  {}",
+                format!("{}/{}", track.family, climbed.stage),
+                climbed.policy.gates(),
+                climbed.task
+            );
         }
         return Ok(Answer::Yes);
     };
     let named = |family: &str, stage: usize| *wanted == family || *wanted == format!("{family}/{stage}");
-    let Some((_, climbed)) = experts.iter().rev().find(|(track, climbed)| named(&track.family, climbed.stage)) else {
-        let known: Vec<String> = experts.iter().map(|(track, climbed)| format!("{}/{}", track.family, climbed.stage)).collect();
+    let Some((_, climbed)) =
+        experts.iter().rev().find(|(track, climbed)| named(&track.family, climbed.stage))
+    else {
+        let known: Vec<String> =
+            experts.iter().map(|(track, climbed)| format!("{}/{}", track.family, climbed.stage)).collect();
         bail!("there is no expert {wanted:?} in this run; there are {}", known.join(", "));
     };
-    let format = Format::from_name(&arguments.format)
-        .with_context(|| format!("--format {:?} is unknown: verilog, aiger, aag, blif, c, rust, dot or net", arguments.format))?;
+    let format = Format::from_name(&arguments.format).with_context(|| {
+        format!("--format {:?} is unknown: verilog, aiger, aag, blif, c, rust, dot or net", arguments.format)
+    })?;
     let policy = &climbed.policy;
     let inputs: Vec<String> = policy
         .reads()
@@ -70,7 +81,9 @@ pub fn run(arguments: &ExportArguments) -> Result<Answer> {
         .named(&inputs, &outputs);
     let bytes = format.write(&model);
     match &arguments.out {
-        Some(path) => std::fs::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))?,
+        Some(path) => {
+            std::fs::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))?
+        }
         None => std::io::stdout().write_all(&bytes)?,
     }
     Ok(Answer::Yes)

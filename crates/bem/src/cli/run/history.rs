@@ -42,7 +42,8 @@ impl History {
         if directory.join("ledger").exists() {
             bail!("{} holds a run already: go on with --resume, or name another folder", directory.display());
         }
-        std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("{} cannot be made", directory.display()))?;
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).context("no randomness for a signing key")?;
         write_private(&key_path(directory), &secret)?;
@@ -64,10 +65,13 @@ impl History {
     /// Opens a history to go on with.
     pub fn resume(directory: &Path) -> Result<(History, Climb)> {
         let key = key_path(directory);
-        let secret = std::fs::read(&key).with_context(|| format!("{} is no run: {}", directory.display(), key.display()))?;
-        let secret: [u8; 32] = secret.try_into().ok().context("the signing key is damaged: it must have 32 bytes")?;
+        let secret = std::fs::read(&key)
+            .with_context(|| format!("{} is no run: {}", directory.display(), key.display()))?;
+        let secret: [u8; 32] =
+            secret.try_into().ok().context("the signing key is damaged: it must have 32 bytes")?;
         let mut files = store(directory)?;
-        let found = latest_snapshot(&mut files)?.snapshot.context("the run has no snapshot that can be trusted")?;
+        let found =
+            latest_snapshot(&mut files)?.snapshot.context("the run has no snapshot that can be trusted")?;
         let bytes = found.part(PART).context("the snapshot holds no climb")?;
         let climb = Climb::restore(bytes).context("the snapshot cannot be read")?;
         let (log, _) = Log::open(files, Signer::from_seed(&secret), LogOptions::default())?;
@@ -88,7 +92,7 @@ impl History {
     pub fn unit(&mut self, result: &UnitResult, climb: &Climb) -> Result<()> {
         let solution = &result.solution;
         let mut writer = Writer::new();
-        let policy = solution.learned.agent.policy();
+        let policy = &solution.learned.policy;
         policy.encode(&mut writer);
         self.log.put_blob(writer.as_bytes())?;
         let family = ObjectId::sharded(ObjectClass::TaskFamily, 0, result.unit.track as u16);
@@ -106,7 +110,7 @@ impl History {
                 serial: self.serial,
                 step: decision.steps,
                 kind: PatchKind::Synthesize,
-                status: if installs { PatchStatus::Applied } else if decision.accepted { PatchStatus::Verified } else { PatchStatus::Rejected },
+                status: if decision.accepted { PatchStatus::Applied } else { PatchStatus::Rejected },
                 target: family,
                 score: decision.evidence.lower_bound.to_raw(),
                 payload: hash_parts("bem/patch", &[evidence.as_bytes()]),
@@ -126,7 +130,12 @@ impl History {
         ];
         let text = format!("{}: {}", result.unit.task, solution.learned.words);
         let step = climb.steps();
-        self.log.append(&Entry::Event { step, code: UNIT_EVENT, values: values.to_vec(), payload: text.into_bytes() })?;
+        self.log.append(&Entry::Event {
+            step,
+            code: UNIT_EVENT,
+            values: values.to_vec(),
+            payload: text.into_bytes(),
+        })?;
         Ok(())
     }
 

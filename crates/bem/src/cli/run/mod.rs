@@ -108,7 +108,8 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
         (None, None) => Some(Duration::from_secs(120)),
     };
     let limit = Limit { started: Instant::now(), time, steps: arguments.steps, interrupted: &INTERRUPTED };
-    let threads = arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let threads =
+        arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     if !arguments.json {
         println!(
             "BEM climbs {} families, seed {}, {} threads. The run is kept in {}.",
@@ -137,7 +138,8 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     let head = history.finish()?;
     curves.save(&directory)?;
     let page = directory.join("report.html");
-    std::fs::write(&page, report::html(&climb, &curves, &head)).with_context(|| page.display().to_string())?;
+    std::fs::write(&page, report::html(&climb, &curves, &head))
+        .with_context(|| page.display().to_string())?;
     if arguments.json {
         println!("{}", scoreboard::to_json(&climb, &head, &directory));
     } else {
@@ -219,7 +221,9 @@ fn work(
                     let place = next.fetch_add(1, Ordering::Relaxed);
                     // With a step limit a round is taken whole, so that the clock decides nothing.
                     let late = limit.steps.is_none() && limit.is_reached(climb.steps());
-                    let Some(unit) = units.get(place).filter(|_| !late && !limit.is_interrupted()) else { break };
+                    let Some(unit) = units.get(place).filter(|_| !late && !limit.is_interrupted()) else {
+                        break;
+                    };
                     board.begin(unit);
                     let result = climb.work(unit, &mut || !limit.is_interrupted());
                     results.lock().expect("no thread panics while it holds the lock").push((place, result));

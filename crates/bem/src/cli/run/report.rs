@@ -121,7 +121,13 @@ pub fn html(climb: &Climb, curves: &Curves, head: &Digest) -> String {
 fn row(page: &mut String, track: &Track) {
     let cells: String = (0..track.stages())
         .map(|stage| {
-            let class = if stage < track.solved() { "cell on" } else if stage == track.solved() && track.is_stuck() { "cell off" } else { "cell" };
+            let class = if stage < track.solved() {
+                "cell on"
+            } else if stage == track.solved() && track.is_stuck() {
+                "cell off"
+            } else {
+                "cell"
+            };
             format!("<span class='{class}'></span>")
         })
         .collect();
@@ -149,7 +155,9 @@ fn family(page: &mut String, track: &Track, curves: &Curves) {
     }
     let _ = write!(page, "<h2 id='{0}'>{0}</h2>", track.family);
     page.push_str(&chart(track, curves));
-    page.push_str("<table><tr><th>task<th>score<th>steps to 0.99<th>steps<th>gates<th class=left>learned</tr>");
+    page.push_str(
+        "<table><tr><th>task<th>score<th>steps to 0.99<th>steps<th>gates<th class=left>learned</tr>",
+    );
     for climbed in &track.climbed {
         let _ = write!(
             page,
@@ -167,7 +175,12 @@ fn family(page: &mut String, track: &Track, curves: &Curves) {
     patches(page, track, curves);
     if let Some(climbed) = track.climbed.iter().rev().find(|climbed| climbed.solved) {
         let circuit = climbed.policy.circuit();
-        let _ = write!(page, "<details><summary>circuit of {}: {} gates</summary>", escaped(&climbed.task), circuit.gates().len());
+        let _ = write!(
+            page,
+            "<details><summary>circuit of {}: {} gates</summary>",
+            escaped(&climbed.task),
+            circuit.gates().len()
+        );
         page.push_str(&drawing(circuit, climbed.policy.reads(), climbed.policy.memory_bits()));
         page.push_str("</details>");
     }
@@ -201,9 +214,13 @@ fn chart(track: &Track, curves: &Curves) -> String {
     const WIDTH: f64 = 760.0;
     const HEIGHT: f64 = 190.0;
     let last = track.climbed.iter().map(|climbed| climbed.steps).max().unwrap_or(10).max(10) as f64;
-    let x = |steps: u64| 40.0 + (WIDTH - 60.0) * ((steps.max(8) as f64) / 8.0).ln() / (last / 8.0).max(1.001).ln();
+    let x = |steps: u64| {
+        40.0 + (WIDTH - 60.0) * ((steps.max(8) as f64) / 8.0).ln() / (last / 8.0).max(1.001).ln()
+    };
     let y = |score: f64| 12.0 + (HEIGHT - 44.0) * (1.0 - score.clamp(-0.1, 1.05));
-    let mut svg = format!("<svg viewBox='0 0 {WIDTH} {HEIGHT}' width='{WIDTH}' role=img aria-label='score over steps'>");
+    let mut svg = format!(
+        "<svg viewBox='0 0 {WIDTH} {HEIGHT}' width='{WIDTH}' role=img aria-label='score over steps'>"
+    );
     for value in [0.0, 0.5, 1.0] {
         let _ = write!(
             svg,
@@ -215,7 +232,12 @@ fn chart(track: &Track, curves: &Curves) -> String {
     }
     let mut tick = 10u64;
     while (tick as f64) < last {
-        let _ = write!(svg, "<text x='{:.1}' y='{}' font-size='11' fill='#667' text-anchor=middle>{tick}</text>", x(tick), HEIGHT - 12.0);
+        let _ = write!(
+            svg,
+            "<text x='{:.1}' y='{}' font-size='11' fill='#667' text-anchor=middle>{tick}</text>",
+            x(tick),
+            HEIGHT - 12.0
+        );
         tick *= 10;
     }
     for (place, climbed) in track.climbed.iter().enumerate() {
@@ -231,7 +253,11 @@ fn chart(track: &Track, curves: &Curves) -> String {
             level = Some(score(*mean));
         }
         let colour = COLOURS[place % COLOURS.len()];
-        let _ = write!(svg, "<polyline fill=none stroke='{colour}' stroke-width='1.8' points='{points}'><title>{}</title></polyline>", escaped(&climbed.task));
+        let _ = write!(
+            svg,
+            "<polyline fill=none stroke='{colour}' stroke-width='1.8' points='{points}'><title>{}</title></polyline>",
+            escaped(&climbed.task)
+        );
     }
     svg.push_str("</svg>");
     svg
@@ -243,7 +269,10 @@ const DRAWN_GATES_MAX: usize = 160;
 /// The circuit by levels, inputs on the left, outputs on the right.
 fn drawing(circuit: &Netlist, reads: &[u16], memory_bits: usize) -> String {
     if circuit.gates().is_empty() || DRAWN_GATES_MAX < circuit.gates().len() {
-        return format!("<p class=muted>{} gates: export it with <code>bem export</code>.</p>", circuit.gates().len());
+        return format!(
+            "<p class=muted>{} gates: export it with <code>bem export</code>.</p>",
+            circuit.gates().len()
+        );
     }
     let signals = 2 + circuit.inputs() + circuit.gates().len();
     let mut level = vec![0usize; signals];
@@ -264,24 +293,36 @@ fn drawing(circuit: &Netlist, reads: &[u16], memory_bits: usize) -> String {
     }
     let height = 24.0 * rows.iter().copied().max().unwrap_or(1).max(circuit.outputs().len()) as f64 + 20.0;
     let width = 60.0 + 70.0 * depth as f64 + 60.0;
-    let mut svg = format!("<svg viewBox='0 0 {width} {height}' width='{width}' role=img aria-label='circuit'>");
+    let mut svg =
+        format!("<svg viewBox='0 0 {width} {height}' width='{width}' role=img aria-label='circuit'>");
     let mut wires = String::new();
     let mut boxes = String::new();
     let name = |signal: usize| match signal {
         0 => "0".to_string(),
         1 => "1".to_string(),
-        input => reads.get(input - 2).map_or_else(|| format!("m{}", input - 2 - reads.len()), |bit| format!("o{bit}")),
+        input => reads
+            .get(input - 2)
+            .map_or_else(|| format!("m{}", input - 2 - reads.len()), |bit| format!("o{bit}")),
     };
     for signal in (0..2 + circuit.inputs()).filter(|signal| used(*signal)) {
         let (x, y) = place[signal];
-        let _ = write!(boxes, "<text x='{:.0}' y='{:.0}' font-size='11' text-anchor=end>{}</text>", x - 4.0, y + 4.0, name(signal));
+        let _ = write!(
+            boxes,
+            "<text x='{:.0}' y='{:.0}' font-size='11' text-anchor=end>{}</text>",
+            x - 4.0,
+            y + 4.0,
+            name(signal)
+        );
     }
     for (position, gate) in circuit.gates().iter().enumerate() {
         let (x, y) = place[circuit.gate_signal(position).index()];
         for source in [gate.a, gate.b] {
             let (from_x, from_y) = place[source.index()];
             let start = if level[source.index()] == 0 { from_x } else { from_x + 44.0 };
-            let _ = write!(wires, "<line x1='{start:.0}' y1='{from_y:.0}' x2='{x:.0}' y2='{y:.0}' stroke='#9fb0c3'/>");
+            let _ = write!(
+                wires,
+                "<line x1='{start:.0}' y1='{from_y:.0}' x2='{x:.0}' y2='{y:.0}' stroke='#9fb0c3'/>"
+            );
         }
         let label = format!("{:?}", gate.op).to_lowercase();
         let _ = write!(
@@ -297,8 +338,12 @@ fn drawing(circuit: &Netlist, reads: &[u16], memory_bits: usize) -> String {
         let (from_x, from_y) = place[output.index()];
         let start = if level[output.index()] == 0 { from_x } else { from_x + 44.0 };
         let (x, y) = (width - 46.0, 18.0 + 24.0 * position as f64);
-        let label = if position < actions { format!("act{position}") } else { format!("m{}", position - actions) };
-        let _ = write!(wires, "<line x1='{start:.0}' y1='{from_y:.0}' x2='{x:.0}' y2='{y:.0}' stroke='#2f9e63'/>");
+        let label =
+            if position < actions { format!("act{position}") } else { format!("m{}", position - actions) };
+        let _ = write!(
+            wires,
+            "<line x1='{start:.0}' y1='{from_y:.0}' x2='{x:.0}' y2='{y:.0}' stroke='#2f9e63'/>"
+        );
         let _ = write!(boxes, "<text x='{:.0}' y='{:.0}' font-size='11'>{label}</text>", x + 4.0, y + 4.0);
     }
     svg.push_str(&wires);

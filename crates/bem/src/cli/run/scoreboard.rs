@@ -40,7 +40,7 @@ impl Live {
         self.bar.println(format!(
             "  {verdict}  {:<58} score {score:>6.3}  {steps:>7} steps  {:>4} gates  {}",
             shortened(&result.unit.task, 58),
-            solution.learned.agent.policy().gates(),
+            solution.learned.policy.gates(),
             shortened(&solution.learned.words, 48)
         ));
         self.bar.set_position(climb.tracks().iter().map(|track| track.solved() as u64).sum());
@@ -102,7 +102,12 @@ pub fn table(climb: &Climb) -> String {
         );
     }
     let tops = climb.tracks().iter().filter(|track| track.is_at_top()).count();
-    let _ = writeln!(text, "\n{tops} of {} families at the top of their ladder, {} steps in all\n", climb.tracks().len(), climb.steps());
+    let _ = writeln!(
+        text,
+        "\n{tops} of {} families at the top of their ladder, {} steps in all\n",
+        climb.tracks().len(),
+        climb.steps()
+    );
     text
 }
 
