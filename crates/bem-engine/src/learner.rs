@@ -361,14 +361,12 @@ impl<'w> Learner<'w> {
         if let Some(foreseen) = candidate.foreseen {
             let Some(model) = Model::new(&self.shape, &episodes) else { return false };
             let margin = (self.shape.return_max - self.shape.return_min) / 400;
-            return model.value_of(&self.incumbent.policy) + margin < foreseen;
+            let complete = candidate.exact || 20_000 < self.tally.steps;
+            return complete && model.value_of(&self.incumbent.policy) + margin < foreseen;
         }
         let theirs = Screen::of(&candidate.policy, &episodes);
         let ours = Screen::of(&self.incumbent.policy, &episodes);
-        match (theirs.mean(), ours.mean()) {
-            (Some(theirs), Some(ours)) => ours < theirs,
-            _ => true,
-        }
+        theirs.beats(&ours) || candidate.exact && theirs.misses_nothing() && theirs.missed < ours.missed + 1
     }
 
     /// Whether two policies begin this episode with the same action; looking takes no step.

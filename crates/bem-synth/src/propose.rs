@@ -158,6 +158,10 @@ impl Search<'_> {
             self.add(policy, None, words, model.states() as u32, true);
             let planned = self.list.last_mut().expect("just added");
             planned.foreseen = Some(model.from_start(|state| plan[state].0));
+            // Complete is a plan when nothing untried could be worth much more.
+            let hoped = model.plan(Attitude::Curious);
+            let margin = (self.shape.return_max - self.shape.return_min) / 50;
+            planned.exact = model.from_start(|state| hoped[state].0 - plan[state].0) <= margin;
         }
     }
 

@@ -17,6 +17,10 @@ pub struct Screen {
     pub reward_squares: i128,
     /// All uniform steps looked at.
     pub steps: u64,
+    /// Uniform steps that earned the highest reward of all.
+    pub tops: u64,
+    /// Those of them on which the policy disagrees.
+    pub missed: u64,
 }
 
 impl Screen {
@@ -24,17 +28,19 @@ impl Screen {
     pub fn of(policy: &Policy, episodes: &[&Episode]) -> Screen {
         let held: Vec<&Episode> = episodes.iter().copied().filter(|episode| episode.is_screen()).collect();
         let actions = policy.replay(held.iter().copied());
+        let top = held.iter().flat_map(|episode| &episode.steps).map(|step| step.reward).max().unwrap_or(0);
         let mut screen = Screen::default();
         for (episode, actions) in held.iter().zip(&actions) {
-            screen.add(episode, actions);
+            screen.add(episode, actions, top);
         }
         screen
     }
 
-    /// Books one episode and what the policy would have done in it.
-    pub fn add(&mut self, episode: &Episode, actions: &[u16]) {
+    fn add(&mut self, episode: &Episode, actions: &[u16], top: i32) {
         for (step, action) in episode.steps.iter().zip(actions).filter(|(step, _)| step.uniform) {
             self.steps += 1;
+            self.tops += u64::from(step.reward == top);
+            self.missed += u64::from(step.reward == top && step.action != *action);
             if step.action == *action {
                 self.matched += 1;
                 self.reward_sum += i64::from(step.reward);
@@ -43,8 +49,30 @@ impl Screen {
         }
     }
 
-    /// The mean reward per matched step, in milli-units times 1,000; none without a match.
-    pub fn mean(&self) -> Option<i64> {
-        (0 < self.matched).then(|| self.reward_sum * 1_000 / self.matched as i64)
+    /// Whether the mean reward is above another's by one and a half standard errors of the difference.
+    pub fn beats(&self, other: &Screen) -> bool {
+        let (Some((mine, my_variance)), Some((theirs, their_variance))) = (self.moments(), other.moments())
+        else {
+            return false;
+        };
+        let difference = mine - theirs;
+        0 < difference && 9 * (my_variance + their_variance) < 4 * difference * difference
+    }
+
+    /// Whether hardly any action that earned the highest reward differs from the policy's.
+    pub fn misses_nothing(&self) -> bool {
+        6 <= self.tops && self.missed * 50 <= self.tops
+    }
+
+    /// The mean reward per matched step and the variance of that mean, in milli-units.
+    fn moments(&self) -> Option<(i128, i128)> {
+        if self.matched < 4 {
+            return None;
+        }
+        let count = i128::from(self.matched);
+        let sum = i128::from(self.reward_sum);
+        // Two imagined steps, one full success and one failure, keep a few equal rewards from looking certain.
+        let spread = self.reward_squares - sum * sum / count + 500 * 500;
+        Some((sum / count, spread / (count * count)))
     }
 }

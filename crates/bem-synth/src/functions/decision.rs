@@ -13,7 +13,7 @@ use bem_circuit::netlist::{Builder, Op, Signal};
 /// Terms at most.
 const TERMS_MAX: usize = 64;
 /// Orders in which literals are dropped, per term.
-const ORDERS: usize = 6;
+const ORDERS: usize = 12;
 
 /// A disjunction of conjunctions, or the other way round.
 pub struct Decision;
@@ -85,11 +85,11 @@ fn cover(samples: &Samples, polarity: bool, work: &mut Work) -> Option<Vec<Term>
             return None;
         }
         let mut best: Option<(usize, u32, Term)> = None;
-        for _ in 0..ORDERS {
+        for order in 0..ORDERS {
             if !work.spend((samples.width * others.len() / 4) as u64) {
                 return None;
             }
-            let term = generalise(samples.width, start, &others, &mut prng);
+            let term = generalise(samples, start, &others, drop_order(samples, order % 2 == 0, &mut prng));
             let covered = left.iter().filter(|row| term.covers(row)).count();
             let better = |held: &(usize, u32, Term)| (held.0, term.literals()) < (covered, held.1);
             if best.as_ref().is_none_or(better) {
@@ -103,8 +103,27 @@ fn cover(samples: &Samples, polarity: bool, work: &mut Work) -> Option<Vec<Term>
     Some(terms)
 }
 
-/// Drops literals in a random order as long as no row of the other label is covered.
-fn generalise(width: usize, start: &Row, others: &[&Row], prng: &mut Prng) -> Term {
+/// A random order of the bits; with `by_field` those of a field stay together, which leaves terms over few fields.
+fn drop_order(samples: &Samples, by_field: bool, prng: &mut Prng) -> Vec<usize> {
+    if !by_field {
+        let mut order: Vec<usize> = (0..samples.width).collect();
+        prng.shuffle(&mut order);
+        return order;
+    }
+    let mut groups = samples.groups.clone();
+    prng.shuffle(&mut groups);
+    let mut order = Vec::with_capacity(samples.width);
+    for group in groups {
+        let mut bits: Vec<usize> = (usize::from(group.low)..usize::from(group.low + group.width)).collect();
+        prng.shuffle(&mut bits);
+        order.extend(bits);
+    }
+    order
+}
+
+/// Drops literals in this order as long as no row of the other label is covered.
+fn generalise(samples: &Samples, start: &Row, others: &[&Row], order: Vec<usize>) -> Term {
+    let width = samples.width;
     let mut term = Term { care: Row::default(), value: *start };
     (0..width).for_each(|index| term.care.set(index, true));
     // How many literals keep each other row out; a literal that is the last one must stay.
@@ -114,8 +133,6 @@ fn generalise(width: usize, start: &Row, others: &[&Row], prng: &mut Prng) -> Te
             (0..ROW_WORDS).map(|word| ((row.0[word] ^ start.0[word]) & term.care.0[word]).count_ones()).sum()
         })
         .collect();
-    let mut order: Vec<usize> = (0..width).collect();
-    prng.shuffle(&mut order);
     for index in order {
         let differs = |row: &Row| row.get(index) != start.get(index);
         let needed = others.iter().zip(&keepers).any(|(row, keepers)| *keepers == 1 && differs(row));

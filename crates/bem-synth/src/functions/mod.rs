@@ -35,6 +35,9 @@ pub const PORTFOLIO: &[&[&dyn FunctionClass]] = &[
     &[&threshold::Threshold],
 ];
 
+/// Samples before exceptions are considered at all.
+const EXCEPTIONS_FROM: usize = 64;
+
 /// Whether a description of this length is short against this many samples.
 ///
 /// The rule is `0.7 length + 3 <= 0.6 samples`: a function picked among `2^length` fits `samples` coin flips
@@ -48,6 +51,9 @@ pub fn fit(samples: &Samples, work: &mut Work) -> Option<Function> {
     if samples.is_empty() || samples.errors_allowed().is_none() {
         return None;
     }
+    if 0 < samples.tolerance && samples.observations < EXCEPTIONS_FROM {
+        return None;
+    }
     for tier in PORTFOLIO {
         let mut best: Option<Function> = None;
         for class in *tier {
@@ -55,7 +61,10 @@ pub fn fit(samples: &Samples, work: &mut Work) -> Option<Function> {
             debug_assert!(function.explains(samples), "{} fits {}", class.name(), function.words);
             let shorter =
                 best.as_ref().is_none_or(|held| function.description_length < held.description_length);
-            if shorter && is_short(function.description_length, samples.observations) {
+            // With exceptions allowed a sample says less.
+            let counted =
+                if samples.tolerance == 0 { samples.observations } else { samples.observations / 2 };
+            if shorter && is_short(function.description_length, counted) {
                 best = Some(function);
             }
         }

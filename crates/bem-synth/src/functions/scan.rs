@@ -36,13 +36,25 @@ impl FunctionClass for Scan {
             let masks = symbol_masks(samples, &walk.places);
             let machines = 1u32 << (2 << walk.places[0].len());
             let cost = u64::from(machines) * (walk.places.len() * samples.label_words().len() * 8) as u64;
-            if !work.spend(cost / 4) {
+            if !work.spend(cost / 16) {
                 break;
             }
+            let words = samples.label_words().len();
+            let reads = reads(samples, walk);
             for machine in 0..machines {
-                let states = run(samples, &masks, machine);
-                for read in reads(samples, walk) {
-                    let Some(found) = judge(samples, &masks, &states, &read, allowed) else { continue };
+                // Most machines already fail on the first 64 rows.
+                let first = run(&masks, machine, 1);
+                let left =
+                    reads.iter().filter(|read| judge(samples, &masks, &first, read, allowed, 1).is_some());
+                let left: Vec<Read> = left.cloned().collect();
+                if left.is_empty() {
+                    continue;
+                }
+                let states = run(&masks, machine, words);
+                for read in left {
+                    let Some(found) = judge(samples, &masks, &states, &read, allowed, words) else {
+                        continue;
+                    };
                     let read_bits = match read {
                         Read::At(place) if place + 1 == walk.places.len() => 1,
                         Read::At(_) => 1 + choice_bits(walk.places.len()),
@@ -144,9 +156,8 @@ fn symbol_masks(samples: &Samples, places: &Places) -> Vec<Vec<Vec<u64>>> {
     places.iter().map(|bits| (0..1 << bits.len()).map(|symbol| mask_of(bits, symbol)).collect()).collect()
 }
 
-/// The state before each place, 64 rows a word. Bit `2 * symbol + state` of the machine is the next state.
-fn run(samples: &Samples, masks: &[Vec<Vec<u64>>], machine: u32) -> Vec<Vec<u64>> {
-    let words = samples.label_words().len();
+/// The state before each place for the first `words` words of rows. Bit `2 * symbol + state` of the machine is the next state.
+fn run(masks: &[Vec<Vec<u64>>], machine: u32, words: usize) -> Vec<Vec<u64>> {
     let mut states = vec![vec![0u64; words]];
     for place in masks {
         let last = states.last().expect("starts with one state");
@@ -171,13 +182,14 @@ fn run(samples: &Samples, masks: &[Vec<Vec<u64>>], machine: u32) -> Vec<Vec<u64>
     states
 }
 
-/// The answers per (symbol, state) at the place read, if few enough rows disagree.
+/// The answers per (symbol, state) at the place read, if few enough of the rows in the first `words` words disagree.
 fn judge(
     samples: &Samples,
     masks: &[Vec<Vec<u64>>],
     states: &[Vec<u64>],
     read: &Read,
     allowed: usize,
+    words: usize,
 ) -> Option<Vec<(usize, bool)>> {
     let symbols = masks[0].len();
     let mut votes = vec![[0usize; 2]; 2 * symbols];
@@ -194,11 +206,11 @@ fn judge(
         }
     };
     match read {
-        Read::At(place) => (0..labels.len()).for_each(|word| tally(*place, word, u64::MAX)),
+        Read::At(place) => (0..words).for_each(|word| tally(*place, word, u64::MAX)),
         Read::Named(field) => {
             let bits: Vec<usize> = (usize::from(field.low)..usize::from(field.low + field.width)).collect();
             for place in 0..masks.len() {
-                for word in 0..labels.len() {
+                for word in 0..words {
                     let named = bits.iter().enumerate().fold(u64::MAX, |mask, (bit, index)| {
                         let column = samples.column(*index)[word];
                         mask & if place >> bit & 1 == 1 { column } else { !column }
@@ -211,7 +223,7 @@ fn judge(
     let errors: usize = votes.iter().map(|vote| vote[0].min(vote[1])).sum();
     let seen: usize = votes.iter().map(|vote| vote[0] + vote[1]).sum();
     // Rows whose named place does not exist are not explained.
-    if allowed < errors + (samples.len() - seen) {
+    if allowed < errors + (samples.len().min(64 * words) - seen) {
         return None;
     }
     let answers = votes.iter().enumerate().filter(|(_, vote)| **vote != [0, 0]);

@@ -99,10 +99,11 @@ fn labelled_steps(episodes: &[&Episode], view: &View, answers: &Answers) -> Vec<
     let mut wanted = answers.places.iter().peekable();
     for (episode, steps) in episodes.iter().enumerate() {
         for time in 0..steps.steps.len() {
-            if let Some((_, action)) = wanted.next_if(|(place, _)| *place as usize == position) {
-                if !view.records[position].screen && list.len() < LABELS_MAX {
-                    list.push(Labelled { episode, time, action: *action });
-                }
+            if let Some((_, action)) = wanted.next_if(|(place, _)| *place as usize == position)
+                && !view.records[position].screen
+                && list.len() < LABELS_MAX
+            {
+                list.push(Labelled { episode, time, action: *action });
             }
             position += 1;
         }

@@ -36,7 +36,7 @@ pub struct Model {
     starts: BTreeMap<u32, i64>,
     actions: u16,
     sweeps: u32,
-    reward_max: i64,
+    return_max: i64,
 }
 
 /// How to value what was never tried.
@@ -44,7 +44,7 @@ pub struct Model {
 pub enum Attitude {
     /// As if it could not be done.
     Careful,
-    /// As if it earned the highest reward for ever.
+    /// As if it led to the highest return.
     Curious,
 }
 
@@ -57,7 +57,7 @@ impl Model {
             starts: BTreeMap::new(),
             actions: shape.actions,
             sweeps: shape.horizon.min(SWEEPS_MAX),
-            reward_max: i64::from(shape.reward_max),
+            return_max: shape.return_max,
         };
         for episode in episodes {
             for (time, step) in episode.steps.iter().enumerate() {
@@ -96,7 +96,9 @@ impl Model {
     pub fn is_controlled(&self) -> bool {
         let (mut differ, mut compared) = (0i64, 0i64);
         for edges in &self.edges {
-            let tried: Vec<&Edge> = edges.iter().filter(|edge| 4 <= edge.count).collect();
+            // Successors must be known well enough to compare: several visits for each of them.
+            let known = |edge: &&Edge| 4.max(2 * edge.next.len() as i64 + 2) <= edge.count;
+            let tried: Vec<&Edge> = edges.iter().filter(known).collect();
             for pair in tried.windows(2) {
                 compared += 1;
                 // Overlap of the two distributions, in 1/1000.
@@ -117,7 +119,7 @@ impl Model {
 
     /// The value of every state and the best action in it.
     pub fn plan(&self, attitude: Attitude) -> Vec<(i64, u16)> {
-        let ceiling = (self.reward_max.max(0) << VALUE_BITS) * i64::from(self.sweeps);
+        let ceiling = self.return_max << VALUE_BITS;
         let mut values = vec![0i64; self.edges.len()];
         let mut best = vec![0u16; self.edges.len()];
         for _ in 0..self.sweeps {
