@@ -19,6 +19,10 @@ const LEAVES_MAX: usize = 256;
 /// Bits of the observation that are tested at most.
 const BITS_MAX: usize = 64;
 
+/// Bits up to which pairs are tested, and the latest steps they are tested on.
+const PAIR_BITS_MAX: usize = 16;
+const PAIR_STEPS_MAX: usize = 20_000;
+
 /// What the actions brought in one context.
 #[derive(Clone, Debug)]
 struct Leaf {
@@ -95,7 +99,12 @@ impl RoutedBandit {
         let mut leaves = 1;
         while let Some((node, steps)) = pending.pop() {
             let bits = bandit.observation_bits.min(BITS_MAX);
-            let split = if leaves < LEAVES_MAX { telling_bit(&steps, bits, bandit.actions) } else { None };
+            let split = if leaves < LEAVES_MAX {
+                telling_bit(&steps, bits, bandit.actions)
+                    .or_else(|| telling_pair(&steps, bits, bandit.actions))
+            } else {
+                None
+            };
             match split {
                 Some(bit) => {
                     leaves += 1;
@@ -180,6 +189,19 @@ struct Cell {
     squares: i128,
 }
 
+impl Cell {
+    fn add(&mut self, reward: i32) {
+        self.count += 1;
+        self.sum += i64::from(reward);
+        self.squares += i128::from(reward).pow(2);
+    }
+
+    fn plus(&self, other: &Cell) -> Cell {
+        let (count, sum) = (self.count + other.count, self.sum + other.sum);
+        Cell { count, sum, squares: self.squares + other.squares }
+    }
+}
+
 /// The bit on which rewards depend most, if the dependence is beyond chance for as many bits as were tried.
 ///
 /// For every action the two means are compared in units of their standard error; the squares add up to about
@@ -194,9 +216,7 @@ fn telling_bit(steps: &[&Step], bits: usize, actions: u16) -> Option<usize> {
         let mut cells = vec![[Cell::default(); 2]; usize::from(actions)];
         for step in steps {
             let cell = &mut cells[usize::from(step.action)][usize::from(step.observation.get(bit))];
-            cell.count += 1;
-            cell.sum += i64::from(step.reward);
-            cell.squares += i128::from(step.reward).pow(2);
+            cell.add(step.reward);
         }
         let mut evidence = 0i128;
         let mut tested = 0i128;
@@ -213,6 +233,42 @@ fn telling_bit(steps: &[&Step], bits: usize, actions: u16) -> Option<usize> {
         let surplus = evidence - tested * SCALE - 3 * deviation - margin;
         if 0 < surplus && best.is_none_or(|held| held.0 < surplus) {
             best = Some((surplus, bit));
+        }
+    }
+    best.map(|(_, bit)| bit)
+}
+
+/// The first of two bits on which rewards depend together, where neither tells anything alone.
+fn telling_pair(steps: &[&Step], bits: usize, actions: u16) -> Option<usize> {
+    const SCALE: i128 = 1 << 10;
+    if PAIR_BITS_MAX < bits || steps.len() < 16 * usize::from(actions).min(16) {
+        return None;
+    }
+    let latest = &steps[steps.len().saturating_sub(PAIR_STEPS_MAX)..];
+    let mut best: Option<(i128, usize)> = None;
+    for first in 0..bits {
+        for second in first + 1..bits {
+            let mut cells = vec![[Cell::default(); 4]; usize::from(actions)];
+            for step in latest {
+                let seen = &step.observation;
+                let group = usize::from(seen.get(first)) + 2 * usize::from(seen.get(second));
+                cells[usize::from(step.action)][group].add(step.reward);
+            }
+            let (mut evidence, mut tested) = (0i128, 0i128);
+            for [a, b, c, d] in cells.iter().filter(|cells| cells.iter().all(|cell| 3 <= cell.count)) {
+                tested += 1;
+                // Neither bit alone: only the two diagonals are compared.
+                evidence += squared_difference(&a.plus(d), &b.plus(c), SCALE);
+            }
+            if tested == 0 {
+                continue;
+            }
+            let deviation = (2 * tested * SCALE * SCALE).unsigned_abs().isqrt() as i128;
+            let margin = SCALE * (6 + 4 * i128::from(bits.ilog2()));
+            let surplus = evidence - tested * SCALE - 3 * deviation - margin;
+            if 0 < surplus && best.is_none_or(|held| held.0 < surplus) {
+                best = Some((surplus, first));
+            }
         }
     }
     best.map(|(_, bit)| bit)
@@ -287,6 +343,14 @@ mod tests {
             let bits = Bits([value, 0, 0, 0]);
             assert_eq!(Some(player.act(&bits)), paying(&bits));
         }
+    }
+
+    #[test]
+    fn two_bits_that_matter_only_together_are_found() {
+        let paying = |bits: &Bits| Some(u16::from(bits.get(1) ^ bits.get(6)));
+        let episodes = log(4_000, paying);
+        let bandit = RoutedBandit::grow(&shape(), &episodes.iter().collect::<Vec<_>>());
+        assert_eq!(bandit.freeze().unwrap().reads(), [1, 6]);
     }
 
     #[test]

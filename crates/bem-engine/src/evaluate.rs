@@ -3,11 +3,11 @@
 //! Evaluation seeds come from a domain of their own; what is found goes to the report and never to the
 //! learner. Clauses: SCC-8, GLE-1.
 
+use crate::agent::{Actor, Agent};
 use crate::seeds::{Domain, Seeds};
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_games::game::Game;
-use bem_synth::policy::{Player, Policy};
 
 /// Episodes of one evaluation at least.
 pub const EVALUATION_EPISODES: u32 = 1_000;
@@ -50,23 +50,25 @@ pub struct Evaluation {
     pub episodes: u32,
 }
 
-/// Plays a frozen policy on evaluation seeds: at least [`EVALUATION_EPISODES`], and more until the mean is known to
+/// Plays a frozen agent on evaluation seeds: at least [`EVALUATION_EPISODES`], and more until the mean is known to
 /// a quarter of a percent of what there is to gain, as far as [`EVALUATION_STEPS_MAX`] steps go.
 pub fn evaluate(
     world: &mut dyn Environment,
-    policy: &Policy,
+    agent: &Agent,
     run_seed: u64,
     yardstick: Option<Yardstick>,
 ) -> Result<Evaluation, EnvironmentError> {
     let mut seeds = Seeds::new(run_seed, Domain::Evaluation);
-    let mut player = Player::new(policy);
+    let mut actor = Actor::new(agent);
     let mut tally = Tally::default();
     loop {
         world.reset(seeds.next_seed())?;
-        player.begin();
+        actor.begin();
         let (mut total, mut spoiled) = (0i64, false);
         loop {
-            let outcome = world.step(player.act(world.observation()))?;
+            let action = actor.act(world.observation());
+            let outcome = world.step(action)?;
+            actor.see(action, outcome.reward);
             total += i64::from(outcome.reward);
             spoiled |= outcome.bad;
             tally.steps += 1;

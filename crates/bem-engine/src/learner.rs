@@ -5,6 +5,7 @@
 //! is told of every new incumbent and cannot answer. Same seed, same history.
 //! Clauses: SCC-1, SCC-8, VM-16; decisions D-20, D-23, D-32 to D-35.
 
+use crate::agent::Agent;
 use crate::bandit::RoutedBandit;
 use crate::seeds::{Domain, Seeds};
 use bem_base::digest::{self, Digest};
@@ -15,6 +16,7 @@ use bem_base::prng::Prng;
 use bem_evolve::improvement::{AlphaLedger, Evidence, Progress};
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::hypothesis::Hypothesis;
+use bem_synth::library::Machine;
 use bem_synth::models::control::Model;
 use bem_synth::policy::{Player, Policy};
 use bem_synth::propose;
@@ -82,7 +84,7 @@ pub struct Decision {
 /// Who watches a run. Nothing it does can reach the learner.
 pub trait Witness {
     /// The policy that acts has changed.
-    fn incumbent_changed(&mut self, policy: &Policy, words: &str, tally: &Tally);
+    fn incumbent_changed(&mut self, agent: &Agent, words: &str, tally: &Tally);
     /// The gate has decided.
     fn decided(&mut self, decision: &Decision);
     /// Called now and then; false asks the run to stop.
@@ -96,6 +98,8 @@ struct Incumbent {
     words: String,
     /// It is the frozen choice of the routed bandit, not a synthesised circuit.
     is_choice: bool,
+    /// The abstract machine behind it, if it can be built for other sizes.
+    machine: Option<Machine>,
 }
 
 /// How the actions of an episode are chosen.
@@ -113,6 +117,8 @@ const FIRST_SEARCH: u64 = 32;
 /// Episodes in a row at the declared maximum that end a run.
 const PERFECT_STREAK: u32 = 400;
 
+/// At first all actions are drawn with equal chance, so that the first labels favour none.
+const UNIFORM_STEPS: u64 = 160;
 /// Steps without any gain that end a run, at least.
 const QUIET_MIN: u64 = 120_000;
 
@@ -126,10 +132,12 @@ pub struct Learner<'w> {
     incumbent: Incumbent,
     ledger: AlphaLedger,
     tested: BTreeSet<Digest>,
+    library: Vec<Machine>,
     curious: Option<Policy>,
     tally: Tally,
     serial: u64,
     streak: u32,
+    fruitless: u64,
     last_gain: u64,
     chain: Digest,
     draw: Prng,
@@ -140,10 +148,12 @@ pub struct Learner<'w> {
 /// What a finished run leaves.
 #[derive(Clone, Debug)]
 pub struct Learned {
-    /// The policy that acts at the end.
-    pub policy: Policy,
+    /// What acts at the end.
+    pub agent: Agent,
     /// What it is, in words.
     pub words: String,
+    /// The abstract machine behind it, for the next rung.
+    pub machine: Option<Machine>,
     /// Counts.
     pub tally: Tally,
     /// The head of the digest chain over everything that happened.
@@ -159,6 +169,7 @@ impl<'w> Learner<'w> {
             policy: Policy::constant(shape.actions, 0),
             words: "always 0".to_string(),
             is_choice: true,
+            machine: None,
         };
         Learner {
             world,
@@ -168,10 +179,12 @@ impl<'w> Learner<'w> {
             incumbent,
             ledger: AlphaLedger::default(),
             tested: BTreeSet::new(),
+            library: Vec::new(),
             curious: None,
             tally: Tally::default(),
             serial: 0,
             streak: 0,
+            fruitless: 0,
             last_gain: 0,
             chain: digest::hash_parts("bem/run", &[&settings.seed.to_le_bytes()]),
             draw: Prng::stream(settings.seed, "engine/explore"),
@@ -181,31 +194,56 @@ impl<'w> Learner<'w> {
         }
     }
 
+    /// Tries these machines first, built for this world: what was learned on a lower rung.
+    #[must_use]
+    pub fn with_library(mut self, library: Vec<Machine>) -> Learner<'w> {
+        self.library = library;
+        self
+    }
+
     /// Learns until there is a reason to stop.
     pub fn run(mut self, witness: &mut dyn Witness) -> Result<Learned, EnvironmentError> {
-        witness.incumbent_changed(&self.incumbent.policy, &self.incumbent.words, &self.tally);
+        witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
+        for machine in core::mem::take(&mut self.library) {
+            if let Some(candidate) = machine.instantiate(&self.shape) {
+                self.gate(candidate, witness)?;
+            }
+        }
         let mut next_search = FIRST_SEARCH;
         while self.tally.steps < self.settings.budget && !self.is_done() {
-            while self.tally.steps < next_search && !self.is_done() {
+            while self.tally.steps < next_search.min(self.settings.budget) && !self.is_done() {
                 self.collect_one()?;
             }
             self.settle(witness);
-            if self.settings.synthesis {
+            // What explains everything needs no search until something contradicts it.
+            if self.settings.synthesis && !self.explains_all() {
+                let tested = self.tested.len();
                 self.search(witness)?;
+                let idle = !self.incumbent.is_choice && tested == self.tested.len();
+                self.fruitless = if idle { self.fruitless + 1 } else { 0 };
             }
             if !witness.tick(&self.tally) {
                 break;
             }
             // A search costs more on more data, so that later ones are farther apart.
             let share = if self.tally.steps < 4_000 { 4 } else { 2 };
-            next_search = self.tally.steps + (self.tally.steps / share).max(16);
+            let pause = (self.tally.steps / share).max(16);
+            // Where a circuit acts and searching keeps bringing nothing new, it happens less and less often.
+            next_search = self.tally.steps + pause * self.fruitless.clamp(1, 8);
         }
         Ok(Learned {
-            policy: self.incumbent.policy,
+            agent: self.agent(),
             words: self.incumbent.words,
+            machine: self.incumbent.machine,
             tally: self.tally,
             chain_head: self.chain,
         })
+    }
+
+    /// What acts now, frozen.
+    fn agent(&self) -> Agent {
+        let policy = self.incumbent.policy.clone();
+        if self.incumbent.is_choice { Agent::choice(&self.shape, policy) } else { Agent::circuit(policy) }
     }
 
     /// Whether, by the learner's own evidence, there is nothing left to gain.
@@ -217,6 +255,7 @@ impl<'w> Learner<'w> {
     /// Plays one episode for experience.
     fn collect_one(&mut self) -> Result<(), EnvironmentError> {
         let mode = match self.draw.below(10) {
+            _ if self.tally.steps < UNIFORM_STEPS => Mode::Uniform,
             0..=4 => Mode::Uniform,
             5..=7 => Mode::Mixed,
             _ => Mode::Incumbent,
@@ -297,16 +336,13 @@ impl<'w> Learner<'w> {
         if self.incumbent.is_choice && policy != self.incumbent.policy {
             let words = format!("best action in each of {} contexts", self.bandit.contexts());
             self.link("bem/chain/choice", policy.digest().as_bytes());
-            self.incumbent = Incumbent { policy, words, is_choice: true };
-            witness.incumbent_changed(&self.incumbent.policy, &self.incumbent.words, &self.tally);
+            self.incumbent = Incumbent { policy, words, is_choice: true, machine: None };
+            witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
         }
     }
 
     /// Proposes candidates and sends those that pass the free screen through the gate.
     fn search(&mut self, witness: &mut dyn Witness) -> Result<(), EnvironmentError> {
-        if self.explains_all() {
-            return Ok(());
-        }
         let proposal = propose::propose(&self.shape, &self.experience, &self.settings.search);
         self.curious = proposal.curious;
         let mut candidates = proposal.hypotheses;
@@ -324,6 +360,7 @@ impl<'w> Learner<'w> {
                 exact,
                 foreseen: None,
                 provenance,
+                machine: None,
             });
         }
         for candidate in candidates {
@@ -442,8 +479,9 @@ impl<'w> Learner<'w> {
             self.tally.applied += 1;
             self.last_gain = self.tally.steps;
             self.streak = streak;
-            self.incumbent = Incumbent { policy: candidate.policy, words: candidate.words, is_choice: false };
-            witness.incumbent_changed(&self.incumbent.policy, &self.incumbent.words, &self.tally);
+            let Hypothesis { policy, words, machine, .. } = candidate;
+            self.incumbent = Incumbent { policy, words, is_choice: false, machine };
+            witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
         } else {
             self.tally.rejected += 1;
         }

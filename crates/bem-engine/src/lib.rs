@@ -4,6 +4,7 @@
 //! the one place that asks a game for its optimum, and what it finds out goes to the report, never to the
 //! learner. Must not know files, clocks or threads.
 
+pub mod agent;
 pub mod bandit;
 pub mod climb;
 pub mod evaluate;

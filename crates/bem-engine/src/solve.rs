@@ -2,12 +2,12 @@
 //!
 //! Clauses: SCC-8, GLE-1; the keys of the result are those of `bem solve --json`.
 
+use crate::agent::Agent;
 use crate::evaluate::{Evaluation, Yardstick, evaluate};
 use crate::learner::{Decision, Learned, Learner, Settings, Tally, Witness};
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
 use bem_games::game::Game;
-use bem_synth::policy::Policy;
 
 /// From this score on a task counts as solved.
 pub const SOLVED: Fixed = Fixed::from_ratio(99, 100);
@@ -92,8 +92,8 @@ fn learn(
     }
     let Evaluator { judge, steps_to_99, mut curve, decisions, .. } = evaluator;
     let evaluation = match judge {
-        Some(judge) => evaluate(judge, &learned.policy, settings.seed, yardstick)?,
-        None => evaluate(world, &learned.policy, settings.seed, None)?,
+        Some(judge) => evaluate(judge, &learned.agent, settings.seed, yardstick)?,
+        None => evaluate(world, &learned.agent, settings.seed, None)?,
     };
     curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean });
     Ok(Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions })
@@ -112,9 +112,9 @@ struct Evaluator<'a> {
 }
 
 impl Witness for Evaluator<'_> {
-    fn incumbent_changed(&mut self, policy: &Policy, _words: &str, tally: &Tally) {
+    fn incumbent_changed(&mut self, agent: &Agent, _words: &str, tally: &Tally) {
         let Some(judge) = self.judge.as_deref_mut() else { return };
-        match evaluate(judge, policy, self.seed, self.yardstick) {
+        match evaluate(judge, agent, self.seed, self.yardstick) {
             Ok(evaluation) => {
                 self.curve.push(Point { steps: tally.steps, mean: evaluation.mean });
                 let score = self.yardstick.map(|yardstick| yardstick.score(evaluation.mean));

@@ -3,6 +3,7 @@
 //! Clauses: SCC-1, SCC-8; decision D-35.
 
 use crate::function::Function;
+use crate::library::Machine;
 use crate::memory::Device;
 use crate::policy::{Policy, action_bits};
 use bem_base::digest::Digest;
@@ -23,8 +24,10 @@ pub struct Hypothesis {
     /// For plans: the return that the counted model foresees, in milli-units. Such a policy looks ahead, so what
     /// logged steps say about single actions does not apply to it.
     pub foreseen: Option<i64>,
-    /// The digest of the experience it was derived from.
+    /// The digest of the experience it was derived from; zero when it came from the library.
     pub provenance: Digest,
+    /// The abstract machine, to be built again for other sizes.
+    pub machine: Option<Machine>,
 }
 
 /// A memory structure and one function per action bit as one circuit; none if a bound is exceeded.

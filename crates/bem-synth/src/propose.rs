@@ -9,13 +9,16 @@ use crate::function::Function;
 use crate::functions;
 use crate::hypothesis::{Hypothesis, assemble};
 use crate::labels::{self, Answers};
+use crate::library::Machine;
 use crate::memory::{self, Device};
 use crate::models::control::{Attitude, Model};
 use crate::models::{mealy, means, reward};
 use crate::policy::{Policy, action_bits};
 use crate::samples::Work;
 use crate::view::View;
+use bem_base::digest::Digest;
 use bem_base::environment::Shape;
+use std::rc::Rc;
 
 /// What the search may use: switches for ablation, and how much work it may spend.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +45,7 @@ const TOLERANCES: [usize; 3] = [0, 4, 12];
 pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> Proposal {
     let episodes = recent(experience, settings.steps_max);
     let mut work = Work::new(settings.work);
-    let mut search = Search { shape, experience, list: Vec::new() };
+    let mut search = Search { shape, experience, provenance: None, list: Vec::new() };
     let mut curious = None;
     if let Some(model) = Model::new(shape, &episodes).filter(Model::is_controlled) {
         search.plan(&model);
@@ -89,12 +92,14 @@ pub fn recent(experience: &Experience, steps_max: usize) -> Vec<&Episode> {
 struct Search<'a> {
     shape: &'a Shape,
     experience: &'a Experience,
+    provenance: Option<Digest>,
     list: Vec<Hypothesis>,
 }
 
 impl Search<'_> {
     /// Adds what explains one view; true when something did without exceptions.
-    fn explain(&mut self, view: &View, device: Option<&dyn Device>, work: &mut Work) -> bool {
+    fn explain(&mut self, view: &View, structure: Option<&Rc<dyn Device>>, work: &mut Work) -> bool {
+        let device = structure.map(Rc::as_ref);
         for tolerance in TOLERANCES {
             let answers = [labels::complemented(view), Some(labels::positive(view))];
             for answers in answers.into_iter().flatten() {
@@ -105,8 +110,17 @@ impl Search<'_> {
                     words.dedup();
                     let length = bits.iter().map(|function| function.description_length).sum();
                     self.add(policy, device, words.join("; "), length, tolerance == 0);
+                    if let Some(structure) = structure {
+                        self.abstract_last(|shape, about| {
+                            Machine::structure(shape, structure.clone(), bits, about)
+                        });
+                    }
                     return tolerance == 0;
                 }
+            }
+            // With two actions the answers above already say what every reward says.
+            if view.actions == 2 && labels::complemented(view).is_some() {
+                continue;
             }
             if let Some((policy, length, words)) = reward::fit(self.shape, view, device, tolerance, work) {
                 self.add(policy, device, words, length, tolerance == 0);
@@ -120,7 +134,7 @@ impl Search<'_> {
     fn remember(&mut self, view: &View, episodes: &[&Episode], work: &mut Work) {
         let answers = labels::complemented(view).unwrap_or_else(|| labels::positive(view));
         for device in memory::search::candidates(self.shape, episodes, view, &answers, work) {
-            if self.explain_with(device.as_ref(), episodes, work) {
+            if self.explain_with(&device, episodes, work) {
                 return;
             }
         }
@@ -129,7 +143,12 @@ impl Search<'_> {
             return;
         }
         for device in memory::search::sticky_candidates(self.shape, episodes, view.top(), work) {
-            if self.explain_with(device.as_ref(), episodes, work) {
+            if self.explain_with(&device, episodes, work) {
+                return;
+            }
+        }
+        for device in memory::search::tape_candidates(self.shape, episodes, view, &answers) {
+            if self.explain_with(&device, episodes, work) {
                 return;
             }
         }
@@ -143,8 +162,8 @@ impl Search<'_> {
         }
     }
 
-    fn explain_with(&mut self, device: &dyn Device, episodes: &[&Episode], work: &mut Work) -> bool {
-        match View::new(self.shape, episodes, Some(device)) {
+    fn explain_with(&mut self, device: &Rc<dyn Device>, episodes: &[&Episode], work: &mut Work) -> bool {
+        match View::new(self.shape, episodes, Some(device.as_ref())) {
             Some(view) => self.explain(&view, Some(device), work),
             None => false,
         }
@@ -171,8 +190,25 @@ impl Search<'_> {
             None => words,
         };
         let description_length = length + device.map_or(0, Device::description_length);
-        let provenance = self.experience.digest();
-        self.list.push(Hypothesis { policy, words, description_length, exact, foreseen: None, provenance });
+        let machine = device
+            .is_none()
+            .then(|| Machine::circuit(self.shape, policy.clone(), (words.clone(), description_length)));
+        let provenance = *self.provenance.get_or_insert_with(|| self.experience.digest());
+        self.list.push(Hypothesis {
+            policy,
+            words,
+            description_length,
+            exact,
+            foreseen: None,
+            provenance,
+            machine,
+        });
+    }
+
+    /// Keeps the abstract machine of what was added last.
+    fn abstract_last(&mut self, make: impl FnOnce(&Shape, (String, u32)) -> Machine) {
+        let last = self.list.last_mut().expect("called after something was added");
+        last.machine = Some(make(self.shape, (last.words.clone(), last.description_length)));
     }
 }
 

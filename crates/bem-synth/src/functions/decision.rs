@@ -41,7 +41,8 @@ impl FunctionClass for Decision {
     }
 
     fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
-        if !samples.accepts(0) {
+        // It has no use for exceptions; without them it was asked before.
+        if !samples.accepts(0) || 0 < samples.tolerance {
             return None;
         }
         let forms =
@@ -78,6 +79,7 @@ fn cover(samples: &Samples, polarity: bool, work: &mut Work) -> Option<Vec<Term>
         pairs.filter(|(_, label)| **label == wanted).map(|(row, _)| row).collect()
     };
     let (mut left, others) = (of(polarity), of(!polarity));
+    let wanted = left.len();
     let mut prng = Prng::stream(samples.len() as u64, "synth/cover");
     let mut terms = Vec::new();
     while let Some(start) = left.first() {
@@ -99,6 +101,10 @@ fn cover(samples: &Samples, polarity: bool, work: &mut Work) -> Option<Vec<Term>
         let (_, _, term) = best?;
         left.retain(|row| !term.covers(row));
         terms.push(term);
+        // Terms that cover a row or two each memorise; they do not explain.
+        if terms.len() == 8 && wanted < 2 * left.len() && 64 < wanted {
+            return None;
+        }
     }
     Some(terms)
 }

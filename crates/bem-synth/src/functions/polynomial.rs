@@ -19,7 +19,8 @@ impl FunctionClass for Polynomial {
     }
 
     fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
-        if !samples.accepts(0) {
+        // It has no use for exceptions; without them it was asked before.
+        if !samples.accepts(0) || 0 < samples.tolerance {
             return None;
         }
         (2..=3).find_map(|degree| fit_degree(samples, degree, work))

@@ -19,7 +19,8 @@ impl FunctionClass for Threshold {
     }
 
     fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
-        if 64 < samples.width || 4_096 < samples.len() {
+        // It has no use for exceptions; without them it was asked before.
+        if 64 < samples.width || 4_096 < samples.len() || 0 < samples.tolerance {
             return None;
         }
         let mut weights = vec![0i64; samples.width + 1];

@@ -3,6 +3,7 @@
 use super::Device;
 use super::condition::Condition;
 use bem_circuit::netlist::{Builder, Signal};
+use std::rc::Rc;
 
 /// Counts from zero to `2^bits - 1`; shown are whether it is zero and its binary digits.
 #[derive(Clone, Debug)]
@@ -18,6 +19,10 @@ pub struct Counter {
 }
 
 impl Device for Counter {
+    fn resized(&self, _cells: usize) -> Rc<dyn Device> {
+        Rc::new(self.clone())
+    }
+
     fn words(&self) -> String {
         let down = self.down.as_ref().map_or("nothing".to_string(), Condition::words);
         format!("counter up on {}, down on {down}", self.up.words())

@@ -3,6 +3,7 @@
 use super::Device;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
+use std::rc::Rc;
 
 /// Shows the observations of the last `length` steps.
 #[derive(Clone, Debug)]
@@ -20,6 +21,10 @@ impl Delay {
 }
 
 impl Device for Delay {
+    fn resized(&self, _cells: usize) -> Rc<dyn Device> {
+        Rc::new(self.clone())
+    }
+
     fn words(&self) -> String {
         format!("delay of {}", self.length)
     }

@@ -3,6 +3,7 @@
 use super::Device;
 use super::condition::Condition;
 use bem_circuit::netlist::{Builder, Signal};
+use std::rc::Rc;
 
 /// A bit that flips whenever its condition holds; shown before and after.
 #[derive(Clone, Debug)]
@@ -12,6 +13,10 @@ pub struct Toggle {
 }
 
 impl Device for Toggle {
+    fn resized(&self, _cells: usize) -> Rc<dyn Device> {
+        Rc::new(self.clone())
+    }
+
     fn words(&self) -> String {
         format!("bit that flips on {}", self.condition.words())
     }
@@ -50,6 +55,10 @@ pub struct Latch {
 }
 
 impl Device for Latch {
+    fn resized(&self, _cells: usize) -> Rc<dyn Device> {
+        Rc::new(self.clone())
+    }
+
     fn words(&self) -> String {
         let clear = self.clear.as_ref().map_or("nothing".to_string(), Condition::words);
         format!("bit set by {}, cleared by {clear}", self.set.words())

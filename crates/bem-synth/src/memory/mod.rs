@@ -17,6 +17,7 @@ pub mod tape;
 
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Netlist, Signal};
+use std::rc::Rc;
 
 /// A memory structure with all choices made.
 pub trait Device: core::fmt::Debug {
@@ -28,6 +29,8 @@ pub trait Device: core::fmt::Debug {
     fn memory_bits(&self) -> usize;
     /// Widths of the groups of bits it shows.
     fn shows(&self) -> Vec<usize>;
+    /// The same structure with room for this many values; structures without a size stay as they are.
+    fn resized(&self, cells: usize) -> Rc<dyn Device>;
     /// The signals it shows now and its next memory.
     fn build(
         &self,

@@ -5,6 +5,7 @@ use super::condition::Condition;
 use crate::function::choice_bits;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
+use std::rc::Rc;
 
 /// A queue of values of one field.
 #[derive(Clone, Debug)]
@@ -20,6 +21,10 @@ pub struct Queue {
 }
 
 impl Device for Queue {
+    fn resized(&self, cells: usize) -> Rc<dyn Device> {
+        Rc::new(Queue { cells, ..self.clone() })
+    }
+
     fn words(&self) -> String {
         format!(
             "queue of the field at {}, pushed on {}, popped on {}",

@@ -6,6 +6,7 @@ use crate::function::choice_bits;
 use crate::functions::multiplexer::select;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Op, Signal};
+use std::rc::Rc;
 
 /// Cells addressed by a field.
 #[derive(Clone, Debug)]
@@ -31,6 +32,10 @@ impl Registers {
 }
 
 impl Device for Registers {
+    fn resized(&self, _cells: usize) -> Rc<dyn Device> {
+        Rc::new(self.clone())
+    }
+
     fn words(&self) -> String {
         let when = if self.delayed { "the last" } else { "the" };
         format!(

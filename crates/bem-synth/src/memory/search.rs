@@ -78,13 +78,11 @@ pub fn candidates(
     judged.truncate(BEST_MAX);
     // The same structures at full size.
     let full = grammar(shape, &conditions, cells_for(shape));
-    let mut best: Vec<Rc<dyn Device>> =
-        judged.iter().map(|(_, _, number, _)| full[*number].clone()).collect();
-    best.extend(tapes(shape, &conditions, &kept, &labelled));
-    best
+    judged.iter().map(|(_, _, number, _)| full[*number].clone()).collect()
 }
 
-fn cells_for(shape: &Shape) -> usize {
+/// Cells that are enough for the episodes of a world, as far as the bounds go.
+pub fn cells_for(shape: &Shape) -> usize {
     (shape.horizon as usize / 2 + 1).clamp(2, CELLS_MAX)
 }
 
@@ -165,19 +163,25 @@ fn pairs(conditions: &[Condition]) -> impl Iterator<Item = (&Condition, &Conditi
     conditions.iter().flat_map(pair)
 }
 
-/// Tapes whose counter goes up exactly where answers are given; few enough to be fitted without judging.
-fn tapes(
+/// Tapes whose counter goes up exactly where answers are given; few enough to be fitted without judging. What is
+/// learned over a tape holds for its length only, so it comes after everything that has no length.
+pub fn tape_candidates(
     shape: &Shape,
-    conditions: &[Condition],
-    kept: &[&Episode],
-    labelled: &[Labelled],
+    episodes: &[&Episode],
+    view: &View,
+    answers: &Answers,
 ) -> Vec<Rc<dyn Device>> {
+    let labelled = labelled_steps(episodes, view, answers);
+    if labelled.len() < 24 {
+        return Vec::new();
+    }
+    let conditions = conditions(shape, episodes);
     let cells = (shape.horizon as usize / 2).next_power_of_two().clamp(2, 16);
     let asked: Vec<&Condition> = conditions
         .iter()
         .filter(|condition| {
             let holds =
-                |label: &Labelled| condition.holds(&kept[label.episode].steps[label.time].observation);
+                |label: &Labelled| condition.holds(&episodes[label.episode].steps[label.time].observation);
             labelled.iter().all(holds)
         })
         .take(2)

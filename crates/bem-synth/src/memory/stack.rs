@@ -5,6 +5,7 @@ use super::condition::Condition;
 use crate::function::choice_bits;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
+use std::rc::Rc;
 
 /// A stack of values of one field.
 #[derive(Clone, Debug)]
@@ -26,6 +27,10 @@ impl Stack {
 }
 
 impl Device for Stack {
+    fn resized(&self, cells: usize) -> Rc<dyn Device> {
+        Rc::new(Stack { cells, ..self.clone() })
+    }
+
     fn words(&self) -> String {
         let field = self.field.map_or("marks".to_string(), |field| format!("the field at {}", field.low));
         format!("stack of {field}, pushed on {}, popped on {}", self.push.words(), self.pop.words())

@@ -19,6 +19,10 @@ pub struct Sticky {
 }
 
 impl Device for Sticky {
+    fn resized(&self, cells: usize) -> Rc<dyn Device> {
+        Rc::new(Sticky { inner: self.inner.resized(cells), raises: self.raises.clone() })
+    }
+
     fn words(&self) -> String {
         let safe = self.raises.values().filter(|raises| !**raises).count();
         format!("{} with a flag for leaving {safe} safe pairs", self.inner.words())

@@ -5,6 +5,7 @@ use super::condition::Condition;
 use crate::function::choice_bits;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
+use std::rc::Rc;
 
 /// Cells filled in order, and a counter of reads.
 #[derive(Clone, Debug)]
@@ -30,6 +31,10 @@ impl Tape {
 }
 
 impl Device for Tape {
+    fn resized(&self, _cells: usize) -> Rc<dyn Device> {
+        Rc::new(self.clone())
+    }
+
     fn words(&self) -> String {
         format!(
             "tape of the field at {}, written on {}, read on {}",

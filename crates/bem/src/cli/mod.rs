@@ -18,6 +18,7 @@ mod prove;
 mod run;
 mod solve;
 mod synth;
+mod table;
 mod verify;
 mod witness;
 
@@ -61,6 +62,8 @@ enum Command {
     Run(run::RunArguments),
     /// Learn one task from scratch.
     Solve(solve::SolveArguments),
+    /// Learn every row of the table of floors and compare.
+    Table(table::TableArguments),
     /// Audit a run: chain, tree, roots, proofs, signatures.
     Verify(verify::VerifyArguments),
     /// Sign a run's newest checkpoint, if it extends the last one signed.
@@ -102,6 +105,7 @@ pub fn main() -> ExitCode {
         Some(Command::Proof(arguments)) => proof::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Solve(arguments)) => solve::run(&arguments),
+        Some(Command::Table(arguments)) => table::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Witness(arguments)) => witness::run(&arguments),
         Some(Command::Prove(arguments)) => prove::run(&arguments),

@@ -91,8 +91,8 @@ fn to_json(seed: u64, task: (&str, Map<String, Value>), solution: &Solution, wal
         "return_mean": units(solution.evaluation.mean),
         "episodes": learned.tally.episodes,
         "wall_ms": wall_ms,
-        "gates": learned.policy.gates(),
-        "state_bits": learned.policy.memory_bits(),
+        "gates": learned.agent.policy().gates(),
+        "state_bits": learned.agent.policy().memory_bits(),
         "patches_applied": learned.tally.applied,
         "patches_rejected": learned.tally.rejected,
         "proofs_checked": 0,
@@ -121,9 +121,9 @@ fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {
     );
     println!(
         "  circuit      {} gates, {} memory bits, reads {} bits",
-        learned.policy.gates(),
-        learned.policy.memory_bits(),
-        learned.policy.reads().len()
+        learned.agent.policy().gates(),
+        learned.agent.policy().memory_bits(),
+        learned.agent.policy().reads().len()
     );
     println!("  hypothesis   {}", learned.words);
     for decision in &solution.decisions {

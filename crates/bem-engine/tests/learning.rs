@@ -1,0 +1,171 @@
+//! Claims about learning, as tests: what must be learned, what must not be, and what switches it off.
+
+use bem_engine::agent::Agent;
+use bem_engine::evaluate::{Yardstick, evaluate};
+use bem_engine::learner::Settings;
+use bem_engine::solve::{SOLVED, Solution, solve};
+use bem_games::catalog;
+use bem_games::game::Game;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn game(family: &str, params: &[(&str, &str)], seed: u64) -> Arc<dyn Game> {
+    let texts: BTreeMap<String, String> =
+        params.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let family = catalog::family(family).unwrap();
+    catalog::build(family, &catalog::settings(family, &texts).unwrap(), seed).unwrap()
+}
+
+fn learn(family: &str, params: &[(&str, &str)], settings: Settings) -> Solution {
+    solve(game(family, params, settings.seed).as_ref(), settings, &mut |_| true).unwrap()
+}
+
+fn with_budget(seed: u64, budget: u64) -> Settings {
+    Settings { budget, ..Settings::new(seed) }
+}
+
+/// The task is solved, and its score reached 0.99 within twice the prototype's steps.
+fn check(family: &str, params: &[(&str, &str)], floor: u64) {
+    let solution = learn(family, params, with_budget(7, 2 * floor + 4_000));
+    assert!(solution.is_solved(), "{family} {params:?}: {:?}", solution.score());
+    let steps = solution.steps_to_99.unwrap();
+    assert!(steps <= 2 * floor, "{family} {params:?}: {steps} steps, floor {floor}");
+}
+
+#[test]
+fn whole_strings_are_learned_within_twice_the_floor() {
+    check("parity", &[("n", "32")], 342);
+    check("majority", &[("n", "15")], 92);
+    check("popcount", &[("n", "15")], 5_239);
+    check("compare", &[("bits", "8")], 500);
+    check("distance", &[("n", "12"), ("cap", "7")], 1_425);
+}
+
+#[test]
+fn streams_are_learned_within_twice_the_floor() {
+    check("parity_stream", &[("n", "24")], 2_120);
+    check("copy", &[("length", "8")], 8_128);
+    check("reverse", &[("length", "8")], 2_496);
+    check("permute", &[("length", "8")], 4_912);
+    check("add", &[("bits", "8"), ("form", "serial")], 1_125);
+    check("dyck", &[("types", "2"), ("depth", "8"), ("length", "32")], 5_863);
+    check("stack_machine", &[("depth", "8"), ("horizon", "32"), ("value_bits", "2")], 10_368);
+}
+
+#[test]
+fn worlds_of_chance_and_control_are_learned() {
+    check("contextual_bandit", &[("context_bits", "3"), ("noise_bits", "5"), ("arms", "4")], 16_453);
+    check("next_token", &[("vocab", "4"), ("order", "2")], 40_000);
+    check(
+        "matrix_game",
+        &[("game", "prisoners_dilemma"), ("opponent", "tit_for_tat"), ("horizon", "7")],
+        2_156,
+    );
+}
+
+#[test]
+fn other_action_codes_and_another_order_of_fields_change_nothing() {
+    for scramble in ["actions", "fields"] {
+        check("parity", &[("n", "32"), ("scramble", scramble)], 342);
+        check("compare", &[("bits", "8"), ("scramble", scramble)], 500);
+        check("copy", &[("length", "8"), ("scramble", scramble)], 8_128);
+        check("dyck", &[("types", "2"), ("depth", "4"), ("length", "16"), ("scramble", scramble)], 6_000);
+    }
+}
+
+/// What was learned on a low rung, built for a high one without any fitting, has the score one.
+fn check_zero_shot(family: &str, low: &[(&str, &str)], high: &[(&str, &str)]) {
+    let learned = learn(family, low, with_budget(11, 40_000)).learned;
+    let above = game(family, high, 11);
+    let machine = learned.machine.unwrap_or_else(|| panic!("{family}: {} is no machine", learned.words));
+    let built = machine.instantiate(above.shape()).unwrap_or_else(|| panic!("{family}: the worlds differ"));
+    let yardstick = Yardstick::of(above.as_ref());
+    let agent = Agent::circuit(built.policy);
+    let evaluation = evaluate(above.start().as_mut(), &agent, 11, Some(yardstick)).unwrap();
+    let score = yardstick.score(evaluation.mean);
+    assert!(SOLVED <= score, "{family}: {score}, {}", built.words);
+}
+
+#[test]
+fn what_was_learned_on_a_low_rung_works_on_a_high_one_at_once() {
+    check_zero_shot("parity_stream", &[("n", "6")], &[("n", "60")]);
+    check_zero_shot(
+        "dyck",
+        &[("types", "1"), ("depth", "2"), ("length", "8")],
+        &[("types", "1"), ("depth", "16"), ("length", "64")],
+    );
+    check_zero_shot("add", &[("bits", "3"), ("form", "serial")], &[("bits", "32"), ("form", "serial")]);
+    check_zero_shot("reverse", &[("length", "3")], &[("length", "24")]);
+    check_zero_shot(
+        "stack_machine",
+        &[("depth", "3"), ("horizon", "12")],
+        &[("depth", "24"), ("horizon", "64")],
+    );
+}
+
+#[test]
+fn coin_flip_rewards_let_no_patch_in_24_runs() {
+    let worlds: [(&str, &[(&str, &str)]); 8] = [
+        ("parity", &[("n", "8"), ("noise", "100")]),
+        ("majority", &[("n", "5"), ("noise", "100")]),
+        ("popcount", &[("n", "4"), ("noise", "100")]),
+        ("compare", &[("bits", "4"), ("noise", "100")]),
+        ("copy", &[("length", "4"), ("noise", "100")]),
+        (
+            "transducer",
+            &[("states", "2"), ("inputs", "2"), ("outputs", "2"), ("horizon", "8"), ("noise", "100")],
+        ),
+        ("add", &[("bits", "4"), ("form", "serial"), ("noise", "100")]),
+        ("parity_stream", &[("n", "6"), ("noise", "100")]),
+    ];
+    for (family, params) in worlds {
+        for seed in 1..=3 {
+            let solution = learn(family, params, with_budget(seed, 3_000));
+            assert_eq!(
+                solution.learned.tally.applied, 0,
+                "{family}, seed {seed}: {}",
+                solution.learned.words
+            );
+        }
+    }
+}
+
+#[test]
+fn without_synthesis_or_experience_or_memory_nothing_is_learned() {
+    let score = |family: &str, params: &[(&str, &str)], settings: Settings| {
+        learn(family, params, settings).score().unwrap().to_raw() * 100 >> 32
+    };
+    let off = Settings { synthesis: false, ..with_budget(3, 3_000) };
+    assert!(score("parity", &[("n", "16")], off) <= 30);
+    let forgetful = Settings { experience_steps: 0, ..with_budget(3, 3_000) };
+    assert!(score("parity", &[("n", "16")], forgetful) <= 30);
+    let mut memoryless = with_budget(3, 5_000);
+    memoryless.search.memory = false;
+    assert!(score("copy", &[("length", "8")], memoryless) <= 30);
+    assert!(score("stack_machine", &[("depth", "4")], memoryless) <= 30);
+    assert!(score("dyck", &[("types", "1"), ("depth", "4"), ("length", "16")], memoryless) <= 50);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_history() {
+    let head = |seed| learn("majority", &[("n", "9")], with_budget(seed, 2_000)).learned.chain_head;
+    assert_eq!(head(5), head(5));
+    assert_ne!(head(5), head(6));
+}
+
+#[test]
+fn nothing_is_installed_before_there_could_be_evidence_for_it() {
+    // A parity of n bits needs more than n labels; an oracle would not.
+    for (bits, text) in [(8, "8"), (16, "16"), (32, "32")] {
+        let solution = learn("parity", &[("n", text)], with_budget(2, 4_000));
+        let first = solution.decisions.iter().find(|decision| decision.accepted).unwrap();
+        assert!(bits < first.steps, "n={bits}: installed after {} steps", first.steps);
+    }
+}
+
+#[test]
+fn the_learning_crate_cannot_name_games_or_teacher() {
+    let manifest = include_str!("../../bem-synth/Cargo.toml");
+    let dependencies = manifest.split("[dependencies]").nth(1).unwrap();
+    assert!(!dependencies.contains("bem-games") && !dependencies.contains("bem-teacher"), "{dependencies}");
+}

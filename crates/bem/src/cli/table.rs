@@ -1,0 +1,204 @@
+//! `bem table`: every row of the table of floors, several seeds each, with tabular Q-learning beside it.
+//!
+//! The rows are tasks with the number of steps an earlier prototype needed; the held-out rows are drawn by a
+//! generator from kinds of tasks that the grammar was not written for. Clauses: SCC-8, VM-16.
+
+mod held_out;
+mod q_learning;
+mod rows;
+
+use super::Answer;
+use super::solve::to_float;
+use crate::task::{TaskArguments, TaskWorld};
+use anyhow::{Context as _, Result, bail};
+use bem_engine::learner::Settings;
+use bem_engine::solve::{Solution, solve};
+use bem_games::game::Game;
+use clap::Args;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Learn every row of the table of floors and compare.
+#[derive(Args)]
+#[command(after_help = "Example: bem table --seeds 5 --families parity,dyck")]
+pub struct TableArguments {
+    /// Runs of every row.
+    #[arg(long, default_value_t = 5)]
+    seeds: u64,
+    /// Only rows of these families, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    families: Vec<String>,
+    /// How the worlds are disguised: none, actions, fields or bits.
+    #[arg(long, default_value = "none")]
+    scramble: String,
+    /// Tasks from the generator instead of the table of floors.
+    #[arg(long)]
+    held_out: bool,
+    /// Steps that Q-learning gets; zero leaves it out.
+    #[arg(long, default_value_t = 40_000)]
+    peer_steps: u64,
+    /// Steps of one run at most.
+    #[arg(long, default_value_t = 200_000)]
+    budget: u64,
+    /// Print one JSON object and nothing else.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One row: a task, and how many steps it took before.
+struct Row {
+    name: String,
+    floor: Option<u64>,
+    build: Box<dyn Fn(u64) -> Result<Arc<dyn Game>>>,
+}
+
+/// What the runs of one row came to.
+struct Summary {
+    name: String,
+    floor: Option<u64>,
+    solved: usize,
+    runs: usize,
+    steps: Vec<Option<u64>>,
+    scores: Vec<f64>,
+    gates: usize,
+    words: String,
+    wall_ms: u128,
+    peer: Option<f64>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &TableArguments) -> Result<Answer> {
+    if arguments.seeds == 0 {
+        bail!("--seeds 0: at least one run of every row is needed");
+    }
+    let rows = if arguments.held_out { held_out::rows() } else { floor_rows(arguments) };
+    let wanted = |row: &Row| {
+        arguments.families.is_empty()
+            || arguments.families.iter().any(|family| row.name.starts_with(family.as_str()))
+    };
+    let rows: Vec<Row> = rows.into_iter().filter(wanted).collect();
+    if rows.is_empty() {
+        bail!("--families {}: no row has such a name", arguments.families.join(","));
+    }
+    if !arguments.json {
+        println!(
+            "| task | solved | median steps to 0.99 | all | floor | ratio | worst score | gates | ms a run | Q-learning | hypothesis |"
+        );
+        println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    }
+    let mut summaries = Vec::new();
+    for row in &rows {
+        let summary = run_row(row, arguments)?;
+        if !arguments.json {
+            println!("{}", summary.to_line());
+        }
+        summaries.push(summary);
+    }
+    if arguments.json {
+        let rows: Vec<Value> = summaries.iter().map(Summary::to_json).collect();
+        println!("{}", json!({ "seeds": arguments.seeds, "scramble": arguments.scramble, "rows": rows }));
+    }
+    let all = summaries.iter().all(|summary| summary.solved == summary.runs);
+    Ok(if all { Answer::Yes } else { Answer::No })
+}
+
+fn floor_rows(arguments: &TableArguments) -> Vec<Row> {
+    rows::FLOORS
+        .iter()
+        .map(|(task, params, floor)| {
+            let mut texts: Vec<String> = params.iter().map(|text| (*text).to_string()).collect();
+            let name = format!("{task} {}", params.join(" "));
+            texts.push(format!("scramble={}", arguments.scramble));
+            Row { name, floor: *floor, build: Box::new(move |seed| named_game(task, &texts, seed)) }
+        })
+        .collect()
+}
+
+/// The game that `bem solve` would play under this name.
+fn named_game(task: &str, params: &[String], seed: u64) -> Result<Arc<dyn Game>> {
+    let arguments = TaskArguments {
+        task: Some(task.to_string()),
+        params: params.to_vec(),
+        game: None,
+        env_cmd: None,
+        env_timeout: 10,
+    };
+    match arguments.open(seed)?.world {
+        TaskWorld::Game(game) => Ok(game),
+        TaskWorld::Program(_) => bail!("{task} is a program, not a game"),
+    }
+}
+
+fn run_row(row: &Row, arguments: &TableArguments) -> Result<Summary> {
+    let started = Instant::now();
+    let mut solutions: Vec<Solution> = Vec::new();
+    for seed in 1..=arguments.seeds {
+        let game = (row.build)(seed).with_context(|| row.name.clone())?;
+        let settings = Settings { budget: arguments.budget, ..Settings::new(seed) };
+        solutions.push(solve(game.as_ref(), settings, &mut |_| true).with_context(|| row.name.clone())?);
+    }
+    let wall_ms = started.elapsed().as_millis() / u128::from(arguments.seeds);
+    let peer = match arguments.peer_steps {
+        0 => None,
+        steps => Some(q_learning::score((row.build)(1)?.as_ref(), 1, steps)?),
+    };
+    let last = &solutions[solutions.len() - 1].learned;
+    Ok(Summary {
+        name: row.name.clone(),
+        floor: row.floor,
+        solved: solutions.iter().filter(|solution| solution.is_solved()).count(),
+        runs: solutions.len(),
+        steps: solutions.iter().map(|solution| solution.steps_to_99).collect(),
+        scores: solutions.iter().filter_map(Solution::score).map(to_float).collect(),
+        gates: last.agent.policy().gates(),
+        words: last.words.clone(),
+        wall_ms,
+        peer,
+    })
+}
+
+impl Summary {
+    /// The middle of the runs; a run that never got there counts as the slowest.
+    fn median(&self) -> Option<u64> {
+        let mut steps: Vec<u64> = self.steps.iter().map(|steps| steps.unwrap_or(u64::MAX)).collect();
+        steps.sort_unstable();
+        Some(steps[steps.len() / 2]).filter(|steps| *steps != u64::MAX)
+    }
+
+    fn worst(&self) -> f64 {
+        self.scores.iter().copied().fold(f64::MAX, f64::min)
+    }
+
+    fn ratio(&self) -> Option<f64> {
+        Some(self.median()? as f64 / self.floor? as f64)
+    }
+
+    fn to_line(&self) -> String {
+        let number = |value: Option<u64>| value.map_or("-".to_string(), |value| value.to_string());
+        let all: Vec<String> = self.steps.iter().map(|steps| number(*steps)).collect();
+        format!(
+            "| {} | {}/{} | {} | {} | {} | {} | {:.3} | {} | {} | {} | {} |",
+            self.name,
+            self.solved,
+            self.runs,
+            number(self.median()),
+            all.join(", "),
+            number(self.floor),
+            self.ratio().map_or("-".to_string(), |ratio| format!("{ratio:.2}")),
+            self.worst(),
+            self.gates,
+            self.wall_ms,
+            self.peer.map_or("-".to_string(), |score| format!("{score:.2}")),
+            self.words.chars().take(80).collect::<String>(),
+        )
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "task": self.name, "solved": self.solved, "runs": self.runs, "median": self.median(),
+            "steps_to_99": self.steps, "floor": self.floor, "ratio": self.ratio(), "scores": self.scores,
+            "gates": self.gates, "hypothesis": self.words, "wall_ms": self.wall_ms as u64, "q_learning": self.peer,
+        })
+    }
+}
