@@ -238,7 +238,7 @@ impl Climb {
             rejected: learned.tally.rejected,
             proofs: learned.tally.proofs,
             words: learned.words.clone(),
-            policy: learned.policy.clone(),
+            policy: learned.agent.policy().clone(),
             head: learned.chain_head,
         });
         self.steps += learned.tally.steps;

@@ -1,5 +1,7 @@
 //! Claims about learning, as tests: what must be learned, what must not be, and what switches it off.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its world has failed")]
+
 use bem_engine::agent::Agent;
 use bem_engine::evaluate::{Yardstick, evaluate};
 use bem_engine::learner::Settings;
@@ -133,7 +135,7 @@ fn coin_flip_rewards_let_no_patch_in_24_runs() {
 #[test]
 fn without_synthesis_or_experience_or_memory_nothing_is_learned() {
     let score = |family: &str, params: &[(&str, &str)], settings: Settings| {
-        learn(family, params, settings).score().unwrap().to_raw() * 100 >> 32
+        (learn(family, params, settings).score().unwrap().to_raw() * 100) >> 32
     };
     let off = Settings { synthesis: false, ..with_budget(3, 3_000) };
     assert!(score("parity", &[("n", "16")], off) <= 30);
