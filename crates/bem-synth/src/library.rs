@@ -11,7 +11,7 @@ use crate::memory::search::cells_for;
 use crate::policy::Policy;
 use bem_base::digest::Digest;
 use bem_base::environment::{Field, Shape};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A fitted machine apart from any world's size.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct Machine {
 #[derive(Clone, Debug)]
 enum Body {
     /// A structure and one function per action bit over what it shows.
-    Structure { device: Rc<dyn Device>, bits: Vec<Function> },
+    Structure { device: Arc<dyn Device>, bits: Vec<Function> },
     /// A circuit that has no size to change.
     Circuit(Policy),
 }
@@ -36,7 +36,7 @@ impl Machine {
     /// The machine of a structure with its functions.
     pub fn structure(
         shape: &Shape,
-        device: Rc<dyn Device>,
+        device: Arc<dyn Device>,
         bits: Vec<Function>,
         about: (String, u32),
     ) -> Machine {

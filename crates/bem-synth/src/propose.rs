@@ -18,7 +18,7 @@ use crate::samples::Work;
 use crate::view::View;
 use bem_base::digest::Digest;
 use bem_base::environment::Shape;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// What the search may use: switches for ablation, and how much work it may spend.
 #[derive(Clone, Copy, Debug)]
@@ -98,8 +98,8 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Adds what explains one view; true when something did without exceptions.
-    fn explain(&mut self, view: &View, structure: Option<&Rc<dyn Device>>, work: &mut Work) -> bool {
-        let device = structure.map(Rc::as_ref);
+    fn explain(&mut self, view: &View, structure: Option<&Arc<dyn Device>>, work: &mut Work) -> bool {
+        let device = structure.map(Arc::as_ref);
         for tolerance in TOLERANCES {
             let answers = [labels::complemented(view), Some(labels::positive(view))];
             for answers in answers.into_iter().flatten() {
@@ -162,7 +162,7 @@ impl Search<'_> {
         }
     }
 
-    fn explain_with(&mut self, device: &Rc<dyn Device>, episodes: &[&Episode], work: &mut Work) -> bool {
+    fn explain_with(&mut self, device: &Arc<dyn Device>, episodes: &[&Episode], work: &mut Work) -> bool {
         match View::new(self.shape, episodes, Some(device.as_ref())) {
             Some(view) => self.explain(&view, Some(device), work),
             None => false,

@@ -3,7 +3,7 @@
 use super::Device;
 use super::condition::Condition;
 use bem_circuit::netlist::{Builder, Signal};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Counts from zero to `2^bits - 1`; shown are whether it is zero and its binary digits.
 #[derive(Clone, Debug)]
@@ -19,8 +19,8 @@ pub struct Counter {
 }
 
 impl Device for Counter {
-    fn resized(&self, _cells: usize) -> Rc<dyn Device> {
-        Rc::new(self.clone())
+    fn resized(&self, _cells: usize) -> Arc<dyn Device> {
+        Arc::new(self.clone())
     }
 
     fn words(&self) -> String {

@@ -3,7 +3,7 @@
 use super::Device;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Shows the observations of the last `length` steps.
 #[derive(Clone, Debug)]
@@ -21,8 +21,8 @@ impl Delay {
 }
 
 impl Device for Delay {
-    fn resized(&self, _cells: usize) -> Rc<dyn Device> {
-        Rc::new(self.clone())
+    fn resized(&self, _cells: usize) -> Arc<dyn Device> {
+        Arc::new(self.clone())
     }
 
     fn words(&self) -> String {

@@ -3,7 +3,7 @@
 use super::Device;
 use super::condition::Condition;
 use bem_circuit::netlist::{Builder, Signal};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A bit that flips whenever its condition holds; shown before and after.
 #[derive(Clone, Debug)]
@@ -13,8 +13,8 @@ pub struct Toggle {
 }
 
 impl Device for Toggle {
-    fn resized(&self, _cells: usize) -> Rc<dyn Device> {
-        Rc::new(self.clone())
+    fn resized(&self, _cells: usize) -> Arc<dyn Device> {
+        Arc::new(self.clone())
     }
 
     fn words(&self) -> String {
@@ -55,8 +55,8 @@ pub struct Latch {
 }
 
 impl Device for Latch {
-    fn resized(&self, _cells: usize) -> Rc<dyn Device> {
-        Rc::new(self.clone())
+    fn resized(&self, _cells: usize) -> Arc<dyn Device> {
+        Arc::new(self.clone())
     }
 
     fn words(&self) -> String {

@@ -17,10 +17,10 @@ pub mod tape;
 
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Netlist, Signal};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A memory structure with all choices made.
-pub trait Device: core::fmt::Debug {
+pub trait Device: core::fmt::Debug + Send + Sync {
     /// What it is, in words.
     fn words(&self) -> String;
     /// Bits to say which one of its kind it is.
@@ -30,7 +30,7 @@ pub trait Device: core::fmt::Debug {
     /// Widths of the groups of bits it shows.
     fn shows(&self) -> Vec<usize>;
     /// The same structure with room for this many values; structures without a size stay as they are.
-    fn resized(&self, cells: usize) -> Rc<dyn Device>;
+    fn resized(&self, cells: usize) -> Arc<dyn Device>;
     /// The signals it shows now and its next memory.
     fn build(
         &self,

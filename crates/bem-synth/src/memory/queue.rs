@@ -5,7 +5,7 @@ use super::condition::Condition;
 use crate::function::choice_bits;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A queue of values of one field.
 #[derive(Clone, Debug)]
@@ -21,8 +21,8 @@ pub struct Queue {
 }
 
 impl Device for Queue {
-    fn resized(&self, cells: usize) -> Rc<dyn Device> {
-        Rc::new(Queue { cells, ..self.clone() })
+    fn resized(&self, cells: usize) -> Arc<dyn Device> {
+        Arc::new(Queue { cells, ..self.clone() })
     }
 
     fn words(&self) -> String {

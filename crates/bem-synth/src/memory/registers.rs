@@ -6,7 +6,7 @@ use crate::function::choice_bits;
 use crate::functions::multiplexer::select;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Op, Signal};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Cells addressed by a field.
 #[derive(Clone, Debug)]
@@ -32,8 +32,8 @@ impl Registers {
 }
 
 impl Device for Registers {
-    fn resized(&self, _cells: usize) -> Rc<dyn Device> {
-        Rc::new(self.clone())
+    fn resized(&self, _cells: usize) -> Arc<dyn Device> {
+        Arc::new(self.clone())
     }
 
     fn words(&self) -> String {

@@ -20,7 +20,7 @@ use crate::samples::Work;
 use crate::view::{Planes, View};
 use bem_base::environment::{Field, Shape};
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Labelled steps that a structure is judged on.
 const LABELS_MAX: usize = 240;
@@ -48,7 +48,7 @@ pub fn candidates(
     view: &View,
     answers: &Answers,
     work: &mut Work,
-) -> Vec<Rc<dyn Device>> {
+) -> Vec<Arc<dyn Device>> {
     let labelled = labelled_steps(episodes, view, answers);
     if labelled.len() < 24 {
         return Vec::new();
@@ -62,7 +62,7 @@ pub fn candidates(
     let kept: Vec<&Episode> = used.iter().map(|position| episodes[*position]).collect();
     let planes = Planes::new(usize::from(shape.observation_bits), &kept);
     let conditions = conditions(shape, &kept);
-    let mut judged: Vec<(usize, u32, usize, Rc<dyn Device>)> = Vec::new();
+    let mut judged: Vec<(usize, u32, usize, Arc<dyn Device>)> = Vec::new();
     let all = grammar(shape, &conditions, CELLS_JUDGED);
     let base = baseline(&labelled);
     for (number, device) in all.iter().enumerate() {
@@ -119,26 +119,26 @@ fn baseline(labelled: &[Labelled]) -> usize {
 }
 
 /// Every structure with every natural control, shortest first within a kind.
-fn grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<Rc<dyn Device>> {
-    let mut list: Vec<Rc<dyn Device>> = Vec::new();
+fn grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<Arc<dyn Device>> {
+    let mut list: Vec<Arc<dyn Device>> = Vec::new();
     for length in 1..=3 {
-        list.push(Rc::new(Delay { fields: shape.fields.clone(), length }));
+        list.push(Arc::new(Delay { fields: shape.fields.clone(), length }));
     }
     let fields: Vec<Field> = shape.fields.iter().filter(|field| field.width <= 4).copied().collect();
     let counter_bits = (shape.horizon + 1).next_power_of_two().ilog2().clamp(1, 6) as usize;
     for condition in conditions {
-        list.push(Rc::new(Toggle { condition: condition.clone() }));
-        list.push(Rc::new(Latch { set: condition.clone(), clear: None }));
-        list.push(Rc::new(Counter { up: condition.clone(), down: None, bits: counter_bits, digits: true }));
+        list.push(Arc::new(Toggle { condition: condition.clone() }));
+        list.push(Arc::new(Latch { set: condition.clone(), clear: None }));
+        list.push(Arc::new(Counter { up: condition.clone(), down: None, bits: counter_bits, digits: true }));
     }
     for (one, other) in pairs(conditions) {
-        list.push(Rc::new(Latch { set: one.clone(), clear: Some(other.clone()) }));
+        list.push(Arc::new(Latch { set: one.clone(), clear: Some(other.clone()) }));
         let (up, down) = (one.clone(), Some(other.clone()));
-        list.push(Rc::new(Counter { up, down, bits: counter_bits, digits: false }));
+        list.push(Arc::new(Counter { up, down, bits: counter_bits, digits: false }));
         for field in &fields {
             let (push, pop) = (one.clone(), other.clone());
-            list.push(Rc::new(Stack { push: push.clone(), pop: pop.clone(), field: Some(*field), cells }));
-            list.push(Rc::new(Queue { push, pop, field: *field, cells }));
+            list.push(Arc::new(Stack { push: push.clone(), pop: pop.clone(), field: Some(*field), cells }));
+            list.push(Arc::new(Queue { push, pop, field: *field, cells }));
         }
     }
     let always = Condition::new(Vec::new(), shape.observation_bits);
@@ -149,7 +149,7 @@ fn grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<Rc<dyn 
                     let registers =
                         Registers { write: write.clone(), address: *address, data: *data, delayed };
                     if (delayed || address != data) && registers.memory_bits() <= 200 {
-                        list.push(Rc::new(registers));
+                        list.push(Arc::new(registers));
                     }
                 }
             }
@@ -170,7 +170,7 @@ pub fn tape_candidates(
     episodes: &[&Episode],
     view: &View,
     answers: &Answers,
-) -> Vec<Rc<dyn Device>> {
+) -> Vec<Arc<dyn Device>> {
     let labelled = labelled_steps(episodes, view, answers);
     if labelled.len() < 24 {
         return Vec::new();
@@ -186,12 +186,12 @@ pub fn tape_candidates(
         })
         .take(2)
         .collect();
-    let mut list: Vec<Rc<dyn Device>> = Vec::new();
+    let mut list: Vec<Arc<dyn Device>> = Vec::new();
     for read in asked {
         for write in conditions.iter().filter(|write| *write != read).take(6) {
             for field in shape.fields.iter().filter(|field| field.width <= 2) {
                 let (write, read) = (write.clone(), read.clone());
-                list.push(Rc::new(Tape { write, read, field: *field, cells }));
+                list.push(Arc::new(Tape { write, read, field: *field, cells }));
             }
         }
     }
@@ -235,7 +235,7 @@ pub fn sticky_candidates(
     episodes: &[&Episode],
     top: i32,
     work: &mut Work,
-) -> Vec<Rc<dyn Device>> {
+) -> Vec<Arc<dyn Device>> {
     if shape.actions != 2 {
         return Vec::new();
     }
@@ -275,7 +275,7 @@ pub fn sticky_candidates(
     judged.sort_unstable();
     judged.truncate(BEST_MAX);
     let full = inner_grammar(shape, &conditions, cells_for(shape));
-    let mut list: Vec<Rc<dyn Device>> = Vec::new();
+    let mut list: Vec<Arc<dyn Device>> = Vec::new();
     for (_, _, number, safe) in judged {
         let inner = full[number].clone();
         let Some(keys) = pair_keys(inner.as_ref(), &planes, &fitting, shape) else { continue };
@@ -286,21 +286,21 @@ pub fn sticky_candidates(
                 *entry &= *class != safe;
             }
         }
-        list.push(Rc::new(Sticky { inner, raises }));
+        list.push(Arc::new(Sticky { inner, raises }));
     }
     list
 }
 
 /// What a sticky flag may stand over.
-fn inner_grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<Rc<dyn Device>> {
-    let mut list: Vec<Rc<dyn Device>> = vec![Rc::new(Delay { fields: shape.fields.clone(), length: 1 })];
+fn inner_grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<Arc<dyn Device>> {
+    let mut list: Vec<Arc<dyn Device>> = vec![Arc::new(Delay { fields: shape.fields.clone(), length: 1 })];
     let fields = shape.fields.iter().filter(|field| field.width <= 3).copied();
     let fields: Vec<Option<Field>> = core::iter::once(None).chain(fields.map(Some)).collect();
     for (one, other) in pairs(conditions) {
-        list.push(Rc::new(Latch { set: one.clone(), clear: Some(other.clone()) }));
+        list.push(Arc::new(Latch { set: one.clone(), clear: Some(other.clone()) }));
         for field in &fields {
             let (push, pop) = (one.clone(), other.clone());
-            list.push(Rc::new(Stack { push, pop, field: *field, cells }));
+            list.push(Arc::new(Stack { push, pop, field: *field, cells }));
         }
     }
     list

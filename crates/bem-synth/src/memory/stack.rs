@@ -5,7 +5,7 @@ use super::condition::Condition;
 use crate::function::choice_bits;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A stack of values of one field.
 #[derive(Clone, Debug)]
@@ -27,8 +27,8 @@ impl Stack {
 }
 
 impl Device for Stack {
-    fn resized(&self, cells: usize) -> Rc<dyn Device> {
-        Rc::new(Stack { cells, ..self.clone() })
+    fn resized(&self, cells: usize) -> Arc<dyn Device> {
+        Arc::new(Stack { cells, ..self.clone() })
     }
 
     fn words(&self) -> String {

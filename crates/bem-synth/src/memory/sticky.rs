@@ -7,20 +7,20 @@ use super::Device;
 use crate::function::build_table;
 use bem_circuit::netlist::{Builder, Signal};
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A structure with a flag over it.
 #[derive(Clone, Debug)]
 pub struct Sticky {
     /// The structure below.
-    pub inner: Rc<dyn Device>,
+    pub inner: Arc<dyn Device>,
     /// For every pair seen (observation bits lowest) whether it raises the flag.
     pub raises: BTreeMap<u64, bool>,
 }
 
 impl Device for Sticky {
-    fn resized(&self, cells: usize) -> Rc<dyn Device> {
-        Rc::new(Sticky { inner: self.inner.resized(cells), raises: self.raises.clone() })
+    fn resized(&self, cells: usize) -> Arc<dyn Device> {
+        Arc::new(Sticky { inner: self.inner.resized(cells), raises: self.raises.clone() })
     }
 
     fn words(&self) -> String {

@@ -5,7 +5,7 @@ use super::condition::Condition;
 use crate::function::choice_bits;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Cells filled in order, and a counter of reads.
 #[derive(Clone, Debug)]
@@ -31,8 +31,8 @@ impl Tape {
 }
 
 impl Device for Tape {
-    fn resized(&self, _cells: usize) -> Rc<dyn Device> {
-        Rc::new(self.clone())
+    fn resized(&self, _cells: usize) -> Arc<dyn Device> {
+        Arc::new(self.clone())
     }
 
     fn words(&self) -> String {

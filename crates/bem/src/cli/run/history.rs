@@ -92,7 +92,7 @@ impl History {
     pub fn unit(&mut self, result: &UnitResult, climb: &Climb) -> Result<()> {
         let solution = &result.solution;
         let mut writer = Writer::new();
-        let policy = &solution.learned.policy;
+        let policy = solution.learned.agent.policy();
         policy.encode(&mut writer);
         self.log.put_blob(writer.as_bytes())?;
         let family = ObjectId::sharded(ObjectClass::TaskFamily, 0, result.unit.track as u16);

@@ -40,7 +40,7 @@ impl Live {
         self.bar.println(format!(
             "  {verdict}  {:<58} score {score:>6.3}  {steps:>7} steps  {:>4} gates  {}",
             shortened(&result.unit.task, 58),
-            solution.learned.policy.gates(),
+            solution.learned.agent.policy().gates(),
             shortened(&solution.learned.words, 48)
         ));
         self.bar.set_position(climb.tracks().iter().map(|track| track.solved() as u64).sum());
