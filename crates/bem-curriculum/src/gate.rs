@@ -112,8 +112,8 @@ impl Gate {
         let GateConfig { threshold, breath_period, breath_duration, urgency_weight } = self.config;
         let breathing = 0 < breath_period && breath_period - breath_duration <= tick % breath_period;
         let swept = if breathing { threshold * 3 / 4 } else { threshold };
-        let urgency = (urgency_weight * self.harm_level >> 16).clamp(0, ONE / 2);
-        swept * (ONE - urgency) >> 16
+        let urgency = ((urgency_weight * self.harm_level) >> 16).clamp(0, ONE / 2);
+        (swept * (ONE - urgency)) >> 16
     }
 
     /// Whether the gate is open: strictly below the threshold.

@@ -121,9 +121,9 @@ impl RuleState {
         self.pool.follow(view);
         let pooled = self.pool.sum(&self.codes);
         let code = option.map_or([0; WIDTH], |option| self.codes.options[usize::from(option) % OPTIONS]);
-        let rate = RULE_RATE * mode.write_gate() >> 16;
+        let rate = (RULE_RATE * mode.write_gate()) >> 16;
         for ((value, entry), pooled) in self.value.iter_mut().zip(code).zip(pooled) {
-            *value += rate * (entry + pooled / 2 - *value) >> 16;
+            *value += (rate * (entry + pooled / 2 - *value)) >> 16;
         }
     }
 

@@ -178,10 +178,12 @@ fn check(arguments: &CheckArguments) -> anyhow::Result<Answer> {
     };
     let mut name = if form == ProofForm::Lrat { "lrat" } else { "drat" };
     // Binary proofs of both forms look alike; one that fails as LRAT may still be good DRAT.
-    if verdict.is_err() && arguments.form.is_none() && matches!(proof.first(), Some(b'a' | b'd')) {
-        if let Ok(accepted) = drat::check(&formula, &proof) {
-            (verdict, name) = (Ok(accepted), "drat");
-        }
+    if verdict.is_err()
+        && arguments.form.is_none()
+        && matches!(proof.first(), Some(b'a' | b'd'))
+        && let Ok(accepted) = drat::check(&formula, &proof)
+    {
+        (verdict, name) = (Ok(accepted), "drat");
     }
     if arguments.json {
         let object = match &verdict {
