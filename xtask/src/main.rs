@@ -15,7 +15,7 @@ cargo xtask test      install what tests need, then run all of them (in release,
 cargo xtask lint      formatting, clippy, house rules, who may use whom, licences
 cargo xtask ci        lint and test: what runs before a change lands
 cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
-cargo xtask count     instructions per step at the start and late in a run (needs valgrind)
+cargo xtask count     instructions a step early and late in a run, with valgrind: [--full]
 cargo xtask battery   what the ledger promises, tried at length: [NAME] [--scale N]
 cargo xtask golden    renew the golden playthroughs; the commit must say why
 cargo xtask tools     only install what tests need";
@@ -38,7 +38,7 @@ fn chore(words: &[&str]) -> Result<()> {
         ["lint"] => lint(),
         ["ci"] => lint().and_then(|()| test(&[])),
         ["bench", rest @ ..] => bench(rest),
-        ["count"] => count_instructions(),
+        ["count", rest @ ..] => count_instructions(rest),
         ["battery", rest @ ..] => battery::run_battery(rest),
         ["golden"] => golden(),
         ["tools"] => tools::install_for_tests(),
@@ -105,26 +105,54 @@ fn bench(rest: &[&str]) -> Result<()> {
     let mut arguments = vec!["run", "--release", "--quiet", "--package", "bem", "--", "bench"];
     arguments.extend_from_slice(rest);
     run("cargo", &arguments)?;
-    count_instructions()
+    count_instructions(&[])
 }
 
 /// A step must cost the same early and late. Callgrind counts instructions, so a busy machine changes nothing.
-fn count_instructions() -> Result<()> {
-    let instructions = |steps: u64| -> Result<u64> {
-        let steps = steps.to_string();
-        let arguments =
-            ["run", "--release", "--quiet", "--package", "bem-machine", "--example", "step_count", "--"];
-        let mut counted: Vec<&str> = arguments.to_vec();
-        counted.push(&steps);
-        let printed = output("cargo", &counted)?;
-        printed.trim().parse().with_context(|| format!("step_count printed {printed:?}"))
+fn count_instructions(rest: &[&str]) -> Result<()> {
+    let late = match rest {
+        [] => 1_000_000u64,
+        ["--full"] => 10_000_000,
+        _ => bail!("cargo xtask count takes --full or nothing"),
     };
-    let (early, late) = (instructions(10_000)?, instructions(10_000_000)?);
-    println!("instructions per 1,000 steps: {early} after 10^4 steps, {late} after 10^7");
-    if early.abs_diff(late) * 100 > early {
-        bail!("the cost of a step grew by more than one percent");
+    run("cargo", &["build", "--release", "--quiet", "--package", "bem-machine", "--example", "step_count"])?;
+    let early = instructions_a_step(10_000)?;
+    let late_cost = instructions_a_step(late)?;
+    println!("instructions a step: {early:.1} after 10,000 steps, {late_cost:.1} after {late}");
+    if early * 0.01 < (early - late_cost).abs() {
+        bail!("the cost of a step changed by more than one percent");
     }
     Ok(())
+}
+
+/// The difference of two runs that differ in 20,000 steps only.
+fn instructions_a_step(warm: u64) -> Result<f64> {
+    let program = target().join("release/examples/step_count").display().to_string();
+    let total = |steps: u64| -> Result<f64> {
+        let arguments = [
+            "--tool=callgrind",
+            "--callgrind-out-file=/dev/null",
+            &program,
+            &warm.to_string(),
+            &steps.to_string(),
+        ];
+        let printed =
+            Command::new("valgrind").args(arguments).output().context("valgrind could not be started")?;
+        let text = String::from_utf8_lossy(&printed.stderr).to_string();
+        let counted = text
+            .lines()
+            .find_map(|line| line.split_once("Collected :"))
+            .map(|(_, count)| count.trim().to_string());
+        counted
+            .and_then(|count| count.parse().ok())
+            .with_context(|| format!("callgrind said no count: {text}"))
+    };
+    Ok((total(30_000)? - total(10_000)?) / 20_000.0)
+}
+
+/// Where cargo builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 fn golden() -> Result<()> {

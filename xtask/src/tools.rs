@@ -1,6 +1,6 @@
 //! Installs the programs that tests compare ours with. What is there already is left alone.
 
-use crate::{root, run};
+use crate::{run, target};
 use anyhow::{Result, bail};
 use std::process::{Command, Stdio};
 
