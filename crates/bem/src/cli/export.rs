@@ -1,11 +1,9 @@
 //! `bem export`: a learned circuit of a run, in a form that other tools read.
 
 use super::Answer;
-use super::ledger_directory;
+use super::snapshot::newest_climb;
 use anyhow::{Context, Result, bail};
 use bem_circuit::formats::{Format, Model};
-use bem_engine::climb::Climb;
-use bem_ledger::snapshot::latest_snapshot;
 use clap::Args;
 use std::io::Write as _;
 use std::path::PathBuf;

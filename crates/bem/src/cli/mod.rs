@@ -16,6 +16,7 @@ mod ledger_directory;
 mod proof;
 mod prove;
 mod run;
+mod snapshot;
 mod solve;
 mod synth;
 mod table;
@@ -58,8 +59,14 @@ enum Command {
     Inspect(inspect::InspectArguments),
     /// Inclusion and consistency proofs over a ledger.
     Proof(proof::ProofArguments),
+    /// Play a run again from its configuration and compare heads.
+    Replay(snapshot::ReplayArguments),
+    /// Start a run from a snapshot file.
+    Restore(snapshot::RestoreArguments),
     /// Climb the ladder over all families: the main job, and what `bem` alone does.
     Run(run::RunArguments),
+    /// Copy the newest sound snapshot of a run.
+    Snapshot(snapshot::SnapshotArguments),
     /// Learn one task from scratch.
     Solve(solve::SolveArguments),
     /// Learn every row of the table of floors and compare.
@@ -103,7 +110,10 @@ pub fn main() -> ExitCode {
         Some(Command::Hoare(arguments)) => hoare::run(&arguments),
         Some(Command::Inspect(arguments)) => inspect::run(&arguments),
         Some(Command::Proof(arguments)) => proof::run(&arguments),
+        Some(Command::Replay(arguments)) => snapshot::replay(&arguments),
+        Some(Command::Restore(arguments)) => snapshot::restore(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
+        Some(Command::Snapshot(arguments)) => snapshot::snapshot(&arguments),
         Some(Command::Solve(arguments)) => solve::run(&arguments),
         Some(Command::Table(arguments)) => table::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),

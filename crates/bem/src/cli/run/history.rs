@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use bem_base::digest::{Digest, hash_parts};
 use bem_base::encode::Writer;
 use bem_base::ids::{ObjectClass, ObjectId};
-use bem_engine::climb::{Climb, UnitResult};
+use bem_engine::climb::{Climb, Track, UnitResult};
 use bem_ledger::checkpoint::Signer;
 use bem_ledger::entry::{Entry, Genesis, PatchEvent, PatchKind, PatchStatus, Table, TableEdit};
 use bem_ledger::log::{Log, LogOptions};
@@ -14,9 +14,11 @@ use bem_ledger::tables::Tables;
 use std::path::{Path, PathBuf};
 
 /// Name of the snapshot's part that holds the climb.
-const PART: &str = "climb";
+pub const PART: &str = "climb";
 /// Event code of a finished unit.
 const UNIT_EVENT: u16 = 64;
+/// Event code of a history that goes on from another.
+const RESTORED_EVENT: u16 = 65;
 
 /// A run's ledger, open for writing.
 pub struct History {
@@ -62,6 +64,23 @@ impl History {
         Ok(history)
     }
 
+    /// Starts a history that goes on from another run's snapshot; where it came from is its first event.
+    pub fn create_from(directory: &Path, climb: &Climb, origin: &Digest) -> Result<History> {
+        let mut history = History::create(directory, climb)?;
+        history.adopt(climb);
+        let text = format!("restored from a snapshot of history {origin}");
+        history.log.append(&Entry::Event {
+            step: climb.steps(),
+            code: RESTORED_EVENT,
+            values: Vec::new(),
+            payload: text.into_bytes(),
+        })?;
+        let edits: Vec<TableEdit> = solved_experts(climb);
+        history.log.append(&Entry::Tables { step: climb.steps(), edits, roots: history.tables.roots() })?;
+        history.save(climb)?;
+        Ok(history)
+    }
+
     /// Opens a history to go on with.
     pub fn resume(directory: &Path) -> Result<(History, Climb)> {
         let key = key_path(directory);
@@ -76,16 +95,15 @@ impl History {
         let climb = Climb::restore(bytes).context("the snapshot cannot be read")?;
         let (log, _) = Log::open(files, Signer::from_seed(&secret), LogOptions::default())?;
         let mut history = History { log, tables: Tables::new(), serial: 0 };
-        // The tables are what the patches of the climb so far made them.
-        for (place, track) in climb.tracks().iter().enumerate() {
-            for climbed in &track.climbed {
-                history.serial += u64::from(climbed.applied + climbed.rejected);
-                if climbed.solved {
-                    history.tables.set(&edit(place, climbed.policy.digest()));
-                }
-            }
-        }
+        history.adopt(&climb);
         Ok((history, climb))
+    }
+
+    /// The tables are what the patches of the climb so far made them.
+    fn adopt(&mut self, climb: &Climb) {
+        solved_experts(climb).iter().for_each(|edit| self.tables.set(edit));
+        let climbed = climb.tracks().iter().flat_map(|track| &track.climbed);
+        self.serial = climbed.map(|climbed| u64::from(climbed.applied + climbed.rejected)).sum();
     }
 
     /// A unit's patches, its circuit and its outcome.
@@ -151,6 +169,17 @@ impl History {
         self.log.commit()?;
         Ok(self.log.head().digest())
     }
+}
+
+/// The expert table as the solved rungs leave it: the highest of each family stands in its slot.
+fn solved_experts(climb: &Climb) -> Vec<TableEdit> {
+    let highest = |track: &Track| {
+        track.climbed.iter().rev().find(|climbed| climbed.solved && 0 < climbed.applied).cloned()
+    };
+    let tracks = climb.tracks().iter().enumerate();
+    tracks
+        .filter_map(|(place, track)| highest(track).map(|climbed| edit(place, climbed.policy.digest())))
+        .collect()
 }
 
 fn edit(track: usize, leaf: Digest) -> TableEdit {

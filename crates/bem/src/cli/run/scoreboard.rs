@@ -134,7 +134,7 @@ pub fn to_json(climb: &Climb, head: &Digest, directory: &Path) -> Value {
         })
         .collect();
     json!({
-        "seed": climb.config().seed, "steps": climb.steps(), "climb_head": climb.head().to_hex(),
-        "trace_head": head.to_hex(), "out": directory.display().to_string(), "families": families,
+        "seed": climb.config().seed, "steps": climb.steps(), "trace_head": climb.head().to_hex(),
+        "ledger_head": head.to_hex(), "out": directory.display().to_string(), "families": families,
     })
 }
