@@ -28,10 +28,7 @@ pub struct ExportArguments {
 
 /// `bem export`
 pub fn run(arguments: &ExportArguments) -> Result<Answer> {
-    let mut store = ledger_directory::open(&arguments.directory)?;
-    let found =
-        latest_snapshot(&mut store)?.snapshot.context("the run has no snapshot that can be trusted")?;
-    let climb = Climb::restore(found.part("climb").context("the snapshot holds no climb")?)?;
+    let (climb, _) = newest_climb(&arguments.directory)?;
     let experts: Vec<_> = climb
         .tracks()
         .iter()
