@@ -58,9 +58,7 @@ pub fn install_for_tests() -> Result<()> {
 
 /// Licences, sources and duplicate bans. The tool itself is built once, into the target folder.
 pub fn cargo_deny() -> Result<()> {
-    let target =
-        std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| root().join("target").display().to_string());
-    let home = format!("{target}/tools");
+    let home = target().join("tools").display().to_string();
     let program = format!("{home}/bin/cargo-deny");
     if !is_there(&program, &["--version"]) {
         run("cargo", &["install", "--quiet", "--locked", "--root", &home, "cargo-deny@0.20.2"])?;
