@@ -8,7 +8,7 @@ use crate::difficulty::{estimate, needs};
 use crate::ladder::{Domain, Ladder};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
-use bem_games::compose::{NodeKind, Programs, TaskTree};
+use bem_games::compose::{NoPrograms, NodeKind, Programs, TaskTree};
 use bem_games::game::{Game, GameError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -141,10 +141,49 @@ pub fn structural_difficulty(tree: &TaskTree, programs: &dyn Programs) -> Result
     Ok(estimate(game.shape(), needs(&middle)?))
 }
 
+/// What bounds and the ladder need to know about a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// Its levels.
+    pub depth: usize,
+    /// Its nodes.
+    pub size: usize,
+    /// The longest episode over both ends of every range.
+    pub horizon: u32,
+    /// Its difficulty by structure.
+    pub difficulty: Fixed,
+}
+
+/// Measures a tree given as text; trees with programs of their own are refused.
+pub fn measure(text: &str) -> Result<Measure, GameError> {
+    let tree = TaskTree::parse(text)?;
+    let mut horizon = 0;
+    for upper in [false, true] {
+        let end = tree.map(&mut |node| {
+            let settings = node.settings().iter().map(|(name, text)| {
+                let end = match text.split_once("..") {
+                    Some((low, high)) => {
+                        if upper {
+                            high
+                        } else {
+                            low
+                        }
+                    }
+                    None => text,
+                };
+                (name.clone(), end.to_string())
+            });
+            Ok(node.with_settings(settings.collect()))
+        })?;
+        horizon = horizon.max(end.build(0, &NoPrograms)?.shape().horizon);
+    }
+    let difficulty = structural_difficulty(&tree, &NoPrograms)?;
+    Ok(Measure { depth: tree.depth(), size: tree.size(), horizon, difficulty })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bem_games::compose::NoPrograms;
 
     fn template(text: &str) -> Template {
         let tree = TaskTree::parse(text).unwrap();
@@ -184,5 +223,13 @@ mod tests {
             let failed = (0..8).any(|seed| broken.instantiate(&ladder, seed, &NoPrograms).is_err());
             assert!(failed, "{text}");
         }
+    }
+
+    #[test]
+    fn a_measure_takes_the_longest_of_both_ends() {
+        let measure = measure("repeat{times=2..5}(compare{bits=2..6})").unwrap();
+        assert_eq!((measure.depth, measure.size, measure.horizon), (2, 2, 5));
+        assert!(super::measure("parity{n=8..4000}").is_err());
+        assert!(super::measure("nonsense(").is_err());
     }
 }

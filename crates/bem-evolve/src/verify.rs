@@ -1,0 +1,379 @@
+//! From a patch to an accepted patch: the only way, in two steps.
+//!
+//! [`verify`] shows the condition of the patch's kind and hands back a [`Verified`]; [`accept`] adds measured
+//! improvement and hands back an [`AcceptedPatch`]. Both types have private fields and no other constructor, so
+//! that whoever holds one knows that the checker, and then the improvement gate, has agreed. A human approval
+//! cannot build either. Clauses: SCC-3, SCC-4, SCC-8; invariant 4 of the architecture.
+
+use crate::apply::TablesError;
+use crate::condition::{self, Context, Finding, Rejection, circuits, misfit};
+use crate::improvement::Evidence;
+use crate::patch::{Change, Patch, PatchKind};
+use crate::score::{Measured, PoxState};
+use bem_base::fixed::Fixed;
+use bem_teacher::template::measure;
+
+/// A patch whose condition was shown. Nothing outside this file can build one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    patch: Patch,
+    findings: Vec<Finding>,
+    gates_saved: i64,
+}
+
+impl Verified {
+    /// The patch.
+    pub fn patch(&self) -> &Patch {
+        &self.patch
+    }
+
+    /// What was shown, with the proofs.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Proofs that the checker accepted.
+    pub fn proofs(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.proof().is_some()).count()
+    }
+
+    /// Gates of the experts that go less gates of those that come.
+    pub fn gates_saved(&self) -> i64 {
+        self.gates_saved
+    }
+}
+
+/// A patch that is proven and measured. Nothing outside this file can build one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptedPatch {
+    verified: Verified,
+    improvement: Improvement,
+    score: Fixed,
+}
+
+impl AcceptedPatch {
+    /// The patch.
+    pub fn patch(&self) -> &Patch {
+        &self.verified.patch
+    }
+
+    /// What was shown and measured before.
+    pub fn verified(&self) -> &Verified {
+        &self.verified
+    }
+
+    /// What was measured.
+    pub fn improvement(&self) -> &Improvement {
+        &self.improvement
+    }
+
+    /// Its score.
+    pub fn score(&self) -> Fixed {
+        self.score
+    }
+}
+
+/// What speaks for a patch, besides its proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Improvement {
+    /// Paired rollouts on fresh seeds.
+    Rollouts(Evidence),
+    /// For SPLIT: a lower bound of what the log says the halves would gain, over the range of losses.
+    Logged {
+        /// The bound.
+        lower_bound: Fixed,
+        /// Logged steps it rests on.
+        steps: u32,
+    },
+    /// Nothing is measured: behaviour is proven unchanged, or no return is at stake.
+    Static,
+}
+
+/// Why a verified patch is not applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// This kind needs another kind of evidence.
+    #[error("a {kind:?} patch cannot be accepted on this kind of evidence")]
+    WrongEvidence {
+        /// The kind.
+        kind: PatchKind,
+    },
+    /// It may be worse by more than the tolerance.
+    #[error("the return may fall: the lower bound of the gain is {lower_bound:?}")]
+    MayBeWorse {
+        /// The lower confidence bound.
+        lower_bound: Fixed,
+    },
+    /// More BAD episodes than the incumbent.
+    #[error("{excess} more BAD episodes than the incumbent")]
+    Unsafe {
+        /// How many more.
+        excess: i32,
+    },
+    /// The score is below the threshold.
+    #[error("score {score:?} is below the threshold {threshold:?} (D)")]
+    BelowThreshold {
+        /// The score.
+        score: Fixed,
+        /// The threshold.
+        threshold: Fixed,
+    },
+}
+
+/// A lower bound of the gain may lie this far below zero for patches that make the machine smaller: 1/64.
+const RETURN_TOLERANCE: Fixed = Fixed::from_raw(Fixed::ONE.to_raw() / 64);
+
+/// Shows the condition of a patch against what there is now.
+#[doc(alias = "VC")]
+pub fn verify(patch: Patch, context: &Context<'_>) -> Result<Verified, Rejection> {
+    context.tables.check_current(&patch).map_err(|error| match error {
+        TablesError::Replayed { serial, last } => Rejection::Replayed { serial, last },
+        TablesError::Obsolete { .. } => Rejection::Obsolete,
+        other => Rejection::Tables(other),
+    })?;
+    let (findings, gates_saved) = show(&patch, context)?;
+    Ok(Verified { patch, findings, gates_saved })
+}
+
+fn show(patch: &Patch, context: &Context<'_>) -> Result<(Vec<Finding>, i64), Rejection> {
+    if let Change::TeachEdit { tree, difficulty, .. } = &patch.change {
+        return Ok((vec![check_template(context, tree, *difficulty)?], 0));
+    }
+    let family = context.tables.family(patch.family)?;
+    let gates_of = |slot: u8| {
+        circuits::occupant(family, slot).map(|expert| expert.placed().circuit().gates().len() as i64)
+    };
+    Ok(match &patch.change {
+        Change::Retire { slot } => {
+            let gates = gates_of(*slot)?;
+            // What would be refused when applied is refused here, on a copy.
+            family.clone().retire(usize::from(*slot))?;
+            (vec![Finding::Compared { condition: "slot in range, NOOP stays" }], gates)
+        }
+        Change::Reset { bucket } => {
+            family.clone().reset(*bucket)?;
+            (vec![Finding::Compared { condition: "bucket in range" }], 0)
+        }
+        Change::Split { bucket, by, after } => {
+            let findings = condition::split::check(context, family, *bucket, by, after)?;
+            let mut copy = family.clone();
+            copy.split(*bucket, by)?;
+            if copy.directory() != after {
+                return Err(misfit("the split leads to another directory than the patch says"));
+            }
+            (findings, 0)
+        }
+        Change::Merge { members, body } => {
+            let findings = circuits::check_merged(context, family, members, body)?;
+            let old = members.iter().map(|member| gates_of(member.slot)).sum::<Result<i64, _>>()?;
+            (findings, old - body.circuit.gates().len() as i64)
+        }
+        Change::Superoptimize { slot, circuit } => {
+            let findings = circuits::check_superoptimized(context, family, *slot, circuit)?;
+            (findings, gates_of(*slot)? - circuit.gates().len() as i64)
+        }
+        Change::Macro { sequence, body } => {
+            let findings = circuits::check_macro(context, family, sequence, body)?;
+            let parts = sequence.iter().map(|slot| gates_of(*slot)).sum::<Result<i64, _>>()?;
+            (findings, parts - body.circuit.gates().len() as i64)
+        }
+        Change::Synthesize { policy, safe, examples } => {
+            let findings = condition::synthesize::check(context, family, policy, *safe, examples)?;
+            (findings, -(policy.gates() as i64))
+        }
+        Change::TeachEdit { .. } => unreachable!("templates were dealt with above"),
+    })
+}
+
+/// TEACH_EDIT: the tree can be built, and levels, nodes, steps and difficulty are within bounds and as declared.
+///
+/// Not promised: that the task can be learned, or that it is worth learning; the teacher's statistics will say.
+fn check_template(context: &Context<'_>, tree: &str, difficulty: Fixed) -> Result<Finding, Rejection> {
+    let measure = measure(tree).map_err(|error| misfit(format!("the template cannot be built: {error}")))?;
+    let config = context.config;
+    let bounds = [
+        ("levels", measure.depth as u64, config.tree_depth_max, "Depth_op_tree_max"),
+        ("nodes", measure.size as u64, config.tree_nodes_max, "Size_op_tree_max"),
+        ("steps", u64::from(measure.horizon), config.episode_steps_max, "H_episode_max"),
+    ];
+    for (what, found, bound, parameter) in bounds {
+        if u64::from(bound) < found {
+            return Err(misfit(format!("{found} {what} exceed the bound of {bound} ({parameter})")));
+        }
+    }
+    if measure.difficulty != difficulty {
+        return Err(misfit("the declared difficulty is not the one that follows from the tree"));
+    }
+    if context.tables.templates().iter().any(|known| known == tree) {
+        return Err(misfit("the template exists already"));
+    }
+    Ok(Finding::Compared { condition: "bounds of the template" })
+}
+
+/// Lets a verified patch through the improvement gate.
+#[doc(alias = "PoX")]
+pub fn accept(
+    verified: Verified,
+    improvement: Improvement,
+    novelty: Fixed,
+    pox: &PoxState,
+) -> Result<AcceptedPatch, Refusal> {
+    let kind = verified.patch.kind();
+    let (return_gain, safety_gain) = judge(kind, &improvement)?;
+    let measured = Measured {
+        return_gain,
+        gates_saved: verified.gates_saved,
+        behaviour_is_equal: kind == PatchKind::Superoptimize,
+        safety_gain,
+        novelty,
+    };
+    let (score, threshold) = (pox.score(&measured), pox.threshold());
+    if score < threshold {
+        return Err(Refusal::BelowThreshold { score, threshold });
+    }
+    Ok(AcceptedPatch { verified, improvement, score })
+}
+
+/// The gain in return and in safety that the evidence shows, if it is the right kind for the patch.
+fn judge(kind: PatchKind, improvement: &Improvement) -> Result<(Fixed, Fixed), Refusal> {
+    match (kind, improvement) {
+        (
+            PatchKind::Synthesize
+            | PatchKind::Merge
+            | PatchKind::Macro
+            | PatchKind::Retire
+            | PatchKind::Split,
+            Improvement::Rollouts(evidence),
+        ) => {
+            if 0 < evidence.bad_excess {
+                return Err(Refusal::Unsafe { excess: evidence.bad_excess });
+            }
+            let floor = if kind == PatchKind::Synthesize { Fixed::ZERO } else { RETURN_TOLERANCE.negated() };
+            if evidence.pairs == 0 || evidence.lower_bound < floor {
+                return Err(Refusal::MayBeWorse { lower_bound: evidence.lower_bound });
+            }
+            let fewer = Fixed::from_ratio(-i64::from(evidence.bad_excess), i64::from(evidence.pairs));
+            Ok((evidence.lower_bound, fewer))
+        }
+        (PatchKind::Split, Improvement::Logged { lower_bound, .. }) => {
+            if *lower_bound <= Fixed::ZERO {
+                return Err(Refusal::MayBeWorse { lower_bound: *lower_bound });
+            }
+            Ok((*lower_bound, Fixed::ZERO))
+        }
+        (PatchKind::Superoptimize | PatchKind::Reset | PatchKind::TeachEdit, Improvement::Static) => {
+            Ok((Fixed::ZERO, Fixed::ZERO))
+        }
+        _ => Err(Refusal::WrongEvidence { kind }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::battery::Laboratory;
+    use crate::condition::BadPair;
+    use crate::patch::ExpectedEffects;
+    use crate::propose::patch;
+    use bem_base::environment::Bits;
+    use bem_base::prng::Prng;
+    use bem_circuit::netlist::{Builder, Signal};
+    use bem_synth::policy::Policy;
+
+    fn evidence(lower_bound: Fixed, bad_excess: i32) -> Evidence {
+        Evidence { pairs: 100, mean: Fixed::HALF, lower_bound, odds: 40, bad_excess }
+    }
+
+    fn verified(kind: PatchKind) -> Verified {
+        let laboratory = Laboratory::new();
+        let patch = laboratory.good_patch(kind, &mut Prng::stream(1, "verified"));
+        verify(patch, &laboratory.context()).unwrap()
+    }
+
+    #[test]
+    fn a_proof_is_no_improvement_and_an_improvement_must_be_of_the_right_kind() {
+        let pox = PoxState::new(Laboratory::new().config());
+        let measured = Improvement::Rollouts(evidence(Fixed::HALF, 0));
+        let logged = Improvement::Logged { lower_bound: Fixed::HALF, steps: 100 };
+        for kind in PatchKind::ALL {
+            let passes = |improvement| accept(verified(kind), improvement, Fixed::ONE, &pox).is_ok();
+            let rollouts =
+                !matches!(kind, PatchKind::Reset | PatchKind::Superoptimize | PatchKind::TeachEdit);
+            assert_eq!(passes(measured), rollouts, "{kind:?}");
+            assert_eq!(passes(logged), kind == PatchKind::Split, "{kind:?}");
+            assert_eq!(passes(Improvement::Static), !rollouts, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_worse_or_is_bad_more_often_is_refused() {
+        let pox = PoxState::new(Laboratory::new().config());
+        let refusal = |kind, evidence| {
+            accept(verified(kind), Improvement::Rollouts(evidence), Fixed::ONE, &pox).unwrap_err()
+        };
+        let worse = evidence(Fixed::from_ratio(-1, 128), 0);
+        assert!(matches!(refusal(PatchKind::Synthesize, worse), Refusal::MayBeWorse { .. }));
+        let much_worse = evidence(Fixed::from_ratio(-1, 32), 0);
+        assert!(matches!(refusal(PatchKind::Merge, much_worse), Refusal::MayBeWorse { .. }));
+        let bad = evidence(Fixed::HALF, 1);
+        assert_eq!(refusal(PatchKind::Synthesize, bad), Refusal::Unsafe { excess: 1 });
+        let nothing = Improvement::Rollouts(evidence(Fixed::ZERO, 0));
+        let refused = accept(verified(PatchKind::Synthesize), nothing, Fixed::ZERO, &pox).unwrap_err();
+        assert!(matches!(refused, Refusal::BelowThreshold { .. }));
+    }
+
+    /// A policy for the laboratory whose action's bits are these two functions of all inputs.
+    fn laboratory_policy(build: impl Fn(&mut Builder) -> [Signal; 2]) -> Policy {
+        let mut builder = Builder::new(6);
+        let action = build(&mut builder);
+        let circuit = builder.finish(&action).unwrap();
+        Policy::new(circuit, (0..6).collect(), 0, 3).unwrap()
+    }
+
+    fn rejection(policy: Policy, safe: bool) -> Rejection {
+        let laboratory = Laboratory::new();
+        let change = Change::Synthesize { policy, safe, examples: Vec::new() };
+        let patch = patch(laboratory.tables(), 99, 0, change, ExpectedEffects::default()).unwrap();
+        verify(patch, &laboratory.context()).unwrap_err()
+    }
+
+    #[test]
+    fn the_counterexample_to_the_action_range_shows_the_action_that_is_none() {
+        let policy = laboratory_policy(|builder| {
+            let both = builder.and_all(&[Signal::input(0), Signal::input(3), Signal::input(5)]);
+            [both, both]
+        });
+        let Rejection::Refuted { condition: "action range", counterexample } =
+            rejection(policy.clone(), true)
+        else {
+            panic!("the code 3 is no action");
+        };
+        assert_eq!(policy.circuit().evaluate(&counterexample), [true, true]);
+    }
+
+    #[test]
+    fn the_counterexample_to_avoidance_is_a_pair_of_the_table() {
+        let laboratory = Laboratory::new();
+        let policy = laboratory_policy(|_| [Signal::TRUE, Signal::FALSE]);
+        let Rejection::Refuted { condition: "BAD avoidance", counterexample } = rejection(policy, true)
+        else {
+            panic!("action 1 is BAD somewhere");
+        };
+        let mut observation = Bits::ZERO;
+        counterexample.iter().enumerate().for_each(|(bit, value)| observation.set(bit, *value));
+        assert!(laboratory.context().bad.contains(&BadPair { observation, action: 1 }));
+    }
+
+    #[test]
+    fn proofs_of_a_verified_patch_are_accepted_again_and_belong_to_their_formula() {
+        let verified = verified(PatchKind::Synthesize);
+        assert!(3 <= verified.proofs(), "range, trace constraints and avoidance are proven by clauses");
+        let proofs: Vec<_> = verified.findings().iter().filter_map(Finding::proof).collect();
+        for (place, (formula, certificate)) in proofs.iter().enumerate() {
+            assert!(certificate.check(formula).is_ok());
+            let other = proofs[(place + 1) % proofs.len()].0;
+            assert!(certificate.check(other).is_err());
+        }
+    }
+}
