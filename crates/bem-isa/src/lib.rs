@@ -1,13 +1,17 @@
 //! The control core: instructions, assembler, interpreter and programs.
 //!
-//! Must not know games or learning; what it computes is in its memory.
+//! Must not know games or learning; what it computes is in its memory. [`programs`] lays a family's words down for
+//! the core, [`coprocessor`] answers its calls, and [`world`] lets a program be a world.
 
 pub mod assemble;
-
+pub mod circuit_code;
+pub mod coprocessor;
 pub mod disassemble;
 pub mod hoare;
 pub mod instruction;
 pub mod interpreter;
 pub mod memory;
 pub mod program;
+pub mod programs;
 pub mod trap;
+pub mod world;

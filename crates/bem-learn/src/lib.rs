@@ -12,7 +12,7 @@ pub mod index;
 pub mod laboratory;
 pub mod linear_scheduler;
 pub mod loss;
-mod numeric;
+pub mod numeric;
 pub mod rule;
 pub mod schedule;
 pub mod softmax;

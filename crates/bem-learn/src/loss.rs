@@ -78,6 +78,11 @@ impl PayoffRange {
         }
     }
 
+    /// The low end, the high end, and 2^63 divided by their distance.
+    pub fn parts(&self) -> (i64, i64, u64) {
+        (self.low, self.high, self.reciprocal)
+    }
+
     /// `(high - payoff) / (high - low)`, to the nearest unit; payoffs outside the range are held at its ends.
     #[inline]
     pub fn loss(&self, payoff: i64) -> Loss {

@@ -96,6 +96,13 @@ pub(crate) fn sqrt_q44(mantissa: u64, exponent: i32) -> u64 {
     root_q60 >> (16 - half_power).clamp(0, 63)
 }
 
+/// Both tables as words, for a core that computes the index from memory: 256 pairs of reciprocal (63 fractional
+/// bits) and logarithm (56), then 512 reciprocal roots (30).
+pub fn table_words() -> Vec<u64> {
+    let cells = LOGARITHM.iter().flat_map(|cell| [cell.reciprocal_q63, cell.ln_q56]);
+    cells.chain(RECIPROCAL_ROOT_Q30.iter().map(|root| u64::from(*root))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -83,6 +83,11 @@ impl PayoffScale {
         self.covers_bad
     }
 
+    /// The range of one step's payoff, that of an episode's sum, and how often the sum is halved before.
+    pub fn ranges(&self) -> (PayoffRange, PayoffRange, u32) {
+        (self.step_range, self.episode_range, self.episode_shift)
+    }
+
     /// `u_t = r_t - lambda_bad * BAD_t - lambda_cost * cost_t`, in milli-units.
     #[inline]
     pub fn payoff(&self, outcome: &Outcome, cost_penalty: i64) -> i64 {

@@ -36,10 +36,10 @@ pub struct ContextHash {
 }
 
 /// Odd, so that multiplying by it can be undone; from the digits of the golden ratio.
-const AGE: u64 = 0x9E37_79B9_7F4A_7C15;
+pub const AGE: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// One odd factor per observation word, so that no two words can trade places unseen.
-const WORD_FACTORS: [u64; OBSERVATION_WORDS] =
+pub const WORD_FACTORS: [u64; OBSERVATION_WORDS] =
     [0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB, 0x8EBC_6AF0_9C88_C6E3, 0x5899_65CC_7537_4CC3];
 
 impl ContextHash {

@@ -1,0 +1,276 @@
+//! The host behind `cop`: every operation of the specification, through descriptors in memory.
+//!
+//! The argument is the byte address of a descriptor; all words are 64 bits. Addresses in descriptors are byte
+//! addresses, multiples of 8. The result goes to a register.
+//!
+//! ```text
+//! ANN_QUERY     0 features (address of 4 words)  1 experts (address, 5 words each: 4 of descriptor, 1 of number)
+//!               2 how many experts  3 list (address: count, then numbers)  4 how many are wanted, 1 to 64
+//!               result: the address of the list
+//! SAT_CHECK     0 formula (address)  1 conflicts allowed  2 model (address, 0 for none: 64 variables a word)
+//!               3 proof (address, 0 for none: length in bytes, then bytes)  4 words of room for the proof
+//!               result: 1 satisfiable, 2 unsatisfiable, 3 undecided, 4 unsatisfiable but the proof has no room
+//! PROOF_CHECK   0 formula (address)  1 proof (address: length in bytes, then bytes, LRAT)
+//!               result: 1 accepted, 0 rejected
+//! HOARE_CHECK   0 program (address: length in bytes, then its binary form)  1 words of memory to model, 0 to 64
+//!               2 conflicts allowed for each way out
+//!               result: 1 every invariant holds, 2 one is refuted, 3 undecided, 4 one can never hold,
+//!               0 cannot be checked
+//! CEGIS         0 inputs, at most 6  1 outputs, 1 to 8  2 tables (address, one word an output)  3 rows that matter
+//!               (address, one word an output; 0 for all)  4 most gates, at most 12  5 conflicts allowed a size
+//!               6 circuit (address: gates, then op | a << 8 | b << 32 for each, then one signal an output)
+//!               7 words of room for it
+//!               result: 1 found and smallest, 2 found, 3 there is none, 4 none found, 5 found but without room
+//! HASH          0 words (address)  1 how many  2 digest (address of 4 words); result: that address
+//! LOG           0 words (address)  1 how many  2 head of the log's chain (address of 4 words, 0 for none)
+//!               result: the entry's index, or REFUSED when the log is full
+//! TEACH         0 domain  1 difficulty  2 context; result: the task's number, or REFUSED
+//! TOOL_ENQUEUE  0 tool  1 words (address)  2 how many; result: the ticket, or REFUSED
+//! ```
+//!
+//! A formula is: variables, clauses, then the literals of each clause as signed numbers, each clause ended by 0.
+//! REFUSED is all ones. A descriptor that cannot be loaded traps like any load; one that makes no sense, or names
+//! words that may not be touched, traps with [`Cause::BadDescriptor`]. All work is bounded by the constants below;
+//! budgets above the host's are cut to it. Must not know who fills the slots. Clauses: ISA-4, SCC-3 to SCC-7.
+
+mod prover;
+
+use crate::instruction::Operation;
+use crate::interpreter::Coprocessor;
+use crate::memory::Memory;
+use crate::trap::Cause;
+use bem_base::digest::{self, Digest};
+use bem_base::environment::{Bits, OBSERVATION_WORDS};
+use bem_machine::config::GenesisConfig;
+use bem_machine::route::hamming::HammingIndex;
+use bem_machine::route::{CANDIDATES_MAX, Candidates};
+
+/// What a slot that declines, or a full log, answers.
+pub const REFUSED: u64 = u64::MAX;
+/// Words of one message to HASH, LOG or TOOL_ENQUEUE.
+pub const MESSAGE_WORDS_MAX: u64 = 1 << 16;
+/// Entries of the log.
+pub const LOG_ENTRIES_MAX: usize = 1 << 16;
+
+/// Answers TEACH; the engine puts its teacher here.
+pub trait TeachSlot {
+    /// The number of a task for this domain, difficulty and context, or nothing.
+    fn teach(&mut self, domain: u64, difficulty: u64, context: u64) -> Option<u64>;
+}
+
+/// Answers TOOL_ENQUEUE; the engine puts its bus here.
+pub trait ToolSlot {
+    /// Takes a request for a tool and gives a ticket, or nothing.
+    fn enqueue(&mut self, tool: u64, request: &[u64]) -> Option<u64>;
+}
+
+/// An empty slot: declines and counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Declining {
+    /// How often it was asked.
+    pub refusals: u64,
+}
+
+impl TeachSlot for Declining {
+    fn teach(&mut self, _domain: u64, _difficulty: u64, _context: u64) -> Option<u64> {
+        self.refusals += 1;
+        None
+    }
+}
+
+impl ToolSlot for Declining {
+    fn enqueue(&mut self, _tool: u64, _request: &[u64]) -> Option<u64> {
+        self.refusals += 1;
+        None
+    }
+}
+
+/// The host: a log, a bound on conflicts, and two slots.
+#[derive(Clone, Debug)]
+pub struct Host<T = Declining, U = Declining> {
+    /// The most conflicts that any one question to the solver may cost.
+    pub conflicts_max: u32,
+    /// The teacher's slot.
+    pub teacher: T,
+    /// The tools' slot.
+    pub tools: U,
+    log: Vec<Vec<u64>>,
+    head: Digest,
+}
+
+impl Host {
+    /// A host with empty slots.
+    pub fn new(conflicts_max: u32) -> Host {
+        Host::with_slots(conflicts_max, Declining::default(), Declining::default())
+    }
+}
+
+impl<T: TeachSlot, U: ToolSlot> Host<T, U> {
+    /// A host with these slots.
+    pub fn with_slots(conflicts_max: u32, teacher: T, tools: U) -> Host<T, U> {
+        Host { conflicts_max, teacher, tools, log: Vec::new(), head: digest::hash_parts("isa/log", &[]) }
+    }
+
+    /// The entries of the log.
+    pub fn log(&self) -> &[Vec<u64>] {
+        &self.log
+    }
+
+    /// The digest that every entry was hashed into, each with the head before it.
+    pub fn log_head(&self) -> Digest {
+        self.head
+    }
+
+    fn budget(&self, wanted: u64) -> u32 {
+        wanted.min(u64::from(self.conflicts_max)) as u32
+    }
+
+    fn append(&mut self, entry: Vec<u64>) -> u64 {
+        if LOG_ENTRIES_MAX <= self.log.len() {
+            return REFUSED;
+        }
+        self.head = digest::hash_parts("isa/log", &[self.head.as_bytes(), &bytes_of(&entry)]);
+        self.log.push(entry);
+        self.log.len() as u64 - 1
+    }
+}
+
+impl<T: TeachSlot, U: ToolSlot> Coprocessor for Host<T, U> {
+    fn call(&mut self, operation: u8, argument: u64, memory: &mut Memory<'_>) -> Result<u64, Cause> {
+        let known = Operation::ALL.iter().find(|(known, _)| *known as u8 == operation);
+        let (operation, _) = known.ok_or(Cause::NoCoprocessor)?;
+        match operation {
+            Operation::AnnQuery => nearest(&descriptor(memory, argument)?, memory),
+            Operation::SatCheck => {
+                let mut words: [u64; 5] = descriptor(memory, argument)?;
+                words[1] = u64::from(self.budget(words[1]));
+                prover::sat_check(&words, memory)
+            }
+            Operation::ProofCheck => prover::proof_check(&descriptor(memory, argument)?, memory),
+            Operation::HoareCheck => {
+                let mut words: [u64; 3] = descriptor(memory, argument)?;
+                words[2] = u64::from(self.budget(words[2]));
+                prover::hoare_check(&words, memory)
+            }
+            Operation::Cegis => {
+                let mut words: [u64; 8] = descriptor(memory, argument)?;
+                words[5] = u64::from(self.budget(words[5]));
+                prover::cegis(&words, memory)
+            }
+            Operation::Hash => {
+                let [address, count, result] = descriptor(memory, argument)?;
+                let digest = digest::hash(&bytes_of(&message(memory, address, count)?));
+                store(memory, result, &digest_words(&digest))?;
+                Ok(result)
+            }
+            Operation::Log => {
+                let [address, count, head] = descriptor(memory, argument)?;
+                let entry = message(memory, address, count)?;
+                let index = self.append(entry);
+                if head != 0 {
+                    store(memory, head, &digest_words(&self.head))?;
+                }
+                Ok(index)
+            }
+            Operation::Teach => {
+                let [domain, difficulty, context] = descriptor(memory, argument)?;
+                Ok(self.teacher.teach(domain, difficulty, context).unwrap_or(REFUSED))
+            }
+            Operation::ToolEnqueue => {
+                let [tool, address, count] = descriptor(memory, argument)?;
+                let request = message(memory, address, count)?;
+                Ok(self.tools.enqueue(tool, &request).unwrap_or(REFUSED))
+            }
+        }
+    }
+}
+
+/// ANN_QUERY: the experts whose descriptors are nearest to the features.
+fn nearest(words: &[u64; 5], memory: &mut Memory<'_>) -> Result<u64, Cause> {
+    const EXPERT_WORDS: usize = OBSERVATION_WORDS + 1;
+    let [features, experts, count, list, wanted] = *words;
+    if !(1..=CANDIDATES_MAX as u64).contains(&wanted) {
+        return Err(Cause::BadDescriptor);
+    }
+    let bounds =
+        GenesisConfig { feature_bits: 256, candidates_max: wanted as u32, ..GenesisConfig::default() };
+    let mut index = HammingIndex::new(&bounds);
+    if index.capacity() as u64 <= count {
+        return Err(Cause::BadDescriptor);
+    }
+    let bits = |words: &[u64]| Bits(core::array::from_fn(|word| words[word]));
+    let features = bits(&load(memory, features, OBSERVATION_WORDS)?);
+    for entry in load(memory, experts, count as usize * EXPERT_WORDS)?.chunks_exact(EXPERT_WORDS) {
+        let expert = u32::try_from(entry[OBSERVATION_WORDS]).map_err(|_| Cause::BadDescriptor)?;
+        index.insert(bits(entry), expert).map_err(|_| Cause::BadDescriptor)?;
+    }
+    let mut candidates = Candidates::EMPTY;
+    index.nearest(&features, &mut candidates);
+    let members = candidates.members();
+    let answer: Vec<u64> = core::iter::once(members.len() as u64)
+        .chain(members.iter().map(|member| u64::from(*member)))
+        .collect();
+    store(memory, list, &answer)?;
+    Ok(list)
+}
+
+/// The words of a descriptor; it traps as a load would.
+fn descriptor<const N: usize>(memory: &Memory<'_>, address: u64) -> Result<[u64; N], Cause> {
+    let mut words = [0; N];
+    for (word, offset) in words.iter_mut().zip((0..).step_by(8)) {
+        *word = memory.load(address.checked_add(offset).ok_or(Cause::OutOfSegment)?)?;
+    }
+    Ok(words)
+}
+
+/// Words that a descriptor points to.
+fn load(memory: &Memory<'_>, address: u64, count: usize) -> Result<Vec<u64>, Cause> {
+    let place = |index: usize| address.checked_add(8 * index as u64).ok_or(Cause::BadDescriptor);
+    (0..count).map(|index| memory.load(place(index)?).map_err(|_| Cause::BadDescriptor)).collect()
+}
+
+fn message(memory: &Memory<'_>, address: u64, count: u64) -> Result<Vec<u64>, Cause> {
+    if MESSAGE_WORDS_MAX < count {
+        return Err(Cause::BadDescriptor);
+    }
+    load(memory, address, count as usize)
+}
+
+/// Puts an answer where a descriptor wants it. All of it must fit, or nothing is written.
+fn store(memory: &mut Memory<'_>, address: u64, words: &[u64]) -> Result<(), Cause> {
+    let old = load(memory, address, words.len())?;
+    // The first words may be writable and later ones not: what was written is taken back then.
+    for (index, word) in words.iter().enumerate() {
+        if memory.store(address + 8 * index as u64, *word).is_err() {
+            for (index, word) in old.iter().enumerate().take(index) {
+                memory.store(address + 8 * index as u64, *word)?;
+            }
+            return Err(Cause::BadDescriptor);
+        }
+    }
+    Ok(())
+}
+
+/// Words as bytes, lowest first.
+fn bytes_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn digest_words(digest: &Digest) -> [u64; 4] {
+    let (words, _) = digest.as_bytes().as_chunks::<8>();
+    core::array::from_fn(|word| u64::from_le_bytes(words[word]))
+}
+
+/// Bytes behind their length, as formulas' proofs and programs are stored.
+pub fn packed(bytes: &[u8]) -> Vec<u64> {
+    let mut words = vec![bytes.len() as u64];
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        words.push(u64::from_le_bytes(word));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests;
