@@ -4,12 +4,14 @@
 //! to remember is in its memory. Words of ENV, counted from `sb_env`:
 //!
 //! ```text
-//! 0 action   1 reward (signed)   2 done   3 BAD   4..8 observation   8 mode: 0 describe, 1 reset, 2 step
+//! 0 action   1 reward (signed)   2 done   3 BAD   4..8 observation
+//! 8 mode: 0 describe, 1 reset, 2 step, 3 say the best action
 //! 16 observation bits   17 actions   18 horizon   19 and 20 lowest and highest reward
 //! 21 and 22 lowest and highest return   32..40 settings, from outside   64.. the program's own
 //! ```
 //!
 //! Describing fills words 16 to 22, once. Reset and step fill words 1 to 7. `rand` draws from the episode's seed. A
+//! program that knows the best action puts it into word 0 when asked; one that does not leaves the word alone. A
 //! program that traps, shows bits it did not declare, or pays outside its range breaks the contract: the episode
 //! ends with an error, never a panic. Must not know games: bem-games adapts this. Clauses: GLE-3, ISA-5.
 
@@ -44,6 +46,7 @@ enum Mode {
     Describe = 0,
     Reset = 1,
     Step = 2,
+    Best = 3,
 }
 
 /// Why a program is no world.
@@ -108,6 +111,18 @@ impl ProgramWorld {
         let result = core.run(&self.program, &mut memory, &mut NoCoprocessor, CALL_STEPS_MAX);
         self.seed = core.seed;
         result.map_err(|trap| EnvironmentError::External(trap.to_string()))
+    }
+
+    /// The best action by the program's own knowledge, if it has any. Asking changes nothing. For evaluators only.
+    pub fn best_action(&self) -> Result<Option<u16>, EnvironmentError> {
+        let mut asked = self.clone();
+        asked.words[word::ACTION] = u64::MAX;
+        asked.call(Mode::Best)?;
+        match asked.words[word::ACTION] {
+            u64::MAX => Ok(None),
+            action if action < u64::from(self.shape.actions) => Ok(Some(action as u16)),
+            action => Err(broken(format!("best action {action} of {}", self.shape.actions))),
+        }
     }
 
     /// Takes the observation out of the words.
@@ -252,6 +267,9 @@ mod tests {
             assert_eq!(won, 1_000, "seed {seed}");
             assert_eq!(play(&mut world, seed, |stones| ((stones + 3) % 4) as u16 % 3).1, record);
             lengths.insert(record.len());
+            world.reset(seed).unwrap();
+            let stones = world.observation().0[0];
+            assert_eq!(world.best_action(), Ok(Some(((stones + 3) % 4) as u16)), "the program knows as much");
             lost += u64::from(play(&mut world, seed, |_| 0).0 == 0);
         }
         assert!(2 < lengths.len(), "games differ: {lengths:?}");
@@ -289,6 +307,7 @@ mod tests {
             error,
             "a program world broke its contract: observation bit 1 is set, 0 bits are declared"
         );
-        assert!(nim(0).is_err(), "settings are checked by the program's own description");
+        assert!(nim(4).is_err(), "settings are checked by the program's own description");
+        assert_eq!(endless.best_action(), Ok(None), "a program need not know what is best");
     }
 }

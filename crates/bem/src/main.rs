@@ -3,6 +3,7 @@
 mod cli;
 mod file_store;
 mod process;
+mod program_game;
 mod task;
 
 fn main() -> std::process::ExitCode {

@@ -1,9 +1,10 @@
 //! What to learn, as named on the command line: a family, a composition, a game file, or a program.
 
 use crate::process::Process;
+use crate::program_game::ProgramFiles;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_games::catalog;
-use bem_games::compose::{NoPrograms, TaskTree, operator};
+use bem_games::compose::{TaskTree, operator};
 use bem_games::game::{Game, Range, Setting};
 use bem_games::import::pipe::PipeWorld;
 use bem_games::import::{self, FILE_BYTES_MAX, Format, Opponent, Seat};
@@ -88,7 +89,7 @@ fn named(name: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Task
         let mut settings = tree.settings().clone();
         settings.extend(texts.clone());
         let tree = tree.with_settings(settings);
-        let game = tree.build(seed, &NoPrograms).with_context(|| format!("composition {name:?}"))?;
+        let game = tree.build(seed, &ProgramFiles).with_context(|| format!("composition {name:?}"))?;
         let params = texts.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
         return Ok(Task { name: tree.to_string(), params, world: TaskWorld::Game(game) });
     }

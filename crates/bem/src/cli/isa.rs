@@ -3,11 +3,13 @@
 use super::Answer;
 use anyhow::{Context, bail};
 use bem_isa::assemble::assemble;
+use bem_isa::coprocessor::Host;
 use bem_isa::disassemble::{disassemble, line};
 use bem_isa::instruction::SegmentBase;
-use bem_isa::interpreter::{Core, NoCoprocessor, Observer, SegmentStarts};
+use bem_isa::interpreter::{Core, Observer, SegmentStarts};
 use bem_isa::memory::{Memory, STATE_START};
 use bem_isa::program::Program;
+use bem_prover::Budget;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -103,10 +105,11 @@ pub fn exec(arguments: &ExecArguments) -> anyhow::Result<Answer> {
     let starts = SegmentStarts::default().with(SegmentBase::State, STATE_START);
     let mut core = Core::new(&program, arguments.seed, starts);
     let mut memory = Memory::open(&mut shared, &mut state);
+    let mut host = Host::new(Budget::DEFAULT.conflicts);
     let result = if arguments.trace {
-        core.run_observed(&program, &mut memory, &mut NoCoprocessor, arguments.steps, &mut Printer(&program))
+        core.run_observed(&program, &mut memory, &mut host, arguments.steps, &mut Printer(&program))
     } else {
-        core.run(&program, &mut memory, &mut NoCoprocessor, arguments.steps)
+        core.run(&program, &mut memory, &mut host, arguments.steps)
     };
     let trap = result.err();
     if arguments.json {
