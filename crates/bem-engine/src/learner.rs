@@ -8,12 +8,14 @@
 use crate::agent::Agent;
 use crate::bandit::RoutedBandit;
 use crate::seeds::{Domain, Seeds};
+use crate::verification::Verification;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::Writer;
 use bem_base::environment::{Environment, EnvironmentError, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_evolve::improvement::{AlphaLedger, Evidence, Progress};
+use bem_evolve::verify::Verified;
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::library::Machine;
@@ -77,8 +79,10 @@ pub struct Decision {
     pub gates: usize,
     /// Whether it was installed.
     pub accepted: bool,
-    /// What was measured.
+    /// What was measured; nothing if its condition was not shown.
     pub evidence: Evidence,
+    /// What was proven about it, with the certificates; kept for what was installed.
+    pub verified: Option<Verified>,
 }
 
 /// Who watches a run. Nothing it does can reach the learner.
@@ -131,6 +135,8 @@ pub struct Learner<'w> {
     bandit: RoutedBandit,
     incumbent: Incumbent,
     ledger: AlphaLedger,
+    /// None for a world that the machine cannot hold; then nothing is ever installed.
+    verification: Option<Verification>,
     tested: BTreeSet<Digest>,
     library: Vec<Machine>,
     curious: Option<Policy>,
@@ -178,6 +184,7 @@ impl<'w> Learner<'w> {
             bandit,
             incumbent,
             ledger: AlphaLedger::default(),
+            verification: Verification::new(&shape).ok(),
             tested: BTreeSet::new(),
             library: Vec::new(),
             curious: None,
@@ -413,10 +420,39 @@ impl<'w> Learner<'w> {
         Ok(Player::new(one).act(&observation) == Player::new(other).act(&observation))
     }
 
+    /// Shows the condition of a candidate before anything is played with it.
+    #[doc(alias = "VC")]
+    fn verify(&mut self, policy: &Policy) -> Option<Verified> {
+        let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
+        let serial = self.tested.len() as u64;
+        let verified = self.verification.as_ref()?.check(serial, policy, &episodes).ok()?;
+        self.tally.proofs += verified.proofs() as u32;
+        Some(verified)
+    }
+
+    /// Books a candidate whose condition was not shown. Nothing was played, so nothing was measured.
+    fn refuse(&mut self, candidate: &Hypothesis, witness: &mut dyn Witness) {
+        self.tally.rejected += 1;
+        self.link("bem/chain/refused", candidate.policy.digest().as_bytes());
+        let (mean, lower_bound) = (Fixed::ZERO, Fixed::ONE.negated());
+        witness.decided(&Decision {
+            steps: self.tally.steps,
+            words: candidate.words.clone(),
+            gates: candidate.policy.gates(),
+            accepted: false,
+            evidence: Evidence { pairs: 0, mean, lower_bound, odds: 1, bad_excess: 0 },
+            verified: None,
+        });
+    }
+
     /// Paired rollouts on fresh seeds until the test decides. Rollouts are steps like all others.
     #[doc(alias = "PoX")]
     fn gate(&mut self, candidate: Hypothesis, witness: &mut dyn Witness) -> Result<(), EnvironmentError> {
         self.tested.insert(candidate.policy.digest());
+        let Some(verified) = self.verify(&candidate.policy) else {
+            self.refuse(&candidate, witness);
+            return Ok(());
+        };
         let mut test = self.ledger.open();
         let incumbent = self.incumbent.policy.clone();
         let span = (self.shape.return_max - self.shape.return_min).max(1);
@@ -467,12 +503,19 @@ impl<'w> Learner<'w> {
             gates: candidate.policy.gates(),
             accepted,
             evidence,
+            verified: accepted.then_some(verified),
         };
         let mut writer = Writer::new();
         writer.bool(accepted);
         writer.raw(candidate.policy.digest().as_bytes());
         writer.raw(candidate.provenance.as_bytes());
         evidence.encode(&mut writer);
+        for finding in decision.verified.iter().flat_map(Verified::findings) {
+            finding
+                .proof()
+                .into_iter()
+                .for_each(|(_, certificate)| writer.raw(certificate.formula.as_bytes()));
+        }
         self.link("bem/chain/decision", writer.as_bytes());
         witness.decided(&decision);
         if accepted {

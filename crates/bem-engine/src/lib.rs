@@ -11,3 +11,4 @@ pub mod evaluate;
 pub mod learner;
 pub mod seeds;
 pub mod solve;
+pub mod verification;

@@ -95,7 +95,7 @@ fn to_json(seed: u64, task: (&str, Map<String, Value>), solution: &Solution, wal
         "state_bits": learned.agent.policy().memory_bits(),
         "patches_applied": learned.tally.applied,
         "patches_rejected": learned.tally.rejected,
-        "proofs_checked": 0,
+        "proofs_checked": learned.tally.proofs,
         "hypothesis": learned.words,
         "trace_head": learned.chain_head.to_hex(),
     })

@@ -1,0 +1,147 @@
+//! The proof that stands before every rollout: a candidate becomes a SYNTH patch, and its condition is shown.
+//!
+//! The world is a family of its own with an empty pool, so that every bound of the machine applies. What a candidate
+//! claims to explain are those logged steps that earned the most there is and in which it would have done the same.
+//! A candidate whose condition is not shown is never played. Clauses: SCC-2, SCC-3, SCC-4; decisions D-21, D-35.
+
+use bem_base::environment::Shape;
+use bem_base::limits::STATE_BITS_MAX;
+use bem_evolve::apply::Tables;
+use bem_evolve::condition::{Context, Rejection, SafetyDemand};
+use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects};
+use bem_evolve::propose::patch;
+use bem_evolve::verify::{Verified, verify};
+use bem_machine::config::GenesisConfig;
+use bem_machine::family::{Family, FamilyError};
+use bem_synth::experience::Episode;
+use bem_synth::policy::Policy;
+
+/// Logged steps that one candidate claims to explain, at most: more would prove the same again.
+const CLAIMED_STEPS_MAX: usize = 128;
+
+/// What candidates for one world are judged against.
+#[derive(Clone, Debug)]
+pub struct Verification {
+    config: GenesisConfig,
+    tables: Tables,
+    reward_max: i32,
+}
+
+impl Verification {
+    /// For worlds of this shape; refused if the machine cannot hold such a world at all.
+    pub fn new(shape: &Shape) -> Result<Verification, FamilyError> {
+        let defaults = GenesisConfig::default();
+        let config = GenesisConfig {
+            state_bits: STATE_BITS_MAX as u32,
+            reward_min: shape.reward_min.min(defaults.reward_min),
+            reward_max: shape.reward_max.max(defaults.reward_max),
+            ..defaults
+        };
+        let family = Family::new(&config, shape.clone())?;
+        Ok(Verification { config, tables: Tables::new(vec![family]), reward_max: shape.reward_max })
+    }
+
+    /// Shows the condition of a candidate: bounds, action range, write set, forms, and what it claims to explain.
+    pub fn check(&self, serial: u64, policy: &Policy, episodes: &[&Episode]) -> Result<Verified, Rejection> {
+        let examples = self.claims(policy, episodes);
+        let change = Change::Synthesize { policy: policy.clone(), safe: false, examples };
+        let patch = patch(&self.tables, serial, 0, change, ExpectedEffects::default())?;
+        let context =
+            Context { config: &self.config, tables: &self.tables, bad: &[], safety: SafetyDemand::Optional };
+        verify(patch, &context)
+    }
+
+    /// The newest steps that earned the most there is, and in which the policy would have done what was done.
+    fn claims(&self, policy: &Policy, episodes: &[&Episode]) -> Vec<Example> {
+        let mut room = CLAIMED_STEPS_MAX;
+        let mut examples = Vec::new();
+        for episode in episodes.iter().rev() {
+            if room == 0 {
+                break;
+            }
+            let actions = policy.replay([*episode]).swap_remove(0);
+            let claimed = episode.steps.iter().zip(actions).map(|(step, action)| ExampleStep {
+                observation: step.observation,
+                wanted: (step.reward == self.reward_max && step.action == action).then_some(action),
+            });
+            // Without memory every step stands for itself; with it, a step needs all that came before.
+            let mut steps: Vec<ExampleStep> = if policy.memory_bits() == 0 {
+                claimed.filter(|step| step.wanted.is_some()).take(room).collect()
+            } else {
+                claimed.take(room).collect()
+            };
+            while steps.last().is_some_and(|step| step.wanted.is_none()) {
+                steps.pop();
+            }
+            room -= steps.len();
+            if policy.memory_bits() == 0 {
+                examples.extend(steps.into_iter().map(|step| Example { steps: vec![step] }));
+            } else if !steps.is_empty() {
+                examples.push(Example { steps });
+            }
+        }
+        examples
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bem_base::environment::{Bits, Field};
+    use bem_circuit::netlist::{Builder, Netlist, Signal};
+    use bem_synth::experience::Step;
+
+    fn shape() -> Shape {
+        Shape {
+            observation_bits: 4,
+            actions: 3,
+            horizon: 1,
+            reward_min: 0,
+            reward_max: 1_000,
+            return_min: 0,
+            return_max: 1_000,
+            fields: vec![Field { low: 0, width: 4 }],
+        }
+    }
+
+    /// Sixteen one-step episodes in which action 1 was right where bit 2 is set, and action 0 elsewhere.
+    fn episodes() -> Vec<Episode> {
+        let episode = |seen: u64| {
+            let mut observation = Bits::ZERO;
+            observation.set_field(0, 4, seen);
+            let action = (seen >> 2 & 1) as u16;
+            let step = Step {
+                observation,
+                action,
+                reward: 1_000,
+                done: true,
+                bad: false,
+                uniform: true,
+                propensity: 0,
+            };
+            Episode { serial: seen, steps: vec![step] }
+        };
+        (0..16).map(episode).collect()
+    }
+
+    #[test]
+    fn a_candidate_that_explains_the_log_is_proven_with_all_its_claims() {
+        let verification = Verification::new(&shape()).unwrap();
+        let action = [Signal::input(2), Signal::FALSE];
+        let policy = Policy::close(Builder::new(4), 4, 3, &action, &[]).unwrap();
+        let episodes = episodes();
+        let log: Vec<&Episode> = episodes.iter().collect();
+        assert_eq!(verification.claims(&policy, &log).len(), 16);
+        let verified = verification.check(1, &policy, &log).unwrap();
+        assert!(1 <= verified.proofs());
+    }
+
+    #[test]
+    fn a_candidate_with_an_action_that_is_none_is_never_played() {
+        let verification = Verification::new(&shape()).unwrap();
+        let circuit = Netlist::new(1, Vec::new(), vec![Signal::input(0), Signal::input(0)]).unwrap();
+        let policy = Policy::new(circuit, vec![0], 0, 3).unwrap();
+        let rejection = verification.check(1, &policy, &[]).unwrap_err();
+        assert!(matches!(rejection, Rejection::Refuted { condition: "action range", .. }), "{rejection}");
+    }
+}
