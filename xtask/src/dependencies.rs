@@ -31,7 +31,9 @@ fn edges() -> Result<BTreeMap<String, BTreeSet<String>>> {
     let items = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
     let ours = |package: &serde_json::Value| {
         let direct = items(&package["dependencies"]);
-        direct.iter().filter(|edge| edge["path"].is_string()).map(|edge| text(&edge["name"])).collect()
+        let names = direct.iter().filter(|edge| edge["path"].is_string()).map(|edge| text(&edge["name"]));
+        // A crate may name itself to switch on its own helpers for tests.
+        names.filter(|name| *name != text(&package["name"])).collect()
     };
     Ok(items(&listed["packages"]).iter().map(|package| (text(&package["name"]), ours(package))).collect())
 }

@@ -1,3 +1,5 @@
+//! The compiler against the interpreter, on circuits made to hurt it.
+
 use super::*;
 use crate::netlist::{Gate, Netlist, Op, Signal};
 use crate::placed::{Placement, Target};

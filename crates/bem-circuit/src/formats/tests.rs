@@ -1,3 +1,5 @@
+//! Every format: there and back, in the eyes of other tools, and damaged.
+
 use super::*;
 use crate::netlist::{Netlist, Signal};
 use crate::testing::{random_dense_netlist, random_netlist};
