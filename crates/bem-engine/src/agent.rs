@@ -4,9 +4,10 @@
 //! keeps its own statistics, with change detection; they end with the episode. Clauses: VM-9, VM-16; decision D-4.
 
 use bem_base::environment::{Bits, Shape};
+use bem_base::fixed::Fixed;
 use bem_base::limits::ARMS_MAX;
 use bem_learn::bucket::Bucket;
-use bem_learn::index::Parameters;
+use bem_learn::index::{ChangeParameters, Parameters};
 use bem_learn::loss::PayoffRange;
 use bem_synth::policy::{Player, Policy};
 
@@ -57,7 +58,14 @@ pub struct Actor<'a> {
 }
 
 /// The index rule with its change detector.
-const PARAMETERS: Parameters = Parameters::DEFAULT;
+///
+/// Within one episode there is less time to explore than in a whole run, so that the weight is the lowest that is safe
+/// (D-3) and the alarm comes a little earlier; measured on four arms, gap 0.2, segments of 16,000 steps.
+const PARAMETERS: Parameters = Parameters {
+    exploration: Fixed::from_ratio(1, 4),
+    change: Some(ChangeParameters { drift: Fixed::from_ratio(1, 20), threshold: Fixed::from_int(24) }),
+    ..Parameters::DEFAULT
+};
 
 impl<'a> Actor<'a> {
     /// Ready for its first episode.

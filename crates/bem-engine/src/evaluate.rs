@@ -13,6 +13,8 @@ use bem_games::game::Game;
 pub const EVALUATION_EPISODES: u32 = 1_000;
 /// Steps after which an evaluation ends with the next thousand episodes.
 pub const EVALUATION_STEPS_MAX: u64 = 2_000_000;
+/// The same in steps times gates.
+const EVALUATION_GATES_MAX: u64 = 300_000_000;
 
 /// What the optimum and random play are worth, if anyone knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +62,10 @@ pub fn evaluate(
 ) -> Result<Evaluation, EnvironmentError> {
     let mut seeds = Seeds::new(run_seed, Domain::Evaluation);
     let mut actor = Actor::new(agent);
-    let mut tally = Tally::default();
+    // Large circuits cost more a step, so that they get fewer beyond the first thousand episodes.
+    let cost = 100 + agent.policy().gates() as u64;
+    let mut tally =
+        Tally { steps_max: EVALUATION_STEPS_MAX.min(EVALUATION_GATES_MAX / cost), ..Tally::default() };
     loop {
         world.reset(seeds.next_seed())?;
         actor.begin();
@@ -88,6 +93,7 @@ pub fn evaluate(
 struct Tally {
     episodes: i64,
     steps: u64,
+    steps_max: u64,
     sum: i64,
     squares: i128,
     bad: u32,
@@ -106,14 +112,17 @@ impl Tally {
         if !thousands {
             return false;
         }
-        if EVALUATION_STEPS_MAX <= self.steps {
+        if self.steps_max <= self.steps {
             return true;
         }
         let Some(yardstick) = yardstick else { return true };
         // The squared standard error of the mean is (squares - sum^2 / n) / n^2.
         let count = i128::from(self.episodes);
         let spread = self.squares - i128::from(self.sum) * i128::from(self.sum) / count;
-        let span = i128::from(yardstick.optimum.minus(yardstick.random).to_raw() >> FRACTION_BITS).max(1);
+        let span = i128::from(yardstick.optimum.minus(yardstick.random).to_raw() >> FRACTION_BITS);
+        if span <= 0 {
+            return true;
+        }
         let precise = spread * 400 * 400 <= span * span * count * count;
         // Four standard errors below 0.985 is far enough to know that it is not solved.
         let bound = i128::from(yardstick.random.to_raw() >> FRACTION_BITS) + span * 985 / 1_000;

@@ -144,6 +144,7 @@ pub struct Learner<'w> {
     serial: u64,
     streak: u32,
     fruitless: u64,
+    announced: bool,
     last_gain: u64,
     chain: Digest,
     draw: Prng,
@@ -192,6 +193,7 @@ impl<'w> Learner<'w> {
             serial: 0,
             streak: 0,
             fruitless: 0,
+            announced: false,
             last_gain: 0,
             chain: digest::hash_parts("bem/run", &[&settings.seed.to_le_bytes()]),
             draw: Prng::stream(settings.seed, "engine/explore"),
@@ -343,8 +345,13 @@ impl<'w> Learner<'w> {
         if self.incumbent.is_choice && policy != self.incumbent.policy {
             let words = format!("best action in each of {} contexts", self.bandit.contexts());
             self.link("bem/chain/choice", policy.digest().as_bytes());
+            let adapted = self.agent().adapts();
             self.incumbent = Incumbent { policy, words, is_choice: true, machine: None };
-            witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
+            // An agent that learns anew in every episode is the same whatever it begins with.
+            if !(adapted && self.agent().adapts() && self.announced) {
+                self.announced = true;
+                witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
+            }
         }
     }
 
@@ -408,8 +415,7 @@ impl<'w> Learner<'w> {
             let complete = candidate.exact || 20_000 < self.tally.steps;
             return complete && model.value_of(&self.incumbent.policy) + margin < foreseen;
         }
-        let theirs = Screen::of(&candidate.policy, &episodes);
-        let ours = Screen::of(&self.incumbent.policy, &episodes);
+        let (theirs, ours) = Screen::compare(&candidate.policy, &self.incumbent.policy, &episodes);
         theirs.beats(&ours) || candidate.exact && theirs.misses_nothing() && theirs.missed < ours.missed + 1
     }
 

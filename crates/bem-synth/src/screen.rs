@@ -3,13 +3,13 @@
 //! Where the action does not change what is seen next this is an unbiased estimate per step; elsewhere it is a
 //! hint. It never accepts anything, it only saves rollouts. Clauses: SCC-8.
 
-use crate::experience::Episode;
+use crate::experience::{Episode, Step};
 use crate::policy::Policy;
 
 /// Rewards on the uniform steps where the policy agrees with what was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Screen {
-    /// Steps on which it agrees.
+    /// Steps on which it agrees and its rival does not.
     pub matched: u64,
     /// Their rewards.
     pub reward_sum: i64,
@@ -24,28 +24,31 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Screens a policy on the episodes kept for that.
-    pub fn of(policy: &Policy, episodes: &[&Episode]) -> Screen {
+    /// Screens two policies against each other on the episodes kept for that: rewards count only where they differ,
+    /// because everywhere else they earn the same.
+    pub fn compare(candidate: &Policy, incumbent: &Policy, episodes: &[&Episode]) -> (Screen, Screen) {
         let held: Vec<&Episode> = episodes.iter().copied().filter(|episode| episode.is_screen()).collect();
-        let actions = policy.replay(held.iter().copied());
         let top = held.iter().flat_map(|episode| &episode.steps).map(|step| step.reward).max().unwrap_or(0);
-        let mut screen = Screen::default();
-        for (episode, actions) in held.iter().zip(&actions) {
-            screen.add(episode, actions, top);
+        let (theirs, ours) = (candidate.replay(held.iter().copied()), incumbent.replay(held.iter().copied()));
+        let (mut candidate, mut incumbent) = (Screen::default(), Screen::default());
+        for (episode, actions) in held.iter().zip(theirs.iter().zip(&ours)) {
+            let wanted = actions.0.iter().zip(actions.1);
+            for (step, (theirs, ours)) in episode.steps.iter().zip(wanted).filter(|(step, _)| step.uniform) {
+                candidate.add(step, *theirs, theirs != ours, top);
+                incumbent.add(step, *ours, theirs != ours, top);
+            }
         }
-        screen
+        (candidate, incumbent)
     }
 
-    fn add(&mut self, episode: &Episode, actions: &[u16], top: i32) {
-        for (step, action) in episode.steps.iter().zip(actions).filter(|(step, _)| step.uniform) {
-            self.steps += 1;
-            self.tops += u64::from(step.reward == top);
-            self.missed += u64::from(step.reward == top && step.action != *action);
-            if step.action == *action {
-                self.matched += 1;
-                self.reward_sum += i64::from(step.reward);
-                self.reward_squares += i128::from(step.reward) * i128::from(step.reward);
-            }
+    fn add(&mut self, step: &Step, action: u16, differs: bool, top: i32) {
+        self.steps += 1;
+        self.tops += u64::from(step.reward == top);
+        self.missed += u64::from(step.reward == top && step.action != action);
+        if differs && step.action == action {
+            self.matched += 1;
+            self.reward_sum += i64::from(step.reward);
+            self.reward_squares += i128::from(step.reward) * i128::from(step.reward);
         }
     }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// Rows at most.
 const ROWS_MAX: usize = 512;
 /// Steps per row and action that are needed on average.
-const VISITS_MIN: usize = 10;
+const VISITS_MIN: usize = 20;
 
 /// Counts and sums of rewards per action.
 type Cells = Vec<(i64, i64)>;
