@@ -33,9 +33,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { memory: true, work: 400_000_000, steps_max: 24_000 }
+        Settings { memory: true, work: 400_000_000, steps_max: 64_000 }
     }
 }
+
+/// The most recent steps that memory structures are run over.
+const MEMORY_STEPS_MAX: usize = 24_000;
 
 /// Shares of wrong labels that are tried in turn.
 const TOLERANCES: [usize; 3] = [0, 4, 12];
@@ -54,7 +57,10 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
     if let Some(view) = View::new(shape, &episodes, None) {
         let explained = search.explain(&view, None, &mut work);
         if settings.memory && !explained && 1 < shape.horizon {
-            search.remember(&view, &episodes, &mut work);
+            let latest = recent(experience, settings.steps_max.min(MEMORY_STEPS_MAX));
+            if let Some(view) = View::new(shape, &latest, None) {
+                search.remember(&view, &latest, &mut work);
+            }
         }
     }
     // What explains everything makes what has exceptions pointless.

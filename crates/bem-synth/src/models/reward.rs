@@ -17,7 +17,7 @@ use bem_circuit::netlist::{Builder, Signal};
 /// Actions at most.
 const ACTIONS_MAX: u16 = 32;
 
-/// Fits one model per action; none unless every action that was ever right has one.
+/// Fits one model per action; none unless a quarter of the actions, and at least two, have one.
 pub fn fit(
     shape: &Shape,
     view: &View,
@@ -38,15 +38,21 @@ pub fn fit(
         let right = labelled.iter().filter(|(_, label)| *label).count();
         counts.push((right * 1_000 / labelled.len().max(1), action));
         let samples = Samples::new(view.width, view.groups.clone(), labelled, tolerance_percent);
-        let model = functions::fit(&samples, work)?;
-        models.push((action, model));
+        // Where several actions are right, the policy can do without those that are not understood yet.
+        if let Some(model) = functions::fit(&samples, work) {
+            models.push((action, model));
+        }
+    }
+    if models.len() < 2 || 4 * models.len() < usize::from(shape.actions) {
+        return None;
     }
     let (_, fallback) =
         counts.iter().copied().max_by_key(|(rate, action)| (*rate, core::cmp::Reverse(*action)))?;
     let length = models.iter().map(|(_, model)| model.description_length).sum();
     let policy =
         build(shape, device, |builder, row| first_right(builder, row, shape.actions, &models, fallback))?;
-    let words = format!("first action whose reward model says yes [{}, ...]", models[0].1.words);
+    let known = models.len();
+    let words = format!("first action of {known} whose reward model says yes [{}, ...]", models[0].1.words);
     Some((policy, length, words))
 }
 
