@@ -15,7 +15,8 @@ use bem_base::environment::{Environment, EnvironmentError, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_evolve::improvement::{AlphaLedger, Evidence, Progress};
-use bem_evolve::verify::Verified;
+use bem_evolve::patch::Change;
+use bem_evolve::verify::{AcceptedPatch, Verified};
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::library::Machine;
@@ -81,8 +82,8 @@ pub struct Decision {
     pub accepted: bool,
     /// What was measured; nothing if its condition was not shown.
     pub evidence: Evidence,
-    /// What was proven about it, with the certificates; kept for what was installed.
-    pub verified: Option<Verified>,
+    /// What was installed, with its certificates and its score.
+    pub patch: Option<AcceptedPatch>,
 }
 
 /// Who watches a run. Nothing it does can reach the learner.
@@ -447,7 +448,7 @@ impl<'w> Learner<'w> {
             gates: candidate.policy.gates(),
             accepted: false,
             evidence: Evidence { pairs: 0, mean, lower_bound, odds: 1, bad_excess: 0 },
-            verified: None,
+            patch: None,
         });
     }
 
@@ -501,22 +502,24 @@ impl<'w> Learner<'w> {
                 break Progress::Futile;
             }
         };
-        let accepted = progress == Progress::Better;
         let evidence = test.evidence();
+        let patch = self.verification.as_ref().filter(|_| progress == Progress::Better);
+        let patch = patch.and_then(|verification| verification.accept(verified, evidence).ok());
+        let accepted = patch.is_some();
         let decision = Decision {
             steps: self.tally.steps,
             words: candidate.words.clone(),
             gates: candidate.policy.gates(),
             accepted,
             evidence,
-            verified: accepted.then_some(verified),
+            patch,
         };
         let mut writer = Writer::new();
         writer.bool(accepted);
         writer.raw(candidate.policy.digest().as_bytes());
         writer.raw(candidate.provenance.as_bytes());
         evidence.encode(&mut writer);
-        for finding in decision.verified.iter().flat_map(Verified::findings) {
+        for finding in decision.patch.iter().flat_map(|patch| patch.verified().findings()) {
             finding
                 .proof()
                 .into_iter()
@@ -524,11 +527,13 @@ impl<'w> Learner<'w> {
         }
         self.link("bem/chain/decision", writer.as_bytes());
         witness.decided(&decision);
-        if accepted {
+        // The incumbent is what the accepted patch says, and nothing else can become one.
+        let change = decision.patch.map(|accepted| accepted.patch().change.clone());
+        if let Some(Change::Synthesize { policy, .. }) = change {
             self.tally.applied += 1;
             self.last_gain = self.tally.steps;
             self.streak = streak;
-            let Hypothesis { policy, words, machine, .. } = candidate;
+            let Hypothesis { words, machine, .. } = candidate;
             self.incumbent = Incumbent { policy, words, is_choice: false, machine };
             witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
         } else {

@@ -5,17 +5,23 @@
 //! A candidate whose condition is not shown is never played. Clauses: SCC-2, SCC-3, SCC-4; decisions D-21, D-35.
 
 use bem_base::environment::Shape;
+use bem_base::fixed::Fixed;
 use bem_base::limits::STATE_BITS_MAX;
 use bem_evolve::apply::Tables;
-use bem_evolve::condition::{Context, Rejection, SafetyDemand};
+use bem_evolve::condition::{BadPair, Context, Rejection, SafetyDemand};
+use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects};
 use bem_evolve::propose::patch;
-use bem_evolve::verify::{Verified, verify};
+use bem_evolve::score::PoxState;
+use bem_evolve::verify::{AcceptedPatch, Improvement, Refusal, Verified, accept, verify};
 use bem_machine::config::GenesisConfig;
 use bem_machine::family::{Family, FamilyError};
 use bem_synth::experience::Episode;
 use bem_synth::policy::Policy;
+use std::collections::BTreeSet;
 
+/// Different BAD pairs that a candidate is tried against, at most.
+const BAD_PAIRS_MAX: usize = 256;
 /// Logged steps that one candidate claims to explain, at most: more would prove the same again.
 const CLAIMED_STEPS_MAX: usize = 128;
 
@@ -24,6 +30,7 @@ const CLAIMED_STEPS_MAX: usize = 128;
 pub struct Verification {
     config: GenesisConfig,
     tables: Tables,
+    pox: PoxState,
     reward_max: i32,
 }
 
@@ -35,20 +42,37 @@ impl Verification {
             state_bits: STATE_BITS_MAX as u32,
             reward_min: shape.reward_min.min(defaults.reward_min),
             reward_max: shape.reward_max.max(defaults.reward_max),
+            // The sequential test has its own error bound; the score only has to be above nothing.
+            improvement_threshold: defaults.improvement_threshold_min,
             ..defaults
         };
+        let pox = PoxState::new(&config);
         let family = Family::new(&config, shape.clone())?;
-        Ok(Verification { config, tables: Tables::new(vec![family]), reward_max: shape.reward_max })
+        Ok(Verification { config, tables: Tables::new(vec![family]), pox, reward_max: shape.reward_max })
     }
 
     /// Shows the condition of a candidate: bounds, action range, write set, forms, and what it claims to explain.
+    ///
+    /// Where BAD steps were logged, the safety tag is tried first; a candidate that cannot have it comes without,
+    /// and the measured veto alone protects.
     pub fn check(&self, serial: u64, policy: &Policy, episodes: &[&Episode]) -> Result<Verified, Rejection> {
         let examples = self.claims(policy, episodes);
-        let change = Change::Synthesize { policy: policy.clone(), safe: false, examples };
-        let patch = patch(&self.tables, serial, 0, change, ExpectedEffects::default())?;
+        let bad = bad_pairs(episodes);
         let context =
-            Context { config: &self.config, tables: &self.tables, bad: &[], safety: SafetyDemand::Optional };
-        verify(patch, &context)
+            Context { config: &self.config, tables: &self.tables, bad: &bad, safety: SafetyDemand::Optional };
+        let attempt = |safe| {
+            let change = Change::Synthesize { policy: policy.clone(), safe, examples: examples.clone() };
+            verify(patch(&self.tables, serial, 0, change, ExpectedEffects::default())?, &context)
+        };
+        match attempt(!bad.is_empty()) {
+            Err(Rejection::Refuted { condition: "BAD avoidance", .. }) => attempt(false),
+            other => other,
+        }
+    }
+
+    /// Lets a candidate through on what was measured; nothing else makes an incumbent of it.
+    pub fn accept(&self, verified: Verified, evidence: Evidence) -> Result<AcceptedPatch, Refusal> {
+        accept(verified, Improvement::Rollouts(evidence), Fixed::ONE, &self.pox)
     }
 
     /// The newest steps that earned the most there is, and in which the policy would have done what was done.
@@ -82,6 +106,19 @@ impl Verification {
         }
         examples
     }
+}
+
+/// The newest different observations and actions that were BAD.
+fn bad_pairs(episodes: &[&Episode]) -> Vec<BadPair> {
+    let steps = episodes.iter().rev().flat_map(|episode| &episode.steps).filter(|step| step.bad);
+    let mut pairs = BTreeSet::new();
+    for step in steps {
+        if BAD_PAIRS_MAX <= pairs.len() {
+            break;
+        }
+        pairs.insert(BadPair { observation: step.observation, action: step.action });
+    }
+    pairs.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -134,6 +171,22 @@ mod tests {
         assert_eq!(verification.claims(&policy, &log).len(), 16);
         let verified = verification.check(1, &policy, &log).unwrap();
         assert!(1 <= verified.proofs());
+    }
+
+    #[test]
+    fn the_safety_tag_is_given_to_those_who_avoid_what_was_bad() {
+        let verification = Verification::new(&shape()).unwrap();
+        let mut episodes = episodes();
+        episodes.iter_mut().for_each(|episode| {
+            let step = &mut episode.steps[0];
+            (step.action, step.reward, step.bad) = (2, 0, true);
+        });
+        let log: Vec<&Episode> = episodes.iter().collect();
+        let tag = |action| {
+            let verified = verification.check(1, &Policy::constant(3, action), &log).unwrap();
+            matches!(verified.patch().change, Change::Synthesize { safe: true, .. })
+        };
+        assert_eq!([0, 1, 2].map(tag), [true, true, false]);
     }
 
     #[test]

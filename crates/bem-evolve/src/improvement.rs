@@ -65,6 +65,11 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// Whether it did what must not happen more often than chance explains: the test's own veto.
+    pub fn is_unsafe(&self) -> bool {
+        3 <= self.bad_excess && i64::from(self.pairs) < 100 * i64::from(self.bad_excess)
+    }
+
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
         writer.u32(self.pairs);

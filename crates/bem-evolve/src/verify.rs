@@ -246,14 +246,15 @@ fn judge(kind: PatchKind, improvement: &Improvement) -> Result<(Fixed, Fixed), R
             | PatchKind::Split,
             Improvement::Rollouts(evidence),
         ) => {
-            if 0 < evidence.bad_excess {
+            if evidence.is_unsafe() {
                 return Err(Refusal::Unsafe { excess: evidence.bad_excess });
             }
             let floor = if kind == PatchKind::Synthesize { Fixed::ZERO } else { RETURN_TOLERANCE.negated() };
             if evidence.pairs == 0 || evidence.lower_bound < floor {
                 return Err(Refusal::MayBeWorse { lower_bound: evidence.lower_bound });
             }
-            let fewer = Fixed::from_ratio(-i64::from(evidence.bad_excess), i64::from(evidence.pairs));
+            // An excess that the veto lets pass is within chance and counts as none.
+            let fewer = Fixed::from_ratio(-i64::from(evidence.bad_excess.min(0)), i64::from(evidence.pairs));
             Ok((evidence.lower_bound, fewer))
         }
         (PatchKind::Split, Improvement::Logged { lower_bound, .. }) => {
@@ -316,8 +317,8 @@ mod tests {
         assert!(matches!(refusal(PatchKind::Synthesize, worse), Refusal::MayBeWorse { .. }));
         let much_worse = evidence(Fixed::from_ratio(-1, 32), 0);
         assert!(matches!(refusal(PatchKind::Merge, much_worse), Refusal::MayBeWorse { .. }));
-        let bad = evidence(Fixed::HALF, 1);
-        assert_eq!(refusal(PatchKind::Synthesize, bad), Refusal::Unsafe { excess: 1 });
+        let bad = evidence(Fixed::HALF, 3);
+        assert_eq!(refusal(PatchKind::Synthesize, bad), Refusal::Unsafe { excess: 3 });
         let nothing = Improvement::Rollouts(evidence(Fixed::ZERO, 0));
         let refused = accept(verified(PatchKind::Synthesize), nothing, Fixed::ZERO, &pox).unwrap_err();
         assert!(matches!(refused, Refusal::BelowThreshold { .. }));
