@@ -44,6 +44,14 @@ impl Verified {
 }
 
 /// A patch that is proven and measured. Nothing outside this file can build one.
+///
+/// ```compile_fail,E0451
+/// # use bem_evolve::verify::{AcceptedPatch, Improvement, Verified};
+/// # use bem_base::fixed::Fixed;
+/// fn forge(verified: Verified) -> AcceptedPatch {
+///     AcceptedPatch { verified, improvement: Improvement::Static, score: Fixed::ONE }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptedPatch {
     verified: Verified,
