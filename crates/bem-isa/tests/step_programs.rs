@@ -207,7 +207,7 @@ fn compare(native: &Machine, programs: &ProgramMachine) {
         ("BAD_COUNT", work_word::BAD_COUNT),
         ("EPISODES", work_word::EPISODES),
     ] {
-        assert_eq!(programs.work_word(name), work[word as usize], "{name}");
+        assert_eq!(programs.work_word(name), Some(work[word as usize]), "{name}");
     }
 }
 
@@ -288,6 +288,7 @@ fn a_full_trace_refuses_the_step_and_changes_nothing() {
         }
     };
     assert_eq!(refused, StepError::TraceFull);
+    assert_eq!(programs.work_word("NO_SUCH_WORD"), None);
     let step = programs.work_word("STEP_GLOBAL");
     assert_eq!(programs.act(&Bits::ZERO), Err(StepError::TraceFull));
     assert_eq!(programs.work_word("STEP_GLOBAL"), step);

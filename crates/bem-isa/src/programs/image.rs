@@ -53,8 +53,13 @@ impl Layout {
     }
 
     /// The word that a name stands for, counted from the start of its segment.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        Some(self.0.get(name)? / 8)
+    }
+
+    /// The same for a name that the layout has.
     pub fn word(&self, name: &str) -> usize {
-        self.0[name] / 8
+        self.find(name).expect("the host asks for names of the layout only")
     }
 }
 

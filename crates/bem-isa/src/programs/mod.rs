@@ -143,9 +143,9 @@ impl ProgramMachine {
         self.image.work()[self.layout.word("CONTEXT_NOW")]
     }
 
-    /// A word of WORK by its name in the layout, such as `STEP_GLOBAL`.
-    pub fn work_word(&self, name: &str) -> u64 {
-        self.image.work()[self.layout.word(name)]
+    /// A word of WORK by its name in the layout, such as `STEP_GLOBAL`; `None` for a name that is not there.
+    pub fn work_word(&self, name: &str) -> Option<u64> {
+        self.image.work().get(self.layout.find(name)?).copied()
     }
 
     /// Instructions executed so far.
