@@ -6,8 +6,11 @@ use bem_base::digest::{Digest, hash_parts};
 use bem_base::encode::Writer;
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_engine::climb::{Climb, Track, UnitResult};
+use bem_engine::learner::Decision;
 use bem_ledger::checkpoint::Signer;
-use bem_ledger::entry::{Entry, Genesis, PatchEvent, PatchKind, PatchStatus, Table, TableEdit};
+use bem_ledger::entry::{
+    Certificate, Entry, Genesis, PatchEvent, PatchKind, PatchStatus, Table, TableEdit, Verdict,
+};
 use bem_ledger::log::{Log, LogOptions};
 use bem_ledger::snapshot::{Part, latest_snapshot};
 use bem_ledger::tables::Tables;
@@ -121,6 +124,7 @@ impl History {
             let edits = if installs { vec![edit(result.unit.track, policy.digest())] } else { Vec::new() };
             let roots_before = self.tables.roots();
             edits.iter().for_each(|edit| self.tables.set(edit));
+            let certificates = self.certificates(decision)?;
             let mut evidence = Writer::new();
             evidence.text(&decision.words);
             decision.evidence.encode(&mut evidence);
@@ -132,7 +136,7 @@ impl History {
                 target: family,
                 score: decision.evidence.lower_bound.to_raw(),
                 payload: hash_parts("bem/patch", &[evidence.as_bytes()]),
-                certificates: Vec::new(),
+                certificates,
                 roots_before,
                 roots_after: self.tables.roots(),
                 edits,
@@ -155,6 +159,23 @@ impl History {
             payload: text.into_bytes(),
         })?;
         Ok(())
+    }
+
+    /// Stores what was proven about a patch: formulas and certificates as blobs.
+    fn certificates(&mut self, decision: &Decision) -> Result<Vec<Certificate>> {
+        let mut certificates = Vec::new();
+        for finding in decision.verified.iter().flat_map(|verified| verified.findings()) {
+            if let Some((formula, certificate)) = finding.proof() {
+                let mut proof = Writer::new();
+                certificate.encode(&mut proof);
+                certificates.push(Certificate {
+                    verdict: Verdict::Holds,
+                    cnf: self.log.put_blob(formula.to_dimacs().as_bytes())?,
+                    proof: self.log.put_blob(proof.as_bytes())?,
+                });
+            }
+        }
+        Ok(certificates)
     }
 
     /// Acknowledges everything so far and writes a snapshot.
