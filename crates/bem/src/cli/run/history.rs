@@ -164,7 +164,7 @@ impl History {
     /// Stores what was proven about a patch: formulas and certificates as blobs.
     fn certificates(&mut self, decision: &Decision) -> Result<Vec<Certificate>> {
         let mut certificates = Vec::new();
-        for finding in decision.verified.iter().flat_map(|verified| verified.findings()) {
+        for finding in decision.patch.iter().flat_map(|patch| patch.verified().findings()) {
             if let Some((formula, certificate)) = finding.proof() {
                 let mut proof = Writer::new();
                 certificate.encode(&mut proof);
