@@ -412,7 +412,7 @@ impl<'w> Learner<'w> {
         let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
         if let Some(foreseen) = candidate.foreseen {
             let Some(model) = Model::new(&self.shape, &episodes) else { return false };
-            let margin = (self.shape.return_max - self.shape.return_min) / 400;
+            let margin = (self.shape.return_max - self.shape.return_min) / 1_000;
             let complete = candidate.exact || 20_000 < self.tally.steps;
             return complete && model.value_of(&self.incumbent.policy) + margin < foreseen;
         }

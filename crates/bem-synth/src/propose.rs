@@ -175,19 +175,29 @@ impl Search<'_> {
         }
     }
 
-    /// Adds the best plan in the counted model.
+    /// Adds the best plan in the counted model; one that counts steps only where that is worth something.
     fn plan(&mut self, model: &Model) {
         let plan = model.plan(Attitude::Careful);
-        if let Some(policy) = model.compile(self.shape, &plan) {
-            let words = format!("plan over {} observations", model.states());
-            self.add(policy, None, words, model.states() as u32, true);
-            let planned = self.list.last_mut().expect("just added");
-            planned.foreseen = Some(model.from_start(|state| plan[state].0));
-            // Complete is a plan when nothing untried could be worth much more.
-            let hoped = model.plan(Attitude::Curious);
-            let margin = (self.shape.return_max - self.shape.return_min) / 50;
-            planned.exact = model.from_start(|state| hoped[state].0 - plan[state].0) <= margin;
-        }
+        let Some(plain) = model.compile(self.shape, &plan) else { return };
+        let span = self.shape.return_max - self.shape.return_min;
+        // Complete is a plan when nothing untried could be worth much more.
+        let hoped = model.plan(Attitude::Curious);
+        let complete = model.from_start(|state| hoped[state].0 - plan[state].0) <= span / 50;
+        let best = model.from_start(|state| plan[state].0);
+        let plain_value = model.value_of(&plain);
+        let timed = (plain_value + span / 400 < best).then(|| model.compile_timed(self.shape)).flatten();
+        let (policy, foreseen, kind) = match timed {
+            Some(timed) => (timed, best, "plan by steps left"),
+            None => (plain, plain_value, "plan"),
+        };
+        self.add(
+            policy,
+            None,
+            format!("{kind} over {} observations", model.states()),
+            model.states() as u32,
+            complete,
+        );
+        self.list.last_mut().expect("just added").foreseen = Some(foreseen);
     }
 
     fn add(&mut self, policy: Policy, device: Option<&dyn Device>, words: String, length: u32, exact: bool) {

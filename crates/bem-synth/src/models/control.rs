@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 const STATES_MAX: usize = 4_096;
 /// Sweeps of dynamic programming at most.
 const SWEEPS_MAX: u32 = 160;
+/// Entries of a plan that counts steps at most.
+const TIMED_ROWS_MAX: usize = 2_048;
 /// Fractional bits of a value.
 const VALUE_BITS: u32 = 12;
 /// Tries of a pair after which it counts as known.
@@ -119,9 +121,15 @@ impl Model {
 
     /// The value of every state and the best action in it.
     pub fn plan(&self, attitude: Attitude) -> Vec<(i64, u16)> {
+        self.plans(attitude).pop().unwrap_or_default()
+    }
+
+    /// The plan for every number of steps left, one step first.
+    fn plans(&self, attitude: Attitude) -> Vec<Vec<(i64, u16)>> {
         let ceiling = self.return_max << VALUE_BITS;
         let mut values = vec![0i64; self.edges.len()];
         let mut best = vec![0u16; self.edges.len()];
+        let mut plans = Vec::new();
         for _ in 0..self.sweeps {
             let mut next_values = vec![0i64; values.len()];
             for (state, edges) in self.edges.iter().enumerate() {
@@ -140,24 +148,31 @@ impl Model {
                 (next_values[state], best[state]) = (value, action);
             }
             values = next_values;
+            plans.push(values.iter().copied().zip(best.iter().copied()).collect());
         }
-        values.into_iter().zip(best).collect()
+        plans
     }
 
-    /// The value from the start of a policy without memory, by the counts; pairs never tried earn nothing.
+    /// The value from the start of a policy by the counts; pairs never tried earn nothing. Of what a policy keeps in
+    /// memory only the number of steps taken is understood.
     pub fn value_of(&self, policy: &Policy) -> i64 {
         let mut player = Player::new(policy);
-        let mut chosen = vec![0usize; self.edges.len()];
-        for (observation, state) in &self.states {
-            chosen[*state as usize] = usize::from(player.act(observation));
+        let times = if policy.memory_bits() == 0 { 1 } else { self.sweeps as usize };
+        let mut chosen = vec![vec![0usize; self.edges.len()]; times];
+        for chosen in &mut chosen {
+            for (observation, state) in &self.states {
+                chosen[*state as usize] = usize::from(player.clone().act(observation));
+            }
+            player.act(&Bits::ZERO);
         }
         let mut values = vec![0i64; self.edges.len()];
-        for _ in 0..self.sweeps {
+        for left in 0..self.sweeps as usize {
+            let now = &chosen[(self.sweeps as usize - 1 - left).min(times - 1)];
             let value = |(edges, action): (&Vec<Edge>, &usize)| match &edges[*action] {
                 edge if edge.count == 0 => 0,
                 edge => edge.value(&values),
             };
-            values = self.edges.iter().zip(&chosen).map(value).collect();
+            values = self.edges.iter().zip(now).map(value).collect();
         }
         self.from_start(|state| values[state])
     }
@@ -200,6 +215,39 @@ impl Model {
         let bits: Vec<Signal> = telling.iter().map(|bit| Signal::input(*bit)).collect();
         let action = build_word_table(&mut builder, &bits, &table, action_bits(shape.actions));
         Policy::close(builder, observation_bits, shape.actions, &action, &[]).ok()
+    }
+
+    /// A plan that knows how many steps are left: a counter beside the observation. None when that is too large.
+    pub fn compile_timed(&self, shape: &Shape) -> Option<Policy> {
+        let plans = self.plans(Attitude::Careful);
+        if TIMED_ROWS_MAX < plans.len() * self.states.len() || plans.len() != shape.horizon as usize {
+            return None;
+        }
+        let observation_bits = usize::from(shape.observation_bits);
+        let counter_bits = shape.horizon.next_power_of_two().ilog2() as usize;
+        let mut table = BTreeMap::new();
+        for (observation, state) in &self.states {
+            if 64 < observation_bits + counter_bits {
+                return None;
+            }
+            for time in 0..plans.len() {
+                let best = plans[plans.len() - 1 - time][*state as usize].1;
+                table.insert(observation.0[0] << counter_bits | time as u64, u64::from(best));
+            }
+        }
+        let mut builder = Builder::new(observation_bits + counter_bits);
+        let counter: Vec<Signal> =
+            (0..counter_bits).map(|bit| Signal::input(observation_bits + bit)).collect();
+        let mut key = counter.clone();
+        key.extend((0..observation_bits).map(Signal::input));
+        let action = build_word_table(&mut builder, &key, &table, action_bits(shape.actions));
+        let mut carry = Signal::TRUE;
+        let mut next = Vec::new();
+        for digit in &counter {
+            next.push(builder.xor(*digit, carry));
+            carry = builder.and(carry, *digit);
+        }
+        Policy::close(builder, observation_bits, shape.actions, &action, &next).ok()
     }
 
     /// How many different observations were seen.

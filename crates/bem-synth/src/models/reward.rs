@@ -14,6 +14,8 @@ use crate::view::View;
 use bem_base::environment::Shape;
 use bem_circuit::netlist::{Builder, Signal};
 
+/// The last action that may fail while none was understood.
+const GIVE_UP_AFTER: u16 = 1;
 /// Actions at most.
 const ACTIONS_MAX: u16 = 32;
 
@@ -41,6 +43,10 @@ pub fn fit(
         // Where several actions are right, the policy can do without those that are not understood yet.
         if let Some(model) = functions::fit(&samples, work) {
             models.push((action, model));
+        }
+        // When the first few are not understood, there is not enough to go on yet.
+        if models.is_empty() && GIVE_UP_AFTER <= action {
+            return None;
         }
     }
     if models.len() < 2 || 4 * models.len() < usize::from(shape.actions) {
