@@ -99,9 +99,9 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// `bem run`
 pub fn run(arguments: &RunArguments) -> Result<Answer> {
     check(arguments)?;
-    let (mut climb, mut history, directory) = open(arguments)?;
     // A second handler would only replace the first; failing to set it costs the clean stop, not the run.
     let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+    let (mut climb, mut history, directory) = open(arguments)?;
     let time = match (arguments.minutes, arguments.steps) {
         (Some(minutes), _) => Some(Duration::from_secs_f64(minutes * 60.0)),
         (None, Some(_)) => None,

@@ -1,0 +1,121 @@
+//! The main job as a user meets it: a run, its audit, going on, playing again, taking a circuit out.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+fn bem(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bem")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn run_json(directory: &Path, rest: &[&str]) -> Value {
+    let out = directory.display().to_string();
+    let mut arguments = vec!["run", "--out", &out, "--json", "--families", "parity,compare", "--stages", "3"];
+    arguments.extend_from_slice(rest);
+    let output = bem(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_run_saves_resumes_replays_and_exports() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = folder.path().join("first");
+    let name = first.display().to_string();
+    let whole = run_json(&first, &["--steps", "1000000", "--threads", "1"]);
+    assert!(
+        whole["families"].as_array().unwrap().iter().all(|family| family["standing"] == "top"),
+        "{whole}"
+    );
+    assert!(first.join("report.html").exists());
+
+    // Two threads, another folder, another key: the same history.
+    let twin = run_json(&folder.path().join("twin"), &["--steps", "1000000", "--threads", "2"]);
+    assert_eq!(whole["trace_head"], twin["trace_head"]);
+
+    // The audit checks every certificate again.
+    let audit: Value = serde_json::from_slice(&bem(&["verify", &name, "--json"]).stdout).unwrap();
+    assert_eq!(audit["verdict"], "unanchored");
+    assert!(0 < audit["certificates"].as_u64().unwrap(), "{audit}");
+
+    let replay = bem(&["replay", &name]);
+    assert!(replay.status.success(), "{}", text(&replay.stdout));
+    assert!(text(&replay.stdout).contains(whole["trace_head"].as_str().unwrap()));
+
+    let verilog = bem(&["export", &name, "--expert", "parity", "--format", "verilog"]);
+    assert!(text(&verilog.stdout).starts_with("module parity"), "{}", text(&verilog.stderr));
+    let unknown = bem(&["export", &name, "--expert", "chess"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("there are parity/0"), "{}", text(&unknown.stderr));
+}
+
+#[test]
+fn a_run_that_was_cut_short_goes_on_to_the_same_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (short, long) = (folder.path().join("short"), folder.path().join("long"));
+    let whole = run_json(&long, &["--steps", "1000000"]);
+    let part = run_json(&short, &["--steps", "1"]);
+    assert_ne!(whole["trace_head"], part["trace_head"]);
+    // A snapshot travels to another folder and continues there.
+    let (file, elsewhere) = (folder.path().join("saved"), folder.path().join("elsewhere"));
+    let (file, elsewhere) = (file.display().to_string(), elsewhere.display().to_string());
+    assert!(bem(&["snapshot", &short.display().to_string(), "--out", &file]).status.success());
+    assert!(bem(&["restore", &file, "--out", &elsewhere]).status.success());
+    for directory in [short.display().to_string(), elsewhere] {
+        let output = bem(&["run", "--resume", &directory, "--steps", "1000000", "--json"]);
+        let resumed: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
+        assert_eq!(whole["trace_head"], resumed["trace_head"]);
+        assert!(bem(&["verify", &directory]).status.success());
+    }
+}
+
+#[test]
+fn ctrl_c_stops_cleanly_and_leaves_a_run_to_go_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("run").display().to_string();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_bem"))
+        .args([
+            "run",
+            "--out",
+            &directory,
+            "--minutes",
+            "10",
+            "--families",
+            "rulegrid,sorting,parity",
+            "--json",
+        ])
+        .spawn()
+        .unwrap();
+    // The first snapshot is written before any work: from then on nothing can be lost.
+    while !Path::new(&directory).join("ledger/checkpoint").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    assert!(child.wait().unwrap().success());
+    assert!(bem(&["verify", &directory]).status.success());
+    assert!(bem(&["run", "--resume", &directory, "--steps", "1", "--json"]).status.success());
+}
+
+#[test]
+fn nonsense_gets_one_clear_line() {
+    for (arguments, wanted) in [
+        (&["run", "--families", "chess", "--out", "unused"][..], "there is no ladder for \"chess\""),
+        (&["run", "--stages", "1"], "--stages 1 is out of range"),
+        (&["run", "--minutes=-1"], "out of range"),
+        (&["run", "--resume", "no-such-folder"], "no-such-folder is no run"),
+        (&["restore", "no-such-file", "--out", "unused"], "no-such-file cannot be read"),
+    ] {
+        let output = bem(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let message = text(&output.stderr);
+        assert!(message.contains(wanted), "{message}");
+    }
+    assert!(!Path::new("unused").exists());
+}
