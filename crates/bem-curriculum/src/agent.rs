@@ -62,6 +62,8 @@ pub struct AgentConfig {
     pub automatic_closure: bool,
     /// Weight of the no-go list, in millionths of reward per tick.
     pub nogo_weight: i64,
+    /// An error that replaces the measured one, to try the protocol; every use is counted as an injection.
+    pub scripted_error: Option<i64>,
 }
 
 impl Default for AgentConfig {
@@ -74,6 +76,7 @@ impl Default for AgentConfig {
             release_threshold_milli: RELEASE_THRESHOLD_MILLI,
             automatic_closure: true,
             nogo_weight: 0,
+            scripted_error: None,
         }
     }
 }
@@ -267,7 +270,11 @@ impl Agent {
             self.position = (reached.x, reached.y);
         }
         let predicted = self.model.predict(before, action);
-        let surprise = WorldModel::surprise(&predicted, before, after);
+        let mut surprise = WorldModel::surprise(&predicted, before, after);
+        if let Some(error) = self.config.scripted_error {
+            surprise.error = error;
+            self.gate.note_injection();
+        }
         (self.inside.error, self.inside.informative) =
             (surprise.error, surprise.informative && !discontinuity);
         self.error_baseline = moving_average(self.error_baseline, surprise.error, VARIANCE_RATE);
@@ -434,4 +441,58 @@ fn completion_milli(event: u8) -> u32 {
     let kinds =
         [Event::SequenceComplete, Event::DelayPaidWaypoint, Event::DelayPaidComplete, Event::Waypoint];
     kinds.into_iter().find(|kind| *kind as u8 == event).map_or(0, Event::completion_milli)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fraction::FORCED_LOW;
+    use crate::latch::Release;
+
+    fn seen(event: Event) -> View {
+        View { direction: (1, 0), event: event as u8, ..View::default() }
+    }
+
+    #[test]
+    fn a_hold_outlasts_half_done_and_ends_when_complete_with_all_five_parts() {
+        let config = AgentConfig { interference: Interference::Pinned(FORCED_LOW), ..AgentConfig::default() };
+        let mut agent = Agent::new(config, 5);
+        agent.set_learning(false);
+        agent.begin();
+        let nothing = seen(Event::None);
+        for _ in 0..12 {
+            let action = agent.act(&nothing);
+            agent.observe(&nothing, action, &seen(Event::Waypoint), 200);
+            assert_eq!(agent.latch().held(), Some(Choice::SeekWaypoint as u8));
+        }
+        let action = agent.act(&nothing);
+        agent.observe(&nothing, action, &seen(Event::SequenceComplete), 800);
+        assert_eq!(agent.inside().released, Some(Release::Completion));
+        let token = agent.inside().closure.expect("a completion closes once a rule is set");
+        assert!(token.explicit && token.released && token.baseline_reset);
+        assert_eq!(
+            (token.option, token.mode, token.nogo_pushed, token.refractory),
+            (0, Mode::ExternalTask, 3, 0)
+        );
+        assert_eq!((agent.latch().held(), agent.mode), (None, Mode::InternalPlanning));
+    }
+
+    #[test]
+    fn a_lost_target_and_great_harm_end_a_hold_too() {
+        let config = AgentConfig { interference: Interference::Pinned(FORCED_LOW), ..AgentConfig::default() };
+        let resource = View { planes: [0, 1 << 13, 0, 0, 0, 0, 0], ..View::default() };
+        let mut agent = Agent::new(config, 5);
+        agent.set_learning(false);
+        agent.begin();
+        agent.latch.elevate(Choice::SeekFirst as u8);
+        let action = agent.act(&resource);
+        agent.observe(&resource, action, &View::default(), 0);
+        assert_eq!(agent.inside().released, Some(Release::TargetLost));
+        let nothing = seen(Event::None);
+        for _ in 0..100 {
+            let action = agent.act(&nothing);
+            agent.observe(&nothing, action, &seen(Event::Hazard), -1_000);
+        }
+        assert!(0 < agent.latch().released(Release::Urgency));
+    }
 }

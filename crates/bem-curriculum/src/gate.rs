@@ -84,6 +84,11 @@ impl Gate {
         }
     }
 
+    /// Notes that the error measured next does not come from the learner.
+    pub fn note_injection(&mut self) {
+        self.provenance.injected += 1;
+    }
+
     /// Pins the variance: a forced arm.
     pub fn force(&mut self, variance: i64) {
         self.variance = variance;

@@ -6,7 +6,7 @@ use bem_base::digest::hash;
 use bem_curriculum::agent::{Agent, AgentConfig};
 use bem_curriculum::episode::play;
 use bem_curriculum::experiment::{Arm, Outcome, Trained, judge, run_seed, starve, train};
-use bem_curriculum::fraction::{THRESHOLD, THRESHOLD_STEP, VARIANCE_START};
+use bem_curriculum::fraction::{ONE, THRESHOLD, THRESHOLD_STEP, VARIANCE_START};
 use bem_curriculum::protocol::{ConsolidateEnd, ProtocolConfig, Run, StepError, WarmupEnd};
 use bem_curriculum::trace::Trace;
 use bem_games::rulegrid::config::GridConfig;
@@ -98,6 +98,32 @@ fn a_noisy_grid_needs_the_step_and_a_wild_one_escalates() {
         }
     });
     assert!(stepped, "the band in which the one step helps exists");
+}
+
+/// With a scripted error the protocol's own decisions are laid bare.
+#[test]
+fn a_scripted_error_between_the_gates_takes_the_step_and_one_above_both_escalates() {
+    let trained = |error_milli: i64| {
+        let agent = AgentConfig { scripted_error: Some(error_milli * ONE / 1_000), ..AgentConfig::default() };
+        let mut run = Run::new(ProtocolConfig::default(), agent, 42).unwrap();
+        let first = run.warm_up();
+        assert_eq!(first.end, WarmupEnd::NotElicited { episode: 24 }, "{error_milli}");
+        run.raise_threshold(THRESHOLD_STEP).unwrap();
+        let second = run.warm_up();
+        assert!(0 < run.agent.gate().provenance().injected);
+        second.end
+    };
+    assert_eq!(trained(420), WarmupEnd::Converged);
+    assert_eq!(trained(470), WarmupEnd::NotElicited { episode: 24 });
+}
+
+#[test]
+fn a_budget_that_ends_before_three_probes_pass_names_what_failed() {
+    let config = ProtocolConfig { budgets: (8, 100, 50), ..ProtocolConfig::default() };
+    let mut run = Run::new(config, AgentConfig::default(), 42).unwrap();
+    let warmup = run.warm_up();
+    assert!(matches!(warmup.end, WarmupEnd::NotStable { .. }), "{:?}", warmup.end);
+    assert_eq!(warmup.probes.len(), 2);
 }
 
 #[test]

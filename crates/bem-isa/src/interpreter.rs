@@ -327,8 +327,19 @@ mod tests {
 
     #[test]
     fn random_bytes_never_panic() {
+        run_random_programs(20_000);
+    }
+
+    /// Half a minute; `cargo test --release -p bem-isa -- --ignored ten_million`.
+    #[test]
+    #[ignore = "long: the battery's share of the test above"]
+    fn ten_million_random_programs_never_panic() {
+        run_random_programs(10_000_000);
+    }
+
+    fn run_random_programs(count: u32) {
         let mut prng = Prng::stream(6, "fuzz");
-        for _ in 0..20_000 {
+        for _ in 0..count {
             let words = (0..16)
                 .map(|_| {
                     let mut bytes = prng.next_u64().to_le_bytes();

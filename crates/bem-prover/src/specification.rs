@@ -3,7 +3,7 @@
 //! Must not know how a circuit is found. Clauses: SCC-7.
 
 use bem_checker::cnf::{FormatError, Place};
-use bem_circuit::netlist::Netlist;
+use bem_circuit::netlist::{Builder, Netlist, Signal};
 use std::collections::BTreeMap;
 
 /// The most inputs of a specification: a row's inputs are the bits of one word.
@@ -91,6 +91,20 @@ impl Specification {
         let part = |answers: &Answers| outputs.iter().map(|output| answers[*output]).collect();
         let rows = self.rows.iter().map(|(row, answers)| (*row, part(answers))).collect();
         Specification { inputs: self.inputs, outputs: outputs.len(), rows }
+    }
+
+    /// Some circuit that meets it, by choosing on one input after the other; rows that do not matter are used to
+    /// make halves equal. Far from smallest: a beginning for the superoptimiser. None if it would break a bound.
+    pub fn construct(&self) -> Option<Netlist> {
+        let rows = 1u64.checked_shl(self.inputs() as u32).filter(|rows| *rows <= 1 << 16)?;
+        let mut builder = Builder::new(self.inputs());
+        let outputs: Vec<Signal> = (0..self.outputs())
+            .map(|output| {
+                let table: Vec<Option<bool>> = (0..rows).map(|row| self.answers(row)[output]).collect();
+                choose(&mut builder, &table)
+            })
+            .collect();
+        builder.finish(&outputs).ok()
     }
 
     /// The first row in which a circuit does not give what is wanted.
@@ -237,9 +251,37 @@ fn parse_examples(lines: &Lines<'_>) -> Result<Specification, (usize, String)> {
     Ok(specification)
 }
 
+/// The circuit of a table over the first inputs, whose number its length tells.
+fn choose(builder: &mut Builder, table: &[Option<bool>]) -> Signal {
+    let mut wanted = table.iter().flatten();
+    let first = wanted.next().copied().unwrap_or(false);
+    if wanted.all(|answer| *answer == first) {
+        return Signal::constant(first);
+    }
+    let (low, high) = table.split_at(table.len() / 2);
+    let agree = low.iter().zip(high).all(|(low, high)| low.is_none() || high.is_none() || low == high);
+    if agree {
+        let merged: Vec<Option<bool>> = low.iter().zip(high).map(|(low, high)| low.or(*high)).collect();
+        return choose(builder, &merged);
+    }
+    let input = builder.input(table.len().ilog2() as usize - 1);
+    let (low, high) = (choose(builder, low), choose(builder, high));
+    builder.mux(input, high, low)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_constructed_circuit_meets_its_specification() {
+        for table in [0x8000_0000_0000_0001u64, 0x1234_5678_9ABC_DEF0, 0, u64::MAX] {
+            let specification = Specification::from_table(6, table);
+            assert_eq!(specification.first_violated(&specification.construct().unwrap()), None);
+        }
+        let open = Specification::parse("0-1 1-\n1-0 01\n").unwrap();
+        assert_eq!(open.first_violated(&open.construct().unwrap()), None);
+    }
 
     fn reason(text: &str) -> String {
         Specification::parse(text).unwrap_err().to_string()

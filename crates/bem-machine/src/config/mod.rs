@@ -384,6 +384,12 @@ impl GenesisConfig {
             "it must be a power of two",
         )?;
         relation(
+            self.router == RouterKind::Directory,
+            "router",
+            self.router.show(),
+            "the step routes by its directory; the Hamming search proposes pool members (decision D-11)",
+        )?;
+        relation(
             self.candidates_kept <= self.candidates_max,
             "candidates_kept",
             self.candidates_kept.show(),

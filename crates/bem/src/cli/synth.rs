@@ -3,7 +3,9 @@
 use super::Answer;
 use anyhow::{Context, bail};
 use bem_circuit::formats::{Format, Model};
+use bem_circuit::netlist::Netlist;
 use bem_prover::cegis::{Event, LowerBound};
+use bem_prover::superoptimize::{SuperoptimizeOptions, superoptimize};
 use bem_prover::{Budget, Specification, Synthesis, SynthesisOptions, synthesize};
 use clap::Args;
 use serde_json::json;
@@ -79,8 +81,24 @@ pub fn run(arguments: &SynthArguments) -> anyhow::Result<Answer> {
         }
     });
     spinner.finish_and_clear();
-    print(&found, format, arguments.json);
-    Ok(if matches!(found, Synthesis::Found { .. }) { Answer::Yes } else { Answer::No })
+    // Above exact size a circuit is built and made smaller, each step proven equal; nobody says it is smallest.
+    let built = match &found {
+        Synthesis::NotFound { smaller } if !smaller.is_complete() => {
+            build(&specification, arguments.max_gates)
+        }
+        _ => None,
+    };
+    print(&found, built.as_ref(), format, arguments.json);
+    Ok(if built.is_some() || matches!(found, Synthesis::Found { .. }) { Answer::Yes } else { Answer::No })
+}
+
+/// A circuit by construction and superoptimisation, if it stays within the bound.
+fn build(specification: &Specification, gates_max: usize) -> Option<Netlist> {
+    let constructed = specification.construct()?;
+    let options = SuperoptimizeOptions::default();
+    let smaller = superoptimize(&constructed, options).map_or(constructed, |smaller| smaller.circuit);
+    (smaller.gates().len() <= gates_max && specification.first_violated(&smaller).is_none())
+        .then_some(smaller)
 }
 
 fn describe(event: &Event<'_>, inputs: usize) -> String {
@@ -98,7 +116,7 @@ fn describe(event: &Event<'_>, inputs: usize) -> String {
     }
 }
 
-fn print(found: &Synthesis, format: Format, json: bool) {
+fn print(found: &Synthesis, built: Option<&Netlist>, format: Format, json: bool) {
     let (Synthesis::Found { smaller, .. } | Synthesis::NotFound { smaller }) = found;
     let refuted: Vec<usize> = smaller.refutations.iter().map(|refutation| refutation.gates).collect();
     let proof_bytes: usize =
@@ -107,7 +125,11 @@ fn print(found: &Synthesis, format: Format, json: bool) {
         "found": false, "by_counting": smaller.by_counting, "refuted": refuted, "undecided": smaller.undecided,
         "proof_bytes": proof_bytes,
     });
-    let Synthesis::Found { circuit, gates, .. } = found else {
+    let exact = match found {
+        Synthesis::Found { circuit, gates, .. } => Some((circuit, *gates)),
+        Synthesis::NotFound { .. } => built.map(|circuit| (circuit, circuit.gates().len())),
+    };
+    let Some((circuit, gates)) = exact else {
         object["excluded"] = json!(smaller.is_complete());
         if json {
             println!("{object}");
@@ -127,14 +149,16 @@ fn print(found: &Synthesis, format: Format, json: bool) {
         object["found"] = json!(true);
         object["gates"] = json!(gates);
         object["inverters"] = json!(circuit.gates().len() - gates);
-        object["minimal"] = json!(smaller.is_complete());
+        object["minimal"] = json!(built.is_none() && smaller.is_complete());
         object["circuit"] = json!(text);
         println!("{object}");
         return;
     }
     print!("{text}");
     let comment = if matches!(format, Format::Net | Format::Blif) { "#" } else { "//" };
-    if smaller.is_complete() {
+    if built.is_some() {
+        println!("{comment} {gates} gates, built and superoptimised, not proven minimal");
+    } else if smaller.is_complete() {
         println!("{comment} {gates} gates, proven minimal: {}", evidence(smaller));
     } else {
         println!(
