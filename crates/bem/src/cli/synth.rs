@@ -42,8 +42,10 @@ pub struct SynthArguments {
     json: bool,
 }
 
-/// More gates than this cannot be searched exhaustively by anyone.
-const GATES_MAX: usize = 64;
+/// Circuits beyond this are not printed by anyone.
+const GATES_MAX: usize = 1_024;
+/// Sizes up to this are searched exactly; nobody gets through larger ones.
+const EXACT_GATES_MAX: usize = 12;
 
 /// `bem synth`
 pub fn run(arguments: &SynthArguments) -> anyhow::Result<Answer> {
@@ -62,8 +64,10 @@ pub fn run(arguments: &SynthArguments) -> anyhow::Result<Answer> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let specification =
         Specification::parse(&text).with_context(|| format!("{} is not a table", path.display()))?;
-    let options =
-        SynthesisOptions { gates_max: arguments.max_gates, budget: Budget::conflicts(arguments.conflicts) };
+    let options = SynthesisOptions {
+        gates_max: arguments.max_gates.min(EXACT_GATES_MAX),
+        budget: Budget::conflicts(arguments.conflicts),
+    };
     let spinner = if std::io::stderr().is_terminal() && !arguments.trace {
         indicatif::ProgressBar::new_spinner()
     } else {
