@@ -1,7 +1,7 @@
 //! Up the ladder: every family at its frontier, round after round, until the top or a rung that does not give.
 //!
 //! A unit of work is one task of one family. It depends on the run's seed and its own place only, so units may be
-//! worked on by several threads and taken in by order of family: the history is the same. When to stop is the
+//! worked on by several threads and in any order: a family's history is the same. When to stop is the
 //! caller's business. Clauses: GLE-5, SCC-15, LOG-5; decision D-25.
 
 use crate::learner::Settings;
@@ -125,7 +125,6 @@ impl Track {
 pub struct Climb {
     config: ClimbConfig,
     tracks: Vec<Track>,
-    head: Digest,
     steps: u64,
 }
 
@@ -174,8 +173,7 @@ impl Climb {
             tasks.dedup();
             tracks.push(Track { family: family.clone(), tasks, stage: 0, attempt: 0, climbed: Vec::new() });
         }
-        let head = digest::hash_parts("bem/climb", &[&config.seed.to_le_bytes()]);
-        Ok(Climb { config, tracks, head, steps: 0 })
+        Ok(Climb { config, tracks, steps: 0 })
     }
 
     /// One unit for every family that is neither at the top nor stuck.
@@ -218,7 +216,7 @@ impl Climb {
         u64::from_le_bytes(digest.as_bytes()[..8].try_into().expect("eight of 32 bytes"))
     }
 
-    /// Takes a result in. The caller takes the results of a round in order of its units.
+    /// Takes a result in. Families may be taken in any order; within a family a unit follows the one before.
     pub fn take(&mut self, result: &UnitResult) {
         let solution = &result.solution;
         let track = &mut self.tracks[result.unit.track];
@@ -242,8 +240,6 @@ impl Climb {
             head: learned.chain_head,
         });
         self.steps += learned.tally.steps;
-        self.head =
-            digest::hash_parts("bem/climb/link", &[self.head.as_bytes(), learned.chain_head.as_bytes()]);
     }
 
     /// All families.
@@ -251,9 +247,19 @@ impl Climb {
         &self.tracks
     }
 
-    /// The digest that stands for everything so far.
+    /// The digest that stands for everything so far: every family's chain of units, whatever the order in which
+    /// families took turns.
     pub fn head(&self) -> Digest {
-        self.head
+        let start = digest::hash_parts("bem/climb", &[&self.config.seed.to_le_bytes()]);
+        let chain = |track: &Track| {
+            let link = |head: Digest, climbed: &Climbed| {
+                digest::hash_parts("bem/climb/link", &[head.as_bytes(), climbed.head.as_bytes()])
+            };
+            track.climbed.iter().fold(digest::hash_parts("bem/climb/track", &[track.family.as_bytes()]), link)
+        };
+        self.tracks.iter().map(chain).fold(start, |head, track| {
+            digest::hash_parts("bem/climb/join", &[head.as_bytes(), track.as_bytes()])
+        })
     }
 
     /// Steps taken in all worlds.
@@ -273,7 +279,6 @@ impl Climb {
         writer.u64(self.config.seed);
         writer.u32(self.config.stages as u32);
         writer.u64(self.config.unit_steps);
-        writer.raw(self.head.as_bytes());
         writer.u64(self.steps);
         writer.length(self.tracks.len());
         for track in &self.tracks {
@@ -295,7 +300,6 @@ impl Climb {
         }
         let wild = reader.error("a climb that this version cannot have made");
         let (seed, stages, unit_steps) = (reader.u64()?, reader.u32()? as usize, reader.u64()?);
-        let head = read_digest(&mut reader)?;
         let steps = reader.u64()?;
         let mut families = Vec::new();
         let mut places = Vec::new();
@@ -320,7 +324,7 @@ impl Climb {
             }
             (track.stage, track.attempt, track.climbed) = (stage, attempt, climbed);
         }
-        (climb.head, climb.steps) = (head, steps);
+        climb.steps = steps;
         Ok(climb)
     }
 }

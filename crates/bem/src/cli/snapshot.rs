@@ -7,7 +7,7 @@
 use super::Answer;
 use super::ledger_directory;
 use super::run::history::{History, PART};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use bem_engine::climb::{Climb, Unit};
 use bem_ledger::snapshot::{Snapshot, latest_snapshot, snapshot_name};
 use bem_ledger::store::Store;
@@ -95,13 +95,14 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Answer> {
     let total: usize = recorded.tracks().iter().map(|track| track.climbed.len()).sum();
     let progress = super::bench::progress_bar(total as u64, false);
     let mut compared = 0;
-    while again.head() != recorded.head() && arguments.to.is_none_or(|to| again.steps() < to) {
-        let units = again.round();
-        if units.is_empty() {
-            bail!("the record goes on after every ladder has ended");
+    while arguments.to.is_none_or(|to| again.steps() < to) {
+        let round = again.round();
+        let recorded_units: Vec<_> =
+            round.iter().filter_map(|unit| recorded_head(&recorded, unit).map(|head| (unit, head))).collect();
+        if recorded_units.is_empty() {
+            break;
         }
-        for unit in &units {
-            let Some(expected) = recorded_head(&recorded, unit) else { break };
+        for (unit, expected) in recorded_units {
             let result = again.work(unit, &mut || true)?.context("nobody asked to stop")?;
             let head = result.solution.learned.chain_head;
             if head != expected {
@@ -116,9 +117,6 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Answer> {
             again.take(&result);
             compared += 1;
             progress.inc(1);
-        }
-        if units.first().is_some_and(|unit| recorded_head(&recorded, unit).is_none()) {
-            break;
         }
     }
     progress.finish_and_clear();

@@ -212,6 +212,10 @@ fn work(
     limit: &Limit,
     board: &scoreboard::Live,
 ) -> Result<Vec<UnitResult>> {
+    // What took long before goes first, so that no thread waits for the last one.
+    let spent = |unit: &Unit| climb.tracks()[unit.track].climbed.last().map_or(0, |climbed| climbed.steps);
+    let mut order: Vec<&Unit> = units.iter().collect();
+    order.sort_by_key(|unit| (std::cmp::Reverse(spent(unit)), unit.track));
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -226,20 +230,15 @@ fn work(
                     };
                     board.begin(unit);
                     let result = climb.work(unit, &mut || !limit.is_interrupted());
-                    results.lock().expect("no thread panics while it holds the lock").push((place, result));
+                    results
+                        .lock()
+                        .expect("no thread panics while it holds the lock")
+                        .push((unit.track, result));
                 }
             });
         }
     });
     let mut results = results.into_inner().expect("all threads have ended");
-    results.sort_by_key(|(place, _)| *place);
-    // Only an unbroken run of units is taken in: a history has no holes.
-    let mut taken = Vec::new();
-    for (expected, (place, result)) in results.into_iter().enumerate() {
-        match result? {
-            Some(result) if place == expected => taken.push(result),
-            _ => break,
-        }
-    }
-    Ok(taken)
+    results.sort_by_key(|(track, _)| *track);
+    results.into_iter().filter_map(|(_, result)| result.map_err(Into::into).transpose()).collect()
 }
