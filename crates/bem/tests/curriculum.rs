@@ -1,0 +1,47 @@
+//! The commitment curriculum as a user meets it: verdicts, exit codes, the same manifest for the same seeds.
+
+use std::process::{Command, Output};
+
+fn curriculum(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bem")).arg("curriculum").args(arguments).output().unwrap()
+}
+
+#[test]
+fn three_seeds_pass_and_give_the_same_manifest_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().display().to_string();
+    let first = curriculum(&["run", "--seeds", "42,43,44", "--json", "--out", &out]);
+    assert_eq!(first.status.code(), Some(0));
+    let again = curriculum(&["run", "--seeds", "42,43,44", "--json"]);
+    assert!(first.stdout == again.stdout, "the manifests differ");
+    let manifest: serde_json::Value = serde_json::from_slice(&first.stdout).unwrap();
+    assert_eq!(manifest["outcome"], "pass");
+    assert_eq!(manifest["criteria"].as_array().unwrap().len(), 5);
+    assert_eq!(manifest["contrast"], "requires only the committed state");
+    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("gate 0.40") && page.contains("forced_high"));
+}
+
+#[test]
+fn starved_controls_and_the_pilot_have_commands_of_their_own() {
+    assert_eq!(curriculum(&["starve", "--seeds", "42"]).status.code(), Some(0));
+    assert_eq!(curriculum(&["pilot", "--seeds", "42"]).status.code(), Some(0));
+    let wild = curriculum(&["probe-env", "--seeds", "42", "--hazards", "8", "--drift", "600"]);
+    assert!(String::from_utf8(wild.stdout).unwrap().contains("ESCALATE"));
+    let frames = String::from_utf8(curriculum(&["render", "--ticks", "2"]).stdout).unwrap();
+    assert!(frames.contains("latch") && frames.contains('@'));
+}
+
+#[test]
+fn wrong_set_ups_are_refused_in_one_line() {
+    for (arguments, wanted) in [
+        (&["run", "--waypoints", "0"][..], "waypoints cannot be 0"),
+        (&["render", "--arm", "wild"], "arm cannot be wild"),
+        (&["probe-env", "--interval", "0"], "drift interval cannot be 0"),
+    ] {
+        let output = curriculum(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains(wanted) && message.lines().count() == 1, "{message}");
+    }
+}
