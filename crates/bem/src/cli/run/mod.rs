@@ -102,6 +102,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     // A second handler would only replace the first; failing to set it costs the clean stop, not the run.
     let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
     let (mut climb, mut history, directory) = open(arguments)?;
+    let mut curves = report::Curves::load(&directory)?;
     let time = match (arguments.minutes, arguments.steps) {
         (Some(minutes), _) => Some(Duration::from_secs_f64(minutes * 60.0)),
         (None, Some(_)) => None,
@@ -120,7 +121,6 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
         );
     }
     let board = scoreboard::Live::new(!arguments.json && std::io::stderr().is_terminal(), &climb);
-    let mut curves = report::Curves::load(&directory);
     while !limit.is_reached(climb.steps()) {
         let units = climb.round();
         if units.is_empty() {

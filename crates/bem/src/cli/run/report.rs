@@ -39,10 +39,14 @@ pub struct Curves(BTreeMap<String, Curve>);
 const CURVES: &str = "curves.json";
 
 impl Curves {
-    /// Those of an earlier part of the run; none if there are none.
-    pub fn load(directory: &Path) -> Curves {
-        let text = std::fs::read_to_string(directory.join(CURVES)).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+    /// Those of an earlier part of the run. A damaged file is an error: saving would overwrite what it holds.
+    pub fn load(directory: &Path) -> Result<Curves> {
+        let path = directory.join(CURVES);
+        match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Curves::default()),
+            read => serde_json::from_str(&read.with_context(|| path.display().to_string())?)
+                .with_context(|| format!("{} is damaged: mend it or move it away", path.display())),
+        }
     }
 
     /// Adds a unit.
