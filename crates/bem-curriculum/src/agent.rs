@@ -261,8 +261,7 @@ impl Agent {
     /// What the move brought: surprise, learning, the rule, and what may end the hold.
     pub fn observe(&mut self, before: &View, action: u16, after: &View, reward: i32) {
         let event = after.event;
-        let is = |kind: Event| kind as u8 == event;
-        let discontinuity = (Event::Consume0 as u8) <= event;
+        let discontinuity = event.is_discontinuity();
         let reached = Cell { x: self.position.0, y: self.position.1 }.moved(action);
         let blocked =
             NEIGHBOURS.get(usize::from(action)).is_some_and(|cell| before.planes[0] >> cell & 1 == 1);
@@ -296,9 +295,9 @@ impl Agent {
         self.options.earn(event, reward);
         // Waiting: in the band now and a tick ago, and nothing was paid or begun in between.
         self.waiting =
-            after.in_band && self.was_in_band && !is(Event::DelayOpen) && event < Event::Waypoint as u8;
+            after.in_band && self.was_in_band && event != Event::DelayOpen && event < Event::Waypoint;
         self.was_in_band = after.in_band;
-        if is(Event::Hazard) {
+        if event == Event::Hazard {
             self.residue.mark(self.position.0, self.position.1);
             self.reset_pending = true;
         }
@@ -310,8 +309,8 @@ impl Agent {
     }
 
     /// The four ways a hold ends, in their order.
-    fn settle(&mut self, event: u8, after: &View) {
-        let completion = completion_milli(event);
+    fn settle(&mut self, event: Event, after: &View) {
+        let completion = event.completion_milli();
         if self.latch.held().is_some() && self.config.release_threshold_milli <= completion {
             if self.closure.may_close_explicitly(&self.rule, self.mode) {
                 self.close(true);
@@ -436,13 +435,6 @@ impl Agent {
     }
 }
 
-/// How complete the held behaviour is, judged from the perceived event alone.
-fn completion_milli(event: u8) -> u32 {
-    let kinds =
-        [Event::SequenceComplete, Event::DelayPaidWaypoint, Event::DelayPaidComplete, Event::Waypoint];
-    kinds.into_iter().find(|kind| *kind as u8 == event).map_or(0, Event::completion_milli)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -450,7 +442,7 @@ mod tests {
     use crate::latch::Release;
 
     fn seen(event: Event) -> View {
-        View { direction: (1, 0), event: event as u8, ..View::default() }
+        View { direction: (1, 0), event, ..View::default() }
     }
 
     #[test]

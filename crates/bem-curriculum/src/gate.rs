@@ -43,20 +43,12 @@ pub struct Gate {
     variance: i64,
     harm_level: i64,
     provenance: Provenance,
-    /// Updates from ticks that had something to predict.
-    pub informative_ticks: u64,
 }
 
 impl Gate {
     /// A gate that has seen nothing.
     pub fn new(config: GateConfig) -> Gate {
-        Gate {
-            config,
-            variance: VARIANCE_START,
-            harm_level: 0,
-            provenance: Provenance::default(),
-            informative_ticks: 0,
-        }
+        Gate { config, variance: VARIANCE_START, harm_level: 0, provenance: Provenance::default() }
     }
 
     /// The running variance.
@@ -80,7 +72,6 @@ impl Gate {
         if surprise.informative && !discontinuity {
             self.variance = moving_average(self.variance, surprise.error, VARIANCE_RATE);
             self.provenance.learner += 1;
-            self.informative_ticks += 1;
         }
     }
 
@@ -132,12 +123,7 @@ impl Gate {
         for value in [self.variance, self.harm_level] {
             writer.i64(value);
         }
-        for count in [
-            self.provenance.learner,
-            self.provenance.forced,
-            self.provenance.injected,
-            self.informative_ticks,
-        ] {
+        for count in [self.provenance.learner, self.provenance.forced, self.provenance.injected] {
             writer.u64(count);
         }
     }
@@ -149,7 +135,7 @@ impl Gate {
         let provenance =
             Provenance { learner: reader.u64()?, forced: reader.u64()?, injected: reader.u64()? };
         let config = GateConfig { threshold, ..config };
-        Ok(Gate { config, variance, harm_level, provenance, informative_ticks: reader.u64()? })
+        Ok(Gate { config, variance, harm_level, provenance })
     }
 }
 

@@ -52,7 +52,7 @@ impl Choice {
     }
 
     /// Whether an event is of the kind this option earns by.
-    fn owns(self, event: u8) -> bool {
+    fn owns(self, event: Event) -> bool {
         match self {
             Choice::SeekWaypoint => {
                 let paid = [
@@ -61,10 +61,10 @@ impl Choice {
                     Event::DelayPaidWaypoint,
                     Event::DelayPaidComplete,
                 ];
-                paid.iter().any(|own| *own as u8 == event)
+                paid.contains(&event)
             }
-            Choice::SeekFirst => event == Event::Consume0 as u8,
-            Choice::SeekSecond => event == Event::Consume1 as u8,
+            Choice::SeekFirst => event == Event::Consume0,
+            Choice::SeekSecond => event == Event::Consume1,
             Choice::Wander => false,
         }
     }
@@ -152,7 +152,7 @@ impl Navigation {
     /// Books what a move was worth to the option it served.
     pub fn learn(&mut self, choice: Choice, before: &View, action: u16, after: &View) {
         let Some(direction) = choice.direction(before).filter(|_| choice != Choice::Wander) else { return };
-        let hazard = after.event == Event::Hazard as u8;
+        let hazard = after.event == Event::Hazard;
         let loss = 500 - 400 * progress(direction, before, action) + if hazard { 400 } else { 0 };
         let loss: Loss = self.range.loss(-loss);
         let place = Self::bucket(choice, direction, before);
@@ -258,7 +258,7 @@ impl Options {
     }
 
     /// Books a tick: only rewards of the running option's own kind count, and all harm.
-    pub fn earn(&mut self, event: u8, reward: i32) {
+    pub fn earn(&mut self, event: Event, reward: i32) {
         if let Some((choice, _, sum, ticks)) = &mut self.segment {
             *sum += if choice.owns(event) { i64::from(reward) } else { i64::from(reward.min(0)) };
             *ticks += 1;
@@ -353,9 +353,9 @@ mod tests {
     fn an_option_is_credited_with_its_own_rewards_only() {
         let mut options = Options::default();
         options.turn(Some((Choice::SeekFirst, false)), true);
-        options.earn(Event::Waypoint as u8, 200);
-        options.earn(Event::Consume0 as u8, 50);
-        options.earn(Event::Hazard as u8, -20);
+        options.earn(Event::Waypoint, 200);
+        options.earn(Event::Consume0, 50);
+        options.earn(Event::Hazard, -20);
         options.turn(None, true);
         assert_eq!(options.worth(Choice::SeekFirst, false).value, 30_000 / 3);
         assert_eq!(options.segments(Choice::SeekFirst), 1);

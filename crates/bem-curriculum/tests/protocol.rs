@@ -172,7 +172,8 @@ fn the_same_seed_gives_the_same_trace() {
     assert_ne!(head(45), head(46));
 }
 
-/// The world may call its waypoints what it likes: the view has no names, so nothing inside the agent changes.
+/// An agent is a function of its views, and views show nothing of what is behind them; that later waypoints look
+/// alike is shown beside the grid itself.
 #[test]
 fn relabelling_the_waypoints_leaves_the_agent_untouched() {
     let config = GridConfig::of_difficulty(4);

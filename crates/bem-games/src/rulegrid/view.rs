@@ -3,7 +3,7 @@
 //! No identity of a rule, no progress, no validity, no open window. The plane of the pending waypoint is part of
 //! what is perceived, in training and test alike; nothing is ever taught from it. Clauses: CUR-3, CUR-9.
 
-use super::world::{Cell, World};
+use super::world::{Cell, Event, World};
 use bem_base::environment::{Bits, Field};
 
 /// Planes of the view: wall, first and second kind of resource, hazard, pending and later waypoint, contamination.
@@ -27,8 +27,8 @@ pub struct View {
     pub in_band: bool,
     /// Health and energy, in quarters from 0 to 3.
     pub body: (u8, u8),
-    /// Code of the last event.
-    pub event: u8,
+    /// What was perceived last.
+    pub event: Event,
     /// The last move.
     pub last_action: u16,
 }
@@ -74,7 +74,7 @@ impl View {
             direction,
             in_band: world.is_in_band(),
             body: (quarter(health), quarter(energy)),
-            event: event as u8,
+            event,
             last_action,
         }
     }
@@ -92,7 +92,7 @@ impl View {
             u64::from(self.in_band),
             u64::from(self.body.0),
             u64::from(self.body.1),
-            u64::from(self.event),
+            self.event as u64,
             u64::from(self.last_action),
         ];
         let mut low = PLANES * CELLS;

@@ -43,10 +43,11 @@ impl Cell {
 pub const ACTIONS: u16 = 5;
 
 /// What happened in a tick, as the agent perceives it; the strongest wins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Event {
     /// Nothing to note.
+    #[default]
     None = 0,
     /// Stepped on a hazard or a contaminated cell.
     Hazard = 1,
@@ -151,7 +152,6 @@ pub struct World {
     in_progress: bool,
     since_pending: u32,
     validity_milli: u32,
-    sustained_steps: u32,
     window: Option<Window>,
     health: i32,
     energy: i32,
@@ -181,7 +181,6 @@ impl World {
             in_progress: false,
             since_pending: 0,
             validity_milli: 1_000,
-            sustained_steps: 0,
             window: None,
             health: 1_000,
             energy: 1_000,
@@ -206,7 +205,7 @@ impl World {
         self.waypoints.clear();
         self.contamination.fill(0);
         (self.next, self.in_progress, self.since_pending) = (0, false, 0);
-        (self.validity_milli, self.sustained_steps) = (1_000, 0);
+        self.validity_milli = 1_000;
         self.window = None;
         (self.health, self.energy, self.steps) = (1_000, 1_000, 0);
         (self.last_event, self.last_action) = (Event::None, 4);
@@ -463,7 +462,7 @@ impl World {
     fn degrade(&mut self, before: usize) {
         let Some(evidence) = self.config.counter_evidence else { return };
         if before != self.next {
-            (self.validity_milli, self.sustained_steps) = (1_000, 0);
+            self.validity_milli = 1_000;
         }
         let persistent = self.in_progress && self.next < self.waypoints.len();
         let due = 0 < self.steps && self.steps.is_multiple_of(evidence.interval);
@@ -476,9 +475,6 @@ impl World {
                 self.validity_milli = lower;
                 self.counts.counter_evidence_events += 1;
             }
-        }
-        if persistent && self.validity_milli < 1_000 {
-            self.sustained_steps += 1;
         }
     }
 
@@ -613,6 +609,7 @@ fn graded_credit(distance: u32, scale_milli: u32) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::super::config::{CounterEvidence, Delay, DualCue, Tolerance};
+    use super::super::view::View;
     use super::*;
 
     fn world(config: GridConfig, seed: u64) -> World {
@@ -812,6 +809,20 @@ mod tests {
         }
         assert!(0 < world.counts.within_band_ticks && 0 < world.counts.counter_evidence_events);
         assert!(10 <= world.counts.ticks_both_cues);
+    }
+
+    #[test]
+    fn the_view_does_not_tell_later_waypoints_apart_nor_show_what_is_behind_it() {
+        let mut plain = staged(&[(5, 5), (6, 4), (4, 3)], (5, 3), exact());
+        let mut relabelled = staged(&[(5, 5), (4, 3), (6, 4)], (5, 3), exact());
+        (relabelled.since_pending, relabelled.validity_milli, relabelled.in_progress) = (7, 400, true);
+        for action in [0, 3, 2, 1, 4] {
+            assert_eq!(View::of(&plain), View::of(&relabelled));
+            plain.step(action);
+            relabelled.step(action);
+        }
+        let (seen, due) = (View::of(&plain), staged(&[(6, 4), (5, 5), (4, 3)], (5, 3), exact()));
+        assert_ne!(seen.planes, View::of(&due).planes, "which waypoint is due can be seen");
     }
 
     #[test]
