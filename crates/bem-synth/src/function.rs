@@ -4,6 +4,7 @@
 //! to know how it was found. Must not know what the row's bits mean.
 
 use crate::samples::{Row, Samples};
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_circuit::netlist::{Builder, Netlist, Signal};
 use std::collections::BTreeMap;
 
@@ -52,6 +53,23 @@ impl Function {
     /// Whether it explains the samples within their tolerance.
     pub fn explains(&self, samples: &Samples) -> bool {
         samples.accepts(self.errors(samples))
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        self.circuit.encode(writer);
+        writer.u32(self.description_length);
+        writer.text(&self.words);
+    }
+
+    /// Reads a function of rows with this many bits back.
+    pub fn decode(reader: &mut Reader<'_>, width: usize) -> Result<Function, DecodeError> {
+        let misfit = reader.error("a function of other rows");
+        let circuit = Netlist::decode(reader)?;
+        if circuit.inputs() != width || circuit.outputs().len() != 1 {
+            return Err(misfit);
+        }
+        Ok(Function { circuit, description_length: reader.u32()?, words: reader.text()?.to_string() })
     }
 
     /// Puts a copy into a larger circuit.

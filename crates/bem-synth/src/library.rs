@@ -2,15 +2,18 @@
 //!
 //! A structure refers to fields and conditions, not to its size; built for a world with longer episodes it gets
 //! more cells and keeps its control and its functions. Tried on the next rung before anything is fitted.
-//! Must not know games. Clauses: SCC-1, GLE-10.
+//! A machine is kept as canonical bytes in a run's snapshot; reading them back accepts only what can be built.
+//! Must not know games. Clauses: SCC-1, GLE-10, LOG-5.
 
 use crate::function::Function;
 use crate::hypothesis::{Hypothesis, assemble};
-use crate::memory::Device;
 use crate::memory::search::cells_for;
-use crate::policy::Policy;
-use bem_base::digest::Digest;
+use crate::memory::{Device, codec};
+use crate::policy::{Policy, action_bits};
+use bem_base::digest::{self, Digest};
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Field, Shape};
+use bem_base::limits::OBSERVATION_BITS_MAX;
 use std::sync::Arc;
 
 /// A fitted machine apart from any world's size.
@@ -61,10 +64,7 @@ impl Machine {
 
     /// The machine built for this world; none where the world looks different.
     pub fn instantiate(&self, shape: &Shape) -> Option<Hypothesis> {
-        let alike = self.observation_bits == shape.observation_bits
-            && self.actions == shape.actions
-            && self.fields == shape.fields;
-        if !alike {
+        if !self.fits(shape) {
             return None;
         }
         let policy = match &self.body {
@@ -83,5 +83,217 @@ impl Machine {
             provenance: Digest::default(),
             machine: Some(self.clone()),
         })
+    }
+
+    /// Whether a world looks as this machine's own did: the same observation, fields and actions.
+    pub fn fits(&self, shape: &Shape) -> bool {
+        self.observation_bits == shape.observation_bits
+            && self.actions == shape.actions
+            && self.fields == shape.fields
+    }
+
+    /// What it is, in words.
+    pub fn words(&self) -> &str {
+        &self.words
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.u16(self.observation_bits);
+        writer.u16(self.actions);
+        codec::encode_fields(writer, &self.fields);
+        writer.text(&self.words);
+        writer.u32(self.description_length);
+        match &self.body {
+            Body::Circuit(policy) => {
+                writer.u8(0);
+                policy.encode(writer);
+            }
+            Body::Structure { device, bits } => {
+                writer.u8(1);
+                device.encode(writer);
+                bits.iter().for_each(|function| function.encode(writer));
+            }
+        }
+    }
+
+    /// Reads canonical bytes back; a machine that could not be built is refused.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Machine, DecodeError> {
+        let misfit = reader.error("a machine whose parts do not fit");
+        let (observation_bits, actions) = (reader.u16()?, reader.u16()?);
+        if OBSERVATION_BITS_MAX < usize::from(observation_bits) || actions == 0 {
+            return Err(misfit);
+        }
+        let fields = codec::decode_fields(reader, observation_bits, usize::from(observation_bits))?;
+        let (words, description_length) = (reader.text()?.to_string(), reader.u32()?);
+        let body = match reader.u8()? {
+            0 => {
+                let policy = Policy::decode(reader)?;
+                let known = policy.reads().iter().all(|bit| *bit < observation_bits);
+                if policy.actions() != actions || !known {
+                    return Err(misfit);
+                }
+                Body::Circuit(policy)
+            }
+            1 => {
+                let device = codec::decode(reader, observation_bits)?;
+                let width = usize::from(observation_bits) + device.shows().iter().sum::<usize>();
+                let bits = (0..action_bits(actions)).map(|_| Function::decode(reader, width));
+                Body::Structure { bits: bits.collect::<Result<_, _>>()?, device }
+            }
+            _ => return Err(misfit),
+        };
+        Ok(Machine { observation_bits, actions, fields, words, description_length, body })
+    }
+
+    /// The digest of the canonical bytes: its identity.
+    pub fn digest(&self) -> Digest {
+        let mut writer = Writer::new();
+        self.encode(&mut writer);
+        digest::hash_parts("bem/machine", &[writer.as_bytes()])
+    }
+}
+
+/// Two machines are equal when their bytes are.
+impl PartialEq for Machine {
+    fn eq(&self, other: &Machine) -> bool {
+        self.digest() == other.digest()
+    }
+}
+
+impl Eq for Machine {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::condition::Condition;
+    use crate::memory::counter::Counter;
+    use crate::memory::delay::Delay;
+    use crate::memory::flag::{Latch, Toggle};
+    use crate::memory::queue::Queue;
+    use crate::memory::registers::Registers;
+    use crate::memory::stack::Stack;
+    use crate::memory::sticky::Sticky;
+    use crate::memory::tape::Tape;
+    use bem_circuit::netlist::{Builder, Signal};
+    use proptest::prelude::*;
+
+    fn shape() -> Shape {
+        let fields = vec![Field { low: 0, width: 2 }, Field { low: 2, width: 1 }];
+        shape_of(3, 3, fields)
+    }
+
+    fn shape_of(observation_bits: u16, actions: u16, fields: Vec<Field>) -> Shape {
+        let (reward_min, reward_max, return_min, return_max) = (0, 1_000, 0, 9_000);
+        Shape {
+            observation_bits,
+            actions,
+            fields,
+            horizon: 9,
+            reward_min,
+            reward_max,
+            return_min,
+            return_max,
+        }
+    }
+
+    /// Builds it for a world it fits; what cannot be built within the bounds is none.
+    fn build(machine: &Machine) -> Option<Policy> {
+        let shape = shape_of(machine.observation_bits, machine.actions, machine.fields.clone());
+        machine.instantiate(&shape).map(|built| built.policy)
+    }
+
+    /// One machine of every kind of structure, and a plain circuit.
+    fn machines() -> Vec<Machine> {
+        let [one, other] = [vec![(0, true)], vec![(1, false), (2, true)]].map(|list| Condition::new(list, 3));
+        let field = Field { low: 0, width: 2 };
+        let pair = || (one.clone(), other.clone());
+        let stack = |field| {
+            let (push, pop) = pair();
+            Stack { push, pop, field, cells: 5 }
+        };
+        let devices: Vec<Arc<dyn Device>> = vec![
+            Arc::new(Toggle { condition: one.clone() }),
+            Arc::new(Latch { set: one.clone(), clear: None }),
+            Arc::new(Latch { set: one.clone(), clear: Some(other.clone()) }),
+            Arc::new(Counter { up: one.clone(), down: Some(other.clone()), bits: 3, digits: true }),
+            Arc::new(Delay { fields: shape().fields, length: 2 }),
+            Arc::new(stack(None)),
+            Arc::new(stack(Some(field))),
+            Arc::new(Queue { push: one.clone(), pop: other.clone(), field, cells: 5 }),
+            Arc::new(Registers {
+                write: one.clone(),
+                address: field,
+                data: Field { low: 2, width: 1 },
+                delayed: true,
+            }),
+            Arc::new(Tape { write: one.clone(), read: other.clone(), field, cells: 4 }),
+            Arc::new(Sticky { inner: Arc::new(stack(None)), raises: [(1, true), (6, false)].into() }),
+        ];
+        let machine = |device: Arc<dyn Device>| {
+            let width = 3 + device.shows().iter().sum::<usize>();
+            let bit = |index| Function {
+                circuit: Builder::new(width).finish(&[Signal::input(index)]).unwrap(),
+                description_length: 4,
+                words: format!("bit {index}"),
+            };
+            let words = device.words();
+            Machine::structure(&shape(), device, vec![bit(width - 1), bit(0)], (words, 9))
+        };
+        let circuit = Machine::circuit(&shape(), Policy::constant(3, 2), ("always 2".to_string(), 1));
+        devices.into_iter().map(machine).chain([circuit]).collect()
+    }
+
+    fn bytes_of(machine: &Machine) -> Vec<u8> {
+        let mut writer = Writer::new();
+        machine.encode(&mut writer);
+        writer.into_bytes()
+    }
+
+    #[test]
+    fn every_kind_of_machine_comes_back_from_its_bytes_and_builds_the_same_circuit() {
+        for machine in machines() {
+            let bytes = bytes_of(&machine);
+            let mut reader = Reader::new(&bytes);
+            let again = Machine::decode(&mut reader).unwrap();
+            reader.finish().unwrap();
+            assert_eq!(again, machine);
+            assert_eq!(bytes_of(&again), bytes);
+            assert!(build(&machine).is_some(), "{}", machine.words());
+            assert_eq!(build(&machine), build(&again), "{}", machine.words());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn damaged_bytes_are_refused_or_build_and_never_panic(
+            which in 0usize..12,
+            edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+            cut in any::<Option<prop::sample::Index>>(),
+        ) {
+            let mut bytes = bytes_of(&machines()[which]);
+            for (place, value) in &edits {
+                let place = place.index(bytes.len());
+                bytes[place] = *value;
+            }
+            if let Some(cut) = cut {
+                bytes.truncate(cut.index(bytes.len()));
+            }
+            let mut reader = Reader::new(&bytes);
+            if let Ok(machine) = Machine::decode(&mut reader) {
+                let read = reader.position();
+                prop_assert_eq!(bytes_of(&machine), &bytes[..read]);
+                build(&machine);
+            }
+        }
+
+        #[test]
+        fn random_bytes_are_refused_or_build(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(machine) = Machine::decode(&mut Reader::new(&bytes)) {
+                build(&machine);
+            }
+        }
     }
 }

@@ -5,12 +5,16 @@
 
 use crate::experience::Episode;
 use crate::function::choice_bits;
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Shape};
 use bem_circuit::netlist::{Builder, Op, Signal};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Observations looked at when conditions are told apart.
 const SEEN_MAX: usize = 512;
+
+/// Literals of a condition at most.
+const LITERALS_MAX: usize = 2;
 
 /// A conjunction of literals; without any it always holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +50,29 @@ impl Condition {
     /// Bits to say it.
     pub fn description_length(&self) -> u32 {
         2 + self.literals.len() as u32 * (1 + choice_bits(usize::from(self.observation_bits)))
+    }
+
+    /// Writes the literals; the width belongs to the world.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.length(self.literals.len());
+        for (bit, value) in &self.literals {
+            writer.u16(*bit);
+            writer.bool(*value);
+        }
+    }
+
+    /// Reads literals back; every bit must be one of the observation's.
+    pub fn decode(reader: &mut Reader<'_>, observation_bits: u16) -> Result<Condition, DecodeError> {
+        let wild = reader.error("a condition on bits that are not observed");
+        let count = reader.length(3)?;
+        let literals = (0..count)
+            .map(|_| Ok((reader.u16()?, reader.bool()?)))
+            .collect::<Result<Vec<_>, DecodeError>>()?;
+        let known = literals.iter().all(|(bit, _)| *bit < observation_bits);
+        if LITERALS_MAX < count || !known {
+            return Err(wild);
+        }
+        Ok(Condition::new(literals, observation_bits))
     }
 
     /// In words, such as `3 and not 5`.

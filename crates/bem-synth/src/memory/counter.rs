@@ -1,7 +1,9 @@
 //! A counter that goes up on one condition and down on another, and stays at its ends.
 
 use super::Device;
+use super::codec::{self, Kind};
 use super::condition::Condition;
+use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
 use std::sync::Arc;
 
@@ -19,6 +21,14 @@ pub struct Counter {
 }
 
 impl Device for Counter {
+    fn encode(&self, writer: &mut Writer) {
+        writer.u8(Kind::Counter as u8);
+        self.up.encode(writer);
+        codec::encode_option(writer, self.down.as_ref());
+        writer.length(self.bits);
+        writer.bool(self.digits);
+    }
+
     fn resized(&self, _cells: usize) -> Arc<dyn Device> {
         Arc::new(self.clone())
     }

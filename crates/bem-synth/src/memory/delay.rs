@@ -1,6 +1,8 @@
 //! A delay line: the last observations, the latest first.
 
 use super::Device;
+use super::codec::{self, Kind};
+use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
 use std::sync::Arc;
@@ -21,6 +23,12 @@ impl Delay {
 }
 
 impl Device for Delay {
+    fn encode(&self, writer: &mut Writer) {
+        writer.u8(Kind::Delay as u8);
+        codec::encode_fields(writer, &self.fields);
+        writer.length(self.length);
+    }
+
     fn resized(&self, _cells: usize) -> Arc<dyn Device> {
         Arc::new(self.clone())
     }

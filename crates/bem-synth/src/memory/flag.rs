@@ -1,7 +1,9 @@
 //! One bit that a condition flips, or that one condition sets and another clears.
 
 use super::Device;
+use super::codec::{self, Kind};
 use super::condition::Condition;
+use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
 use std::sync::Arc;
 
@@ -13,6 +15,11 @@ pub struct Toggle {
 }
 
 impl Device for Toggle {
+    fn encode(&self, writer: &mut Writer) {
+        writer.u8(Kind::Toggle as u8);
+        self.condition.encode(writer);
+    }
+
     fn resized(&self, _cells: usize) -> Arc<dyn Device> {
         Arc::new(self.clone())
     }
@@ -55,6 +62,12 @@ pub struct Latch {
 }
 
 impl Device for Latch {
+    fn encode(&self, writer: &mut Writer) {
+        writer.u8(Kind::Latch as u8);
+        self.set.encode(writer);
+        codec::encode_option(writer, self.clear.as_ref());
+    }
+
     fn resized(&self, _cells: usize) -> Arc<dyn Device> {
         Arc::new(self.clone())
     }

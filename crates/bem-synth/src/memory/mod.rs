@@ -4,6 +4,7 @@
 //! bits it says what it shows now and what it keeps. There is one definition, the circuit; what it shows on
 //! logged episodes comes from running that circuit. Must not know actions or rewards. Clauses: SCC-1.
 
+pub mod codec;
 pub mod condition;
 pub mod counter;
 pub mod delay;
@@ -15,6 +16,7 @@ pub mod stack;
 pub mod sticky;
 pub mod tape;
 
+use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Netlist, Signal};
 use std::sync::Arc;
@@ -31,6 +33,8 @@ pub trait Device: core::fmt::Debug + Send + Sync {
     fn shows(&self) -> Vec<usize>;
     /// The same structure with room for this many values; structures without a size stay as they are.
     fn resized(&self, cells: usize) -> Arc<dyn Device>;
+    /// Writes its canonical bytes: the kind, then its choices. [`codec::decode`] reads them back.
+    fn encode(&self, writer: &mut Writer);
     /// The signals it shows now and its next memory.
     fn build(
         &self,

@@ -1,8 +1,10 @@
 //! A queue: values wait in the order they came; shown are the first and whether there is one.
 
 use super::Device;
+use super::codec::{self, Kind};
 use super::condition::Condition;
 use crate::function::choice_bits;
+use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
 use std::sync::Arc;
@@ -21,6 +23,14 @@ pub struct Queue {
 }
 
 impl Device for Queue {
+    fn encode(&self, writer: &mut Writer) {
+        writer.u8(Kind::Queue as u8);
+        self.push.encode(writer);
+        self.pop.encode(writer);
+        codec::encode_fields(writer, &[self.field]);
+        writer.length(self.cells);
+    }
+
     fn resized(&self, cells: usize) -> Arc<dyn Device> {
         Arc::new(Queue { cells, ..self.clone() })
     }

@@ -1,9 +1,11 @@
 //! A register file: one field says where, another says what; shown is what is kept where the address points.
 
 use super::Device;
+use super::codec::{self, Kind};
 use super::condition::Condition;
 use crate::function::choice_bits;
 use crate::functions::multiplexer::select;
+use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Op, Signal};
 use std::sync::Arc;
@@ -32,6 +34,13 @@ impl Registers {
 }
 
 impl Device for Registers {
+    fn encode(&self, writer: &mut Writer) {
+        writer.u8(Kind::Registers as u8);
+        self.write.encode(writer);
+        codec::encode_fields(writer, &[self.address, self.data]);
+        writer.bool(self.delayed);
+    }
+
     fn resized(&self, _cells: usize) -> Arc<dyn Device> {
         Arc::new(self.clone())
     }

@@ -27,11 +27,11 @@ const LABELS_MAX: usize = 240;
 /// Structures that go on to the function classes.
 const BEST_MAX: usize = 6;
 /// Cells of a stack or queue at most.
-const CELLS_MAX: usize = 32;
+pub const CELLS_MAX: usize = 32;
 /// Cells while a structure is only being judged.
 const CELLS_JUDGED: usize = 12;
 /// Bits of a key in a table of pairs.
-const KEY_BITS_MAX: usize = 14;
+pub const KEY_BITS_MAX: usize = 14;
 
 /// One labelled step.
 #[derive(Clone, Copy, Debug)]

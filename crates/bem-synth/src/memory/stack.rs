@@ -1,8 +1,10 @@
 //! A stack: a shift register that moves both ways; shown are its top and whether there is one.
 
 use super::Device;
+use super::codec::{self, Kind};
 use super::condition::Condition;
 use crate::function::choice_bits;
+use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
 use std::sync::Arc;
@@ -27,6 +29,14 @@ impl Stack {
 }
 
 impl Device for Stack {
+    fn encode(&self, writer: &mut Writer) {
+        writer.u8(Kind::Stack as u8);
+        self.push.encode(writer);
+        self.pop.encode(writer);
+        codec::encode_fields(writer, self.field.as_slice());
+        writer.length(self.cells);
+    }
+
     fn resized(&self, cells: usize) -> Arc<dyn Device> {
         Arc::new(Stack { cells, ..self.clone() })
     }

@@ -4,7 +4,9 @@
 //! the safe ones; any other pair raises the flag. Balanced or not, accepted or not is of this kind.
 
 use super::Device;
+use super::codec::Kind;
 use crate::function::build_table;
+use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +21,16 @@ pub struct Sticky {
 }
 
 impl Device for Sticky {
+    fn encode(&self, writer: &mut Writer) {
+        writer.u8(Kind::Sticky as u8);
+        self.inner.encode(writer);
+        writer.length(self.raises.len());
+        for (key, raises) in &self.raises {
+            writer.u64(*key);
+            writer.bool(*raises);
+        }
+    }
+
     fn resized(&self, cells: usize) -> Arc<dyn Device> {
         Arc::new(Sticky { inner: self.inner.resized(cells), raises: self.raises.clone() })
     }

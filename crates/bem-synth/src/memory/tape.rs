@@ -1,8 +1,10 @@
 //! A tape: values are written one after the other and stay; shown are all cells and how many reads there were.
 
 use super::Device;
+use super::codec::{self, Kind};
 use super::condition::Condition;
 use crate::function::choice_bits;
+use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
 use std::sync::Arc;
@@ -31,6 +33,14 @@ impl Tape {
 }
 
 impl Device for Tape {
+    fn encode(&self, writer: &mut Writer) {
+        writer.u8(Kind::Tape as u8);
+        self.write.encode(writer);
+        self.read.encode(writer);
+        codec::encode_fields(writer, &[self.field]);
+        writer.length(self.cells);
+    }
+
     fn resized(&self, _cells: usize) -> Arc<dyn Device> {
         Arc::new(self.clone())
     }
