@@ -92,6 +92,8 @@ pub trait Witness {
     fn incumbent_changed(&mut self, agent: &Agent, words: &str, tally: &Tally);
     /// The gate has decided.
     fn decided(&mut self, decision: &Decision);
+    /// An episode was played, for experience or for the gate; `chain` is the head of the run's own chain after it.
+    fn played(&mut self, _episode: &Episode, _chain: &Digest) {}
     /// Called now and then; false asks the run to stop.
     fn tick(&mut self, tally: &Tally) -> bool;
 }
@@ -222,7 +224,7 @@ impl<'w> Learner<'w> {
         let mut next_search = FIRST_SEARCH;
         while self.tally.steps < self.settings.budget && !self.is_done() {
             while self.tally.steps < next_search.min(self.settings.budget) && !self.is_done() {
-                self.collect_one()?;
+                self.collect_one(witness)?;
             }
             self.settle(witness);
             // What explains everything needs no search until something contradicts it.
@@ -263,7 +265,7 @@ impl<'w> Learner<'w> {
     }
 
     /// Plays one episode for experience.
-    fn collect_one(&mut self) -> Result<(), EnvironmentError> {
+    fn collect_one(&mut self, witness: &mut dyn Witness) -> Result<(), EnvironmentError> {
         let mode = match self.draw.below(10) {
             _ if self.tally.steps < UNIFORM_STEPS => Mode::Uniform,
             0..=4 => Mode::Uniform,
@@ -278,7 +280,7 @@ impl<'w> Learner<'w> {
         if mode == Mode::Incumbent {
             self.watch_streak(&episode);
         }
-        self.remember(episode);
+        self.remember(episode, witness);
         Ok(())
     }
 
@@ -286,10 +288,11 @@ impl<'w> Learner<'w> {
         self.streak = if episode.total() == self.shape.return_max { self.streak + 1 } else { 0 };
     }
 
-    fn remember(&mut self, episode: Episode) {
+    fn remember(&mut self, episode: Episode, witness: &mut dyn Witness) {
         let mut writer = Writer::new();
         episode.encode(&mut writer);
         self.link("bem/chain/episode", writer.as_bytes());
+        witness.played(&episode, &self.chain);
         self.experience.push(episode);
     }
 
@@ -480,7 +483,7 @@ impl<'w> Learner<'w> {
             let (total, spoiled) = (theirs.total(), bad(&theirs));
             let actions: Vec<u16> = theirs.steps.iter().map(|step| step.action).collect();
             let same = incumbent.replay([&theirs])[0] == actions;
-            self.remember(theirs);
+            self.remember(theirs, witness);
             // An incumbent that would have done the same all along has the same return: worlds repeat themselves.
             let progress = if same {
                 test.observe(Fixed::ZERO, spoiled, spoiled)
@@ -488,7 +491,7 @@ impl<'w> Learner<'w> {
                 let ours = self.play(seed, &incumbent, Mode::Incumbent)?;
                 let difference = Fixed::from_ratio((total - ours.total()).clamp(-span, span), span);
                 let progress = test.observe(difference, spoiled, bad(&ours));
-                self.remember(ours);
+                self.remember(ours, witness);
                 progress
             };
             if progress != Progress::Open {
