@@ -1,4 +1,4 @@
-//! `cargo xtask battery [NAME] [--scale N]`: what the ledger promises, tried at length.
+//! `cargo xtask battery [NAME] [--scale N]`: what the project promises, tried at length.
 //!
 //! Scale 1 takes minutes; the floors of the reliability figures are reached at the scale each entry names. One trial is
 //! defined beside each figure. What was acknowledged is decided here, by the process that reads the pipe, never by the
@@ -43,6 +43,11 @@ const PARTS: &[Part] = &[
         name: "python",
         about: "proofs and checkpoints against the Python verifier: 1,000 x N of each",
         run: python,
+    },
+    Part {
+        name: "patches",
+        about: "bad patches of every kind and fault, and as many good ones: 12,000 x N",
+        run: patches,
     },
 ];
 
@@ -313,6 +318,12 @@ fn flips(scale: u64) -> Result<()> {
     simulate(&["flip", &path, &(8 / scale.clamp(1, 8)).to_string()])?;
     std::fs::remove_dir_all(&directory)?;
     Ok(())
+}
+
+fn patches(scale: u64) -> Result<()> {
+    let count = (12_000 * scale).to_string();
+    let words = ["run", "--release", "--quiet", "--package", "bem-evolve", "--example", "bad_patches", "--"];
+    run("cargo", &[&words[..], &[count.as_str()]].concat())
 }
 
 fn python(scale: u64) -> Result<()> {

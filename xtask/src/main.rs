@@ -16,7 +16,7 @@ cargo xtask lint      formatting, clippy, house rules, who may use whom, licence
 cargo xtask ci        lint and test: what runs before a change lands
 cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
 cargo xtask count     instructions a step early and late in a run, with valgrind: [--full]
-cargo xtask battery   what the ledger promises, tried at length: [NAME] [--scale N]
+cargo xtask battery   what the project promises, tried at length: [NAME] [--scale N]
 cargo xtask golden    renew the golden playthroughs; the commit must say why
 cargo xtask tools     only install what tests need";
 

@@ -14,3 +14,4 @@ pub mod propose;
 pub mod queue;
 pub mod score;
 pub mod verify;
+pub mod watch;

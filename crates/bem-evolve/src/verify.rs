@@ -86,7 +86,9 @@ impl AcceptedPatch {
 pub enum Improvement {
     /// Paired rollouts on fresh seeds.
     Rollouts(Evidence),
-    /// For SPLIT: a lower bound of what the log says the halves would gain, over the range of losses.
+    /// A lower bound from logged steps, over the range of losses. For SPLIT: of what the halves would gain. For RETIRE:
+    /// of how much better another expert is wherever this one may be chosen. For RESET: of how far the losses of late
+    /// are from the means that would be forgotten.
     Logged {
         /// The bound.
         lower_bound: Fixed,
@@ -95,6 +97,28 @@ pub enum Improvement {
     },
     /// Nothing is measured: behaviour is proven unchanged, or no return is at stake.
     Static,
+}
+
+/// The kind of evidence that the proposers of a kind of patch bring. SPLIT and RETIRE may also be shown by rollouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvidenceKind {
+    /// Paired rollouts in the world; they cost steps.
+    Rollouts,
+    /// A lower bound from the log or the machine's own statistics; costs nothing.
+    Statistics,
+    /// The proof itself: fewer gates at equal behaviour, or no return at stake.
+    Exact,
+}
+
+impl EvidenceKind {
+    /// What a patch of this kind is measured by.
+    pub const fn of(kind: PatchKind) -> EvidenceKind {
+        match kind {
+            PatchKind::Synthesize | PatchKind::Merge | PatchKind::Macro => EvidenceKind::Rollouts,
+            PatchKind::Split | PatchKind::Retire | PatchKind::Reset => EvidenceKind::Statistics,
+            PatchKind::Superoptimize | PatchKind::TeachEdit => EvidenceKind::Exact,
+        }
+    }
 }
 
 /// Why a verified patch is not applied.
@@ -265,13 +289,16 @@ fn judge(kind: PatchKind, improvement: &Improvement) -> Result<(Fixed, Fixed), R
             let fewer = Fixed::from_ratio(-i64::from(evidence.bad_excess.min(0)), i64::from(evidence.pairs));
             Ok((evidence.lower_bound, fewer))
         }
-        (PatchKind::Split, Improvement::Logged { lower_bound, .. }) => {
+        (
+            PatchKind::Split | PatchKind::Retire | PatchKind::Reset,
+            Improvement::Logged { lower_bound, .. },
+        ) => {
             if *lower_bound <= Fixed::ZERO {
                 return Err(Refusal::MayBeWorse { lower_bound: *lower_bound });
             }
             Ok((*lower_bound, Fixed::ZERO))
         }
-        (PatchKind::Superoptimize | PatchKind::Reset | PatchKind::TeachEdit, Improvement::Static) => {
+        (PatchKind::Superoptimize | PatchKind::TeachEdit, Improvement::Static) => {
             Ok((Fixed::ZERO, Fixed::ZERO))
         }
         _ => Err(Refusal::WrongEvidence { kind }),
@@ -307,11 +334,11 @@ mod tests {
         let logged = Improvement::Logged { lower_bound: Fixed::HALF, steps: 100 };
         for kind in PatchKind::ALL {
             let passes = |improvement| accept(verified(kind), improvement, Fixed::ONE, &pox).is_ok();
-            let rollouts =
-                !matches!(kind, PatchKind::Reset | PatchKind::Superoptimize | PatchKind::TeachEdit);
-            assert_eq!(passes(measured), rollouts, "{kind:?}");
-            assert_eq!(passes(logged), kind == PatchKind::Split, "{kind:?}");
-            assert_eq!(passes(Improvement::Static), !rollouts, "{kind:?}");
+            let wanted = EvidenceKind::of(kind);
+            let either = matches!(kind, PatchKind::Split | PatchKind::Retire);
+            assert_eq!(passes(measured), wanted == EvidenceKind::Rollouts || either, "{kind:?}");
+            assert_eq!(passes(logged), wanted == EvidenceKind::Statistics, "{kind:?}");
+            assert_eq!(passes(Improvement::Static), wanted == EvidenceKind::Exact, "{kind:?}");
         }
     }
 

@@ -1,288 +1,21 @@
-//! A patch: one proposed change to structure, with everything that is needed to judge it.
+//! The canonical bytes of patches: one patch, one encoding.
 //!
-//! The bytes are canonical: one patch has one encoding, and its digest covers all of it. A patch names the state
-//! of the tables that it was made against and is worthless against any other. Its status is kept by the queue,
-//! because it changes while the patch does not. Must not know whether the change is right.
-//! Clauses: SCC-1, SCC-2; decisions D-24, D-35.
-//!
-//! | kind | what it does |
-//! |---|---|
-//! | RETIRE | the slot's expert is taken out of every bucket, its statistics go with it |
-//! | RESET | the statistics of one bucket become neutral, no circuit changes |
-//! | SPLIT | one bucket is divided by the parity of some bits; both halves keep the means with few visits |
-//! | MERGE | several experts become one that does what each did on its own part of the inputs |
-//! | SUPEROPT | the slot's circuit is replaced by a smaller one of the same meaning; statistics stay |
-//! | TEACH_EDIT | a template is added to what the teacher may ask |
-//! | MACRO | a sequence of experts, one working on what the other left, becomes one expert |
-//! | SYNTH | a circuit synthesised from experience is installed in a free slot |
+//! Decoding is bounded: every count is held against the bytes that are left and against the bounds of a patch before
+//! anything is allocated. Must not know whether the change is right. Clauses: SCC-1, SCC-2.
 
-use bem_base::digest::{self, Digest};
+use super::{
+    Body, Change, EXAMPLE_STEPS_MAX, EXAMPLES_MAX, Example, ExampleStep, ExpectedEffects, MEMBERS_MAX,
+    Member, Patch, PatchKind, TREE_BYTES_MAX,
+};
+use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, OBSERVATION_WORDS};
 use bem_base::fixed::Fixed;
 use bem_circuit::netlist::Netlist;
-use bem_machine::expert::{ExpertParts, OutputUse, Profile, ReadSpec, RoutingMetadata, WriteSpec};
-use bem_machine::layout::StateLayout;
 use bem_machine::route::directory::{Directory, RouteInput};
 use bem_synth::policy::Policy;
 
-/// Trace constraints that one patch may claim.
-pub const EXAMPLES_MAX: usize = 4_096;
-/// Steps of one trace constraint.
-pub const EXAMPLE_STEPS_MAX: usize = 65_536;
-/// Experts that one merge or macro may name.
-pub const MEMBERS_MAX: usize = 16;
-/// Bytes of a template's text.
-pub const TREE_BYTES_MAX: usize = 4_096;
-
-/// What a patch changes. The numbers are stored and never change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum PatchKind {
-    /// Takes an expert out.
-    Retire = 0,
-    /// Makes statistics neutral again.
-    Reset = 1,
-    /// Divides a bucket.
-    Split = 2,
-    /// Makes one expert of several.
-    Merge = 3,
-    /// A smaller circuit of the same meaning.
-    #[doc(alias = "SUPEROPT")]
-    Superoptimize = 4,
-    /// A new template.
-    #[doc(alias = "TEACH_EDIT")]
-    TeachEdit = 5,
-    /// A sequence of experts becomes one.
-    Macro = 6,
-    /// An expert synthesised from experience.
-    #[doc(alias = "SYNTH")]
-    Synthesize = 7,
-}
-
-impl PatchKind {
-    /// All kinds, in order of their numbers.
-    pub const ALL: [PatchKind; 8] = [
-        PatchKind::Retire,
-        PatchKind::Reset,
-        PatchKind::Split,
-        PatchKind::Merge,
-        PatchKind::Superoptimize,
-        PatchKind::TeachEdit,
-        PatchKind::Macro,
-        PatchKind::Synthesize,
-    ];
-}
-
-/// An expert as patches carry it: it reads and writes STATE only.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Body {
-    /// The bits of STATE that the circuit's inputs are.
-    pub reads: Vec<u16>,
-    /// The bits of STATE that the circuit's outputs go to.
-    pub writes: Vec<u16>,
-    /// The circuit.
-    pub circuit: Netlist,
-    /// Chosen for whole episodes, because it remembers.
-    pub sticky: bool,
-    /// Said to avoid every BAD action of the learned table.
-    pub safe: bool,
-}
-
-impl Body {
-    /// A policy placed into STATE: observation bits and memory are read, action and memory are written.
-    pub fn from_policy(policy: &Policy, layout: &StateLayout, safe: bool) -> Body {
-        let memory = layout.memory().take(policy.memory_bits()).map(|bit| bit as u16);
-        let action = layout.action().map(|bit| bit as u16);
-        Body {
-            reads: policy.reads().iter().copied().chain(memory.clone()).collect(),
-            writes: action.chain(memory).collect(),
-            circuit: policy.circuit().clone(),
-            sticky: 0 < policy.memory_bits(),
-            safe,
-        }
-    }
-
-    /// What an expert is built from.
-    pub fn to_parts(&self, macro_tag: u32) -> ExpertParts {
-        ExpertParts {
-            read: ReadSpec { state_bits: self.reads.clone(), shared: Vec::new() },
-            write: WriteSpec {
-                outputs: self.writes.iter().map(|bit| OutputUse::State(*bit)).collect(),
-                integers: Vec::new(),
-            },
-            circuit: self.circuit.clone(),
-            profile: Profile { sticky: self.sticky, safe: self.safe },
-            routing: RoutingMetadata { macro_tag, ..RoutingMetadata::default() },
-        }
-    }
-
-    fn encode(&self, writer: &mut Writer) {
-        encode_words(writer, &self.reads);
-        encode_words(writer, &self.writes);
-        self.circuit.encode(writer);
-        writer.bool(self.sticky);
-        writer.bool(self.safe);
-    }
-
-    fn decode(reader: &mut Reader<'_>) -> Result<Body, DecodeError> {
-        Ok(Body {
-            reads: decode_words(reader)?,
-            writes: decode_words(reader)?,
-            circuit: Netlist::decode(reader)?,
-            sticky: reader.bool()?,
-            safe: reader.bool()?,
-        })
-    }
-}
-
-/// One step of a trace constraint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExampleStep {
-    /// What was seen.
-    pub observation: Bits,
-    /// The action that the expert claims to take, if it claims one here.
-    pub wanted: Option<u16>,
-}
-
-/// A trace constraint: what was seen from the start of an episode on, and what is to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Example {
-    /// Steps in order; memory is zero before the first.
-    pub steps: Vec<ExampleStep>,
-}
-
-/// One expert that is merged, and where: all states in which these bits have these values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// Its slot.
-    pub slot: u8,
-    /// Bits of STATE and their values.
-    pub domain: Vec<(u16, bool)>,
-}
-
-/// The payload, which says the kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// RETIRE.
-    Retire {
-        /// The slot to empty.
-        slot: u8,
-    },
-    /// RESET.
-    Reset {
-        /// The bucket to forget.
-        bucket: u16,
-    },
-    /// SPLIT.
-    Split {
-        /// The bucket to divide.
-        bucket: u16,
-        /// The bits whose parity divides it.
-        by: Vec<RouteInput>,
-        /// The directory afterwards, as the proposer sees it.
-        after: Directory,
-    },
-    /// MERGE.
-    Merge {
-        /// Who is merged, and where each is right.
-        members: Vec<Member>,
-        /// The one expert.
-        body: Body,
-    },
-    /// SUPEROPT.
-    Superoptimize {
-        /// The slot.
-        slot: u8,
-        /// The smaller circuit.
-        circuit: Netlist,
-    },
-    /// TEACH_EDIT.
-    TeachEdit {
-        /// The template it came from.
-        template: u32,
-        /// The new tree as text.
-        tree: String,
-        /// Its difficulty by structure, as the proposer sees it.
-        difficulty: Fixed,
-    },
-    /// MACRO.
-    Macro {
-        /// Slots in the order in which they act.
-        sequence: Vec<u8>,
-        /// The one expert.
-        body: Body,
-    },
-    /// SYNTH.
-    Synthesize {
-        /// The circuit.
-        policy: Policy,
-        /// Whether it claims to avoid every BAD action of the learned table.
-        safe: bool,
-        /// What it claims to explain.
-        examples: Vec<Example>,
-    },
-}
-
-impl Change {
-    /// Which kind this is.
-    pub fn kind(&self) -> PatchKind {
-        match self {
-            Change::Retire { .. } => PatchKind::Retire,
-            Change::Reset { .. } => PatchKind::Reset,
-            Change::Split { .. } => PatchKind::Split,
-            Change::Merge { .. } => PatchKind::Merge,
-            Change::Superoptimize { .. } => PatchKind::Superoptimize,
-            Change::TeachEdit { .. } => PatchKind::TeachEdit,
-            Change::Macro { .. } => PatchKind::Macro,
-            Change::Synthesize { .. } => PatchKind::Synthesize,
-        }
-    }
-}
-
-/// What the proposer expects. Nothing is decided by it: it orders the queue's work and is compared with what comes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[doc(alias = "effects_est")]
-pub struct ExpectedEffects {
-    /// Gain in return, over the declared range.
-    pub return_gain: Fixed,
-    /// Gates saved.
-    pub gates_saved: i32,
-    /// Fewer BAD episodes, as a share.
-    pub safety_gain: Fixed,
-    /// What is new about it, from zero to one.
-    pub novelty: Fixed,
-}
-
-/// One proposed change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[doc(alias = "PATCH")]
-pub struct Patch {
-    /// Never used twice; a later patch has a higher one.
-    pub serial: u64,
-    /// The family it is about; TEACH_EDIT belongs to none and says zero.
-    pub family: u16,
-    /// The digest of what it was made against: see [`crate::apply::Tables::parent`].
-    pub parent: Digest,
-    /// What it does.
-    pub change: Change,
-    /// What it is expected to bring.
-    pub effects: ExpectedEffects,
-}
-
 impl Patch {
-    /// Which kind this is.
-    pub fn kind(&self) -> PatchKind {
-        self.change.kind()
-    }
-
-    /// The digest of the canonical bytes.
-    pub fn digest(&self) -> Digest {
-        let mut writer = Writer::new();
-        self.encode(&mut writer);
-        digest::hash_parts("bem/patch", &[writer.as_bytes()])
-    }
-
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
         writer.u64(self.serial);
@@ -309,6 +42,26 @@ impl Patch {
         };
         let change = decode_change(reader)?;
         Ok(Patch { serial, family, parent: Digest::from_bytes(parent), change, effects })
+    }
+}
+
+impl Body {
+    fn encode(&self, writer: &mut Writer) {
+        encode_words(writer, &self.reads);
+        encode_words(writer, &self.writes);
+        self.circuit.encode(writer);
+        writer.bool(self.sticky);
+        writer.bool(self.safe);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Body, DecodeError> {
+        Ok(Body {
+            reads: decode_words(reader)?,
+            writes: decode_words(reader)?,
+            circuit: Netlist::decode(reader)?,
+            sticky: reader.bool()?,
+            safe: reader.bool()?,
+        })
     }
 }
 

@@ -5,12 +5,11 @@
 //! the improvement gate can build. What was there before is handed back with the receipt, so that a patch whose
 //! promise does not come true can be taken back. Must not know files or clocks. Clauses: SCC-9, SCC-1.
 
-use crate::improvement::{AlphaLedger, ImprovementTest, Progress};
 use crate::patch::{Change, Patch, PatchKind};
 use crate::verify::AcceptedPatch;
+use crate::watch::Contradiction;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::Writer;
-use bem_base::fixed::Fixed;
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_machine::config::GenesisConfig;
 use bem_machine::expert::ExpertParts;
@@ -270,24 +269,6 @@ impl Applied {
     }
 }
 
-/// Watches whether the realised return contradicts what was promised when the patch was accepted.
-///
-/// The same sequential test as the gate's, turned round: it wins when what was there before is better, and falsely
-/// with no more than the chance that its ledger grants.
-#[derive(Clone, Debug)]
-pub struct Watch {
-    test: ImprovementTest,
-}
-
-/// The evidence that a patch made things worse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Contradiction {
-    /// Pairs played.
-    pub pairs: u32,
-    /// Mean return of what was there before less that of what is there now, over the declared range.
-    pub mean_loss: Fixed,
-}
-
 /// A patch that was taken back. It counts against its proposer: see [`crate::score::ProposerRecord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RolledBack {
@@ -299,133 +280,5 @@ pub struct RolledBack {
     pub reason: Contradiction,
 }
 
-impl Watch {
-    /// A watch that shares the error of all watches in a family.
-    pub fn new(ledger: &mut AlphaLedger) -> Watch {
-        Watch { test: ledger.open() }
-    }
-
-    /// Books a pair: return now less return before, over the declared range.
-    pub fn observe(&mut self, difference: Fixed) -> Option<Contradiction> {
-        let progress = self.test.observe(difference.negated(), false, false);
-        let evidence = self.test.evidence();
-        let contradiction = Contradiction { pairs: evidence.pairs, mean_loss: evidence.mean };
-        (progress == Progress::Better).then_some(contradiction)
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::battery::Laboratory;
-    use crate::improvement::Evidence;
-    use crate::score::PoxState;
-    use crate::verify::{Improvement, accept, verify};
-    use bem_base::prng::Prng;
-
-    fn accepted(laboratory: &Laboratory, kind: PatchKind, seed: u64) -> AcceptedPatch {
-        let patch = laboratory.good_patch(kind, &mut Prng::stream(seed, "accepted"));
-        let verified = verify(patch, &laboratory.context()).unwrap();
-        let evidence =
-            Evidence { pairs: 50, mean: Fixed::HALF, lower_bound: Fixed::HALF, odds: 40, bad_excess: 0 };
-        let improvement = match kind {
-            PatchKind::Reset | PatchKind::Superoptimize | PatchKind::TeachEdit => Improvement::Static,
-            _ => Improvement::Rollouts(evidence),
-        };
-        accept(verified, improvement, Fixed::ONE, &PoxState::new(laboratory.config())).unwrap()
-    }
-
-    /// All bytes that patches can touch.
-    fn bytes(tables: &Tables) -> Vec<u8> {
-        let mut writer = Writer::new();
-        tables.families.iter().for_each(|family| family.encode(&mut writer));
-        tables.templates.iter().for_each(|text| writer.text(text));
-        writer.u32(tables.experts_made);
-        writer.u64(tables.last_applied.unwrap_or(0));
-        writer.into_bytes()
-    }
-
-    #[test]
-    fn every_kind_is_applied_and_can_be_taken_back() {
-        let laboratory = Laboratory::new();
-        let config = laboratory.config();
-        for kind in PatchKind::ALL {
-            let mut tables = laboratory.tables().clone();
-            let before = tables.parent(kind, 0).unwrap();
-            let serial = accepted(&laboratory, kind, 1).patch().serial;
-            let applied = tables.apply(config, accepted(&laboratory, kind, 1)).unwrap();
-            let (from, to) = applied.digests();
-            assert_eq!((from, to), (before, tables.parent(kind, 0).unwrap()));
-            // RESET changes statistics alone.
-            assert_eq!(from == to, kind == PatchKind::Reset, "{kind:?}");
-            assert_eq!(tables.last_applied(), Some(serial));
-            let reason = Contradiction { pairs: 9, mean_loss: Fixed::HALF };
-            let back = tables.roll_back(applied, reason).unwrap();
-            assert_eq!((back.serial, back.kind, back.reason), (serial, kind, reason));
-            assert_eq!(tables.parent(kind, 0).unwrap(), before);
-            // The serial stays used: taking back is no way to apply something twice.
-            let again = tables.apply(config, accepted(&laboratory, kind, 1));
-            assert!(matches!(again, Err(TablesError::Replayed { .. })));
-        }
-    }
-
-    #[test]
-    fn what_was_accepted_against_other_tables_changes_nothing() {
-        let laboratory = Laboratory::new();
-        let mut tables = laboratory.tables().clone();
-        tables.apply(laboratory.config(), accepted(&laboratory, PatchKind::Retire, 1)).unwrap();
-        let before = bytes(&tables);
-        for kind in [PatchKind::Merge, PatchKind::Macro, PatchKind::Synthesize, PatchKind::Split] {
-            for seed in 0..8 {
-                assert!(tables.apply(laboratory.config(), accepted(&laboratory, kind, seed)).is_err());
-                assert_eq!(bytes(&tables), before, "{kind:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_refusal_in_the_middle_leaves_everything_as_it_was() {
-        let laboratory = Laboratory::new();
-        // No number is left for the merged expert: its members are retired on the copy only.
-        let mut config = laboratory.config().clone();
-        config.experts_max = 6;
-        for kind in [PatchKind::Merge, PatchKind::Macro, PatchKind::Synthesize, PatchKind::Superoptimize] {
-            let mut tables = laboratory.tables().clone();
-            let before = bytes(&tables);
-            let refused = tables.apply(&config, accepted(&laboratory, kind, 1)).unwrap_err();
-            assert_eq!(refused, TablesError::Experts { maximum: 6 });
-            assert_eq!(bytes(&tables), before, "{kind:?}");
-        }
-    }
-
-    #[test]
-    fn a_later_change_stands_in_the_way_of_taking_back() {
-        let laboratory = Laboratory::new();
-        let mut tables = laboratory.tables().clone();
-        let applied = tables.apply(laboratory.config(), accepted(&laboratory, PatchKind::Macro, 1)).unwrap();
-        tables.families[0].retire(1).unwrap();
-        let reason = Contradiction { pairs: 9, mean_loss: Fixed::HALF };
-        assert!(matches!(tables.roll_back(applied, reason), Err(TablesError::Obsolete { .. })));
-    }
-
-    #[test]
-    fn a_watch_notices_what_became_worse_and_seldom_what_did_not() {
-        let mut prng = Prng::stream(1, "watch");
-        let mut watch = |worse: u64, better: u64| {
-            let mut watch = Watch::new(&mut AlphaLedger::default());
-            (0..400).find_map(|_| {
-                let draw = prng.below(100);
-                let difference = match draw {
-                    _ if draw < worse => Fixed::ONE.negated(),
-                    _ if draw < worse + better => Fixed::ONE,
-                    _ => Fixed::ZERO,
-                };
-                watch.observe(difference)
-            })
-        };
-        let noticed = (0..40).filter(|_| watch(40, 5).is_some_and(|found| Fixed::ZERO < found.mean_loss));
-        assert!(38 <= noticed.count());
-        let mistaken = (0..100).filter(|_| watch(20, 20).is_some()).count();
-        assert!(mistaken <= 5, "{mistaken}");
-    }
-}
+mod tests;

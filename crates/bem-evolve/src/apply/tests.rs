@@ -1,0 +1,87 @@
+//! Application and taking back, with a patch of every kind.
+
+use super::*;
+use crate::battery::{Laboratory, good_improvement};
+use crate::score::PoxState;
+use crate::verify::{accept, verify};
+use bem_base::fixed::Fixed;
+use bem_base::prng::Prng;
+
+fn accepted(laboratory: &Laboratory, kind: PatchKind, seed: u64) -> AcceptedPatch {
+    let patch = laboratory.good_patch(kind, &mut Prng::stream(seed, "accepted"));
+    let verified = verify(patch, &laboratory.context()).unwrap();
+    accept(verified, good_improvement(kind), Fixed::ONE, &PoxState::new(laboratory.config())).unwrap()
+}
+
+/// All bytes that patches can touch.
+fn bytes(tables: &Tables) -> Vec<u8> {
+    let mut writer = Writer::new();
+    tables.families.iter().for_each(|family| family.encode(&mut writer));
+    tables.templates.iter().for_each(|text| writer.text(text));
+    writer.u32(tables.experts_made);
+    writer.u64(tables.last_applied.unwrap_or(0));
+    writer.into_bytes()
+}
+
+#[test]
+fn every_kind_is_applied_and_can_be_taken_back() {
+    let laboratory = Laboratory::new();
+    let config = laboratory.config();
+    for kind in PatchKind::ALL {
+        let mut tables = laboratory.tables().clone();
+        let before = tables.parent(kind, 0).unwrap();
+        let serial = accepted(&laboratory, kind, 1).patch().serial;
+        let applied = tables.apply(config, accepted(&laboratory, kind, 1)).unwrap();
+        let (from, to) = applied.digests();
+        assert_eq!((from, to), (before, tables.parent(kind, 0).unwrap()));
+        // RESET changes statistics alone.
+        assert_eq!(from == to, kind == PatchKind::Reset, "{kind:?}");
+        assert_eq!(tables.last_applied(), Some(serial));
+        let reason = Contradiction { pairs: 9, mean_loss: Fixed::HALF };
+        let back = tables.roll_back(applied, reason).unwrap();
+        assert_eq!((back.serial, back.kind, back.reason), (serial, kind, reason));
+        assert_eq!(tables.parent(kind, 0).unwrap(), before);
+        // The serial stays used: taking back is no way to apply something twice.
+        let again = tables.apply(config, accepted(&laboratory, kind, 1));
+        assert!(matches!(again, Err(TablesError::Replayed { .. })));
+    }
+}
+
+#[test]
+fn what_was_accepted_against_other_tables_changes_nothing() {
+    let laboratory = Laboratory::new();
+    let mut tables = laboratory.tables().clone();
+    tables.apply(laboratory.config(), accepted(&laboratory, PatchKind::Retire, 1)).unwrap();
+    let before = bytes(&tables);
+    for kind in [PatchKind::Merge, PatchKind::Macro, PatchKind::Synthesize, PatchKind::Split] {
+        for seed in 0..8 {
+            assert!(tables.apply(laboratory.config(), accepted(&laboratory, kind, seed)).is_err());
+            assert_eq!(bytes(&tables), before, "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_in_the_middle_leaves_everything_as_it_was() {
+    let laboratory = Laboratory::new();
+    // No number is left for the merged expert: its members are retired on the copy only.
+    let mut config = laboratory.config().clone();
+    config.experts_max = 6;
+    for kind in [PatchKind::Merge, PatchKind::Macro, PatchKind::Synthesize, PatchKind::Superoptimize] {
+        let mut tables = laboratory.tables().clone();
+        let before = bytes(&tables);
+        let refused = tables.apply(&config, accepted(&laboratory, kind, 1)).unwrap_err();
+        assert_eq!(refused, TablesError::Experts { maximum: 6 });
+        assert_eq!(bytes(&tables), before, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_later_change_stands_in_the_way_of_taking_back() {
+    let laboratory = Laboratory::new();
+    let mut tables = laboratory.tables().clone();
+    let applied = tables.apply(laboratory.config(), accepted(&laboratory, PatchKind::Macro, 1)).unwrap();
+    tables.families[0].retire(1).unwrap();
+    let reason = Contradiction { pairs: 9, mean_loss: Fixed::HALF };
+    assert!(matches!(tables.roll_back(applied, reason), Err(TablesError::Obsolete { .. })));
+}

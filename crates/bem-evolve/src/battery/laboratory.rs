@@ -1,0 +1,232 @@
+//! The laboratory: tables with a few experts and a BAD table, and patches against them that are right.
+//!
+//! Clauses: SCC-2, SCC-3.
+
+use crate::apply::Tables;
+use crate::condition::circuits::{body_of, compose};
+use crate::condition::{BadPair, Context, SafetyDemand};
+use crate::patch::{Body, Change, Example, ExampleStep, ExpectedEffects, Member, Patch, PatchKind};
+use crate::propose::{merge_by_bit, patch};
+use crate::score::PoxState;
+use crate::verify::{Improvement, accept, verify};
+use bem_base::environment::{Bits, Field, Shape};
+use bem_base::fixed::Fixed;
+use bem_base::ids::{ObjectClass, ObjectId};
+use bem_base::prng::Prng;
+use bem_circuit::netlist::{Builder, Gate, Netlist, Op, Signal};
+use bem_circuit::simplify::simplify;
+use bem_machine::config::GenesisConfig;
+use bem_machine::family::Family;
+use bem_machine::route::directory::RouteInput;
+use bem_synth::function::build_word_table;
+use bem_synth::policy::{Player, Policy};
+use std::collections::BTreeMap;
+
+/// Bits that can be seen in the laboratory.
+pub(super) const OBSERVATION_BITS: u16 = 6;
+/// Actions there; not a power of two, so that a code can be out of range.
+pub(super) const ACTIONS: u16 = 3;
+
+/// Tables with a few experts and a BAD table, and good patches against them.
+#[derive(Clone, Debug)]
+pub struct Laboratory {
+    config: GenesisConfig,
+    tables: Tables,
+    bad: Vec<BadPair>,
+}
+
+impl Default for Laboratory {
+    fn default() -> Laboratory {
+        Laboratory::new()
+    }
+}
+
+impl Laboratory {
+    /// A family with four experts, after one applied patch.
+    pub fn new() -> Laboratory {
+        let config = GenesisConfig::default();
+        let shape = Shape {
+            observation_bits: OBSERVATION_BITS,
+            actions: ACTIONS,
+            horizon: 16,
+            reward_min: 0,
+            reward_max: 1_000,
+            return_min: 0,
+            return_max: 16_000,
+            fields: vec![Field { low: 0, width: OBSERVATION_BITS }],
+        };
+        let mut family = Family::new(&config, shape).expect("the laboratory's world is small");
+        for number in 0..4u32 {
+            let body = expert(number);
+            let id = ObjectId::new(ObjectClass::Expert, number + 1);
+            family.install(&config, id, body.to_parts(0)).expect("the laboratory's experts are small");
+        }
+        let pair = |seen: u64, action| {
+            let mut observation = Bits::ZERO;
+            observation.set_field(0, usize::from(OBSERVATION_BITS), seen);
+            BadPair { observation, action }
+        };
+        let bad = vec![pair(5, 1), pair(9, 2), pair(33, 0)];
+        let mut laboratory = Laboratory { tables: Tables::new(vec![family]), config, bad };
+        // One patch is applied, so that there is a serial that can be replayed.
+        let first = laboratory.smaller(4, 7);
+        let verified = verify(first, &laboratory.context()).expect("the laboratory's first patch is right");
+        let pox = PoxState::new(&laboratory.config);
+        let accepted = accept(verified, Improvement::Static, Fixed::ZERO, &pox).expect("it saves gates");
+        laboratory.tables.apply(&laboratory.config, accepted).expect("nothing has changed since");
+        laboratory
+    }
+
+    /// What patches are judged against.
+    pub fn context(&self) -> Context<'_> {
+        Context { config: &self.config, tables: &self.tables, bad: &self.bad, safety: SafetyDemand::Required }
+    }
+
+    /// The tables.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &GenesisConfig {
+        &self.config
+    }
+
+    /// The only family.
+    pub fn family(&self) -> &Family {
+        self.tables.family(0).expect("the laboratory has one family")
+    }
+
+    fn make(&self, serial: u64, change: Change) -> Patch {
+        patch(&self.tables, serial, 0, change, ExpectedEffects::default()).expect("the family exists")
+    }
+
+    fn smaller(&self, slot: u8, serial: u64) -> Patch {
+        let circuit = simplify(self.circuit(slot));
+        self.make(serial, Change::Superoptimize { slot, circuit })
+    }
+
+    pub(super) fn circuit(&self, slot: u8) -> &Netlist {
+        self.family().expert(usize::from(slot)).expect("the slot is taken").placed().circuit()
+    }
+
+    pub(super) fn body(&self, slot: u8) -> Body {
+        body_of(self.family().expert(usize::from(slot)).expect("the slot is taken"))
+            .expect("it uses STATE only")
+    }
+
+    /// A patch of this kind that is right.
+    pub fn good_patch(&self, kind: PatchKind, prng: &mut Prng) -> Patch {
+        let serial = 8 + prng.below(1_000);
+        let bit = prng.below(u64::from(OBSERVATION_BITS)) as u16;
+        let change = match kind {
+            PatchKind::Retire => Change::Retire { slot: 1 + prng.below(4) as u8 },
+            PatchKind::Reset => Change::Reset { bucket: 0 },
+            PatchKind::Split => {
+                let by = vec![RouteInput::State(bit)];
+                let mut after = self.family().directory().clone();
+                after.split(0, &by).expect("the first bucket is not divided yet");
+                Change::Split { bucket: 0, by, after }
+            }
+            PatchKind::Merge => {
+                let body = merge_by_bit(&self.body(1), &self.body(2), bit).expect("both write the action");
+                let member = |slot, value| Member { slot, domain: vec![(bit, value)] };
+                Change::Merge { members: vec![member(1, false), member(2, true)], body }
+            }
+            PatchKind::Superoptimize => return self.smaller(3, serial),
+            PatchKind::TeachEdit => {
+                let tree =
+                    format!("repeat{{times={}}}(parity{{n={}}})", 1 + prng.below(8), 2 + prng.below(12));
+                let difficulty = bem_teacher::template::measure(&tree).expect("the tree is right").difficulty;
+                Change::TeachEdit { template: 0, tree, difficulty }
+            }
+            PatchKind::Macro => {
+                let body = compose(&[self.body(1), self.body(2)]).expect("both use STATE only");
+                Change::Macro { sequence: vec![1, 2], body }
+            }
+            PatchKind::Synthesize => self.synthesized(prng, false),
+        };
+        self.make(serial, change)
+    }
+
+    /// A random table as a policy, with or without one bit of memory, and what it does as its examples.
+    pub(super) fn synthesized(&self, prng: &mut Prng, take_bad: bool) -> Change {
+        let memory_bits = prng.below(2) as usize;
+        let seen = usize::from(OBSERVATION_BITS);
+        let rows = 1u64 << (seen + memory_bits);
+        let is_bad = |row: u64, action: u64| {
+            let pair = |pair: &&BadPair| pair.observation.field(0, seen) == row & 63;
+            self.bad.iter().filter(pair).any(|pair| u64::from(pair.action) == action)
+        };
+        let mut actions = BTreeMap::new();
+        for row in 0..rows {
+            let free: Vec<u64> = (0..u64::from(ACTIONS)).filter(|action| !is_bad(row, *action)).collect();
+            actions.insert(row, free[prng.below(free.len() as u64) as usize]);
+        }
+        if take_bad {
+            let pair = self.bad[prng.below(self.bad.len() as u64) as usize];
+            let memory = prng.below(1 << memory_bits) << seen;
+            actions.insert(pair.observation.field(0, seen) | memory, u64::from(pair.action));
+        }
+        let next: BTreeMap<u64, u64> = (0..rows).map(|row| (row, prng.below(2))).collect();
+        let mut builder = Builder::new(seen + memory_bits);
+        let inputs: Vec<Signal> = (0..seen + memory_bits).map(Signal::input).collect();
+        let action = build_word_table(&mut builder, &inputs, &actions, 2);
+        let memory = build_word_table(&mut builder, &inputs, &next, memory_bits);
+        let policy = Policy::close(builder, seen, ACTIONS, &action, &memory).expect("the table is small");
+        let examples = if take_bad { Vec::new() } else { examples_of(&policy, memory_bits, prng) };
+        Change::Synthesize { policy, safe: true, examples }
+    }
+}
+
+/// The laboratory's experts: two safe ones that read and rewrite the action, two that are larger than needed.
+fn expert(number: u32) -> Body {
+    let mut list: Vec<Gate> = Vec::new();
+    let reads: Vec<u16> = (0..OBSERVATION_BITS + 2).collect();
+    let input = |index: usize| Signal::input(index);
+    let mut gate = |op, a, b| {
+        list.push(Gate { op, a, b });
+        Signal::from_index(2 + reads.len() + list.len() - 1)
+    };
+    let outputs = match number {
+        0 => {
+            let first = gate(Op::And, input(0), input(1));
+            let second = gate(Op::Xor, input(2), input(6));
+            vec![gate(Op::Or, first, second), gate(Op::AndNot, input(3), input(7))]
+        }
+        1 => {
+            let first = gate(Op::Xor, input(4), input(7));
+            let second = gate(Op::Implies, input(5), input(6));
+            vec![gate(Op::And, first, second), gate(Op::Nor, input(1), second)]
+        }
+        _ => {
+            let twice = gate(Op::And, input(number as usize), input(0));
+            let again = gate(Op::And, input(0), input(number as usize));
+            let same = gate(Op::Or, twice, again);
+            vec![gate(Op::Xor, same, input(4)), gate(Op::And, again, input(1))]
+        }
+    };
+    let circuit = Netlist::new(reads.len(), list, outputs).expect("the laboratory's experts are small");
+    let writes = vec![OBSERVATION_BITS, OBSERVATION_BITS + 1];
+    Body { reads, writes, circuit, sticky: false, safe: number < 2 }
+}
+
+/// Every observation once, or walks through memory, with what the policy does.
+fn examples_of(policy: &Policy, memory_bits: usize, prng: &mut Prng) -> Vec<Example> {
+    let episodes: Vec<Vec<u64>> = if memory_bits == 0 {
+        (0..64).map(|seen| vec![seen]).collect()
+    } else {
+        (0..12).map(|_| (0..8).map(|_| prng.below(64)).collect()).collect()
+    };
+    let example = |episode: Vec<u64>| {
+        let mut player = Player::new(policy);
+        player.begin();
+        let steps = episode.into_iter().map(|seen| {
+            let mut observation = Bits::ZERO;
+            observation.set_field(0, usize::from(OBSERVATION_BITS), seen);
+            ExampleStep { observation, wanted: Some(player.act(&observation)) }
+        });
+        Example { steps: steps.collect() }
+    };
+    episodes.into_iter().map(example).collect()
+}

@@ -1,0 +1,204 @@
+//! Bad patches by the thousand: a small laboratory, good patches of every kind, and ways to spoil them.
+//!
+//! Every spoiled patch is wrong by construction or by an evaluation that shares no code with the conditions, so
+//! that an accepted one is a hole. A battery in which nothing is accepted would prove nothing: as many good patches
+//! go the same way and must all be accepted. [`run`] takes any number of both. Clauses: SCC-2, SCC-3, SCC-4.
+
+mod laboratory;
+mod spoil;
+
+pub use laboratory::Laboratory;
+
+use crate::condition::Rejection;
+use crate::improvement::Evidence;
+use crate::patch::{Patch, PatchKind};
+use crate::score::PoxState;
+use crate::verify::{EvidenceKind, Improvement, accept, verify};
+use bem_base::fixed::Fixed;
+use bem_base::prng::Prng;
+use std::collections::BTreeMap;
+
+/// How a good patch is spoiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// One gate of the circuit computes something else, or the result of a split is another one.
+    Flipped,
+    /// A number is past its bound, or a place is named that does not exist.
+    BoundExceeded,
+    /// The safety tag is gone.
+    SafetyDropped,
+    /// It was made against other tables.
+    WrongParent,
+    /// Its serial was applied before.
+    Replayed,
+    /// The action's code is no action.
+    ActionOutOfRange,
+    /// An action that the table says is BAD is taken.
+    BadAction,
+    /// A trace constraint, a domain or a sequence is not the one that the circuit was made for.
+    WrongLabel,
+    /// The patch is right, but what speaks for it is of another kind, says that it is worse, or is unsafe.
+    NotBetter,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Fault; 9] = [
+        Fault::Flipped,
+        Fault::BoundExceeded,
+        Fault::SafetyDropped,
+        Fault::WrongParent,
+        Fault::Replayed,
+        Fault::ActionOutOfRange,
+        Fault::BadAction,
+        Fault::WrongLabel,
+        Fault::NotBetter,
+    ];
+}
+
+/// What speaks for a good patch of this kind: evidence of the right kind that it is better.
+pub fn good_improvement(kind: PatchKind) -> Improvement {
+    match EvidenceKind::of(kind) {
+        EvidenceKind::Rollouts => Improvement::Rollouts(Evidence {
+            pairs: 50,
+            mean: Fixed::HALF,
+            lower_bound: Fixed::from_ratio(1, 4),
+            odds: 40,
+            bad_excess: 0,
+        }),
+        EvidenceKind::Statistics => {
+            Improvement::Logged { lower_bound: Fixed::from_ratio(1, 4), steps: 1_000 }
+        }
+        EvidenceKind::Exact => Improvement::Static,
+    }
+}
+
+/// Evidence that must not let a patch of this kind in: of another kind, of a loss, or of more BAD episodes.
+fn bad_improvement(kind: PatchKind, prng: &mut Prng) -> Improvement {
+    let worse = Fixed::from_ratio(-3 - prng.below(60) as i64, 128);
+    let good = Evidence { pairs: 50, mean: Fixed::HALF, lower_bound: Fixed::HALF, odds: 40, bad_excess: 0 };
+    let rollouts = [
+        Improvement::Rollouts(Evidence { mean: worse, lower_bound: worse, ..good }),
+        Improvement::Rollouts(Evidence { bad_excess: 3 + prng.below(10) as i32, ..good }),
+        Improvement::Rollouts(Evidence { pairs: 0, ..good }),
+    ];
+    match EvidenceKind::of(kind) {
+        EvidenceKind::Rollouts if prng.below(4) != 0 => rollouts[prng.below(3) as usize],
+        EvidenceKind::Rollouts => Improvement::Static,
+        EvidenceKind::Statistics if prng.bit() => Improvement::Logged { lower_bound: worse, steps: 1_000 },
+        EvidenceKind::Statistics => Improvement::Static,
+        EvidenceKind::Exact if prng.bit() => Improvement::Rollouts(good),
+        EvidenceKind::Exact => Improvement::Logged { lower_bound: Fixed::HALF, steps: 1_000 },
+    }
+}
+
+/// What a battery found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Bad patches tried, by kind and fault.
+    pub tried: BTreeMap<(PatchKind, Fault), u32>,
+    /// Bad patches that were accepted: each is a hole.
+    pub passed: Vec<(PatchKind, Fault, Patch)>,
+    /// Counterexamples that a solver or a table found, by condition.
+    pub refuted: BTreeMap<&'static str, u32>,
+    /// Good patches that were accepted, by kind.
+    pub accepted: BTreeMap<PatchKind, u32>,
+    /// Good patches that were not, with the reason.
+    pub refused: Vec<(PatchKind, String)>,
+}
+
+impl Report {
+    /// Whether no bad patch was accepted and every good one was.
+    pub fn is_clean(&self) -> bool {
+        self.passed.is_empty() && self.refused.is_empty() && self.accepted.len() == PatchKind::ALL.len()
+    }
+}
+
+/// Tries this many bad patches of all kinds in turn, and as many good ones.
+pub fn run(seed: u64, count: usize) -> Report {
+    let laboratory = Laboratory::new();
+    let pox = PoxState::new(laboratory.config());
+    let mut prng = Prng::stream(seed, "bad patches");
+    let mut report = Report::default();
+    let mut tried = 0;
+    while tried < count {
+        let kind = PatchKind::ALL[tried % PatchKind::ALL.len()];
+        let fault = Fault::ALL[prng.below(Fault::ALL.len() as u64) as usize];
+        let (patch, improvement) = if fault == Fault::NotBetter {
+            (laboratory.good_patch(kind, &mut prng), bad_improvement(kind, &mut prng))
+        } else {
+            let Some(patch) = laboratory.bad_patch(kind, fault, &mut prng) else { continue };
+            (patch, good_improvement(kind))
+        };
+        tried += 1;
+        *report.tried.entry((kind, fault)).or_default() += 1;
+        match verify(patch.clone(), &laboratory.context()) {
+            Ok(verified) => {
+                // Evidence is all that a right patch lacks, so that novelty must not make up for it.
+                if accept(verified, improvement, Fixed::ONE, &pox).is_ok() {
+                    report.passed.push((kind, fault, patch));
+                }
+            }
+            Err(Rejection::Refuted { condition, .. }) => *report.refuted.entry(condition).or_default() += 1,
+            Err(_) => {}
+        }
+        accept_good(&laboratory, kind, &pox, &mut prng, &mut report);
+    }
+    report
+}
+
+/// Sends a good patch of this kind the whole way.
+fn accept_good(
+    laboratory: &Laboratory,
+    kind: PatchKind,
+    pox: &PoxState,
+    prng: &mut Prng,
+    report: &mut Report,
+) {
+    let patch = laboratory.good_patch(kind, prng);
+    let verified = match verify(patch, &laboratory.context()) {
+        Ok(verified) => verified,
+        Err(rejection) => return report.refused.push((kind, rejection.to_string())),
+    };
+    match accept(verified, good_improvement(kind), Fixed::ONE, pox) {
+        Ok(_) => *report.accepted.entry(kind).or_default() += 1,
+        Err(refusal) => report.refused.push((kind, refusal.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_thousands_of_bad_patches_none_is_accepted_and_of_as_many_good_ones_all_are() {
+        let report = run(1, 2_400);
+        assert!(report.passed.is_empty(), "{:?}", report.passed[0]);
+        assert!(report.refused.is_empty(), "{:?}", report.refused[0]);
+        assert!(report.is_clean());
+        // Every kind is spoiled in at least four ways, and every way occurs.
+        for kind in PatchKind::ALL {
+            assert!(4 <= report.tried.keys().filter(|(of, _)| *of == kind).count(), "{kind:?}");
+            assert_eq!(report.accepted[&kind], 300, "{kind:?}");
+        }
+        for fault in Fault::ALL {
+            assert!(report.tried.keys().any(|(_, by)| *by == fault), "{fault:?}");
+        }
+        // Each condition that clauses or tables decide has caught some, so none of them is idle.
+        let conditions = [
+            "BAD avoidance",
+            "action range",
+            "agreement on a domain",
+            "composition",
+            "domains cover all states",
+            "equivalence",
+            "halves of the bucket",
+            "trace constraints",
+        ];
+        assert!(
+            conditions.iter().all(|condition| report.refuted.contains_key(condition)),
+            "{:?}",
+            report.refuted
+        );
+    }
+}

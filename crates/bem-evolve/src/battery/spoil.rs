@@ -1,0 +1,218 @@
+//! Ways to spoil a good patch. What comes out is wrong by construction, or by an evaluation that shares no code with
+//! the conditions. Clause: SCC-3.
+
+use super::Fault;
+use super::laboratory::{ACTIONS, Laboratory, OBSERVATION_BITS};
+use crate::condition::circuits::compose;
+use crate::patch::{Body, Change, Example, Patch, PatchKind};
+use bem_base::digest::Digest;
+use bem_base::fixed::Fixed;
+use bem_base::prng::Prng;
+use bem_circuit::netlist::{Netlist, Op, Signal};
+use bem_machine::route::directory::RouteInput;
+use bem_synth::policy::{Player, Policy};
+
+impl Laboratory {
+    /// A spoiled patch; none if this kind cannot be spoiled this way, or if it would still be right.
+    pub fn bad_patch(&self, kind: PatchKind, fault: Fault, prng: &mut Prng) -> Option<Patch> {
+        let mut patch = self.good_patch(kind, prng);
+        match fault {
+            Fault::WrongParent => {
+                let mut bytes = *patch.parent.as_bytes();
+                bytes[prng.below(32) as usize] ^= 1 << prng.below(8);
+                patch.parent = Digest::from_bytes(bytes);
+            }
+            Fault::Replayed => patch.serial = prng.below(8),
+            Fault::Flipped => self.flip(&mut patch.change, prng)?,
+            Fault::BoundExceeded => self.exceed(&mut patch.change, prng),
+            Fault::SafetyDropped => match &mut patch.change {
+                Change::Synthesize { safe, .. } => *safe = false,
+                Change::Merge { body, .. } | Change::Macro { body, .. } => body.safe = false,
+                _ => return None,
+            },
+            Fault::ActionOutOfRange => {
+                let Change::Synthesize { policy, examples, .. } = &mut patch.change else { return None };
+                // Both bits of the code are one input: the code is 0 or 3.
+                let mut outputs = policy.circuit().outputs().to_vec();
+                outputs[..2].fill(Signal::input(prng.below(policy.reads().len() as u64) as usize));
+                let circuit =
+                    Netlist::new(policy.circuit().inputs(), policy.circuit().gates().to_vec(), outputs);
+                *policy = Policy::new(circuit.ok()?, policy.reads().to_vec(), policy.memory_bits(), ACTIONS)?;
+                examples.clear();
+            }
+            Fault::BadAction => {
+                if kind != PatchKind::Synthesize {
+                    return None;
+                }
+                patch.change = self.synthesized(prng, true);
+            }
+            Fault::WrongLabel => self.mislabel(&mut patch.change, prng)?,
+            // The fault is in the evidence, not in the patch.
+            Fault::NotBetter => return None,
+        }
+        Some(patch)
+    }
+
+    fn flip(&self, change: &mut Change, prng: &mut Prng) -> Option<()> {
+        match change {
+            Change::Split { bucket, by, after } => {
+                // The result of dividing by another bit.
+                let RouteInput::State(bit) = by[0] else { return None };
+                let other = (bit + 1 + prng.below(u64::from(OBSERVATION_BITS) - 1) as u16) % OBSERVATION_BITS;
+                *after = self.family().directory().clone();
+                after.split(*bucket, &[RouteInput::State(other)]).ok()?;
+            }
+            Change::Merge { body, .. } | Change::Macro { body, .. } => {
+                let flipped = flip_gate(&body.circuit, prng)?;
+                body.circuit = differs(&body.circuit, &flipped).then_some(flipped)?;
+            }
+            Change::Superoptimize { circuit, .. } => {
+                let flipped = flip_gate(circuit, prng)?;
+                *circuit = differs(circuit, &flipped).then_some(flipped)?;
+            }
+            Change::TeachEdit { difficulty, .. } => *difficulty = difficulty.plus(Fixed::from_raw(1)),
+            Change::Synthesize { policy, examples, .. } => {
+                let circuit = flip_gate(policy.circuit(), prng)?;
+                let flipped = Policy::new(circuit, policy.reads().to_vec(), policy.memory_bits(), ACTIONS)?;
+                let breaks = |example: &Example| {
+                    let mut player = Player::new(&flipped);
+                    example.steps.iter().any(|step| {
+                        let action = player.act(&step.observation);
+                        step.wanted.is_some_and(|wanted| wanted != action)
+                    })
+                };
+                *policy = examples.iter().any(breaks).then_some(flipped)?;
+            }
+            Change::Retire { .. } | Change::Reset { .. } => return None,
+        }
+        Some(())
+    }
+
+    fn exceed(&self, change: &mut Change, prng: &mut Prng) {
+        match change {
+            Change::Retire { slot } => *slot = [0, 5 + prng.below(251) as u8][prng.below(2) as usize],
+            Change::Reset { bucket } => *bucket = 1 + prng.below(65_535) as u16,
+            Change::Split { bucket, by, .. } => match prng.below(3) {
+                0 => *bucket = 1 + prng.below(65_535) as u16,
+                1 => by[0] = RouteInput::State(512 + prng.below(60_000) as u16),
+                _ => by.clear(),
+            },
+            Change::Merge { body, members } => match prng.below(4) {
+                0 => spoil_places(body, prng),
+                1 => members.truncate(1),
+                2 => members[1].slot = members[0].slot,
+                _ => members[0].slot = 5 + prng.below(251) as u8,
+            },
+            // Not smaller than what it replaces.
+            Change::Superoptimize { slot, circuit } => match prng.below(2) {
+                0 => *circuit = self.circuit(*slot).clone(),
+                _ => *slot = 5 + prng.below(251) as u8,
+            },
+            Change::TeachEdit { tree, difficulty, .. } => {
+                *tree = match prng.below(3) {
+                    0 => "repeat{times=2}(".repeat(7) + "compare" + &")".repeat(7),
+                    1 => format!("parity{{n={}}}", 300 + prng.below(1_000)),
+                    _ => format!("repeat{{times={}}}(parity)", 65 + prng.below(1_000)),
+                };
+                if let Ok(measure) = bem_teacher::template::measure(tree) {
+                    *difficulty = measure.difficulty;
+                }
+            }
+            Change::Macro { sequence, body } => match prng.below(3) {
+                0 => spoil_places(body, prng),
+                1 => sequence.truncate(1),
+                _ => sequence[0] = 5 + prng.below(251) as u8,
+            },
+            Change::Synthesize { policy, .. } => {
+                let (circuit, memory) = (policy.circuit().clone(), policy.memory_bits());
+                let reads: Vec<u16> = policy.reads().iter().map(|bit| bit + OBSERVATION_BITS).collect();
+                let spoiled = match prng.below(2) {
+                    0 => Policy::new(circuit, reads, memory, ACTIONS),
+                    _ => Policy::new(circuit, policy.reads().to_vec(), memory, ACTIONS + 1),
+                };
+                *policy = spoiled.expect("the parts still fit each other");
+            }
+        }
+    }
+
+    fn mislabel(&self, change: &mut Change, prng: &mut Prng) -> Option<()> {
+        match change {
+            Change::Synthesize { examples, .. } => {
+                let count = examples.len() as u64;
+                let example = &mut examples[prng.below(count) as usize];
+                let count = example.steps.len() as u64;
+                let step = &mut example.steps[prng.below(count) as usize];
+                step.wanted = Some((step.wanted? + 1 + prng.below(u64::from(ACTIONS) - 1) as u16) % ACTIONS);
+            }
+            Change::Merge { members, .. } => {
+                let bit = members[0].domain[0].0;
+                match prng.below(3) {
+                    // A domain that is empty.
+                    0 => members[0].domain.push((bit, true)),
+                    // Domains that leave states out.
+                    1 => members[1].domain.push(((bit + 1) % OBSERVATION_BITS, true)),
+                    // The wrong expert for each side.
+                    _ => {
+                        members[0].slot = 2;
+                        members[1].slot = 1;
+                        differs_somewhere(&self.body(1), &self.body(2), bit).then_some(())?;
+                    }
+                }
+            }
+            Change::Macro { sequence, body } => {
+                sequence.reverse();
+                let other = compose(&[self.body(2), self.body(1)]).ok()?;
+                (other.reads != body.reads || differs(&other.circuit, &body.circuit)).then_some(())?;
+            }
+            Change::Superoptimize { slot, circuit } => {
+                // The circuit of one expert offered for another.
+                *slot = 1 + prng.below(2) as u8;
+                let old = self.circuit(*slot);
+                (old.inputs() != circuit.inputs() || differs(old, circuit)).then_some(())?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn flip_gate(circuit: &Netlist, prng: &mut Prng) -> Option<Netlist> {
+    let mut gates = circuit.gates().to_vec();
+    if gates.is_empty() {
+        return None;
+    }
+    let gate = &mut gates[prng.below(circuit.gates().len() as u64) as usize];
+    gate.op = Op::ALL[(gate.op as usize + 1 + prng.below(7) as usize) % 8];
+    Netlist::new(circuit.inputs(), gates, circuit.outputs().to_vec()).ok()
+}
+
+fn rows(inputs: usize) -> impl Iterator<Item = Vec<bool>> {
+    (0..1u64 << inputs).map(move |row| (0..inputs).map(|input| row >> input & 1 == 1).collect())
+}
+
+/// Whether two circuits of one shape differ in some row; rows are tried one by one.
+fn differs(one: &Netlist, other: &Netlist) -> bool {
+    one.inputs() != other.inputs() || rows(one.inputs()).any(|row| one.evaluate(&row) != other.evaluate(&row))
+}
+
+/// Whether two experts that read the same bits differ on both sides of a bit.
+fn differs_somewhere(one: &Body, other: &Body, bit: u16) -> bool {
+    let place = one.reads.iter().position(|read| *read == bit);
+    let side = |value: bool| {
+        rows(one.circuit.inputs()).any(|row| {
+            place.is_none_or(|place| row[place] == value)
+                && one.circuit.evaluate(&row) != other.circuit.evaluate(&row)
+        })
+    };
+    one.reads == other.reads && side(false) && side(true)
+}
+
+/// A write that belongs to the world, or a read that does not exist.
+fn spoil_places(body: &mut Body, prng: &mut Prng) {
+    if prng.bit() || body.reads.is_empty() {
+        body.writes[0] = prng.below(u64::from(OBSERVATION_BITS)) as u16;
+    } else {
+        let last = body.reads.len() - 1;
+        body.reads[last] = 512 + prng.below(60_000) as u16;
+    }
+}
