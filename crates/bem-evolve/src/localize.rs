@@ -95,6 +95,14 @@ pub struct Division {
 /// Steps that an arm must have in a half before its mean counts.
 const VISITS_MIN: u32 = 16;
 
+/// How far a mean of this many losses may be from the truth, in all of this many comparisons but one case in twenty.
+///
+/// Hoeffding's bound: losses lie between zero and one, and every comparison gets its share of the twentieth.
+pub(crate) fn doubt(visits: u32, comparisons: u64) -> Fixed {
+    let surprise = Fixed::ln_count_floor(comparisons.saturating_mul(20).max(2)).plus(Fixed::from_raw(2));
+    surprise.div_count_floor(2 * u64::from(visits.max(1))).sqrt_floor().plus(Fixed::from_raw(1))
+}
+
 #[derive(Clone, Copy, Default)]
 struct Sum {
     visits: u32,
@@ -102,15 +110,15 @@ struct Sum {
 }
 
 impl Sum {
-    fn mean(self) -> i64 {
-        self.loss / i64::from(self.visits.max(1))
+    fn mean(self) -> Fixed {
+        Fixed::from_raw(self.loss / i64::from(self.visits.max(1)))
     }
 }
 
 /// The bit that divides a bucket best: in each half, another expert is the best one.
 ///
-/// A gain is only believed after the uncertainty of both means has been taken off: half the range over the root of
-/// the visits, for each.
+/// A gain is only believed after the uncertainty of all four means has been taken off, at a level that knows how many
+/// bits and experts were looked at.
 pub fn best_division(episodes: &[TracedEpisode], bucket: u16, observation_bits: u16) -> Option<Division> {
     let steps: Vec<&TracedStep> = episodes.iter().flatten().filter(|step| step.bucket == bucket).collect();
     let mut best: Option<Division> = None;
@@ -121,7 +129,8 @@ pub fn best_division(episodes: &[TracedEpisode], bucket: u16, observation_bits: 
             sum.visits += 1;
             sum.loss += step.loss.to_raw();
         }
-        let Some((slots, gain)) = gain_of(&sums) else { continue };
+        let comparisons = u64::from(observation_bits) * sums.len() as u64;
+        let Some((slots, gain)) = gain_of(&sums, comparisons) else { continue };
         if best.is_none_or(|division| division.gain < gain) {
             best = Some(Division { bit, slots, gain, steps: steps.len() as u32 });
         }
@@ -129,13 +138,14 @@ pub fn best_division(episodes: &[TracedEpisode], bucket: u16, observation_bits: 
     best.filter(|division| Fixed::ZERO < division.gain)
 }
 
-fn gain_of(sums: &BTreeMap<(u8, bool), Sum>) -> Option<((u8, u8), Fixed)> {
+fn gain_of(sums: &BTreeMap<(u8, bool), Sum>, comparisons: u64) -> Option<((u8, u8), Fixed)> {
     let known =
         |slot: u8, half: bool| sums.get(&(slot, half)).filter(|sum| VISITS_MIN <= sum.visits).copied();
     let mut slots: Vec<u8> = sums.keys().map(|(slot, _)| *slot).collect();
     slots.dedup();
     slots.retain(|slot| known(*slot, false).is_some() && known(*slot, true).is_some());
-    let best = |half: bool| slots.iter().copied().min_by_key(|slot| known(*slot, half).map_or(0, Sum::mean));
+    let mean = |slot: u8, half: bool| known(slot, half).unwrap_or_default().mean();
+    let best = |half: bool| slots.iter().copied().min_by_key(|slot| mean(*slot, half));
     let (first, second) = (best(false)?, best(true)?);
     if first == second {
         return None;
@@ -144,30 +154,25 @@ fn gain_of(sums: &BTreeMap<(u8, bool), Sum>) -> Option<((u8, u8), Fixed)> {
     let visits = |half: bool| -> i64 {
         sums.iter().filter(|((_, side), _)| *side == half).map(|(_, sum)| i64::from(sum.visits)).sum()
     };
-    let (zeros, ones) = (visits(false), visits(true));
-    let share = Fixed::from_ratio(ones, zeros + ones);
-    let mixed = |low: i64, high: i64| Fixed::from_raw(low).plus(Fixed::from_raw(high - low).mul_floor(share));
-    let mean = |slot: u8, half: bool| known(slot, half).map_or(0, Sum::mean);
-    let single = slots.iter().map(|slot| mixed(mean(*slot, false), mean(*slot, true))).min()?;
+    let share = Fixed::from_ratio(visits(true), visits(false) + visits(true));
+    let mixed = |low: Fixed, high: Fixed| low.plus(high.minus(low).mul_floor(share));
+    let both = |slot: &u8| mixed(mean(*slot, false), mean(*slot, true));
+    let single = slots.iter().copied().min_by_key(both)?;
     let divided = mixed(mean(first, false), mean(second, true));
-    let doubt = |slot: u8, half: bool| {
-        let visits = known(slot, half).map_or(1, |sum| sum.visits);
-        Fixed::HALF.div_floor(Fixed::from_int(visits as i32).sqrt_floor())
-    };
-    let doubt = [(first, false), (second, true)]
-        .iter()
-        .fold(Fixed::ZERO, |all, (slot, half)| all.plus(doubt(*slot, *half)));
-    Some(((first, second), single.minus(divided).minus(doubt)))
+    let doubt = |slot: u8, half: bool| doubt(known(slot, half).unwrap_or_default().visits, comparisons);
+    let doubts =
+        mixed(doubt(first, false).plus(doubt(single, false)), doubt(second, true).plus(doubt(single, true)));
+    Some(((first, second), both(&single).minus(divided).minus(doubts)))
 }
 
-/// Slots that follow each other in time, with how often they do, most often first.
-pub fn frequent_pairs(episodes: &[TracedEpisode]) -> Vec<((u8, u8), u32)> {
-    let mut counts: BTreeMap<(u8, u8), u32> = BTreeMap::new();
-    for pair in episodes.iter().flat_map(|episode| episode.windows(2)) {
-        *counts.entry((pair[0].slot, pair[1].slot)).or_default() += 1;
+/// Slots that follow each other in time, this many at a time, with how often they do, most often first.
+pub fn frequent_sequences(episodes: &[TracedEpisode], length: usize) -> Vec<(Vec<u8>, u32)> {
+    let mut counts: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
+    for window in episodes.iter().flat_map(|episode| episode.windows(length)) {
+        *counts.entry(window.iter().map(|step| step.slot).collect()).or_default() += 1;
     }
-    let mut order: Vec<((u8, u8), u32)> = counts.into_iter().collect();
-    order.sort_by_key(|(pair, count)| (std::cmp::Reverse(*count), *pair));
+    let mut order: Vec<(Vec<u8>, u32)> = counts.into_iter().collect();
+    order.sort_by(|(one, few), (other, many)| many.cmp(few).then_with(|| one.cmp(other)));
     order
 }
 
@@ -205,7 +210,7 @@ mod tests {
         });
         let division = best_division(&[episode.collect()], 0, 8).unwrap();
         assert_eq!(division.bit, 3);
-        assert!(Fixed::from_ratio(2, 5) < division.gain && division.gain < Fixed::HALF);
+        assert!(Fixed::from_ratio(1, 4) < division.gain && division.gain < Fixed::HALF);
     }
 
     #[test]
@@ -219,13 +224,14 @@ mod tests {
             });
             divided += usize::from(best_division(&[episode.collect()], 0, 8).is_some());
         }
-        assert!(divided <= 5, "{divided}");
+        assert!(divided <= 2, "{divided}");
     }
 
     #[test]
-    fn pairs_are_counted_in_time_and_ties_go_to_the_lowest() {
+    fn sequences_are_counted_in_time_and_ties_go_to_the_lowest() {
         let slots = [1, 2, 1, 2, 3];
         let episode: TracedEpisode = slots.iter().map(|slot| step(*slot, Fixed::ZERO, 0)).collect();
-        assert_eq!(frequent_pairs(&[episode])[..2], [((1, 2), 2), ((2, 1), 1)]);
+        let counted = frequent_sequences(&[episode], 2);
+        assert_eq!(counted[..2], [(vec![1, 2], 2), (vec![2, 1], 1)]);
     }
 }

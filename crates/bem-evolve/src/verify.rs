@@ -12,6 +12,7 @@ use crate::patch::{Change, Patch, PatchKind};
 use crate::score::{Measured, PoxState};
 use bem_base::fixed::Fixed;
 use bem_teacher::template::measure;
+use std::collections::BTreeSet;
 
 /// A patch whose condition was shown. Nothing outside this file can build one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,7 +199,8 @@ fn show(patch: &Patch, context: &Context<'_>) -> Result<(Vec<Finding>, i64), Rej
         }
         Change::Merge { members, body } => {
             let findings = circuits::check_merged(context, family, members, body)?;
-            let old = members.iter().map(|member| gates_of(member.slot)).sum::<Result<i64, _>>()?;
+            let slots: BTreeSet<u8> = members.iter().map(|member| member.slot).collect();
+            let old = slots.into_iter().map(gates_of).sum::<Result<i64, _>>()?;
             (findings, old - body.circuit.gates().len() as i64)
         }
         Change::Superoptimize { slot, circuit } => {
@@ -256,7 +258,7 @@ pub fn accept(
     let measured = Measured {
         return_gain,
         gates_saved: verified.gates_saved,
-        behaviour_is_equal: kind == PatchKind::Superoptimize,
+        behaviour_is_equal: kind == PatchKind::Superoptimize || is_measured_equal(kind, &improvement),
         safety_gain,
         novelty,
     };
@@ -265,6 +267,12 @@ pub fn accept(
         return Err(Refusal::BelowThreshold { score, threshold });
     }
     Ok(AcceptedPatch { verified, improvement, score })
+}
+
+/// Whether a merged expert did just as well as its members in every rollout; then it may live by the gates it saves.
+fn is_measured_equal(kind: PatchKind, improvement: &Improvement) -> bool {
+    let equal = |evidence: &Evidence| evidence.mean == Fixed::ZERO && evidence.bad_excess == 0;
+    kind == PatchKind::Merge && matches!(improvement, Improvement::Rollouts(evidence) if equal(evidence))
 }
 
 /// The gain in return and in safety that the evidence shows, if it is the right kind for the patch.
@@ -287,7 +295,8 @@ fn judge(kind: PatchKind, improvement: &Improvement) -> Result<(Fixed, Fixed), R
             }
             // An excess that the veto lets pass is within chance and counts as none.
             let fewer = Fixed::from_ratio(-i64::from(evidence.bad_excess.min(0)), i64::from(evidence.pairs));
-            Ok((evidence.lower_bound, fewer))
+            // A bound below zero that the tolerance allows is no gain, and no loss either.
+            Ok((evidence.lower_bound.max(Fixed::ZERO), fewer))
         }
         (
             PatchKind::Split | PatchKind::Retire | PatchKind::Reset,

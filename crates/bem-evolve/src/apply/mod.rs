@@ -14,6 +14,7 @@ use bem_base::ids::{ObjectClass, ObjectId};
 use bem_machine::config::GenesisConfig;
 use bem_machine::expert::ExpertParts;
 use bem_machine::family::{Family, FamilyError};
+use std::collections::BTreeSet;
 
 /// Why the tables were left as they are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -197,8 +198,9 @@ fn changed(
             }
         }
         Change::Merge { members, body } => {
-            for member in members {
-                family.retire(usize::from(member.slot))?;
+            let slots: BTreeSet<u8> = members.iter().map(|member| member.slot).collect();
+            for slot in slots {
+                family.retire(usize::from(slot))?;
             }
             family.install(config, next_id()?, body.to_parts(0))?;
         }

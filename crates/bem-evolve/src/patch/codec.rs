@@ -26,7 +26,7 @@ impl Patch {
         writer.i64(self.effects.safety_gain.to_raw());
         writer.i64(self.effects.novelty.to_raw());
         writer.u8(self.kind() as u8);
-        encode_change(&self.change, writer);
+        self.change.encode(writer);
     }
 
     /// Reads canonical bytes back.
@@ -65,46 +65,49 @@ impl Body {
     }
 }
 
-fn encode_change(change: &Change, writer: &mut Writer) {
-    match change {
-        Change::Retire { slot } => writer.u8(*slot),
-        Change::Reset { bucket } => writer.u16(*bucket),
-        Change::Split { bucket, by, after } => {
-            writer.u16(*bucket);
-            writer.length(by.len());
-            by.iter().for_each(|input| encode_route_input(*input, writer));
-            after.encode(writer);
-        }
-        Change::Merge { members, body } => {
-            writer.length(members.len());
-            for member in members {
-                writer.u8(member.slot);
-                writer.length(member.domain.len());
-                for (bit, value) in &member.domain {
-                    writer.u16(*bit);
-                    writer.bool(*value);
-                }
+impl Change {
+    /// Writes the canonical bytes of what the kind needs; the kind itself is not among them.
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        match self {
+            Change::Retire { slot } => writer.u8(*slot),
+            Change::Reset { bucket } => writer.u16(*bucket),
+            Change::Split { bucket, by, after } => {
+                writer.u16(*bucket);
+                writer.length(by.len());
+                by.iter().for_each(|input| encode_route_input(*input, writer));
+                after.encode(writer);
             }
-            body.encode(writer);
-        }
-        Change::Superoptimize { slot, circuit } => {
-            writer.u8(*slot);
-            circuit.encode(writer);
-        }
-        Change::TeachEdit { template, tree, difficulty } => {
-            writer.u32(*template);
-            writer.text(tree);
-            writer.i64(difficulty.to_raw());
-        }
-        Change::Macro { sequence, body } => {
-            writer.bytes(sequence);
-            body.encode(writer);
-        }
-        Change::Synthesize { policy, safe, examples } => {
-            policy.encode(writer);
-            writer.bool(*safe);
-            writer.length(examples.len());
-            examples.iter().for_each(|example| encode_example(example, writer));
+            Change::Merge { members, body } => {
+                writer.length(members.len());
+                for member in members {
+                    writer.u8(member.slot);
+                    writer.length(member.domain.len());
+                    for (bit, value) in &member.domain {
+                        writer.u16(*bit);
+                        writer.bool(*value);
+                    }
+                }
+                body.encode(writer);
+            }
+            Change::Superoptimize { slot, circuit } => {
+                writer.u8(*slot);
+                circuit.encode(writer);
+            }
+            Change::TeachEdit { template, tree, difficulty } => {
+                writer.u32(*template);
+                writer.text(tree);
+                writer.i64(difficulty.to_raw());
+            }
+            Change::Macro { sequence, body } => {
+                writer.bytes(sequence);
+                body.encode(writer);
+            }
+            Change::Synthesize { policy, safe, examples } => {
+                policy.encode(writer);
+                writer.bool(*safe);
+                writer.length(examples.len());
+                examples.iter().for_each(|example| encode_example(example, writer));
+            }
         }
     }
 }
