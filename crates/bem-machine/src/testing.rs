@@ -209,7 +209,6 @@ impl LaneWorkload {
     }
 
     /// One step of 256 lanes: routing, circuits, world, trace records and learning.
-    #[inline]
     pub fn step(&mut self) -> LaneOutcome {
         let block = self.next;
         self.next = (block + 1) % self.lanes.block_count();

@@ -1,4 +1,4 @@
-//! Several choices from one state: the few best arms, and the shares of many lanes that choose at once.
+//! Several choices from one state: the few best arms, and the arms of many lanes that choose at once.
 //! Clauses: VM-8, VM-9, D-5.
 
 use super::{Bucket, Rank, lowest};
@@ -6,9 +6,6 @@ use crate::index::{ArmStatistics, INDEX_MASKED, Parameters, index_of};
 use crate::numeric::ln_q32;
 use crate::ucb_v;
 use bem_base::limits::ARMS_MAX;
-
-/// Index computations that one assignment of lanes may take.
-const ROUNDS_MAX: u32 = 64;
 
 impl Bucket {
     /// The live arms with the lowest cached indices, best first, at most `count` of them.
@@ -22,35 +19,39 @@ impl Bucket {
         ranks.into_iter().take(count.min(live)).map(|rank| usize::from(rank.arm()))
     }
 
-    /// How many of `lanes` lanes that choose at the same time should take each arm.
+    /// The arms for groups of lanes that choose at the same time and will each take `visits` choices with it.
     ///
-    /// A choice still in flight counts as a visit at the arm's present mean, so that a block of lanes explores as
-    /// a sequence of single choices would, and does not put all lanes on one uncertain arm. At most 80 indices are computed.
-    pub fn share_lanes(&self, parameters: &Parameters, lanes: u32) -> [u32; ARMS_MAX] {
+    /// Choices in flight count as visits at the arm's present mean, so that many lanes explore as a sequence of
+    /// single choices would and do not all try one uncertain arm. Cost: sixteen indices and one per group.
+    #[doc(alias = "virtual visits")]
+    pub fn share_groups<const GROUPS: usize>(&self, parameters: &Parameters, visits: u32) -> [u8; GROUPS] {
+        if self.live.is_power_of_two() {
+            return [self.best; GROUPS];
+        }
         // The same time for all: when every lane has chosen.
-        let ln_total = ln_q32(1 + self.selections_total + u64::from(lanes));
+        let ln_total = ln_q32(1 + self.selections_total + GROUPS as u64 * u64::from(visits));
         let imagined_index = |arm: usize, more: u32| {
             let imagined = with_visits(self.statistics(arm), more);
             let index = index_of(parameters, &ucb_v::estimate(&imagined, ln_total), imagined.prior);
             if self.live >> arm & 1 == 1 { index } else { INDEX_MASKED }
         };
-        let mut shares = [0; ARMS_MAX];
         let mut index = std::array::from_fn(|arm| imagined_index(arm, 0));
-        let mut left = lanes;
-        let grain = lanes.div_ceil(ROUNDS_MAX).max(1);
-        while 0 < left {
-            let arm = usize::from(lowest(&index).arm());
-            let taken = grain.min(left);
-            shares[arm] += taken;
-            left -= taken;
-            index[arm] = imagined_index(arm, shares[arm]);
-        }
-        shares
+        let mut taken = [0u32; ARMS_MAX];
+        std::array::from_fn(|_| {
+            let best = lowest(&index).arm();
+            let arm = usize::from(best);
+            taken[arm] += visits;
+            index[arm] = imagined_index(arm, taken[arm]);
+            best
+        })
     }
 }
 
 /// The statistics after `more` visits that all show the present mean and mean square.
 fn with_visits(arm: ArmStatistics, more: u32) -> ArmStatistics {
+    if more == 0 {
+        return arm;
+    }
     let visits = arm.visits + more;
     let scaled = |sum: u64| (u128::from(sum) * u128::from(visits) / u128::from(arm.visits)) as u64;
     ArmStatistics { visits, loss_sum: scaled(arm.loss_sum), loss_sq_sum: scaled(arm.loss_sq_sum), ..arm }
@@ -79,13 +80,11 @@ mod tests {
     }
 
     #[test]
-    fn one_lane_takes_the_best_arm_and_fresh_arms_share_evenly() {
+    fn the_first_group_takes_the_best_arm_and_fresh_arms_share_evenly() {
         let bucket = Bucket::new(&PLAIN, 0b1111);
-        assert_eq!(bucket.share_lanes(&PLAIN, 1)[bucket.choose()], 1);
-        let shares = bucket.share_lanes(&PLAIN, 256);
-        assert_eq!(shares.iter().sum::<u32>(), 256);
-        assert!(shares[..4].iter().all(|share| (32..=96).contains(share)), "{shares:?}");
-        assert_eq!(shares[4..].iter().sum::<u32>(), 0);
+        assert_eq!(bucket.share_groups(&PLAIN, 1), [bucket.choose() as u8]);
+        assert_eq!(bucket.share_groups(&PLAIN, 64), [0, 1, 2, 3, 0, 1, 2, 3]);
+        assert_eq!(Bucket::new(&PLAIN, 0b0100).share_groups(&PLAIN, 64), [2; 4]);
     }
 
     /// Choices of worse arms in blocks of 256 lanes, sixteen arms, gap 0.3.
@@ -94,11 +93,9 @@ mod tests {
         let mut bucket = Bucket::new(&PLAIN, u16::MAX);
         let mut worse = 0;
         for _ in 0..1_000 {
+            let groups = if shared { bucket.share_groups(&PLAIN, 64) } else { [bucket.choose() as u8; 4] };
             let mut shares = [0; ARMS_MAX];
-            shares[bucket.choose()] = 256;
-            if shared {
-                shares = bucket.share_lanes(&PLAIN, 256);
-            }
+            groups.iter().for_each(|arm| shares[usize::from(*arm)] += 64);
             let mut batch = Batch::default();
             for (arm, lanes) in shares.into_iter().enumerate() {
                 let percent = if arm == 6 { 40 } else { 70 };

@@ -4,11 +4,10 @@
 //! for one lane or for 256 at once. A family starts with one bucket; a split adds one signature bit to one bucket
 //! and leaves all others as they are. Must not know statistics. Clauses: VM-6, D-11, D-33.
 
+use super::signature::{SignatureCircuit, SignatureTable};
 use super::{Candidates, RouteView, Router};
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::Bits;
-use bem_base::lanes::LaneWord;
-use bem_base::limits::{ARMS_MAX, BUCKETS_MAX};
+use bem_base::limits::{ARMS_MAX, BUCKETS_MAX, STATE_BITS_MAX};
 use bem_base::prng::mix;
 
 /// Signature bits that a directory can look at.
@@ -63,6 +62,23 @@ pub enum DirectoryError {
         /// Bits given.
         count: usize,
     },
+    /// A bit that STATE does not have.
+    #[error("state bit {bit} is out of range: STATE has {STATE_BITS_MAX}")]
+    StateBit {
+        /// The bit named.
+        bit: u16,
+    },
+}
+
+fn check_inputs(inputs: &[RouteInput]) -> Result<(), DirectoryError> {
+    for input in inputs {
+        if let RouteInput::State(bit) = *input
+            && STATE_BITS_MAX <= usize::from(bit)
+        {
+            return Err(DirectoryError::StateBit { bit });
+        }
+    }
+    Ok(())
 }
 
 /// The routing descriptor of one family. Invariants: every directory entry names a bucket; the entries of a bucket
@@ -102,6 +118,7 @@ impl Directory {
         if inputs.is_empty() || DECLARED_MAX < inputs.len() {
             return Err(DirectoryError::Inputs { count: inputs.len() });
         }
+        check_inputs(inputs)?;
         let low = (1u64 << depth) - 1;
         Ok(Directory {
             inputs: inputs.to_vec(),
@@ -125,6 +142,7 @@ impl Directory {
         if self.buckets_max <= count {
             return Err(DirectoryError::Full { maximum: self.buckets_max });
         }
+        check_inputs(by)?;
         let mut by = by.to_vec();
         by.sort_unstable();
         by.dedup();
@@ -208,47 +226,18 @@ impl Directory {
 
     /// The same signatures by tables: one look per byte of the lowest `width` state bits, the rest bit by bit.
     pub fn tabulate(&self, width: usize) -> SignatureTable {
-        let mut table = SignatureTable { bytes: vec![[0; 256]; width.div_ceil(8)], rest: Vec::new() };
-        for (input, column) in self.inputs.iter().zip(&self.columns) {
-            match input {
-                RouteInput::State(bit) if usize::from(*bit) < width => {
-                    let (byte, bit) = (usize::from(bit / 8), bit % 8);
-                    for (value, entry) in table.bytes[byte].iter_mut().enumerate() {
-                        *entry ^= (column & u64::from(value >> bit & 1 == 1).wrapping_neg()) as u16;
-                    }
-                }
-                _ => table.rest.push((*input, *column)),
-            }
-        }
-        table
+        SignatureTable::new(&self.inputs, &self.columns, width)
+    }
+
+    /// The same signatures for 256 lanes at once, as compiled code.
+    pub fn compile(&self) -> SignatureCircuit {
+        SignatureCircuit::new(&self.inputs, &self.columns)
     }
 
     /// The bucket of a signature.
     #[inline]
     pub fn bucket(&self, signature: u64) -> u16 {
         self.entries[signature as usize & (self.entries.len() - 1)]
-    }
-
-    /// The signatures of 256 lanes: one plane per signature bit, for as many as the directory looks at.
-    #[inline]
-    pub fn signature_planes(
-        &self,
-        planes: &[LaneWord],
-        shared_bit: impl Fn(u32, u8) -> bool,
-        signature: &mut [LaneWord; DEPTH_MAX],
-    ) {
-        *signature = [LaneWord::ZERO; DEPTH_MAX];
-        for (input, column) in self.inputs.iter().zip(&self.columns) {
-            let plane = match input {
-                RouteInput::State(bit) => planes[usize::from(*bit)],
-                RouteInput::Shared { address, bit } => LaneWord::splat(shared_bit(*address, *bit)),
-            };
-            let mut rest = *column;
-            while rest != 0 {
-                signature[rest.trailing_zeros() as usize] ^= plane;
-                rest &= rest - 1;
-            }
-        }
     }
 
     /// Writes the canonical bytes.
@@ -283,7 +272,7 @@ impl Directory {
         for _ in 0..reader.length(14)? {
             let unknown = reader.error("an unknown routing input");
             inputs.push(match (reader.u8()?, reader.u32()?, reader.u8()?) {
-                (0, bit, 0) if bit < 1 << 16 => RouteInput::State(bit as u16),
+                (0, bit, 0) if bit < STATE_BITS_MAX as u32 => RouteInput::State(bit as u16),
                 (1, address, bit) if bit < 64 => RouteInput::Shared { address, bit },
                 _ => return Err(unknown),
             });
@@ -321,33 +310,6 @@ impl Directory {
             && (1..self.inputs.len()).all(|index| !self.inputs[..index].contains(&self.inputs[index]))
     }
 }
-
-/// A directory's signature, prepared for one lane at a time.
-#[derive(Clone, Debug)]
-pub struct SignatureTable {
-    /// For every byte of the observation, the signature bits of each value; linear, so they just add up.
-    bytes: Vec<[u16; 256]>,
-    rest: Vec<(RouteInput, u64)>,
-}
-
-impl SignatureTable {
-    /// The signature of an observation and of whatever else is declared.
-    #[inline]
-    pub fn signature(&self, observation: &Bits, mut is_set: impl FnMut(RouteInput) -> bool) -> u64 {
-        let mut signature = 0u16;
-        for (table, word) in self.bytes.chunks(8).zip(observation.0) {
-            let mut word = word;
-            for byte in table {
-                signature ^= byte[usize::from(word as u8)];
-                word >>= 8;
-            }
-        }
-        let rest = self.rest.iter().map(|(input, column)| column & u64::from(is_set(*input)).wrapping_neg());
-        rest.fold(u64::from(signature), |signature, column| signature ^ column)
-    }
-}
-
-const _: () = assert!(DEPTH_MAX <= 16, "the tables hold sixteen signature bits");
 
 impl Router for Directory {
     fn query(&self, view: &impl RouteView, candidates: &mut Candidates) {

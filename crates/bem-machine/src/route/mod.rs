@@ -6,6 +6,7 @@
 
 pub mod directory;
 pub mod hamming;
+pub mod signature;
 
 use bem_base::environment::Bits;
 

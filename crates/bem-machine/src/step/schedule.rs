@@ -1,26 +1,31 @@
 //! When lanes share statistics: which arm each group of lanes plays, what is counted meanwhile, when it is booked.
 //!
-//! Choices are read from a plan with one arm per bucket and word of 64 lanes. Outcomes are counted, and a bucket's
-//! counts are booked once they reach a thirty-second of its visits. The next plan imagines the visits that will come
-//! before the next booking, word by word, at each arm's mean (virtual visits), so that 256 lanes do not all try the
-//! same arm. Counts are whole numbers, so their order never matters. Must not know planes. Clauses: VM-8, VM-14.
+//! Choices are read from a plan with one arm per bucket and word of 64 lanes. Outcomes are counted where the choice
+//! was read, and a bucket's counts are booked once they reach a thirty-second of its visits. The next plan imagines
+//! the visits that will come before the next booking, word by word, at each arm's mean (virtual visits), so that 256
+//! lanes do not all try the same arm. Counts are whole numbers, so their order never matters. Must not know planes.
+//! Clauses: VM-8, VM-14.
 
 use crate::family::Family;
 use bem_base::environment::Outcome;
 use bem_base::lanes::LANE_WORDS;
-use bem_base::limits::{ARMS_MAX, BUCKETS_MAX};
+use bem_base::limits::BUCKETS_MAX;
 use bem_learn::bucket::{Batch, Bucket};
 use bem_learn::index::Parameters;
 
-/// Counters of one row: arms without loss, then arms with loss.
-pub const ROW: usize = 2 * ARMS_MAX;
-/// Rows there can be; as many again take what must not be booked.
+/// Rows there can be: a bucket each while lanes are grouped, a signature each above.
 pub const ROWS_MAX: usize = BUCKETS_MAX;
+/// Places of the plan: row by row, one for each word of lanes.
+pub const PLACES: usize = ROWS_MAX * LANE_WORDS;
+/// Counters: for every place, choices that won and choices that lost.
+pub const COUNTERS: usize = 2 * PLACES;
 /// Up to here lanes are grouped by bucket; above, every lane looks its bucket up.
 pub const GROUPS_MAX: usize = 16;
-/// A bucket is looked at again after at most this many block steps.
-const CHECK_PERIOD: usize = 16;
-/// How many buckets are looked at per block step at least, if there are so many.
+/// Counters of one row.
+const ROW: usize = 2 * LANE_WORDS;
+/// A row is looked at again after this many block steps.
+const CHECK_PERIOD: usize = 64;
+/// How many rows are looked at per block step at least, if there are so many.
 const LOOKS_MIN: usize = 4;
 /// Bookings wait for the visits to grow by this share.
 const PENDING_SHARE: u64 = 32;
@@ -29,7 +34,7 @@ const PENDING_MAX: u64 = 1 << 15;
 /// From this many visits between bookings on, they are imagined in advance.
 const VIRTUAL_MIN: u64 = 64;
 
-const _: () = assert!(PENDING_MAX + (CHECK_PERIOD as u64) * 256 < 1 << 16);
+const _: () = assert!(PENDING_MAX + (CHECK_PERIOD as u64 + 1) * 256 < 1 << 16);
 
 /// Where one bucket's rows are: a subcube of signatures, or one row of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,19 +55,28 @@ impl RowSet {
             Some(self.first | now)
         })
     }
+
+    /// How many there are.
+    fn count(self) -> usize {
+        1 << self.free.count_ones()
+    }
 }
 
 /// The plan and the counts of one family's lanes.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     /// For every row and word of lanes, the arm to play.
-    plan: Box<[[u8; LANE_WORDS]; ROWS_MAX]>,
-    /// For every row, arm and loss, how often; the upper half takes outcomes of lanes that are not booked here.
-    counts: Box<[u16; 2 * ROWS_MAX * ROW]>,
+    plan: Box<[u8; PLACES]>,
+    /// For every place of the plan, outcomes won and lost; the upper half takes those of lanes that are not booked
+    /// here.
+    counts: Box<[u16; 2 * COUNTERS]>,
     /// The same for BAD steps only, which are counted in both.
-    bad_counts: Box<[u16; ROWS_MAX * ROW]>,
+    bad_counts: Box<[u16; COUNTERS]>,
     buckets: Vec<(RowSet, u16)>,
+    rows_total: usize,
+    /// The bucket to be looked at next, and how many rows may be looked at by now.
     cursor: usize,
+    looks_owed: usize,
     grouped: bool,
     any_bad: bool,
     /// The arm to play for whole episodes, by word of lanes, and what is not booked yet.
@@ -77,22 +91,12 @@ fn boxed<T: Clone + Default, const N: usize>() -> Box<[T; N]> {
     vec![T::default(); N].into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("the length is N"))
 }
 
-/// The arms for the next `due` visits: the best, and after imagined visits at its mean the next best, word by word.
+/// The arms for the next `due` visits, word by word.
 fn plan_bucket(parameters: &Parameters, bucket: &Bucket, due: u64) -> [u8; LANE_WORDS] {
-    if due < VIRTUAL_MIN || bucket.live().is_power_of_two() {
+    if due < VIRTUAL_MIN {
         return [bucket.choose() as u8; LANE_WORDS];
     }
-    let mut imagined = bucket.clone();
-    let visits = (due / LANE_WORDS as u64) as u32;
-    core::array::from_fn(|_| {
-        let arm = imagined.choose();
-        let statistics = imagined.statistics(arm);
-        let share = |sum: u64| (u128::from(sum) * u128::from(visits) / u128::from(statistics.visits)) as u64;
-        let (loss_sum, loss_sq_sum) = (share(statistics.loss_sum), share(statistics.loss_sq_sum));
-        imagined.add_batch(arm, visits, loss_sum, loss_sq_sum);
-        imagined.refresh(parameters);
-        arm as u8
-    })
+    bucket.share_groups(parameters, (due / LANE_WORDS as u64) as u32)
 }
 
 /// How many outcomes of a bucket may wait before they are booked.
@@ -108,7 +112,9 @@ impl Schedule {
             counts: boxed(),
             bad_counts: boxed(),
             buckets: Vec::new(),
+            rows_total: 0,
             cursor: 0,
+            looks_owed: 0,
             grouped: true,
             any_bad: false,
             episode_plan: [0; LANE_WORDS],
@@ -127,7 +133,7 @@ impl Schedule {
         self.any_bad = false;
         let directory = family.directory();
         self.grouped = directory.bucket_count() <= GROUPS_MAX;
-        self.cursor = 0;
+        (self.cursor, self.looks_owed) = (0, 0);
         self.buckets.clear();
         let low = directory.entries().len() - 1;
         for bucket in 0..directory.bucket_count() as u16 {
@@ -140,6 +146,7 @@ impl Schedule {
             self.buckets.push((rows, 1));
             self.plan_rows(family, usize::from(bucket));
         }
+        self.rows_total = self.buckets.iter().map(|(rows, _)| rows.count()).sum();
         self.episode_batch = Batch::default();
         self.plan_episodes(family);
         self.revision = family.revision();
@@ -152,7 +159,7 @@ impl Schedule {
         let (rows, waits) = &mut self.buckets[bucket];
         *waits = due as u16;
         for row in rows.rows() {
-            self.plan[row] = arms;
+            self.plan[row * LANE_WORDS..(row + 1) * LANE_WORDS].copy_from_slice(&arms);
         }
     }
 
@@ -167,12 +174,13 @@ impl Schedule {
         self.revision != family.revision()
     }
 
-    /// Takes over statistics that were reset while the structure stayed: plans anew and keeps the counts.
+    /// Takes over statistics that were reset while the structure stayed.
+    ///
+    /// What was counted belongs to the plan it was read from and still holds, so the plan stays until the counts are
+    /// booked, which is now due everywhere.
     pub fn follow(&mut self, family: &Family) {
-        for bucket in 0..self.buckets.len() {
-            self.plan_rows(family, bucket);
-        }
-        self.plan_episodes(family);
+        self.buckets.iter_mut().for_each(|(_, due)| *due = 1);
+        self.episode_due = 1;
         self.revision = family.revision();
     }
 
@@ -182,15 +190,21 @@ impl Schedule {
         self.grouped
     }
 
-    /// The plan, by row and word of lanes.
+    /// The plan: the arm of every row, word by word.
     #[inline]
-    pub fn plan(&self) -> &[[u8; LANE_WORDS]; ROWS_MAX] {
+    pub fn plan(&self) -> &[u8; PLACES] {
         &self.plan
     }
 
-    /// All counters; see [`Schedule::count`] for their order.
+    /// The arms of one row, word by word.
     #[inline]
-    pub fn counts_mut(&mut self) -> &mut [u16; 2 * ROWS_MAX * ROW] {
+    pub fn row(&self, row: usize) -> [u8; LANE_WORDS] {
+        core::array::from_fn(|word| self.plan[row * LANE_WORDS + word])
+    }
+
+    /// All counters: that of place `p` with loss `l` is `2 * p + l`, and the upper half is never booked.
+    #[inline]
+    pub fn counts_mut(&mut self) -> &mut [u16; 2 * COUNTERS] {
         &mut self.counts
     }
 
@@ -200,16 +214,15 @@ impl Schedule {
         self.episode_plan[word]
     }
 
-    /// Counts outcomes without BAD steps.
-    #[inline]
-    pub fn count(&mut self, row: usize, arm: usize, lost: bool, times: u16) {
-        let place = row * ROW + usize::from(lost) * ARMS_MAX + arm;
-        self.counts[place] = self.counts[place].wrapping_add(times);
+    /// Counts one outcome of a lane in this row and word.
+    pub fn count(&mut self, row: usize, word: usize, lost: bool) {
+        let count = &mut self.counts[row * ROW + 2 * word + usize::from(lost)];
+        *count = count.wrapping_add(1);
     }
 
     /// Marks one counted outcome as BAD.
-    pub fn count_bad(&mut self, row: usize, arm: usize, lost: bool) {
-        self.bad_counts[row * ROW + usize::from(lost) * ARMS_MAX + arm] += 1;
+    pub fn count_bad(&mut self, row: usize, word: usize, lost: bool) {
+        self.bad_counts[row * ROW + 2 * word + usize::from(lost)] += 1;
         self.any_bad = true;
     }
 
@@ -218,22 +231,25 @@ impl Schedule {
         self.episode_batch.record(arm, family.payoff.episode_loss(payoff_sum));
     }
 
-    /// After one step of one block: looks at some buckets, and books those that are due.
+    /// After one step of one block: looks at some rows, and books the buckets that are due.
+    ///
+    /// As many rows as make a round in [`CHECK_PERIOD`] steps; a bucket of many rows waits until they are owed.
     #[inline]
     pub fn advance(&mut self, family: &mut Family) {
-        let count = self.buckets.len();
-        let looks = count.div_ceil(CHECK_PERIOD).max(LOOKS_MIN).min(count);
-        for _ in 0..looks {
-            let bucket = self.cursor;
-            self.cursor = if bucket + 1 == count { 0 } else { bucket + 1 };
-            let (rows, due) = self.buckets[bucket];
+        let fair = self.rows_total.div_ceil(CHECK_PERIOD).max(LOOKS_MIN);
+        self.looks_owed += fair.min(self.rows_total);
+        loop {
+            let (rows, due) = self.buckets[self.cursor];
+            let Some(owed) = self.looks_owed.checked_sub(rows.count()) else { break };
             let pending = match rows.free {
                 0 => self.pending(rows.first),
                 _ => rows.rows().fold(0u16, |sum, row| sum.wrapping_add(self.pending(row))),
             };
             if due <= pending {
-                self.book(family, bucket);
+                self.book(family, self.cursor);
             }
+            self.looks_owed = owed;
+            self.cursor = if self.cursor + 1 == self.buckets.len() { 0 } else { self.cursor + 1 };
         }
         if self.episode_due <= self.episode_batch.visits_total() {
             self.book_episodes(family);
@@ -265,14 +281,13 @@ impl Schedule {
         let mut batch = Batch::default();
         let (shape, payoff) = (family.shape(), &family.payoff);
         for row in self.buckets[bucket].0.rows() {
-            for place in 0..ROW {
-                let (arm, lost) = (place % ARMS_MAX, ARMS_MAX <= place);
-                let all = core::mem::take(&mut self.counts[row * ROW + place]);
+            for place in row * ROW..(row + 1) * ROW {
+                let all = core::mem::take(&mut self.counts[place]);
                 if all == 0 {
                     continue;
                 }
-                let bad =
-                    if self.any_bad { core::mem::take(&mut self.bad_counts[row * ROW + place]) } else { 0 };
+                let (arm, lost) = (usize::from(self.plan[place / 2]), place % 2 == 1);
+                let bad = if self.any_bad { core::mem::take(&mut self.bad_counts[place]) } else { 0 };
                 let reward = if lost { shape.reward_min } else { shape.reward_max };
                 for (is_bad, times) in [(false, all - bad), (true, bad)] {
                     let outcome = Outcome { reward, done: false, bad: is_bad };

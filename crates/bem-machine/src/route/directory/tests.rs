@@ -1,6 +1,8 @@
 //! Splits touch one bucket, and both forms of the signature agree.
 
 use super::*;
+use bem_base::environment::Bits;
+use bem_base::lanes::LaneWord;
 use bem_base::limits::LANES;
 use bem_base::prng::Prng;
 
@@ -50,6 +52,7 @@ fn splits_out_of_bounds_are_refused_and_change_nothing() {
     let mut directory = Directory::new(2);
     assert_eq!(directory.split(5, &[state(0)]), Err(DirectoryError::UnknownBucket { bucket: 5, count: 1 }));
     assert_eq!(directory.split(0, &[]), Err(DirectoryError::Inputs { count: 0 }));
+    assert_eq!(directory.split(0, &[state(1_024)]), Err(DirectoryError::StateBit { bit: 1_024 }));
     directory.split(0, &[state(0)]).unwrap();
     let before = directory.clone();
     assert_eq!(directory.split(0, &[state(1)]), Err(DirectoryError::Full { maximum: 2 }));
@@ -87,11 +90,11 @@ fn sliced_and_scalar_signatures_agree_in_every_lane() {
         } else {
             random(&mut prng)
         };
-        let planes: Vec<LaneWord> =
+        let mut planes: Vec<LaneWord> =
             (0..12).map(|_| LaneWord(core::array::from_fn(|_| prng.next_u64()))).collect();
         let shared = prng.next_u64();
         let mut signature = [LaneWord::ZERO; DEPTH_MAX];
-        directory.signature_planes(&planes, |_, bit| shared >> bit & 1 == 1, &mut signature);
+        directory.compile().signatures(&mut planes, |_, bit| shared >> bit & 1 == 1, &mut signature);
         for lane in 0..LANES {
             let scalar = directory.signature(|input| match input {
                 RouteInput::State(bit) => planes[usize::from(bit)].get(lane),

@@ -72,7 +72,7 @@ impl<E: LaneEnvironment> ReferenceBlock<E> {
         let rows: Vec<usize> = (0..LANES).map(|lane| self.row(lane)).collect();
         let arms: Vec<usize> = (0..LANES)
             .map(|lane| match self.episode_arm[lane] {
-                STEP_BY_STEP => usize::from(self.schedule.plan()[rows[lane]][lane / 64]),
+                STEP_BY_STEP => usize::from(self.schedule.row(rows[lane])[lane / 64]),
                 arm => arm,
             })
             .collect();
@@ -126,9 +126,9 @@ impl<E: LaneEnvironment> ReferenceBlock<E> {
         for lane in 0..LANES {
             let (outcome, _) = &outcomes[lane];
             if self.episode_arm[lane] == STEP_BY_STEP {
-                self.schedule.count(rows[lane], arms[lane], lost(outcome), 1);
+                self.schedule.count(rows[lane], lane / 64, lost(outcome));
                 if outcome.bad {
-                    self.schedule.count_bad(rows[lane], arms[lane], lost(outcome));
+                    self.schedule.count_bad(rows[lane], lane / 64, lost(outcome));
                 }
             }
         }
