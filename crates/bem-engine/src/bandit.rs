@@ -5,8 +5,9 @@
 //! the tree compiles into a circuit of its best actions. Must not know which game it plays.
 //! Clauses: VM-9, VM-10, VM-16; decisions D-1 to D-4, D-33.
 
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Shape};
-use bem_base::fixed::Fixed;
+use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_circuit::netlist::{Builder, Signal};
 use bem_learn::index::{self, ArmStatistics, Parameters};
 use bem_learn::loss::{Loss, PayoffRange};
@@ -51,6 +52,20 @@ impl Leaf {
             self.arms.iter().map(|arm| index::index_of(parameters, &estimate(arm, ln_total), arm.prior));
         indices.enumerate().min_by_key(|(action, index)| (*index, *action)).expect("worlds have actions").0
             as u16
+    }
+
+    fn decode(actions: u16, reader: &mut Reader<'_>) -> Result<Leaf, DecodeError> {
+        let wild = reader.error("statistics that no play can have left");
+        let mut leaf = Leaf::new(actions);
+        leaf.total = reader.u64()?;
+        for arm in &mut leaf.arms {
+            (arm.visits, arm.loss_sum, arm.loss_sq_sum) = (reader.u32()?, reader.u64()?, reader.u64()?);
+            let most = u64::from(arm.visits) << FRACTION_BITS;
+            if arm.visits == 0 || most < arm.loss_sum || arm.loss_sum < arm.loss_sq_sum {
+                return Err(wild);
+            }
+        }
+        if leaf.total < 1 << 48 { Ok(leaf) } else { Err(wild) }
     }
 
     /// The action with the lowest mean loss; the imagined visit at one half keeps untried ones in the middle.
@@ -152,6 +167,66 @@ impl RoutedBandit {
         if let Node::Leaf(leaf) = &mut self.nodes[place] {
             leaf.record(action, loss);
         }
+    }
+
+    /// Writes the tree and its statistics; the rest follows from the shape.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.length(self.nodes.len());
+        for node in &self.nodes {
+            match node {
+                Node::Leaf(leaf) => {
+                    writer.u8(0);
+                    writer.u64(leaf.total);
+                    for arm in &leaf.arms {
+                        writer.u32(arm.visits);
+                        writer.u64(arm.loss_sum);
+                        writer.u64(arm.loss_sq_sum);
+                    }
+                }
+                Node::Split { bit, low, high } => {
+                    writer.u8(1);
+                    writer.u16(*bit as u16);
+                    writer.length(*low);
+                    writer.length(*high);
+                }
+            }
+        }
+    }
+
+    /// Reads canonical bytes back and checks that they are a tree over the bits of this shape.
+    pub fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<RoutedBandit, DecodeError> {
+        let wild = reader.error("contexts that are no tree over the observation");
+        let mut bandit = RoutedBandit::new(shape);
+        let count = reader.length(9)?;
+        if count == 0 || 2 * LEAVES_MAX <= count {
+            return Err(wild);
+        }
+        // A child comes after its parent and has one parent only, so that every walk ends.
+        let mut has_parent = vec![false; count];
+        bandit.nodes.clear();
+        for place in 0..count {
+            bandit.nodes.push(match reader.u8()? {
+                0 => Node::Leaf(Leaf::decode(bandit.actions, reader)?),
+                1 => {
+                    let bit = usize::from(reader.u16()?);
+                    let (low, high) = (reader.u32()? as usize, reader.u32()? as usize);
+                    for child in [low, high] {
+                        if child <= place
+                            || count <= child
+                            || core::mem::replace(&mut has_parent[child], true)
+                        {
+                            return Err(wild);
+                        }
+                    }
+                    if bandit.observation_bits <= bit {
+                        return Err(wild);
+                    }
+                    Node::Split { bit, low, high }
+                }
+                _ => return Err(wild),
+            });
+        }
+        if has_parent[1..].iter().all(|has| *has) { Ok(bandit) } else { Err(wild) }
     }
 
     /// How many contexts there are.
@@ -342,6 +417,33 @@ mod tests {
         for value in 0..256 {
             let bits = Bits([value, 0, 0, 0]);
             assert_eq!(Some(player.act(&bits)), paying(&bits));
+        }
+    }
+
+    #[test]
+    fn contexts_come_back_from_their_bytes_and_no_damage_makes_a_walk_endless() {
+        let paying = |bits: &Bits| Some(u16::from(bits.get(2)) + 2 * u16::from(bits.get(5)));
+        let episodes = log(3_000, paying);
+        let bandit = RoutedBandit::grow(&shape(), &episodes.iter().collect::<Vec<_>>());
+        let bytes_of = |bandit: &RoutedBandit| {
+            let mut writer = Writer::new();
+            bandit.encode(&mut writer);
+            writer.into_bytes()
+        };
+        let bytes = bytes_of(&bandit);
+        let copy = RoutedBandit::decode(&shape(), &mut Reader::new(&bytes)).unwrap();
+        assert_eq!(bytes_of(&copy), bytes);
+        assert_eq!(copy.freeze(), bandit.freeze());
+        for cut in 0..bytes.len() {
+            assert!(RoutedBandit::decode(&shape(), &mut Reader::new(&bytes[..cut])).is_err());
+        }
+        for position in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[position] ^= 0x55;
+            if let Ok(mut other) = RoutedBandit::decode(&shape(), &mut Reader::new(&damaged)) {
+                let _ = (other.choose(&Bits::ZERO), other.freeze());
+                other.record(&Bits::ZERO, 1, 500);
+            }
         }
     }
 

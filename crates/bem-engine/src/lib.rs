@@ -1,14 +1,20 @@
 //! The whole deterministic machine: fast, mid and slow path over one task or the ladder.
 //!
-//! [`learner`] plays, remembers, proposes, gates and installs; it sees only a running world. [`evaluate`] is
+//! [`learner`] plays, remembers, proposes, gates and installs, one small unit at a time; it sees only a running world,
+//! and [`state`] makes bytes of it and a learner of bytes, between any two units. [`evaluate`] is
 //! the one place that asks a game for its optimum, and what it finds out goes to the report, never to the
 //! learner. Must not know files, clocks or threads.
 
+mod act;
 pub mod agent;
 pub mod bandit;
 pub mod climb;
+mod codec;
 pub mod evaluate;
+mod gate;
 pub mod learner;
+mod search;
 pub mod seeds;
 pub mod solve;
+pub mod state;
 pub mod verification;

@@ -3,6 +3,7 @@
 //! The two highest bits of a seed name its domain, so that overlap is impossible and not just unlikely.
 //! Clauses: SCC-8.
 
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::prng::Prng;
 
 /// What an episode is played for.
@@ -38,6 +39,16 @@ impl Seeds {
     /// A seed not used before.
     pub fn next_seed(&mut self) -> u64 {
         self.prng.next_u64() >> 2 | (self.domain as u64) << 62
+    }
+
+    /// Writes where the stream stands.
+    pub fn encode(&self, writer: &mut Writer) {
+        self.prng.encode(writer);
+    }
+
+    /// Reads where a stream of this domain stood.
+    pub fn decode(domain: Domain, reader: &mut Reader<'_>) -> Result<Seeds, DecodeError> {
+        Ok(Seeds { domain, prng: Prng::decode(reader)? })
     }
 }
 

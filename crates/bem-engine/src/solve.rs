@@ -86,7 +86,7 @@ fn learn(
         failure: None,
         on_tick,
     };
-    let learned = Learner::new(world, settings).run(&mut evaluator)?;
+    let learned = Learner::new(world.shape(), settings).run(world, &mut evaluator)?;
     if let Some(failure) = evaluator.failure.take() {
         return Err(failure);
     }

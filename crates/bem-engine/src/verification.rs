@@ -4,13 +4,14 @@
 //! claims to explain are those logged steps that earned the most there is and in which it would have done the same.
 //! A candidate whose condition is not shown is never played. Clauses: SCC-2, SCC-3, SCC-4; decisions D-21, D-35.
 
-use bem_base::environment::Shape;
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Bits, OBSERVATION_WORDS, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::limits::STATE_BITS_MAX;
 use bem_evolve::apply::Tables;
 use bem_evolve::condition::{BadPair, Context, Rejection, SafetyDemand};
 use bem_evolve::improvement::Evidence;
-use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects};
+use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects, Patch};
 use bem_evolve::propose::patch;
 use bem_evolve::score::PoxState;
 use bem_evolve::verify::{AcceptedPatch, Improvement, Refusal, Verified, accept, verify};
@@ -34,6 +35,30 @@ pub struct Verification {
     reward_max: i32,
 }
 
+/// A patch whose condition was shown, with the BAD pairs it was shown against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    verified: Verified,
+    bad: Vec<BadPair>,
+}
+
+impl Shown {
+    /// The patch with what was shown.
+    pub fn verified(&self) -> &Verified {
+        &self.verified
+    }
+
+    /// Writes what it takes to show it again.
+    pub fn encode(&self, writer: &mut Writer) {
+        self.verified.patch().encode(writer);
+        writer.length(self.bad.len());
+        for pair in &self.bad {
+            pair.observation.0.iter().for_each(|word| writer.u64(*word));
+            writer.u16(pair.action);
+        }
+    }
+}
+
 impl Verification {
     /// For worlds of this shape; refused if the machine cannot hold such a world at all.
     pub fn new(shape: &Shape) -> Result<Verification, FamilyError> {
@@ -55,14 +80,13 @@ impl Verification {
     ///
     /// Where BAD steps were logged, the safety tag is tried first; a candidate that cannot have it comes without,
     /// and the measured veto alone protects.
-    pub fn check(&self, serial: u64, policy: &Policy, episodes: &[&Episode]) -> Result<Verified, Rejection> {
+    pub fn check(&self, serial: u64, policy: &Policy, episodes: &[&Episode]) -> Result<Shown, Rejection> {
         let examples = self.claims(policy, episodes);
         let bad = bad_pairs(episodes);
-        let context =
-            Context { config: &self.config, tables: &self.tables, bad: &bad, safety: SafetyDemand::Optional };
         let attempt = |safe| {
             let change = Change::Synthesize { policy: policy.clone(), safe, examples: examples.clone() };
-            verify(patch(&self.tables, serial, 0, change, ExpectedEffects::default())?, &context)
+            let patch = patch(&self.tables, serial, 0, change, ExpectedEffects::default())?;
+            self.show(patch, bad.clone())
         };
         match attempt(!bad.is_empty()) {
             Err(Rejection::Refuted { condition: "BAD avoidance", .. }) => attempt(false),
@@ -70,9 +94,35 @@ impl Verification {
         }
     }
 
+    /// Shows the condition of a patch against this table of BAD pairs.
+    fn show(&self, patch: Patch, bad: Vec<BadPair>) -> Result<Shown, Rejection> {
+        let context =
+            Context { config: &self.config, tables: &self.tables, bad: &bad, safety: SafetyDemand::Optional };
+        Ok(Shown { verified: verify(patch, &context)?, bad })
+    }
+
+    /// Reads a patch that was shown before, and shows it again: a stored word is no proof.
+    pub fn decode(&self, reader: &mut Reader<'_>) -> Result<Shown, DecodeError> {
+        let start = reader.clone();
+        let patch = Patch::decode(reader)?;
+        let count = reader.length(8 * OBSERVATION_WORDS + 2)?;
+        if BAD_PAIRS_MAX < count {
+            return Err(start.error("more BAD pairs than are ever looked at"));
+        }
+        let mut bad = Vec::with_capacity(count);
+        for _ in 0..count {
+            let mut observation = Bits::ZERO;
+            for word in &mut observation.0 {
+                *word = reader.u64()?;
+            }
+            bad.push(BadPair { observation, action: reader.u16()? });
+        }
+        self.show(patch, bad).map_err(|_| start.error("a patch whose condition does not hold"))
+    }
+
     /// Lets a candidate through on what was measured; nothing else makes an incumbent of it.
-    pub fn accept(&self, verified: Verified, evidence: Evidence) -> Result<AcceptedPatch, Refusal> {
-        accept(verified, Improvement::Rollouts(evidence), Fixed::ONE, &self.pox)
+    pub fn accept(&self, shown: Shown, evidence: Evidence) -> Result<AcceptedPatch, Refusal> {
+        accept(shown.verified, Improvement::Rollouts(evidence), Fixed::ONE, &self.pox)
     }
 
     /// The newest steps that earned the most there is, and in which the policy would have done what was done.
@@ -124,7 +174,7 @@ fn bad_pairs(episodes: &[&Episode]) -> Vec<BadPair> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bem_base::environment::{Bits, Field};
+    use bem_base::environment::Field;
     use bem_circuit::netlist::{Builder, Netlist, Signal};
     use bem_synth::experience::Step;
 
@@ -170,7 +220,7 @@ mod tests {
         let log: Vec<&Episode> = episodes.iter().collect();
         assert_eq!(verification.claims(&policy, &log).len(), 16);
         let verified = verification.check(1, &policy, &log).unwrap();
-        assert!(1 <= verified.proofs());
+        assert!(1 <= verified.verified().proofs());
     }
 
     #[test]
@@ -184,7 +234,7 @@ mod tests {
         let log: Vec<&Episode> = episodes.iter().collect();
         let tag = |action| {
             let verified = verification.check(1, &Policy::constant(3, action), &log).unwrap();
-            matches!(verified.patch().change, Change::Synthesize { safe: true, .. })
+            matches!(verified.verified().patch().change, Change::Synthesize { safe: true, .. })
         };
         assert_eq!([0, 1, 2].map(tag), [true, true, false]);
     }

@@ -163,6 +163,38 @@ impl ImprovementTest {
         self.unequal == 0 && pairs <= self.differences.len()
     }
 
+    /// Writes what was observed; the rest follows from it.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.u64(self.odds as u64);
+        writer.u64((self.odds >> 64) as u64);
+        writer.i32(self.bad_excess);
+        writer.length(self.differences.len());
+        self.differences.iter().for_each(|difference| writer.i64(difference.to_raw()));
+    }
+
+    /// Reads canonical bytes back and observes the same again.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<ImprovementTest, DecodeError> {
+        let wild = reader.error("a test that cannot have been played");
+        let odds = u128::from(reader.u64()?) | u128::from(reader.u64()?) << 64;
+        let bad_excess = reader.i32()?;
+        let count = reader.length(8)?;
+        // The j-th test of a ledger of 32 bits has odds below 2^72; more pairs than the maximum end a test.
+        let pairs_max = PAIRS_MAX as usize;
+        if odds == 0 || 1 << 72 <= odds || pairs_max < count || count < bad_excess.unsigned_abs() as usize {
+            return Err(wild);
+        }
+        let mut test = ImprovementTest::new(odds);
+        for _ in 0..count {
+            let difference = Fixed::from_raw(reader.i64()?);
+            if Fixed::ONE < difference || difference < Fixed::ONE.negated() {
+                return Err(wild);
+            }
+            test.observe(difference, false, false);
+        }
+        test.bad_excess = bad_excess;
+        Ok(test)
+    }
+
     /// What was measured so far.
     pub fn evidence(&self) -> Evidence {
         let pairs = self.differences.len();
@@ -278,6 +310,27 @@ mod tests {
         let mut test = AlphaLedger::default().open();
         let outcomes: Vec<Progress> = (0..3).map(|_| test.observe(Fixed::ONE, true, false)).collect();
         assert_eq!(outcomes[2], Progress::Unsafe);
+    }
+
+    #[test]
+    fn a_test_half_way_comes_back_and_ends_the_same() {
+        let mut prng = Prng::stream(6, "half way");
+        let mut test = AlphaLedger::resume(3).open();
+        for _ in 0..9 {
+            test.observe(Fixed::from_ratio(prng.between(-7, 8), 8), prng.bit(), prng.bit());
+        }
+        let mut writer = Writer::new();
+        test.encode(&mut writer);
+        let bytes = writer.into_bytes();
+        let mut copy = ImprovementTest::decode(&mut Reader::new(&bytes)).unwrap();
+        for _ in 0..40 {
+            let difference = Fixed::from_ratio(prng.between(-7, 8), 8);
+            assert_eq!(copy.observe(difference, true, true), test.observe(difference, true, true));
+            assert_eq!(copy.evidence(), test.evidence());
+        }
+        for cut in 0..bytes.len() {
+            assert!(ImprovementTest::decode(&mut Reader::new(&bytes[..cut])).is_err());
+        }
     }
 
     #[test]

@@ -185,19 +185,18 @@ fn clamp(builder: &mut Builder, action: &[Signal], actions: u16) -> Vec<Signal> 
     action.iter().map(|bit| builder.and_not(*bit, exceeds)).collect()
 }
 
-/// A policy at work in one episode after the other.
+/// What a policy at work keeps between steps, and the room it computes in.
 #[derive(Clone, Debug)]
-pub struct Player<'p> {
-    policy: &'p Policy,
+pub struct PolicyState {
     inputs: Vec<u64>,
     values: Vec<u64>,
     outputs: Vec<u64>,
 }
 
-impl<'p> Player<'p> {
-    /// Ready for its first episode.
-    pub fn new(policy: &'p Policy) -> Player<'p> {
-        Player { policy, inputs: vec![0; policy.circuit.inputs()], values: Vec::new(), outputs: Vec::new() }
+impl PolicyState {
+    /// The state at the start of an episode.
+    pub fn new(policy: &Policy) -> PolicyState {
+        PolicyState { inputs: vec![0; policy.circuit.inputs()], values: Vec::new(), outputs: Vec::new() }
     }
 
     /// Clears the private memory: an episode starts.
@@ -205,15 +204,40 @@ impl<'p> Player<'p> {
         self.inputs.fill(0);
     }
 
-    /// The action for what is seen, and one step of memory.
-    pub fn act(&mut self, observation: &Bits) -> u16 {
-        for (input, index) in self.inputs.iter_mut().zip(&self.policy.reads) {
+    /// The action of the policy that this is the state of, and one step of memory.
+    #[inline]
+    pub fn act(&mut self, policy: &Policy, observation: &Bits) -> u16 {
+        for (input, index) in self.inputs.iter_mut().zip(&policy.reads) {
             *input = u64::from(observation.get(usize::from(*index)));
         }
-        self.policy.circuit.evaluate_words(&self.inputs, &mut self.values, &mut self.outputs);
-        let (code, memory) = self.outputs.split_at(action_bits(self.policy.actions));
-        self.inputs[self.policy.reads.len()..].copy_from_slice(memory);
+        policy.circuit.evaluate_words(&self.inputs, &mut self.values, &mut self.outputs);
+        let (code, memory) = self.outputs.split_at(action_bits(policy.actions));
+        self.inputs[policy.reads.len()..].copy_from_slice(memory);
         code.iter().enumerate().fold(0, |action, (bit, word)| action | (*word as u16 & 1) << bit)
+    }
+}
+
+/// A policy at work in one episode after the other.
+#[derive(Clone, Debug)]
+pub struct Player<'p> {
+    policy: &'p Policy,
+    state: PolicyState,
+}
+
+impl<'p> Player<'p> {
+    /// Ready for its first episode.
+    pub fn new(policy: &'p Policy) -> Player<'p> {
+        Player { policy, state: PolicyState::new(policy) }
+    }
+
+    /// Clears the private memory: an episode starts.
+    pub fn begin(&mut self) {
+        self.state.begin();
+    }
+
+    /// The action for what is seen, and one step of memory.
+    pub fn act(&mut self, observation: &Bits) -> u16 {
+        self.state.act(self.policy, observation)
     }
 }
 

@@ -1,0 +1,164 @@
+//! Acting: one episode in flight, step by step, and what is remembered of it.
+//!
+//! An episode in flight is its seed and the actions so far: worlds repeat themselves, so that this is all that has to
+//! be saved. How an action was chosen is written beside it, because a log without it could not be weighed.
+//! Clauses: SCC-1, VM-16; decisions D-32 to D-34.
+
+use crate::learner::{Event, Learner, Phase, Witness};
+use bem_base::encode::Writer;
+use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome};
+use bem_synth::experience::{Episode, Step};
+use bem_synth::policy::{Policy, PolicyState};
+use std::sync::Arc;
+
+/// At first all actions are drawn with equal chance, so that the first labels favour none.
+const UNIFORM_STEPS: u64 = 160;
+
+/// How the actions of an episode are chosen. The numbers are stored and never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Mode {
+    /// With equal chance, all of them.
+    Uniform = 0,
+    /// By the incumbent, with uniform steps in between; by the index while the choice itself acts.
+    Mixed = 1,
+    /// By the incumbent alone.
+    Incumbent = 2,
+    /// Along the policy that looks for what was never tried, with few uniform steps.
+    Curious = 3,
+    /// By the candidate that is measured.
+    Candidate = 4,
+}
+
+impl Mode {
+    /// All modes, in order of their numbers.
+    pub(crate) const ALL: [Mode; 5] =
+        [Mode::Uniform, Mode::Mixed, Mode::Incumbent, Mode::Curious, Mode::Candidate];
+}
+
+/// An episode that has begun and is not over.
+#[derive(Clone, Debug)]
+pub(crate) struct Flight {
+    pub(crate) seed: u64,
+    pub(crate) mode: Mode,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) state: PolicyState,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A step for the log; `drawn_from` is the number of actions if this one was drawn with equal chance.
+pub(crate) fn step_taken(observation: Bits, action: u16, outcome: Outcome, drawn_from: Option<u16>) -> Step {
+    let Outcome { reward, done, bad } = outcome;
+    let propensity = drawn_from.map_or(u16::MAX, |actions| u16::MAX / actions);
+    Step { observation, action, reward, done, bad, uniform: drawn_from.is_some(), propensity }
+}
+
+impl Learner {
+    /// Begins the next episode for experience, or does the search that is due.
+    pub(crate) fn collect(
+        &mut self,
+        world: &mut dyn Environment,
+        witness: &mut dyn Witness,
+    ) -> Result<Event, EnvironmentError> {
+        if self.next_search.min(self.settings.budget) <= self.tally.steps || self.is_done() {
+            return Ok(self.search(witness));
+        }
+        let mode = match self.draw.below(10) {
+            _ if self.tally.steps < UNIFORM_STEPS => Mode::Uniform,
+            0..=4 => Mode::Uniform,
+            5..=7 => Mode::Mixed,
+            _ => Mode::Incumbent,
+        };
+        let is_curious = mode == Mode::Uniform && self.curious.is_some() && self.draw.below(4) != 0;
+        let seed = self.play_seeds.next_seed();
+        self.begin(world, seed, if is_curious { Mode::Curious } else { mode })
+    }
+
+    /// Begins an episode.
+    pub(crate) fn begin(
+        &mut self,
+        world: &mut dyn Environment,
+        seed: u64,
+        mode: Mode,
+    ) -> Result<Event, EnvironmentError> {
+        world.reset(seed)?;
+        let policy = self.policy_of(mode).expect("a mode is chosen where its policy is");
+        let state = PolicyState::new(&policy);
+        self.flight = Some(Flight { seed, mode, policy, state, steps: Vec::new() });
+        Ok(Event::EpisodeBegan)
+    }
+
+    /// The policy that acts in this mode, if there is one now.
+    pub(crate) fn policy_of(&self, mode: Mode) -> Option<Arc<Policy>> {
+        match mode {
+            Mode::Uniform | Mode::Mixed | Mode::Incumbent => Some(Arc::clone(&self.incumbent.policy)),
+            Mode::Curious => self.curious.clone(),
+            Mode::Candidate => match &self.phase {
+                Phase::Measure(gate) => Some(Arc::clone(&gate.policy)),
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether the bandit's index chooses in this mode: among plain actions it explores, a circuit acts as it is.
+    pub(crate) fn is_by_index(&self, mode: Mode) -> bool {
+        mode == Mode::Mixed && self.incumbent.is_choice
+    }
+
+    /// Takes one step of the episode in flight.
+    pub(crate) fn fly(
+        &mut self,
+        world: &mut dyn Environment,
+        witness: &mut dyn Witness,
+    ) -> Result<Event, EnvironmentError> {
+        let by_index = self.flight.as_ref().is_some_and(|flight| self.is_by_index(flight.mode));
+        let flight = self.flight.as_mut().expect("the caller has looked");
+        let actions = u64::from(self.shape.actions);
+        let observation = *world.observation();
+        let wanted = match flight.mode {
+            Mode::Uniform => 0,
+            Mode::Mixed if by_index => self.bandit.choose(&observation),
+            _ => flight.state.act(&flight.policy, &observation),
+        };
+        let uniform = match flight.mode {
+            Mode::Uniform => true,
+            Mode::Mixed => !by_index && self.draw.below(4) == 0,
+            Mode::Curious => self.draw.below(16) == 0,
+            Mode::Incumbent | Mode::Candidate => false,
+        };
+        let action = if uniform { self.draw.below(actions) as u16 } else { wanted };
+        let outcome = world.step(action)?;
+        self.tally.steps += 1;
+        self.bandit.record(&observation, action, outcome.reward);
+        flight.steps.push(step_taken(observation, action, outcome, uniform.then_some(self.shape.actions)));
+        if !outcome.done {
+            return Ok(Event::Stepped);
+        }
+        if let Some(Flight { seed, mode, steps, .. }) = self.flight.take() {
+            self.tally.episodes += 1;
+            self.serial += 1;
+            self.land((seed, mode), Episode { serial: self.serial, steps }, witness);
+        }
+        Ok(Event::EpisodeEnded)
+    }
+
+    /// Puts an episode to the use it was played for.
+    fn land(&mut self, (seed, mode): (u64, Mode), episode: Episode, witness: &mut dyn Witness) {
+        if matches!(self.phase, Phase::Measure(_)) {
+            return self.take_rollout(seed, mode, episode, witness);
+        }
+        if mode == Mode::Incumbent {
+            self.streak = if episode.total() == self.shape.return_max { self.streak + 1 } else { 0 };
+        }
+        self.remember(episode, witness);
+    }
+
+    /// Puts an episode into the log and its digest into the chain.
+    pub(crate) fn remember(&mut self, episode: Episode, witness: &mut dyn Witness) {
+        let mut writer = Writer::new();
+        episode.encode(&mut writer);
+        self.link("bem/chain/episode", writer.as_bytes());
+        witness.played(&episode, &self.chain);
+        self.experience.push(episode);
+    }
+}
