@@ -99,6 +99,11 @@ pub struct Track {
 }
 
 impl Track {
+    /// The task of every rung, from the foot to the top.
+    pub fn tasks(&self) -> &[String] {
+        &self.tasks
+    }
+
     /// Rungs solved.
     pub fn solved(&self) -> usize {
         self.stage

@@ -8,10 +8,12 @@
 mod act;
 pub mod agent;
 pub mod bandit;
+pub mod chronicle;
 pub mod climb;
 mod codec;
 pub mod evaluate;
 mod gate;
+pub mod journal;
 pub mod learner;
 mod search;
 pub mod seeds;

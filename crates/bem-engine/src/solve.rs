@@ -3,11 +3,14 @@
 //! Clauses: SCC-8, GLE-1; the keys of the result are those of `bem solve --json`.
 
 use crate::agent::Agent;
+use crate::chronicle::Chronicle;
 use crate::evaluate::{Evaluation, Yardstick, evaluate};
 use crate::learner::{Decision, Learned, Learner, Settings, Tally, Witness};
+use bem_base::digest::Digest;
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
 use bem_games::game::Game;
+use bem_synth::experience::Episode;
 
 /// From this score on a task counts as solved.
 pub const SOLVED: Fixed = Fixed::from_ratio(99, 100);
@@ -36,6 +39,8 @@ pub struct Solution {
     pub curve: Vec<Point>,
     /// All decisions of the gate.
     pub decisions: Vec<Decision>,
+    /// What was played and decided, for the ledger.
+    pub chronicle: Chronicle,
 }
 
 impl Solution {
@@ -83,6 +88,7 @@ fn learn(
         steps_to_99: None,
         curve: Vec::new(),
         decisions: Vec::new(),
+        chronicle: Chronicle::new(),
         failure: None,
         on_tick,
     };
@@ -90,13 +96,14 @@ fn learn(
     if let Some(failure) = evaluator.failure.take() {
         return Err(failure);
     }
-    let Evaluator { judge, steps_to_99, mut curve, decisions, .. } = evaluator;
+    let Evaluator { judge, steps_to_99, mut curve, decisions, mut chronicle, .. } = evaluator;
+    chronicle.seal();
     let evaluation = match judge {
         Some(judge) => evaluate(judge, &learned.agent, settings.seed, yardstick)?,
         None => evaluate(world, &learned.agent, settings.seed, None)?,
     };
     curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean });
-    Ok(Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions })
+    Ok(Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions, chronicle })
 }
 
 /// Evaluates every new incumbent. It writes down and says nothing.
@@ -107,6 +114,7 @@ struct Evaluator<'a> {
     steps_to_99: Option<u64>,
     curve: Vec<Point>,
     decisions: Vec<Decision>,
+    chronicle: Chronicle,
     failure: Option<EnvironmentError>,
     on_tick: OnTick<'a>,
 }
@@ -128,6 +136,11 @@ impl Witness for Evaluator<'_> {
 
     fn decided(&mut self, decision: &Decision) {
         self.decisions.push(decision.clone());
+        self.chronicle.decided(decision);
+    }
+
+    fn played(&mut self, episode: &Episode, chain: &Digest) {
+        self.chronicle.played(episode, chain);
     }
 
     fn tick(&mut self, tally: &Tally) -> bool {

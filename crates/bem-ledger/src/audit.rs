@@ -8,7 +8,9 @@
 
 use crate::chain::ChainHead;
 use crate::checkpoint::{Checkpoint, SignedCheckpoint};
-use crate::entry::{Certificate, Entry, Genesis, PatchEvent, PatchStatus, TableEdit, TableRoots, Verdict};
+use crate::entry::{
+    Certificate, Entry, Genesis, KINDS, PatchEvent, PatchStatus, TableEdit, TableRoots, Verdict, event_code,
+};
 use crate::error::{LedgerError, StoreError};
 use crate::limits::CHECKPOINT_BYTES_MAX;
 use crate::log::{CHECKPOINT_NAME, read_blob};
@@ -46,7 +48,7 @@ pub struct AuditReport {
     /// Entries derived and compared.
     pub entries: u64,
     /// Entries of each kind.
-    pub kinds: [u64; 11],
+    pub kinds: [u64; KINDS],
     /// Head of the chain over them.
     pub head: Digest,
     /// Root of the tree over them.
@@ -63,6 +65,8 @@ pub struct AuditReport {
     pub blobs: u64,
     /// Bytes after the newest checkpoint: never acknowledged, not vouched for, dropped by recovery.
     pub tail_bytes: u64,
+    /// Steps in the blocks of what was played.
+    pub steps: u64,
 }
 
 /// Audits a ledger. An error means that the store could not be read; everything else is a verdict.
@@ -87,7 +91,7 @@ struct Auditor<'a, S> {
     store: &'a mut S,
     frontier: Frontier,
     head: ChainHead,
-    kinds: [u64; 11],
+    kinds: [u64; KINDS],
     genesis: Option<Genesis>,
     tables: Tables,
     markers: BTreeMap<u64, Marker>,
@@ -97,6 +101,9 @@ struct Auditor<'a, S> {
     blobs: u64,
     tail_bytes: u64,
     anchored_entries: u64,
+    /// Steps that the learner at work has taken.
+    played: u64,
+    steps: u64,
 }
 
 impl<'a, S: Store> Auditor<'a, S> {
@@ -105,7 +112,7 @@ impl<'a, S: Store> Auditor<'a, S> {
             store,
             frontier: Frontier::new(),
             head: ChainHead::start(),
-            kinds: [0; 11],
+            kinds: [0; KINDS],
             genesis: None,
             tables: Tables::new(),
             markers: BTreeMap::new(),
@@ -115,6 +122,8 @@ impl<'a, S: Store> Auditor<'a, S> {
             blobs: 0,
             tail_bytes: 0,
             anchored_entries: 0,
+            played: 0,
+            steps: 0,
         }
     }
 
@@ -131,6 +140,7 @@ impl<'a, S: Store> Auditor<'a, S> {
             snapshots: self.snapshots,
             blobs: self.blobs,
             tail_bytes: self.tail_bytes,
+            steps: self.steps,
         }
     }
 
@@ -282,6 +292,19 @@ impl<'a, S: Store> Auditor<'a, S> {
             Entry::Snapshot { manifest, size_bytes, .. } => {
                 let (manifest, size_bytes, head) = (*manifest, *size_bytes, self.head);
                 self.markers.insert(self.frontier.size(), Marker { manifest, size_bytes, head });
+                Ok(())
+            }
+            Entry::Event { code: event_code::UNIT_BEGIN, .. } => {
+                self.played = 0;
+                Ok(())
+            }
+            Entry::Play(block) if block.first_step != self.played => {
+                Err(self
+                    .broken(format!("what was played goes on at {}, not {}", self.played, block.first_step)))
+            }
+            Entry::Play(block) => {
+                self.played = block.end();
+                self.steps += u64::from(block.steps);
                 Ok(())
             }
             _ => Ok(()),

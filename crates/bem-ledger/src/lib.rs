@@ -13,6 +13,7 @@ pub mod experience;
 pub mod limits;
 pub mod log;
 pub mod merkle;
+pub mod play;
 pub mod reader;
 pub mod recover;
 mod ring;

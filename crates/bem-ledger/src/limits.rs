@@ -36,13 +36,15 @@ const _: () = assert!(ENTRY_BYTES_MAX + 4 <= RING_BYTES_DEFAULT);
 const _: () = assert!((RING_BYTES_DEFAULT as u64) < SEGMENT_BYTES_DEFAULT);
 // A block of records, and the edits of a patch, must fit one entry.
 const _: () = assert!(STEP_RECORDS_MAX * STEP_RECORD_BYTES < ENTRY_BYTES_MAX);
+const _: () = assert!(crate::play::PLAY_BYTES_MAX + 64 < ENTRY_BYTES_MAX);
 const _: () = assert!(EDITS_MAX * 37 + CERTIFICATES_MAX * 65 + 512 < ENTRY_BYTES_MAX);
 
 /// Every limit with its name, for `bem inspect constants`.
-pub const ALL: [(&str, u64); 14] = [
+pub const ALL: [(&str, u64); 15] = [
     ("ledger.entry_bytes_max", ENTRY_BYTES_MAX as u64),
     ("ledger.step_record_bytes", STEP_RECORD_BYTES as u64),
     ("ledger.step_records_max", STEP_RECORDS_MAX as u64),
+    ("ledger.play_bytes_max", crate::play::PLAY_BYTES_MAX as u64),
     ("ledger.code_text_max", CODE_TEXT_MAX as u64),
     ("ledger.certificates_max", CERTIFICATES_MAX as u64),
     ("ledger.edits_max", EDITS_MAX as u64),

@@ -311,6 +311,19 @@ pub fn blob_name(digest: &Digest) -> String {
     format!("blob-{digest}")
 }
 
+/// Stores content under its digest and makes it durable, in a directory that no log writes to yet.
+pub fn store_blob<S: Store>(store: &mut S, bytes: &[u8]) -> Result<Digest, StoreError> {
+    let digest = hash(bytes);
+    let name = blob_name(&digest);
+    let aside = format!("{name}.tmp");
+    store.create(&aside)?;
+    store.write(&aside, 0, bytes)?;
+    store.sync_file(&aside)?;
+    store.rename(&aside, &name)?;
+    store.sync_directory()?;
+    Ok(digest)
+}
+
 /// Reads the content with this digest and checks it.
 pub fn read_blob<S: Store>(store: &mut S, digest: &Digest) -> Result<Vec<u8>, StoreError> {
     let name = blob_name(digest);

@@ -2,7 +2,7 @@
 //!
 //! Reading checks form, not truth: the audit is for that. Clauses: LOG-4, LOG-5; decision D-20.
 
-use crate::entry::Entry;
+use crate::entry::{Entry, event_code};
 use crate::error::LedgerError;
 use crate::recover::read_checkpoint;
 use crate::segment::{Frame, SegmentReader, segment_name};
@@ -60,6 +60,17 @@ impl EntryReader {
 #[derive(Debug)]
 pub struct Comparison {
     reader: EntryReader,
+    /// The next entry, if somebody has looked at it.
+    peeked: Option<Vec<u8>>,
+}
+
+/// Whether an entry says what came from outside, or that somebody saved: what is played again does not write it.
+fn comes_from_outside(bytes: &[u8]) -> bool {
+    match Entry::from_bytes(bytes) {
+        Ok(Entry::Snapshot { .. } | Entry::Input { .. }) => true,
+        Ok(Entry::Event { code, .. }) => code == event_code::RESTORED,
+        _ => false,
+    }
 }
 
 impl Comparison {
@@ -72,25 +83,45 @@ impl Comparison {
         while reader.position() < first {
             reader.next(store)?;
         }
-        Ok(Comparison { reader })
+        Ok(Comparison { reader, peeked: None })
     }
 
     /// Index of the next entry to compare.
     pub fn position(&self) -> u64 {
-        self.reader.position()
+        self.reader.position() - u64::from(self.peeked.is_some())
+    }
+
+    /// Number of recorded entries.
+    pub fn size(&self) -> u64 {
+        self.reader.size()
     }
 
     /// Whether the whole recorded history has been matched.
     pub fn is_complete(&self) -> bool {
-        self.reader.position() == self.reader.size()
+        self.position() == self.size()
+    }
+
+    /// The next entry that follows from those before it, or nothing at the end. Snapshot markers and what came from
+    /// outside are passed over.
+    pub fn peek_derived<S: Store>(&mut self, store: &mut S) -> Result<Option<&[u8]>, LedgerError> {
+        while self.peeked.is_none() {
+            let Some(bytes) = self.reader.next(store)? else { return Ok(None) };
+            self.peeked = (!comes_from_outside(bytes)).then(|| bytes.to_vec());
+        }
+        Ok(self.peeked.as_deref())
     }
 
     /// The next recorded entry must be this one.
     pub fn expect<S: Store>(&mut self, store: &mut S, entry: &[u8]) -> Result<(), LedgerError> {
-        let index = self.reader.position();
+        let index = self.position();
         let diverged = |reason: String| LedgerError::Diverged { entry: index, reason };
-        let Some(recorded) = self.reader.next(store)? else {
-            return Err(diverged("the recorded history ends here".to_owned()));
+        let peeked = self.peeked.take();
+        let recorded = match &peeked {
+            Some(bytes) => bytes,
+            None => self
+                .reader
+                .next(store)?
+                .ok_or_else(|| diverged("the recorded history ends here".to_owned()))?,
         };
         if recorded == entry {
             return Ok(());

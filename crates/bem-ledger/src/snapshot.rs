@@ -155,6 +155,40 @@ impl<S: Store> Log<S> {
         self.commit()?;
         Ok(name)
     }
+
+    /// Writes the snapshot that the last entry marks once more, if these are its parts; false if they are not.
+    ///
+    /// A damaged newest snapshot is mended so after the state was derived again. Cost: one pass over the log.
+    pub fn mend_snapshot(&mut self, step: u64, parts: Vec<Part>) -> Result<bool, LedgerError> {
+        self.check_running()?;
+        let mut reader = EntryReader::open(self.store_mut())?;
+        let (mut head, mut before, mut last) = (ChainHead::start(), ChainHead::start(), Vec::new());
+        while let Some(bytes) = reader.next(self.store_mut())? {
+            (before, head) = (head, head.link(&leaf_hash(bytes)));
+            last.clear();
+            last.extend_from_slice(bytes);
+        }
+        let entries = reader.size().saturating_sub(1);
+        let snapshot = Snapshot { instance: self.instance(), entries, head: before, step, parts };
+        let (bytes, manifest) = snapshot.to_bytes();
+        let marker = Entry::Snapshot { step, manifest, size_bytes: bytes.len() as u64 };
+        if reader.size() != self.size() || last != marker.to_bytes() {
+            return Ok(false);
+        }
+        let name = snapshot_name(entries);
+        self.write_aside(&format!("{name}.tmp"), &bytes, &name)?;
+        Ok(true)
+    }
+
+    /// Removes all but the newest `kept` snapshot files. Their markers stay; nobody misses a file that was thinned out.
+    pub fn thin_snapshots(&mut self, kept: usize) -> Result<(), LedgerError> {
+        let names: Vec<String> =
+            self.store_mut().list()?.into_iter().filter(|name| snapshot_entries(name).is_some()).collect();
+        for name in &names[..names.len().saturating_sub(kept)] {
+            self.store_mut().remove(name)?;
+        }
+        Ok(())
+    }
 }
 
 /// Reads one snapshot and checks it against the marker and the chain head that the log has at that point.
@@ -280,6 +314,12 @@ mod tests {
         let found = latest_snapshot(&mut store).unwrap();
         assert_eq!(found.snapshot.map(|found| found.step), Some(1));
         assert_eq!(found.rejected[0].0, names[2]);
+        // Whoever has derived the state again can mend it, and only with the bytes that the log marks.
+        let (mut log, _) = Log::open(store.clone(), testing::signer(), options).unwrap();
+        let part = |byte| Part { name: "state".to_owned(), bytes: vec![byte; 50] };
+        assert!(!log.mend_snapshot(2, vec![part(3)]).unwrap());
+        assert!(log.mend_snapshot(2, vec![part(2)]).unwrap());
+        assert_eq!(step(&mut log.into_store()), Some(2));
         store.files.remove(&names[1]);
         assert_eq!(step(&mut store), Some(0));
         // The newest file in the place of the oldest is not what the log marks there.

@@ -8,6 +8,7 @@ use crate::entry::{
 use crate::error::LedgerError;
 use crate::experience::Experience;
 use crate::log::Log;
+use crate::play::{PlayBlock, PlayedEpisode, PlayedStep, Sealer};
 use crate::snapshot::Part;
 use crate::store::Store;
 use crate::tables::Tables;
@@ -66,6 +67,26 @@ fn experience(prng: &mut Prng) -> Experience {
     }
 }
 
+/// A block of random episodes, and the episodes themselves.
+pub fn play_block(prng: &mut Prng) -> (PlayBlock, Vec<PlayedEpisode>) {
+    let mut sealer = Sealer::new(prng.below(1 << 40));
+    let mut episodes = Vec::new();
+    let mut serial = prng.below(1 << 20);
+    for _ in 0..1 + prng.below(4) {
+        serial += 1 + prng.below(300);
+        let steps = (0..1 + prng.below(6)).map(|_| PlayedStep {
+            action: (prng.next_u64() >> (48 + prng.below(16))) as u16,
+            reward: (prng.next_u64() as i32) >> prng.below(32),
+            uniform: prng.bit(),
+            bad: prng.bit(),
+        });
+        let steps: Vec<PlayedStep> = steps.collect();
+        sealer.push(serial, steps.iter().copied(), &digest(prng));
+        episodes.push(PlayedEpisode { serial, steps });
+    }
+    (sealer.seal().expect("a few steps wait"), episodes)
+}
+
 fn edits(prng: &mut Prng) -> Vec<TableEdit> {
     let mut edits: Vec<TableEdit> = Vec::new();
     for &table in Table::ALL {
@@ -106,7 +127,7 @@ fn patch(prng: &mut Prng) -> Entry {
 /// A random entry of any kind but genesis. Its parts are well formed and mean nothing.
 pub fn entry(prng: &mut Prng) -> Entry {
     let step = prng.next_u64();
-    match prng.below(10) {
+    match prng.below(11) {
         0 => Entry::StepBlock(StepBlock {
             first_step: step,
             records: (0..prng.below(20)).map(|_| step_record(prng)).collect(),
@@ -147,6 +168,7 @@ pub fn entry(prng: &mut Prng) -> Entry {
             phase: one_of(prng, HumanPhase::ALL),
             payload: digest(prng),
         },
+        9 => Entry::Play(play_block(prng).0),
         8 => Entry::Input { step, source: one_of(prng, InputSource::ALL), payload: bytes(prng, 40) },
         _ => Entry::Event {
             step,

@@ -2,6 +2,7 @@
 
 mod cli;
 mod file_store;
+mod keys;
 mod process;
 mod program_game;
 mod task;

@@ -5,8 +5,15 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
+/// The program, with keys that go away with the test's own folder.
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bem"));
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
+    command
+}
+
 fn bem(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bem")).args(arguments).output().unwrap()
+    program().args(arguments).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -43,6 +50,8 @@ fn a_run_saves_resumes_replays_and_exports() {
     assert_eq!(audit["verdict"], "unanchored");
     assert!(0 < audit["certificates"].as_u64().unwrap(), "{audit}");
 
+    // The key is not in the run's folder, and no file of the folder holds its bytes.
+    assert!(!first.join("signing.key").exists());
     let replay = bem(&["replay", &name]);
     assert!(replay.status.success(), "{}", text(&replay.stdout));
     assert!(text(&replay.stdout).contains(whole["trace_head"].as_str().unwrap()));
@@ -76,10 +85,43 @@ fn a_run_that_was_cut_short_goes_on_to_the_same_end() {
 }
 
 #[test]
+fn the_key_is_kept_outside_the_run_and_needed_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (run, key) = (folder.path().join("run"), folder.path().join("key"));
+    let (run, key) = (run.display().to_string(), key.display().to_string());
+    let few = ["--steps", "1", "--json", "--families", "parity", "--stages", "2"];
+    assert!(bem(&[&["run", "--out", &run, "--key", &key][..], &few].concat()).status.success());
+    let secret = std::fs::read(&key).unwrap();
+    let mut open = vec![std::path::PathBuf::from(&run)];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(!bytes.windows(32).any(|window| window == secret), "{}", path.display());
+        }
+    }
+    // Another key, or none that can be found, is refused with advice; the right one goes on.
+    let without = bem(&["run", "--resume", &run, "--steps", "1"]);
+    assert_eq!(without.status.code(), Some(2));
+    assert!(text(&without.stderr).contains("name its file with --key FILE"), "{}", text(&without.stderr));
+    let with = bem(&["run", "--resume", &run, "--steps", "1", "--key", &key, "--json"]);
+    assert!(with.status.success(), "{}", text(&with.stderr));
+    // A home that cannot be written is named, and so is the way out.
+    let homeless = program()
+        .args(["run", "--out", &format!("{run}-2"), "--steps", "1"])
+        .env("XDG_STATE_HOME", "/proc/nowhere")
+        .output()
+        .unwrap();
+    assert_eq!(homeless.status.code(), Some(2));
+    assert!(text(&homeless.stderr).contains("--key FILE"), "{}", text(&homeless.stderr));
+}
+
+#[test]
 fn ctrl_c_stops_cleanly_and_leaves_a_run_to_go_on_with() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("run").display().to_string();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_bem"))
+    let mut child = program()
         .args([
             "run",
             "--out",

@@ -12,6 +12,7 @@ use crate::limits::{
     CERTIFICATES_MAX, CODE_TEXT_MAX, EDITS_MAX, EVENT_VALUES_MAX, STEP_RECORD_BYTES, STEP_RECORDS_MAX,
     TABLE_SLOTS_MAX,
 };
+use crate::play::PlayBlock;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::ids::ObjectId;
@@ -101,6 +102,7 @@ impl Entry {
                 values.iter().for_each(|value| writer.i64(*value));
                 writer.bytes(payload);
             }
+            Entry::Play(block) => block.encode(writer),
         }
     }
 
@@ -166,6 +168,7 @@ impl Entry {
                 payload: reader.bytes()?.to_vec(),
             },
             10 => decode_event(reader)?,
+            11 => Entry::Play(PlayBlock::decode(reader)?),
             _ => return Err(kind_error),
         })
     }
@@ -346,6 +349,7 @@ fn decode_event(reader: &mut Reader<'_>) -> Result<Entry, DecodeError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::KINDS;
     use super::*;
     use crate::testing;
     use bem_base::prng::Prng;
@@ -353,7 +357,7 @@ mod tests {
     #[test]
     fn every_kind_comes_back_as_written() {
         let mut prng = Prng::stream(1, "entries");
-        let mut kinds = [0u32; 11];
+        let mut kinds = [0u32; KINDS];
         let genesis = Entry::Genesis(testing::genesis(1));
         for entry in core::iter::once(genesis).chain((0..2_000).map(|_| testing::entry(&mut prng))) {
             kinds[usize::from(entry.kind())] += 1;
@@ -417,7 +421,7 @@ mod tests {
             "an entry of unknown format at byte 0"
         );
         assert_eq!(
-            Entry::from_bytes(&[1, 11]).unwrap_err().to_string(),
+            Entry::from_bytes(&[1, 12]).unwrap_err().to_string(),
             "an entry of unknown kind at byte 1"
         );
     }

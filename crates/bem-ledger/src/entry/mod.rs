@@ -1,4 +1,4 @@
-//! What the ledger records: eleven kinds of entry with one canonical encoding each.
+//! What the ledger records: twelve kinds of entry with one canonical encoding each.
 //!
 //! The bytes are drawn in `docs/formats/ledger.md` and made in `codec.rs`: an entry has one spelling, its hash one
 //! meaning. Nothing here knows the engine: payloads are digests or opaque bytes. Clauses: LOG-1, LOG-2, ID-2, TOOL-10, HUM-11.
@@ -9,6 +9,7 @@ pub use codec::step_block_bytes;
 
 use crate::experience::Experience;
 use crate::limits::STEP_RECORD_BYTES;
+use crate::play::PlayBlock;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader};
 use bem_base::ids::ObjectId;
@@ -17,8 +18,10 @@ use bem_base::ids::ObjectId;
 pub const ENTRY_FORMAT: u8 = 1;
 /// Tables that have a root.
 pub const TABLES: usize = 4;
+/// How many kinds of entry there are.
+pub const KINDS: usize = 12;
 /// The kinds of entry, by stored number.
-pub const KIND_NAMES: [&str; 11] = [
+pub const KIND_NAMES: [&str; KINDS] = [
     "genesis",
     "step_block",
     "episode",
@@ -30,6 +33,7 @@ pub const KIND_NAMES: [&str; 11] = [
     "human_task",
     "input",
     "event",
+    "play",
 ];
 /// The roots of EXPERT, TEACH, WORK and CFG, in this order.
 pub type TableRoots = [Digest; TABLES];
@@ -301,9 +305,11 @@ pub enum Entry {
     Input { step: u64, source: InputSource, payload: Vec<u8> },
     /// Anything else worth a line, by code.
     Event { step: u64, code: u16, values: Vec<i64>, payload: Vec<u8> },
+    /// Episodes that a learner played, in few bytes.
+    Play(PlayBlock),
 }
 
-/// Codes of events that the curriculum writes (clause CUR-4 to CUR-7).
+/// Codes of events: those that the curriculum writes (clause CUR-4 to CUR-7), and those of a run.
 #[allow(missing_docs, reason = "the names are the specification's own")]
 pub mod event_code {
     pub const PHASE: u16 = 1;
@@ -314,11 +320,23 @@ pub mod event_code {
     pub const ABORT: u16 = 6;
     pub const THRESH_STEP: u16 = 7;
     pub const RATCHET: u16 = 8;
+    /// A unit of a run has ended: family, rung, try, solved, score, gates, steps.
+    pub const UNIT_END: u16 = 64;
+    /// A history goes on from another's snapshot.
+    pub const RESTORED: u16 = 65;
+    /// A unit of a run begins: family, rung, try. What was played follows, from step 0 of its learner on.
+    pub const UNIT_BEGIN: u16 = 66;
 
-    /// The specification's name of a code, if it has one.
+    /// The name of a code, if it has one.
     pub fn name(code: u16) -> Option<&'static str> {
-        let names = ["PHASE", "PROBE", "LATCH_ON", "LATCH_OFF", "CLOSURE", "ABORT", "THRESH_STEP", "RATCHET"];
-        names.get(usize::from(code).wrapping_sub(1)).copied()
+        let curriculum =
+            ["PHASE", "PROBE", "LATCH_ON", "LATCH_OFF", "CLOSURE", "ABORT", "THRESH_STEP", "RATCHET"];
+        match code {
+            UNIT_END => Some("UNIT_END"),
+            RESTORED => Some("RESTORED"),
+            UNIT_BEGIN => Some("UNIT_BEGIN"),
+            _ => curriculum.get(usize::from(code).wrapping_sub(1)).copied(),
+        }
     }
 }
 
@@ -337,6 +355,7 @@ impl Entry {
             Entry::HumanTask { .. } => 8,
             Entry::Input { .. } => 9,
             Entry::Event { .. } => 10,
+            Entry::Play(_) => 11,
         }
     }
 
@@ -345,6 +364,7 @@ impl Entry {
         match self {
             Entry::Genesis(_) => None,
             Entry::StepBlock(block) => Some(block.first_step),
+            Entry::Play(block) => Some(block.first_step),
             Entry::Patch(patch) => Some(patch.step),
             Entry::Episode { step, .. }
             | Entry::Reset { step, .. }

@@ -108,6 +108,13 @@ fn describe(entry: &Entry) -> String {
         Entry::Input { step, source, payload } => {
             format!("from {source:?} at step {step}, {} bytes", payload.len())
         }
+        Entry::Play(block) => format!(
+            "steps {} to {}, {} episodes, chain {}",
+            block.first_step,
+            block.end(),
+            block.episodes().len(),
+            block.chain
+        ),
         Entry::Event { step, code, values, .. } => match event_code::name(*code) {
             Some(name) => format!("{name} at step {step} {values:?}"),
             None => format!("code {code} at step {step} {values:?}"),

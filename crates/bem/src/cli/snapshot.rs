@@ -1,14 +1,17 @@
 //! `bem snapshot`, `bem restore` and `bem replay`: a run's state as one file, and its history played again.
 //!
 //! A snapshot holds everything that decides what comes next; a restored run gets a key and an identity of its own
-//! and says where it came from. Replay starts from the configuration and compares every unit's head.
+//! and says where it came from. Replay starts from the configuration and compares every entry: blocks of
+//! what was played, patches, table roots.
 //! Clauses: LOG-4, LOG-5.
 
 use super::Answer;
 use super::ledger_directory;
-use super::run::history::{History, PART};
+use super::run::history::History;
 use anyhow::{Context, Result};
-use bem_engine::climb::{Climb, Unit};
+use bem_engine::climb::Climb;
+use bem_engine::journal::{JournalError, Replay, climb_of};
+use bem_ledger::LedgerError;
 use bem_ledger::snapshot::{Snapshot, latest_snapshot, snapshot_name};
 use bem_ledger::store::Store;
 use clap::Args;
@@ -35,12 +38,15 @@ pub struct RestoreArguments {
     /// The new run
     #[arg(long)]
     out: PathBuf,
+    /// The file of the key that signs the new history; made if it is not there
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
 }
 
-/// Play a run again from its configuration and compare heads.
+/// Play a run again from its configuration and compare every entry.
 #[derive(Args)]
 #[command(after_help = "Example: bem replay runs/1 --to 100000\n\
-    Exit code 1 when a head differs; the first one is named.")]
+    Exit code 1 when an entry differs; the first one is named.")]
 pub struct ReplayArguments {
     /// A run
     directory: PathBuf,
@@ -60,11 +66,6 @@ pub fn newest_climb(directory: &Path) -> Result<(Climb, Snapshot)> {
     Ok((climb_of(&snapshot)?, snapshot))
 }
 
-fn climb_of(snapshot: &Snapshot) -> Result<Climb> {
-    let bytes = snapshot.part(PART).context("the snapshot holds no climb")?;
-    Climb::restore(bytes).context("the snapshot cannot be read")
-}
-
 /// `bem snapshot`
 pub fn snapshot(arguments: &SnapshotArguments) -> Result<Answer> {
     let (climb, snapshot) = newest_climb(&arguments.directory)?;
@@ -82,7 +83,8 @@ pub fn restore(arguments: &RestoreArguments) -> Result<Answer> {
     let bytes = std::fs::read(&arguments.file).with_context(|| format!("{name} cannot be read"))?;
     let (snapshot, _) = Snapshot::from_bytes(&bytes).with_context(|| format!("{name} is no snapshot"))?;
     let climb = climb_of(&snapshot)?;
-    History::create_from(&arguments.out, &climb, &snapshot.head.digest())?;
+    let origin = Some(snapshot.head.digest());
+    History::create(&arguments.out, &climb, arguments.key.as_deref(), origin)?;
     println!("{}: {} steps, head {}", arguments.out.display(), climb.steps(), climb.head());
     println!("go on    bem run --resume {}", arguments.out.display());
     Ok(Answer::Yes)
@@ -90,48 +92,39 @@ pub fn restore(arguments: &RestoreArguments) -> Result<Answer> {
 
 /// `bem replay`
 pub fn replay(arguments: &ReplayArguments) -> Result<Answer> {
-    let (recorded, _) = newest_climb(&arguments.directory)?;
-    let mut again = Climb::new(recorded.config().clone())?;
-    let total: usize = recorded.tracks().iter().map(|track| track.climbed.len()).sum();
-    let progress = super::bench::progress_bar(total as u64, false);
-    let mut compared = 0;
-    while arguments.to.is_none_or(|to| again.steps() < to) {
-        let round = again.round();
-        let recorded_units: Vec<_> =
-            round.iter().filter_map(|unit| recorded_head(&recorded, unit).map(|head| (unit, head))).collect();
-        if recorded_units.is_empty() {
-            break;
-        }
-        for (unit, expected) in recorded_units {
-            let result = again.work(unit, &mut || true)?.context("nobody asked to stop")?;
-            let head = result.solution.learned.chain_head;
-            if head != expected {
+    let store = ledger_directory::open(&arguments.directory)?;
+    let mut replay = match Replay::open(store) {
+        Err(error) => return differs(error),
+        Ok(replay) => replay,
+    };
+    let progress = super::bench::progress_bar(replay.progress().1, false);
+    while arguments.to.is_none_or(|to| replay.climb().steps() < to) {
+        match replay.advance() {
+            Ok(None) => break,
+            Ok(Some(_)) => progress.set_position(replay.progress().0),
+            Err(error) => {
                 progress.finish_and_clear();
-                println!(
-                    "differs at {}, try {}: {head} now, {expected} in the record",
-                    unit.task,
-                    unit.attempt + 1
-                );
-                return Ok(Answer::No);
+                return differs(error);
             }
-            again.take(&result);
-            compared += 1;
-            progress.inc(1);
         }
     }
     progress.finish_and_clear();
     println!(
-        "{compared} units played again, {} steps, every head as recorded: {}",
-        again.steps(),
-        again.head()
+        "{} units played again, {} steps, every entry as recorded: {}",
+        replay.units(),
+        replay.climb().steps(),
+        replay.climb().head()
     );
     Ok(Answer::Yes)
 }
 
-fn recorded_head(recorded: &Climb, unit: &Unit) -> Option<bem_base::digest::Digest> {
-    let climbed = &recorded.tracks()[unit.track].climbed;
-    climbed
-        .iter()
-        .find(|climbed| climbed.stage == unit.stage && climbed.attempt == unit.attempt)
-        .map(|climbed| climbed.head)
+/// A history that differs is an answer; one that cannot be read is an error.
+fn differs(error: JournalError) -> Result<Answer> {
+    match error {
+        JournalError::Ledger(LedgerError::Diverged { .. }) => {
+            println!("{error}");
+            Ok(Answer::No)
+        }
+        other => Err(other.into()),
+    }
 }

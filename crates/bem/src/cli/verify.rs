@@ -67,6 +67,7 @@ fn to_json(report: &AuditReport) -> serde_json::Value {
         "certificates": report.certificates,
         "snapshots": report.snapshots,
         "blobs": report.blobs,
+        "steps": report.steps,
         "tail_bytes": report.tail_bytes,
     })
 }
