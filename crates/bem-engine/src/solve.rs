@@ -9,7 +9,7 @@ use crate::learner::{Decision, Learned, Learner, Settings, Tally, Witness};
 use bem_base::digest::Digest;
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
-use bem_games::game::Game;
+use bem_games::game::{Game, Oracle};
 use bem_synth::experience::Episode;
 
 /// From this score on a task counts as solved.
@@ -62,7 +62,9 @@ pub type OnTick<'a> = &'a mut dyn FnMut(&Tally) -> bool;
 pub fn solve(game: &dyn Game, settings: Settings, on_tick: OnTick<'_>) -> Result<Solution, EnvironmentError> {
     let mut world = game.start();
     let mut judge = game.start();
-    learn(world.as_mut(), Some(judge.as_mut()), Some(Yardstick::of(game)), settings, on_tick)
+    let mut oracle = game.oracle();
+    let court = Court { judge: judge.as_mut(), yardstick: Yardstick::of(game), oracle: oracle.as_mut() };
+    learn(world.as_mut(), Some(court), settings, on_tick)
 }
 
 /// Learns a world outside, of which nobody knows the optimum.
@@ -71,19 +73,31 @@ pub fn solve_world(
     settings: Settings,
     on_tick: OnTick<'_>,
 ) -> Result<Solution, EnvironmentError> {
-    learn(world, None, None, settings, on_tick)
+    learn(world, None, settings, on_tick)
 }
 
-fn learn(
+/// What evaluates: a world of its own, what there is to gain in it, and who plays it best.
+struct Court<'a> {
+    judge: &'a mut dyn Environment,
+    yardstick: Yardstick,
+    oracle: &'a mut dyn Oracle,
+}
+
+impl Court<'_> {
+    fn evaluate(&mut self, agent: &Agent, seed: u64) -> Result<Evaluation, EnvironmentError> {
+        evaluate(self.judge, agent, seed, Some(self.yardstick), Some(self.oracle))
+    }
+}
+
+fn learn<'a>(
     world: &mut dyn Environment,
-    judge: Option<&mut (dyn Environment + Send + 'static)>,
-    yardstick: Option<Yardstick>,
+    court: Option<Court<'a>>,
     settings: Settings,
-    on_tick: OnTick<'_>,
+    on_tick: OnTick<'a>,
 ) -> Result<Solution, EnvironmentError> {
+    let yardstick = court.as_ref().map(|court| court.yardstick);
     let mut evaluator = Evaluator {
-        judge: judge.map(|judge| judge as &mut dyn Environment),
-        yardstick,
+        court,
         seed: settings.seed,
         steps_to_99: None,
         curve: Vec::new(),
@@ -96,11 +110,11 @@ fn learn(
     if let Some(failure) = evaluator.failure.take() {
         return Err(failure);
     }
-    let Evaluator { judge, steps_to_99, mut curve, decisions, mut chronicle, .. } = evaluator;
+    let Evaluator { court, steps_to_99, mut curve, decisions, mut chronicle, .. } = evaluator;
     chronicle.seal();
-    let evaluation = match judge {
-        Some(judge) => evaluate(judge, &learned.agent, settings.seed, yardstick)?,
-        None => evaluate(world, &learned.agent, settings.seed, None)?,
+    let evaluation = match court {
+        Some(mut court) => court.evaluate(&learned.agent, settings.seed)?,
+        None => evaluate(world, &learned.agent, settings.seed, None, None)?,
     };
     curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean });
     Ok(Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions, chronicle })
@@ -108,8 +122,7 @@ fn learn(
 
 /// Evaluates every new incumbent. It writes down and says nothing.
 struct Evaluator<'a> {
-    judge: Option<&'a mut dyn Environment>,
-    yardstick: Option<Yardstick>,
+    court: Option<Court<'a>>,
     seed: u64,
     steps_to_99: Option<u64>,
     curve: Vec<Point>,
@@ -121,12 +134,11 @@ struct Evaluator<'a> {
 
 impl Witness for Evaluator<'_> {
     fn incumbent_changed(&mut self, agent: &Agent, _words: &str, tally: &Tally) {
-        let Some(judge) = self.judge.as_deref_mut() else { return };
-        match evaluate(judge, agent, self.seed, self.yardstick) {
+        let Some(court) = &mut self.court else { return };
+        match court.evaluate(agent, self.seed) {
             Ok(evaluation) => {
                 self.curve.push(Point { steps: tally.steps, mean: evaluation.mean });
-                let score = self.yardstick.map(|yardstick| yardstick.score(evaluation.mean));
-                if self.steps_to_99.is_none() && score.is_some_and(|score| SOLVED <= score) {
+                if self.steps_to_99.is_none() && SOLVED <= court.yardstick.score(evaluation.mean) {
                     self.steps_to_99 = Some(tally.steps);
                 }
             }

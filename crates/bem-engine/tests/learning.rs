@@ -83,7 +83,7 @@ fn check_zero_shot(family: &str, low: &[(&str, &str)], high: &[(&str, &str)]) {
     let built = machine.instantiate(above.shape()).unwrap_or_else(|| panic!("{family}: the worlds differ"));
     let yardstick = Yardstick::of(above.as_ref());
     let agent = Agent::circuit(built.policy);
-    let evaluation = evaluate(above.start().as_mut(), &agent, 11, Some(yardstick)).unwrap();
+    let evaluation = evaluate(above.start().as_mut(), &agent, 11, Some(yardstick), None).unwrap();
     let score = yardstick.score(evaluation.mean);
     assert!(SOLVED <= score, "{family}: {score}, {}", built.words);
 }
