@@ -12,7 +12,7 @@ use crate::labels::{self, Answers};
 use crate::library::Machine;
 use crate::memory::{self, Device};
 use crate::models::control::{Attitude, Model};
-use crate::models::{mealy, means, reward};
+use crate::models::{joint, mealy, means, reward};
 use crate::policy::{Policy, action_bits};
 use crate::samples::Work;
 use crate::view::View;
@@ -127,6 +127,12 @@ impl Search<'_> {
             // With two actions the answers above already say what every reward says.
             if view.actions == 2 && labels::complemented(view).is_some() {
                 continue;
+            }
+            if tolerance == 0
+                && let Some((policy, length, words)) = joint::fit(self.shape, view, device, work)
+            {
+                self.add(policy, device, words, length, true);
+                return true;
             }
             if let Some((policy, length, words)) = reward::fit(self.shape, view, device, tolerance, work) {
                 self.add(policy, device, words, length, tolerance == 0);

@@ -1,38 +1,45 @@
-//! Few conjunctions or few clauses: disjunctive and conjunctive normal forms by covering.
+//! Decision lists, few conjunctions, few clauses: rules found one after the other by beam search.
 //!
-//! A term starts as one whole row, loses every literal it can without touching a row of the other label, and
-//! takes all the rows it then covers; the next term starts from a row that is left. The clause form is the
-//! same on inverted labels.
+//! A rule is a conjunction of literals under which all rows that are left have one label. Rules grow literal by
+//! literal, the few most telling ones side by side, until one is pure; the pure rule with most rows is kept and its
+//! rows are done. With rules for one label only this is a disjunction of conjunctions or, inverted, a conjunction of
+//! clauses; with rules for both it is a list in which the first rule that holds decides.
 
-use super::FunctionClass;
+use super::{FunctionClass, longest_for};
 use crate::function::{Function, choice_bits};
-use crate::samples::{ROW_WORDS, Row, Samples, Work};
-use bem_base::prng::Prng;
+use crate::samples::{Samples, Work};
+use bem_base::fixed::Fixed;
 use bem_circuit::netlist::{Builder, Op, Signal};
 
-/// Terms at most.
-const TERMS_MAX: usize = 64;
-/// Orders in which literals are dropped, per term.
-const ORDERS: usize = 12;
+/// Rules at most.
+const RULES_MAX: usize = 64;
+/// Literals of a rule at most.
+const LITERALS_MAX: usize = 10;
+/// Rules that grow side by side.
+const BEAM: usize = 12;
+/// Rows that a rule must settle; what settles fewer memorises.
+const COVER_MIN: u32 = 2;
 
-/// A disjunction of conjunctions, or the other way round.
+/// A decision list, a disjunction of conjunctions, or a conjunction of clauses.
 pub struct Decision;
 
-/// The literals of a conjunction: where `care` is set the row must equal `value`.
-#[derive(Clone, Copy)]
-struct Term {
-    care: Row,
-    value: Row,
+/// Bits and the values they must have.
+type Literals = Vec<(usize, bool)>;
+
+/// A conjunction and the label it gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    literals: Literals,
+    label: bool,
 }
 
-impl Term {
-    fn covers(&self, row: &Row) -> bool {
-        (0..ROW_WORDS).all(|word| (row.0[word] ^ self.value.0[word]) & self.care.0[word] == 0)
-    }
-
-    fn literals(&self) -> u32 {
-        self.care.0.iter().map(|word| word.count_ones()).sum()
-    }
+/// Which rules a list may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Only rules for one label; the other one is what remains.
+    Only(bool),
+    /// Rules for both labels; the first that holds decides.
+    Both,
 }
 
 impl FunctionClass for Decision {
@@ -45,109 +52,321 @@ impl FunctionClass for Decision {
         if !samples.accepts(0) || 0 < samples.tolerance {
             return None;
         }
-        let forms =
-            [true, false].map(|polarity| cover(samples, polarity, work).map(|terms| (polarity, terms)));
-        let (polarity, terms) =
-            forms.into_iter().flatten().min_by_key(|(_, terms)| length(samples, terms))?;
-        let mut builder = Builder::new(samples.width);
-        let mut signals = Vec::new();
-        for term in &terms {
-            let literals: Vec<Signal> = (0..samples.width)
-                .filter(|index| term.care.get(*index))
-                .map(|index| {
-                    builder.gate(Op::Xor, Signal::input(index), Signal::constant(!term.value.get(index)))
-                })
-                .collect();
-            signals.push(builder.and_all(&literals));
+        let logarithms = (0..=samples.len() as u64)
+            .map(|count| Fixed::ln_count_floor(count.max(1)).to_raw() >> 16)
+            .collect();
+        let search = Search { samples, logarithms };
+        let mut best: Option<(u32, Form, Vec<Rule>)> = None;
+        for form in [Form::Only(true), Form::Only(false), Form::Both] {
+            // A list longer than the best, or than its rows are worth, is not worth finishing.
+            let longest = best.as_ref().map_or(longest_for(samples.observations), |held| held.0);
+            let Some(rules) = search.rules(form, longest, work) else { continue };
+            let length = length(samples, form, &rules);
+            if best.as_ref().is_none_or(|held| length < held.0) {
+                best = Some((length, form, rules));
+            }
         }
-        let any = builder.or_all(&signals);
-        let output = builder.gate(Op::Xor, any, Signal::constant(!polarity));
-        let form = if polarity { "conjunctions" } else { "clauses" };
-        let words = format!("decision by {} {form}", terms.len());
-        Function::close(builder, output, length(samples, &terms), words)
+        let (length, form, rules) = best?;
+        close(samples, form, &rules, length)
     }
 }
 
-fn length(samples: &Samples, terms: &[Term]) -> u32 {
+/// Bits to say a list of this form.
+fn length(samples: &Samples, form: Form, rules: &[Rule]) -> u32 {
     let literal = 1 + choice_bits(samples.width);
-    4 + terms.iter().map(|term| 2 + term.literals() * literal).sum::<u32>()
+    let head = 2 + u32::from(form == Form::Both);
+    4 + rules.iter().map(|rule| head + rule.literals.len() as u32 * literal).sum::<u32>()
 }
 
-fn cover(samples: &Samples, polarity: bool, work: &mut Work) -> Option<Vec<Term>> {
-    let of = |wanted: bool| -> Vec<&Row> {
-        let pairs = samples.rows.iter().zip(&samples.labels);
-        pairs.filter(|(_, label)| **label == wanted).map(|(row, _)| row).collect()
+fn close(samples: &Samples, form: Form, rules: &[Rule], length: u32) -> Option<Function> {
+    let mut builder = Builder::new(samples.width);
+    // After the last rule: the label that no rule gives, or the other one than the last rule's.
+    let mut output = match form {
+        Form::Only(label) => Signal::constant(!label),
+        Form::Both => Signal::constant(!rules.last()?.label),
     };
-    let (mut left, others) = (of(polarity), of(!polarity));
-    let wanted = left.len();
-    let mut prng = Prng::stream(samples.len() as u64, "synth/cover");
-    let mut terms = Vec::new();
-    while let Some(start) = left.first() {
-        if terms.len() == TERMS_MAX {
-            return None;
-        }
-        let mut best: Option<(usize, u32, Term)> = None;
-        for order in 0..ORDERS {
-            if !work.spend((samples.width * others.len() / 4) as u64) {
+    for rule in rules.iter().rev() {
+        let literals: Vec<Signal> = rule
+            .literals
+            .iter()
+            .map(|(index, value)| builder.gate(Op::Xor, Signal::input(*index), Signal::constant(!value)))
+            .collect();
+        let holds = builder.and_all(&literals);
+        output = if rule.label { builder.or(holds, output) } else { builder.and_not(output, holds) };
+    }
+    let form = match form {
+        Form::Only(true) => "conjunctions",
+        Form::Only(false) => "clauses",
+        Form::Both => "rules in order",
+    };
+    let function = Function::close(builder, output, length, format!("decision by {} {form}", rules.len()))?;
+    function.explains(samples).then_some(function)
+}
+
+struct Search<'s> {
+    samples: &'s Samples,
+    /// Natural logarithms of all counts there are, with 16 fractional bits.
+    logarithms: Vec<i64>,
+}
+
+/// A conjunction that still grows, with the rows it covers: those of its label and the others.
+#[derive(Clone)]
+struct Growing {
+    literals: Literals,
+    wanted: Vec<u64>,
+    others: Vec<u64>,
+    covered: u32,
+}
+
+impl Search<'_> {
+    /// The rules of a list that explains all rows; none when it would be longer than `longest` bits.
+    fn rules(&self, form: Form, longest: u32, work: &mut Work) -> Option<Vec<Rule>> {
+        let labels = self.samples.label_words();
+        let all: Vec<u64> = (0..labels.len()).map(|word| self.samples.mask(word)).collect();
+        let mut left: [Vec<u64>; 2] = [
+            all.iter().zip(labels).map(|(all, label)| all & !label).collect(),
+            all.iter().zip(labels).map(|(all, label)| all & label).collect(),
+        ];
+        let total = [ones(&left[0]), ones(&left[1])];
+        let mut rules: Vec<Rule> = Vec::new();
+        loop {
+            let open = |label: bool| 0 < ones(&left[usize::from(label)]);
+            let done = match form {
+                Form::Only(label) => !open(label),
+                Form::Both => !open(true) || !open(false),
+            };
+            if done {
+                return (!rules.is_empty() && length(self.samples, form, &rules) <= longest).then_some(rules);
+            }
+            if RULES_MAX <= rules.len() || longest < length(self.samples, form, &rules) {
                 return None;
             }
-            let term = generalise(samples, start, &others, drop_order(samples, order % 2 == 0, &mut prng));
-            let covered = left.iter().filter(|row| term.covers(row)).count();
-            let better = |held: &(usize, u32, Term)| (held.0, term.literals()) < (covered, held.1);
-            if best.as_ref().is_none_or(better) {
-                best = Some((covered, term.literals(), term));
+            let wanted: &[bool] = match form {
+                Form::Only(true) => &[true],
+                Form::Only(false) => &[false],
+                Form::Both => &[false, true],
+            };
+            let mut best: Option<(u32, Rule, Vec<u64>)> = None;
+            for label in wanted {
+                let (own, others) = (&left[usize::from(*label)], &left[usize::from(!label)]);
+                let Some((covered, literals, cover)) = self.rule(own, others, work) else { continue };
+                if best.as_ref().is_none_or(|held| held.0 < covered) {
+                    best = Some((covered, Rule { literals, label: *label }, cover));
+                }
             }
-        }
-        let (_, _, term) = best?;
-        left.retain(|row| !term.covers(row));
-        terms.push(term);
-        // Terms that cover a row or two each memorise; they do not explain.
-        if terms.len() == 8 && wanted < 2 * left.len() && 64 < wanted {
-            return None;
-        }
-    }
-    Some(terms)
-}
-
-/// A random order of the bits; with `by_field` those of a field stay together, which leaves terms over few fields.
-fn drop_order(samples: &Samples, by_field: bool, prng: &mut Prng) -> Vec<usize> {
-    if !by_field {
-        let mut order: Vec<usize> = (0..samples.width).collect();
-        prng.shuffle(&mut order);
-        return order;
-    }
-    let mut groups = samples.groups.clone();
-    prng.shuffle(&mut groups);
-    let mut order = Vec::with_capacity(samples.width);
-    for group in groups {
-        let mut bits: Vec<usize> = (usize::from(group.low)..usize::from(group.low + group.width)).collect();
-        prng.shuffle(&mut bits);
-        order.extend(bits);
-    }
-    order
-}
-
-/// Drops literals in this order as long as no row of the other label is covered.
-fn generalise(samples: &Samples, start: &Row, others: &[&Row], order: Vec<usize>) -> Term {
-    let width = samples.width;
-    let mut term = Term { care: Row::default(), value: *start };
-    (0..width).for_each(|index| term.care.set(index, true));
-    // How many literals keep each other row out; a literal that is the last one must stay.
-    let mut keepers: Vec<u32> = others
-        .iter()
-        .map(|row| {
-            (0..ROW_WORDS).map(|word| ((row.0[word] ^ start.0[word]) & term.care.0[word]).count_ones()).sum()
-        })
-        .collect();
-    for index in order {
-        let differs = |row: &Row| row.get(index) != start.get(index);
-        let needed = others.iter().zip(&keepers).any(|(row, keepers)| *keepers == 1 && differs(row));
-        if !needed {
-            term.care.set(index, false);
-            for (row, keepers) in others.iter().zip(&mut keepers) {
-                *keepers -= u32::from(differs(row));
+            let (covered, rule, cover) = best?;
+            // A rule for one row is no rule, unless it is the last one that is needed.
+            let own = &mut left[usize::from(rule.label)];
+            if covered < COVER_MIN && COVER_MIN <= ones(own) {
+                return None;
+            }
+            own.iter_mut().zip(&cover).for_each(|(left, cover)| *left &= !cover);
+            rules.push(rule);
+            // Later rules cover no more than earlier ones, so that this is a lower bound of the whole list's length.
+            let settled: u32 = wanted
+                .iter()
+                .map(|label| usize::from(*label))
+                .map(|label| total[label] - ones(&left[label]))
+                .sum();
+            let all: u32 = match form {
+                Form::Only(label) => total[usize::from(label)],
+                Form::Both => total[0].min(total[1]),
+            };
+            let said = u64::from(length(self.samples, form, &rules));
+            if u64::from(settled) * u64::from(longest) < said * u64::from(all) {
+                return None;
             }
         }
     }
-    term
+
+    /// The pure conjunction that covers most of the wanted rows, with its cover.
+    fn rule(&self, wanted: &[u64], others: &[u64], work: &mut Work) -> Option<(u32, Literals, Vec<u64>)> {
+        let start = Growing {
+            literals: Vec::new(),
+            wanted: wanted.to_vec(),
+            others: others.to_vec(),
+            covered: ones(wanted),
+        };
+        let mut best: Option<Growing> = None;
+        let mut beam = vec![start];
+        for _ in 0..LITERALS_MAX {
+            let mut next: Vec<(i64, usize, usize, bool)> = Vec::new();
+            for (place, growing) in beam.iter().enumerate() {
+                if !work.spend((self.samples.width * wanted.len() * 2) as u64) {
+                    return None;
+                }
+                self.extensions(place, growing, best.as_ref().map_or(0, |held| held.covered), &mut next);
+            }
+            next.sort_unstable_by_key(|(gain, place, index, value)| {
+                (core::cmp::Reverse(*gain), *place, *index, *value)
+            });
+            let mut grown: Vec<Growing> = Vec::new();
+            for (_, place, index, value) in next {
+                let longer = self.extend(&beam[place], index, value);
+                // Two ways to the same rows are one.
+                if grown.iter().any(|held| held.wanted == longer.wanted && held.others == longer.others) {
+                    continue;
+                }
+                if ones(&longer.others) == 0 {
+                    if best.as_ref().is_none_or(|held| held.covered < longer.covered) {
+                        best = Some(longer);
+                    }
+                    continue;
+                }
+                grown.push(longer);
+                if grown.len() == BEAM {
+                    break;
+                }
+            }
+            // What covers no more than the best pure rule cannot become better than it.
+            grown.retain(|growing| best.as_ref().is_none_or(|held| held.covered < growing.covered));
+            if grown.is_empty() {
+                break;
+            }
+            beam = grown;
+        }
+        let best = best?;
+        let literals = self.prune(&best.literals, others);
+        let cover = self.cover(&literals, wanted);
+        Some((ones(&cover), literals, cover))
+    }
+
+    /// All literals that could be added with some gain; more than `covered` rows must stay.
+    fn extensions(
+        &self,
+        place: usize,
+        growing: &Growing,
+        covered: u32,
+        list: &mut Vec<(i64, usize, usize, bool)>,
+    ) {
+        let others = ones(&growing.others);
+        let logarithm = |count: u32| self.logarithms[count as usize];
+        for index in 0..self.samples.width {
+            let column = self.samples.column(index);
+            let inside = |words: &[u64]| -> u32 {
+                words.iter().zip(column).map(|(word, bit)| (word & bit).count_ones()).sum()
+            };
+            let (wanted_high, others_high) = (inside(&growing.wanted), inside(&growing.others));
+            for (value, kept, rest) in [
+                (true, wanted_high, others_high),
+                (false, growing.covered - wanted_high, others - others_high),
+            ] {
+                // A literal that takes nothing away adds nothing.
+                if kept <= covered || rest == others {
+                    continue;
+                }
+                let purity = logarithm(kept) - logarithm(kept + rest);
+                let before = logarithm(growing.covered) - logarithm(growing.covered + others);
+                list.push((i64::from(kept) * (purity - before) + i64::from(kept), place, index, value));
+            }
+        }
+    }
+
+    fn extend(&self, growing: &Growing, index: usize, value: bool) -> Growing {
+        let column = self.samples.column(index);
+        let keep = |words: &[u64]| -> Vec<u64> {
+            words.iter().zip(column).map(|(word, bit)| word & if value { *bit } else { !bit }).collect()
+        };
+        let wanted = keep(&growing.wanted);
+        let mut literals = growing.literals.clone();
+        literals.push((index, value));
+        Growing { literals, others: keep(&growing.others), covered: ones(&wanted), wanted }
+    }
+
+    /// The rows among these under which all literals hold.
+    fn cover(&self, literals: &[(usize, bool)], rows: &[u64]) -> Vec<u64> {
+        let mut cover = rows.to_vec();
+        for (index, value) in literals {
+            for (word, bit) in cover.iter_mut().zip(self.samples.column(*index)) {
+                *word &= if *value { *bit } else { !bit };
+            }
+        }
+        cover
+    }
+
+    /// Drops the literals without which no other row is covered either.
+    fn prune(&self, literals: &[(usize, bool)], others: &[u64]) -> Literals {
+        let mut kept = literals.to_vec();
+        let mut place = 0;
+        while place < kept.len() {
+            let literal = kept.remove(place);
+            if 0 < ones(&self.cover(&kept, others)) {
+                kept.insert(place, literal);
+                place += 1;
+            }
+        }
+        kept.sort_unstable();
+        kept
+    }
+}
+
+fn ones(words: &[u64]) -> u32 {
+    words.iter().map(|word| word.count_ones()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::sample;
+    use super::*;
+    use crate::samples::Row;
+
+    fn check(widths: &[u16], count: usize, words: &str, wanted: impl Fn(&Row) -> bool + Copy) {
+        let function = Decision.fit(&sample(widths, count, 1, wanted), &mut Work::new(1 << 32)).expect(words);
+        assert!(function.words.ends_with(words), "{words}: {}", function.words);
+        let errors = function.errors(&sample(widths, 1_000, 2, wanted));
+        assert!(errors <= 10, "{words}: {errors} errors in 1,000, {}", function.words);
+    }
+
+    #[test]
+    fn few_conjunctions_and_few_clauses_are_found() {
+        check(&[24], 300, "conjunctions", |row| {
+            row.get(1) && row.get(7) && !row.get(20) || row.get(3) && !row.get(9) && row.get(11)
+        });
+        // Six clauses of four, each over two fields: what one assignment makes of a formula.
+        check(&[4; 12], 400, "clauses", |row| {
+            (0..6).all(|clause| (0..4).any(|bit| row.get(8 * clause + 2 * bit)))
+        });
+    }
+
+    #[test]
+    fn a_formula_under_one_assignment_is_few_clauses() {
+        use bem_base::prng::Prng;
+        let mut prng = Prng::stream(9, "formula");
+        for assignment in [0u64, 5, 15] {
+            let mut draw = |count: usize| -> Vec<(Row, bool)> {
+                (0..count)
+                    .map(|_| {
+                        let hidden = prng.below(16);
+                        let (mut row, mut holds) = (Row::default(), true);
+                        for clause in 0..6 {
+                            let chosen = 15 & !(1 << prng.below(4));
+                            let negated = loop {
+                                let negated = prng.below(16) & chosen;
+                                if hidden & chosen != negated {
+                                    break negated;
+                                }
+                            };
+                            row.0[0] |= (chosen & !negated | negated << 4) << (8 * clause);
+                            holds &= assignment & chosen != negated;
+                        }
+                        (row, holds)
+                    })
+                    .collect()
+            };
+            let groups = sample(&[4; 12], 1, 1, |_| true).groups;
+            let train = Samples::new(48, groups.clone(), draw(400), 0);
+            let function = Decision.fit(&train, &mut Work::new(1 << 32)).expect("few clauses explain it");
+            let errors = function.errors(&Samples::new(48, groups, draw(1_000), 0));
+            assert!(errors <= 20, "{errors} errors, {}", function.words);
+        }
+    }
+
+    #[test]
+    fn an_order_of_two_numbers_is_a_list_over_pairs_of_bits_wherever_they_lie() {
+        let place = |bit: usize| (bit * 7 + 3) % 16;
+        let number = move |row: &Row, low: usize| {
+            (0..8).fold(0u32, |sum, bit| sum | u32::from(row.get(place(low + bit))) << bit)
+        };
+        check(&[1; 16], 1_500, "rules in order", |row| number(row, 0) < number(row, 8));
+    }
 }

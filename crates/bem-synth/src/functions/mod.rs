@@ -10,6 +10,7 @@ pub mod decision;
 pub mod literal;
 pub mod multiplexer;
 pub mod polynomial;
+pub mod relation;
 pub mod scan;
 pub mod symmetric;
 pub mod table;
@@ -31,12 +32,22 @@ pub trait FunctionClass: Sync {
 pub const PORTFOLIO: &[&[&dyn FunctionClass]] = &[
     &[&literal::Literal],
     &[&affine::Affine, &symmetric::Symmetric, &scan::Scan, &multiplexer::Multiplexer],
-    &[&symmetric::RankedSymmetric, &polynomial::Polynomial, &decision::Decision, &tree::Tree, &table::Table],
+    &[
+        &symmetric::RankedSymmetric,
+        &polynomial::Polynomial,
+        &decision::Decision,
+        &relation::Relation,
+        &tree::Tree,
+        &table::Table,
+    ],
     &[&threshold::Threshold],
 ];
 
 /// Samples before exceptions are considered at all.
 const EXCEPTIONS_FROM: usize = 64;
+
+/// A class may spend one part in as many of the work that is left.
+const SHARE: u64 = 8;
 
 /// Whether a description of this length is short against this many samples.
 ///
@@ -44,6 +55,11 @@ const EXCEPTIONS_FROM: usize = 64;
 /// with a chance below `2^(length - samples)`.
 pub fn is_short(description_length: u32, samples: usize) -> bool {
     7 * u64::from(description_length) + 30 <= 6 * samples as u64
+}
+
+/// The longest description that is short against this many samples.
+pub fn longest_for(samples: usize) -> u32 {
+    ((6 * samples as u64).saturating_sub(30) / 7) as u32
 }
 
 /// The shortest function of the whole portfolio that explains the samples, or none.
@@ -57,7 +73,11 @@ pub fn fit(samples: &Samples, work: &mut Work) -> Option<Function> {
     for tier in PORTFOLIO {
         let mut best: Option<Function> = None;
         for class in *tier {
-            let Some(function) = class.fit(samples, work) else { continue };
+            // One class that finds nothing must not leave the others without means.
+            let mut share = Work::new(work.left() / SHARE);
+            let found = class.fit(samples, &mut share);
+            work.spend(work.left() / SHARE - share.left());
+            let Some(function) = found else { continue };
             debug_assert!(function.explains(samples), "{} fits {}", class.name(), function.words);
             let shorter =
                 best.as_ref().is_none_or(|held| function.description_length < held.description_length);

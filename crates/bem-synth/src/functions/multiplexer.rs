@@ -8,7 +8,7 @@ use crate::samples::{Samples, Work};
 use bem_circuit::netlist::{Builder, Signal};
 
 /// Bits of a selector at most.
-const SELECTOR_BITS_MAX: usize = 5;
+const SELECTOR_BITS_MAX: usize = 6;
 
 /// A simple function for every value of a selector.
 pub struct Multiplexer;

@@ -30,6 +30,8 @@ const BEST_MAX: usize = 6;
 pub const CELLS_MAX: usize = 32;
 /// Cells while a structure is only being judged.
 const CELLS_JUDGED: usize = 12;
+/// Cells of a tape at most.
+const TAPE_CELLS_MAX: usize = 64;
 /// Bits of a key in a table of pairs.
 pub const KEY_BITS_MAX: usize = 14;
 
@@ -124,7 +126,7 @@ fn grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<Arc<dyn
     for length in 1..=3 {
         list.push(Arc::new(Delay { fields: shape.fields.clone(), length }));
     }
-    let fields: Vec<Field> = shape.fields.iter().filter(|field| field.width <= 4).copied().collect();
+    let fields: Vec<Field> = shape.fields.iter().filter(|field| field.width <= 5).copied().collect();
     let counter_bits = (shape.horizon + 1).next_power_of_two().ilog2().clamp(1, 6) as usize;
     for condition in conditions {
         list.push(Arc::new(Toggle { condition: condition.clone() }));
@@ -176,7 +178,7 @@ pub fn tape_candidates(
         return Vec::new();
     }
     let conditions = conditions(shape, episodes);
-    let cells = (shape.horizon as usize / 2).next_power_of_two().clamp(2, 16);
+    let cells = (shape.horizon as usize / 2).next_power_of_two().clamp(2, TAPE_CELLS_MAX);
     let asked: Vec<&Condition> = conditions
         .iter()
         .filter(|condition| {

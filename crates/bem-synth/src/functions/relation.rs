@@ -1,0 +1,151 @@
+//! Relations between words: rules over whether two fields of one width meet, contain each other, or are in order.
+//!
+//! For every pair of fields it asks: have they a bit in common, has the first a bit that the second lacks, has the
+//! second one that the first lacks, is the first the smaller number. A short list of rules over the answers is sought.
+
+use super::FunctionClass;
+use super::decision::Decision;
+use crate::function::Function;
+use crate::samples::{ROW_BITS_MAX, Row, Samples, Work};
+use bem_base::environment::Field;
+use bem_circuit::netlist::{Builder, Signal};
+
+/// Pairs of fields at most, the last fields first.
+const PAIRS_MAX: usize = 64;
+/// Fields wider than this are not words.
+const WIDTH_MAX: u16 = 16;
+
+/// Rules over relations between fields.
+pub struct Relation;
+
+/// What may hold between two fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Some bit is set in both.
+    Meets,
+    /// Some bit is set in the first only.
+    Exceeds,
+    /// Some bit is set in the second only.
+    Lacks,
+    /// The first is the smaller number.
+    Below,
+}
+
+const KINDS: [Kind; 4] = [Kind::Meets, Kind::Exceeds, Kind::Lacks, Kind::Below];
+
+impl FunctionClass for Relation {
+    fn name(&self) -> &'static str {
+        "relation"
+    }
+
+    fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
+        // It has no use for exceptions; without them it was asked before.
+        if !samples.accepts(0) || 0 < samples.tolerance {
+            return None;
+        }
+        let pairs = pairs(&samples.groups);
+        if pairs.is_empty() || !work.spend((samples.len() * pairs.len() * 8) as u64) {
+            return None;
+        }
+        let width = pairs.len() * KINDS.len();
+        let groups = (0..width as u16).map(|low| Field { low, width: 1 }).collect();
+        let rows =
+            samples.rows.iter().zip(&samples.labels).map(|(row, label)| (answers(row, &pairs), *label));
+        let mut derived = Samples::new(width, groups, rows, 0);
+        // Rows that no relation tells apart, with different labels: it is something else.
+        if 0 < derived.contradictions {
+            return None;
+        }
+        derived.observations = samples.observations;
+        let rules = Decision.fit(&derived, work)?;
+        let mut builder = Builder::new(samples.width);
+        let signals: Vec<Signal> =
+            pairs.iter().flat_map(|pair| KINDS.map(|kind| kind.build(&mut builder, pair))).collect();
+        let output = rules.embed(&mut builder, &signals);
+        let words = format!("relations of fields, {}", rules.words);
+        Function::close(builder, output, rules.description_length + 4, words)
+    }
+}
+
+/// Pairs of different fields of one width, those with a later field first.
+fn pairs(groups: &[Field]) -> Vec<(Field, Field)> {
+    let words = || groups.iter().filter(|field| 2 <= field.width && field.width <= WIDTH_MAX);
+    let mut pairs: Vec<(Field, Field)> = Vec::new();
+    for second in words().rev() {
+        let first = words().filter(|first| first.low < second.low && first.width == second.width);
+        pairs.extend(first.map(|first| (*first, *second)));
+    }
+    pairs.truncate(PAIRS_MAX.min(ROW_BITS_MAX / KINDS.len()));
+    pairs
+}
+
+/// Whether each relation holds in each pair.
+fn answers(row: &Row, pairs: &[(Field, Field)]) -> Row {
+    let mut answers = Row::default();
+    let word = |field: &Field| {
+        (0..field.width)
+            .fold(0u64, |word, bit| word | u64::from(row.get(usize::from(field.low + bit))) << bit)
+    };
+    for (place, (first, second)) in pairs.iter().enumerate() {
+        let (first, second) = (word(first), word(second));
+        for (offset, kind) in KINDS.iter().enumerate() {
+            answers.set(place * KINDS.len() + offset, kind.holds(first, second));
+        }
+    }
+    answers
+}
+
+impl Kind {
+    fn holds(self, first: u64, second: u64) -> bool {
+        match self {
+            Kind::Meets => first & second != 0,
+            Kind::Exceeds => first & !second != 0,
+            Kind::Lacks => second & !first != 0,
+            Kind::Below => first < second,
+        }
+    }
+
+    fn build(self, builder: &mut Builder, (first, second): &(Field, Field)) -> Signal {
+        let bits: Vec<(Signal, Signal)> = (0..first.width)
+            .map(|bit| (usize::from(first.low + bit), usize::from(second.low + bit)))
+            .map(|(first, second)| (Signal::input(first), Signal::input(second)))
+            .collect();
+        if self == Kind::Below {
+            return bits.iter().fold(Signal::FALSE, |below, (first, second)| {
+                let differ = builder.xor(*first, *second);
+                builder.mux(differ, *second, below)
+            });
+        }
+        let each: Vec<Signal> = bits
+            .iter()
+            .map(|(first, second)| match self {
+                Kind::Meets => builder.and(*first, *second),
+                Kind::Exceeds => builder.and_not(*first, *second),
+                Kind::Lacks | Kind::Below => builder.and_not(*second, *first),
+            })
+            .collect();
+        builder.or_all(&each)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::sample;
+    use super::*;
+
+    #[test]
+    fn rules_over_relations_are_found_from_few_rows() {
+        let word = |row: &Row, field: usize| row.0[0] >> (4 * field) & 15;
+        // Every one of three pairs of words meets the last word or its complement.
+        let wanted = |row: &Row| {
+            let last = word(row, 6);
+            (0..3).all(|pair| word(row, 2 * pair) & last != 0 || word(row, 2 * pair + 1) & !last != 0)
+        };
+        let function = Relation.fit(&sample(&[4; 7], 150, 1, wanted), &mut Work::new(1 << 32)).unwrap();
+        assert_eq!(function.errors(&sample(&[4; 7], 1_000, 2, wanted)), 0, "{}", function.words);
+        let equal_or_ordered = |row: &Row| word(row, 0) < word(row, 1) || word(row, 2) == word(row, 1);
+        let train = sample(&[4; 3], 200, 3, equal_or_ordered);
+        let function = Relation.fit(&train, &mut Work::new(1 << 32)).unwrap();
+        assert_eq!(function.errors(&sample(&[4; 3], 1_000, 4, equal_or_ordered)), 0, "{}", function.words);
+    }
+}
