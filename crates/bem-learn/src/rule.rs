@@ -8,7 +8,7 @@ use crate::change::Change;
 use crate::index::{IndexRule, Parameters};
 use crate::loss::Loss;
 use crate::softmax::{self, Temperature};
-use crate::tsallis_inf::TsallisInf;
+use crate::tsallis_inf::{Chance, TsallisInf};
 use bem_base::prng::Prng;
 
 /// Anything that chooses arms and learns from their losses.
@@ -48,7 +48,14 @@ pub enum Rule {
         softmax: Option<(Temperature, Prng)>,
     },
     /// Tsallis-INF has a state of its own.
-    TsallisInf(Box<TsallisInf>),
+    TsallisInf {
+        /// Importance-weighted sums.
+        state: Box<TsallisInf>,
+        /// The stream that arms are drawn from.
+        prng: Prng,
+        /// The chance of the arm drawn last.
+        chance: Chance,
+    },
 }
 
 impl Rule {
@@ -61,7 +68,9 @@ impl Rule {
         match kind {
             RuleKind::Lowest(formula) => index(formula, None),
             RuleKind::Softmax(temperature) => index(IndexRule::UcbV, Some((temperature, prng))),
-            RuleKind::TsallisInf => Rule::TsallisInf(Box::new(TsallisInf::new(live, prng))),
+            RuleKind::TsallisInf => {
+                Rule::TsallisInf { state: Box::new(TsallisInf::new(live)), prng, chance: Chance::CERTAIN }
+            }
         }
     }
 }
@@ -72,9 +81,13 @@ impl Player for Rule {
         match self {
             Rule::Index { bucket, softmax: None, .. } => bucket.choose(),
             Rule::Index { bucket, softmax: Some((temperature, prng)), .. } => {
-                softmax::choose(bucket, *temperature, prng)
+                softmax::choose(bucket, *temperature, u16::MAX, prng)
             }
-            Rule::TsallisInf(rule) => rule.choose(),
+            Rule::TsallisInf { state, prng, chance } => {
+                let (arm, drawn) = state.draw(u16::MAX, prng);
+                *chance = drawn;
+                arm
+            }
         }
     }
 
@@ -82,8 +95,8 @@ impl Player for Rule {
     fn learn(&mut self, arm: usize, loss: Loss) -> Option<Change> {
         match self {
             Rule::Index { bucket, parameters, .. } => bucket.update(parameters, arm, loss),
-            Rule::TsallisInf(rule) => {
-                rule.update(arm, loss);
+            Rule::TsallisInf { state, chance, .. } => {
+                state.update(arm, loss, *chance);
                 None
             }
         }

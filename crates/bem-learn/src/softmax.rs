@@ -4,7 +4,7 @@
 //! control. Integers only: exponentials have 32 fractional bits. Clauses: VM-9, D-5.
 
 use crate::bucket::Bucket;
-use crate::index::{INDEX_FRACTION_BITS, INDEX_MASKED};
+use crate::index::INDEX_FRACTION_BITS;
 use bem_base::fixed::Fixed;
 use bem_base::limits::ARMS_MAX;
 use bem_base::prng::Prng;
@@ -33,13 +33,16 @@ impl Temperature {
     }
 }
 
-/// Draws an arm of the bucket; masked arms have no chance.
-pub fn choose(bucket: &Bucket, temperature: Temperature, prng: &mut Prng) -> usize {
+/// Draws an arm among the candidates, one bit each; masked arms have no chance.
+///
+/// If no candidate lives, all live arms are candidates.
+pub fn choose(bucket: &Bucket, temperature: Temperature, candidates: u16, prng: &mut Prng) -> usize {
     let temperature = temperature.after(bucket.selections_total());
-    let least = bucket.indices()[bucket.choose()];
+    let candidates = if candidates & bucket.live() == 0 { bucket.live() } else { candidates & bucket.live() };
+    let least = bucket.indices()[bucket.choose_among(candidates)];
     let mut weights = [0u64; ARMS_MAX];
-    for (weight, index) in weights.iter_mut().zip(bucket.indices()) {
-        if *index != INDEX_MASKED {
+    for (arm, (weight, index)) in weights.iter_mut().zip(bucket.indices()).enumerate() {
+        if candidates >> arm & 1 == 1 {
             let above = (index.abs_diff(least) as u64) << (32 - INDEX_FRACTION_BITS);
             let warmed = (u128::from(above) << 32) / temperature.to_raw() as u128;
             *weight = exp_negative_q32(warmed);
@@ -118,7 +121,7 @@ mod tests {
         let mut prng = Prng::quick(5);
         let mut count = |temperature| {
             let mut counts = [0u32; ARMS_MAX];
-            (0..3_000).for_each(|_| counts[choose(&bucket, temperature, &mut prng)] += 1);
+            (0..3_000).for_each(|_| counts[choose(&bucket, temperature, u16::MAX, &mut prng)] += 1);
             counts
         };
         let cold = count(Temperature::Fixed(Fixed::from_ratio(1, 100)));
@@ -126,5 +129,7 @@ mod tests {
         let warm = count(Temperature::Fixed(Fixed::from_int(1_000)));
         assert!(warm[..3].iter().all(|count| (900..1_100).contains(count)), "{warm:?}");
         assert_eq!(warm[3..].iter().sum::<u32>(), 0);
+        let warm = Temperature::Fixed(Fixed::from_int(1_000));
+        assert!((0..100).all(|_| [1, 2].contains(&choose(&bucket, warm, 0b1110, &mut prng))));
     }
 }

@@ -17,56 +17,140 @@ const SUM_MAX: i64 = 1 << 62;
 /// Choices that the learning rate counts; its square root, with 32 fractional bits, then fits 57.
 const SELECTIONS_MAX: u64 = 1 << 50;
 
-/// Importance-weighted sums of losses and the stream that the draws come from.
+/// The chance that an arm had when it was drawn, times 2^32; never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[doc(alias = "propensity")]
+pub struct Chance(u32);
+
+impl Chance {
+    /// Not drawn but chosen; as near to one as the type goes.
+    pub const CERTAIN: Chance = Chance(u32::MAX);
+
+    /// The raw bits.
+    pub const fn to_raw(self) -> u32 {
+        self.0
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(self, writer: &mut Writer) {
+        writer.u32(self.0);
+    }
+
+    /// Reads canonical bytes; a chance of zero is refused.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Chance, DecodeError> {
+        let zero = reader.error("a chance of zero");
+        match reader.u32()? {
+            0 => Err(zero),
+            raw => Ok(Chance(raw)),
+        }
+    }
+
+    /// `part / whole`, rounded down but not to zero; the part must not exceed the whole.
+    fn of(part: u64, whole: u64) -> Chance {
+        let raw = (u128::from(part) << 32) / u128::from(whole);
+        Chance(raw.clamp(1, u128::from(u32::MAX)) as u32)
+    }
+}
+
+impl Default for Chance {
+    fn default() -> Chance {
+        Chance::CERTAIN
+    }
+}
+
+/// Importance-weighted sums of losses. Where the draws come from is the caller's business.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TsallisInf {
     /// Estimated losses, less the lowest of them, 32 fractional bits.
     sums: [i64; ARMS_MAX],
     /// Chances times 2^32, not quite normalised; zero for masked arms.
     weights: [u64; ARMS_MAX],
-    weights_total: u64,
     live: u16,
     selections_total: u64,
-    prng: Prng,
 }
 
 impl TsallisInf {
     /// All live arms equally likely; at least one must live.
-    pub fn new(live: u16, prng: Prng) -> TsallisInf {
+    pub fn new(live: u16) -> TsallisInf {
         assert!(live != 0);
         let (sums, weights) = ([0; ARMS_MAX], [0; ARMS_MAX]);
-        let mut rule = TsallisInf { sums, weights, weights_total: 0, live, selections_total: 0, prng };
+        let mut rule = TsallisInf { sums, weights, live, selections_total: 0 };
         rule.reweigh();
         rule
     }
 
-    /// Draws an arm.
-    pub fn choose(&mut self) -> usize {
-        let mut draw = self.prng.below(self.weights_total);
-        for (arm, weight) in self.weights.iter().enumerate() {
-            if draw < *weight {
-                return arm;
+    /// Draws an arm among the candidates, one bit each, with the chance it has among them.
+    ///
+    /// Candidates that do not live are left out; if none lives, all live arms are candidates.
+    pub fn draw(&self, candidates: u16, prng: &mut Prng) -> (usize, Chance) {
+        let candidates = if candidates & self.live == 0 { self.live } else { candidates & self.live };
+        let total = live_arms(candidates).map(|arm| self.weights[arm]).sum();
+        let mut draw = prng.below(total);
+        for arm in live_arms(candidates) {
+            let weight = self.weights[arm];
+            if draw < weight {
+                return (arm, Chance::of(weight, total));
             }
             draw -= weight;
         }
         unreachable!("the draw is below the sum of all weights");
     }
 
-    /// Books the loss of the arm drawn last, divided by its chance.
-    pub fn update(&mut self, arm: usize, loss: Loss) {
-        let estimate =
-            u128::from(loss.to_raw()) * u128::from(self.weights_total) / u128::from(self.weights[arm]);
+    /// Books the loss of an arm that was drawn with this chance.
+    pub fn update(&mut self, arm: usize, loss: Loss, chance: Chance) {
+        self.record(arm, loss, chance);
+        self.refresh();
+    }
+
+    /// The same without new chances; a later [`TsallisInf::refresh`] makes it count. Order does not matter until the
+    /// sums are held at their maximum.
+    pub fn record(&mut self, arm: usize, loss: Loss, chance: Chance) {
+        let estimate = (u128::from(loss.to_raw()) << 32) / u128::from(chance.0);
         self.sums[arm] = self.sums[arm].saturating_add(estimate.min(SUM_MAX as u128) as i64).min(SUM_MAX);
-        let least = live_arms(self.live).map(|arm| self.sums[arm]).min().unwrap_or(0);
-        live_arms(self.live).for_each(|arm| self.sums[arm] -= least);
         // Past this the learning rate stays where it is.
         self.selections_total = (self.selections_total + 1).min(SELECTIONS_MAX);
+    }
+
+    /// Computes the chances that follow from what has been booked.
+    pub fn refresh(&mut self) {
+        let least = live_arms(self.live).map(|arm| self.sums[arm]).min().unwrap_or(0);
+        live_arms(self.live).for_each(|arm| self.sums[arm] -= least);
         self.reweigh();
+    }
+
+    /// Brings an arm to life, as likely as the best: its slot holds another circuit now.
+    pub fn admit(&mut self, arm: usize) {
+        self.live |= 1 << arm;
+        self.sums[arm] = 0;
+        self.refresh();
+    }
+
+    /// Masks an arm; refuses to mask the last live one.
+    #[must_use]
+    pub fn retire(&mut self, arm: usize) -> bool {
+        let remaining = self.live & !(1 << arm);
+        if remaining == 0 {
+            return false;
+        }
+        self.live = remaining;
+        self.sums[arm] = 0;
+        self.refresh();
+        true
+    }
+
+    /// Forgets everything but which arms live.
+    pub fn reset(&mut self) {
+        *self = TsallisInf::new(self.live);
+    }
+
+    /// The live arms, one bit each.
+    pub fn live(&self) -> u16 {
+        self.live
     }
 
     /// The chance of an arm times 2^32, rounded down.
     pub fn chance_q32(&self, arm: usize) -> u64 {
-        ((u128::from(self.weights[arm]) << 32) / u128::from(self.weights_total)) as u64
+        ((u128::from(self.weights[arm]) << 32) / u128::from(self.weights.iter().sum::<u64>())) as u64
     }
 
     /// Writes the whole state, for a snapshot; the chances follow from it.
@@ -74,7 +158,6 @@ impl TsallisInf {
         self.sums.iter().for_each(|sum| writer.i64(*sum));
         writer.u16(self.live);
         writer.u64(self.selections_total);
-        self.prng.encode(writer);
     }
 
     /// Reads a state back; sums out of range and a state without live arms are refused.
@@ -85,14 +168,12 @@ impl TsallisInf {
             *sum = reader.i64()?;
         }
         let (live, selections_total) = (reader.u16()?, reader.u64()?);
-        let prng = Prng::decode(reader)?;
         let in_range = sums.iter().all(|sum| (0..=SUM_MAX).contains(sum));
         let least = live_arms(live).map(|arm| sums[arm]).min();
         if !in_range || least != Some(0) || SELECTIONS_MAX < selections_total {
             return Err(start.error("importance-weighted sums that break their invariants"));
         }
-        let weights = [0; ARMS_MAX];
-        let mut rule = TsallisInf { sums, weights, weights_total: 0, live, selections_total, prng };
+        let mut rule = TsallisInf { sums, weights: [0; ARMS_MAX], live, selections_total };
         rule.reweigh();
         Ok(rule)
     }
@@ -121,7 +202,6 @@ impl TsallisInf {
             // Never zero: an arm that can be drawn must have a finite importance weight.
             self.weights[arm] = ((ratio * ratio) >> 32).max(1);
         }
-        self.weights_total = self.weights.iter().sum();
     }
 }
 
@@ -141,33 +221,54 @@ mod tests {
 
     #[test]
     fn equal_arms_are_equally_likely_and_masked_ones_never_drawn() {
-        let mut rule = TsallisInf::new(0b1011, Prng::quick(1));
+        let (mut rule, mut prng) = (TsallisInf::new(0b1011), Prng::quick(1));
         assert!([0, 1, 3].iter().all(|arm| rule.chance_q32(*arm).abs_diff((1 << 32) / 3) < 16));
         for _ in 0..1_000 {
-            let arm = rule.choose();
+            let (arm, chance) = rule.draw(u16::MAX, &mut prng);
             assert!(0b1011 >> arm & 1 == 1);
-            rule.update(arm, Loss::ONE);
+            rule.update(arm, Loss::ONE, chance);
         }
     }
 
     #[test]
     fn before_normalising_the_chances_already_add_up_to_one() {
-        let mut rule = TsallisInf::new(u16::MAX, Prng::quick(2));
+        let (mut rule, mut prng) = (TsallisInf::new(u16::MAX), Prng::quick(2));
         let mut world = Prng::quick(3);
         for _ in 0..20_000 {
-            let arm = rule.choose();
-            rule.update(arm, Loss::from_bit(world.below(100) < 30 + 4 * arm as u64));
-            assert!(rule.weights_total.abs_diff(1 << 32) < 1 << 16, "{}", rule.weights_total);
+            let (arm, chance) = rule.draw(u16::MAX, &mut prng);
+            rule.update(arm, Loss::from_bit(world.below(100) < 30 + 4 * arm as u64), chance);
+            let total: u64 = rule.weights.iter().sum();
+            assert!(total.abs_diff(1 << 32) < 1 << 16, "{total}");
         }
         assert!(rule.chance_q32(15) < rule.chance_q32(0));
     }
 
     #[test]
+    fn among_candidates_the_chances_are_in_the_same_proportion_and_add_up() {
+        let (mut rule, mut prng) = (TsallisInf::new(0b0111), Prng::quick(5));
+        (0..40).for_each(|_| rule.update(2, Loss::ONE, Chance::CERTAIN));
+        let mut draws = [0u64; ARMS_MAX];
+        let mut chances = [0u64; ARMS_MAX];
+        for _ in 0..20_000 {
+            let (arm, chance) = rule.draw(0b1110, &mut prng);
+            draws[arm] += 1;
+            chances[arm] = u64::from(chance.to_raw());
+        }
+        assert_eq!(draws[0] + draws[3], 0);
+        assert!((chances[1] + chances[2]).abs_diff(1 << 32) < 4);
+        assert!((draws[2] << 32).abs_diff(20_000 * chances[2]) < 400 << 32, "{draws:?} {chances:?}");
+        // Nothing that may be drawn lives: all live arms are candidates.
+        assert!(rule.draw(0b1000, &mut prng).0 < 3);
+        assert!(rule.retire(1) && rule.retire(0) && !rule.retire(2));
+        assert_eq!(rule.draw(u16::MAX, &mut prng), (2, Chance::CERTAIN));
+    }
+
+    #[test]
     fn a_saved_state_continues_as_if_never_saved() {
-        let mut rule = TsallisInf::new(0b1110_0111, Prng::quick(7));
+        let (mut rule, mut prng) = (TsallisInf::new(0b1110_0111), Prng::quick(7));
         for round in 0..500u32 {
-            let arm = rule.choose();
-            rule.update(arm, Loss::from_bit(round % 3 == 0));
+            let (arm, chance) = rule.draw(u16::MAX, &mut prng);
+            rule.update(arm, Loss::from_bit(round % 3 == 0), chance);
         }
         let mut writer = Writer::new();
         rule.encode(&mut writer);
@@ -188,12 +289,12 @@ mod tests {
             }
             writer.u16(live);
             writer.u64(selections);
-            Prng::quick(1).encode(&mut writer);
+            let mut prng = Prng::quick(1);
             if let Ok(mut rule) = TsallisInf::decode(&mut Reader::new(writer.as_bytes())) {
                 for _ in 0..20 {
-                    let arm = rule.choose();
+                    let (arm, chance) = rule.draw(u16::MAX, &mut prng);
                     proptest::prop_assert!(live >> arm & 1 == 1);
-                    rule.update(arm, Loss::ONE);
+                    rule.update(arm, Loss::ONE, chance);
                 }
             }
         }
@@ -201,12 +302,12 @@ mod tests {
 
     #[test]
     fn losses_at_the_limit_do_not_overflow() {
-        let mut rule = TsallisInf::new(0b11, Prng::quick(4));
+        let mut rule = TsallisInf::new(0b11);
         rule.selections_total = u64::from(u32::MAX);
         rule.sums = [SUM_MAX; ARMS_MAX];
         rule.sums[0] = 0;
         rule.reweigh();
-        rule.update(1, Loss::ONE);
-        assert!(rule.choose() < 2);
+        rule.update(1, Loss::ONE, Chance(1));
+        assert!(rule.draw(u16::MAX, &mut Prng::quick(4)).0 < 2);
     }
 }

@@ -7,7 +7,9 @@ use crate::config::GenesisConfig;
 use crate::memory::segment::{Caller, Segment, SegmentMap};
 use crate::memory::shared::work_word;
 use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::Bits;
 use bem_base::ids::ObjectId;
+use bem_base::prng::mix;
 use bem_circuit::anf::Anf;
 use bem_circuit::netlist::{Netlist, NetlistError};
 use bem_circuit::placed::{PlacedCircuit, Placement, PlacementError, Target};
@@ -106,6 +108,8 @@ pub struct RoutingMetadata {
     pub macro_tag: u32,
     /// Counts its replacements.
     pub version: u32,
+    /// The features of the steps it is meant for; without one it gets a place of its own at random.
+    pub descriptor: Option<Bits>,
 }
 
 /// Everything an expert is made of, before it is checked.
@@ -259,6 +263,12 @@ impl Expert {
         self.routing
     }
 
+    /// What the Hamming router compares with a step's features: as given, or spread by the identifier.
+    pub fn descriptor(&self) -> Bits {
+        let word = |word: u64| mix(u64::from(self.id.to_word()) << 2 | word);
+        self.routing.descriptor.unwrap_or_else(|| Bits(core::array::from_fn(|index| word(index as u64))))
+    }
+
     /// Work units of one call: gates, words read and written, terms of integer outputs.
     #[doc(alias = "cost_expert")]
     pub fn cost(&self) -> u32 {
@@ -300,6 +310,10 @@ impl Expert {
         writer.u8(self.routing.priority);
         writer.u32(self.routing.macro_tag);
         writer.u32(self.routing.version);
+        writer.bool(self.routing.descriptor.is_some());
+        if let Some(descriptor) = self.routing.descriptor {
+            descriptor.0.iter().for_each(|word| writer.u64(*word));
+        }
     }
 
     /// Reads canonical bytes and checks everything that [`Expert::new`] checks.
@@ -336,8 +350,12 @@ impl Expert {
         }
         let circuit = Netlist::decode(reader)?;
         let profile = Profile { sticky: reader.bool()?, safe: reader.bool()? };
-        let routing =
-            RoutingMetadata { priority: reader.u8()?, macro_tag: reader.u32()?, version: reader.u32()? };
+        let (priority, macro_tag, version) = (reader.u8()?, reader.u32()?, reader.u32()?);
+        let descriptor = match reader.bool()? {
+            true => Some(Bits([reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?])),
+            false => None,
+        };
+        let routing = RoutingMetadata { priority, macro_tag, version, descriptor };
         let parts = ExpertParts {
             read: ReadSpec { state_bits, shared },
             write: WriteSpec { outputs, integers },

@@ -27,10 +27,9 @@ use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_base::limits::ARMS_MAX;
 use bem_base::prng::Prng;
-use bem_learn::softmax::Temperature;
 
 /// Version of the canonical bytes.
-const ENCODING_VERSION: u32 = 1;
+const ENCODING_VERSION: u32 = 2;
 /// Records that the trace holds before it must be drained: 64 KiB.
 pub const TRACE_RECORDS: usize = 4_096;
 /// Choices that may wait for their reward at once.
@@ -148,6 +147,12 @@ impl Machine {
     /// The one lane.
     pub fn lane(&self) -> &SingleLane {
         &self.lane
+    }
+
+    /// The register that rules which draw take their randomness from.
+    #[doc(alias = "seed")]
+    pub fn prng(&self) -> &Prng {
+        &self.prng
     }
 
     /// Where the episode stands.
@@ -288,8 +293,6 @@ impl Machine {
             prng: &mut self.prng,
             steps: &mut self.steps,
             mode: self.mode,
-            rule: self.config.choice_rule,
-            temperature: Temperature::Falling(self.config.temperature),
         };
         (&mut self.lane, around)
     }

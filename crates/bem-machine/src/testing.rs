@@ -204,7 +204,8 @@ impl LaneWorkload {
     pub fn new(experts: usize, depth: usize, blocks: u64) -> LaneWorkload {
         let machine = machine(experts, depth);
         let worlds = (0..blocks).map(|seed| (ParityLanes::new(), seed)).collect();
-        let lanes = Lanes::new(machine.family(FAMILY).expect("just added"), FAMILY, worlds);
+        let prng = machine.prng().fork("lanes");
+        let lanes = Lanes::new(machine.family(FAMILY).expect("just added"), FAMILY, worlds, prng);
         LaneWorkload { machine, lanes, next: 0 }
     }
 

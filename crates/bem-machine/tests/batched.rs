@@ -4,6 +4,7 @@
 
 mod support;
 
+use bem_base::encode::Writer;
 use bem_base::lanes::LaneWord;
 use bem_base::limits::LANES;
 use bem_base::prng::Prng;
@@ -12,11 +13,12 @@ use bem_machine::family::Family;
 use bem_machine::machine::Machine;
 use bem_machine::memory::context::FamilyIndex;
 use bem_machine::memory::shared::SharedMemory;
+use bem_machine::route::Router;
 use bem_machine::route::directory::{Directory, RouteInput};
 use bem_machine::step::batched::{LaneSurroundings, Lanes};
 use bem_machine::step::scalar::ReferenceBlock;
 use bem_machine::trace::{RECORDS_PER_BLOCK, TraceBuffer, TraceEvent};
-use support::{SlicedParity, random_expert};
+use support::{SlicedParity, random_expert, with_rule};
 
 const FAMILY: FamilyIndex = FamilyIndex(0);
 
@@ -30,12 +32,15 @@ struct Case {
     shared: bool,
     with_bad: bool,
     cost: bool,
+    /// Which rule and router, see [`with_rule`].
+    rule: u64,
 }
 
 fn family(case: Case, world: &SlicedParity) -> (Family, SharedMemory) {
     let mut prng = Prng::stream(case.seed, "tests/batched");
     let cost_penalty = bem_base::fixed::Fixed::from_ratio(i64::from(case.cost), 4);
     let config = GenesisConfig { state_bits: 128, cost_penalty, ..GenesisConfig::default() };
+    let config = with_rule(config, case.rule);
     let mut machine = Machine::new(config.clone(), case.seed);
     machine.add_family(world.shape.clone()).unwrap();
     let layout = machine.family(FAMILY).unwrap().layout().clone();
@@ -75,13 +80,21 @@ fn recorded(trace: &mut TraceBuffer) -> Vec<(usize, bool)> {
     })
 }
 
+/// Everything that a family has learned, samplers included.
+fn family_bytes(family: &Family) -> Vec<u8> {
+    let mut writer = Writer::new();
+    family.encode(&mut writer);
+    writer.into_bytes()
+}
+
 fn check(case: Case, steps: usize) {
     let mut prng = Prng::stream(case.seed, "tests/batched/shape");
     let (bits, actions) = (4 + prng.below(9) as u16, 2 + prng.below(7) as u16);
     let world = SlicedParity::new(case.seed, bits, actions, case.with_bad);
     let (mut family, mut shared) = family(case, &world);
-    let mut reference = ReferenceBlock::new(family.clone(), shared.clone(), world.clone(), 77);
-    let mut lanes = Lanes::new(&family, FAMILY, vec![(world, 77)]);
+    let mut reference =
+        ReferenceBlock::new(family.clone(), shared.clone(), world.clone(), 77, Prng::quick(case.seed));
+    let mut lanes = Lanes::new(&family, FAMILY, vec![(world, 77)], Prng::quick(case.seed));
     let mut trace = TraceBuffer::new(64);
     for step in 0..steps {
         let mut around = LaneSurroundings { family: &mut family, shared: &mut shared, trace: &mut trace };
@@ -105,6 +118,9 @@ fn check(case: Case, steps: usize) {
     assert_eq!(family.buckets(), reference.family.buckets());
     assert_eq!(family.episode_bucket(), reference.family.episode_bucket());
     assert_eq!(shared, reference.shared);
+    assert_eq!(family_bytes(&family), family_bytes(&reference.family), "{case:?}");
+    assert!(lanes.route_work_max() <= family.router().work_max());
+    assert_eq!(0 < lanes.route_work_max(), case.rule / 4 % 2 == 1, "{case:?}");
     let visits: u64 = family.buckets().iter().map(|bucket| bucket.selections_total()).sum();
     assert!(0 < visits + family.episode_bucket().selections_total());
 }
@@ -128,14 +144,32 @@ fn all_regimes_agree_with_the_reference() {
             shared: seed % 5 == 2,
             with_bad: seed % 7 == 3,
             cost: seed % 8 == 5,
+            rule: 0,
         };
         check(case, 100);
     }
 }
 
 #[test]
+fn every_rule_and_router_agrees_with_the_reference() {
+    for rule in 1..32 {
+        let case = Case {
+            seed: 200 + rule,
+            routing: if rule % 3 == 0 { Err(7) } else { Ok(rule % 6) },
+            sticky: rule % 2 == 1,
+            shared: rule % 5 == 2,
+            with_bad: rule % 7 == 3,
+            cost: rule % 3 == 1,
+            rule,
+        };
+        check(case, 30);
+    }
+}
+
+#[test]
 fn a_long_run_with_growing_bookings_agrees_with_the_reference() {
-    let base = Case { seed: 100, routing: Ok(3), sticky: true, shared: false, with_bad: true, cost: false };
+    let base =
+        Case { seed: 100, routing: Ok(3), sticky: true, shared: false, with_bad: true, cost: false, rule: 0 };
     check(base, 1_500);
     check(Case { seed: 101, routing: Err(10), sticky: false, with_bad: false, ..base }, 1_000);
     check(Case { seed: 102, routing: Err(5), sticky: true, ..base }, 1_000);
@@ -153,7 +187,7 @@ fn lanes_learn_and_do_not_all_try_the_same_arm() {
     let (mut family, mut shared) = (machine.family(FAMILY).unwrap().clone(), machine.shared().clone());
     // Without the counter in slot 4: it is sticky, and this test is about choices step by step.
     family.retire(4).unwrap();
-    let mut lanes = Lanes::new(&family, FAMILY, vec![(world.clone(), 1), (world, 2)]);
+    let mut lanes = Lanes::new(&family, FAMILY, vec![(world.clone(), 1), (world, 2)], Prng::quick(1));
     let mut trace = TraceBuffer::new(64);
     let mut wins = 0;
     for step in 0..4_000 {

@@ -8,6 +8,7 @@
 
 mod support;
 
+use bem_base::prng::Prng;
 use bem_machine::boot;
 use bem_machine::config::GenesisConfig;
 use bem_machine::machine::Machine;
@@ -17,7 +18,7 @@ use bem_machine::step::batched::{LaneSurroundings, Lanes};
 use bem_machine::trace::TraceBuffer;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use support::{Noise, SlicedParity};
+use support::{Noise, SlicedParity, with_rule};
 
 struct Counting;
 
@@ -51,12 +52,10 @@ fn count(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.get() - before
 }
 
-#[test]
-fn a_warm_step_does_not_allocate() {
-    assert!(0 < count(|| drop(vec![1u8; 10])), "the allocator counts");
-
+/// Allocations of a warm machine with this rule and router, see [`with_rule`].
+fn check_single(rule: u64, steps: u32) {
     let mut world = Noise::new(1, 8, 4, 20, 1);
-    let mut machine = Machine::new(GenesisConfig::default(), 1);
+    let mut machine = Machine::new(with_rule(GenesisConfig::default(), rule), 1);
     machine.add_family(world.shape.clone()).unwrap();
     machine.install_boot_experts(FAMILY, &boot::experts(4, 16)).unwrap();
     machine.split(FAMILY, 0, &[RouteInput::State(1)]).unwrap();
@@ -72,28 +71,45 @@ fn a_warm_step_does_not_allocate() {
         }
     };
     play(1_000);
-    assert_eq!(count(|| play(50_000)), 0, "single-lane");
+    assert_eq!(count(|| play(steps)), 0, "single-lane, rule {rule}");
+}
 
+/// Allocations of 256 warm lanes over `2^depth` buckets.
+fn check_lanes(rule: u64, depth: usize, steps: u32) {
+    let world = SlicedParity::new(2, 12, 2, true);
+    let mut machine = Machine::new(with_rule(GenesisConfig::default(), rule), 1);
+    machine.add_family(world.shape.clone()).unwrap();
+    machine.install_boot_experts(FAMILY, &boot::experts(2, 16)).unwrap();
+    let inputs: Vec<RouteInput> = (0..12).map(RouteInput::State).collect();
+    let directory = Directory::hashed(&inputs, depth, 3).unwrap();
+    machine.family_mut(FAMILY).unwrap().reroute(directory);
+    let (mut family, mut shared) = (machine.family(FAMILY).unwrap().clone(), machine.shared().clone());
+    let mut lanes = Lanes::new(&family, FAMILY, vec![(world, 1)], Prng::quick(1));
+    let mut trace = TraceBuffer::new(64);
+    let mut play = |steps: u32| {
+        for _ in 0..steps {
+            let mut around = LaneSurroundings { family: &mut family, shared: &mut shared, trace: &mut trace };
+            lanes.step(0, &mut around);
+            trace.drain(|_| ());
+        }
+    };
+    play(100);
+    assert_eq!(count(|| play(steps)), 0, "256 lanes, depth {depth}, rule {rule}");
+}
+
+#[test]
+fn a_warm_step_does_not_allocate() {
+    assert!(0 < count(|| drop(vec![1u8; 10])), "the allocator counts");
+    check_single(0, 50_000);
     for depth in [0, 3, 10] {
-        let world = SlicedParity::new(2, 12, 2, true);
-        let mut machine = Machine::new(GenesisConfig::default(), 1);
-        machine.add_family(world.shape.clone()).unwrap();
-        machine.install_boot_experts(FAMILY, &boot::experts(2, 16)).unwrap();
-        let inputs: Vec<RouteInput> = (0..12).map(RouteInput::State).collect();
-        let directory = Directory::hashed(&inputs, depth, 3).unwrap();
-        machine.family_mut(FAMILY).unwrap().reroute(directory);
-        let (mut family, mut shared) = (machine.family(FAMILY).unwrap().clone(), machine.shared().clone());
-        let mut lanes = Lanes::new(&family, FAMILY, vec![(world, 1)]);
-        let mut trace = TraceBuffer::new(64);
-        let mut play = |steps: u32| {
-            for _ in 0..steps {
-                let mut around =
-                    LaneSurroundings { family: &mut family, shared: &mut shared, trace: &mut trace };
-                lanes.step(0, &mut around);
-                trace.drain(|_| ());
-            }
-        };
-        play(100);
-        assert_eq!(count(|| play(3_000)), 0, "256 lanes, depth {depth}");
+        check_lanes(0, depth, 3_000);
+    }
+}
+
+#[test]
+fn no_rule_and_no_router_allocates() {
+    for rule in 1..8 {
+        check_single(rule, 2_000);
+        check_lanes(rule, 3, 50);
     }
 }

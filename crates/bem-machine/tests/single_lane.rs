@@ -7,22 +7,24 @@ mod support;
 use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Outcome};
 use bem_base::prng::Prng;
-use bem_machine::config::{ChoiceRule, GenesisConfig};
+use bem_machine::config::{ChoiceRule, GenesisConfig, RouterKind};
 use bem_machine::machine::{Machine, MachineError, Mode};
 use bem_machine::memory::context::{FamilyIndex, TaskSerial};
 use bem_machine::memory::segment::{Caller, Segment};
+use bem_machine::memory::shared::work_word;
+use bem_machine::route::Router;
 use bem_machine::route::directory::RouteInput;
 use bem_machine::step::StepNumber;
 use bem_machine::step::scalar::ReferenceMachine;
 use bem_machine::trace::TraceEvent;
-use support::{Noise, random_expert};
+use support::{Noise, random_expert, with_rule};
 
 const FAMILY: FamilyIndex = FamilyIndex(0);
 
 /// A machine with a random pool and a few splits, for worlds like this one.
-fn random_machine(seed: u64, world: &Noise, sticky: bool, shared: bool) -> Machine {
+fn random_machine(seed: u64, world: &Noise, sticky: bool, shared: bool, rule: u64) -> Machine {
     let mut prng = Prng::stream(seed, "tests/machine");
-    let config = GenesisConfig { state_bits: 128, ..GenesisConfig::default() };
+    let config = with_rule(GenesisConfig { state_bits: 128, ..GenesisConfig::default() }, rule);
     let mut machine = Machine::new(config.clone(), seed);
     assert_eq!(machine.add_family(world.shape.clone()), Ok(FAMILY));
     let layout = machine.family(FAMILY).unwrap().layout().clone();
@@ -48,13 +50,16 @@ fn events(machine: &mut Machine) -> Vec<TraceEvent> {
         .drain(|records| records.iter().map(|record| TraceEvent::from_record(*record).unwrap()).collect())
 }
 
-fn check_against_reference(seed: u64, sticky: bool, shared: bool, bad_in_32: u64, steps: u32) {
+fn check_against_reference(seed: u64, sticky: bool, shared: bool, bad_in_32: u64, steps: u32, rule: u64) {
     let mut prng = Prng::stream(seed, "tests/shape");
     let (bits, actions) = (1 + prng.below(12) as u16, 1 + prng.below(9) as u16);
     let mut world = Noise::new(seed, bits, actions, 1 + prng.below(20) as u32, bad_in_32);
-    let mut machine = random_machine(seed, &world, sticky, shared);
-    let mut reference =
-        ReferenceMachine::new(machine.family(FAMILY).unwrap().clone(), machine.shared().clone());
+    let mut machine = random_machine(seed, &world, sticky, shared, rule);
+    let mut reference = ReferenceMachine::new(
+        machine.family(FAMILY).unwrap().clone(),
+        machine.shared().clone(),
+        machine.prng().clone(),
+    );
     let mut taken = 0;
     while taken < steps {
         world.reset();
@@ -94,8 +99,85 @@ fn every_step_agrees_with_the_reference() {
             seed % 3 == 1,
             if seed % 5 == 4 { 1 } else { 0 },
             10_000,
+            0,
         );
     }
+}
+
+#[test]
+fn every_rule_and_router_agrees_with_the_reference_step_by_step() {
+    for rule in 1..32 {
+        check_against_reference(rule, rule % 2 == 1, rule % 3 == 1, u64::from(rule % 5 == 4), 2_000, rule);
+    }
+}
+
+#[test]
+fn the_hamming_search_stays_within_its_bounds_and_narrows_the_choice() {
+    let config = GenesisConfig {
+        router: RouterKind::Hamming,
+        candidates_max: 2,
+        search_depth_max: 4,
+        search_degree_max: 4,
+        ..GenesisConfig::default()
+    };
+    let mut world = Noise::new(3, 6, 4, 9, 0);
+    let mut machine = Machine::new(config, 3);
+    machine.add_family(world.shape.clone()).unwrap();
+    machine.install_boot_experts(FAMILY, &bem_machine::boot::experts(4, 16)).unwrap();
+    let router = machine.family(FAMILY).unwrap().router();
+    let (most, search) = (router.work_max(), router.search.unwrap());
+    let (count, capacity) = (search.count() as u64, search.capacity() as u64);
+    assert!(3 < count && capacity == 16 && u64::from(most) >= capacity);
+    play(&mut machine, &mut world, 500);
+    let word = |word| machine.shared().view(Caller::FastPath).read(Segment::Work, word).unwrap();
+    // Every descriptor is compared once, and there are never more than rounds times degree.
+    assert_eq!(word(work_word::ROUTE_WORK_MAX), count);
+    // Without features that differ, the two nearest are the same two in every step; no other arm was ever tried.
+    let world_of_one = Noise::new(4, 1, 4, 9, 0);
+    let mut narrow = Machine::new(machine.config().clone(), 4);
+    narrow.add_family(world_of_one.shape.clone()).unwrap();
+    narrow.install_boot_experts(FAMILY, &bem_machine::boot::experts(4, 16)).unwrap();
+    let outcome = Outcome { reward: -500, done: false, bad: false };
+    narrow.begin(FAMILY, TaskSerial(1)).unwrap();
+    for _ in 0..200 {
+        narrow.act(&Bits::ZERO).unwrap();
+        narrow.learn(&outcome).unwrap();
+        narrow.trace_mut().drain(|_| ());
+    }
+    let bucket = &narrow.family(FAMILY).unwrap().buckets()[0];
+    assert_eq!((0..16).filter(|arm| 1 < bucket.statistics(*arm).visits).count(), 2);
+}
+
+#[test]
+fn tsallis_inf_holds_where_the_default_is_led_astray() {
+    // The world pays whatever the machine has shown least; it knows the rule, but not the register.
+    let run = |choice_rule| {
+        let config = GenesisConfig { choice_rule, ..GenesisConfig::default() };
+        let mut machine = Machine::new(config.clone(), 5);
+        let world = Noise::new(1, 1, 2, 9, 0);
+        machine.add_family(world.shape.clone()).unwrap();
+        machine.install_boot_experts(FAMILY, &bem_machine::boot::experts(2, 16)[..3]).unwrap();
+        // A copy with another seed plays along: an index rule chooses the same as the machine, a draw does not.
+        let mut rival = Machine::new(config, 6);
+        rival.add_family(world.shape.clone()).unwrap();
+        rival.install_boot_experts(FAMILY, &bem_machine::boot::experts(2, 16)[..3]).unwrap();
+        machine.begin(FAMILY, TaskSerial(1)).unwrap();
+        rival.begin(FAMILY, TaskSerial(1)).unwrap();
+        let mut won = 0;
+        for _ in 0..4_000 {
+            let expected = rival.act(&Bits::ZERO).unwrap();
+            let action = machine.act(&Bits::ZERO).unwrap();
+            let reward = if action == expected { -500 } else { 1_000 };
+            won += i64::from(action != expected);
+            machine.learn(&Outcome { reward, done: false, bad: false }).unwrap();
+            rival.learn(&Outcome { reward, done: false, bad: false }).unwrap();
+            machine.trace_mut().drain(|_| ());
+            rival.trace_mut().drain(|_| ());
+        }
+        won
+    };
+    assert_eq!(run(ChoiceRule::UcbV), 0);
+    assert!(1_000 < run(ChoiceRule::TsallisInf));
 }
 
 fn play(machine: &mut Machine, world: &mut Noise, steps: u32) -> Vec<u16> {
@@ -124,7 +206,7 @@ fn bytes(machine: &Machine) -> Vec<u8> {
 fn a_saved_machine_continues_bit_for_bit_even_in_the_middle_of_an_episode() {
     for seed in 0..12 {
         let mut world = Noise::new(seed, 8, 5, 9, 1);
-        let mut machine = random_machine(seed, &world, true, true);
+        let mut machine = random_machine(seed, &world, true, true, seed);
         play(&mut machine, &mut world, 503);
         let saved = bytes(&machine);
         let mut reader = Reader::new(&saved);
@@ -140,7 +222,7 @@ fn a_saved_machine_continues_bit_for_bit_even_in_the_middle_of_an_episode() {
 #[test]
 fn damaged_bytes_never_panic() {
     let mut world = Noise::new(3, 6, 3, 9, 0);
-    let mut machine = random_machine(3, &world, true, true);
+    let mut machine = random_machine(3, &world, true, true, 0);
     play(&mut machine, &mut world, 100);
     let saved = bytes(&machine);
     let mut prng = Prng::stream(1, "tests/damage");
@@ -160,7 +242,7 @@ fn damaged_bytes_never_panic() {
 #[test]
 fn a_frozen_copy_learns_nothing_and_leaves_the_original_alone() {
     let mut world = Noise::new(5, 6, 4, 12, 0);
-    let mut machine = random_machine(5, &world, true, false);
+    let mut machine = random_machine(5, &world, true, false, 0);
     play(&mut machine, &mut world, 2_000);
     while machine.progress().running {
         play(&mut machine, &mut world, 1);
@@ -181,7 +263,7 @@ fn a_frozen_copy_learns_nothing_and_leaves_the_original_alone() {
 #[test]
 fn late_rewards_are_credited_to_the_choice_they_belong_to() {
     let mut world = Noise::new(9, 4, 3, 1_000, 0);
-    let mut now = random_machine(9, &world, false, false);
+    let mut now = random_machine(9, &world, false, false, 0);
     let mut late = now.clone();
     world.reset();
     let mut outcomes = Vec::new();
@@ -213,7 +295,7 @@ fn late_rewards_are_credited_to_the_choice_they_belong_to() {
 #[test]
 fn the_owner_is_told_what_is_wrong() {
     let world = Noise::new(1, 4, 2, 5, 0);
-    let mut machine = random_machine(1, &world, false, false);
+    let mut machine = random_machine(1, &world, false, false, 0);
     let outcome = Outcome { reward: 0, done: false, bad: false };
     assert_eq!(machine.act(&Bits::ZERO), Err(MachineError::NoEpisode));
     assert_eq!(machine.learn(&outcome), Err(MachineError::NoEpisode));

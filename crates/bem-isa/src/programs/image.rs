@@ -14,7 +14,7 @@ use bem_learn::bucket::Bucket;
 use bem_learn::index::IndexRule;
 use bem_learn::loss::PayoffRange;
 use bem_learn::numeric::table_words;
-use bem_machine::config::{ChoiceRule, GenesisConfig};
+use bem_machine::config::GenesisConfig;
 use bem_machine::family::{Family, learning_parameters};
 use bem_machine::machine::TRACE_RECORDS;
 use bem_machine::memory::context::{AGE, FamilyIndex, WORD_FACTORS};
@@ -109,7 +109,7 @@ impl Image {
         scratch_vectors: usize,
     ) -> Result<Image, Unsupported> {
         let parameters = learning_parameters(config);
-        if parameters.rule != IndexRule::UcbV || config.choice_rule == ChoiceRule::Softmax {
+        if parameters.rule != IndexRule::UcbV || !family.is_plain() {
             return Err(Unsupported::Rule);
         }
         let config_words = layout.word("LN_TABLE") + table_words().len();

@@ -8,6 +8,21 @@ use crate::ucb_v;
 use bem_base::limits::ARMS_MAX;
 
 impl Bucket {
+    /// The best of the candidates, one bit each; if none of them lives, the best of all.
+    #[inline]
+    pub fn choose_among(&self, candidates: u16) -> usize {
+        if candidates & self.live == self.live || candidates & self.live == 0 {
+            return self.choose();
+        }
+        let index =
+            std::array::from_fn(
+                |arm| {
+                    if candidates >> arm & 1 == 1 { self.index[arm] } else { INDEX_MASKED }
+                },
+            );
+        usize::from(lowest(&index).arm())
+    }
+
     /// The live arms with the lowest cached indices, best first, at most `count` of them.
     ///
     /// Several may be evaluated; the first acts, and it alone is credited (D-5).
@@ -77,6 +92,10 @@ mod tests {
         bucket.refresh(&PLAIN);
         assert_eq!(bucket.shortlist(16).collect::<Vec<_>>(), [2, 3, 0]);
         assert_eq!(bucket.shortlist(1).next(), Some(bucket.choose()));
+        assert_eq!(bucket.choose_among(u16::MAX), 2);
+        assert_eq!(bucket.choose_among(0b1001), 3);
+        // Arm 1 is masked, so nothing that was asked for lives.
+        assert_eq!(bucket.choose_among(0b0010), 2);
     }
 
     #[test]

@@ -29,16 +29,20 @@ pub enum ChoiceRule {
     Softmax,
     /// The formula as the specification prints it: a control, its regret is linear.
     AsPrinted,
+    /// Random, by importance-weighted sums of its own: holds against adversaries.
+    TsallisInf,
 }
 
 impl Word for ChoiceRule {
-    const ALL: &'static [ChoiceRule] = &[ChoiceRule::UcbV, ChoiceRule::Softmax, ChoiceRule::AsPrinted];
+    const ALL: &'static [ChoiceRule] =
+        &[ChoiceRule::UcbV, ChoiceRule::Softmax, ChoiceRule::AsPrinted, ChoiceRule::TsallisInf];
 
     fn name(self) -> &'static str {
         match self {
             ChoiceRule::UcbV => "ucb_v",
             ChoiceRule::Softmax => "softmax",
             ChoiceRule::AsPrinted => "as_printed",
+            ChoiceRule::TsallisInf => "tsallis_inf",
         }
     }
 }
@@ -384,10 +388,12 @@ impl GenesisConfig {
             "it must be a power of two",
         )?;
         relation(
-            self.router == RouterKind::Directory,
-            "router",
-            self.router.show(),
-            "the step routes by its directory; the Hamming search proposes pool members (decision D-11)",
+            self.router == RouterKind::Directory
+                || self.expert_slots <= self.search_depth_max * self.search_degree_max,
+            "search_depth_max",
+            self.search_depth_max.show(),
+            "with router = \"hamming\", search_depth_max times search_degree_max must reach expert_slots, or some \
+             experts could never be found",
         )?;
         relation(
             self.candidates_kept <= self.candidates_max,

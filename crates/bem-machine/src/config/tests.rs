@@ -53,7 +53,9 @@ fn a_wrong_file_is_refused_with_field_value_and_range() {
     );
     check_refused(
         "choice_rule = \"best\"",
-        expect![[r#"choice_rule cannot be "best": it must be one of "ucb_v", "softmax", "as_printed""#]],
+        expect![[
+            r#"choice_rule cannot be "best": it must be one of "ucb_v", "softmax", "as_printed", "tsallis_inf""#
+        ]],
     );
     check_refused(
         "band_thresholds = [0, 2, 2]",
@@ -64,6 +66,12 @@ fn a_wrong_file_is_refused_with_field_value_and_range() {
     check_refused(
         "reward_min = 5\nreward_max = 5",
         expect!["reward_min cannot be 5: it must be below reward_max"],
+    );
+    check_refused(
+        "router = \"hamming\"\nsearch_depth_max = 1\nsearch_degree_max = 8",
+        expect![[
+            r#"search_depth_max cannot be 1: with router = "hamming", search_depth_max times search_degree_max must reach expert_slots, or some experts could never be found"#
+        ]],
     );
     check_refused("a = 1\nb = [", expect!["line 2: unclosed array, expected `]`"]);
 }

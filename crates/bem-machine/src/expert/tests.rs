@@ -139,7 +139,8 @@ fn canonical_bytes_come_back_and_every_cut_is_refused() {
     let integer = IntegerOutput { address, mode: IntegerMode::Assign, constant: -3, weights: vec![7] };
     parts.write.integers.push(integer);
     parts.profile.sticky = true;
-    parts.routing = RoutingMetadata { priority: 3, macro_tag: 9, version: 4 };
+    parts.routing =
+        RoutingMetadata { priority: 3, macro_tag: 9, version: 4, descriptor: Some(Bits([1, 2, 3, 4])) };
     let expert = build(&config, parts).unwrap();
     let mut writer = Writer::new();
     expert.encode(&mut writer);

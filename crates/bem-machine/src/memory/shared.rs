@@ -76,6 +76,8 @@ pub mod work_word {
     pub const BAD_COUNT: u32 = 4;
     /// Episodes since the start of the machine.
     pub const EPISODES: u32 = 5;
+    /// The most comparisons that one search of the Hamming router has taken.
+    pub const ROUTE_WORK_MAX: u32 = 6;
     /// The first word that experts may use; everything below belongs to the machine.
     pub const EXPERT_FIRST: u32 = 32;
 }

@@ -84,6 +84,26 @@ impl HammingIndex {
         Ok(())
     }
 
+    /// Feature bits of an observation or of a descriptor: what lies past the width in use is folded onto it.
+    #[inline]
+    pub fn fold(&self, bits: &Bits) -> Bits {
+        let mut folded = Bits::ZERO;
+        match self.width {
+            OBSERVATION_BITS_MAX => folded = *bits,
+            // Whole words fold at once; this is what the default has.
+            128 => folded.0[..2].copy_from_slice(&[bits.0[0] ^ bits.0[2], bits.0[1] ^ bits.0[3]]),
+            width => (0..OBSERVATION_BITS_MAX).filter(|bit| bits.get(*bit)).for_each(|bit| {
+                folded.set(bit % width, !folded.get(bit % width));
+            }),
+        }
+        folded
+    }
+
+    /// Removes all descriptors.
+    pub fn clear(&mut self) {
+        self.descriptors.clear();
+    }
+
     /// Removes every descriptor of an expert.
     pub fn remove(&mut self, expert: u32) {
         self.descriptors.retain(|(_, owner)| *owner != expert);
@@ -151,11 +171,7 @@ fn distance(a: &Bits, b: &Bits) -> usize {
 
 impl Router for HammingIndex {
     fn query(&self, view: &impl RouteView, candidates: &mut Candidates) {
-        let mut features = view.features();
-        for bit in self.width..OBSERVATION_BITS_MAX {
-            features.set(bit, false);
-        }
-        self.nearest(&features, candidates);
+        self.nearest(&self.fold(&view.observation()), candidates);
     }
 
     fn work_max(&self) -> u32 {
@@ -198,6 +214,23 @@ mod tests {
                 let mut candidates = Candidates::EMPTY;
                 index.nearest(&features, &mut candidates);
                 assert_eq!(candidates.members(), want);
+            }
+        }
+    }
+
+    #[test]
+    fn folding_is_linear_and_keeps_what_fits() {
+        let mut prng = Prng::stream(4, "hamming");
+        for width in [64, 100, 128, 256] {
+            let config = GenesisConfig { feature_bits: width, ..GenesisConfig::default() };
+            let index = HammingIndex::new(&config);
+            for _ in 0..100 {
+                let (a, b) = (random_bits(&mut prng, 256), random_bits(&mut prng, 64));
+                let sum = Bits(core::array::from_fn(|word| a.0[word] ^ b.0[word]));
+                let want = Bits(core::array::from_fn(|word| index.fold(&a).0[word] ^ b.0[word]));
+                assert_eq!((index.fold(&b), index.fold(&sum)), (b, want));
+                let bits = (0..256).filter(|bit| a.get(*bit) && bit % width as usize == 3).count();
+                assert_eq!(index.fold(&a).get(3), bits % 2 == 1);
             }
         }
     }

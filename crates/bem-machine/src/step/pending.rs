@@ -6,6 +6,7 @@
 
 use super::StepNumber;
 use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_learn::tsallis_inf::Chance;
 use std::collections::VecDeque;
 
 /// A choice on record: enough to credit it whenever its reward comes.
@@ -22,6 +23,8 @@ pub struct Choice {
     pub generation: u32,
     /// Made for the whole episode: single rewards are not credited to it.
     pub sticky: bool,
+    /// The chance it had when it was drawn.
+    pub chance: Chance,
 }
 
 /// The ring. Invariants: entries are of consecutive steps; settled ones at the front are gone; the latest choice
@@ -120,6 +123,7 @@ impl PendingRing {
             writer.u8(choice.arm);
             writer.u32(choice.generation);
             writer.bool(choice.sticky);
+            choice.chance.encode(writer);
             writer.bool(settled);
         }
     }
@@ -130,7 +134,7 @@ impl PendingRing {
         let disorder = || start.error("pending choices out of order");
         let mut ring = PendingRing::new(capacity);
         let has_latest = reader.bool()?;
-        let count = reader.length(17)?;
+        let count = reader.length(21)?;
         for place in 0..count + usize::from(has_latest) {
             let choice = Choice {
                 step: StepNumber(reader.u64()?),
@@ -138,6 +142,7 @@ impl PendingRing {
                 arm: reader.u8()?,
                 generation: reader.u32()?,
                 sticky: reader.bool()?,
+                chance: Chance::decode(reader)?,
             };
             let settled = reader.bool()?;
             let follows =
@@ -164,7 +169,14 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn choice(step: u64) -> Choice {
-        Choice { step: StepNumber(step), bucket: step as u16, arm: 3, generation: 1, sticky: false }
+        Choice {
+            step: StepNumber(step),
+            bucket: step as u16,
+            arm: 3,
+            generation: 1,
+            sticky: false,
+            chance: Chance::CERTAIN,
+        }
     }
 
     #[test]

@@ -9,12 +9,13 @@ pub use block::ReferenceBlock;
 
 use super::{action_of, store_integers};
 use crate::expert::{Expert, OutputUse};
-use crate::family::{Family, STEP_BY_STEP};
+use crate::family::{Family, Pick, STEP_BY_STEP};
 use crate::memory::segment::Caller;
 use crate::memory::shared::SharedMemory;
-use crate::route::directory::RouteInput;
+use crate::route::{Candidates, RouteView, Router};
 use crate::trace::TraceEvent;
 use bem_base::environment::{Bits, Outcome};
+use bem_base::prng::Prng;
 
 /// The state of one lane: one truth value per bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,16 +42,9 @@ impl ScalarLane {
         }
     }
 
-    /// The bucket that the declared bits name.
-    pub fn bucket(&self, family: &Family, shared: &SharedMemory) -> u16 {
-        let directory = family.directory();
-        directory.bucket(directory.signature(|input| match input {
-            RouteInput::State(bit) => self.state[usize::from(bit)],
-            RouteInput::Shared { address, bit } => {
-                let word = shared.view(Caller::FastPath).read_address(address).unwrap_or(0);
-                word >> bit & 1 == 1
-            }
-        }))
+    /// What the family's router sees of this lane.
+    pub fn view<'a>(&'a self, family: &Family, shared: &'a SharedMemory) -> ScalarView<'a> {
+        ScalarView { lane: self, shared, observation_bits: family.layout().observation().len() }
     }
 
     /// Lets an expert act; returns its counted outputs, all false when the lane mask is.
@@ -93,6 +87,29 @@ impl ScalarLane {
     }
 }
 
+/// One lane and SHARED, as routers see them.
+pub struct ScalarView<'a> {
+    lane: &'a ScalarLane,
+    shared: &'a SharedMemory,
+    observation_bits: usize,
+}
+
+impl RouteView for ScalarView<'_> {
+    fn state_bit(&self, bit: u16) -> bool {
+        self.lane.state[usize::from(bit)]
+    }
+
+    fn shared_bit(&self, address: u32, bit: u8) -> bool {
+        self.shared.view(Caller::FastPath).read_address(address).unwrap_or(0) >> bit & 1 == 1
+    }
+
+    fn observation(&self) -> Bits {
+        let mut bits = Bits::ZERO;
+        (0..self.observation_bits).for_each(|bit| bits.set(bit, self.lane.state[bit]));
+        bits
+    }
+}
+
 /// A whole machine of one family and one lane, step by step as the module [`super`] lists them.
 #[derive(Clone, Debug)]
 pub struct ReferenceMachine {
@@ -104,28 +121,30 @@ pub struct ReferenceMachine {
     pub lane: ScalarLane,
     /// Everything that was recorded.
     pub events: Vec<TraceEvent>,
+    prng: Prng,
     steps: u64,
-    episode_arm: usize,
+    episode: Pick,
     episode_steps: u32,
     episode_return: i64,
     payoff_sum: i64,
-    choice: (u16, usize),
+    choice: (u16, Pick),
 }
 
 impl ReferenceMachine {
-    /// An idle machine.
-    pub fn new(family: Family, shared: SharedMemory) -> ReferenceMachine {
+    /// An idle machine that draws from this register.
+    pub fn new(family: Family, shared: SharedMemory, prng: Prng) -> ReferenceMachine {
         ReferenceMachine {
             lane: ScalarLane::new(&family),
             family,
             shared,
             events: Vec::new(),
+            prng,
             steps: 0,
-            episode_arm: STEP_BY_STEP,
+            episode: Pick::certain(STEP_BY_STEP),
             episode_steps: 0,
             episode_return: 0,
             payoff_sum: 0,
-            choice: (0, 0),
+            choice: (0, Pick::certain(0)),
         }
     }
 
@@ -133,19 +152,20 @@ impl ReferenceMachine {
     pub fn begin(&mut self) {
         self.lane.begin(&self.family);
         (self.episode_steps, self.episode_return, self.payoff_sum) = (0, 0, 0);
-        self.episode_arm =
-            if self.family.has_sticky() { self.family.episode_bucket().choose() } else { STEP_BY_STEP };
+        self.episode = self.family.choose_episode(&mut self.prng);
     }
 
     /// Chooses and acts.
     pub fn act(&mut self, observation: &Bits) -> u16 {
         self.lane.observe(&self.family, observation);
-        let (bucket, arm) = if self.episode_arm == STEP_BY_STEP {
-            let bucket = self.lane.bucket(&self.family, &self.shared);
-            (bucket, self.family.buckets()[usize::from(bucket)].choose())
+        let (bucket, pick) = if usize::from(self.episode.arm) == STEP_BY_STEP {
+            let mut found = Candidates::EMPTY;
+            self.family.router().query(&self.lane.view(&self.family, &self.shared), &mut found);
+            (found.bucket, self.family.choose(found.bucket, found.arms(), &mut self.prng))
         } else {
-            (0, self.episode_arm)
+            (0, self.episode)
         };
+        let arm = usize::from(pick.arm);
         let expert = self.family.expert(arm).expect("a chosen slot holds an expert");
         let counted = self.lane.execute(expert, &self.shared);
         store_integers(expert, true, |result| i64::from(counted[result]), &mut self.shared);
@@ -158,7 +178,7 @@ impl ReferenceMachine {
             step: self.steps as u32,
             cost: expert.cost(),
         });
-        self.choice = (bucket, arm);
+        self.choice = (bucket, pick);
         self.steps += 1;
         self.episode_steps += 1;
         action
@@ -166,7 +186,8 @@ impl ReferenceMachine {
 
     /// Learns from the outcome of the last action.
     pub fn learn(&mut self, outcome: &Outcome) {
-        let (bucket, arm) = self.choice;
+        let (bucket, pick) = self.choice;
+        let arm = usize::from(pick.arm);
         let step = (self.steps - 1) as u32;
         self.lane.settle(&self.family, outcome);
         self.episode_return += i64::from(outcome.reward);
@@ -181,18 +202,18 @@ impl ReferenceMachine {
             delay: 0,
         });
         self.family.notice(outcome);
-        if self.episode_arm == STEP_BY_STEP
-            && let Some(way) = self.family.credit(bucket, arm, outcome)
+        if usize::from(self.episode.arm) == STEP_BY_STEP
+            && let Some(way) = self.family.credit_pick(bucket, pick, outcome)
         {
             self.events.push(TraceEvent::Reset { family: 0, bucket, way, step });
         }
         if outcome.done {
             if self.family.has_sticky() {
-                self.family.credit_episode(self.episode_arm, self.payoff_sum);
+                self.family.credit_episode(self.episode, self.payoff_sum);
             }
             self.events.push(TraceEvent::Episode {
                 family: 0,
-                arm: self.episode_arm as u8,
+                arm: self.episode.arm,
                 steps: self.episode_steps.min(u32::from(u16::MAX)) as u16,
                 step,
                 episode_return: self.episode_return.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32,

@@ -6,7 +6,7 @@
 //! lanes do not all try the same arm. Counts are whole numbers, so their order never matters. Must not know planes.
 //! Clauses: VM-8, VM-14.
 
-use crate::family::Family;
+use crate::family::{Family, Pick};
 use bem_base::environment::Outcome;
 use bem_base::lanes::LANE_WORDS;
 use bem_base::limits::BUCKETS_MAX;
@@ -227,8 +227,10 @@ impl Schedule {
     }
 
     /// Counts a finished episode.
-    pub fn count_episode(&mut self, family: &Family, arm: usize, payoff_sum: i64) {
-        self.episode_batch.record(arm, family.payoff.episode_loss(payoff_sum));
+    pub fn count_episode(&mut self, family: &mut Family, pick: Pick, payoff_sum: i64) {
+        let loss = family.payoff.episode_loss(payoff_sum);
+        family.record_episode(pick, loss);
+        self.episode_batch.record(usize::from(pick.arm), loss);
     }
 
     /// After one step of one block: looks at some rows, and books the buckets that are due.
@@ -296,14 +298,14 @@ impl Schedule {
                 }
             }
         }
-        family.buckets[bucket].apply(&family.parameters, &batch);
+        family.credit_batch(bucket, &batch);
         self.plan_rows(family, bucket);
     }
 
     #[cold]
     fn book_episodes(&mut self, family: &mut Family) {
         let batch = core::mem::take(&mut self.episode_batch);
-        family.episode.apply(&family.parameters, &batch);
+        family.credit_episodes(&batch);
         self.plan_episodes(family);
     }
 }

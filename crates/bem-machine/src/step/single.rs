@@ -5,12 +5,12 @@
 
 use super::pending::{Choice, PendingRing};
 use super::{StepNumber, Workspace, action_of, execute};
-use crate::config::ChoiceRule;
-use crate::family::{Family, STEP_BY_STEP};
+use crate::family::{ALL_ARMS, Family, Pick, STEP_BY_STEP};
 use crate::machine::Mode;
 use crate::memory::context::{ContextHash, FamilyIndex, TaskSerial};
 use crate::memory::segment::{Caller, Segment};
 use crate::memory::shared::{SharedMemory, env_word, trace_word, work_word};
+use crate::route::Candidates;
 use crate::route::directory::RouteInput;
 use crate::trace::{TraceBuffer, TraceEvent};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -18,7 +18,7 @@ use bem_base::environment::{Bits, OBSERVATION_WORDS, Outcome};
 use bem_base::lanes::{LaneMask, LaneWord};
 use bem_base::limits::STATE_BITS_MAX;
 use bem_base::prng::Prng;
-use bem_learn::softmax::{self, Temperature};
+use bem_learn::tsallis_inf::Chance;
 
 /// The only lane in use.
 const LANE: LaneMask = LaneWord::single(0);
@@ -34,6 +34,8 @@ pub struct Progress {
     pub running: bool,
     /// The arm chosen for the whole episode; [`STEP_BY_STEP`] when there is none.
     pub episode_arm: u8,
+    /// The chance that it had.
+    pub episode_chance: Chance,
     /// Steps of this episode.
     pub steps: u32,
     /// Sum of rewards.
@@ -62,8 +64,6 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) prng: &'a mut Prng,
     pub(crate) steps: &'a mut u64,
     pub(crate) mode: Mode,
-    pub(crate) rule: ChoiceRule,
-    pub(crate) temperature: Temperature,
 }
 
 impl SingleLane {
@@ -100,9 +100,15 @@ impl SingleLane {
         self.planes[first..last].fill(LaneWord::ZERO);
         self.context.reset();
         self.pending.clear();
-        let episode_arm =
-            if around.family.has_sticky() { around.family.episode.choose() } else { STEP_BY_STEP } as u8;
-        self.progress = Progress { family, task, running: true, episode_arm, ..Progress::default() };
+        let Pick { arm, chance } = around.family.choose_episode(around.prng);
+        self.progress = Progress {
+            family,
+            task,
+            running: true,
+            episode_arm: arm,
+            episode_chance: chance,
+            ..Progress::default()
+        };
         let mut view = around.shared.view_mut(Caller::FastPath);
         let work = view.segment_mut(Segment::Work).expect("the step writes WORK");
         work[work_word::FAMILY as usize] = u64::from(family.0);
@@ -125,20 +131,20 @@ impl SingleLane {
         }
         self.observation = *observation;
 
-        let (bucket, arm, sticky) = match usize::from(self.progress.episode_arm) {
+        let (bucket, pick, sticky) = match usize::from(self.progress.episode_arm) {
             STEP_BY_STEP => {
                 let bucket = self.bucket(family, around.shared);
-                let statistics = &family.buckets[usize::from(bucket)];
-                let arm = match (around.rule, around.mode) {
-                    (ChoiceRule::Softmax, Mode::Learning) => {
-                        softmax::choose(statistics, around.temperature, around.prng)
-                    }
-                    _ => statistics.choose(),
+                let pick = if family.is_plain() {
+                    Pick::certain(family.buckets[usize::from(bucket)].choose())
+                } else {
+                    let candidates = self.candidates(family, around.shared);
+                    family.choose(bucket, candidates, around.prng)
                 };
-                (bucket, arm, false)
+                (bucket, pick, false)
             }
-            arm => (0, arm, true),
+            arm => (0, Pick::certain(arm), true),
         };
+        let arm = usize::from(pick.arm);
         execute(family, arm, &mut self.planes, &LANE, around.shared, &mut self.workspace);
 
         let layout = family.layout();
@@ -153,12 +159,19 @@ impl SingleLane {
         *around.steps += 1;
         self.progress.steps += 1;
         let facts = around.family.facts[arm];
-        self.pending.push(Choice { step, bucket, arm: arm as u8, generation: facts.generation, sticky });
+        self.pending.push(Choice {
+            step,
+            bucket,
+            arm: pick.arm,
+            generation: facts.generation,
+            sticky,
+            chance: pick.chance,
+        });
         if around.mode == Mode::Learning {
             around.trace.append(TraceEvent::Step {
                 family: self.progress.family.0,
                 bucket,
-                arm: arm as u8,
+                arm: pick.arm,
                 action: self.action,
                 step: step.0 as u32,
                 cost: facts.cost,
@@ -177,6 +190,18 @@ impl SingleLane {
             }
         });
         family.directory.bucket(signature)
+    }
+
+    /// The arms that the Hamming router finds, or all; the work of the search is kept where it can be seen.
+    fn candidates(&self, family: &Family, shared: &mut SharedMemory) -> u16 {
+        let Some(search) = &family.search else { return ALL_ARMS };
+        let mut found = Candidates::EMPTY;
+        search.nearest(&search.fold(&self.observation), &mut found);
+        let mut view = shared.view_mut(Caller::FastPath);
+        let work = view.segment_mut(Segment::Work).expect("the step writes WORK");
+        let most = &mut work[work_word::ROUTE_WORK_MAX as usize];
+        *most = (*most).max(u64::from(found.work));
+        found.arms()
     }
 
     #[inline]
@@ -248,7 +273,8 @@ impl SingleLane {
         if choice.sticky || choice.generation != around.family.facts[arm].generation {
             return true;
         }
-        if let Some(way) = around.family.credit(choice.bucket, arm, outcome) {
+        let pick = Pick { arm: choice.arm, chance: choice.chance };
+        if let Some(way) = around.family.credit_pick(choice.bucket, pick, outcome) {
             around.trace.append(TraceEvent::Reset {
                 family: self.progress.family.0,
                 bucket: choice.bucket,
@@ -267,7 +293,8 @@ impl SingleLane {
         }
         let progress = &self.progress;
         if around.family.has_sticky() {
-            around.family.credit_episode(usize::from(progress.episode_arm), progress.payoff_sum);
+            let pick = Pick { arm: progress.episode_arm, chance: progress.episode_chance };
+            around.family.credit_episode(pick, progress.payoff_sum);
         }
         around.trace.append(TraceEvent::Episode {
             family: progress.family.0,
@@ -295,6 +322,7 @@ impl SingleLane {
         writer.u64(progress.task.0);
         writer.bool(progress.running);
         writer.u8(progress.episode_arm);
+        progress.episode_chance.encode(writer);
         writer.u32(progress.steps);
         writer.i64(progress.episode_return);
         writer.i64(progress.payoff_sum);
@@ -318,6 +346,7 @@ impl SingleLane {
             task: TaskSerial(reader.u64()?),
             running: reader.bool()?,
             episode_arm: reader.u8()?,
+            episode_chance: Chance::decode(reader)?,
             steps: reader.u32()?,
             episode_return: reader.i64()?,
             payoff_sum: reader.i64()?,

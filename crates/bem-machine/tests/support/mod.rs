@@ -10,7 +10,7 @@ use bem_base::lanes::{LaneEnvironment, LaneOutcome, LaneWord};
 use bem_base::limits::LANES;
 use bem_base::prng::Prng;
 use bem_circuit::testing::random_netlist;
-use bem_machine::config::GenesisConfig;
+use bem_machine::config::{ChoiceRule, GenesisConfig, RouterKind};
 use bem_machine::expert::{
     ExpertParts, IntegerMode, IntegerOutput, OutputUse, Profile, ReadSpec, RoutingMetadata, SharedField,
     WriteSpec,
@@ -113,7 +113,28 @@ pub fn random_expert(
         write: WriteSpec { outputs, integers },
         circuit,
         profile: Profile { sticky, safe: false },
-        routing: RoutingMetadata::default(),
+        routing: RoutingMetadata {
+            priority: prng.below(3) as u8,
+            descriptor: prng.bit().then(|| Bits(core::array::from_fn(|_| prng.next_u64()))),
+            ..RoutingMetadata::default()
+        },
+    }
+}
+
+/// Every rule and router of the configuration, by number.
+pub fn with_rule(config: GenesisConfig, number: u64) -> GenesisConfig {
+    let rules = [ChoiceRule::UcbV, ChoiceRule::Softmax, ChoiceRule::AsPrinted, ChoiceRule::TsallisInf];
+    let choice_rule = rules[(number % 4) as usize];
+    match number / 4 % 2 {
+        0 => GenesisConfig { choice_rule, ..config },
+        _ => GenesisConfig {
+            choice_rule,
+            router: RouterKind::Hamming,
+            candidates_max: 1 + (number / 8 % 4) as u32,
+            feature_bits: [64, 100, 128, 256][(number / 8 % 4) as usize],
+            search_degree_max: 4,
+            ..config
+        },
     }
 }
 

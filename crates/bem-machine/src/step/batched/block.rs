@@ -3,12 +3,14 @@
 //! Must not know how lanes are routed. Clauses: VM-8, D-32.
 
 use super::planes::{below, increment};
-use crate::family::{Family, STEP_BY_STEP};
+use crate::family::{Family, Pick, STEP_BY_STEP};
 use crate::memory::state::LaneState;
 use crate::step::schedule::Schedule;
 use bem_base::environment::Outcome;
 use bem_base::lanes::{LANE_WORDS, LaneMask, LaneOutcome, LaneWord};
 use bem_base::limits::{ARMS_MAX, LANES, STATE_BITS_MAX};
+use bem_base::prng::Prng;
+use bem_learn::tsallis_inf::Chance;
 
 /// Planes of the action's number that a world can have.
 pub(super) const ACTION_PLANES_MAX: usize = 10;
@@ -27,11 +29,13 @@ pub(super) struct Block {
     bads: [LaneWord; COUNTER_PLANES],
     /// Sum of cost penalties per lane; empty when cost is free.
     costs: Vec<i64>,
+    /// The chance that each lane's arm had when its episode began.
+    chances: Box<[Chance; LANES]>,
 }
 
 impl Block {
     /// A block whose lanes begin their first episodes.
-    pub(super) fn new(family: &Family, schedule: &Schedule) -> Block {
+    pub(super) fn new(family: &Family, schedule: &Schedule, prng: &mut Prng) -> Block {
         let cost_is_free = family.facts.iter().all(|facts| facts.penalty == 0);
         let mut block = Block {
             state: LaneState::new(STATE_BITS_MAX),
@@ -40,8 +44,9 @@ impl Block {
             steps: [LaneWord::ZERO; COUNTER_PLANES],
             bads: [LaneWord::ZERO; COUNTER_PLANES],
             costs: if cost_is_free { Vec::new() } else { vec![0; LANES] },
+            chances: Box::new([Chance::CERTAIN; LANES]),
         };
-        block.assign_episodes(family, schedule, LaneWord::ONES);
+        block.assign_episodes(family, schedule, LaneWord::ONES, prng);
         block
     }
 
@@ -69,10 +74,11 @@ impl Block {
     /// Adds the outcome to the running episodes; those that ended are counted, cleared and begin anew.
     pub(super) fn end_episodes(
         &mut self,
-        family: &Family,
+        family: &mut Family,
         schedule: &mut Schedule,
         arms: &[LaneMask; ARMS_MAX],
         outcome: &LaneOutcome,
+        prng: &mut Prng,
     ) {
         if family.has_sticky() {
             increment(&mut self.wins, outcome.reward);
@@ -94,9 +100,10 @@ impl Block {
         if family.has_sticky() {
             for lane in outcome.done.lanes() {
                 let arm = self.held.iter().position(|mask| mask.get(lane)).expect("every lane has an arm");
-                schedule.count_episode(family, arm, self.payoff_sum(family, lane));
+                let pick = Pick { arm: arm as u8, chance: self.chances[lane] };
+                schedule.count_episode(family, pick, self.payoff_sum(family, lane));
             }
-            self.assign_episodes(family, schedule, outcome.done);
+            self.assign_episodes(family, schedule, outcome.done, prng);
         }
     }
 
@@ -113,8 +120,8 @@ impl Block {
         wins * high + (steps - wins) * low - bads * penalty - cost
     }
 
-    /// New episodes: lanes are given to the arms of the plan, and their counters start at zero.
-    fn assign_episodes(&mut self, family: &Family, schedule: &Schedule, starting: LaneMask) {
+    /// New episodes: lanes are given to the arms of the plan or draw their own, and their counters start at zero.
+    fn assign_episodes(&mut self, family: &Family, schedule: &Schedule, starting: LaneMask, prng: &mut Prng) {
         if !family.has_sticky() {
             self.held = [LaneWord::ZERO; ARMS_MAX];
             self.held[STEP_BY_STEP] = LaneWord::ONES;
@@ -123,8 +130,16 @@ impl Block {
         for mask in &mut self.held {
             *mask = mask.and_not(starting);
         }
-        for word in 0..LANE_WORDS {
-            self.held[usize::from(schedule.episode_arm(word))].0[word] |= starting.0[word];
+        if family.draws() {
+            for lane in starting.lanes() {
+                let pick = family.choose_episode(prng);
+                self.held[usize::from(pick.arm)].set(lane, true);
+                self.chances[lane] = pick.chance;
+            }
+        } else {
+            for word in 0..LANE_WORDS {
+                self.held[usize::from(schedule.episode_arm(word))].0[word] |= starting.0[word];
+            }
         }
         for counter in [&mut self.wins, &mut self.steps, &mut self.bads] {
             counter.iter_mut().for_each(|plane| *plane = plane.and_not(starting));

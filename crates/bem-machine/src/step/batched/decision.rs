@@ -134,7 +134,7 @@ impl Decision {
     }
 
     /// Planes of the numbers from the masks.
-    fn number(&mut self) {
+    pub(super) fn number(&mut self) {
         for (bit, plane) in self.planes.iter_mut().enumerate() {
             *plane = LaneWord::ZERO;
             for arm in 0..ARMS_MAX {

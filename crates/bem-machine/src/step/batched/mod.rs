@@ -1,15 +1,17 @@
 //! 256 lanes at a time: one expert for all, lanes grouped by bucket, or every lane routed on its own.
 //!
 //! Each expert that some lane plays is evaluated once over all lanes of the block and written back under the mask of
-//! those lanes. Lanes never see each other, so all three give what the reference gives lane by lane. Only the world is
-//! generic: the rest is compiled once, here. No allocation, no recursion. Clauses: VM-8, VM-13, VM-14, VM-15, D-32.
+//! those lanes. Lanes never see each other, so all three give what the reference gives lane by lane. Rules that draw
+//! and the Hamming router ask lane by lane. Only the world is generic: the rest is compiled once, here. No allocation, no recursion. Clauses: VM-8, VM-13, VM-14, VM-15, D-32.
 
 mod block;
 mod decision;
+mod lanewise;
 mod planes;
 
 use self::block::{ACTION_PLANES_MAX, Block};
 use self::decision::{ARM_PLANES, Decision};
+use self::lanewise::Lanewise;
 use super::schedule::Schedule;
 use super::{Workspace, execute};
 use crate::family::{Family, STEP_BY_STEP};
@@ -21,6 +23,7 @@ use crate::trace::{PLANES_PER_BLOCK, TraceBuffer, TraceEvent};
 use bem_base::environment::Outcome;
 use bem_base::lanes::{LaneEnvironment, LaneOutcome, LaneWord};
 use bem_base::limits::ARMS_MAX;
+use bem_base::prng::Prng;
 
 const _: () = assert!(ARM_PLANES + 1 == PLANES_PER_BLOCK);
 
@@ -42,9 +45,9 @@ pub struct LaneSurroundings<'a> {
 }
 
 impl<E: LaneEnvironment> Lanes<E> {
-    /// One block per world; each world is reset with its own seed.
-    pub fn new(family: &Family, index: FamilyIndex, worlds: Vec<(E, u64)>) -> Lanes<E> {
-        let mut machinery = Machinery::new(family, index, worlds.len());
+    /// One block per world; each world is reset with its own seed. Rules that draw take their randomness from `prng`.
+    pub fn new(family: &Family, index: FamilyIndex, worlds: Vec<(E, u64)>, prng: Prng) -> Lanes<E> {
+        let mut machinery = Machinery::new(family, index, worlds.len(), prng);
         let observation = family.layout().observation();
         let reset = |((mut world, seed), block): ((E, u64), &mut Block)| {
             world.reset(seed, &mut block.state.planes_mut()[observation.clone()]);
@@ -92,6 +95,11 @@ impl<E> Lanes<E> {
         self.machinery.steps
     }
 
+    /// The most comparisons that one lane's search by the Hamming router has taken.
+    pub fn route_work_max(&self) -> u32 {
+        self.machinery.lanewise.work_max()
+    }
+
     /// Books everything that waits.
     pub fn flush(&mut self, family: &mut Family) {
         self.machinery.schedule.flush(family);
@@ -108,24 +116,28 @@ struct Machinery {
     workspace: Workspace,
     /// The choices and the action of the step in flight.
     decision: Box<Decision>,
+    lanewise: Lanewise,
     action: [LaneWord; ACTION_PLANES_MAX],
     /// Which expert each slot held when the plan was made.
     generations: [u32; ARMS_MAX],
+    prng: Prng,
     steps: u64,
 }
 
 impl Machinery {
-    fn new(family: &Family, index: FamilyIndex, blocks: usize) -> Machinery {
+    fn new(family: &Family, index: FamilyIndex, blocks: usize, mut prng: Prng) -> Machinery {
         let schedule = Schedule::new(family);
         Machinery {
             family: index,
-            blocks: (0..blocks).map(|_| Block::new(family, &schedule)).collect(),
+            blocks: (0..blocks).map(|_| Block::new(family, &schedule, &mut prng)).collect(),
             schedule,
             signatures: family.directory.compile(),
             workspace: Workspace::default(),
             decision: Box::new(Decision::NONE),
+            lanewise: Lanewise::new(family),
             action: [LaneWord::ZERO; ACTION_PLANES_MAX],
             generations: core::array::from_fn(|arm| family.facts[arm].generation),
+            prng,
             steps: 0,
         }
     }
@@ -135,6 +147,7 @@ impl Machinery {
     fn renew(&mut self, family: &Family) {
         self.schedule.rebuild(family);
         self.signatures = family.directory.compile();
+        self.lanewise = Lanewise::new(family);
         for (arm, generation) in self.generations.iter_mut().enumerate() {
             let gone = *generation != family.facts[arm].generation || !family.is_sticky(arm);
             *generation = family.facts[arm].generation;
@@ -158,7 +171,11 @@ impl Machinery {
         let shared_bit = |address, bit: u8| view.read_address(address).is_ok_and(|word| word >> bit & 1 == 1);
         self.signatures.signatures(block.state.planes_mut(), shared_bit, &mut decision.signature);
         decision.stepwise = if family.has_sticky() { block.held[STEP_BY_STEP] } else { LaneWord::ONES };
-        decision.choose(family, &self.schedule);
+        if family.is_plain() {
+            decision.choose(family, &self.schedule);
+        } else {
+            self.lanewise.choose(family, block.state.planes(), decision, &mut self.prng);
+        }
         if family.has_sticky() {
             decision.hold(&block.held);
         }
@@ -183,16 +200,23 @@ impl Machinery {
         self.steps += 1;
 
         let lost = !outcome.reward;
-        decision.count(&mut self.schedule, lost, family.buckets.len());
+        if family.is_plain() {
+            decision.count(&mut self.schedule, lost, family.buckets.len());
+        }
         if !outcome.bad.is_zero() {
-            decision.count_bads(&mut self.schedule, lost, outcome.bad);
+            if family.is_plain() {
+                decision.count_bads(&mut self.schedule, lost, outcome.bad);
+            }
             let worst = Outcome { reward: family.shape().reward_min, done: false, bad: true };
             family.notice(&worst);
             if self.schedule.is_stale(family) {
                 self.schedule.follow(family);
             }
         }
-        block.end_episodes(family, &mut self.schedule, &decision.masks, outcome);
+        if !family.is_plain() {
+            self.lanewise.book(family, decision.stepwise, outcome);
+        }
+        block.end_episodes(family, &mut self.schedule, &decision.masks, outcome, &mut self.prng);
         self.schedule.advance(family);
     }
 }

@@ -3,14 +3,18 @@
 //! Clauses: VM-8.
 
 use super::ScalarLane;
-use crate::family::{Family, STEP_BY_STEP};
+use crate::family::{Family, Pick, STEP_BY_STEP};
 use crate::memory::shared::SharedMemory;
 use crate::route::directory::RouteInput;
+use crate::route::{Candidates, Router};
 use crate::step::schedule::Schedule;
 use crate::step::store_integers;
 use bem_base::environment::{Bits, Outcome};
 use bem_base::lanes::{LaneEnvironment, LaneWord, planes_for};
 use bem_base::limits::{ARMS_MAX, LANES};
+use bem_base::prng::Prng;
+use bem_learn::bucket::Batch;
+use std::collections::BTreeMap;
 
 /// 256 plain lanes of one family.
 pub struct ReferenceBlock<E> {
@@ -24,34 +28,45 @@ pub struct ReferenceBlock<E> {
     pub schedule: Schedule,
     world: E,
     observation: Vec<LaneWord>,
-    episode_arm: [usize; LANES],
+    prng: Prng,
+    episode: [Pick; LANES],
     payoff_sum: [i64; LANES],
 }
 
 impl<E: LaneEnvironment> ReferenceBlock<E> {
     /// A block whose world is reset with this seed.
-    pub fn new(family: Family, shared: SharedMemory, mut world: E, seed: u64) -> ReferenceBlock<E> {
+    pub fn new(
+        family: Family,
+        shared: SharedMemory,
+        mut world: E,
+        seed: u64,
+        mut prng: Prng,
+    ) -> ReferenceBlock<E> {
         let mut observation = vec![LaneWord::ZERO; family.layout().observation().len()];
         world.reset(seed, &mut observation);
         let schedule = Schedule::new(&family);
-        let arm = |lane: usize| usize::from(schedule.episode_arm(lane / 64));
-        let episode_arm =
-            core::array::from_fn(|lane| if family.has_sticky() { arm(lane) } else { STEP_BY_STEP });
         ReferenceBlock {
             lanes: vec![ScalarLane::new(&family); LANES],
-            episode_arm,
+            episode: core::array::from_fn(|lane| episode_pick(&family, &schedule, lane, &mut prng)),
             schedule,
             world,
             observation,
+            prng,
             payoff_sum: [0; LANES],
             family,
             shared,
         }
     }
 
+    fn route(&self, lane: usize) -> Candidates {
+        let mut found = Candidates::EMPTY;
+        self.family.router().query(&self.lanes[lane].view(&self.family, &self.shared), &mut found);
+        found
+    }
+
     fn row(&self, lane: usize) -> usize {
         if self.schedule.is_grouped() {
-            return usize::from(self.lanes[lane].bucket(&self.family, &self.shared));
+            return usize::from(self.route(lane).bucket);
         }
         let signature = self.family.directory().signature(|input| match input {
             RouteInput::State(bit) => self.lanes[lane].state[usize::from(bit)],
@@ -69,13 +84,20 @@ impl<E: LaneEnvironment> ReferenceBlock<E> {
             }
             scalar.observe(&self.family, &bits);
         }
-        let rows: Vec<usize> = (0..LANES).map(|lane| self.row(lane)).collect();
-        let arms: Vec<usize> = (0..LANES)
-            .map(|lane| match self.episode_arm[lane] {
-                STEP_BY_STEP => usize::from(self.schedule.row(rows[lane])[lane / 64]),
-                arm => arm,
-            })
-            .collect();
+        let mut choices = Vec::new();
+        for lane in 0..LANES {
+            choices.push(if usize::from(self.episode[lane].arm) != STEP_BY_STEP {
+                (0, self.episode[lane])
+            } else if self.family.is_plain() {
+                let row = self.row(lane);
+                (row, Pick::certain(usize::from(self.schedule.row(row)[lane / 64])))
+            } else {
+                let found = self.route(lane);
+                let pick = self.family.choose(found.bucket, found.arms(), &mut self.prng);
+                (usize::from(found.bucket), pick)
+            });
+        }
+        let arms: Vec<usize> = choices.iter().map(|(_, pick)| usize::from(pick.arm)).collect();
         for slot in 0..ARMS_MAX {
             self.run_expert(slot, &arms);
         }
@@ -83,7 +105,7 @@ impl<E: LaneEnvironment> ReferenceBlock<E> {
         let results: Vec<(usize, bool)> = (0..LANES)
             .map(|lane| (arms[lane], outcome[lane].0.reward == self.family.shape().reward_max))
             .collect();
-        self.learn(&rows, &arms, &outcome);
+        self.learn(&choices, &outcome);
         results
     }
 
@@ -121,14 +143,14 @@ impl<E: LaneEnvironment> ReferenceBlock<E> {
         (0..LANES).map(|lane| (of_lane(lane), outcome.done.get(lane))).collect()
     }
 
-    fn learn(&mut self, rows: &[usize], arms: &[usize], outcomes: &[(Outcome, bool)]) {
-        let lost = |outcome: &Outcome| outcome.reward != self.family.shape().reward_max;
-        for lane in 0..LANES {
-            let (outcome, _) = &outcomes[lane];
-            if self.episode_arm[lane] == STEP_BY_STEP {
-                self.schedule.count(rows[lane], lane / 64, lost(outcome));
+    fn learn(&mut self, choices: &[(usize, Pick)], outcomes: &[(Outcome, bool)]) {
+        let stepwise = |lane: usize, episode: &[Pick; LANES]| usize::from(episode[lane].arm) == STEP_BY_STEP;
+        for (lane, ((row, _), (outcome, _))) in choices.iter().zip(outcomes).enumerate() {
+            if stepwise(lane, &self.episode) && self.family.is_plain() {
+                let lost = outcome.reward != self.family.shape().reward_max;
+                self.schedule.count(*row, lane / 64, lost);
                 if outcome.bad {
-                    self.schedule.count_bad(rows[lane], lane / 64, lost(outcome));
+                    self.schedule.count_bad(*row, lane / 64, lost);
                 }
             }
         }
@@ -138,20 +160,52 @@ impl<E: LaneEnvironment> ReferenceBlock<E> {
         if self.schedule.is_stale(&self.family) {
             self.schedule.follow(&self.family);
         }
-        for lane in 0..LANES {
-            let (outcome, done) = &outcomes[lane];
+        if !self.family.is_plain() {
+            let mut batches: BTreeMap<usize, Batch> = BTreeMap::new();
+            for (lane, ((bucket, pick), (outcome, _))) in choices.iter().zip(outcomes).enumerate() {
+                if stepwise(lane, &self.episode) {
+                    let arm = usize::from(pick.arm);
+                    let loss = self.family.payoff().step_loss(outcome, self.family.facts[arm].penalty);
+                    batches.entry(*bucket).or_default().record(arm, loss);
+                    self.family.record_pick(*bucket, *pick, loss);
+                }
+            }
+            for (bucket, batch) in batches {
+                self.family.credit_batch(bucket, &batch);
+            }
+        }
+        for (lane, ((_, pick), (outcome, done))) in choices.iter().zip(outcomes).enumerate() {
             self.lanes[lane].settle(&self.family, outcome);
-            let penalty = self.family.facts[arms[lane]].penalty;
+            let penalty = self.family.facts[usize::from(pick.arm)].penalty;
             self.payoff_sum[lane] += self.family.payoff().payoff(outcome, penalty);
             if *done {
                 self.lanes[lane].begin(&self.family);
-                if self.family.has_sticky() {
-                    self.schedule.count_episode(&self.family, self.episode_arm[lane], self.payoff_sum[lane]);
-                    self.episode_arm[lane] = usize::from(self.schedule.episode_arm(lane / 64));
-                }
-                self.payoff_sum[lane] = 0;
             }
         }
+        self.end_episodes(outcomes);
         self.schedule.advance(&mut self.family);
+    }
+
+    /// All episodes that ended are counted before any lane chooses for its next one.
+    fn end_episodes(&mut self, outcomes: &[(Outcome, bool)]) {
+        let ended: Vec<usize> = (0..LANES).filter(|lane| outcomes[*lane].1).collect();
+        for &lane in &ended {
+            if self.family.has_sticky() {
+                self.schedule.count_episode(&mut self.family, self.episode[lane], self.payoff_sum[lane]);
+            }
+            self.payoff_sum[lane] = 0;
+        }
+        for &lane in &ended {
+            self.episode[lane] = episode_pick(&self.family, &self.schedule, lane, &mut self.prng);
+        }
+    }
+}
+
+/// The arm for a lane's next episode: drawn, or read from the plan.
+fn episode_pick(family: &Family, schedule: &Schedule, lane: usize, prng: &mut Prng) -> Pick {
+    match (family.has_sticky(), family.draws()) {
+        (false, _) => Pick::certain(STEP_BY_STEP),
+        (true, true) => family.choose_episode(prng),
+        (true, false) => Pick::certain(usize::from(schedule.episode_arm(lane / 64))),
     }
 }

@@ -3,25 +3,31 @@
 //! Every bucket chooses among the same pool of at most sixteen experts; `EXPERT[b][k]` is slot k of the pool where
 //! bucket b has it live. Experts that remember are chosen once per episode, all others step by step: the episode's
 //! own bucket weighs each sticky expert against "step by step", which is its arm 0 (decision D-32). Slot 0 holds
-//! NOOP for ever. Must not know lanes or worlds. Clauses: VM-1, VM-9, VM-17, D-6, D-10, D-11, D-32, D-33.
+//! NOOP for ever. How it chooses is in [`choice`]. Must not know lanes or worlds. Clauses: VM-1, VM-7, D-6,
+//! D-10, D-11, D-32, D-33.
 
+mod choice;
+mod encode;
+
+pub use choice::{ALL_ARMS, Pick, learning_parameters};
+
+use self::choice::{Draw, Samplers};
 use crate::boot::{self, BootExpert};
-use crate::config::{ChoiceRule, GenesisConfig};
+use crate::config::{GenesisConfig, RouterKind};
 use crate::expert::{Expert, ExpertError, ExpertParts, OutputUse};
 use crate::layout::{LayoutError, StateLayout};
 use crate::payoff::{PayoffScale, cost_penalty};
+use crate::route::FamilyRouter;
 use crate::route::directory::{Directory, DirectoryError, RouteInput};
+use crate::route::hamming::HammingIndex;
 use crate::route::signature::SignatureTable;
-use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Field, Outcome, Shape};
-use bem_base::fixed::Fixed;
+use bem_base::environment::Shape;
 use bem_base::ids::ObjectId;
 use bem_base::limits::ARMS_MAX;
 use bem_circuit::compile::Evaluator;
 use bem_learn::bucket::Bucket;
-use bem_learn::change::Change;
-use bem_learn::index::{ChangeParameters, IndexRule, Parameters};
-use bem_learn::loss::Loss;
+use bem_learn::index::Parameters;
+use core::cmp::Reverse;
 
 /// The arm of the episode's bucket that stands for choosing step by step, and the slot of NOOP.
 pub const STEP_BY_STEP: usize = 0;
@@ -103,27 +109,16 @@ pub struct Family {
     pub(crate) episode: Bucket,
     pub(crate) parameters: Parameters,
     pub(crate) payoff: PayoffScale,
+    draw: Draw,
+    samplers: Samplers,
+    /// The descriptors of the experts that live in buckets, if the Hamming router finds the candidates.
+    pub(crate) search: Option<HammingIndex>,
+    /// The rule takes the lowest index of all arms.
+    plain: bool,
     /// For every bucket, the signature bits it depends on and their values.
     pub(crate) subcubes: Vec<(u64, u64)>,
     pub(crate) signatures: SignatureTable,
     revision: u64,
-}
-
-/// The learning parameters that a configuration asks for.
-pub fn learning_parameters(config: &GenesisConfig) -> Parameters {
-    Parameters {
-        rule: match config.choice_rule {
-            ChoiceRule::UcbV | ChoiceRule::Softmax => IndexRule::UcbV,
-            ChoiceRule::AsPrinted => IndexRule::AsPrinted,
-        },
-        exploration: config.expert_exploration,
-        prior_weight: config.expert_prior,
-        prior_rate: config.expert_prior_rate,
-        prior_min: config.prior_min,
-        prior_max: config.prior_max,
-        loss_reference: config.loss_reference,
-        change: Some(ChangeParameters { drift: config.change_tolerance, threshold: config.change_threshold }),
-    }
 }
 
 impl Family {
@@ -148,10 +143,16 @@ impl Family {
             buckets: vec![Bucket::new(&parameters, 1)],
             episode: Bucket::new(&parameters, 1 << STEP_BY_STEP),
             parameters,
+            draw: Draw::new(config),
+            samplers: Samplers::default(),
+            search: (config.router == RouterKind::Hamming).then(|| HammingIndex::new(config)),
+            plain: false,
             subcubes: vec![(0, 0)],
             signatures: Directory::new(1).tabulate(0),
             revision: 0,
         };
+        family.plain = family.draw == Draw::Lowest && family.search.is_none();
+        family.samplers = Samplers::new(&family);
         family.place(config, STEP_BY_STEP, noop);
         Ok(family)
     }
@@ -174,6 +175,11 @@ impl Family {
     /// The slots in use, lowest first.
     pub fn occupied(&self) -> impl Iterator<Item = (usize, &Expert)> {
         self.experts.iter().enumerate().filter_map(|(slot, expert)| Some((slot, expert.as_ref()?)))
+    }
+
+    /// What finds the bucket and the candidates of a step.
+    pub fn router(&self) -> FamilyRouter<'_> {
+        FamilyRouter { directory: &self.directory, search: self.search.as_ref() }
     }
 
     /// The routing directory.
@@ -259,6 +265,8 @@ impl Family {
                 bucket.admit(&self.parameters, slot);
             }
         }
+        self.samplers.admit(slot, self.is_sticky(slot));
+        self.index_experts();
         Ok(slot)
     }
 
@@ -303,11 +311,13 @@ impl Family {
                 assert!(retired, "every bucket has another live arm");
             }
         }
+        self.samplers.retire(slot, self.is_sticky(slot));
         if slot != STEP_BY_STEP {
             self.experts[slot] = None;
             self.sticky &= !(1 << slot);
         }
         self.measure();
+        self.index_experts();
         Ok(())
     }
 
@@ -315,11 +325,14 @@ impl Family {
     #[doc(alias = "RESET")]
     pub fn reset(&mut self, bucket: u16) -> Result<(), FamilyError> {
         let count = self.buckets.len();
-        let bucket = self
+        let statistics = self
             .buckets
             .get_mut(usize::from(bucket))
             .ok_or(DirectoryError::UnknownBucket { bucket, count })?;
-        bucket.reset(&self.parameters);
+        statistics.reset(&self.parameters);
+        if let Some(sampler) = self.samplers.buckets.get_mut(usize::from(bucket)) {
+            sampler.reset();
+        }
         self.revision += 1;
         Ok(())
     }
@@ -334,6 +347,7 @@ impl Family {
         let half = parent.clone();
         self.buckets.push(half);
         assert!(self.buckets.len() == usize::from(child) + 1);
+        self.samplers.split(bucket);
         self.prepare_routing();
         Ok(child)
     }
@@ -342,6 +356,7 @@ impl Family {
     pub fn reroute(&mut self, directory: Directory) {
         let live = self.buckets[0].live();
         self.buckets = vec![Bucket::new(&self.parameters, live); directory.bucket_count()];
+        self.samplers = Samplers::new(self);
         self.directory = directory;
         self.revision += 1;
         self.prepare_routing();
@@ -354,64 +369,19 @@ impl Family {
         self.subcubes = buckets.map(|bucket| self.directory.subcube(bucket)).collect();
     }
 
-    /// Moves the prior of an expert in every bucket that keeps statistics of it.
-    #[doc(alias = "GRPO_LITE_UPDATE")]
-    pub fn adjust_prior(&mut self, slot: usize, change: Fixed) {
-        self.revision += 1;
-        if self.is_sticky(slot) {
-            self.episode.adjust_prior(&self.parameters, slot, change);
-        } else {
-            for bucket in &mut self.buckets {
-                bucket.adjust_prior(&self.parameters, slot, change);
-            }
+    /// Renews the descriptors among which the Hamming router searches: those of live memoryless experts, by priority.
+    fn index_experts(&mut self) {
+        let Some(mut search) = self.search.take() else { return };
+        search.clear();
+        let live = self.buckets[0].live();
+        let mut slots: Vec<usize> = (0..ARMS_MAX).filter(|slot| live >> slot & 1 == 1).collect();
+        slots.sort_by_key(|slot| Reverse(self.expert(*slot).map(|expert| expert.routing().priority)));
+        for slot in slots {
+            let expert = self.expert(slot).expect("a live slot holds an expert");
+            let descriptor = search.fold(&expert.descriptor());
+            search.insert(descriptor, slot as u32).expect("the configuration makes room for a whole pool");
         }
-    }
-
-    /// From now on the arm with the best lower confidence bound of its payoff is chosen: for frozen evaluation.
-    ///
-    /// The plain mean would favour arms nobody has tried; the pessimist trusts what has been seen most.
-    pub fn make_pessimistic(&mut self) {
-        self.revision += 1;
-        self.parameters.rule = IndexRule::AsPrinted;
-        self.parameters.prior_weight = Fixed::ZERO;
-        self.episode.refresh(&self.parameters);
-        for bucket in &mut self.buckets {
-            bucket.refresh(&self.parameters);
-        }
-    }
-
-    /// Books the outcome of one step for the expert that acted; a raised alarm is returned.
-    #[inline]
-    #[doc(alias = "BANDIT_UPDATE_STEP")]
-    pub fn credit(&mut self, bucket: u16, arm: usize, outcome: &Outcome) -> Option<Change> {
-        self.notice(outcome);
-        let loss = self.payoff.step_loss(outcome, self.facts[arm].penalty);
-        self.buckets[usize::from(bucket)].update(&self.parameters, arm, loss)
-    }
-
-    /// Books a whole episode for the arm that was chosen at its start.
-    pub fn credit_episode(&mut self, arm: usize, payoff_sum: i64) -> Option<Change> {
-        let loss: Loss = self.payoff.episode_loss(payoff_sum);
-        self.episode.update(&self.parameters, arm, loss)
-    }
-
-    /// Takes notice of an outcome that is credited later or to a whole episode.
-    #[inline]
-    pub fn notice(&mut self, outcome: &Outcome) {
-        if self.payoff.must_widen(outcome) {
-            self.widen();
-        }
-    }
-
-    /// The first BAD step: losses so far are on a scale that did not cover it, so statistics begin anew.
-    #[cold]
-    fn widen(&mut self) {
-        self.revision += 1;
-        self.payoff.widen();
-        self.episode.reset(&self.parameters);
-        for bucket in &mut self.buckets {
-            bucket.reset(&self.parameters);
-        }
+        self.search = Some(search);
     }
 
     /// Puts an expert into a slot; statistics are the caller's business.
@@ -426,6 +396,7 @@ impl Family {
         self.sticky = self.sticky & !(1 << slot) | u16::from(expert.profile().sticky) << slot;
         self.experts[slot] = Some(expert);
         self.measure();
+        self.index_experts();
     }
 
     /// Counts memory bits and SHARED planes that the pool uses.
@@ -440,87 +411,4 @@ impl Family {
         }
         (self.memory_used, self.shared_planes) = (memory_used, shared_planes);
     }
-
-    /// Writes the canonical bytes.
-    pub fn encode(&self, writer: &mut Writer) {
-        encode_shape(&self.shape, writer);
-        for (expert, facts) in self.experts.iter().zip(&self.facts) {
-            writer.u32(facts.generation);
-            writer.bool(expert.is_some());
-            if let Some(expert) = expert {
-                expert.encode(writer);
-            }
-        }
-        self.directory.encode(writer);
-        self.buckets.iter().for_each(|bucket| bucket.encode(writer));
-        self.episode.encode(writer);
-        writer.bool(self.payoff.covers_bad());
-    }
-
-    /// Reads canonical bytes and checks the invariants.
-    pub fn decode(config: &GenesisConfig, reader: &mut Reader<'_>) -> Result<Family, DecodeError> {
-        let start = reader.clone();
-        let shape = decode_shape(reader)?;
-        let mut family =
-            Family::new(config, shape).map_err(|_| start.error("a family whose world does not fit"))?;
-        for slot in 0..ARMS_MAX {
-            family.facts[slot].generation = reader.u32()?;
-            let error = reader.error("an expert where none may be");
-            if reader.bool()? {
-                let expert = Expert::decode(config, reader)?;
-                if family.slots <= slot || slot == STEP_BY_STEP && family.expert(0) != Some(&expert) {
-                    return Err(error);
-                }
-                family.place(config, slot, expert);
-            } else if slot == STEP_BY_STEP {
-                return Err(error);
-            }
-        }
-        family.directory = Directory::decode(reader)?;
-        family.prepare_routing();
-        let count = family.directory.bucket_count();
-        family.buckets = (0..count).map(|_| Bucket::decode(reader)).collect::<Result<Vec<_>, _>>()?;
-        family.episode = Bucket::decode(reader)?;
-        if reader.bool()? {
-            family.payoff.widen();
-        }
-        if family.is_consistent() { Ok(family) } else { Err(start.error("live arms without experts")) }
-    }
-
-    fn is_consistent(&self) -> bool {
-        let occupied = self.occupied().fold(0u16, |mask, (slot, _)| mask | 1 << slot);
-        let stepwise = occupied & !self.sticky;
-        self.episode.live() == self.sticky | 1 << STEP_BY_STEP
-            && self.buckets.iter().all(|bucket| bucket.live() & !stepwise == 0)
-    }
-}
-
-fn encode_shape(shape: &Shape, writer: &mut Writer) {
-    writer.u16(shape.observation_bits);
-    writer.u16(shape.actions);
-    writer.u32(shape.horizon);
-    writer.i32(shape.reward_min);
-    writer.i32(shape.reward_max);
-    writer.i64(shape.return_min);
-    writer.i64(shape.return_max);
-    writer.length(shape.fields.len());
-    for field in &shape.fields {
-        writer.u16(field.low);
-        writer.u16(field.width);
-    }
-}
-
-fn decode_shape(reader: &mut Reader<'_>) -> Result<Shape, DecodeError> {
-    Ok(Shape {
-        observation_bits: reader.u16()?,
-        actions: reader.u16()?,
-        horizon: reader.u32()?,
-        reward_min: reader.i32()?,
-        reward_max: reader.i32()?,
-        return_min: reader.i64()?,
-        return_max: reader.i64()?,
-        fields: (0..reader.length(4)?)
-            .map(|_| Ok(Field { low: reader.u16()?, width: reader.u16()? }))
-            .collect::<Result<_, DecodeError>>()?,
-    })
 }

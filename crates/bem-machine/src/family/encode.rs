@@ -1,0 +1,115 @@
+//! The canonical bytes of a family.
+//!
+//! Clauses: LOG-4.
+
+use super::choice::Draw;
+use super::{Family, STEP_BY_STEP};
+use crate::config::GenesisConfig;
+use crate::expert::Expert;
+use crate::route::directory::Directory;
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Field, Shape};
+use bem_base::limits::ARMS_MAX;
+use bem_learn::bucket::Bucket;
+use bem_learn::tsallis_inf::TsallisInf;
+
+impl Family {
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        encode_shape(&self.shape, writer);
+        for (expert, facts) in self.experts.iter().zip(&self.facts) {
+            writer.u32(facts.generation);
+            writer.bool(expert.is_some());
+            if let Some(expert) = expert {
+                expert.encode(writer);
+            }
+        }
+        self.directory.encode(writer);
+        self.buckets.iter().for_each(|bucket| bucket.encode(writer));
+        self.episode.encode(writer);
+        self.samplers.buckets.iter().chain(&self.samplers.episode).for_each(|sampler| sampler.encode(writer));
+        writer.bool(self.payoff.covers_bad());
+    }
+
+    /// Reads canonical bytes and checks the invariants.
+    pub fn decode(config: &GenesisConfig, reader: &mut Reader<'_>) -> Result<Family, DecodeError> {
+        let start = reader.clone();
+        let shape = decode_shape(reader)?;
+        let mut family =
+            Family::new(config, shape).map_err(|_| start.error("a family whose world does not fit"))?;
+        for slot in 0..ARMS_MAX {
+            family.facts[slot].generation = reader.u32()?;
+            let error = reader.error("an expert where none may be");
+            if reader.bool()? {
+                let expert = Expert::decode(config, reader)?;
+                if family.slots <= slot || slot == STEP_BY_STEP && family.expert(0) != Some(&expert) {
+                    return Err(error);
+                }
+                family.place(config, slot, expert);
+            } else if slot == STEP_BY_STEP {
+                return Err(error);
+            }
+        }
+        family.directory = Directory::decode(reader)?;
+        family.prepare_routing();
+        let count = family.directory.bucket_count();
+        family.buckets = (0..count).map(|_| Bucket::decode(reader)).collect::<Result<Vec<_>, _>>()?;
+        family.episode = Bucket::decode(reader)?;
+        if family.draw == Draw::TsallisInf {
+            family.samplers.buckets =
+                (0..count).map(|_| TsallisInf::decode(reader)).collect::<Result<Vec<_>, _>>()?;
+            family.samplers.episode = Some(TsallisInf::decode(reader)?);
+        }
+        if reader.bool()? {
+            family.payoff.widen();
+        }
+        if !family.is_consistent() {
+            return Err(start.error("live arms without experts"));
+        }
+        family.index_experts();
+        Ok(family)
+    }
+
+    fn is_consistent(&self) -> bool {
+        let occupied = self.occupied().fold(0u16, |mask, (slot, _)| mask | 1 << slot);
+        let stepwise = occupied & !self.sticky;
+        self.episode.live() == self.sticky | 1 << STEP_BY_STEP
+            && self.buckets.iter().all(|bucket| bucket.live() & !stepwise == 0)
+            && self.samplers.episode.iter().all(|sampler| sampler.live() == self.episode.live())
+            && self
+                .buckets
+                .iter()
+                .zip(&self.samplers.buckets)
+                .all(|(bucket, sampler)| bucket.live() == sampler.live())
+    }
+}
+
+fn encode_shape(shape: &Shape, writer: &mut Writer) {
+    writer.u16(shape.observation_bits);
+    writer.u16(shape.actions);
+    writer.u32(shape.horizon);
+    writer.i32(shape.reward_min);
+    writer.i32(shape.reward_max);
+    writer.i64(shape.return_min);
+    writer.i64(shape.return_max);
+    writer.length(shape.fields.len());
+    for field in &shape.fields {
+        writer.u16(field.low);
+        writer.u16(field.width);
+    }
+}
+
+fn decode_shape(reader: &mut Reader<'_>) -> Result<Shape, DecodeError> {
+    Ok(Shape {
+        observation_bits: reader.u16()?,
+        actions: reader.u16()?,
+        horizon: reader.u32()?,
+        reward_min: reader.i32()?,
+        reward_max: reader.i32()?,
+        return_min: reader.i64()?,
+        return_max: reader.i64()?,
+        fields: (0..reader.length(4)?)
+            .map(|_| Ok(Field { low: reader.u16()?, width: reader.u16()? }))
+            .collect::<Result<_, DecodeError>>()?,
+    })
+}
