@@ -158,6 +158,11 @@ impl ImprovementTest {
         if hopeless || faint || long { Progress::Futile } else { Progress::Open }
     }
 
+    /// Pairs played.
+    pub fn pairs(&self) -> u32 {
+        self.differences.len() as u32
+    }
+
     /// Whether at least this many pairs were played and none made a difference.
     pub fn never_differed(&self, pairs: usize) -> bool {
         self.unequal == 0 && pairs <= self.differences.len()

@@ -5,6 +5,7 @@
 
 use crate::patch::Patch;
 use bem_base::digest::Digest;
+use bem_base::encode::{DecodeError, Reader, Writer};
 
 /// Where a patch stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,15 @@ pub enum PatchStatus {
 }
 
 impl PatchStatus {
+    /// All of them, in order of their numbers.
+    pub const ALL: [PatchStatus; 5] = [
+        PatchStatus::Pending,
+        PatchStatus::Verified,
+        PatchStatus::Rejected,
+        PatchStatus::Applied,
+        PatchStatus::RolledBack,
+    ];
+
     /// Whether the patch still waits for something.
     pub const fn is_open(self) -> bool {
         matches!(self, PatchStatus::Pending | PatchStatus::Verified)
@@ -182,6 +192,44 @@ impl PatchQueue {
         serials
     }
 
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.length(self.slots.len());
+        for (patch, status) in &self.slots {
+            patch.encode(writer);
+            writer.u8(*status as u8);
+        }
+        writer.u32(self.cursor as u32);
+        writer.bool(self.last_serial.is_some());
+        writer.u64(self.last_serial.unwrap_or(0));
+        let QueueCounts { submitted, overflowed, replayed, obsolete } = self.counts;
+        [submitted, overflowed, replayed, obsolete].into_iter().for_each(|count| writer.u64(count));
+    }
+
+    /// Reads the canonical bytes of a queue with this many slots.
+    pub fn decode(capacity: usize, reader: &mut Reader<'_>) -> Result<PatchQueue, DecodeError> {
+        let wild = reader.error("a queue that cannot have come about");
+        let mut queue = PatchQueue::new(capacity);
+        let count = reader.length(44)?;
+        for _ in 0..count {
+            let patch = Patch::decode(reader)?;
+            let status = *PatchStatus::ALL.get(usize::from(reader.u8()?)).ok_or(wild.clone())?;
+            queue.slots.push((patch, status));
+        }
+        queue.cursor = reader.u32()? as usize;
+        let (any, last) = (reader.bool()?, reader.u64()?);
+        queue.last_serial = any.then_some(last);
+        queue.counts = QueueCounts {
+            submitted: reader.u64()?,
+            overflowed: reader.u64()?,
+            replayed: reader.u64()?,
+            obsolete: reader.u64()?,
+        };
+        let known = |(patch, _): &(Patch, PatchStatus)| any && patch.serial <= last;
+        let fits = count <= capacity && queue.cursor < capacity && (any || last == 0);
+        if fits && queue.slots.iter().all(known) { Ok(queue) } else { Err(wild) }
+    }
+
     /// Patches that wait for something.
     pub fn backlog(&self) -> usize {
         self.slots.iter().filter(|(_, status)| status.is_open()).count()
@@ -244,9 +292,27 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_comes_back_from_its_bytes_and_goes_on_the_same() {
+        let mut queue = PatchQueue::new(3);
+        (1..=3).for_each(|serial| queue.submit(patch(serial, "a")).unwrap());
+        queue.advance(2, PatchStatus::Rejected).unwrap();
+        queue.submit(patch(7, "b")).unwrap();
+        let mut writer = Writer::new();
+        queue.encode(&mut writer);
+        let mut reader = Reader::new(writer.as_bytes());
+        let mut copy = PatchQueue::decode(3, &mut reader).unwrap();
+        assert_eq!(reader.finish(), Ok(()));
+        for serial in [7, 8] {
+            assert_eq!(copy.submit(patch(serial, "a")), queue.submit(patch(serial, "a")));
+        }
+        assert_eq!((copy.counts(), copy.backlog()), (queue.counts(), queue.backlog()));
+        assert!(PatchQueue::decode(2, &mut Reader::new(writer.as_bytes())).is_err());
+    }
+
+    #[test]
     fn only_the_written_transitions_exist() {
         use PatchStatus::*;
-        let all = [Pending, Verified, Rejected, Applied, RolledBack];
+        let all = PatchStatus::ALL;
         let mut pairs = Vec::new();
         for from in all {
             pairs.extend(all.into_iter().filter(|to| from.may_become(*to)).map(|to| (from, to)));

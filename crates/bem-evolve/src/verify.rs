@@ -10,6 +10,7 @@ use crate::condition::{self, Context, Finding, Rejection, circuits, misfit};
 use crate::improvement::Evidence;
 use crate::patch::{Change, Patch, PatchKind};
 use crate::score::{Measured, PoxState};
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
 use bem_teacher::template::measure;
 use std::collections::BTreeSet;
@@ -100,6 +101,35 @@ pub enum Improvement {
     Static,
 }
 
+impl Improvement {
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        match self {
+            Improvement::Rollouts(evidence) => {
+                writer.u8(0);
+                evidence.encode(writer);
+            }
+            Improvement::Logged { lower_bound, steps } => {
+                writer.u8(1);
+                writer.i64(lower_bound.to_raw());
+                writer.u32(*steps);
+            }
+            Improvement::Static => writer.u8(2),
+        }
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Improvement, DecodeError> {
+        let unknown = reader.error("an unknown kind of evidence");
+        Ok(match reader.u8()? {
+            0 => Improvement::Rollouts(Evidence::decode(reader)?),
+            1 => Improvement::Logged { lower_bound: Fixed::from_raw(reader.i64()?), steps: reader.u32()? },
+            2 => Improvement::Static,
+            _ => return Err(unknown),
+        })
+    }
+}
+
 /// The kind of evidence that the proposers of a kind of patch bring. SPLIT and RETIRE may also be shown by rollouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvidenceKind {
@@ -155,7 +185,7 @@ pub enum Refusal {
 }
 
 /// A lower bound of the gain may lie this far below zero for patches that make the machine smaller: 1/64.
-const RETURN_TOLERANCE: Fixed = Fixed::from_raw(Fixed::ONE.to_raw() / 64);
+pub const RETURN_TOLERANCE: Fixed = Fixed::from_raw(Fixed::ONE.to_raw() / 64);
 
 /// Shows the condition of a patch against what there is now.
 #[doc(alias = "VC")]
@@ -209,8 +239,8 @@ fn show(patch: &Patch, context: &Context<'_>) -> Result<(Vec<Finding>, i64), Rej
         }
         Change::Macro { sequence, body } => {
             let findings = circuits::check_macro(context, family, sequence, body)?;
-            let parts = sequence.iter().map(|slot| gates_of(*slot)).sum::<Result<i64, _>>()?;
-            (findings, parts - body.circuit.gates().len() as i64)
+            // The parts stay where they are, so that a macro saves nothing.
+            (findings, -(body.circuit.gates().len() as i64))
         }
         Change::Synthesize { policy, safe, examples } => {
             let findings = condition::synthesize::check(context, family, policy, *safe, examples)?;
@@ -289,7 +319,8 @@ fn judge(kind: PatchKind, improvement: &Improvement) -> Result<(Fixed, Fixed), R
             if evidence.is_unsafe() {
                 return Err(Refusal::Unsafe { excess: evidence.bad_excess });
             }
-            let floor = if kind == PatchKind::Synthesize { Fixed::ZERO } else { RETURN_TOLERANCE.negated() };
+            let adds = matches!(kind, PatchKind::Synthesize | PatchKind::Macro);
+            let floor = if adds { Fixed::ZERO } else { RETURN_TOLERANCE.negated() };
             if evidence.pairs == 0 || evidence.lower_bound < floor {
                 return Err(Refusal::MayBeWorse { lower_bound: evidence.lower_bound });
             }

@@ -30,12 +30,16 @@ impl Watch {
         Watch { test: ledger.open() }
     }
 
+    /// Pairs booked.
+    pub fn pairs(&self) -> u32 {
+        self.test.pairs()
+    }
+
     /// Books a pair: return now less return before, over the declared range.
     pub fn observe(&mut self, difference: Fixed) -> Option<Contradiction> {
         let progress = self.test.observe(difference.negated(), false, false);
-        let evidence = self.test.evidence();
-        let contradiction = Contradiction { pairs: evidence.pairs, mean_loss: evidence.mean };
-        (progress == Progress::Better).then_some(contradiction)
+        (progress == Progress::Better)
+            .then(|| Contradiction { pairs: self.test.pairs(), mean_loss: self.test.evidence().mean })
     }
 }
 

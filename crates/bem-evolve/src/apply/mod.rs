@@ -9,7 +9,7 @@ use crate::patch::{Change, Patch, PatchKind};
 use crate::verify::AcceptedPatch;
 use crate::watch::Contradiction;
 use bem_base::digest::{self, Digest};
-use bem_base::encode::Writer;
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_machine::config::GenesisConfig;
 use bem_machine::expert::ExpertParts;
@@ -54,6 +54,12 @@ pub enum TablesError {
         /// How many there may be.
         maximum: u32,
     },
+    /// Statistics of a family that is built differently.
+    #[error("family {family} has other experts or routes than the statistics were gathered with")]
+    OtherStructure {
+        /// The family.
+        family: u16,
+    },
     /// Every template number is used.
     #[error("all {maximum} templates are taken (S_templates_max)")]
     Templates {
@@ -86,6 +92,25 @@ impl Tables {
     pub fn family(&self, family: u16) -> Result<&Family, TablesError> {
         let count = self.families.len();
         self.families.get(usize::from(family)).ok_or(TablesError::UnknownFamily { family, count })
+    }
+
+    /// How many families there are.
+    pub fn family_count(&self) -> usize {
+        self.families.len()
+    }
+
+    /// Takes over the statistics that were gathered elsewhere since; the structure must be the same.
+    pub fn renew(&mut self, family: u16, current: &Family) -> Result<(), TablesError> {
+        if structure_digest(self.family(family)?) != structure_digest(current) {
+            return Err(TablesError::OtherStructure { family });
+        }
+        self.families[usize::from(family)] = current.clone();
+        Ok(())
+    }
+
+    /// A family, to book outcomes in. Structure is changed by [`Tables::apply`] alone.
+    pub(crate) fn statistics_mut(&mut self, family: u16) -> Option<&mut Family> {
+        self.families.get_mut(usize::from(family))
     }
 
     /// The trees of the templates that patches have added, as text.
@@ -139,26 +164,61 @@ impl Tables {
             let place = &mut self.families[usize::from(patch.family)];
             Before::Family(Box::new(std::mem::replace(place, new)))
         };
-        self.last_applied = Some(patch.serial);
-        let after = self.parent(patch.kind(), patch.family)?;
-        Ok(Applied { accepted, before, after })
+        let (serial, kind, family) = (patch.serial, patch.kind(), patch.family);
+        self.last_applied = Some(serial);
+        let after = self.parent(kind, family)?;
+        Ok(Applied { accepted, receipt: Receipt { serial, kind, family, before, after } })
+    }
+
+    /// The family as a patch would leave it; nothing is changed, and nothing is judged.
+    pub(crate) fn preview(&self, config: &GenesisConfig, patch: &Patch) -> Result<Family, TablesError> {
+        changed(config, self.family(patch.family)?, &patch.change, &mut self.experts_made.clone())
     }
 
     /// Takes a patch back: structure and statistics become what they were before it. The serial stays used.
     ///
     /// Only the latest change of a family can be taken back; what was learned in the family since is lost.
-    pub fn roll_back(&mut self, applied: Applied, reason: Contradiction) -> Result<RolledBack, TablesError> {
-        let patch = applied.accepted.patch();
-        let serial = patch.serial;
-        if self.parent(patch.kind(), patch.family)? != applied.after {
+    pub fn roll_back(&mut self, receipt: Receipt, reason: Contradiction) -> Result<RolledBack, TablesError> {
+        let Receipt { serial, kind, family, before, after } = receipt;
+        if self.parent(kind, family)? != after {
             return Err(TablesError::Obsolete { serial });
         }
-        let (kind, family) = (patch.kind(), patch.family);
-        match applied.before {
+        match before {
             Before::Family(old) => self.families[usize::from(family)] = *old,
             Before::Templates(count) => self.templates.truncate(count),
         }
         Ok(RolledBack { serial, kind, reason })
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.length(self.families.len());
+        self.families.iter().for_each(|family| family.encode(writer));
+        writer.length(self.templates.len());
+        self.templates.iter().for_each(|text| writer.text(text));
+        writer.u32(self.experts_made);
+        writer.bool(self.last_applied.is_some());
+        writer.u64(self.last_applied.unwrap_or(0));
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(config: &GenesisConfig, reader: &mut Reader<'_>) -> Result<Tables, DecodeError> {
+        let start = reader.clone();
+        let families = (0..reader.length(64)?)
+            .map(|_| Family::decode(config, reader))
+            .collect::<Result<Vec<_>, DecodeError>>()?;
+        let templates = (0..reader.length(4)?)
+            .map(|_| Ok(reader.text()?.to_string()))
+            .collect::<Result<Vec<_>, DecodeError>>()?;
+        let experts_made = reader.u32()?;
+        let (any, last) = (reader.bool()?, reader.u64()?);
+        let full = config.families_max < families.len() as u32
+            || config.templates_max < templates.len() as u32
+            || config.experts_max < experts_made;
+        if full || !any && last != 0 {
+            return Err(start.error("tables beyond the bounds of the configuration"));
+        }
+        Ok(Tables { families, templates, experts_made, last_applied: any.then_some(last) })
     }
 }
 
@@ -243,12 +303,73 @@ enum Before {
     Templates(usize),
 }
 
-/// The receipt of an application.
+/// What it takes to take a patch back.
+#[derive(Clone, Debug)]
+pub struct Receipt {
+    serial: u64,
+    kind: PatchKind,
+    family: u16,
+    before: Before,
+    after: Digest,
+}
+
+impl Receipt {
+    /// Which patch.
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> PatchKind {
+        self.kind
+    }
+
+    /// The family it was about.
+    pub fn family(&self) -> u16 {
+        self.family
+    }
+
+    /// The family as it was before, if the patch was about one: the incumbent for watching.
+    pub fn family_before(&self) -> Option<&Family> {
+        match &self.before {
+            Before::Family(family) => Some(family),
+            Before::Templates(_) => None,
+        }
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.u64(self.serial);
+        writer.u8(self.kind as u8);
+        writer.u16(self.family);
+        writer.raw(self.after.as_bytes());
+        match &self.before {
+            Before::Family(family) => family.encode(writer),
+            Before::Templates(count) => writer.u32(*count as u32),
+        }
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(config: &GenesisConfig, reader: &mut Reader<'_>) -> Result<Receipt, DecodeError> {
+        let unknown = reader.error("a receipt of no known kind");
+        let serial = reader.u64()?;
+        let kind = *PatchKind::ALL.get(usize::from(reader.u8()?)).ok_or(unknown)?;
+        let family = reader.u16()?;
+        let mut after = [0; 32];
+        after.copy_from_slice(reader.raw(32)?);
+        let before = match kind {
+            PatchKind::TeachEdit => Before::Templates(reader.u32()? as usize),
+            _ => Before::Family(Box::new(Family::decode(config, reader)?)),
+        };
+        Ok(Receipt { serial, kind, family, before, after: Digest::from_bytes(after) })
+    }
+}
+
+/// What was applied, and how to take it back.
 #[derive(Clone, Debug)]
 pub struct Applied {
     accepted: AcceptedPatch,
-    before: Before,
-    after: Digest,
+    receipt: Receipt,
 }
 
 impl Applied {
@@ -259,15 +380,12 @@ impl Applied {
 
     /// The digest of the structure before and after.
     pub fn digests(&self) -> (Digest, Digest) {
-        (self.accepted.patch().parent, self.after)
+        (self.accepted.patch().parent, self.receipt.after)
     }
 
-    /// The family as it was before, if the patch was about one: the incumbent for watching.
-    pub fn family_before(&self) -> Option<&Family> {
-        match &self.before {
-            Before::Family(family) => Some(family),
-            Before::Templates(_) => None,
-        }
+    /// What it takes to take it back.
+    pub fn into_receipt(self) -> Receipt {
+        self.receipt
     }
 }
 

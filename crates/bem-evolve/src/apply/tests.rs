@@ -16,11 +16,29 @@ fn accepted(laboratory: &Laboratory, kind: PatchKind, seed: u64) -> AcceptedPatc
 /// All bytes that patches can touch.
 fn bytes(tables: &Tables) -> Vec<u8> {
     let mut writer = Writer::new();
-    tables.families.iter().for_each(|family| family.encode(&mut writer));
-    tables.templates.iter().for_each(|text| writer.text(text));
-    writer.u32(tables.experts_made);
-    writer.u64(tables.last_applied.unwrap_or(0));
+    tables.encode(&mut writer);
     writer.into_bytes()
+}
+
+#[test]
+fn tables_and_receipts_come_back_from_their_bytes() {
+    let laboratory = Laboratory::new();
+    let config = laboratory.config();
+    for kind in PatchKind::ALL {
+        let mut tables = laboratory.tables().clone();
+        let receipt = tables.apply(config, accepted(&laboratory, kind, 1)).unwrap().into_receipt();
+        let written = bytes(&tables);
+        let mut reader = Reader::new(&written);
+        let mut again = Tables::decode(config, &mut reader).unwrap();
+        assert_eq!((reader.finish(), bytes(&again)), (Ok(()), written));
+        let mut writer = Writer::new();
+        receipt.encode(&mut writer);
+        let copy = Receipt::decode(config, &mut Reader::new(writer.as_bytes())).unwrap();
+        let reason = Contradiction { pairs: 9, mean_loss: Fixed::HALF };
+        again.roll_back(copy, reason).unwrap();
+        tables.roll_back(receipt, reason).unwrap();
+        assert_eq!(bytes(&again), bytes(&tables));
+    }
 }
 
 #[test]
@@ -38,7 +56,7 @@ fn every_kind_is_applied_and_can_be_taken_back() {
         assert_eq!(from == to, kind == PatchKind::Reset, "{kind:?}");
         assert_eq!(tables.last_applied(), Some(serial));
         let reason = Contradiction { pairs: 9, mean_loss: Fixed::HALF };
-        let back = tables.roll_back(applied, reason).unwrap();
+        let back = tables.roll_back(applied.into_receipt(), reason).unwrap();
         assert_eq!((back.serial, back.kind, back.reason), (serial, kind, reason));
         assert_eq!(tables.parent(kind, 0).unwrap(), before);
         // The serial stays used: taking back is no way to apply something twice.
@@ -83,5 +101,5 @@ fn a_later_change_stands_in_the_way_of_taking_back() {
     let applied = tables.apply(laboratory.config(), accepted(&laboratory, PatchKind::Macro, 1)).unwrap();
     tables.families[0].retire(1).unwrap();
     let reason = Contradiction { pairs: 9, mean_loss: Fixed::HALF };
-    assert!(matches!(tables.roll_back(applied, reason), Err(TablesError::Obsolete { .. })));
+    assert!(matches!(tables.roll_back(applied.into_receipt(), reason), Err(TablesError::Obsolete { .. })));
 }

@@ -11,7 +11,7 @@ use bem_base::fixed::Fixed;
 use bem_machine::family::{Family, STEP_BY_STEP};
 
 /// A sequence must occur this often before it becomes a macro.
-const SEQUENCE_COUNT_MIN: u32 = 32;
+const SEQUENCE_COUNT_MIN: u32 = 16;
 /// Lengths that are looked at, the shortest first.
 const LENGTHS: [usize; 2] = [2, 3];
 /// Sequences of each length that are looked at, the most frequent first.
