@@ -5,6 +5,7 @@
 //! Clauses: SCC-1, VM-16; decisions D-32 to D-34.
 
 use crate::learner::{Event, Learner, Phase, Witness};
+use crate::machinery::{Hand, Machinery};
 use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome};
 use bem_synth::experience::{Episode, Step};
@@ -84,6 +85,10 @@ impl Learner {
         world.reset(seed)?;
         let policy = self.policy_of(mode).expect("a mode is chosen where its policy is");
         let state = PolicyState::new(&policy);
+        let hand = self.hand(mode);
+        if let Some(machinery) = &mut self.machinery {
+            machinery.begin(self.serial + 1, hand);
+        }
         self.flight = Some(Flight { seed, mode, policy, state, steps: Vec::new() });
         Ok(Event::EpisodeBegan)
     }
@@ -100,6 +105,18 @@ impl Learner {
         }
     }
 
+    /// Who acts in this mode. Where a circuit is the incumbent it acts through the machine, and in episodes for
+    /// experience the machine chooses; everybody else is its guest.
+    pub(crate) fn hand(&self, mode: Mode) -> Hand {
+        let through_machine = self.machinery.is_some() && !self.incumbent.is_choice;
+        match mode {
+            Mode::Mixed if through_machine => Hand::Incumbent,
+            Mode::Incumbent if through_machine && matches!(self.phase, Phase::Measure(_)) => Hand::Incumbent,
+            Mode::Incumbent if through_machine => Hand::Machine,
+            _ => Hand::Guest,
+        }
+    }
+
     /// Whether the bandit's index chooses in this mode: among plain actions it explores, a circuit acts as it is.
     pub(crate) fn is_by_index(&self, mode: Mode) -> bool {
         mode == Mode::Mixed && self.incumbent.is_choice
@@ -111,26 +128,38 @@ impl Learner {
         world: &mut dyn Environment,
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
-        let by_index = self.flight.as_ref().is_some_and(|flight| self.is_by_index(flight.mode));
+        let mode = self.flight.as_ref().expect("the caller has looked").mode;
+        let (by_index, hand) = (self.is_by_index(mode), self.hand(mode));
         let flight = self.flight.as_mut().expect("the caller has looked");
         let actions = u64::from(self.shape.actions);
         let observation = *world.observation();
-        let wanted = match flight.mode {
-            Mode::Uniform => 0,
-            Mode::Mixed if by_index => self.bandit.choose(&observation),
+        let own = self.machinery.as_mut().map(|machinery| machinery.act(&observation));
+        let wanted = match (own, mode) {
+            (Some(own), _) if hand != Hand::Guest => own,
+            (_, Mode::Uniform) => 0,
+            (_, Mode::Mixed) if by_index => self.bandit.choose(&observation),
             _ => flight.state.act(&flight.policy, &observation),
         };
-        let uniform = match flight.mode {
+        let uniform = match mode {
             Mode::Uniform => true,
             Mode::Mixed => !by_index && self.draw.below(4) == 0,
             Mode::Curious => self.draw.below(16) == 0,
             Mode::Incumbent | Mode::Candidate => false,
         };
         let action = if uniform { self.draw.below(actions) as u16 } else { wanted };
+        if let Some(machinery) = self.machinery.as_mut().filter(|_| uniform || hand == Hand::Guest) {
+            machinery.overrule(action);
+        }
         let outcome = world.step(action)?;
+        if let Some(machinery) = &mut self.machinery {
+            machinery.learn(&outcome);
+        }
         self.tally.steps += 1;
         self.bandit.record(&observation, action, outcome.reward);
         flight.steps.push(step_taken(observation, action, outcome, uniform.then_some(self.shape.actions)));
+        if self.machinery.as_ref().is_some_and(Machinery::has_block) {
+            self.seal(witness);
+        }
         if !outcome.done {
             return Ok(Event::Stepped);
         }
@@ -147,10 +176,28 @@ impl Learner {
         if matches!(self.phase, Phase::Measure(_)) {
             return self.take_rollout(seed, mode, episode, witness);
         }
-        if mode == Mode::Incumbent {
+        if mode == Mode::Incumbent && self.is_incumbents(&episode) {
             self.streak = if episode.total() == self.shape.return_max { self.streak + 1 } else { 0 };
         }
         self.remember(episode, witness);
+    }
+
+    /// Whether the incumbent did, or would have done, what was done: the machine may have chosen another expert.
+    fn is_incumbents(&self, episode: &Episode) -> bool {
+        let acted = episode.steps.iter().map(|step| step.action);
+        self.incumbent.is_choice || self.incumbent.policy.replay([episode])[0].iter().copied().eq(acted)
+    }
+
+    /// Closes a block of records: its digest goes into the chain, and the witness gets it.
+    pub(crate) fn seal(&mut self, witness: &mut dyn Witness) {
+        let records = self.machinery.as_mut().map(Machinery::take_records).unwrap_or_default();
+        if records.is_empty() {
+            return;
+        }
+        let mut writer = Writer::new();
+        records.iter().flat_map(|record| record.0).for_each(|word| writer.u64(word));
+        self.link("bem/chain/records", writer.as_bytes());
+        witness.records(&records, &self.chain);
     }
 
     /// Puts an episode into the log and its digest into the chain.

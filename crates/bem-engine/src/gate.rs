@@ -11,6 +11,7 @@ use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
 use bem_evolve::improvement::{Evidence, ImprovementTest, Progress};
 use bem_evolve::patch::Change;
+use bem_evolve::verify::AcceptedPatch;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::policy::{Policy, PolicyState};
@@ -87,7 +88,8 @@ impl Learner {
     fn show(&mut self, policy: &Policy) -> Option<Shown> {
         let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
         let serial = self.tested.len() as u64;
-        let shown = self.verification.as_ref()?.check(serial, policy, &episodes).ok()?;
+        let family = self.machinery.as_ref()?.family();
+        let shown = self.verification.as_ref()?.check(family, serial, policy, &episodes).ok()?;
         self.tally.proofs += shown.verified().proofs() as u32;
         Some(shown)
     }
@@ -193,8 +195,7 @@ impl Learner {
         self.link_decision(&candidate, &decision);
         witness.decided(&decision);
         // The incumbent is what the accepted patch says, and nothing else can become one.
-        let change = decision.patch.map(|accepted| accepted.patch().change.clone());
-        if let Some(Change::Synthesize { policy, .. }) = change {
+        if let Some(policy) = decision.patch.and_then(|accepted| self.apply(accepted)) {
             self.tally.applied += 1;
             self.last_gain = self.tally.steps;
             self.streak = streak;
@@ -204,6 +205,14 @@ impl Learner {
         } else {
             self.tally.rejected += 1;
         }
+    }
+
+    /// Puts an accepted patch into force between two episodes; returns the circuit it brings.
+    fn apply(&mut self, accepted: AcceptedPatch) -> Option<Policy> {
+        let Change::Synthesize { policy, .. } = accepted.patch().change.clone() else { return None };
+        let (verification, machinery) = (self.verification.as_ref()?, self.machinery.as_mut()?);
+        machinery.replace_family(verification.apply(machinery.family(), accepted).ok()?);
+        Some(policy)
     }
 
     fn link_decision(&mut self, candidate: &Hypothesis, decision: &Decision) {

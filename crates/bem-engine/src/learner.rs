@@ -17,6 +17,7 @@ use crate::act::Flight;
 use crate::agent::Agent;
 use crate::bandit::RoutedBandit;
 use crate::gate::Gate;
+use crate::machinery::Machinery;
 use crate::seeds::{Domain, Seeds};
 use crate::verification::Verification;
 use bem_base::digest::{self, Digest};
@@ -24,6 +25,7 @@ use bem_base::environment::{Environment, EnvironmentError, Shape};
 use bem_base::prng::Prng;
 use bem_evolve::improvement::{AlphaLedger, Evidence};
 use bem_evolve::verify::AcceptedPatch;
+use bem_machine::trace::Record;
 use bem_synth::experience::{Episode, Experience};
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::library::Machine;
@@ -100,6 +102,8 @@ pub trait Witness {
     fn decided(&mut self, decision: &Decision);
     /// An episode was played, for experience or for the gate; `chain` is the head of the run's own chain after it.
     fn played(&mut self, _episode: &Episode, _chain: &Digest) {}
+    /// A block of step, reward and episode records is full, or the run is over; `chain` is the head after it.
+    fn records(&mut self, _block: &[Record], _chain: &Digest) {}
     /// Called now and then; false asks the run to stop.
     fn tick(&mut self, tally: &Tally) -> bool;
 }
@@ -171,6 +175,8 @@ pub struct Learner {
     pub(crate) ledger: AlphaLedger,
     /// None for a world that the machine cannot hold; then nothing is ever installed.
     pub(crate) verification: Option<Verification>,
+    /// What plays the incumbent; none where there is no verification.
+    pub(crate) machinery: Option<Machinery>,
     pub(crate) tested: BTreeSet<Digest>,
     pub(crate) library: Vec<Machine>,
     pub(crate) curious: Option<Arc<Policy>>,
@@ -217,13 +223,18 @@ impl Learner {
             is_choice: true,
             machine: None,
         };
+        let verification = Verification::new(shape).ok();
+        let machinery = verification
+            .as_ref()
+            .and_then(|verification| Machinery::new(verification.config(), settings.seed, shape));
         Learner {
             settings,
             experience: Experience::new(settings.experience_steps),
             bandit: RoutedBandit::new(shape),
             incumbent,
             ledger: AlphaLedger::default(),
-            verification: Verification::new(shape).ok(),
+            verification: verification.filter(|_| machinery.is_some()),
+            machinery,
             tested: BTreeSet::new(),
             library: Vec::new(),
             curious: None,
@@ -286,7 +297,10 @@ impl Learner {
             Phase::Collect => self.collect(world, witness),
             Phase::Judge => Ok(self.judge(witness)),
             Phase::Measure(_) => self.measure(world, witness),
-            Phase::Over => Ok(Event::Over),
+            Phase::Over => {
+                self.seal(witness);
+                Ok(Event::Over)
+            }
         }
     }
 

@@ -15,6 +15,7 @@ pub mod evaluate;
 mod gate;
 pub mod journal;
 pub mod learner;
+mod machinery;
 mod search;
 pub mod seeds;
 pub mod solve;

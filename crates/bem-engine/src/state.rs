@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version, settings, shape,
-//! incumbent, curious, contexts, counters, chain, random streams, tested, library, waiting, phase, flight, experience
+//! incumbent, curious, contexts, machine, counters, chain, random streams, tested, library, waiting, phase, flight, experience
 //! ```
 //!
 //! An episode in flight is its seed and its actions; [`Learner::restore`] plays them into the world again, so that
@@ -18,7 +18,9 @@ use crate::codec::{
 };
 use crate::gate::{Gate, Half};
 use crate::learner::{Incumbent, Learner, Phase, Tally};
+use crate::machinery::{Hand, Machinery};
 use crate::seeds::{Domain, Seeds};
+use crate::verification::Verification;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::prng::Prng;
@@ -26,7 +28,7 @@ use bem_evolve::improvement::{AlphaLedger, ImprovementTest};
 use bem_evolve::patch::Change;
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::library::Machine;
-use bem_synth::policy::Policy;
+use bem_synth::policy::{Policy, PolicyState};
 use std::sync::Arc;
 
 /// Version of the bytes.
@@ -95,6 +97,10 @@ impl Learner {
         let flight = decode_option(&mut reader, |reader| decode_flight(&learner, reader))?;
         learner.decode_experience(&mut reader)?;
         reader.finish()?;
+        let in_flight = flight.as_ref().map(|(_, _, moves)| moves.len());
+        if learner.machinery.as_ref().is_some_and(|machinery| machinery.steps_in_flight() != in_flight) {
+            return Err(Reader::new(bytes).error("a machine that plays another episode").into());
+        }
         if let Some((seed, mode, moves)) = flight {
             learner.replay(world, seed, mode, &moves)?;
         }
@@ -108,6 +114,7 @@ impl Learner {
         encode_option(writer, self.incumbent.machine.as_ref(), Machine::encode);
         encode_option(writer, self.curious.as_deref(), Policy::encode);
         self.bandit.encode(writer);
+        encode_option(writer, self.machinery.as_ref(), Machinery::encode);
         writer.u32(self.ledger.tested());
         encode_list(writer, self.tested.iter(), |digest, writer| writer.raw(digest.as_bytes()));
     }
@@ -121,6 +128,7 @@ impl Learner {
         };
         self.curious = decode_option(reader, |reader| decode_actor(&self.shape, reader))?.map(Arc::new);
         self.bandit = RoutedBandit::decode(&self.shape, reader)?;
+        self.decode_machinery(reader)?;
         self.ledger = AlphaLedger::resume(reader.u32()?);
         let unsorted = reader.error("tested candidates out of order");
         let tested = decode_list(reader, read_digest)?;
@@ -129,6 +137,19 @@ impl Learner {
         }
         self.tested = tested.into_iter().collect();
         Ok(())
+    }
+
+    fn decode_machinery(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let wild = reader.error("a machine where none can be, or none where one must be");
+        let config = self.verification.as_ref().map(Verification::config);
+        self.machinery = match (reader.bool()?, config) {
+            (true, Some(config)) => Some(Machinery::decode(config, &self.shape, reader)?),
+            (false, None) => None,
+            _ => return Err(wild),
+        };
+        let circuit = self.machinery.as_ref().and_then(Machinery::incumbent_circuit);
+        let holds = self.incumbent.is_choice || circuit == Some(self.incumbent.policy.circuit());
+        if holds { Ok(()) } else { Err(wild) }
     }
 
     fn encode_counters(&self, writer: &mut Writer) {
@@ -197,7 +218,8 @@ impl Learner {
             3 => {
                 let candidate = decode_hypothesis(&self.shape, reader)?;
                 let verification = self.verification.as_ref().ok_or(wild.clone())?;
-                let shown = verification.decode(reader)?;
+                let machinery = self.machinery.as_ref().ok_or(wild.clone())?;
+                let shown = verification.decode(machinery.family(), reader)?;
                 let change = &shown.verified().patch().change;
                 if !matches!(change, Change::Synthesize { policy, .. } if *policy == candidate.policy) {
                     return Err(wild);
@@ -251,13 +273,17 @@ impl Learner {
         mode: Mode,
         moves: &[(u16, bool)],
     ) -> Result<(), RestoreError> {
-        self.begin(world, seed, mode)?;
-        let by_index = self.is_by_index(mode);
+        world.reset(seed)?;
+        let policy = self.policy_of(mode).expect("a mode is read where its policy is");
+        let state = PolicyState::new(&policy);
+        self.flight = Some(Flight { seed, mode, policy, state, steps: Vec::new() });
+        let is_guest = self.hand(mode) == Hand::Guest;
+        let acts = is_guest && mode != Mode::Uniform && !self.is_by_index(mode);
         let actions = self.shape.actions;
         let Some(flight) = &mut self.flight else { return Ok(()) };
         for (place, (action, uniform)) in moves.iter().copied().enumerate() {
             let observation = *world.observation();
-            if mode != Mode::Uniform && !by_index {
+            if acts {
                 let wanted = flight.state.act(&flight.policy, &observation);
                 if !uniform && wanted != action {
                     return Err(RestoreError::Diverged { step: place });

@@ -1,6 +1,6 @@
 //! The proof that stands before every rollout: a candidate becomes a SYNTH patch, and its condition is shown.
 //!
-//! The world is a family of its own with an empty pool, so that every bound of the machine applies. What a candidate
+//! The world is a family of its own, so that every bound of the machine applies. What a candidate
 //! claims to explain are those logged steps that earned the most there is and in which it would have done the same.
 //! A candidate whose condition is not shown is never played. Clauses: SCC-2, SCC-3, SCC-4; decisions D-21, D-35.
 
@@ -8,7 +8,7 @@ use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, OBSERVATION_WORDS, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::limits::STATE_BITS_MAX;
-use bem_evolve::apply::Tables;
+use bem_evolve::apply::{Tables, TablesError};
 use bem_evolve::condition::{BadPair, Context, Rejection, SafetyDemand};
 use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects, Patch};
@@ -26,11 +26,10 @@ const BAD_PAIRS_MAX: usize = 256;
 /// Logged steps that one candidate claims to explain, at most: more would prove the same again.
 const CLAIMED_STEPS_MAX: usize = 128;
 
-/// What candidates for one world are judged against.
+/// What candidates for one world are judged against, beside the family as it is.
 #[derive(Clone, Debug)]
 pub struct Verification {
     config: GenesisConfig,
-    tables: Tables,
     pox: PoxState,
     reward_max: i32,
 }
@@ -72,21 +71,33 @@ impl Verification {
             ..defaults
         };
         let pox = PoxState::new(&config);
-        let family = Family::new(&config, shape.clone())?;
-        Ok(Verification { config, tables: Tables::new(vec![family]), pox, reward_max: shape.reward_max })
+        Family::new(&config, shape.clone())?;
+        Ok(Verification { config, pox, reward_max: shape.reward_max })
+    }
+
+    /// The bounds of the machine.
+    pub fn config(&self) -> &GenesisConfig {
+        &self.config
     }
 
     /// Shows the condition of a candidate: bounds, action range, write set, forms, and what it claims to explain.
     ///
     /// Where BAD steps were logged, the safety tag is tried first; a candidate that cannot have it comes without,
     /// and the measured veto alone protects.
-    pub fn check(&self, serial: u64, policy: &Policy, episodes: &[&Episode]) -> Result<Shown, Rejection> {
+    pub fn check(
+        &self,
+        family: &Family,
+        serial: u64,
+        policy: &Policy,
+        episodes: &[&Episode],
+    ) -> Result<Shown, Rejection> {
+        let tables = Tables::new(vec![family.clone()]);
         let examples = self.claims(policy, episodes);
         let bad = bad_pairs(episodes);
         let attempt = |safe| {
             let change = Change::Synthesize { policy: policy.clone(), safe, examples: examples.clone() };
-            let patch = patch(&self.tables, serial, 0, change, ExpectedEffects::default())?;
-            self.show(patch, bad.clone())
+            let patch = patch(&tables, serial, 0, change, ExpectedEffects::default())?;
+            self.show(&tables, patch, bad.clone())
         };
         match attempt(!bad.is_empty()) {
             Err(Rejection::Refuted { condition: "BAD avoidance", .. }) => attempt(false),
@@ -95,14 +106,13 @@ impl Verification {
     }
 
     /// Shows the condition of a patch against this table of BAD pairs.
-    fn show(&self, patch: Patch, bad: Vec<BadPair>) -> Result<Shown, Rejection> {
-        let context =
-            Context { config: &self.config, tables: &self.tables, bad: &bad, safety: SafetyDemand::Optional };
+    fn show(&self, tables: &Tables, patch: Patch, bad: Vec<BadPair>) -> Result<Shown, Rejection> {
+        let context = Context { config: &self.config, tables, bad: &bad, safety: SafetyDemand::Optional };
         Ok(Shown { verified: verify(patch, &context)?, bad })
     }
 
     /// Reads a patch that was shown before, and shows it again: a stored word is no proof.
-    pub fn decode(&self, reader: &mut Reader<'_>) -> Result<Shown, DecodeError> {
+    pub fn decode(&self, family: &Family, reader: &mut Reader<'_>) -> Result<Shown, DecodeError> {
         let start = reader.clone();
         let patch = Patch::decode(reader)?;
         let count = reader.length(8 * OBSERVATION_WORDS + 2)?;
@@ -117,12 +127,20 @@ impl Verification {
             }
             bad.push(BadPair { observation, action: reader.u16()? });
         }
-        self.show(patch, bad).map_err(|_| start.error("a patch whose condition does not hold"))
+        let tables = Tables::new(vec![family.clone()]);
+        self.show(&tables, patch, bad).map_err(|_| start.error("a patch whose condition does not hold"))
     }
 
     /// Lets a candidate through on what was measured; nothing else makes an incumbent of it.
     pub fn accept(&self, shown: Shown, evidence: Evidence) -> Result<AcceptedPatch, Refusal> {
         accept(shown.verified, Improvement::Rollouts(evidence), Fixed::ONE, &self.pox)
+    }
+
+    /// The family after an accepted patch; nothing else changes one.
+    pub fn apply(&self, family: &Family, accepted: AcceptedPatch) -> Result<Family, TablesError> {
+        let mut tables = Tables::new(vec![family.clone()]);
+        tables.apply(&self.config, accepted)?;
+        tables.family(0).cloned()
     }
 
     /// The newest steps that earned the most there is, and in which the policy would have done what was done.
@@ -211,6 +229,10 @@ mod tests {
         (0..16).map(episode).collect()
     }
 
+    fn empty(verification: &Verification) -> Family {
+        Family::new(verification.config(), shape()).unwrap()
+    }
+
     #[test]
     fn a_candidate_that_explains_the_log_is_proven_with_all_its_claims() {
         let verification = Verification::new(&shape()).unwrap();
@@ -219,7 +241,7 @@ mod tests {
         let episodes = episodes();
         let log: Vec<&Episode> = episodes.iter().collect();
         assert_eq!(verification.claims(&policy, &log).len(), 16);
-        let verified = verification.check(1, &policy, &log).unwrap();
+        let verified = verification.check(&empty(&verification), 1, &policy, &log).unwrap();
         assert!(1 <= verified.verified().proofs());
     }
 
@@ -233,7 +255,8 @@ mod tests {
         });
         let log: Vec<&Episode> = episodes.iter().collect();
         let tag = |action| {
-            let verified = verification.check(1, &Policy::constant(3, action), &log).unwrap();
+            let verified =
+                verification.check(&empty(&verification), 1, &Policy::constant(3, action), &log).unwrap();
             matches!(verified.verified().patch().change, Change::Synthesize { safe: true, .. })
         };
         assert_eq!([0, 1, 2].map(tag), [true, true, false]);
@@ -244,7 +267,7 @@ mod tests {
         let verification = Verification::new(&shape()).unwrap();
         let circuit = Netlist::new(1, Vec::new(), vec![Signal::input(0), Signal::input(0)]).unwrap();
         let policy = Policy::new(circuit, vec![0], 0, 3).unwrap();
-        let rejection = verification.check(1, &policy, &[]).unwrap_err();
+        let rejection = verification.check(&empty(&verification), 1, &policy, &[]).unwrap_err();
         assert!(matches!(rejection, Rejection::Refuted { condition: "action range", .. }), "{rejection}");
     }
 }

@@ -301,8 +301,36 @@ impl Machine {
     pub fn begin(&mut self, family: FamilyIndex, task: TaskSerial) -> Result<(), MachineError> {
         self.family(family)?;
         let (lane, mut around) = self.surroundings(usize::from(family.0));
-        lane.begin(&mut around, family, task);
+        lane.begin(&mut around, family, task, None);
         Ok(())
+    }
+
+    /// Starts an episode in which the expert of this slot acts at every step. It is credited as if it had been chosen.
+    pub fn begin_named(
+        &mut self,
+        family: FamilyIndex,
+        task: TaskSerial,
+        slot: usize,
+    ) -> Result<(), MachineError> {
+        if self.family(family)?.expert(slot).is_none() {
+            return Err(FamilyError::EmptySlot { slot }.into());
+        }
+        let (lane, mut around) = self.surroundings(usize::from(family.0));
+        lane.begin(&mut around, family, task, Some(slot as u8));
+        Ok(())
+    }
+
+    /// Puts another action in the place of the one that [`Machine::act`] has just given.
+    ///
+    /// For exploration and for policies that are tried out: the step is recorded with both actions, STATE holds the one
+    /// that is taken, and neither the step nor the episode is credited to an expert.
+    pub fn overrule(&mut self, action: u16) -> Result<(), MachineError> {
+        if !self.lane.progress.running {
+            return Err(MachineError::NoEpisode);
+        }
+        let family = usize::from(self.lane.progress.family.0);
+        let (lane, mut around) = self.surroundings(family);
+        if lane.overrule(&mut around, action) { Ok(()) } else { Err(MachineError::NoEpisode) }
     }
 
     /// Chooses an expert for what is seen and lets it act; the action is within the world's range.
@@ -421,7 +449,8 @@ impl Machine {
         }
         let Ok(family) = self.family(progress.family) else { return false };
         let arm = usize::from(progress.episode_arm);
-        let arm_holds = arm == STEP_BY_STEP || arm < ARMS_MAX && family.is_sticky(arm);
+        let may_act = progress.named && family.expert(arm).is_some();
+        let arm_holds = arm == STEP_BY_STEP || arm < ARMS_MAX && (family.is_sticky(arm) || may_act);
         let choices_hold = self.lane.pending.choices().all(|choice| {
             usize::from(choice.arm) < ARMS_MAX && usize::from(choice.bucket) < family.buckets().len()
         });

@@ -328,3 +328,63 @@ fn the_softmax_rule_draws_from_the_machines_own_stream() {
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
 }
+
+#[test]
+fn a_named_expert_acts_at_every_step_and_an_overruled_one_gets_no_credit() {
+    for sticky in [false, true] {
+        let mut world = Noise::new(3, 6, 4, 9, 0);
+        let mut machine = random_machine(3, &world, sticky, false, 0);
+        let slot = machine
+            .family(FAMILY)
+            .unwrap()
+            .occupied()
+            .map(|(slot, _)| slot)
+            .find(|slot| *slot != 0 && machine.family(FAMILY).unwrap().is_sticky(*slot) == sticky)
+            .unwrap();
+        let mut visits = Vec::new();
+        for episode in 0..3 {
+            world.reset();
+            machine.begin_named(FAMILY, TaskSerial(episode), slot).unwrap();
+            loop {
+                machine.act(&world.observation).unwrap();
+                // The first episode is the expert's own; in the second its action is replaced now and then.
+                let mut action = machine.lane().planes()[machine.family(FAMILY).unwrap().layout().action()]
+                    .iter()
+                    .enumerate()
+                    .fold(0, |number, (bit, plane)| number | u16::from(plane.get(0)) << bit)
+                    % 4;
+                if 0 < episode {
+                    action = (action + 1) % 4;
+                    machine.overrule(action).unwrap();
+                }
+                let outcome = world.step(action);
+                machine.learn(&outcome).unwrap();
+                if outcome.done {
+                    break;
+                }
+            }
+            let told = events(&mut machine);
+            assert!(told.iter().all(|event| match event {
+                TraceEvent::Step { arm, .. } => usize::from(*arm) == slot,
+                TraceEvent::Overrule { arm, .. } => usize::from(*arm) == slot && 0 < episode,
+                _ => true,
+            }));
+            let family = machine.family(FAMILY).unwrap();
+            let seen = |bucket: &bem_learn::bucket::Bucket| u64::from(bucket.statistics(slot).visits);
+            visits.push(if sticky {
+                seen(family.episode_bucket())
+            } else {
+                family.buckets().iter().map(seen).sum()
+            });
+        }
+        assert_eq!(visits[1], visits[0], "overruled steps and episodes change no statistics");
+        let fresh = random_machine(3, &world, sticky, false, 0);
+        let family = fresh.family(FAMILY).unwrap();
+        let imagined = if sticky { 1 } else { family.buckets().len() as u64 };
+        assert!(imagined < visits[0], "the expert's own episode is credited to it");
+    }
+    let world = Noise::new(3, 6, 4, 9, 0);
+    let mut machine = random_machine(3, &world, false, false, 0);
+    assert!(machine.begin_named(FAMILY, TaskSerial(0), 15).is_err());
+    assert_eq!(machine.overrule(1), Err(MachineError::NoEpisode));
+}

@@ -21,7 +21,7 @@ pub struct Choice {
     pub arm: u8,
     /// Counts the experts that the slot has held: a reward for a gone expert is not credited to its successor.
     pub generation: u32,
-    /// Made for the whole episode: single rewards are not credited to it.
+    /// Made for the whole episode, or overruled: single rewards are not credited to it.
     pub sticky: bool,
     /// The chance it had when it was drawn.
     pub chance: Chance,
@@ -74,6 +74,13 @@ impl PendingRing {
             }
             (None, None) => {}
         }
+    }
+
+    /// The latest choice gets no credit: its action was not the one taken.
+    pub fn overrule_latest(&mut self) -> Option<Choice> {
+        let latest = self.latest.as_mut()?;
+        latest.sticky = true;
+        Some(*latest)
     }
 
     /// The choice of this step, if it still waits; it waits no longer.

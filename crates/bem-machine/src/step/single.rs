@@ -36,6 +36,10 @@ pub struct Progress {
     pub episode_arm: u8,
     /// The chance that it had.
     pub episode_chance: Chance,
+    /// The owner named the arm; it acts at every step, whether it remembers or not.
+    pub named: bool,
+    /// Some action of this episode was not the machine's, so that its return is no credit to the episode's arm.
+    pub overruled: bool,
     /// Steps of this episode.
     pub steps: u32,
     /// Sum of rewards.
@@ -92,21 +96,32 @@ impl SingleLane {
 
     /// Starts an episode: clears action, outcome and memory, and chooses an expert for the whole of it or none.
     ///
-    /// Choices of the episode before that still wait for a reward are given up.
-    pub(crate) fn begin(&mut self, around: &mut Surroundings<'_>, family: FamilyIndex, task: TaskSerial) {
+    /// Choices of the episode before that still wait for a reward are given up. An arm that the owner names acts at
+    /// every step.
+    pub(crate) fn begin(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        family: FamilyIndex,
+        task: TaskSerial,
+        named: Option<u8>,
+    ) {
         let layout = around.family.layout();
         let first = layout.action().start;
         let last = layout.memory().start + around.family.memory_used();
         self.planes[first..last].fill(LaneWord::ZERO);
         self.context.reset();
         self.pending.clear();
-        let Pick { arm, chance } = around.family.choose_episode(around.prng);
+        let Pick { arm, chance } = match named {
+            Some(arm) => Pick::certain(usize::from(arm)),
+            None => around.family.choose_episode(around.prng),
+        };
         self.progress = Progress {
             family,
             task,
             running: true,
             episode_arm: arm,
             episode_chance: chance,
+            named: named.is_some(),
             ..Progress::default()
         };
         let mut view = around.shared.view_mut(Caller::FastPath);
@@ -132,6 +147,9 @@ impl SingleLane {
         self.observation = *observation;
 
         let (bucket, pick, sticky) = match usize::from(self.progress.episode_arm) {
+            arm if self.progress.named && !family.is_sticky(arm) => {
+                (self.bucket(family, around.shared), Pick::certain(arm), false)
+            }
             STEP_BY_STEP => {
                 let bucket = self.bucket(family, around.shared);
                 let pick = if family.is_plain() {
@@ -178,6 +196,24 @@ impl SingleLane {
             });
         }
         self.action
+    }
+
+    /// Another action than the one that [`SingleLane::act`] has just given is taken; nothing is credited for it.
+    pub(crate) fn overrule(&mut self, around: &mut Surroundings<'_>, action: u16) -> bool {
+        let Some(choice) = self.pending.overrule_latest() else { return false };
+        self.progress.overruled = true;
+        self.action = action;
+        for (bit, plane) in self.planes[around.family.layout().action()].iter_mut().enumerate() {
+            plane.0[0] = u64::from(action >> bit & 1);
+        }
+        let mut view = around.shared.view_mut(Caller::FastPath);
+        let env = view.segment_mut(Segment::Env).expect("the step writes ENV");
+        env[env_word::ACTION as usize] = u64::from(action);
+        if around.mode == Mode::Learning {
+            let (family, step) = (self.progress.family.0, choice.step.0 as u32);
+            around.trace.append(TraceEvent::Overrule { family, arm: choice.arm, action, step });
+        }
+        true
     }
 
     #[inline]
@@ -292,7 +328,10 @@ impl SingleLane {
             return;
         }
         let progress = &self.progress;
-        if around.family.has_sticky() {
+        // A named arm says nothing about choosing step by step, and an overruled episode nothing about any arm.
+        let arm = usize::from(progress.episode_arm);
+        let is_choice = around.family.is_sticky(arm) || arm == STEP_BY_STEP && !progress.named;
+        if around.family.has_sticky() && is_choice && !progress.overruled {
             let pick = Pick { arm: progress.episode_arm, chance: progress.episode_chance };
             around.family.credit_episode(pick, progress.payoff_sum);
         }
@@ -323,6 +362,8 @@ impl SingleLane {
         writer.bool(progress.running);
         writer.u8(progress.episode_arm);
         progress.episode_chance.encode(writer);
+        writer.bool(progress.named);
+        writer.bool(progress.overruled);
         writer.u32(progress.steps);
         writer.i64(progress.episode_return);
         writer.i64(progress.payoff_sum);
@@ -347,6 +388,8 @@ impl SingleLane {
             running: reader.bool()?,
             episode_arm: reader.u8()?,
             episode_chance: Chance::decode(reader)?,
+            named: reader.bool()?,
+            overruled: reader.bool()?,
             steps: reader.u32()?,
             episode_return: reader.i64()?,
             payoff_sum: reader.i64()?,
