@@ -5,6 +5,7 @@
 
 pub mod boot;
 pub mod config;
+pub mod cost;
 pub mod expert;
 pub mod family;
 pub mod layout;

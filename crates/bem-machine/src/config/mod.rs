@@ -6,6 +6,7 @@
 mod table;
 mod value;
 
+use crate::cost::StepCost;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
@@ -163,7 +164,7 @@ parameters! {
         "W_shared_max" write_shared_words_max: u32 [0..=16] = 4;
         /// Work units of one expert call: gates, and words read or written.
         "C_expert_max" expert_cost_max: u32 [1..=65_536] = 16_384;
-        /// Work units of one step.
+        /// Work units of one step: observing, routing, choosing, the expert, trace records and learning.
         "C_step_max" step_cost_max: u32 [1..=1_048_576] = 65_536;
     }
     "Routing" {
@@ -406,6 +407,12 @@ impl GenesisConfig {
             "expert_cost_max",
             self.expert_cost_max.show(),
             "it must not exceed step_cost_max",
+        )?;
+        relation(
+            StepCost::new(self, 0).total() <= self.step_cost_max,
+            "step_cost_max",
+            self.step_cost_max.show(),
+            "a step costs more than this before any expert has acted, with this router and this rule",
         )?;
         relation(
             self.mutation_depth_max <= self.tree_depth_max,

@@ -5,6 +5,7 @@
 use super::choice::Draw;
 use super::{Family, STEP_BY_STEP};
 use crate::config::GenesisConfig;
+use crate::cost::StepCost;
 use crate::expert::Expert;
 use crate::route::directory::Directory;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -42,7 +43,9 @@ impl Family {
             let error = reader.error("an expert where none may be");
             if reader.bool()? {
                 let expert = Expert::decode(config, reader)?;
-                if family.slots <= slot || slot == STEP_BY_STEP && family.expert(0) != Some(&expert) {
+                let cost = StepCost::new(config, expert.cost()).total();
+                let other_noop = slot == STEP_BY_STEP && family.expert(0) != Some(&expert);
+                if family.slots <= slot || other_noop || config.step_cost_max < cost {
                     return Err(error);
                 }
                 family.place(config, slot, expert);

@@ -4,7 +4,7 @@
 //! bucket b has it live. Experts that remember are chosen once per episode, all others step by step: the episode's
 //! own bucket weighs each sticky expert against "step by step", which is its arm 0 (decision D-32). Slot 0 holds
 //! NOOP for ever. How it chooses is in [`choice`]. Must not know lanes or worlds. Clauses: VM-1, VM-7, D-6,
-//! D-10, D-11, D-32, D-33.
+//! VM-5, D-10, D-11, D-32, D-33.
 
 mod choice;
 mod encode;
@@ -14,6 +14,7 @@ pub use choice::{ALL_ARMS, Pick, learning_parameters};
 use self::choice::{Draw, Samplers};
 use crate::boot::{self, BootExpert};
 use crate::config::{GenesisConfig, RouterKind};
+use crate::cost::StepCost;
 use crate::expert::{Expert, ExpertError, ExpertParts, OutputUse};
 use crate::layout::{LayoutError, StateLayout};
 use crate::payoff::{PayoffScale, cost_penalty};
@@ -71,6 +72,19 @@ pub enum FamilyError {
         /// The bit named.
         bit: u16,
     },
+    /// A step with this expert could cost too much.
+    #[error(
+        "a step with this expert could cost {found} work units, {overhead} of them beside the expert; the bound is \
+         {bound} (C_step_max)"
+    )]
+    StepCost {
+        /// What a step could cost.
+        found: u32,
+        /// What of that is not the expert's.
+        overhead: u32,
+        /// What it may cost.
+        bound: u32,
+    },
     /// NOOP stays, and a bucket keeps at least one live arm.
     #[error("slot {slot} cannot be retired: a bucket would be left without an expert")]
     LastArm {
@@ -121,13 +135,27 @@ pub struct Family {
     revision: u64,
 }
 
+/// Builds an expert and checks that a whole step with it stays within its bound.
+fn checked_expert(config: &GenesisConfig, id: ObjectId, parts: ExpertParts) -> Result<Expert, FamilyError> {
+    let expert = Expert::new(config, id, parts)?;
+    let (cost, bound) = (StepCost::new(config, expert.cost()), config.step_cost_max);
+    if bound < cost.total() {
+        return Err(FamilyError::StepCost {
+            found: cost.total(),
+            overhead: cost.total() - expert.cost(),
+            bound,
+        });
+    }
+    Ok(expert)
+}
+
 impl Family {
     /// A family for worlds of this shape, with NOOP alone in its pool and one bucket.
     pub fn new(config: &GenesisConfig, shape: Shape) -> Result<Family, FamilyError> {
         let layout = StateLayout::new(config, &shape)?;
         let parameters = learning_parameters(config);
         let noop = boot::parts(&layout, BootExpert::Noop).expect("NOOP has no gates");
-        let noop = Expert::new(config, ObjectId::expert(0, 0), noop)?;
+        let noop = checked_expert(config, ObjectId::expert(0, 0), noop)?;
         let mut family = Family {
             payoff: PayoffScale::new(config, &shape),
             shape,
@@ -255,7 +283,7 @@ impl Family {
         let slots = self.slots;
         let slot =
             self.experts[..slots].iter().position(Option::is_none).ok_or(FamilyError::PoolFull { slots })?;
-        let expert = Expert::new(config, id, parts)?;
+        let expert = checked_expert(config, id, parts)?;
         self.facts[slot].generation += 1;
         self.place(config, slot, expert);
         if self.is_sticky(slot) {
@@ -287,7 +315,7 @@ impl Family {
         if old.profile().sticky != parts.profile.sticky {
             return Err(FamilyError::LastArm { slot });
         }
-        let expert = Expert::new(config, id, parts)?;
+        let expert = checked_expert(config, id, parts)?;
         self.place(config, slot, expert);
         Ok(())
     }
@@ -412,3 +440,6 @@ impl Family {
         (self.memory_used, self.shared_planes) = (memory_used, shared_planes);
     }
 }
+
+#[cfg(test)]
+mod tests;
