@@ -8,7 +8,7 @@ use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_circuit::testing::random_netlist;
-use bem_isa::programs::{ProgramMachine, StepError, Unsupported, bucket_words};
+use bem_isa::programs::{ProgramMachine, StepError, Unsupported};
 use bem_machine::boot::experts;
 use bem_machine::config::{ChoiceRule, GenesisConfig};
 use bem_machine::expert::{ExpertParts, OutputUse, Profile, ReadSpec, RoutingMetadata, WriteSpec};
@@ -195,9 +195,9 @@ impl Chain {
 /// All statistics and published words are the same.
 fn compare(native: &Machine, programs: &ProgramMachine) {
     let family = native.family(FAMILY).unwrap();
-    assert_eq!(programs.bucket(None), bucket_words(family.episode_bucket()));
+    assert_eq!(programs.bucket(None), family.episode_bucket().words());
     for (index, bucket) in family.buckets().iter().enumerate() {
-        assert_eq!(programs.bucket(Some(index as u16)), bucket_words(bucket), "bucket {index}");
+        assert_eq!(programs.bucket(Some(index as u16)), bucket.words(), "bucket {index}");
     }
     let view = native.shared().view(bem_machine::memory::segment::Caller::FastPath);
     let work = view.segment(bem_machine::memory::segment::Segment::Work).unwrap();

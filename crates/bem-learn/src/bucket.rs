@@ -7,6 +7,8 @@
 mod encode;
 mod lanes;
 
+pub use encode::BUCKET_WORDS;
+
 use crate::change::{Change, ChangeDetector};
 use crate::index::{ArmStatistics, INDEX_MASKED, PRIOR_FRACTION_BITS, Parameters, index_of};
 use crate::loss::Loss;

@@ -19,6 +19,9 @@ pub struct GroupParameters {
     /// The least spread that is divided by; must be positive.
     #[doc(alias = "epsilon")]
     pub spread_min: Fixed,
+    /// Episodes that are compared with each other at most; must be positive. Larger groups are cut, oldest first.
+    #[doc(alias = "G")]
+    pub size_max: usize,
 }
 
 /// One finished episode.
@@ -55,7 +58,10 @@ pub fn update(parameters: &GroupParameters, episodes: &[EpisodeOutcome]) -> Vec<
         groups.entry((episode.task, episode.first_bucket)).or_default().push(episode);
     }
     let mut by_arm: BTreeMap<(u64, u32), (Fixed, u64)> = BTreeMap::new();
-    for ((task, _), group) in groups {
+    let cut = groups
+        .iter()
+        .flat_map(|((task, _), group)| group.chunks(parameters.size_max).map(move |chunk| (*task, chunk)));
+    for (task, group) in cut {
         let payoffs: Vec<Fixed> = group.iter().map(|episode| episode.payoff).collect();
         for (episode, advantage) in group.iter().zip(advantages(&payoffs, parameters.spread_min)) {
             let mut arms = episode.arms.clone();
@@ -93,8 +99,11 @@ pub fn advantages(payoffs: &[Fixed], spread_min: Fixed) -> Vec<Fixed> {
 mod tests {
     use super::*;
 
-    const PARAMETERS: GroupParameters =
-        GroupParameters { rate: Fixed::from_ratio(1, 10), spread_min: Fixed::from_ratio(1, 1_000) };
+    const PARAMETERS: GroupParameters = GroupParameters {
+        rate: Fixed::from_ratio(1, 10),
+        spread_min: Fixed::from_ratio(1, 1_000),
+        size_max: 64,
+    };
 
     fn episode(task: u64, first_bucket: u32, payoff: i32, arms: &[u32]) -> EpisodeOutcome {
         EpisodeOutcome { task, first_bucket, payoff: Fixed::from_int(payoff), arms: arms.to_vec() }
@@ -126,6 +135,17 @@ mod tests {
             assert_eq!((got.task, got.arm), (want.task, want.arm));
             assert!((got.change.to_raw() - want.change.to_raw()).abs() <= 1, "{got:?} {want:?}");
         }
+    }
+
+    #[test]
+    fn a_group_larger_than_its_size_is_cut_in_order() {
+        // Compared with all others the last two are average; compared with each other they are not.
+        let episodes =
+            [episode(1, 0, 0, &[0]), episode(1, 0, 10, &[1]), episode(1, 0, 4, &[2]), episode(1, 0, 6, &[3])];
+        let changes = update(&GroupParameters { size_max: 2, ..PARAMETERS }, &episodes);
+        let signs: Vec<i64> = changes.iter().map(|change| change.change.to_raw().signum()).collect();
+        assert_eq!(signs, [-1, 1, -1, 1]);
+        assert!(changes[0].change.to_raw().abs_diff(changes[2].change.to_raw()) <= 1, "{changes:?}");
     }
 
     #[test]

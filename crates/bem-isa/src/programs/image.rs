@@ -8,9 +8,8 @@ use crate::instruction::SegmentBase;
 use crate::interpreter::SegmentStarts;
 use crate::memory::{PAGE_WORDS, STATE_START};
 use crate::program::Program;
-use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::limits::ARMS_MAX;
-use bem_learn::bucket::Bucket;
+use bem_learn::bucket::BUCKET_WORDS;
 use bem_learn::index::IndexRule;
 use bem_learn::loss::PayoffRange;
 use bem_learn::numeric::table_words;
@@ -23,8 +22,6 @@ use bem_machine::route::directory::RouteInput;
 use bem_machine::trace::{RECORDS_PER_STEP, Record};
 use std::collections::BTreeMap;
 
-/// Words of a bucket in BANDIT.
-pub const BUCKET_WORDS: usize = 128;
 /// Words of a slot in EXPERT.
 const SLOT_WORDS: usize = 4;
 /// Words of WORK before the experts' scratch memory.
@@ -130,7 +127,7 @@ impl Image {
         image.write_experts(config, family, step, layout);
         let buckets = std::iter::once(family.episode_bucket()).chain(family.buckets());
         for (place, bucket) in image.segment_mut(SegmentBase::Bandit).chunks_mut(BUCKET_WORDS).zip(buckets) {
-            place.copy_from_slice(&bucket_words(bucket));
+            place.copy_from_slice(&bucket.words());
         }
         image.segment_mut(SegmentBase::Work)[layout.word("FAMILY")] = u64::from(index.0);
         Ok(image)
@@ -324,31 +321,4 @@ fn scale_words(scale: &PayoffScale) -> [u64; 7] {
     let (step, episode, shift) = scale.ranges();
     let ([a, b, c], [d, e, f]) = (words(&step), words(&episode));
     [a, b, c, d, e, f, u64::from(shift)]
-}
-
-/// A bucket as the programs have it: its canonical values, one a word, in the order of the layout.
-pub fn bucket_words(bucket: &Bucket) -> [u64; BUCKET_WORDS] {
-    let mut writer = Writer::new();
-    bucket.encode(&mut writer);
-    let bytes = writer.into_bytes();
-    let mut words = [0; BUCKET_WORDS];
-    read_bucket(&mut Reader::new(&bytes), &mut words).expect("a bucket writes what it reads");
-    words[5 * ARMS_MAX + 5] = bucket.choose() as u64;
-    words
-}
-
-fn read_bucket(reader: &mut Reader<'_>, words: &mut [u64; BUCKET_WORDS]) -> Result<(), DecodeError> {
-    for arm in 0..ARMS_MAX {
-        words[arm] = i64::from(reader.i32()?) as u64;
-        words[ARMS_MAX + arm] = u64::from(reader.u32()?);
-        words[2 * ARMS_MAX + arm] = reader.u64()?;
-        words[3 * ARMS_MAX + arm] = reader.u64()?;
-        words[4 * ARMS_MAX + arm] = i64::from(reader.i32()?) as u64;
-    }
-    words[5 * ARMS_MAX] = reader.u64()?;
-    words[5 * ARMS_MAX + 1] = reader.i64()? as u64;
-    words[5 * ARMS_MAX + 2] = reader.i64()? as u64;
-    words[5 * ARMS_MAX + 3] = u64::from(reader.u16()?);
-    words[5 * ARMS_MAX + 4] = u64::from(reader.u8()?);
-    Ok(())
 }

@@ -9,8 +9,6 @@
 
 mod image;
 
-pub use image::bucket_words;
-
 use crate::assemble::assemble;
 use crate::instruction::SegmentBase;
 use crate::interpreter::{Core, NoCoprocessor};
@@ -133,7 +131,7 @@ impl ProgramMachine {
         take(&records)
     }
 
-    /// The words of a bucket, as [`bucket_words`] gives them; `None` is the bucket of whole episodes.
+    /// The words of a bucket, as [`Bucket::words`](bem_learn::bucket::Bucket::words) gives them; `None` is the bucket of whole episodes.
     pub fn bucket(&self, bucket: Option<u16>) -> &[u64] {
         self.image.bucket(bucket)
     }

@@ -27,7 +27,7 @@ impl Bench {
         let config_start = 2 * PAGE_WORDS;
         let tables = table_words();
         let mut shared = vec![0; config_start + layout.word("LN_TABLE") + tables.len()];
-        shared[..128].copy_from_slice(&bucket_words(bucket));
+        shared[..128].copy_from_slice(&bucket.words());
         let config = &mut shared[config_start..];
         config[layout.word("LN_TABLE")..].copy_from_slice(&tables);
         config[layout.word("CFG_START")] = 8 * config_start as u64;
@@ -69,7 +69,7 @@ fn compare(parameters: &Parameters, mut bucket: Bucket, updates: u64, seed: u64)
         let expected = bucket.update(parameters, arm, loss);
         alarms += u64::from(expected.is_some());
         assert_eq!(bench.update(arm, loss), expected, "update {update}");
-        assert_eq!(bench.shared[..128], bucket_words(&bucket), "update {update}");
+        assert_eq!(bench.shared[..128], bucket.words(), "update {update}");
     }
     alarms
 }

@@ -1,7 +1,8 @@
-//! Canonical bytes of a bucket: everything that influences its next choice, cached indices included.
+//! A bucket as canonical bytes and as words of SHARED: everything that influences its next choice, cached indices
+//! included.
 //!
 //! The indices are stored because they are refreshed in turn and so depend on the past; the best arm follows from
-//! them. Clauses: LOG-4.
+//! them. Clauses: LOG-4, MEM-2.
 
 use super::{Bucket, lowest};
 use crate::change::ChangeDetector;
@@ -9,7 +10,34 @@ use crate::index::{INDEX_MASKED, PRIOR_FRACTION_BITS, PRIOR_LIMIT};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::limits::{ARMS_MAX, VISITS_HALVE_AT};
 
+/// Words that a bucket takes in SHARED.
+pub const BUCKET_WORDS: usize = 128;
+
+const _: () = assert!(5 * ARMS_MAX + 6 <= BUCKET_WORDS);
+
 impl Bucket {
+    /// The bucket as words of SHARED, one value a word; signed ones are extended.
+    ///
+    /// Sixteen each of index, visits, loss sum, squared loss sum and prior; then choices, both sums of the change
+    /// detector, live arms, the arm to refresh next and the best arm; zeros to the end.
+    pub fn words(&self) -> [u64; BUCKET_WORDS] {
+        let mut words = [0; BUCKET_WORDS];
+        for arm in 0..ARMS_MAX {
+            words[arm] = i64::from(self.index[arm]) as u64;
+            words[ARMS_MAX + arm] = u64::from(self.visits[arm]);
+            words[2 * ARMS_MAX + arm] = self.loss_sum[arm];
+            words[3 * ARMS_MAX + arm] = self.loss_sq_sum[arm];
+            words[4 * ARMS_MAX + arm] = i64::from(self.prior[arm]) as u64;
+        }
+        words[5 * ARMS_MAX] = self.selections_total;
+        words[5 * ARMS_MAX + 1] = self.detector.worse as u64;
+        words[5 * ARMS_MAX + 2] = self.detector.better as u64;
+        words[5 * ARMS_MAX + 3] = u64::from(self.live);
+        words[5 * ARMS_MAX + 4] = u64::from(self.cursor);
+        words[5 * ARMS_MAX + 5] = u64::from(self.best);
+        words
+    }
+
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
         for arm in 0..ARMS_MAX {

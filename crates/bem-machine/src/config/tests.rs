@@ -73,7 +73,12 @@ fn a_wrong_file_is_refused_with_field_value_and_range() {
             r#"search_depth_max cannot be 1: with router = "hamming", search_depth_max times search_degree_max must reach expert_slots, or some experts could never be found"#
         ]],
     );
-    check_refused("expert_cost_max = 500\nstep_cost_max = 500", expect!["step_cost_max cannot be 500: a step costs more than this before any expert has acted, with this router and this rule"]);
+    check_refused(
+        "expert_cost_max = 500\nstep_cost_max = 500",
+        expect![
+            "step_cost_max cannot be 500: a step costs more than this before any expert has acted, with this router and this rule"
+        ],
+    );
     check_refused("a = 1\nb = [", expect!["line 2: unclosed array, expected `]`"]);
 }
 

@@ -235,6 +235,16 @@ impl Family {
         self.revision
     }
 
+    /// How many experts a slot has held.
+    pub fn generation(&self, slot: usize) -> u32 {
+        self.facts[slot].generation
+    }
+
+    /// Changes whenever another expert is installed: names the pool that an episode was played with.
+    pub fn pool_generation(&self) -> u64 {
+        self.facts.iter().map(|facts| u64::from(facts.generation)).sum()
+    }
+
     /// Whether any expert is chosen for whole episodes.
     #[inline]
     pub fn has_sticky(&self) -> bool {

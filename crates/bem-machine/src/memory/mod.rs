@@ -6,3 +6,4 @@ pub mod context;
 pub mod segment;
 pub mod shared;
 pub mod state;
+pub mod tables;

@@ -202,6 +202,11 @@ impl Directory {
         &self.inputs
     }
 
+    /// For every declared bit, the signature bits it takes part in.
+    pub fn columns(&self) -> &[u64] {
+        &self.columns
+    }
+
     /// The directory itself: a bucket for every value of the low signature bits.
     pub fn entries(&self) -> &[u16] {
         &self.entries

@@ -6,7 +6,7 @@
 use super::pending::{Choice, PendingRing};
 use super::{StepNumber, Workspace, action_of, execute};
 use crate::family::{ALL_ARMS, Family, Pick, STEP_BY_STEP};
-use crate::machine::Mode;
+use crate::machine::{EpisodeLog, Mode};
 use crate::memory::context::{ContextHash, FamilyIndex, TaskSerial};
 use crate::memory::segment::{Caller, Segment};
 use crate::memory::shared::{SharedMemory, env_word, trace_word, work_word};
@@ -16,7 +16,7 @@ use crate::trace::{TraceBuffer, TraceEvent};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, OBSERVATION_WORDS, Outcome};
 use bem_base::lanes::{LaneMask, LaneWord};
-use bem_base::limits::STATE_BITS_MAX;
+use bem_base::limits::{ARMS_MAX, STATE_BITS_MAX};
 use bem_base::prng::Prng;
 use bem_learn::tsallis_inf::Chance;
 
@@ -42,6 +42,10 @@ pub struct Progress {
     pub overruled: bool,
     /// Steps of this episode.
     pub steps: u32,
+    /// The bucket of its first context.
+    pub first_bucket: u16,
+    /// The slots that acted in it, one bit each.
+    pub arms_used: u16,
     /// Sum of rewards.
     pub episode_return: i64,
     /// Sum of payoffs: rewards less penalties.
@@ -65,6 +69,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) family: &'a mut Family,
     pub(crate) shared: &'a mut SharedMemory,
     pub(crate) trace: &'a mut TraceBuffer,
+    pub(crate) episodes: &'a mut EpisodeLog,
     pub(crate) prng: &'a mut Prng,
     pub(crate) steps: &'a mut u64,
     pub(crate) mode: Mode,
@@ -163,6 +168,10 @@ impl SingleLane {
             arm => (0, Pick::certain(arm), true),
         };
         let arm = usize::from(pick.arm);
+        if self.progress.steps == 0 {
+            self.progress.first_bucket = if sticky { self.bucket(family, around.shared) } else { bucket };
+        }
+        self.progress.arms_used |= 1 << (arm % ARMS_MAX);
         execute(family, arm, &mut self.planes, &LANE, around.shared, &mut self.workspace);
 
         let layout = family.layout();
@@ -335,6 +344,7 @@ impl SingleLane {
             let pick = Pick { arm: progress.episode_arm, chance: progress.episode_chance };
             around.family.credit_episode(pick, progress.payoff_sum);
         }
+        around.episodes.push(around.family, progress);
         around.trace.append(TraceEvent::Episode {
             family: progress.family.0,
             arm: progress.episode_arm,
@@ -365,6 +375,8 @@ impl SingleLane {
         writer.bool(progress.named);
         writer.bool(progress.overruled);
         writer.u32(progress.steps);
+        writer.u16(progress.first_bucket);
+        writer.u16(progress.arms_used);
         writer.i64(progress.episode_return);
         writer.i64(progress.payoff_sum);
         self.pending.encode(writer);
@@ -391,6 +403,8 @@ impl SingleLane {
             named: reader.bool()?,
             overruled: reader.bool()?,
             steps: reader.u32()?,
+            first_bucket: reader.u16()?,
+            arms_used: reader.u16()?,
             episode_return: reader.i64()?,
             payoff_sum: reader.i64()?,
         };

@@ -10,7 +10,11 @@
 //! }
 //! ```
 //!
-//! The owner drains the trace between steps. Must not know worlds, provers or files. Clauses: VM-13, VM-15, LOG-4.
+//! The owner drains the trace between steps and calls [`Machine::barrier`] between episodes. Must not know worlds, provers or files. Clauses: VM-13, VM-15, LOG-4.
+
+mod barrier;
+
+pub(crate) use barrier::EpisodeLog;
 
 use crate::boot::{self, BootExpert};
 use crate::config::GenesisConfig;
@@ -97,6 +101,7 @@ pub struct Machine {
     shared: SharedMemory,
     trace: TraceBuffer,
     lane: SingleLane,
+    episodes: EpisodeLog,
     prng: Prng,
     steps: u64,
     expert_next: u32,
@@ -112,6 +117,7 @@ impl Machine {
             shared: SharedMemory::new(&config),
             trace: TraceBuffer::new(TRACE_RECORDS),
             lane: SingleLane::new(config.context_window, PENDING_MAX),
+            episodes: EpisodeLog::new(config.group_period as usize),
             prng: Prng::stream(seed, "machine/choice"),
             steps: 0,
             expert_next: 1,
@@ -290,6 +296,7 @@ impl Machine {
             family: &mut self.families[family],
             shared: &mut self.shared,
             trace: &mut self.trace,
+            episodes: &mut self.episodes,
             prng: &mut self.prng,
             steps: &mut self.steps,
             mode: self.mode,
@@ -406,6 +413,7 @@ impl Machine {
         self.families.iter().for_each(|family| family.encode(writer));
         self.shared.encode(writer);
         self.lane.encode(writer);
+        self.episodes.encode(writer);
         self.prng.encode(writer);
         writer.u64(self.steps);
         writer.u32(self.expert_next);
@@ -434,10 +442,12 @@ impl Machine {
         }
         let shared = SharedMemory::decode(&config, reader)?;
         let lane = SingleLane::decode(PENDING_MAX, reader)?;
+        let episodes = EpisodeLog::decode(config.group_period as usize, reader)?;
         let prng = Prng::decode(reader)?;
         let (steps, expert_next, appended) = (reader.u64()?, reader.u32()?, reader.u64()?);
         let trace = TraceBuffer::resumed(TRACE_RECORDS, appended);
-        let machine = Machine { config, mode, families, shared, trace, lane, prng, steps, expert_next };
+        let machine =
+            Machine { config, mode, families, shared, trace, lane, episodes, prng, steps, expert_next };
         if machine.lane_is_consistent() { Ok(machine) } else { Err(start.error("a lane out of step")) }
     }
 
