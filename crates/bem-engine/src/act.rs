@@ -25,7 +25,7 @@ pub(crate) enum Mode {
     Mixed = 1,
     /// By the incumbent alone.
     Incumbent = 2,
-    /// Along the policy that looks for what was never tried, with few uniform steps.
+    /// Along a plan that looks for what could still be best, with few uniform steps.
     Curious = 3,
     /// By the candidate that is measured.
     Candidate = 4,
@@ -70,9 +70,16 @@ impl Learner {
             5..=7 => Mode::Mixed,
             _ => Mode::Incumbent,
         };
-        let is_curious = mode == Mode::Uniform && self.curious.is_some() && self.draw.below(4) != 0;
+        let mode = match &mut self.explorer {
+            // Mixed play serves the choice among contexts, which knows nothing of what follows.
+            Some(explorer) if mode != Mode::Incumbent && self.draw.below(8) != 0 => {
+                explorer.prepare(&mut self.draw);
+                Mode::Curious
+            }
+            _ => mode,
+        };
         let seed = self.play_seeds.next_seed();
-        self.begin(world, seed, if is_curious { Mode::Curious } else { mode })
+        self.begin(world, seed, mode)
     }
 
     /// Begins an episode.
@@ -97,7 +104,8 @@ impl Learner {
     pub(crate) fn policy_of(&self, mode: Mode) -> Option<Arc<Policy>> {
         match mode {
             Mode::Uniform | Mode::Mixed | Mode::Incumbent => Some(Arc::clone(&self.incumbent.policy)),
-            Mode::Curious => self.curious.clone(),
+            // The explorer acts by its plan; the circuit behind it is not asked.
+            Mode::Curious => self.explorer.as_ref().map(|_| Arc::clone(&self.incumbent.policy)),
             Mode::Candidate => match &self.phase {
                 Phase::Measure(gate) => Some(Arc::clone(&gate.policy)),
                 _ => None,
@@ -133,17 +141,22 @@ impl Learner {
         let flight = self.flight.as_mut().expect("the caller has looked");
         let actions = u64::from(self.shape.actions);
         let observation = *world.observation();
+        let curious = match (&self.explorer, mode) {
+            (Some(explorer), Mode::Curious) => explorer.act(&flight.steps, &observation),
+            _ => None,
+        };
         let own = self.machinery.as_mut().map(|machinery| machinery.act(&observation));
         let wanted = match (own, mode) {
             (Some(own), _) if hand != Hand::Guest => own,
             (_, Mode::Uniform) => 0,
+            (_, Mode::Curious) => curious.unwrap_or(0),
             (_, Mode::Mixed) if by_index => self.bandit.choose(&observation),
             _ => flight.state.act(&flight.policy, &observation),
         };
         let uniform = match mode {
             Mode::Uniform => true,
             Mode::Mixed => !by_index && self.draw.below(4) == 0,
-            Mode::Curious => self.draw.below(16) == 0,
+            Mode::Curious => curious.is_none() || self.draw.below(16) == 0,
             Mode::Incumbent | Mode::Candidate => false,
         };
         let action = if uniform { self.draw.below(actions) as u16 } else { wanted };
@@ -206,6 +219,9 @@ impl Learner {
         episode.encode(&mut writer);
         self.link("bem/chain/episode", writer.as_bytes());
         witness.played(&episode, &self.chain);
+        if let Some(explorer) = &mut self.explorer {
+            explorer.learn(&episode);
+        }
         self.experience.push(episode);
     }
 }

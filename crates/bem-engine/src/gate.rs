@@ -51,16 +51,13 @@ impl Learner {
         let Some(candidate) = self.waiting.pop_front() else { return self.end_judging() };
         // What was learned on a lower rung is always tried: there is no log yet to screen it with.
         let is_searched = self.tested_before.is_some();
-        if is_searched
-            && (self.tested.contains(&candidate.policy.digest()) || !self.passes_screen(&candidate))
-        {
-            return Event::Judged;
-        }
-        self.tested.insert(candidate.policy.digest());
+        let promise = if is_searched { self.passes_screen(&candidate) } else { Some(Fixed::ZERO) };
+        let Some(promise) = promise else { return Event::Judged };
+        self.tested.insert(candidate.policy.digest(), self.tally.steps);
         match self.show(&candidate.policy) {
             Some(shown) => {
                 let policy = Arc::new(candidate.policy.clone());
-                let test = self.ledger.open();
+                let test = self.ledger.open_with_promise(promise);
                 self.phase =
                     Phase::Measure(Box::new(Gate { candidate, policy, shown, test, streak: 0, half: None }));
             }
@@ -87,7 +84,7 @@ impl Learner {
     #[doc(alias = "VC")]
     fn show(&mut self, policy: &Policy) -> Option<Shown> {
         let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
-        let serial = self.tested.len() as u64;
+        let serial = u64::from(self.tally.applied + self.tally.rejected);
         let family = self.machinery.as_ref()?.family();
         let shown = self.verification.as_ref()?.check(family, serial, policy, &episodes).ok()?;
         self.tally.proofs += shown.verified().proofs() as u32;

@@ -29,9 +29,10 @@ use bem_machine::trace::Record;
 use bem_synth::experience::{Episode, Experience};
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::library::Machine;
+use bem_synth::models::control::Explorer;
 use bem_synth::policy::Policy;
 use bem_synth::propose;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// How a learner works; the defaults are what the table of results was made with.
@@ -177,9 +178,11 @@ pub struct Learner {
     pub(crate) verification: Option<Verification>,
     /// What plays the incumbent; none where there is no verification.
     pub(crate) machinery: Option<Machinery>,
-    pub(crate) tested: BTreeSet<Digest>,
+    /// Candidates that were measured, and at which step.
+    pub(crate) tested: BTreeMap<Digest, u64>,
     pub(crate) library: Vec<Machine>,
-    pub(crate) curious: Option<Arc<Policy>>,
+    /// Where actions change what follows: what plays for knowledge.
+    pub(crate) explorer: Option<Explorer>,
     pub(crate) tally: Tally,
     pub(crate) serial: u64,
     pub(crate) streak: u32,
@@ -235,9 +238,9 @@ impl Learner {
             ledger: AlphaLedger::default(),
             verification: verification.filter(|_| machinery.is_some()),
             machinery,
-            tested: BTreeSet::new(),
+            tested: BTreeMap::new(),
             library: Vec::new(),
-            curious: None,
+            explorer: None,
             tally: Tally::default(),
             serial: 0,
             streak: 0,

@@ -5,16 +5,16 @@
 
 use crate::bandit::RoutedBandit;
 use crate::learner::{Event, Incumbent, Learner, Phase, Witness};
+use bem_base::fixed::Fixed;
+use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
-use bem_synth::models::control::Model;
+use bem_synth::models::control;
 use bem_synth::propose;
 use bem_synth::screen::Screen;
 use std::sync::Arc;
 
 /// Steps of the log that contexts are grown from, at most.
 const CONTEXT_STEPS_MAX: usize = 64_000;
-/// From this many steps on a plan is believed although its model has gaps.
-const PLAN_STEPS_MIN: u64 = 20_000;
 
 impl Learner {
     /// Grows the contexts again, and searches for candidates unless everything is explained.
@@ -68,7 +68,7 @@ impl Learner {
     /// Fills the list of candidates from the log.
     fn propose(&mut self) {
         let proposal = propose::propose(&self.shape, &self.experience, &self.settings.search);
-        self.curious = proposal.curious.map(Arc::new);
+        self.explorer = proposal.explorer;
         self.waiting = proposal.hypotheses.into();
         if !self.incumbent.is_choice
             && let Some(policy) = self.bandit.freeze()
@@ -91,6 +91,10 @@ impl Learner {
             return false;
         }
         let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
+        // Where actions change what follows, the highest reward now may not be the best there is.
+        if control::Prospect::is_possible(&self.shape, &episodes) {
+            return false;
+        }
         let steps = || episodes.iter().flat_map(|episode| &episode.steps);
         let top = steps().map(|step| step.reward).max().unwrap_or(0);
         let wanted = self.incumbent.policy.replay(episodes.iter().copied());
@@ -100,19 +104,29 @@ impl Learner {
             && agreed.into_iter().all(|(step, action)| step.reward < top || step.action == *action)
     }
 
-    /// Whether logged steps leave a chance that the candidate is better than the incumbent.
-    pub(crate) fn passes_screen(&self, candidate: &Hypothesis) -> bool {
+    /// Whether a candidate is worth rollouts, and the mean difference that it promises; zero where it promises none.
+    pub(crate) fn passes_screen(&self, candidate: &Hypothesis) -> Option<Fixed> {
+        let tested = self.tested.get(&candidate.policy.digest());
         if candidate.policy == *self.incumbent.policy {
-            return false;
+            return None;
+        }
+        if candidate.foreseen.is_some() {
+            // A plan that chance turned down may come again when twice as much is known.
+            if tested.is_some_and(|steps| self.tally.steps < 2 * steps) {
+                return None;
+            }
+            let all: Vec<&Episode> = self.experience.episodes().collect();
+            let gain = control::ripe_gain(&self.shape, &all, &candidate.policy, &self.incumbent.policy)?;
+            let span = (self.shape.return_max - self.shape.return_min).max(1);
+            return Some(Fixed::from_ratio(gain.clamp(0, span), span));
+        }
+        if tested.is_some() {
+            return None;
         }
         let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
-        if let Some(foreseen) = candidate.foreseen {
-            let Some(model) = Model::new(&self.shape, &episodes) else { return false };
-            let margin = (self.shape.return_max - self.shape.return_min) / 1_000;
-            let complete = candidate.exact || PLAN_STEPS_MIN < self.tally.steps;
-            return complete && model.value_of(&self.incumbent.policy) + margin < foreseen;
-        }
         let (theirs, ours) = Screen::compare(&candidate.policy, &self.incumbent.policy, &episodes);
-        theirs.beats(&ours) || candidate.exact && theirs.misses_nothing() && theirs.missed < ours.missed + 1
+        let convinces = theirs.beats(&ours)
+            || candidate.exact && theirs.misses_nothing() && theirs.missed < ours.missed + 1;
+        convinces.then_some(Fixed::ZERO)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version, settings, shape,
-//! incumbent, curious, contexts, machine, counters, chain, random streams, tested, library, waiting, phase, flight, experience
+//! incumbent, explorer, contexts, machine, counters, chain, random streams, tested, library, waiting, phase, flight, experience
 //! ```
 //!
 //! An episode in flight is its seed and its actions; [`Learner::restore`] plays them into the world again, so that
@@ -28,7 +28,8 @@ use bem_evolve::improvement::{AlphaLedger, ImprovementTest};
 use bem_evolve::patch::Change;
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::library::Machine;
-use bem_synth::policy::{Policy, PolicyState};
+use bem_synth::models::control::Explorer;
+use bem_synth::policy::PolicyState;
 use std::sync::Arc;
 
 /// Version of the bytes.
@@ -112,11 +113,15 @@ impl Learner {
         writer.text(&self.incumbent.words);
         writer.bool(self.incumbent.is_choice);
         encode_option(writer, self.incumbent.machine.as_ref(), Machine::encode);
-        encode_option(writer, self.curious.as_deref(), Policy::encode);
+        encode_option(writer, self.explorer.as_ref(), Explorer::encode);
         self.bandit.encode(writer);
         encode_option(writer, self.machinery.as_ref(), Machinery::encode);
         writer.u32(self.ledger.tested());
-        encode_list(writer, self.tested.iter(), |digest, writer| writer.raw(digest.as_bytes()));
+        writer.length(self.tested.len());
+        for (digest, steps) in &self.tested {
+            writer.raw(digest.as_bytes());
+            writer.u64(*steps);
+        }
     }
 
     fn decode_knowledge(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
@@ -126,13 +131,19 @@ impl Learner {
             is_choice: reader.bool()?,
             machine: decode_option(reader, Machine::decode)?,
         };
-        self.curious = decode_option(reader, |reader| decode_actor(&self.shape, reader))?.map(Arc::new);
+        let stranger = reader.error("an explorer of another world");
+        self.explorer = decode_option(reader, Explorer::decode)?;
+        if self.explorer.as_ref().is_some_and(|explorer| !explorer.fits(&self.shape)) {
+            return Err(stranger);
+        }
         self.bandit = RoutedBandit::decode(&self.shape, reader)?;
         self.decode_machinery(reader)?;
         self.ledger = AlphaLedger::resume(reader.u32()?);
         let unsorted = reader.error("tested candidates out of order");
-        let tested = decode_list(reader, read_digest)?;
-        if !tested.windows(2).all(|pair| pair[0] < pair[1]) {
+        let tested = decode_list(reader, |reader| Ok((read_digest(reader)?, reader.u64()?)))?;
+        if !tested.windows(2).all(|pair| pair[0].0 < pair[1].0)
+            || tested.iter().any(|(_, steps)| 1 << 48 <= *steps)
+        {
             return Err(unsorted);
         }
         self.tested = tested.into_iter().collect();
@@ -284,8 +295,11 @@ impl Learner {
         for (place, (action, uniform)) in moves.iter().copied().enumerate() {
             let observation = *world.observation();
             if acts {
-                let wanted = flight.state.act(&flight.policy, &observation);
-                if !uniform && wanted != action {
+                let wanted = match (&self.explorer, mode) {
+                    (Some(explorer), Mode::Curious) => explorer.act(&flight.steps, &observation),
+                    _ => Some(flight.state.act(&flight.policy, &observation)),
+                };
+                if !uniform && wanted != Some(action) {
                     return Err(RestoreError::Diverged { step: place });
                 }
             }

@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its world has failed")]
 
+use bem_base::prng::Prng;
 use bem_engine::agent::Agent;
 use bem_engine::evaluate::{Yardstick, evaluate};
 use bem_engine::learner::Settings;
 use bem_engine::solve::{SOLVED, Solution, solve};
 use bem_games::catalog;
 use bem_games::game::Game;
+use bem_games::import::{self, Format, Seat};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -170,4 +172,50 @@ fn the_learning_crate_cannot_name_games_or_teacher() {
     let manifest = include_str!("../../bem-synth/Cargo.toml");
     let dependencies = manifest.split("[dependencies]").nth(1).unwrap();
     assert!(!dependencies.contains("bem-games") && !dependencies.contains("bem-teacher"), "{dependencies}");
+}
+
+/// A random process: every state and action has a few successors by chance; rewards lie in a range.
+fn random_process(seed: u64, states: u64, actions: u64, horizon: u64) -> Arc<dyn Game> {
+    let mut prng = Prng::stream(seed, "test/process");
+    let mut transitions = Vec::new();
+    for state in 0..states {
+        for action in 0..actions {
+            let reward = prng.between(-1_000, 1_000);
+            for _ in 0..3 {
+                let (next, weight) = (prng.below(states), 1 + prng.below(9));
+                transitions.push(format!("[{state},{action},{next},{weight},{reward},false]"));
+            }
+        }
+    }
+    let text = format!(
+        r#"{{"states":{states},"actions":{actions},"horizon":{horizon},"start":[[0,1]],"observe":"state",
+        "transitions":[{}]}}"#,
+        transitions.join(",")
+    );
+    import::read(Format::Table, &text, &Seat::default()).unwrap()
+}
+
+#[test]
+fn random_processes_are_planned_to_the_last_percent() {
+    for (seed, states, actions, horizon) in [(1, 5, 2, 8), (2, 12, 3, 12), (3, 20, 4, 10)] {
+        let game = random_process(seed, states, actions, horizon);
+        let solution = solve(game.as_ref(), with_budget(seed, 60_000), &mut |_| true).unwrap();
+        assert!(solution.is_solved(), "{states} states: {:?}", solution.score());
+    }
+}
+
+#[test]
+fn a_reward_at_the_end_of_a_long_corridor_is_found() {
+    // Twenty cells, one action leads on and the other back to the start: uniform play arrives once in 2^20 times.
+    let cells = (0..20).map(|cell| match cell {
+        19 => format!("[{cell},0,0,1,0,false],[{cell},1,0,1,1000,true]"),
+        _ => format!("[{cell},0,0,1,0,false],[{cell},1,{},1,0,false]", cell + 1),
+    });
+    let text = format!(
+        r#"{{"states":20,"actions":2,"horizon":30,"start":[[0,1]],"observe":"state","transitions":[{}]}}"#,
+        cells.collect::<Vec<_>>().join(",")
+    );
+    let game = import::read(Format::Table, &text, &Seat::default()).unwrap();
+    let solution = solve(game.as_ref(), with_budget(1, 20_000), &mut |_| true).unwrap();
+    assert!(solution.is_solved(), "{:?}", solution.score());
 }

@@ -33,6 +33,12 @@ impl AlphaLedger {
         let number = u128::from(self.tested);
         ImprovementTest::new(20 * number * (number + 1))
     }
+
+    /// Opens the test of a candidate that promises this mean difference: it is given up only when what was measured
+    /// contradicts the promise. What it takes to be accepted is the same.
+    pub fn open_with_promise(&mut self, promise: Fixed) -> ImprovementTest {
+        ImprovementTest { promise, ..self.open() }
+    }
 }
 
 /// What to do after a pair.
@@ -106,6 +112,8 @@ const BOUND_STEPS: i64 = 128;
 #[derive(Clone, Debug)]
 pub struct ImprovementTest {
     odds: u128,
+    /// The mean difference that the candidate's own model foresees; zero when it has none.
+    promise: Fixed,
     wealth: [u128; WAGERS.len()],
     differences: Vec<Fixed>,
     sum: i64,
@@ -119,6 +127,7 @@ impl ImprovementTest {
         let wealth = [1 << WEALTH_BITS; WAGERS.len()];
         ImprovementTest {
             odds,
+            promise: Fixed::ZERO,
             wealth,
             differences: Vec::new(),
             sum: 0,
@@ -149,7 +158,11 @@ impl ImprovementTest {
             return Progress::Better;
         }
         // Pairs without a difference say nothing against the candidate, so patience counts the others.
-        let hopeless = (16 <= self.unequal && self.sum < 0) || (32 <= self.unequal && self.sum <= 0);
+        let hopeless = if Fixed::ZERO < self.promise {
+            16 <= self.unequal && self.breaks_promise()
+        } else {
+            (16 <= self.unequal && self.sum < 0) || (32 <= self.unequal && self.sum <= 0)
+        };
         // Less than one standard error above zero after many pairs: sum^2 < n * variance = squares - sum^2 / n.
         let sum = i128::from(self.sum);
         let faint = 200 <= self.unequal
@@ -163,6 +176,15 @@ impl ImprovementTest {
         self.differences.len() as u32
     }
 
+    /// Whether the mean lies two standard errors below half of what was promised:
+    /// `4 * variance < n * (half - mean)^2`, both sides times n^2.
+    fn breaks_promise(&self) -> bool {
+        let pairs = self.differences.len() as i128;
+        let sum = i128::from(self.sum);
+        let short = pairs * i128::from(self.promise.to_raw() >> 9) - sum;
+        0 < short && 4 * (self.squares * pairs - sum * sum) < pairs * short * short
+    }
+
     /// Whether at least this many pairs were played and none made a difference.
     pub fn never_differed(&self, pairs: usize) -> bool {
         self.unequal == 0 && pairs <= self.differences.len()
@@ -172,6 +194,7 @@ impl ImprovementTest {
     pub fn encode(&self, writer: &mut Writer) {
         writer.u64(self.odds as u64);
         writer.u64((self.odds >> 64) as u64);
+        writer.i64(self.promise.to_raw());
         writer.i32(self.bad_excess);
         writer.length(self.differences.len());
         self.differences.iter().for_each(|difference| writer.i64(difference.to_raw()));
@@ -181,6 +204,7 @@ impl ImprovementTest {
     pub fn decode(reader: &mut Reader<'_>) -> Result<ImprovementTest, DecodeError> {
         let wild = reader.error("a test that cannot have been played");
         let odds = u128::from(reader.u64()?) | u128::from(reader.u64()?) << 64;
+        let promise = Fixed::from_raw(reader.i64()?);
         let bad_excess = reader.i32()?;
         let count = reader.length(8)?;
         // The j-th test of a ledger of 32 bits has odds below 2^72; more pairs than the maximum end a test.
@@ -188,7 +212,10 @@ impl ImprovementTest {
         if odds == 0 || 1 << 72 <= odds || pairs_max < count || count < bad_excess.unsigned_abs() as usize {
             return Err(wild);
         }
-        let mut test = ImprovementTest::new(odds);
+        if promise < Fixed::ZERO || Fixed::ONE < promise {
+            return Err(wild);
+        }
+        let mut test = ImprovementTest { promise, ..ImprovementTest::new(odds) };
         for _ in 0..count {
             let difference = Fixed::from_raw(reader.i64()?);
             if Fixed::ONE < difference || difference < Fixed::ONE.negated() {
@@ -258,7 +285,10 @@ mod tests {
 
     /// Plays pairs until the test ends; the candidate wins or loses a pair by chance.
     fn run(ledger: &mut AlphaLedger, prng: &mut Prng, win: u64, lose: u64) -> (Progress, Evidence) {
-        let mut test = ledger.open();
+        play(ledger.open(), prng, win, lose)
+    }
+
+    fn play(mut test: ImprovementTest, prng: &mut Prng, win: u64, lose: u64) -> (Progress, Evidence) {
         loop {
             let draw = prng.below(100);
             let difference = match draw {
@@ -320,7 +350,7 @@ mod tests {
     #[test]
     fn a_test_half_way_comes_back_and_ends_the_same() {
         let mut prng = Prng::stream(6, "half way");
-        let mut test = AlphaLedger::resume(3).open();
+        let mut test = AlphaLedger::resume(3).open_with_promise(Fixed::from_ratio(1, 9));
         for _ in 0..9 {
             test.observe(Fixed::from_ratio(prng.between(-7, 8), 8), prng.bit(), prng.bit());
         }
@@ -336,6 +366,25 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(ImprovementTest::decode(&mut Reader::new(&bytes[..cut])).is_err());
         }
+    }
+
+    #[test]
+    fn a_promise_buys_patience_and_nothing_else() {
+        let mut prng = Prng::stream(5, "promise");
+        // One win more in twenty pairs than losses: after thirty pairs the sum is often below zero.
+        let mut accepted = [0, 0];
+        let mut fooled = 0;
+        for _ in 0..100 {
+            let promises = [Fixed::ZERO, Fixed::from_ratio(1, 20)];
+            for (accepted, promise) in accepted.iter_mut().zip(promises) {
+                let test = AlphaLedger::default().open_with_promise(promise);
+                *accepted += u32::from(play(test, &mut prng, 15, 10).0 == Progress::Better);
+            }
+            let test = AlphaLedger::default().open_with_promise(promises[1]);
+            fooled += u32::from(play(test, &mut prng, 12, 12).0 == Progress::Better);
+        }
+        assert!(accepted[0] + 10 < accepted[1], "{accepted:?}");
+        assert!(fooled <= 5, "{fooled}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::hypothesis::{Hypothesis, assemble};
 use crate::labels::{self, Answers};
 use crate::library::Machine;
 use crate::memory::{self, Device};
-use crate::models::control::{Attitude, Model};
+use crate::models::control::{Explorer, Prospect};
 use crate::models::{joint, mealy, means, reward};
 use crate::policy::{Policy, action_bits};
 use crate::samples::Work;
@@ -49,11 +49,8 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
     let episodes = recent(experience, settings.steps_max);
     let mut work = Work::new(settings.work);
     let mut search = Search { shape, experience, provenance: None, list: Vec::new() };
-    let mut curious = None;
-    if let Some(model) = Model::new(shape, &episodes).filter(Model::is_controlled) {
-        search.plan(&model);
-        curious = model.compile(shape, &model.plan(Attitude::Curious));
-    }
+    let all: Vec<&Episode> = experience.episodes().collect();
+    let explorer = Prospect::of(shape, &all).map(|prospect| search.plan(prospect));
     if let Some(view) = View::new(shape, &episodes, None) {
         let explained = search.explain(&view, None, &mut work);
         if settings.memory && !explained && 1 < shape.horizon {
@@ -63,11 +60,11 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
             }
         }
     }
-    // What explains everything makes what has exceptions pointless.
-    if search.list.iter().any(|hypothesis| hypothesis.exact && hypothesis.foreseen.is_none()) {
-        search.list.retain(|hypothesis| hypothesis.exact);
+    // What explains everything makes what has exceptions pointless; what looks ahead stays beside it.
+    if search.list.iter().any(|hypothesis| hypothesis.exact) {
+        search.list.retain(|hypothesis| hypothesis.exact || hypothesis.foreseen.is_some());
     }
-    Proposal { hypotheses: search.list, curious }
+    Proposal { hypotheses: search.list, explorer }
 }
 
 /// What a search brings.
@@ -75,8 +72,8 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
 pub struct Proposal {
     /// Hypotheses that explain the experience, in the order they should be tried.
     pub hypotheses: Vec<Hypothesis>,
-    /// Where actions change what is seen: a policy that looks for what was never tried.
-    pub curious: Option<Policy>,
+    /// Where actions change what is seen: what plays for knowledge.
+    pub explorer: Option<Explorer>,
 }
 
 /// The latest episodes with at most this many steps.
@@ -181,29 +178,13 @@ impl Search<'_> {
         }
     }
 
-    /// Adds the best plan in the counted model; one that counts steps only where that is worth something.
-    fn plan(&mut self, model: &Model) {
-        let plan = model.plan(Attitude::Careful);
-        let Some(plain) = model.compile(self.shape, &plan) else { return };
-        let span = self.shape.return_max - self.shape.return_min;
-        // Complete is a plan when nothing untried could be worth much more.
-        let hoped = model.plan(Attitude::Curious);
-        let complete = model.from_start(|state| hoped[state].0 - plan[state].0) <= span / 50;
-        let best = model.from_start(|state| plan[state].0);
-        let plain_value = model.value_of(&plain);
-        let timed = (plain_value + span / 400 < best).then(|| model.compile_timed(self.shape)).flatten();
-        let (policy, foreseen, kind) = match timed {
-            Some(timed) => (timed, best, "plan by steps left"),
-            None => (plain, plain_value, "plan"),
-        };
-        self.add(
-            policy,
-            None,
-            format!("{kind} over {} observations", model.states()),
-            model.states() as u32,
-            complete,
-        );
-        self.list.last_mut().expect("just added").foreseen = Some(foreseen);
+    /// Adds the best plan in the counted model.
+    fn plan(&mut self, prospect: Prospect) -> Explorer {
+        if let Some(policy) = prospect.policy {
+            self.add(policy, None, prospect.words, prospect.states as u32, false);
+            self.list.last_mut().expect("just added").foreseen = Some(prospect.foreseen);
+        }
+        prospect.explorer
     }
 
     fn add(&mut self, policy: Policy, device: Option<&dyn Device>, words: String, length: u32, exact: bool) {

@@ -1,0 +1,144 @@
+//! A plan as a circuit: a table over the observation, beside it what its lens and its clock need to remember.
+//!
+//! Only rows that the plan can come to are in the table; all others are free, which makes it small.
+
+use super::chance::Dynamics;
+use super::counts::{BEFORE_START, Model};
+use super::plan::Plan;
+use crate::function::build_word_table;
+use crate::policy::{Policy, action_bits};
+use bem_base::environment::{Bits, Shape};
+use bem_circuit::netlist::{Builder, Signal};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Rows of the table at most.
+const ROWS_MAX: usize = 4_096;
+
+/// The circuit of a plan; none when it is too large. With a clock it counts steps and follows the plan for every number
+/// of steps left; without, it does what is best with the most steps left.
+pub fn compile(
+    shape: &Shape,
+    model: &Model,
+    dynamics: &Dynamics,
+    plan: &Plan,
+    with_clock: bool,
+) -> Option<Policy> {
+    let layout = Layout::new(shape, model, with_clock)?;
+    let mut table = BTreeMap::new();
+    let horizon = shape.horizon as usize;
+    if with_clock {
+        if horizon != plan.actions.len() {
+            return None;
+        }
+        for (time, states) in reached(model, dynamics, plan, horizon).iter().enumerate() {
+            for state in states {
+                let action = plan.action(*state, horizon - time);
+                table.insert(layout.key(model, *state, time), u64::from(action));
+            }
+            if ROWS_MAX < table.len() {
+                return None;
+            }
+        }
+    } else {
+        for state in 0..model.keys().len() as u32 {
+            table.insert(layout.key(model, state, 0), u64::from(plan.action(state, horizon)));
+        }
+        if ROWS_MAX < table.len() {
+            return None;
+        }
+    }
+    layout.close(shape, &table)
+}
+
+/// States that the plan can be in at each time.
+fn reached(model: &Model, dynamics: &Dynamics, plan: &Plan, horizon: usize) -> Vec<BTreeSet<u32>> {
+    let mut now: BTreeSet<u32> = model.starts().keys().copied().collect();
+    let mut all = Vec::with_capacity(horizon);
+    for time in 0..horizon {
+        let next = now.iter().flat_map(|state| {
+            let action = plan.action(*state, horizon - time);
+            dynamics.of(*state as usize)[usize::from(action)].next.iter().map(|(next, _)| *next)
+        });
+        let next = next.collect();
+        all.push(core::mem::replace(&mut now, next));
+    }
+    all
+}
+
+/// Where the parts of a table key lie: the bits in which observations differ, the clock, and for every step back
+/// whether there was one, its observation and its action.
+struct Layout {
+    observation_bits: usize,
+    telling: Vec<usize>,
+    clock_bits: usize,
+    code_bits: usize,
+    history: usize,
+}
+
+impl Layout {
+    fn new(shape: &Shape, model: &Model, with_clock: bool) -> Option<Layout> {
+        let observation_bits = usize::from(shape.observation_bits);
+        let ones = |bit: usize| model.observations().iter().filter(|seen| seen.get(bit)).count();
+        let tells = |bit: &usize| (1..model.observations().len()).contains(&ones(*bit));
+        let layout = Layout {
+            observation_bits,
+            telling: (0..observation_bits).filter(tells).collect(),
+            clock_bits: if with_clock { shape.horizon.next_power_of_two().ilog2() as usize } else { 0 },
+            code_bits: action_bits(shape.actions),
+            history: model.lens().history,
+        };
+        (layout.key_bits() <= 63).then_some(layout)
+    }
+
+    /// Bits of one remembered step.
+    fn step_bits(&self) -> usize {
+        1 + self.code_bits + self.telling.len()
+    }
+
+    fn key_bits(&self) -> usize {
+        self.clock_bits + self.history * self.step_bits() + self.telling.len()
+    }
+
+    fn gather(&self, observation: &Bits) -> u64 {
+        let bits = self.telling.iter().enumerate();
+        bits.fold(0, |word, (place, bit)| word | u64::from(observation.get(*bit)) << place)
+    }
+
+    /// Lowest the clock, then the steps back, on top the observation.
+    fn key(&self, model: &Model, state: u32, time: usize) -> u64 {
+        let parts = &model.keys()[state as usize];
+        let mut key = if self.clock_bits == 0 { 0 } else { time as u64 };
+        let mut place = self.clock_bits;
+        for step in parts[1..].chunks(2) {
+            if step[0] != BEFORE_START {
+                let seen = self.gather(&model.observations()[step[1] as usize]);
+                key |= (1 | u64::from(step[0]) << 1 | seen << (1 + self.code_bits)) << place;
+            }
+            place += self.step_bits();
+        }
+        key | self.gather(model.observation(state)) << place
+    }
+
+    fn close(&self, shape: &Shape, table: &BTreeMap<u64, u64>) -> Option<Policy> {
+        let memory_bits = self.clock_bits + self.history * self.step_bits();
+        let mut builder = Builder::new(self.observation_bits + memory_bits);
+        let memory: Vec<Signal> =
+            (0..memory_bits).map(|place| Signal::input(self.observation_bits + place)).collect();
+        let seen: Vec<Signal> = self.telling.iter().map(|bit| Signal::input(*bit)).collect();
+        let key: Vec<Signal> = memory.iter().chain(&seen).copied().collect();
+        let action = build_word_table(&mut builder, &key, table, self.code_bits);
+        let mut carry = Signal::TRUE;
+        let mut next = Vec::new();
+        for digit in &memory[..self.clock_bits] {
+            next.push(builder.xor(*digit, carry));
+            carry = builder.and(carry, *digit);
+        }
+        if 0 < self.history {
+            next.push(Signal::TRUE);
+            next.extend_from_slice(&action);
+            next.extend_from_slice(&seen);
+            next.extend_from_slice(&memory[self.clock_bits..memory_bits - self.step_bits()]);
+        }
+        Policy::close(builder, self.observation_bits, shape.actions, &action, &next).ok()
+    }
+}

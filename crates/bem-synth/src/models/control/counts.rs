@@ -1,0 +1,283 @@
+//! Counts of what followed what.
+//!
+//! A state is what the [`Lens`] shows: the observation and, for a lens with history, the pairs of observation and
+//! own action before it. An outcome is the next state, or the end of the episode, together with the reward.
+//! An episode that only ran out of steps did not end by what was done, so that its last successor is unknown.
+
+use super::dependence::HISTORY_MAX;
+use crate::experience::{Episode, Step};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Bits, OBSERVATION_WORDS, Shape};
+use bem_base::limits::ACTIONS_MAX;
+use std::collections::BTreeMap;
+
+/// States at most.
+pub const STATES_MAX: usize = 4_096;
+/// Counts at most; more steps than that are never logged.
+const COUNT_MAX: i64 = 1 << 32;
+/// The successor that is none: the episode ended.
+pub const END: u32 = u32::MAX;
+/// The successor that is not known: the episode ran out of steps, which says nothing about the state.
+pub const CUT: u32 = u32::MAX - 1;
+/// Stands in a key for what lies before the start of the episode.
+pub const BEFORE_START: u32 = u32::MAX;
+
+/// How much of the past counts as the state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lens {
+    /// Pairs of observation and own action before the present observation.
+    pub history: usize,
+}
+
+/// What one action brought in one state.
+#[derive(Clone, Debug, Default)]
+pub struct Edge {
+    /// How often it was tried.
+    pub count: i64,
+    /// Successor and reward, and how often.
+    pub outcomes: BTreeMap<(u32, i32), i64>,
+}
+
+/// What followed what.
+#[derive(Clone, Debug)]
+pub struct Model {
+    lens: Lens,
+    symbols: BTreeMap<Bits, u32>,
+    observations: Vec<Bits>,
+    /// The present symbol, then back in time: action, symbol, action, symbol.
+    states: BTreeMap<Vec<u32>, u32>,
+    keys: Vec<Vec<u32>>,
+    edges: Vec<Vec<Edge>>,
+    starts: BTreeMap<u32, i64>,
+    actions: u16,
+    horizon: u32,
+}
+
+impl Model {
+    /// Nothing counted yet.
+    pub fn new(shape: &Shape, lens: Lens) -> Model {
+        Model {
+            lens,
+            symbols: BTreeMap::new(),
+            observations: Vec::new(),
+            states: BTreeMap::new(),
+            keys: Vec::new(),
+            edges: Vec::new(),
+            starts: BTreeMap::new(),
+            actions: shape.actions,
+            horizon: shape.horizon,
+        }
+    }
+
+    /// Counts the log; none when there are too many states.
+    pub fn of(shape: &Shape, lens: Lens, episodes: &[&Episode]) -> Option<Model> {
+        let mut model = Model::new(shape, lens);
+        episodes.iter().all(|episode| model.add(episode)).then_some(model)
+    }
+
+    /// Counts one more episode; false when there are too many states, and then nothing may be asked any more.
+    #[must_use]
+    pub fn add(&mut self, episode: &Episode) -> bool {
+        let mut now = None;
+        for (time, step) in episode.steps.iter().enumerate() {
+            let state = match now {
+                Some(state) => state,
+                None => match self.intern(&episode.steps, time) {
+                    Some(state) => state,
+                    None => return false,
+                },
+            };
+            if time == 0 {
+                *self.starts.entry(state).or_default() += 1;
+            }
+            let next = if time + 1 < episode.steps.len() {
+                match self.intern(&episode.steps, time + 1) {
+                    Some(next) => next,
+                    None => return false,
+                }
+            } else if time + 1 < self.horizon as usize {
+                END
+            } else {
+                CUT
+            };
+            let edge = &mut self.edges[state as usize][usize::from(step.action)];
+            edge.count += 1;
+            *edge.outcomes.entry((next, step.reward)).or_default() += 1;
+            now = Some(next);
+        }
+        true
+    }
+
+    fn intern(&mut self, steps: &[Step], time: usize) -> Option<u32> {
+        let number = self.symbols.len() as u32;
+        let symbol = *self.symbols.entry(steps[time].observation).or_insert(number);
+        if symbol == number {
+            self.observations.push(steps[time].observation);
+        }
+        let key = self.key(steps, time, symbol);
+        if let Some(state) = self.states.get(&key) {
+            return Some(*state);
+        }
+        let state = self.keys.len() as u32;
+        if STATES_MAX <= self.keys.len() {
+            return None;
+        }
+        self.keys.push(key.clone());
+        self.states.insert(key, state);
+        self.edges.push(vec![Edge::default(); usize::from(self.actions)]);
+        Some(state)
+    }
+
+    /// The key of a state from the steps before it.
+    fn key(&self, past: &[Step], time: usize, symbol: u32) -> Vec<u32> {
+        let mut key = vec![symbol];
+        for back in 1..=self.lens.history {
+            match time.checked_sub(back).map(|earlier| &past[earlier]) {
+                Some(step) => {
+                    let seen = self.symbols.get(&step.observation).copied();
+                    key.extend([u32::from(step.action), seen.unwrap_or(BEFORE_START)]);
+                }
+                None => key.extend([BEFORE_START; 2]),
+            }
+        }
+        key
+    }
+
+    /// The state in which an episode is after these steps; none if it was never seen.
+    pub fn find(&self, past: &[Step], observation: &Bits) -> Option<u32> {
+        let symbol = *self.symbols.get(observation)?;
+        self.states.get(&self.key(past, past.len(), symbol)).copied()
+    }
+
+    /// How much of the past counts.
+    pub fn lens(&self) -> Lens {
+        self.lens
+    }
+
+    /// Per state what every action brought.
+    pub fn edges(&self) -> &[Vec<Edge>] {
+        &self.edges
+    }
+
+    /// First states, and how often.
+    pub fn starts(&self) -> &BTreeMap<u32, i64> {
+        &self.starts
+    }
+
+    /// The keys of the states: the present symbol, then back in time action and symbol.
+    pub fn keys(&self) -> &[Vec<u32>] {
+        &self.keys
+    }
+
+    /// The observation of every symbol.
+    pub fn observations(&self) -> &[Bits] {
+        &self.observations
+    }
+
+    /// What is seen in a state.
+    pub fn observation(&self, state: u32) -> &Bits {
+        &self.observations[self.keys[state as usize][0] as usize]
+    }
+
+    /// Actions are below this.
+    pub fn actions(&self) -> u16 {
+        self.actions
+    }
+
+    /// Steps of an episode at most.
+    pub fn horizon(&self) -> u32 {
+        self.horizon
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.u16(self.actions);
+        writer.u32(self.horizon);
+        writer.u8(self.lens.history as u8);
+        writer.length(self.observations.len());
+        self.observations.iter().flat_map(|seen| seen.0).for_each(|word| writer.u64(word));
+        writer.length(self.keys.len());
+        self.keys.iter().flatten().for_each(|part| writer.u32(*part));
+        for edge in self.edges.iter().flatten() {
+            writer.length(edge.outcomes.len());
+            for ((next, reward), count) in &edge.outcomes {
+                writer.u32(*next);
+                writer.i32(*reward);
+                writer.i64(*count);
+            }
+        }
+        writer.length(self.starts.len());
+        for (state, count) in &self.starts {
+            writer.u32(*state);
+            writer.i64(*count);
+        }
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Model, DecodeError> {
+        let (actions, horizon) = (reader.u16()?, reader.u32()?);
+        let history = usize::from(reader.u8()?);
+        if HISTORY_MAX < history || actions == 0 || ACTIONS_MAX < usize::from(actions) {
+            return Err(reader.error("a model out of bounds"));
+        }
+        let count = reader.length(8 * OBSERVATION_WORDS)?;
+        let mut observations = vec![Bits::ZERO; count];
+        for word in observations.iter_mut().flat_map(|seen| &mut seen.0) {
+            *word = reader.u64()?;
+        }
+        let symbols: BTreeMap<Bits, u32> = observations.iter().copied().zip(0..).collect();
+        let states = reader.length(4)?;
+        if STATES_MAX < states || symbols.len() != observations.len() {
+            return Err(reader.error("a model with too many states, or an observation twice"));
+        }
+        let within = |place: usize, part: u32| match place {
+            0 => (part as usize) < count,
+            _ if part == BEFORE_START => true,
+            _ if place % 2 == 1 => part < u32::from(actions),
+            _ => (part as usize) < count,
+        };
+        let mut keys = Vec::with_capacity(states);
+        for _ in 0..states {
+            let key = (0..1 + 2 * history).map(|_| reader.u32()).collect::<Result<Vec<u32>, _>>()?;
+            if !key.iter().enumerate().all(|(place, part)| within(place, *part)) {
+                return Err(reader.error("a state of nothing that was seen"));
+            }
+            keys.push(key);
+        }
+        let numbered: BTreeMap<Vec<u32>, u32> = keys.iter().cloned().zip(0..).collect();
+        let mut edges = Vec::with_capacity(states);
+        for _ in 0..states {
+            let row = (0..actions).map(|_| Edge::decode(reader, states)).collect::<Result<Vec<Edge>, _>>()?;
+            edges.push(row);
+        }
+        let mut starts = BTreeMap::new();
+        for _ in 0..reader.length(12)? {
+            let (state, count) = (reader.u32()?, reader.i64()?);
+            if states <= state as usize || !(1..=COUNT_MAX).contains(&count) {
+                return Err(reader.error("a start out of bounds"));
+            }
+            starts.insert(state, count);
+        }
+        if numbered.len() != keys.len() {
+            return Err(reader.error("a state twice"));
+        }
+        let lens = Lens { history };
+        Ok(Model { lens, symbols, observations, states: numbered, keys, edges, starts, actions, horizon })
+    }
+}
+
+impl Edge {
+    fn decode(reader: &mut Reader<'_>, states: usize) -> Result<Edge, DecodeError> {
+        let mut edge = Edge::default();
+        for _ in 0..reader.length(16)? {
+            let (next, reward, count) = (reader.u32()?, reader.i32()?, reader.i64()?);
+            let known = (next as usize) < states || next == CUT || next == END;
+            if !known || !(1..=COUNT_MAX).contains(&count) || COUNT_MAX < edge.count {
+                return Err(reader.error("an outcome out of bounds"));
+            }
+            edge.count += count;
+            edge.outcomes.insert((next, reward), count);
+        }
+        Ok(edge)
+    }
+}

@@ -1,0 +1,132 @@
+//! Play for knowledge: before every episode chances are drawn from what the counts leave open, and the best plan in
+//! the draw is followed. What could still be best is tried, what is known to be bad is not.
+//!
+//! Pairs that were hardly tried count as the best there is; how often a pair must be tried before it is believed is
+//! drawn too. Within an episode the plan stays; in a state with a pair that the plan wanted as unknown and that this
+//! episode has tried already, the next unknown one follows.
+
+use super::chance::Dynamics;
+use super::counts::{Lens, Model};
+use super::plan::{Attitude, Plan};
+use crate::experience::{Episode, Step};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Bits, Shape};
+use bem_base::prng::Prng;
+
+/// Numbers that planning may touch per step of experience gained since the last plan.
+const WORK_PER_STEP: usize = 20_000;
+/// Returns lie within plus or minus this, in milli-units.
+const RETURN_MAX: i64 = 1 << 40;
+/// Steps back that are searched for tries within the episode.
+const LOOK_BACK: usize = 256;
+
+/// A model that grows, and the plan for the present episode.
+#[derive(Clone, Debug)]
+pub struct Explorer {
+    model: Model,
+    return_max: i64,
+    plan: Option<Plan>,
+    known_at: i64,
+    /// Steps learned since the plan was made.
+    fresh: usize,
+    full: bool,
+}
+
+impl Explorer {
+    /// Knows what these episodes showed; none when there are too many states.
+    pub fn of(shape: &Shape, lens: Lens, episodes: &[&Episode]) -> Option<Explorer> {
+        let model = Model::of(shape, lens, episodes)?;
+        let return_max = shape.return_max;
+        Some(Explorer { model, return_max, plan: None, known_at: 1, fresh: 0, full: false })
+    }
+
+    /// Whether it was made for worlds of this shape.
+    pub fn fits(&self, shape: &Shape) -> bool {
+        let (actions, horizon) = (self.model.actions(), self.model.horizon());
+        (actions, horizon, self.return_max) == (shape.actions, shape.horizon, shape.return_max)
+    }
+
+    /// Counts one more episode.
+    pub fn learn(&mut self, episode: &Episode) {
+        self.full |= !self.model.add(episode);
+        self.fresh += episode.steps.len();
+    }
+
+    /// Makes the plan of the next episode, if enough was learned to pay for it.
+    pub fn prepare(&mut self, prng: &mut Prng) {
+        if self.full {
+            return;
+        }
+        let sweeps = (self.model.horizon() as usize).min(super::plan::STEPS_MAX);
+        let size: usize = self.model.edges().iter().flatten().map(|edge| 1 + edge.outcomes.len()).sum();
+        if self.plan.is_some() && self.fresh * WORK_PER_STEP < size * sweeps {
+            return;
+        }
+        let dynamics = Dynamics::drawn(&self.model, prng);
+        // One half of the plans believes a single try and goes far; the others look ever closer.
+        self.known_at = 1 << prng.below(32).leading_zeros().saturating_sub(59).min(4);
+        let attitude = Attitude::Curious { known_at: self.known_at, ceiling: self.return_max };
+        self.plan = Some(Plan::best(&dynamics, self.model.horizon(), attitude));
+        self.fresh = 0;
+    }
+
+    /// The action after these steps of the episode; none where nothing is known.
+    pub fn act(&self, past: &[Step], observation: &Bits) -> Option<u16> {
+        let plan = self.plan.as_ref().filter(|_| !self.full)?;
+        let state = self.model.find(past, observation)?;
+        let left = (self.model.horizon() as usize).saturating_sub(past.len());
+        // States that came after the plan was made have no row in it.
+        let wanted = plan
+            .actions
+            .last()
+            .filter(|row| (state as usize) < row.len())
+            .map(|_| plan.action(state, left))?;
+        let edges = &self.model.edges()[state as usize];
+        if self.known_at <= edges[usize::from(wanted)].count {
+            return Some(wanted);
+        }
+        let recent = &past[past.len().saturating_sub(LOOK_BACK)..];
+        let tries = |action: u16| {
+            let same = |step: &&Step| step.observation == *observation && step.action == action;
+            edges[usize::from(action)].count + recent.iter().filter(same).count() as i64
+        };
+        (0..self.model.actions()).min_by_key(|action| (tries(*action), *action))
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        self.model.encode(writer);
+        writer.i64(self.return_max);
+        writer.i64(self.known_at);
+        writer.u64(self.fresh as u64);
+        writer.bool(self.full);
+        let rows: &[Vec<u16>] = self.plan.as_ref().map_or(&[], |plan| &plan.actions);
+        writer.length(rows.len());
+        for row in rows {
+            writer.length(row.len());
+            row.iter().for_each(|action| writer.u16(*action));
+        }
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Explorer, DecodeError> {
+        let model = Model::decode(reader)?;
+        let (return_max, known_at) = (reader.i64()?, reader.i64()?);
+        let fresh = reader.u64()?;
+        let full = reader.bool()?;
+        let mut actions: Vec<Vec<u16>> = Vec::new();
+        for _ in 0..reader.length(4)? {
+            let row = (0..reader.length(2)?).map(|_| reader.u16()).collect::<Result<Vec<u16>, _>>()?;
+            let fits = row.len() <= model.keys().len() && row.iter().all(|action| *action < model.actions());
+            if !fits || actions.first().is_some_and(|first| first.len() != row.len()) {
+                return Err(reader.error("a plan that does not fit its model"));
+            }
+            actions.push(row);
+        }
+        if RETURN_MAX < return_max.abs() || 1 << 32 < fresh || super::plan::STEPS_MAX < actions.len() {
+            return Err(reader.error("an explorer out of bounds"));
+        }
+        let plan = (!actions.is_empty()).then_some(Plan { actions, values: Vec::new() });
+        Ok(Explorer { model, return_max, plan, known_at, fresh: fresh as usize, full })
+    }
+}

@@ -1,0 +1,127 @@
+//! The best action for every state and number of steps left, by dynamic programming.
+//!
+//! With few steps left another action may be best than with many, so a plan knows how many are left. Pairs that were
+//! hardly tried count as the attitude says: careful plans leave them out, curious ones expect the most of them.
+
+use super::chance::{Dynamics, VALUE_BITS};
+
+/// Numbers of steps left that are told apart at most; with more left the plan is that of this many.
+pub const STEPS_MAX: usize = 160;
+
+/// How to value what was hardly tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attitude {
+    /// What was never tried cannot be done.
+    Careful,
+    /// What was tried fewer times than this brings the ceiling, in milli-units.
+    Curious {
+        /// Tries from which on a pair is taken as counted.
+        known_at: i64,
+        /// What an unknown pair is worth.
+        ceiling: i64,
+    },
+}
+
+/// A plan over the states of a model.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Per number of steps left less one, per state: the action.
+    pub actions: Vec<Vec<u16>>,
+    /// The value of every state with all steps left.
+    pub values: Vec<i64>,
+}
+
+impl Plan {
+    /// The best plan for this many steps.
+    pub fn best(dynamics: &Dynamics, horizon: u32, attitude: Attitude) -> Plan {
+        let states = dynamics.states();
+        let mut plan = Plan { actions: Vec::new(), values: vec![0; states] };
+        for left in 0..(horizon as usize).min(STEPS_MAX) {
+            let mut values = vec![0; states];
+            let mut actions = vec![0; states];
+            for state in 0..states {
+                let mut top: Option<(i64, u16)> = None;
+                for (action, row) in dynamics.of(state).iter().enumerate() {
+                    let value = match attitude {
+                        Attitude::Curious { known_at, ceiling } if row.tries < known_at => {
+                            // The least tried first, so that none is tried again and again, and rather now than
+                            // later, so that steps are left to see what follows.
+                            (ceiling << VALUE_BITS) - row.tries + 16 * left as i64
+                        }
+                        _ if row.tries == 0 => continue,
+                        _ => row.value(&plan.values),
+                    };
+                    if top.is_none_or(|held| held.0 < value) {
+                        top = Some((value, action as u16));
+                    }
+                }
+                (values[state], actions[state]) = top.unwrap_or((0, 0));
+            }
+            plan.values = values;
+            plan.actions.push(actions);
+        }
+        plan
+    }
+
+    /// The plan in which the action with the most steps left is kept wherever it costs at most the tolerance.
+    pub fn steadied(&self, dynamics: &Dynamics, tolerance: i64) -> Plan {
+        let Some(steady) = self.actions.last() else { return self.clone() };
+        let mut plan = Plan { actions: Vec::new(), values: vec![0; self.values.len()] };
+        for best in &self.actions {
+            let mut values = vec![0; self.values.len()];
+            let mut actions = best.clone();
+            for state in 0..values.len() {
+                let value = |action: u16| match &dynamics.of(state)[usize::from(action)] {
+                    row if row.tries == 0 => i64::MIN,
+                    row => row.value(&plan.values),
+                };
+                if value(best[state]) <= value(steady[state]).saturating_add(tolerance) {
+                    actions[state] = steady[state];
+                }
+                values[state] = value(actions[state]).max(-(1 << 50));
+            }
+            plan.values = values;
+            plan.actions.push(actions);
+        }
+        plan
+    }
+
+    /// The plan that always does what is best with the most steps left.
+    pub fn stationary(&self) -> Plan {
+        let steady = self.actions.last().cloned().unwrap_or_default();
+        Plan { actions: vec![steady; self.actions.len()], values: self.values.clone() }
+    }
+
+    /// The action in a state with this many steps left.
+    pub fn action(&self, state: u32, left: usize) -> u16 {
+        let row = left.clamp(1, self.actions.len().max(1)) - 1;
+        self.actions.get(row).map_or(0, |row| row[state as usize])
+    }
+
+    /// The values of all states when these actions are taken.
+    pub fn evaluate(&self, dynamics: &Dynamics) -> Vec<i64> {
+        let mut values = vec![0; dynamics.states()];
+        for actions in &self.actions {
+            let next = |(state, action): (usize, &u16)| match &dynamics.of(state)[usize::from(*action)] {
+                row if row.tries == 0 => 0,
+                row => row.value(&values),
+            };
+            values = actions.iter().enumerate().map(next).collect();
+        }
+        values
+    }
+}
+
+/// The values of all states under actions drawn with equal chance, among those that were tried.
+pub fn evaluate_uniform(dynamics: &Dynamics, horizon: u32) -> Vec<i64> {
+    let mut values = vec![0i64; dynamics.states()];
+    for _ in 0..(horizon as usize).min(STEPS_MAX) {
+        let mean = |state: usize| {
+            let tried: Vec<i64> =
+                dynamics.of(state).iter().filter(|row| 0 < row.tries).map(|row| row.value(&values)).collect();
+            tried.iter().sum::<i64>() / (tried.len() as i64).max(1)
+        };
+        values = (0..values.len()).map(mean).collect();
+    }
+    values
+}

@@ -1,0 +1,117 @@
+//! What planning offers: the best circuit by what is known, and whether it is worth measuring already.
+//!
+//! Measuring costs rollouts, and a small improvement later costs more of them than a large one now. So a plan is ripe
+//! when what it gains on the acting policy is large against what it may still miss: the mean, over drawn chances, of
+//! the best value less the plan's own.
+
+use super::chance::Dynamics;
+use super::compile::compile;
+use super::counts::Model;
+use super::dependence::{is_controlled, needed_history};
+use super::explore::Explorer;
+use super::plan::{Attitude, Plan, evaluate_uniform};
+use super::value::{to_milli, value_of};
+use crate::experience::Episode;
+use crate::policy::Policy;
+use bem_base::environment::Shape;
+use bem_base::prng::Prng;
+
+/// Draws that say what a plan may miss.
+const DRAWS: i64 = 12;
+/// Steps in the log up to which a plan is ripe only when it gains this many times what it may miss. The first install
+/// decides: what it leaves to gain later is small, and small gains take many rollouts to show.
+const GAIN_FACTORS: [(usize, i64); 3] = [(16_000, 64), (64_000, 24), (usize::MAX, 8)];
+/// Steps after which a plan need not wait any more for what was never tried.
+const PATIENCE: usize = 20_000;
+/// A circuit without a clock is taken when it loses at most this share of what planning gains.
+const CLOCK_SHARE: i64 = 1_000;
+
+/// A plan as a circuit, and what explores further.
+#[derive(Clone, Debug)]
+pub struct Prospect {
+    /// The circuit; none when the plan is too large.
+    pub policy: Option<Policy>,
+    /// The return that the counted model foresees, in milli-units.
+    pub foreseen: i64,
+    /// What it is, in words.
+    pub words: String,
+    /// States of the model.
+    pub states: usize,
+    /// What plays for knowledge.
+    pub explorer: Explorer,
+}
+
+impl Prospect {
+    /// Whether there is anything to plan: actions change what follows, and states are few enough to count.
+    pub fn is_possible(shape: &Shape, episodes: &[&Episode]) -> bool {
+        counted(shape, episodes).is_some()
+    }
+
+    /// Plans in the counted model; none where actions do not change what is seen next, or states are too many.
+    pub fn of(shape: &Shape, episodes: &[&Episode]) -> Option<Prospect> {
+        let model = counted(shape, episodes)?;
+        let dynamics = Dynamics::expected(&model);
+        let plan = Plan::best(&dynamics, shape.horizon, Attitude::Careful);
+        let best = dynamics.from_start(|state| plan.values[state]);
+        let random = evaluate_uniform(&dynamics, shape.horizon);
+        let gap = (best - dynamics.from_start(|state| random[state])).max(0);
+        let plain = compile(shape, &model, &dynamics, &plan, false);
+        let stationary = plan.stationary().evaluate(&dynamics);
+        let plain_value = dynamics.from_start(|state| stationary[state]);
+        let tolerance = gap / (CLOCK_SHARE * i64::from(shape.horizon));
+        let timed = if plain_value + gap / CLOCK_SHARE < best {
+            compile(shape, &model, &dynamics, &plan.steadied(&dynamics, tolerance), true)
+        } else {
+            None
+        };
+        let kind = match &timed {
+            Some(_) => "plan by steps left",
+            None => "plan",
+        };
+        let foreseen = to_milli(if timed.is_some() { best } else { plain_value });
+        let past = match model.lens().history {
+            0 => String::new(),
+            steps => format!(" and {steps} steps back"),
+        };
+        let words = format!("{kind} over {} observations{past}", model.observations().len());
+        let explorer = Explorer::of(shape, model.lens(), episodes)?;
+        let states = model.keys().len();
+        Some(Prospect { policy: timed.or(plain), foreseen, words, states, explorer })
+    }
+}
+
+/// The model that the log supports.
+fn counted(shape: &Shape, episodes: &[&Episode]) -> Option<Model> {
+    if shape.horizon < 2 || !is_controlled(shape.horizon, episodes) {
+        return None;
+    }
+    let lens = needed_history(shape.horizon, episodes);
+    Model::of(shape, lens, episodes)
+}
+
+/// What a candidate promises beyond the acting policy, in milli-units, once that is so much that measuring it should
+/// come now.
+pub fn ripe_gain(shape: &Shape, episodes: &[&Episode], candidate: &Policy, acting: &Policy) -> Option<i64> {
+    let model = counted(shape, episodes)?;
+    let dynamics = Dynamics::expected(&model);
+    let value = value_of(candidate, &model, &dynamics)?;
+    // An acting policy whose memory the model cannot follow is measured without a promise.
+    let Some(held) = value_of(acting, &model, &dynamics) else { return Some(0) };
+    let gain = value - held;
+    let mut prng = Prng::stream(episodes.len() as u64, "synth/prospect");
+    let mut missed = 0;
+    // While the log is short, what was never tried may be worth everything.
+    let steps: usize = episodes.iter().map(|episode| episode.steps.len()).sum();
+    let attitude = match steps < PATIENCE {
+        true => Attitude::Curious { known_at: 1, ceiling: shape.return_max },
+        false => Attitude::Careful,
+    };
+    for _ in 0..DRAWS {
+        let drawn = Dynamics::drawn_widely(&model, &mut prng);
+        let plan = Plan::best(&drawn, shape.horizon, attitude);
+        let best = drawn.from_start(|state| plan.values[state]);
+        missed += (best - value_of(candidate, &model, &drawn).unwrap_or(0)).max(0);
+    }
+    let factor = GAIN_FACTORS.iter().find(|(most, _)| steps <= *most).map_or(8, |(_, factor)| *factor);
+    (0 < gain && factor * missed <= DRAWS * gain).then_some(to_milli(gain))
+}

@@ -1,0 +1,253 @@
+//! Small worlds played here, with known best plans.
+
+use super::chance::Dynamics;
+use super::counts::{Lens, Model};
+use super::dependence::{is_controlled, needed_history};
+use super::explore::Explorer;
+use super::prospect::{Prospect, ripe_gain};
+use super::value::{to_milli, value_of};
+use crate::experience::{Episode, Step};
+use crate::policy::{Player, Policy};
+use bem_base::encode::{Reader, Writer};
+use bem_base::environment::{Bits, Field, Shape};
+use bem_base::prng::Prng;
+
+/// A world as one function: state, action and a draw give the next state and the reward; no next state is an end.
+struct World {
+    shape: Shape,
+    start: u64,
+    rule: fn(u64, u16, &mut Prng) -> (Option<u64>, i32),
+    see: fn(u64) -> u64,
+}
+
+fn shape(bits: u16, actions: u16, horizon: u32, rewards: (i32, i32)) -> Shape {
+    Shape {
+        observation_bits: bits,
+        actions,
+        horizon,
+        reward_min: rewards.0,
+        reward_max: rewards.1,
+        return_min: i64::from(horizon) * i64::from(rewards.0),
+        return_max: i64::from(horizon) * i64::from(rewards.1),
+        fields: vec![Field { low: 0, width: bits }],
+    }
+}
+
+impl World {
+    fn play(
+        &self,
+        serial: u64,
+        prng: &mut Prng,
+        mut choose: impl FnMut(&[Step], &Bits) -> Option<u16>,
+    ) -> Episode {
+        let mut state = self.start;
+        let mut steps: Vec<Step> = Vec::new();
+        for time in 0..self.shape.horizon {
+            let observation = Bits([(self.see)(state), 0, 0, 0]);
+            let wanted = choose(&steps, &observation);
+            let action = wanted.unwrap_or_else(|| prng.below(u64::from(self.shape.actions)) as u16);
+            let (next, reward) = (self.rule)(state, action, prng);
+            let done = next.is_none() || time + 1 == self.shape.horizon;
+            let (uniform, bad, propensity) = (wanted.is_none(), false, 0);
+            steps.push(Step { observation, action, reward, done, bad, uniform, propensity });
+            match next {
+                Some(next) => state = next,
+                None => break,
+            }
+        }
+        Episode { serial, steps }
+    }
+
+    fn log(&self, episodes: u64) -> Vec<Episode> {
+        let mut prng = Prng::stream(7, "control/log");
+        (0..episodes).map(|serial| self.play(serial, &mut prng, |_, _| None)).collect()
+    }
+
+    /// The mean return of a circuit, in milli-units.
+    fn mean(&self, policy: &Policy) -> i64 {
+        let mut prng = Prng::stream(8, "control/mean");
+        let mut player = Player::new(policy);
+        let total: i64 = (0..2_000)
+            .map(|serial| {
+                player.begin();
+                self.play(serial, &mut prng, |_, seen| Some(player.act(seen))).total()
+            })
+            .sum();
+        total / 2_000
+    }
+}
+
+/// Eight cells in a row: to the right lies the reward, to the left a small one at once.
+fn corridor() -> World {
+    World {
+        shape: shape(3, 2, 12, (0, 1_000)),
+        start: 2,
+        rule: |place, action, _| {
+            let next = if action == 1 { (place + 1).min(7) } else { place.saturating_sub(1) };
+            (Some(next), if next == 7 { 1_000 } else { i32::from(action == 0) * 20 })
+        },
+        see: |place| place,
+    }
+}
+
+/// One state; one action pays a little, the other nothing but a chance of a seat that pays much from the next step on.
+/// The chance is worth taking only while there are steps left.
+fn investment() -> World {
+    World {
+        shape: shape(1, 2, 6, (0, 1_000)),
+        start: 0,
+        rule: |state, action, prng| match (state, action) {
+            (0, 0) => (Some(0), 400),
+            (0, _) => (Some(u64::from(prng.below(4) == 0)), 0),
+            _ => (Some(1), 1_000),
+        },
+        see: |state| state,
+    }
+}
+
+/// The first observation says which of two actions pays at the second step, where everything looks the same.
+fn remembered() -> World {
+    World {
+        shape: shape(2, 2, 2, (0, 1_000)),
+        start: 0,
+        rule: |state, action, _| match state {
+            0 => (Some(1 + u64::from(action)), 0),
+            kind => (None, if u64::from(action) == kind - 1 { 0 } else { 1_000 }),
+        },
+        see: |state| state.min(1),
+    }
+}
+
+#[test]
+fn a_plan_gives_up_small_rewards_for_a_large_one() {
+    let world = corridor();
+    let log = world.log(300);
+    let episodes: Vec<&Episode> = log.iter().collect();
+    let prospect = Prospect::of(&world.shape, &episodes).unwrap();
+    let policy = prospect.policy.unwrap();
+    assert_eq!(world.mean(&policy), 8_000);
+    assert_eq!(prospect.foreseen, 8_000);
+    let gain = ripe_gain(&world.shape, &episodes, &policy, &Policy::constant(2, 0)).unwrap();
+    assert_eq!(gain, 8_000 - 12 * 20);
+    assert_eq!(ripe_gain(&world.shape, &episodes, &policy, &policy), None);
+}
+
+#[test]
+fn a_plan_counts_the_steps_that_are_left() {
+    let world = investment();
+    let log = world.log(2_000);
+    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>()).unwrap();
+    let policy = prospect.policy.unwrap();
+    assert!(prospect.words.starts_with("plan by steps left"), "{}", prospect.words);
+    // With n steps left, investing is worth (1000 (n - 1) + 3 V(n - 1)) / 4 against 400 + V(n - 1).
+    let mut best = 0;
+    for left in 1..=6 {
+        best = i64::max((1_000 * (left - 1) + 3 * best) / 4, 400 + best);
+    }
+    let mean = world.mean(&policy);
+    assert!((mean - best).abs() < 80, "{mean} {best}");
+    assert!(world.mean(&Policy::constant(2, 1)) + 100 < mean);
+}
+
+#[test]
+fn own_actions_are_remembered_where_the_observation_hides_them() {
+    let world = remembered();
+    let log = world.log(400);
+    let episodes: Vec<&Episode> = log.iter().collect();
+    let prospect = Prospect::of(&world.shape, &episodes).unwrap();
+    let policy = prospect.policy.unwrap();
+    assert_eq!(world.mean(&policy), 1_000);
+    assert_eq!(prospect.foreseen, 1_000);
+    let model = Model::of(&world.shape, Lens { history: 1 }, &episodes).unwrap();
+    assert_eq!(value_of(&policy, &model, &Dynamics::expected(&model)).map(to_milli), Some(1_000));
+}
+
+#[test]
+fn a_process_without_hidden_parts_needs_no_history_and_one_with_needs_some() {
+    let open = investment();
+    let log = open.log(3_000);
+    assert_eq!(needed_history(6, &log.iter().collect::<Vec<_>>()), Lens { history: 0 });
+    let hidden = remembered();
+    let log = hidden.log(100);
+    let episodes: Vec<&Episode> = log.iter().collect();
+    assert!(is_controlled(2, &episodes));
+    assert_eq!(needed_history(2, &episodes), Lens { history: 1 });
+}
+
+#[test]
+fn what_comes_by_itself_is_not_controlled() {
+    let world = World {
+        shape: shape(2, 2, 16, (0, 1_000)),
+        start: 0,
+        rule: |state, action, prng| (Some(prng.below(4)), 1_000 * i32::from(u64::from(action) == state & 1)),
+        see: |state| state,
+    };
+    let log = world.log(500);
+    assert!(!is_controlled(16, &log.iter().collect::<Vec<_>>()));
+}
+
+#[test]
+fn curiosity_walks_a_long_corridor_that_chance_never_would() {
+    // Thirty cells, every step to the left leads back to the first; a random walk needs 2^29 episodes.
+    let world = World {
+        shape: shape(5, 2, 40, (0, 1_000)),
+        start: 0,
+        rule: |place, action, _| match (place, action) {
+            (29, 1) => (None, 1_000),
+            (_, 1) => (Some(place + 1), 0),
+            _ => (Some(0), 0),
+        },
+        see: |place| place,
+    };
+    let mut prng = Prng::stream(3, "control/curious");
+    let log = world.log(20);
+    let mut explorer = Explorer::of(&world.shape, Lens::default(), &log.iter().collect::<Vec<_>>()).unwrap();
+    let found = (20..200).find(|serial| {
+        explorer.prepare(&mut prng);
+        let mut draw = prng.clone();
+        let episode = world.play(*serial, &mut prng, |past, seen| {
+            explorer.act(past, seen).or_else(|| Some(draw.below(2) as u16))
+        });
+        explorer.learn(&episode);
+        0 < episode.total()
+    });
+    assert!(found.is_some_and(|serial| serial < 150), "{found:?}");
+}
+
+#[test]
+fn an_explorer_comes_back_from_its_bytes_and_damage_is_no_panic() {
+    let world = corridor();
+    let log = world.log(40);
+    let mut prng = Prng::stream(4, "control/bytes");
+    let lens = Lens { history: 1 };
+    let mut explorer = Explorer::of(&world.shape, lens, &log.iter().collect::<Vec<_>>()).unwrap();
+    explorer.prepare(&mut prng);
+    let mut writer = Writer::new();
+    explorer.encode(&mut writer);
+    let bytes = writer.into_bytes();
+    let mut again = Explorer::decode(&mut Reader::new(&bytes)).unwrap();
+    let mut writer = Writer::new();
+    again.encode(&mut writer);
+    assert!(writer.as_bytes() == bytes);
+    for episode in world.log(60).iter().skip(40) {
+        let mut draws = [prng.clone(), prng.clone()];
+        for (explorer, draw) in [&mut explorer, &mut again].into_iter().zip(&mut draws) {
+            explorer.learn(episode);
+            explorer.prepare(draw);
+        }
+        let past = &episode.steps[..4];
+        let seen = &episode.steps[4].observation;
+        assert_eq!(explorer.act(past, seen), again.act(past, seen));
+        prng = draws[0].clone();
+    }
+    for _ in 0..4_000 {
+        let mut damaged = bytes.clone();
+        let place = prng.below(bytes.len() as u64) as usize;
+        damaged[place] ^= 1 << prng.below(8);
+        damaged.truncate(prng.below(2 * bytes.len() as u64) as usize);
+        if let Ok(mut other) = Explorer::decode(&mut Reader::new(&damaged)) {
+            other.prepare(&mut prng);
+            other.act(&[], &Bits::ZERO);
+        }
+    }
+}
