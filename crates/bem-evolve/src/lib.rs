@@ -16,5 +16,6 @@ pub mod propose;
 pub mod queue;
 pub mod rollout;
 pub mod score;
+pub mod teach;
 pub mod verify;
 pub mod watch;

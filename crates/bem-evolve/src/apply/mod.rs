@@ -88,6 +88,12 @@ impl Tables {
         Tables { families, templates: Vec::new(), experts_made, last_applied: None }
     }
 
+    /// The same tables with these templates known already, as text.
+    #[must_use]
+    pub fn with_templates(self, templates: Vec<String>) -> Tables {
+        Tables { templates, ..self }
+    }
+
     /// One family.
     pub fn family(&self, family: u16) -> Result<&Family, TablesError> {
         let count = self.families.len();
