@@ -7,7 +7,7 @@
 //! Must not know files, keys on disk or clocks. Clauses: LOG-1 to LOG-5, SCC-9; decisions D-16, D-17, D-20.
 
 use crate::chronicle::{Happening, PatchNote};
-use crate::climb::{Climb, ClimbError, Track, Unit, UnitResult};
+use crate::climb::{Climb, ClimbError, Purpose, Track, Unit, UnitResult};
 use bem_base::digest::{Digest, hash, hash_parts};
 use bem_base::encode::{DecodeError, Writer};
 use bem_base::ids::{ObjectClass, ObjectId};
@@ -113,7 +113,7 @@ impl Book {
     fn unit(&mut self, sink: &mut impl Sink, result: &UnitResult, climb: &Climb) -> Result<(), LedgerError> {
         let (unit, solution) = (&result.unit, &result.solution);
         let taken = solution.learned.tally.steps;
-        let place = [unit.track as i64, unit.stage as i64, i64::from(unit.attempt)];
+        let place = place_of(unit);
         sink.append(&Entry::Event {
             step: climb.steps() - taken,
             code: event_code::UNIT_BEGIN,
@@ -169,6 +169,16 @@ impl Book {
             edits,
         })))
     }
+}
+
+/// Family, place in its chain, purpose, and which rung and try or which template.
+fn place_of(unit: &Unit) -> [i64; 5] {
+    let (purpose, which, attempt) = match unit.purpose {
+        Purpose::Rung { stage, attempt } => (0, stage as i64, i64::from(attempt)),
+        Purpose::Replay { template } => (1, i64::from(template.0), 0),
+        Purpose::Practice { template } => (2, i64::from(template.0), 0),
+    };
+    [unit.track as i64, i64::from(unit.number), purpose, which, attempt]
 }
 
 /// The expert table as a climb that goes on from elsewhere brings it: the newest circuit of each family.
@@ -405,10 +415,7 @@ fn next_unit<S: Store>(
     else {
         return Err(diverged("a unit should begin here").into());
     };
-    let unit = values.first().and_then(|track| {
-        let same = |unit: &Unit| unit.track as i64 == *track;
-        climb.round().into_iter().find(same)
-    });
+    let unit = values.first().and_then(|track| climb.tracks().get(usize::try_from(*track).ok()?)?.next());
     Ok(Some(unit.ok_or_else(|| diverged("a family that has no unit to work on"))?))
 }
 
@@ -478,6 +485,7 @@ mod tests {
     use crate::climb::ClimbConfig;
     use bem_ledger::audit::{AuditVerdict, audit};
     use bem_ledger::store::MemoryStore;
+    use std::collections::BTreeSet;
 
     fn signer() -> Signer {
         Signer::from_seed(&[5; 32])
@@ -497,7 +505,8 @@ mod tests {
         let mut stores = Vec::new();
         loop {
             let recorded = journal.recorded_unit(&climb).unwrap();
-            let Some(unit) = recorded.or_else(|| climb.round().into_iter().next()) else { break };
+            let next = || climb.next(&BTreeSet::new()).filter(|_| climb.is_climbing());
+            let Some(unit) = recorded.or_else(next) else { break };
             let result = climb.work(&unit, &mut || true).unwrap().unwrap();
             climb.take(&result);
             journal.unit(&result, &climb).unwrap();
@@ -563,8 +572,8 @@ mod tests {
         // A record that is well formed and signed, of a unit that was played with another seed.
         let (mut honest, other) = (climb(3), climb(4));
         let mut journal = create(&honest);
-        let unit = &honest.round()[0];
-        let result = other.work(unit, &mut || true).unwrap().unwrap();
+        let unit = honest.next(&BTreeSet::new()).unwrap();
+        let result = other.work(&unit, &mut || true).unwrap().unwrap();
         honest.take(&result);
         journal.unit(&result, &honest).unwrap();
         let mut store = journal.into_store();

@@ -1,5 +1,7 @@
 //! `solve`: a learner in one game, with the evaluator as its silent witness.
 //!
+//! A lesson may end when the evaluator has seen enough, as a teacher ends one; the learner is told nothing. When a
+//! world fails, what was learned until then is kept.
 //! Clauses: SCC-8, GLE-1; the keys of the result are those of `bem solve --json`.
 
 use crate::agent::Agent;
@@ -11,6 +13,7 @@ use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
 use bem_games::game::{Game, Oracle};
 use bem_synth::experience::Episode;
+use bem_synth::library::Machine;
 
 /// From this score on a task counts as solved.
 pub const SOLVED: Fixed = Fixed::from_ratio(99, 100);
@@ -58,13 +61,47 @@ impl Solution {
 /// Told of progress while a run goes on; false asks it to stop.
 pub type OnTick<'a> = &'a mut dyn FnMut(&Tally) -> bool;
 
+/// What a learner is given, and when its lesson is over.
+#[derive(Clone, Debug)]
+pub struct Lesson {
+    /// How the learner works.
+    pub settings: Settings,
+    /// What it tries first.
+    pub library: Vec<Machine>,
+    /// The lesson is over when the score has been 0.99 for half as long as it took to get there. The learner is not
+    /// told; its teacher goes on to the next task.
+    pub until_solved: bool,
+}
+
+impl Lesson {
+    /// From scratch, until the learner itself stops.
+    pub fn alone(settings: Settings) -> Lesson {
+        Lesson { settings, library: Vec::new(), until_solved: false }
+    }
+}
+
+/// A world failed on the way. What was learned until then is kept.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Broken {
+    /// Why the world failed.
+    pub error: EnvironmentError,
+    /// What was learned; its evaluation has no episodes.
+    pub kept: Solution,
+}
+
 /// Learns one game from scratch.
 pub fn solve(game: &dyn Game, settings: Settings, on_tick: OnTick<'_>) -> Result<Solution, EnvironmentError> {
+    teach(game, Lesson::alone(settings), on_tick)
+}
+
+/// Learns one game with what is known already.
+pub fn teach(game: &dyn Game, lesson: Lesson, on_tick: OnTick<'_>) -> Result<Solution, EnvironmentError> {
     let mut world = game.start();
     let mut judge = game.start();
     let mut oracle = game.oracle();
     let court = Court { judge: judge.as_mut(), yardstick: Yardstick::of(game), oracle: oracle.as_mut() };
-    learn(world.as_mut(), Some(court), settings, on_tick)
+    learn(world.as_mut(), Some(court), lesson, on_tick).map_err(|broken| broken.error)
 }
 
 /// Learns a world outside, of which nobody knows the optimum.
@@ -72,8 +109,8 @@ pub fn solve_world(
     world: &mut dyn Environment,
     settings: Settings,
     on_tick: OnTick<'_>,
-) -> Result<Solution, EnvironmentError> {
-    learn(world, None, settings, on_tick)
+) -> Result<Solution, Box<Broken>> {
+    learn(world, None, Lesson::alone(settings), on_tick)
 }
 
 /// What evaluates: a world of its own, what there is to gain in it, and who plays it best.
@@ -92,39 +129,48 @@ impl Court<'_> {
 fn learn<'a>(
     world: &mut dyn Environment,
     court: Option<Court<'a>>,
-    settings: Settings,
+    lesson: Lesson,
     on_tick: OnTick<'a>,
-) -> Result<Solution, EnvironmentError> {
-    let yardstick = court.as_ref().map(|court| court.yardstick);
+) -> Result<Solution, Box<Broken>> {
+    let Lesson { settings, library, until_solved } = lesson;
     let mut evaluator = Evaluator {
         court,
         seed: settings.seed,
+        until_solved,
+        last: None,
         steps_to_99: None,
+        solved_since: None,
         curve: Vec::new(),
         decisions: Vec::new(),
         chronicle: Chronicle::new(),
         failure: None,
         on_tick,
     };
-    let learned = Learner::new(world.shape(), settings).run(world, &mut evaluator)?;
-    if let Some(failure) = evaluator.failure.take() {
-        return Err(failure);
-    }
-    let Evaluator { court, steps_to_99, mut curve, decisions, mut chronicle, .. } = evaluator;
-    chronicle.seal();
-    let evaluation = match court {
-        Some(mut court) => court.evaluate(&learned.agent, settings.seed)?,
-        None => evaluate(world, &learned.agent, settings.seed, None, None)?,
+    let mut learner = Learner::new(world.shape(), settings).with_library(library);
+    let run = learner.run(world, &mut evaluator);
+    let outcome = match evaluator.failure.take() {
+        Some(failure) => Err(failure),
+        None => run.and_then(|learned| evaluator.final_evaluation(world, &learned.agent)),
     };
-    curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean });
-    Ok(Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions, chronicle })
+    match outcome {
+        Ok(evaluation) => Ok(evaluator.close(learner.learned(), evaluation)),
+        Err(error) => {
+            let unknown = Evaluation { mean: Fixed::ZERO, bad: 0, episodes: 0 };
+            Err(Box::new(Broken { error, kept: evaluator.close(learner.learned(), unknown) }))
+        }
+    }
 }
 
-/// Evaluates every new incumbent. It writes down and says nothing.
+/// Evaluates every new incumbent. It writes down and says nothing; only its teacher listens.
 struct Evaluator<'a> {
     court: Option<Court<'a>>,
     seed: u64,
+    until_solved: bool,
+    /// The last evaluation, with the agent that it is about.
+    last: Option<(Digest, bool, Evaluation)>,
     steps_to_99: Option<u64>,
+    /// Since when every evaluation has been high enough.
+    solved_since: Option<u64>,
     curve: Vec<Point>,
     decisions: Vec<Decision>,
     chronicle: Chronicle,
@@ -132,15 +178,44 @@ struct Evaluator<'a> {
     on_tick: OnTick<'a>,
 }
 
+impl Evaluator<'_> {
+    /// How good the agent is in the end. The same agent on the same seeds gives the same: it is not asked twice.
+    fn final_evaluation(
+        &mut self,
+        world: &mut dyn Environment,
+        agent: &Agent,
+    ) -> Result<Evaluation, EnvironmentError> {
+        let known = self
+            .last
+            .filter(|(digest, adapts, _)| *digest == agent.policy().digest() && *adapts == agent.adapts());
+        match (known, &mut self.court) {
+            (Some((_, _, evaluation)), _) => Ok(evaluation),
+            (None, Some(court)) => court.evaluate(agent, self.seed),
+            (None, None) => evaluate(world, agent, self.seed, None, None),
+        }
+    }
+
+    fn close(self, learned: Learned, evaluation: Evaluation) -> Solution {
+        let Evaluator { court, steps_to_99, mut curve, decisions, mut chronicle, .. } = self;
+        chronicle.seal();
+        if 0 < evaluation.episodes {
+            curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean });
+        }
+        let yardstick = court.map(|court| court.yardstick);
+        Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions, chronicle }
+    }
+}
+
 impl Witness for Evaluator<'_> {
     fn incumbent_changed(&mut self, agent: &Agent, _words: &str, tally: &Tally) {
         let Some(court) = &mut self.court else { return };
         match court.evaluate(agent, self.seed) {
             Ok(evaluation) => {
+                self.last = Some((agent.policy().digest(), agent.adapts(), evaluation));
                 self.curve.push(Point { steps: tally.steps, mean: evaluation.mean });
-                if self.steps_to_99.is_none() && SOLVED <= court.yardstick.score(evaluation.mean) {
-                    self.steps_to_99 = Some(tally.steps);
-                }
+                let solved = SOLVED <= court.yardstick.score(evaluation.mean);
+                self.solved_since = self.solved_since.or(Some(tally.steps)).filter(|_| solved);
+                self.steps_to_99 = self.steps_to_99.or(self.solved_since);
             }
             Err(error) => self.failure = Some(error),
         }
@@ -156,6 +231,8 @@ impl Witness for Evaluator<'_> {
     }
 
     fn tick(&mut self, tally: &Tally) -> bool {
-        (self.on_tick)(tally)
+        let held = |since: u64| since + since / 2 <= tally.steps;
+        let over = self.until_solved && self.solved_since.is_some_and(held);
+        (self.on_tick)(tally) && !over
     }
 }

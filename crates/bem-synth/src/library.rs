@@ -92,6 +92,11 @@ impl Machine {
             && self.fields == shape.fields
     }
 
+    /// Bits it takes to say.
+    pub fn description_length(&self) -> u32 {
+        self.description_length
+    }
+
     /// What it is, in words.
     pub fn words(&self) -> &str {
         &self.words

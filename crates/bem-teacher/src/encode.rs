@@ -98,6 +98,9 @@ fn decode_template(
     let difficulty_structural = bounded(limit.negated(), limit, "a difficulty out of range")?;
     let difficulty = bounded(limit.negated(), limit, "a difficulty out of range")?;
     let usage = reader.u64()?;
+    if u64::MAX / 2 < usage {
+        return Err(reader.error("a usage that cannot have been counted"));
+    }
     let mut share = |reason: &'static str| {
         let value = Fixed::from_raw(reader.i64()?);
         if value < Fixed::ZERO || Fixed::ONE < value { Err(reader.error(reason)) } else { Ok(value) }
@@ -105,7 +108,7 @@ fn decode_template(
     let pass_rate = share("a pass rate outside zero to one")?;
     let regret = share("a regret outside zero to one")?;
     let last_update = reader.u64()?;
-    let statistics = TemplateStatistics { usage: usage.min(u64::MAX / 2), pass_rate, regret, last_update };
+    let statistics = TemplateStatistics { usage, pass_rate, regret, last_update };
     Ok(Template { id, domain, tree, difficulty_structural, difficulty, statistics })
 }
 

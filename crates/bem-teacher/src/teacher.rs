@@ -99,6 +99,7 @@ pub enum Refusal {
 }
 
 /// Chooses tasks.
+#[derive(Clone, Debug)]
 pub struct Teacher {
     pub(crate) config: TeacherConfig,
     /// The ladder of each taught domain, in the order of the configuration.

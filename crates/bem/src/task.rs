@@ -43,6 +43,8 @@ pub struct Task {
     pub name: String,
     /// Its parameters, for the report.
     pub params: Map<String, Value>,
+    /// The task with its parameters in one line; a family or composition can be built from it again.
+    pub text: String,
     /// The world itself.
     pub world: TaskWorld,
 }
@@ -91,7 +93,8 @@ fn named(name: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Task
         let tree = tree.with_settings(settings);
         let game = tree.build(seed, &ProgramFiles).with_context(|| format!("composition {name:?}"))?;
         let params = texts.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-        return Ok(Task { name: tree.to_string(), params, world: TaskWorld::Game(game) });
+        let text = tree.to_string();
+        return Ok(Task { name: text.clone(), params, text, world: TaskWorld::Game(game) });
     }
     let family = catalog::family(name)?;
     let settings = catalog::settings(family, texts).with_context(|| format!("family {name}"))?;
@@ -108,7 +111,9 @@ fn named(name: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Task
         (name.to_string(), value)
     };
     let params = settings.iter().map(describe).collect();
-    Ok(Task { name: name.to_string(), params, world: TaskWorld::Game(game) })
+    let given: Vec<String> = texts.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let text = if given.is_empty() { name.to_string() } else { format!("{name}{{{}}}", given.join(",")) };
+    Ok(Task { name: name.to_string(), params, text, world: TaskWorld::Game(game) })
 }
 
 /// Reads a text file that must not be larger than a game may be.
@@ -143,7 +148,7 @@ fn file(path: &Path, mut texts: BTreeMap<String, String>) -> Result<Task> {
         bail!("{name}: there is no parameter called {unknown:?}; known are {known}");
     }
     let game = import::read(format, &read_text(path)?, &seat).with_context(|| name.clone())?;
-    Ok(Task { name, params, world: TaskWorld::Game(game) })
+    Ok(Task { text: name.clone(), name, params, world: TaskWorld::Game(game) })
 }
 
 fn program(command: &str, texts: &BTreeMap<String, String>, timeout: Duration) -> Result<Task> {
@@ -152,5 +157,6 @@ fn program(command: &str, texts: &BTreeMap<String, String>, timeout: Duration) -
     }
     let process = Process::start(command, timeout).map_err(|error| anyhow!(error))?;
     let world = PipeWorld::open(process).with_context(|| format!("the program {command:?}"))?;
-    Ok(Task { name: command.to_string(), params: Map::new(), world: TaskWorld::Program(Box::new(world)) })
+    let (name, text) = (command.to_string(), command.to_string());
+    Ok(Task { name, params: Map::new(), text, world: TaskWorld::Program(Box::new(world)) })
 }

@@ -34,7 +34,7 @@ fn a_run_saves_resumes_replays_and_exports() {
     let folder = tempfile::tempdir().unwrap();
     let first = folder.path().join("first");
     let name = first.display().to_string();
-    let whole = run_json(&first, &["--steps", "1000000", "--threads", "1"]);
+    let whole = run_json(&first, &["--steps", "30000", "--threads", "1"]);
     assert!(
         whole["families"].as_array().unwrap().iter().all(|family| family["standing"] == "top"),
         "{whole}"
@@ -42,7 +42,7 @@ fn a_run_saves_resumes_replays_and_exports() {
     assert!(first.join("report.html").exists());
 
     // Two threads, another folder, another key: the same history.
-    let twin = run_json(&folder.path().join("twin"), &["--steps", "1000000", "--threads", "2"]);
+    let twin = run_json(&folder.path().join("twin"), &["--steps", "30000", "--threads", "2"]);
     assert_eq!(whole["trace_head"], twin["trace_head"]);
 
     // The audit checks every certificate again.
@@ -67,7 +67,7 @@ fn a_run_saves_resumes_replays_and_exports() {
 fn a_run_that_was_cut_short_goes_on_to_the_same_end() {
     let folder = tempfile::tempdir().unwrap();
     let (short, long) = (folder.path().join("short"), folder.path().join("long"));
-    let whole = run_json(&long, &["--steps", "1000000"]);
+    let whole = run_json(&long, &["--steps", "30000"]);
     let part = run_json(&short, &["--steps", "1"]);
     assert_ne!(whole["trace_head"], part["trace_head"]);
     // A snapshot travels to another folder and continues there.
@@ -76,7 +76,7 @@ fn a_run_that_was_cut_short_goes_on_to_the_same_end() {
     assert!(bem(&["snapshot", &short.display().to_string(), "--out", &file]).status.success());
     assert!(bem(&["restore", &file, "--out", &elsewhere]).status.success());
     for directory in [short.display().to_string(), elsewhere] {
-        let output = bem(&["run", "--resume", &directory, "--steps", "1000000", "--json"]);
+        let output = bem(&["run", "--resume", &directory, "--steps", "30000", "--json"]);
         let resumed: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
         assert_eq!(whole["trace_head"], resumed["trace_head"]);

@@ -2,8 +2,9 @@
 
 use super::Answer;
 use super::snapshot::newest_climb;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use bem_circuit::formats::{Format, Model};
+use bem_engine::climb::{Climb, Climbed, Track};
 use clap::Args;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 pub struct ExportArguments {
     /// A run
     directory: PathBuf,
-    /// Which expert; without it the run's experts are listed
+    /// Which expert; without it the run's experts are listed (a run over one task has only one)
     #[arg(long)]
     expert: Option<String>,
     /// verilog, aiger, aag, blif, c, rust, dot or net
@@ -29,32 +30,26 @@ pub struct ExportArguments {
 /// `bem export`
 pub fn run(arguments: &ExportArguments) -> Result<Answer> {
     let (climb, _) = newest_climb(&arguments.directory)?;
-    let experts: Vec<_> = climb
-        .tracks()
-        .iter()
-        .flat_map(|track| {
-            track.climbed.iter().filter(|climbed| climbed.solved).map(move |climbed| (track, climbed))
-        })
-        .collect();
-    let Some(wanted) = &arguments.expert else {
-        for (track, climbed) in &experts {
-            println!(
-                "{:<26} {:>4} gates  {}",
-                format!("{}/{}", track.family, climbed.stage),
-                climbed.policy.gates(),
-                climbed.task
-            );
+    let experts = experts(&climb);
+    let names: Vec<String> = experts.iter().map(|(track, climbed)| name_of(track, climbed)).collect();
+    let place = match &arguments.expert {
+        Some(wanted) => {
+            let named = |track: &Track, name: &String| *wanted == track.family || wanted == name;
+            let place = (0..experts.len()).rev().find(|place| named(experts[*place].0, &names[*place]));
+            place.with_context(|| {
+                format!("there is no expert {wanted:?} in this run; there are {}", names.join(", "))
+            })?
         }
-        return Ok(Answer::Yes);
+        // A run over one task has one expert, which needs no name.
+        None if climb.config().stages == 1 && !experts.is_empty() => 0,
+        None => {
+            for ((_, climbed), name) in experts.iter().zip(&names) {
+                println!("{name:<26} {:>4} gates  {}", climbed.policy.gates(), climbed.task);
+            }
+            return Ok(Answer::Yes);
+        }
     };
-    let named = |family: &str, stage: usize| *wanted == family || *wanted == format!("{family}/{stage}");
-    let Some((_, climbed)) =
-        experts.iter().rev().find(|(track, climbed)| named(&track.family, climbed.stage))
-    else {
-        let known: Vec<String> =
-            experts.iter().map(|(track, climbed)| format!("{}/{}", track.family, climbed.stage)).collect();
-        bail!("there is no expert {wanted:?} in this run; there are {}", known.join(", "));
-    };
+    let climbed = experts[place].1;
     let format = Format::from_name(&arguments.format).with_context(|| {
         format!("--format {:?} is unknown: verilog, aiger, aag, blif, c, rust, dot or net", arguments.format)
     })?;
@@ -70,7 +65,7 @@ pub fn run(arguments: &ExportArguments) -> Result<Answer> {
         .map(|bit| format!("action_{bit}"))
         .chain((0..policy.memory_bits()).map(|bit| format!("next_memory_{bit}")))
         .collect();
-    let name = wanted.replace('/', "_");
+    let name = arguments.expert.as_ref().unwrap_or(&names[place]).replace('/', "_");
     let model = Model::with_memory(&name, policy.circuit().clone(), policy.memory_bits())
         .map_err(|error| anyhow::anyhow!("{error}"))?
         .named(&inputs, &outputs);
@@ -82,4 +77,19 @@ pub fn run(arguments: &ExportArguments) -> Result<Answer> {
         None => std::io::stdout().write_all(&bytes)?,
     }
     Ok(Answer::Yes)
+}
+
+/// What can be exported: every solved rung, and of a family without any what it came to last.
+fn experts(climb: &Climb) -> Vec<(&Track, &Climbed)> {
+    let of = |track: &Track| -> Vec<usize> {
+        let solved: Vec<usize> =
+            (0..track.climbed.len()).filter(|place| track.climbed[*place].solved).collect();
+        if solved.is_empty() { (0..track.climbed.len()).rev().take(1).collect() } else { solved }
+    };
+    let tracks = climb.tracks().iter();
+    tracks.flat_map(|track| of(track).into_iter().map(move |place| (track, &track.climbed[place]))).collect()
+}
+
+fn name_of(track: &Track, climbed: &Climbed) -> String {
+    format!("{}/{}", track.family, climbed.stage)
 }

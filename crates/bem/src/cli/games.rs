@@ -81,7 +81,7 @@ pub struct Chosen {
 
 impl GameChoice {
     fn build(&self) -> anyhow::Result<Chosen> {
-        let Task { name, params, world } = self.task.open(self.seed)?;
+        let Task { name, params, world, .. } = self.task.open(self.seed)?;
         let TaskWorld::Game(game) = world else {
             bail!(
                 "a program can be learned with `bem solve --env-cmd`, but not looked at: nobody knows its optimum"

@@ -1,15 +1,24 @@
-//! `bem solve`: learn one task from scratch and say how well it went.
+//! `bem solve`: learn one task from scratch, say how well it went, and keep it if asked to.
+//!
+//! With `--out` the folder is a run with one task: `bem verify`, `bem export` and `bem replay` take it like any other.
+//! When a program dies on the way, what it taught until then is kept. Clauses: SCC-8, LOG-5.
 
 use super::Answer;
+use super::run::free_folder;
+use super::run::history::History;
+use super::run::report::{self, Curves};
 use crate::task::{Task, TaskArguments, TaskWorld};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use bem_base::fixed::Fixed;
+use bem_engine::climb::{Climb, UnitResult};
 use bem_engine::learner::{Settings, Tally};
-use bem_engine::solve::{Point, Solution, solve, solve_world};
+use bem_engine::solve::{Broken, Point, Solution, solve, solve_world};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Learn one task from scratch.
@@ -17,7 +26,8 @@ use std::time::Instant;
 #[command(after_help = "Example: bem solve parity --param n=16 --seed 7\n\
     Example: bem solve 'seq(parity{n=4},majority{n=5})'\n\
     Example: bem solve --game examples/games/kuhn_poker.efg --param opponent=uniform\n\
-    Example: bem solve --env-cmd 'python3 examples/count_env.py'")]
+    Example: bem solve --env-cmd 'python3 examples/count_env.py'\n\
+    Example: bem solve dyck --out my-dyck, then bem export my-dyck --format verilog")]
 pub struct SolveArguments {
     #[command(flatten)]
     task: TaskArguments,
@@ -27,6 +37,12 @@ pub struct SolveArguments {
     /// Steps in the world at most; measuring candidates counts.
     #[arg(long, default_value_t = 200_000)]
     budget: u64,
+    /// Keep the run in this folder: ledger, circuit, report.html
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The file of the key that signs the history; made if it is not there [default: as for bem run]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// Print one JSON object and nothing else.
     #[arg(long)]
     json: bool,
@@ -34,7 +50,11 @@ pub struct SolveArguments {
 
 /// Runs the command.
 pub fn run(arguments: &SolveArguments) -> Result<Answer> {
-    let Task { name, params, world } = arguments.task.open(arguments.seed)?;
+    let out = arguments.out.as_deref();
+    if let Some(directory) = out.filter(|directory| directory.join("ledger").exists()) {
+        bail!("{} holds a run already: name another folder", directory.display());
+    }
+    let Task { name, params, text, world } = arguments.task.open(arguments.seed)?;
     let settings = Settings { budget: arguments.budget, ..Settings::new(arguments.seed) };
     let started = Instant::now();
     let bar = progress_bar(arguments);
@@ -44,18 +64,65 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         true
     };
     let solution = match world {
-        TaskWorld::Game(game) => solve(game.as_ref(), settings, on_tick),
-        TaskWorld::Program(mut program) => solve_world(program.as_mut(), settings, on_tick),
-    }
-    .context("the world failed")?;
+        TaskWorld::Game(game) => solve(game.as_ref(), settings, on_tick).context("the world failed")?,
+        TaskWorld::Program(mut program) => match solve_world(program.as_mut(), settings, on_tick) {
+            Ok(solution) => solution,
+            Err(broken) => {
+                bar.finish_and_clear();
+                return keep_broken(arguments, text, *broken);
+            }
+        },
+    };
     bar.finish_and_clear();
     let wall_ms = started.elapsed().as_millis() as u64;
+    if let Some(directory) = out {
+        keep(directory, arguments, text, &solution)?;
+    }
     if arguments.json {
         println!("{}", to_json(arguments.seed, (&name, params), &solution, wall_ms));
     } else {
         print_summary(&name, arguments.seed, &solution, wall_ms);
+        if let Some(directory) = out {
+            println!("  kept in      {0} (report.html; bem verify {0}; bem export {0})", directory.display());
+        }
     }
     Ok(if solution.is_solved() { Answer::Yes } else { Answer::No })
+}
+
+/// Writes a run folder: ledger with certificates, circuit, curve and report.
+fn keep(directory: &Path, arguments: &SolveArguments, task: String, solution: &Solution) -> Result<()> {
+    let mut climb = Climb::single(short_name(&task), &task, arguments.seed, arguments.budget);
+    let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
+    let mut history = History::create(directory, &climb, arguments.key.as_deref(), None)?;
+    let result = UnitResult { unit, seed: arguments.seed, solution: solution.clone(), reused: false };
+    climb.take(&result);
+    history.unit(&result, &climb)?;
+    let head = history.finish(&climb)?;
+    let mut curves = Curves::default();
+    curves.add(&result);
+    curves.save(directory)?;
+    let page = directory.join("report.html");
+    std::fs::write(&page, report::html(&climb, &curves, &head)).with_context(|| page.display().to_string())
+}
+
+/// What the expert is called: the family, the operator, the file without folder and ending, or the program's name.
+fn short_name(task: &str) -> &str {
+    let first = task.split_whitespace().next().unwrap_or(task);
+    let name = first.split(['{', '(']).next().unwrap_or(first);
+    Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("task")
+}
+
+/// A program died: what it taught until then goes to a folder, and the error says where.
+fn keep_broken(arguments: &SolveArguments, task: String, broken: Broken) -> Result<Answer> {
+    let Broken { error, kept: solution } = broken;
+    let (steps, words) = (solution.learned.tally.steps, solution.learned.words.clone());
+    let directory = match &arguments.out {
+        Some(directory) => directory.clone(),
+        None => free_folder(Path::new("runs"))?,
+    };
+    keep(&directory, arguments, task, &solution)?;
+    let kept = directory.display();
+    bail!("the world failed: {error}; what was learned in {steps} steps is kept in {kept}: {words}")
 }
 
 fn progress_bar(arguments: &SolveArguments) -> ProgressBar {

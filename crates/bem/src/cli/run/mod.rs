@@ -1,23 +1,27 @@
 //! `bem` and `bem run`: climb the ladder over all families, and leave a scoreboard, a report and an audited history.
 //!
-//! The climb itself is deterministic; only where it stops depends on the clock. Every unit is
-//! acknowledged when it is done, so that Ctrl-C, the time limit and a crash lose at most the units that were under way. Clauses: SCC-14, LOG-5.
+//! The climb itself is deterministic; only how far it comes depends on the clock. With `--steps` not even that: units
+//! are taken in one fixed order, whatever the number of threads. Every unit is acknowledged when it is
+//! taken in, so that Ctrl-C, the time limit and a crash lose at most what was under way. Clauses: SCC-14, LOG-5.
 
 pub mod history;
-mod report;
-mod scoreboard;
+mod pool;
+pub mod report;
+pub mod scoreboard;
 
 use super::Answer;
 use anyhow::{Context, Result, bail};
-use bem_engine::climb::{Climb, ClimbConfig, Unit, UnitResult};
+use bem_engine::climb::{Climb, ClimbConfig, UnitResult};
 use bem_teacher::ladder::{Domain, STAGES_MAX};
 use clap::Args;
 use history::History;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// Enough for most rungs, and little enough that no family waits long for its turn.
+const UNIT_STEPS: u64 = 20_000;
 
 /// Climb the ladder over all families: the main job.
 #[derive(Args, Clone)]
@@ -30,10 +34,10 @@ pub struct RunArguments {
     /// All random choices come from this number
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Start no new work after this many minutes [default: 2]
+    /// Stop after this many minutes [default: 2]
     #[arg(long, conflicts_with = "steps")]
     minutes: Option<f64>,
-    /// Start no new work after this many steps in all worlds together; independent of the clock
+    /// Stop after this many steps in all worlds together: the same history on every machine
     #[arg(long)]
     steps: Option<u64>,
     /// Only these families, separated by commas
@@ -42,8 +46,8 @@ pub struct RunArguments {
     /// Rungs of every family's ladder
     #[arg(long, default_value_t = 5)]
     stages: usize,
-    /// Steps one task may take
-    #[arg(long, default_value_t = 150_000)]
+    /// Steps of the first try at a task; every further try at it may take four times as many
+    #[arg(long, default_value_t = UNIT_STEPS)]
     unit_steps: u64,
     /// Threads; the history is the same for any number [default: all]
     #[arg(long)]
@@ -70,7 +74,7 @@ impl Default for RunArguments {
             steps: None,
             families: Vec::new(),
             stages: 5,
-            unit_steps: 150_000,
+            unit_steps: UNIT_STEPS,
             threads: None,
             resume: None,
             key: None,
@@ -89,9 +93,17 @@ struct Limit {
 
 impl Limit {
     fn is_reached(&self, steps: u64) -> bool {
-        self.is_interrupted()
-            || self.time.is_some_and(|time| time <= self.started.elapsed())
-            || self.steps.is_some_and(|limit| limit <= steps)
+        self.is_over() || self.steps.is_some_and(|limit| limit <= steps)
+    }
+
+    /// Whether what is under way must be cut: at Ctrl-C and when the time is up.
+    fn is_over(&self) -> bool {
+        self.is_interrupted() || self.time.is_some_and(|time| time <= self.started.elapsed())
+    }
+
+    /// With a limit in steps units are taken in order, so that the clock decides nothing.
+    fn is_ordered(&self) -> bool {
+        self.steps.is_some()
     }
 
     fn is_interrupted(&self) -> bool {
@@ -125,20 +137,15 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
             directory.display()
         );
     }
+    go_through_record(&mut climb, &mut history, &mut curves)?;
     let board = scoreboard::Live::new(!arguments.json && std::io::stderr().is_terminal(), &climb);
-    while !limit.is_reached(climb.steps()) {
-        let recorded = history.recorded_unit(&climb)?;
-        let units = recorded.map_or_else(|| climb.round(), |unit| vec![unit]);
-        if units.is_empty() {
-            break;
-        }
-        for result in work(&climb, &units, threads, &limit, &board)? {
-            climb.take(&result);
-            curves.add(&result);
-            history.unit(&result, &climb)?;
-            board.unit(&result, &climb);
-        }
-    }
+    let mut taken = |result: &UnitResult, climb: &Climb| {
+        curves.add(result);
+        history.unit(result, climb)?;
+        board.unit(result, climb);
+        Ok(())
+    };
+    pool::work(&mut climb, threads, &limit, &board, &mut taken)?;
     board.finish();
     let head = history.finish(&climb)?;
     curves.save(&directory)?;
@@ -151,11 +158,24 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
         print!("{}", scoreboard::table(&climb));
         println!("report   {}", page.display());
         println!("history  {head}; audit it with: bem verify {}", directory.display());
-        if limit.is_interrupted() || !climb.round().is_empty() {
+        if limit.is_interrupted() || climb.is_climbing() {
             println!("go on    bem run --resume {}", directory.display());
         }
     }
     Ok(Answer::Yes)
+}
+
+/// Units that are recorded after the newest snapshot are worked on again and compared before anything new.
+fn go_through_record(climb: &mut Climb, history: &mut History, curves: &mut report::Curves) -> Result<()> {
+    while let Some(unit) = history.recorded_unit(climb)? {
+        let Some(result) = climb.work(&unit, &mut || !INTERRUPTED.load(Ordering::Relaxed))? else {
+            bail!("interrupted before the recorded units were compared: nothing is lost, resume again");
+        };
+        climb.take(&result);
+        curves.add(&result);
+        history.unit(&result, climb)?;
+    }
+    Ok(())
 }
 
 fn check(arguments: &RunArguments) -> Result<()> {
@@ -199,7 +219,8 @@ fn open(arguments: &RunArguments) -> Result<(Climb, History, PathBuf)> {
     Ok((climb, history, directory))
 }
 
-fn free_folder(parent: &Path) -> Result<PathBuf> {
+/// The first folder here that does not exist yet, by number.
+pub fn free_folder(parent: &Path) -> Result<PathBuf> {
     for number in 1..100_000 {
         let candidate = parent.join(number.to_string());
         if !candidate.exists() {
@@ -207,43 +228,4 @@ fn free_folder(parent: &Path) -> Result<PathBuf> {
         }
     }
     bail!("{} is full: name a folder with --out", parent.display())
-}
-
-/// Works on the units of a round, several at once, and returns the results in order of the units.
-fn work(
-    climb: &Climb,
-    units: &[Unit],
-    threads: usize,
-    limit: &Limit,
-    board: &scoreboard::Live,
-) -> Result<Vec<UnitResult>> {
-    // What took long before goes first, so that no thread waits for the last one.
-    let spent = |unit: &Unit| climb.tracks()[unit.track].climbed.last().map_or(0, |climbed| climbed.steps);
-    let mut order: Vec<&Unit> = units.iter().collect();
-    order.sort_by_key(|unit| (std::cmp::Reverse(spent(unit)), unit.track));
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(units.len()) {
-            scope.spawn(|| {
-                loop {
-                    let place = next.fetch_add(1, Ordering::Relaxed);
-                    // With a step limit a round is taken whole, so that the clock decides nothing.
-                    let late = limit.steps.is_none() && limit.is_reached(climb.steps());
-                    let Some(unit) = units.get(place).filter(|_| !late && !limit.is_interrupted()) else {
-                        break;
-                    };
-                    board.begin(unit);
-                    let result = climb.work(unit, &mut || !limit.is_interrupted());
-                    results
-                        .lock()
-                        .expect("no thread panics while it holds the lock")
-                        .push((unit.track, result));
-                }
-            });
-        }
-    });
-    let mut results = results.into_inner().expect("all threads have ended");
-    results.sort_by_key(|(track, _)| *track);
-    results.into_iter().filter_map(|(_, result)| result.map_err(Into::into).transpose()).collect()
 }

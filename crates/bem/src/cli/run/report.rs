@@ -5,7 +5,7 @@ use crate::cli::solve::to_float;
 use anyhow::{Context, Result};
 use bem_base::digest::Digest;
 use bem_circuit::netlist::Netlist;
-use bem_engine::climb::{Climb, Climbed, Track, UnitResult};
+use bem_engine::climb::{Climb, Climbed, Purpose, Track, UnitResult};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -72,7 +72,10 @@ impl Curves {
             random: yardstick.map_or(0.0, |yardstick| to_float(yardstick.random)),
             patches,
         };
-        self.0.insert(format!("{}#{}", result.unit.task, result.unit.attempt), curve);
+        // Of practice only the counts are shown.
+        if let Purpose::Rung { attempt, .. } = result.unit.purpose {
+            self.0.insert(format!("{}#{attempt}", result.unit.task), curve);
+        }
     }
 
     /// Writes them down.

@@ -1,0 +1,249 @@
+//! A climb as canonical bytes: everything that decides what comes next, and nothing that a ladder of another version
+//! would decide otherwise.
+//!
+//! Restoring accepts only what this version could have written; `snapshot(restore(bytes))` is `bytes`.
+//! Clauses: LOG-5, GLE-10; decision D-19.
+
+use super::track::{Climbed, Practised, Track, teacher_config};
+use super::unit::{Purpose, Unit};
+use super::{ATTEMPTS_MAX, Climb, ClimbConfig};
+use bem_base::digest::Digest;
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::fixed::Fixed;
+use bem_synth::library::Machine;
+use bem_synth::policy::Policy;
+use bem_teacher::ladder::{Domain, STAGES_MAX};
+use bem_teacher::teacher::Teacher;
+use bem_teacher::template::TemplateId;
+
+/// The first words of a snapshot.
+const FORMAT: &str = "bem climb 2";
+
+impl Climb {
+    /// Everything that decides the next units, as canonical bytes.
+    pub fn snapshot(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.text(FORMAT);
+        writer.u64(self.config.seed);
+        writer.u32(self.config.stages as u32);
+        writer.u64(self.config.unit_steps);
+        writer.u64(self.steps);
+        writer.length(self.tracks.len());
+        self.tracks.iter().for_each(|track| track.encode(&mut writer));
+        writer.into_bytes()
+    }
+
+    /// Continues from a snapshot.
+    pub fn restore(bytes: &[u8]) -> Result<Climb, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let foreign = reader.error("not a snapshot of a climb, or one of another version");
+        if reader.text()? != FORMAT {
+            return Err(foreign);
+        }
+        let wild = reader.error("a climb that this version cannot have made");
+        let (seed, stages, unit_steps) = (reader.u64()?, reader.u32()? as usize, reader.u64()?);
+        if !(1..=STAGES_MAX).contains(&stages) {
+            return Err(wild);
+        }
+        let steps = reader.u64()?;
+        let mut config = ClimbConfig { seed, stages, unit_steps, families: Vec::new() };
+        let mut tracks: Vec<Track> = Vec::new();
+        for place in 0..reader.length(64)? {
+            let track = Track::decode(&mut reader, &config, place)?;
+            if tracks.iter().any(|other| other.family == track.family) {
+                return Err(wild);
+            }
+            tracks.push(track);
+        }
+        reader.finish()?;
+        config.families = tracks.iter().map(|track| track.family.clone()).collect();
+        Ok(Climb { config, tracks, steps })
+    }
+}
+
+impl Track {
+    pub(super) fn encode(&self, writer: &mut Writer) {
+        writer.text(&self.family);
+        writer.length(self.tasks.len());
+        self.tasks.iter().for_each(|task| writer.text(task));
+        writer.u32(self.stage as u32);
+        writer.u32(self.attempt);
+        writer.u32(self.units);
+        writer.u64(self.spent);
+        writer.raw(self.head.as_bytes());
+        writer.length(self.climbed.len());
+        self.climbed.iter().for_each(|climbed| climbed.encode(writer));
+        writer.length(self.practised.len());
+        self.practised.iter().for_each(|practised| practised.encode(writer));
+        for machines in [&self.library, &self.lent] {
+            writer.length(machines.len());
+            machines.iter().for_each(|machine| machine.encode(writer));
+        }
+        writer.bool(self.teacher.is_some());
+        if let Some(teacher) = &self.teacher {
+            teacher.encode(writer);
+        }
+        encode_next(self.next.as_ref(), writer);
+    }
+
+    fn decode(reader: &mut Reader<'_>, config: &ClimbConfig, place: usize) -> Result<Track, DecodeError> {
+        let wild = reader.error("a family that this version cannot have climbed");
+        let family = reader.text()?.to_string();
+        let tasks = decode_list(reader, 4, |reader| reader.text().map(str::to_string))?;
+        let (stage, attempt, units) = (reader.u32()? as usize, reader.u32()?, reader.u32()?);
+        let (spent, head) = (reader.u64()?, read_digest(reader)?);
+        if tasks.is_empty() || tasks.len() < stage || ATTEMPTS_MAX < attempt {
+            return Err(wild);
+        }
+        let climbed = decode_list(reader, 64, Climbed::decode)?;
+        let practised = decode_list(reader, 64, Practised::decode)?;
+        let library = decode_list(reader, 16, Machine::decode)?;
+        let lent = decode_list(reader, 16, Machine::decode)?;
+        let teacher = if reader.bool()? {
+            let domain = Domain::from_name(&family).ok_or_else(|| wild.clone())?;
+            Some(Teacher::decode(teacher_config(config.seed, domain), reader)?)
+        } else {
+            None
+        };
+        let next = None;
+        let mut track = Track {
+            family,
+            place,
+            tasks,
+            stage,
+            attempt,
+            units,
+            spent,
+            head,
+            climbed,
+            practised,
+            library,
+            lent,
+            teacher,
+            next,
+        };
+        track.next = track.decode_next(reader, config)?;
+        Ok(track)
+    }
+
+    fn decode_next(
+        &self,
+        reader: &mut Reader<'_>,
+        config: &ClimbConfig,
+    ) -> Result<Option<Unit>, DecodeError> {
+        let wild = reader.error("a next unit that does not follow");
+        let kind = reader.u8()?;
+        let (purpose, task, attempt) = match kind {
+            0 => return Ok(None),
+            1 if self.is_climbing() => {
+                let purpose = Purpose::Rung { stage: self.stage, attempt: self.attempt };
+                (purpose, self.tasks[self.stage].clone(), self.attempt)
+            }
+            2 | 3 => {
+                let template = TemplateId(reader.u32()?);
+                let known = self.templates();
+                if known <= template.0 as usize {
+                    return Err(wild);
+                }
+                let purpose =
+                    if kind == 2 { Purpose::Replay { template } } else { Purpose::Practice { template } };
+                (purpose, reader.text()?.to_string(), 0)
+            }
+            _ => return Err(wild),
+        };
+        let budget = config.unit_steps.saturating_mul(1 << (2 * attempt));
+        let (track, number, spent) = (self.place, self.units, self.spent);
+        Ok(Some(Unit { track, number, purpose, spent, budget, task }))
+    }
+}
+
+fn encode_next(next: Option<&Unit>, writer: &mut Writer) {
+    let Some(unit) = next else { return writer.u8(0) };
+    let (kind, template) = match unit.purpose {
+        Purpose::Rung { .. } => return writer.u8(1),
+        Purpose::Replay { template } => (2, template),
+        Purpose::Practice { template } => (3, template),
+    };
+    writer.u8(kind);
+    writer.u32(template.0);
+    writer.text(&unit.task);
+}
+
+impl Climbed {
+    fn encode(&self, writer: &mut Writer) {
+        writer.text(&self.task);
+        writer.u32(self.stage as u32);
+        writer.u32(self.attempt);
+        writer.i64(self.score.to_raw());
+        writer.bool(self.solved);
+        writer.bool(self.reused);
+        writer.u64(self.budget);
+        writer.u64(self.steps);
+        writer.bool(self.steps_to_99.is_some());
+        if let Some(steps) = self.steps_to_99 {
+            writer.u64(steps);
+        }
+        for count in [self.applied, self.rejected, self.proofs] {
+            writer.u32(count);
+        }
+        writer.text(&self.words);
+        self.policy.encode(writer);
+        writer.raw(self.head.as_bytes());
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Climbed, DecodeError> {
+        Ok(Climbed {
+            task: reader.text()?.to_string(),
+            stage: reader.u32()? as usize,
+            attempt: reader.u32()?,
+            score: Fixed::from_raw(reader.i64()?),
+            solved: reader.bool()?,
+            reused: reader.bool()?,
+            budget: reader.u64()?,
+            steps: reader.u64()?,
+            steps_to_99: if reader.bool()? { Some(reader.u64()?) } else { None },
+            applied: reader.u32()?,
+            rejected: reader.u32()?,
+            proofs: reader.u32()?,
+            words: reader.text()?.to_string(),
+            policy: Policy::decode(reader)?,
+            head: read_digest(reader)?,
+        })
+    }
+}
+
+impl Practised {
+    fn encode(&self, writer: &mut Writer) {
+        writer.u32(self.number);
+        writer.text(&self.task);
+        writer.i64(self.score.to_raw());
+        writer.bool(self.solved);
+        writer.u64(self.steps);
+        writer.raw(self.head.as_bytes());
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Practised, DecodeError> {
+        Ok(Practised {
+            number: reader.u32()?,
+            task: reader.text()?.to_string(),
+            score: Fixed::from_raw(reader.i64()?),
+            solved: reader.bool()?,
+            steps: reader.u64()?,
+            head: read_digest(reader)?,
+        })
+    }
+}
+
+/// A list behind its length, whose items each take at least this many bytes.
+fn decode_list<T>(
+    reader: &mut Reader<'_>,
+    item_size_min: usize,
+    mut decode: impl FnMut(&mut Reader<'_>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let count = reader.length(item_size_min)?;
+    (0..count).map(|_| decode(reader)).collect()
+}
+
+fn read_digest(reader: &mut Reader<'_>) -> Result<Digest, DecodeError> {
+    Ok(Digest::from_bytes(reader.raw(32)?.try_into().expect("32 bytes were read")))
+}

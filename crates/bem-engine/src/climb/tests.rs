@@ -1,0 +1,209 @@
+//! What a climb promises: order does not matter, snapshots continue, the library is used, practice never ends.
+
+use super::*;
+use bem_base::fixed::Fixed;
+use bem_games::compose::TaskTree;
+
+fn config(seed: u64, families: &[&str]) -> ClimbConfig {
+    let families = families.iter().map(|name| name.to_string()).collect();
+    ClimbConfig { seed, stages: 3, unit_steps: 5_000, families }
+}
+
+fn climb() -> Climb {
+    Climb::new(config(3, &["parity", "majority", "parity_stream"])).unwrap()
+}
+
+/// One thread, in order: the history that every other way must lead to.
+fn in_order(climb: &mut Climb, units: usize) -> Vec<String> {
+    let mut tasks = Vec::new();
+    for _ in 0..units {
+        let unit = climb.next(&BTreeSet::new()).unwrap();
+        let result = climb.work(&unit, &mut || true).unwrap().unwrap();
+        tasks.push(unit.task.clone());
+        climb.take(&result);
+    }
+    tasks
+}
+
+#[test]
+fn units_worked_on_out_of_order_are_taken_in_order() {
+    let mut straight = climb();
+    in_order(&mut straight, 14);
+    // Up to three units under way, the latest finished first, taken in turn.
+    let mut crooked = climb();
+    let mut turns = Turns::default();
+    let mut under_way: Vec<Assignment> = Vec::new();
+    let mut taken = 0;
+    while taken < 14 {
+        while under_way.len() < 3
+            && let Some(unit) = crooked.next(&turns.busy())
+        {
+            turns.begin(&unit);
+            under_way.push(crooked.assign(&unit));
+        }
+        if let Some(assignment) = under_way.pop() {
+            turns.finish(assignment.work(&mut || true).unwrap().unwrap());
+        }
+        while taken < 14
+            && let Some(result) = turns.next_in_order(&crooked)
+        {
+            crooked.take(&result);
+            taken += 1;
+        }
+    }
+    assert!(crooked == straight);
+    assert_eq!(crooked.steps(), straight.steps());
+}
+
+#[test]
+fn a_snapshot_continues_as_if_nothing_had_happened() {
+    let mut whole = climb();
+    for units in [0, 1, 8, 12] {
+        in_order(&mut whole, units);
+        let bytes = whole.snapshot();
+        let resumed = Climb::restore(&bytes).unwrap();
+        assert!(resumed == whole && resumed.snapshot() == bytes);
+    }
+    let bytes = whole.snapshot();
+    let mut resumed = Climb::restore(&bytes).unwrap();
+    assert_eq!(in_order(&mut whole, 6), in_order(&mut resumed, 6));
+    assert_eq!(resumed.head(), whole.head());
+    assert!(resumed.snapshot() == whole.snapshot());
+    for length in (0..bytes.len()).step_by(7) {
+        assert!(Climb::restore(&bytes[..length]).is_err());
+    }
+}
+
+#[test]
+fn damaged_snapshots_are_refused_or_have_one_spelling() {
+    let mut climb = climb();
+    in_order(&mut climb, 12);
+    let bytes = climb.snapshot();
+    let mut prng = bem_base::prng::Prng::stream(1, "damage");
+    for _ in 0..3_000 {
+        let mut damaged = bytes.clone();
+        let place = prng.below(bytes.len() as u64) as usize;
+        damaged[place] ^= 1 << prng.below(8);
+        if let Ok(other) = Climb::restore(&damaged) {
+            assert!(
+                other.snapshot() == damaged,
+                "byte {place} of {}: {:?}",
+                bytes.len(),
+                other.snapshot().iter().zip(&damaged).position(|(a, b)| a != b)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_stopped_unit_leaves_nothing_behind() {
+    let climb = climb();
+    let unit = climb.next(&BTreeSet::new()).unwrap();
+    assert!(climb.work(&unit, &mut || false).unwrap().is_none());
+}
+
+#[test]
+fn a_rung_that_resists_is_tried_again_with_four_times_the_steps_and_then_left() {
+    let rungs = vec![vec!["popcount{n=60}".to_string()]];
+    let config = ClimbConfig { unit_steps: 10, ..config(1, &["popcount"]) };
+    let mut climb = Climb::with_rungs(config, rungs).unwrap();
+    let mut budgets = Vec::new();
+    while climb.is_climbing() {
+        budgets.push(climb.next(&BTreeSet::new()).unwrap().budget);
+        in_order(&mut climb, 1);
+    }
+    assert_eq!(budgets, [10, 40, 160, 640]);
+    assert!(climb.tracks()[0].is_stuck());
+    assert!(matches!(climb.next(&BTreeSet::new()).unwrap().purpose, Purpose::Practice { .. }));
+}
+
+#[test]
+fn whoever_has_taken_the_fewest_steps_goes_first_and_practice_goes_last() {
+    let mut climb = climb();
+    let mut last = None;
+    for _ in 0..16 {
+        let key = climb.next(&BTreeSet::new()).unwrap().key();
+        assert!(last.is_none_or(|last| last < key), "{last:?} {key:?}");
+        last = Some(key);
+        in_order(&mut climb, 1);
+    }
+    assert!(!climb.is_climbing());
+}
+
+#[test]
+fn after_the_top_the_teacher_replays_bands_and_makes_templates_of_its_own() {
+    let mut climb = Climb::new(config(5, &["majority"])).unwrap();
+    let tasks = in_order(&mut climb, 40);
+    let track = &climb.tracks()[0];
+    assert!(track.is_at_top());
+    assert!(30 < track.practised.len());
+    assert!(8 < track.templates(), "no template was made by mutation");
+    let composed = tasks.iter().filter(|task| !task.starts_with("majority{")).count();
+    assert!(0 < composed, "{tasks:?}");
+    assert!(tasks.iter().all(|task| TaskTree::parse(task).is_ok()));
+}
+
+/// The low rung is learned; on the high one the first thing installed is the same machine, and nothing is left to gain.
+fn check_zero_shot(family: &str, low: &str, high: &str) {
+    let rungs = vec![[low, high].map(|task| format!("{family}{{{task}}}")).to_vec()];
+    let config = ClimbConfig { unit_steps: 40_000, ..config(11, &[family]) };
+    let mut climb = Climb::with_rungs(config, rungs).unwrap();
+    in_order(&mut climb, 1);
+    let mut climb = Climb::restore(&climb.snapshot()).unwrap();
+    let unit = climb.next(&BTreeSet::new()).unwrap();
+    assert_eq!(
+        unit.purpose,
+        Purpose::Rung { stage: 1, attempt: 0 },
+        "{family}: {}",
+        climb.tracks()[0].climbed[0].words
+    );
+    let result = climb.work(&unit, &mut || true).unwrap().unwrap();
+    let first = &result.solution.decisions[0];
+    assert!(
+        first.accepted && result.reused,
+        "{family}: {} of {}",
+        first.words,
+        result.solution.learned.words
+    );
+    let score = result.solution.score().unwrap();
+    assert_eq!(score, Fixed::ONE, "{family}: {}", first.words);
+    climb.take(&result);
+    assert!(climb.tracks()[0].is_at_top() && climb.tracks()[0].climbed[1].reused);
+}
+
+#[test]
+fn what_was_learned_on_a_low_rung_is_tried_first_on_the_next_and_has_the_score_one() {
+    check_zero_shot("parity_stream", "n=6", "n=60");
+    check_zero_shot("dyck", "types=1,depth=2,length=8", "types=1,depth=16,length=64");
+    check_zero_shot("add", "bits=3,form=serial", "bits=32,form=serial");
+    check_zero_shot("reverse", "length=3", "length=24");
+    check_zero_shot("stack_machine", "depth=3,horizon=12", "depth=24,horizon=64");
+}
+
+#[test]
+fn another_familys_machine_is_borrowed_where_a_rung_resists() {
+    // Serial addition learns its carry; subtraction looks the same and cannot use it, yet is offered it.
+    let rungs = vec![
+        vec!["add{bits=3,form=serial}".to_string(), "add{bits=4,form=serial}".to_string()],
+        vec!["subtract{bits=1,form=serial}".to_string(), "subtract{bits=2,form=serial}".to_string()],
+    ];
+    let config = ClimbConfig { unit_steps: 4_000, ..config(2, &["add", "subtract"]) };
+    let mut climb = Climb::with_rungs(config, rungs).unwrap();
+    in_order(&mut climb, 4);
+    let lent = climb.lent_to(1);
+    assert!(!lent.is_empty() && lent.iter().all(|machine| climb.tracks[0].lent().contains(machine)));
+    let unit = Unit {
+        number: 2,
+        purpose: Purpose::Rung { stage: 1, attempt: 1 },
+        ..climb.tracks[1].next().unwrap()
+    };
+    assert!(unit.borrows() && !climb.assign(&unit).borrowed.is_empty());
+}
+
+#[test]
+fn unknown_and_repeated_families_are_named() {
+    let error = Climb::new(config(1, &["chess"])).unwrap_err();
+    assert!(error.to_string().starts_with("there is no ladder for \"chess\"; known are"), "{error}");
+    let error = Climb::new(config(1, &["parity", "parity"])).unwrap_err();
+    assert_eq!(error.to_string(), "family \"parity\" is named twice");
+}

@@ -1,0 +1,146 @@
+//! One unit of work: one task of one family, with a budget, from its seed alone.
+//!
+//! Clauses: SCC-15, GLE-10.
+
+use super::ClimbError;
+use crate::learner::Settings;
+use crate::solve::{Lesson, Solution, teach};
+use bem_base::environment::Shape;
+use bem_games::compose::{NoPrograms, TaskTree};
+use bem_synth::library::Machine;
+use bem_teacher::template::TemplateId;
+use std::collections::BTreeSet;
+
+/// Machines of its own that a family tries first, the latest before the others.
+const OWN_MAX: usize = 3;
+
+/// What a unit is for. The order is the order of turns: those that climb go before those that practise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The next rung.
+    Rung {
+        /// Which rung.
+        stage: usize,
+        /// Which try.
+        attempt: u32,
+    },
+    /// A fresh instance of what lies below, while the family climbs (D-25).
+    Replay {
+        /// The teacher's template.
+        template: TemplateId,
+    },
+    /// A task that the teacher chose after the family's climb.
+    Practice {
+        /// The teacher's template.
+        template: TemplateId,
+    },
+}
+
+/// One task to work on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Which family, as its place in the configuration.
+    pub track: usize,
+    /// Its place in the family's chain.
+    pub number: u32,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Steps that the family has taken before.
+    pub spent: u64,
+    /// Steps at most.
+    pub budget: u64,
+    /// The task in the catalog's own words.
+    pub task: String,
+}
+
+/// The order of all units: climbing before practice, then whoever has taken the fewest steps, then the first family.
+///
+/// A family's keys only grow, so that taking the smallest key again and again is one fixed order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnitKey {
+    practice: bool,
+    spent: u64,
+    /// Which family.
+    pub track: usize,
+}
+
+impl Unit {
+    /// Its place in the order.
+    pub fn key(&self) -> UnitKey {
+        let practice = matches!(self.purpose, Purpose::Practice { .. });
+        UnitKey { practice, spent: self.spent, track: self.track }
+    }
+
+    /// Whether it is a try at a rung.
+    pub fn climbs(&self) -> bool {
+        matches!(self.purpose, Purpose::Rung { .. })
+    }
+
+    /// Whether machines of other families are tried: where a rung resisted once, after the opening.
+    pub fn borrows(&self) -> bool {
+        let again = matches!(self.purpose, Purpose::Rung { attempt, .. } if 0 < attempt);
+        again && super::OPENING_UNITS <= self.number
+    }
+}
+
+/// What a unit brought.
+#[derive(Clone, Debug)]
+pub struct UnitResult {
+    /// The unit.
+    pub unit: Unit,
+    /// Seed of its instance and its learner.
+    pub seed: u64,
+    /// The whole solution: curve, decisions, evaluation.
+    pub solution: Solution,
+    /// What acts at the end came out of the library as it was.
+    pub reused: bool,
+}
+
+/// A unit with all that it needs.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// The unit.
+    pub unit: Unit,
+    /// Seed of its instance and its learner.
+    pub seed: u64,
+    pub(super) library: Vec<Machine>,
+    pub(super) borrowed: Vec<Machine>,
+    pub(super) until_solved: bool,
+}
+
+impl Assignment {
+    /// Works on it; `None` when the caller asked to stop.
+    pub fn work(self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<UnitResult>, ClimbError> {
+        let task = || self.unit.task.clone();
+        let game = |error| ClimbError::Game { task: task(), error };
+        let tree = TaskTree::parse(&self.unit.task).map_err(game)?;
+        let instance = tree.build(self.seed, &NoPrograms).map_err(game)?;
+        let settings = Settings { budget: self.unit.budget, ..Settings::new(self.seed) };
+        let library = self.machines_for(instance.shape());
+        let known: Vec<_> = library.iter().map(Machine::digest).collect();
+        let lesson = Lesson { settings, library, until_solved: self.until_solved };
+        let mut stopped = false;
+        let solution = teach(instance.as_ref(), lesson, &mut |_| {
+            stopped |= !go_on();
+            !stopped
+        })
+        .map_err(|error| ClimbError::World { task: task(), error })?;
+        let machine = solution.learned.machine.as_ref();
+        let reused = machine.is_some_and(|machine| known.contains(&machine.digest()));
+        Ok((!stopped).then_some(UnitResult { unit: self.unit, seed: self.seed, solution, reused }))
+    }
+
+    /// Machines that can be built for this world and differ once built: the family's own, then borrowed ones.
+    fn machines_for(&self, shape: &Shape) -> Vec<Machine> {
+        let mut built = BTreeSet::new();
+        let mut fitting = |machines: &[Machine], count_max: usize| -> Vec<Machine> {
+            let new = machines.iter().filter(|machine| {
+                machine.instantiate(shape).is_some_and(|candidate| built.insert(candidate.policy.digest()))
+            });
+            new.take(count_max).cloned().collect()
+        };
+        let mut list = fitting(&self.library, OWN_MAX);
+        list.extend(fitting(&self.borrowed, super::BORROWED_MAX));
+        list
+    }
+}
