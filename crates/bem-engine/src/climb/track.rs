@@ -9,7 +9,10 @@ use super::{ATTEMPTS_MAX, ClimbConfig, OPENING_UNITS};
 use bem_base::digest::{self, Digest};
 use bem_base::encode::Writer;
 use bem_base::fixed::Fixed;
+use bem_evolve::score::PoxState;
+use bem_evolve::teach::judge_edit;
 use bem_games::compose::{NoPrograms, TaskTree};
+use bem_machine::config::GenesisConfig;
 use bem_synth::library::Machine;
 use bem_synth::policy::Policy;
 use bem_teacher::controller::REPLAY_EVERY;
@@ -242,9 +245,17 @@ impl Track {
         let score = result.solution.score().unwrap_or(Fixed::ZERO);
         let regret = Fixed::ONE.minus(score.clamp(Fixed::ZERO, Fixed::ONE));
         teacher.report(Report { template, passed: result.solution.is_solved(), regret, step: self.spent });
+        // A mutation is a TEACH_EDIT patch like any other (D-24): its condition is shown before it is admitted. A full
+        // band keeps newcomers out; that is an outcome, not an error.
         if let Some(edit) = teacher.maybe_mutate(template, &NoPrograms) {
-            // A full band keeps newcomers out; that is an outcome, not an error.
-            let _ = teacher.admit(&edit, &NoPrograms);
+            let config = GenesisConfig::default();
+            let accepted =
+                judge_edit(&config, teacher, u64::from(self.units), &edit, &PoxState::new(&config)).ok();
+            let admitted = accepted.filter(|_| teacher.admit(&edit, &NoPrograms).is_ok());
+            if let Some(accepted) = admitted {
+                let patch = accepted.patch().digest();
+                self.head = digest::hash_parts("bem/climb/edit", &[self.head.as_bytes(), patch.as_bytes()]);
+            }
         }
         teacher.re_estimate();
     }

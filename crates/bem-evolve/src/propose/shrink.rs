@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 /// Circuits within these sizes are searched for exactly.
 const EXACT_INPUTS_MAX: usize = 6;
 /// See [`EXACT_INPUTS_MAX`].
-const EXACT_GATES_MAX: usize = 8;
-/// Circuits up to this size are searched window by window.
-const WINDOWED_GATES_MAX: usize = 192;
+const EXACT_GATES_MAX: usize = 6;
+/// Circuits up to this size are searched window by window; that takes up to a tenth of a second.
+const WINDOWED_GATES_MAX: usize = 64;
 /// Experts that one call tries to make smaller.
 const TRIES_MAX: usize = 2;
 
@@ -80,7 +80,7 @@ pub fn shrink(circuit: &Netlist) -> Netlist {
         return best;
     }
     let oracle = CircuitOracle::new(compact, EquivalenceOptions::default());
-    let options = SynthesisOptions { gates_max: gates - 1, budget: Budget::conflicts(20_000) };
+    let options = SynthesisOptions { gates_max: gates - 1, budget: Budget::conflicts(2_000) };
     let Synthesis::Found { circuit: found, .. } = synthesize(&oracle, options, &mut |_| {}) else {
         return best;
     };
