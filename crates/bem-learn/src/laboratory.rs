@@ -134,8 +134,31 @@ fn play_adversary(setting: &Setting, player: &mut impl Player, checkpoints: &[u6
 /// pays nothing. The best schedule alternates the last two and gets one half a unit. Features: a constant, and
 /// whether something waits.
 pub fn play_schedule(scheduler: &mut Scheduler, seed: u64, units: u64) -> Fixed {
+    let mut paid = 0i64;
+    play_units(scheduler, seed, units, |_, pays| paid += i64::from(pays));
+    Fixed::from_ratio(paid, units as i64)
+}
+
+/// The pseudo-regret of a scheduler in the same world against the best fixed schedule, at each checkpoint (in rising
+/// order): one half for every unit, less what the unit paid in expectation.
+pub fn schedule_regret(scheduler: &mut Scheduler, seed: u64, checkpoints: &[u64]) -> Vec<Fixed> {
+    let units = checkpoints.last().copied().unwrap_or(0);
+    let (mut unit, mut tenths) = (0u64, 0i64);
+    let mut regret = Vec::with_capacity(checkpoints.len());
+    play_units(scheduler, seed, units, |activity, pays| {
+        let expected = if activity == Activity::Act { 3 } else { 10 * i64::from(pays) };
+        tenths += 5 - expected;
+        unit += 1;
+        if checkpoints[regret.len()] == unit {
+            regret.push(Fixed::from_ratio(tenths, 10));
+        }
+    });
+    regret
+}
+
+fn play_units(scheduler: &mut Scheduler, seed: u64, units: u64, mut seen: impl FnMut(Activity, bool)) {
     let mut prng = Prng::stream(seed, "laboratory/schedule");
-    let (mut backlog, mut paid) = (false, 0i64);
+    let mut backlog = false;
     for _ in 0..units {
         let features = [Loss::ONE, Loss::from_bit(backlog)];
         let situation = Situation { features: &features, safety_alarm: false };
@@ -150,10 +173,9 @@ pub fn play_schedule(scheduler: &mut Scheduler, seed: u64, units: u64) -> Fixed 
             Activity::Synthesize => true,
             Activity::Verify => false,
         };
-        paid += i64::from(pays);
+        seen(activity, pays);
         scheduler.learn(&situation, activity, Loss::from_bit(pays));
     }
-    Fixed::from_ratio(paid, units as i64)
 }
 
 /// A chance as a threshold below which a 64-bit draw counts.

@@ -251,7 +251,7 @@ parameters! {
         /// Drift that change detection tolerates per visit.
         "Page-Hinkley delta" change_tolerance: Fixed [Decimals("0", "1")] = decimal("0.05");
         /// Evidence at which change detection resets a bucket.
-        "Page-Hinkley lambda" change_threshold: Fixed [Decimals("1", "1000")] = decimal("30");
+        "Page-Hinkley lambda" change_threshold: Fixed [Decimals("1", "1000")] = decimal("50");
         /// Episodes of one advantage group.
         "G" group_size: u32 [2..=64] = 8;
         /// Episodes between two updates from group advantages.

@@ -123,3 +123,8 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn the_defaults_of_choice_are_those_that_the_laboratory_measured() {
+    assert_eq!(crate::family::learning_parameters(&GenesisConfig::default()), Parameters::DEFAULT);
+}

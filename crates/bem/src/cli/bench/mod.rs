@@ -8,12 +8,14 @@ mod choice;
 mod circuits;
 mod games;
 mod isa;
+mod layers;
 mod ledger;
 mod measure;
 mod peers;
 mod prover;
 mod regret;
 mod schedule;
+mod statistics;
 mod step;
 
 pub use measure::{Measurement, minimum_nanoseconds};
@@ -27,7 +29,8 @@ use std::io::IsTerminal;
 #[derive(Args)]
 #[command(after_help = "Example: bem bench index_choose_uncached --json\n\
     NAME is a benchmark or an area (all benchmarks of one file). Without NAME everything runs.\n\
-    `bem bench regret` prints the whole table of the regret laboratory.")]
+    `bem bench regret` prints the whole table of the regret laboratory, `bem bench regret_layers` the regret of\n\
+    experts, templates and schedules at several lengths.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
     names: Vec<String>,
@@ -57,6 +60,7 @@ fn registry() -> Vec<&'static Benchmark> {
         choice::BENCHMARKS,
         circuits::BENCHMARKS,
         regret::BENCHMARKS,
+        layers::BENCHMARKS,
         schedule::BENCHMARKS,
         isa::BENCHMARKS,
         games::BENCHMARKS,
@@ -77,6 +81,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     if arguments.names == ["regret"] {
         return regret::laboratory(arguments.json);
+    }
+    if arguments.names == ["regret_layers"] {
+        return layers::report(arguments.json);
     }
     let progress = progress_bar(selected.len() as u64, arguments.json);
     let mut measurements = Vec::new();

@@ -1,9 +1,9 @@
 //! `bem bench regret`: the laboratory's rules and their peers on stochastic, changing and adversarial arms.
 //!
-//! Seeds run on all cores; each is a world of its own and results are put in seed order, so the table is the
-//! same on any machine.
+//! Each seed is a world of its own, and the table is the same on any machine.
 
 use super::peers::{Peer, PeerPlayer, divergence};
+use super::statistics::{growth_exponent, mean_with_half_width, over_seeds};
 use super::{Benchmark, Measurement, measure, progress_bar};
 use crate::cli::Answer;
 use bem_base::fixed::Fixed;
@@ -13,8 +13,6 @@ use bem_learn::laboratory::{Outcome, Setting, World, play};
 use bem_learn::rule::{Rule, RuleKind};
 use bem_learn::softmax::Temperature;
 use serde_json::json;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The benchmarks of this file.
 pub const BENCHMARKS: &[Benchmark] = &[
@@ -30,6 +28,8 @@ pub const BENCHMARKS: &[Benchmark] = &[
 ];
 
 const STEPS: u64 = 1_000_000;
+/// Exponents are fitted between these.
+const CHECKPOINTS: [u64; 2] = [STEPS / 10, STEPS];
 const SEEDS: u64 = 100;
 
 /// Who plays.
@@ -185,82 +185,44 @@ fn lai_robbins(setting: &Setting) -> f64 {
     (setting.arms - 1) as f64 * gap / divergence(best + gap, best) * (STEPS as f64).ln()
 }
 
-/// Plays all seeds of one row on all cores; results are in seed order.
+/// Plays all seeds of one row.
 fn run_entry(entry: &Entry, done: impl Fn() + Sync) -> Vec<Outcome> {
-    let next = AtomicU64::new(0);
-    let outcomes = Mutex::new(vec![None; entry.seeds as usize]);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if entry.seeds <= seed {
-                        return;
-                    }
-                    let outcome = run_seed(entry, seed);
-                    outcomes.lock().expect("no thread panics while it holds the lock")[seed as usize] =
-                        Some(outcome);
-                    done();
-                }
-            });
-        }
-    });
-    let outcomes = outcomes.into_inner().expect("all threads have ended well");
-    outcomes.into_iter().map(|outcome| outcome.expect("every seed was played")).collect()
+    over_seeds(entry.seeds, |seed| {
+        let outcome = run_seed(entry, seed);
+        done();
+        outcome
+    })
 }
 
 fn run_seed(entry: &Entry, seed: u64) -> Outcome {
-    let checkpoints = [STEPS / 10, STEPS];
     let prng = Prng::stream(seed, "laboratory/rule");
     match entry.contestant {
         Contestant::Ours(kind, parameters) => {
             let mut rule = Rule::new(kind, parameters, entry.setting.live(), prng);
-            play(&entry.setting, seed, &mut rule, &checkpoints)
+            play(&entry.setting, seed, &mut rule, &CHECKPOINTS)
         }
         Contestant::Theirs(peer) => {
             let mut player = PeerPlayer::new(peer, entry.setting.arms, prng);
-            play(&entry.setting, seed, &mut player, &checkpoints)
+            play(&entry.setting, seed, &mut player, &CHECKPOINTS)
         }
     }
 }
 
 fn summarise(entry: &Entry, outcomes: &[Outcome]) -> Summary {
     let as_float = |value: Fixed| value.to_raw() as f64 / Fixed::ONE.to_raw() as f64;
-    let pairs: Vec<[f64; 2]> =
-        outcomes.iter().map(|outcome| [as_float(outcome.regret[0]), as_float(outcome.regret[1])]).collect();
-    let count = pairs.len() as f64;
-    let mean = pairs.iter().map(|pair| pair[1]).sum::<f64>() / count;
-    let spread = pairs.iter().map(|pair| (pair[1] - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
+    let runs: Vec<Vec<f64>> =
+        outcomes.iter().map(|outcome| outcome.regret.iter().copied().map(as_float).collect()).collect();
+    let last: Vec<f64> = runs.iter().map(|run| run[1]).collect();
+    let (mean, half_width) = mean_with_half_width(&last);
     let dearest = if entry.setting.world == World::Adversarial { 1.0 } else { as_float(entry.setting.gap) };
     Summary {
         mean,
         share: mean / (dearest * STEPS as f64),
-        half_width: 1.96 * (spread / count).sqrt(),
-        worst: pairs.iter().map(|pair| pair[1]).fold(f64::NEG_INFINITY, f64::max),
-        exponent: (entry.setting.world == World::Stochastic).then(|| exponent(&pairs)),
+        half_width,
+        worst: last.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        exponent: (entry.setting.world == World::Stochastic).then(|| growth_exponent(&CHECKPOINTS, &runs)),
         alarms: outcomes.iter().map(|outcome| outcome.alarms).sum(),
     }
-}
-
-/// log10 of the growth of the mean over the last decade, with its 95 % interval by bootstrap over seeds.
-fn exponent(pairs: &[[f64; 2]]) -> [f64; 3] {
-    const RESAMPLES: usize = 2_000;
-    let growth = |early: f64, late: f64| (late.max(1.0) / early.max(1.0)).log10();
-    let sums = |pairs: &mut dyn Iterator<Item = [f64; 2]>| {
-        pairs.fold([0.0, 0.0], |sum, pair| [sum[0] + pair[0], sum[1] + pair[1]])
-    };
-    let [early, late] = sums(&mut pairs.iter().copied());
-    let mut prng = Prng::stream(0, "bench/bootstrap");
-    let mut resampled: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            let mut draws = (0..pairs.len()).map(|_| pairs[prng.below(pairs.len() as u64) as usize]);
-            let [early, late] = sums(&mut draws);
-            growth(early, late)
-        })
-        .collect();
-    resampled.sort_by(f64::total_cmp);
-    [growth(early, late), resampled[RESAMPLES / 40], resampled[RESAMPLES - 1 - RESAMPLES / 40]]
 }
 
 #[cfg(test)]
@@ -273,13 +235,6 @@ mod tests {
             assert_eq!(entry.name, benchmark.name);
             assert_eq!(entry.seeds, SEEDS);
         }
-    }
-
-    #[test]
-    fn linear_growth_has_exponent_one_and_none_has_zero() {
-        let [linear, low, high] = exponent(&[[100.0, 1_000.0], [200.0, 2_000.0]]);
-        assert!((linear - 1.0).abs() < 1e-9 && low <= linear && linear <= high);
-        assert_eq!(exponent(&[[50.0, 50.0]])[0], 0.0);
     }
 
     #[test]
