@@ -29,12 +29,14 @@ pub(crate) enum Mode {
     Curious = 3,
     /// By the candidate that is measured.
     Candidate = 4,
+    /// By the incumbent before, which the present one is watched against.
+    Previous = 5,
 }
 
 impl Mode {
     /// All modes, in order of their numbers.
-    pub(crate) const ALL: [Mode; 5] =
-        [Mode::Uniform, Mode::Mixed, Mode::Incumbent, Mode::Curious, Mode::Candidate];
+    pub(crate) const ALL: [Mode; 6] =
+        [Mode::Uniform, Mode::Mixed, Mode::Incumbent, Mode::Curious, Mode::Candidate, Mode::Previous];
 }
 
 /// An episode that has begun and is not over.
@@ -110,6 +112,7 @@ impl Learner {
                 Phase::Measure(gate) => Some(Arc::clone(&gate.policy)),
                 _ => None,
             },
+            Mode::Previous => self.previous.as_ref().map(|previous| Arc::clone(&previous.policy)),
         }
     }
 
@@ -157,7 +160,7 @@ impl Learner {
             Mode::Uniform => true,
             Mode::Mixed => !by_index && self.draw.below(4) == 0,
             Mode::Curious => curious.is_none() || self.draw.below(16) == 0,
-            Mode::Incumbent | Mode::Candidate => false,
+            Mode::Incumbent | Mode::Candidate | Mode::Previous => false,
         };
         let action = if uniform { self.draw.below(actions) as u16 } else { wanted };
         if let Some(machinery) = self.machinery.as_mut().filter(|_| uniform || hand == Hand::Guest) {
@@ -189,16 +192,19 @@ impl Learner {
         if matches!(self.phase, Phase::Measure(_)) {
             return self.take_rollout(seed, mode, episode, witness);
         }
-        if mode == Mode::Incumbent && self.is_incumbents(&episode) {
-            self.streak = if episode.total() == self.shape.return_max { self.streak + 1 } else { 0 };
-        }
+        let total = episode.total();
+        let is_incumbents = mode == Mode::Incumbent && self.is_incumbents(&episode);
         self.remember(episode, witness);
+        if is_incumbents {
+            self.streak = if total == self.shape.return_max { self.streak + 1 } else { 0 };
+            self.observe_return(total);
+        }
     }
 
     /// Whether the incumbent did, or would have done, what was done: the machine may have chosen another expert.
-    fn is_incumbents(&self, episode: &Episode) -> bool {
+    pub(crate) fn is_incumbents(&self, episode: &Episode) -> bool {
         let acted = episode.steps.iter().map(|step| step.action);
-        self.incumbent.is_choice || self.incumbent.policy.replay([episode])[0].iter().copied().eq(acted)
+        self.incumbent.policy.replay([episode])[0].iter().copied().eq(acted)
     }
 
     /// Closes a block of records: its digest goes into the chain, and the witness gets it.

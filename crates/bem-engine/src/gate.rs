@@ -1,17 +1,22 @@
-//! The gate: a candidate is screened, its condition is shown, and it is measured in pairs until the test decides.
+//! The gate: waiting candidates become patches, their conditions are shown, and pairs are played until a test decides.
 //!
-//! Candidate and incumbent play the same fresh seeds. Rollouts are steps like all others: they count against the
-//! budget and are remembered. Nothing else makes an incumbent. Clauses: SCC-3, SCC-4, SCC-8; decisions D-21, D-23.
+//! Candidate and incumbent play the same fresh seeds. Rollouts are steps like all others: they count against the budget
+//! and are remembered. Nothing else makes an incumbent. An applied patch is watched: where the incumbent's episodes bring
+//! less than its rollouts promised, it is played against what was there before, and taken back if that is better.
+//! Clauses: SCC-1, SCC-3, SCC-4, SCC-8, SCC-9; decisions D-21, D-23.
 
 use crate::act::Mode;
 use crate::learner::{Decision, Event, Incumbent, Learner, Phase, Witness};
-use crate::verification::Shown;
+use crate::verification::{bad_pairs, proposal};
 use bem_base::encode::Writer;
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
-use bem_evolve::improvement::{Evidence, ImprovementTest, Progress};
-use bem_evolve::patch::Change;
-use bem_evolve::verify::AcceptedPatch;
+use bem_evolve::condition::BadPair;
+use bem_evolve::evolution::{Advance, Record, Verdict};
+use bem_evolve::improvement::Evidence;
+use bem_evolve::patch::PatchKind;
+use bem_evolve::rollout::Rollout;
+use bem_evolve::verify::{AcceptedPatch, Improvement};
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::policy::{Policy, PolicyState};
@@ -21,49 +26,98 @@ use std::sync::Arc;
 /// Pairs without a single difference after which a candidate is given up: rollouts cost steps.
 const EQUAL_PAIRS_MAX: usize = 80;
 
-/// A candidate that is measured.
+/// Two who play the same seeds.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
-    pub(crate) candidate: Hypothesis,
+    pub(crate) contest: Contest,
+    /// The one who plays first: the candidate of a trial, the incumbent of a watch.
     pub(crate) policy: Arc<Policy>,
-    pub(crate) shown: Shown,
-    pub(crate) test: ImprovementTest,
     /// Rollouts of the candidate in a row at the declared maximum.
     pub(crate) streak: u32,
-    /// The candidate's half of a pair whose other half is still to be played.
+    /// The first half of a pair whose other half is still to be played.
     pub(crate) half: Option<Half>,
 }
 
-/// What the candidate did on a seed.
+/// What the pairs are played for. The numbers are stored and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Contest {
+    /// A candidate against the incumbent, before it is let in.
+    Trial = 0,
+    /// The incumbent against the one before, after it was let in.
+    Watch = 1,
+}
+
+/// What the first player did on a seed.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Half {
     pub(crate) seed: u64,
-    pub(crate) total: i64,
-    pub(crate) bad: bool,
+    pub(crate) episode: Episode,
 }
 
 impl Learner {
-    /// Looks at the next waiting candidate, or ends the round.
+    /// Makes patches of candidates that are new and that the log does not speak against.
+    pub(crate) fn submit(&mut self, candidates: Vec<Hypothesis>, is_searched: bool) {
+        let bad = self.bad_pairs();
+        if let Some(machinery) = self.machinery.as_mut().filter(|_| !candidates.is_empty())
+            && let Some(room) = machinery.propose_room()
+        {
+            machinery.submit(room);
+        }
+        for candidate in candidates {
+            if self.waiting.values().any(|waiting| waiting.policy == candidate.policy) {
+                continue;
+            }
+            // What was learned on a lower rung is always tried: there is no log yet to screen it with.
+            let promise = if is_searched { self.passes_screen(&candidate) } else { Some(Fixed::ZERO) };
+            if let Some(promise) = promise {
+                self.submit_one(candidate, promise, &bad, true);
+            }
+        }
+    }
+
+    fn submit_one(&mut self, candidate: Hypothesis, promise: Fixed, bad: &[BadPair], tagged: bool) {
+        let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
+        let mut proposal = proposal(&self.shape, &candidate, &episodes, bad, tagged);
+        proposal.effects.return_gain = promise;
+        if let Some(serial) = self.machinery.as_mut().and_then(|machinery| machinery.submit(proposal)) {
+            self.waiting.insert(serial, candidate);
+        }
+    }
+
+    fn bad_pairs(&self) -> Vec<BadPair> {
+        bad_pairs(&propose::recent(&self.experience, self.settings.search.steps_max))
+    }
+
+    /// Takes the head of the queue: shows its condition and opens its trial, or ends the round.
     pub(crate) fn judge(&mut self, witness: &mut dyn Witness) -> Event {
         if self.tested_before.is_some() && self.settings.budget <= self.tally.steps {
-            self.waiting.clear();
+            return self.end_judging();
         }
-        let Some(candidate) = self.waiting.pop_front() else { return self.end_judging() };
-        // What was learned on a lower rung is always tried: there is no log yet to screen it with.
-        let is_searched = self.tested_before.is_some();
-        let promise = if is_searched { self.passes_screen(&candidate) } else { Some(Fixed::ZERO) };
-        let Some(promise) = promise else { return Event::Judged };
-        self.tested.insert(candidate.policy.digest(), self.tally.steps);
-        match self.show(&candidate.policy) {
-            Some(shown) => {
-                let policy = Arc::new(candidate.policy.clone());
-                let test = self.ledger.open_with_promise(promise);
-                self.phase =
-                    Phase::Measure(Box::new(Gate { candidate, policy, shown, test, streak: 0, half: None }));
+        let bad = self.bad_pairs();
+        let Some(machinery) = &mut self.machinery else { return self.end_judging() };
+        match machinery.decide_next(&bad, self.tally.steps) {
+            Advance::Idle => return self.end_judging(),
+            Advance::Decided(record) => self.conclude(*record, 0, witness),
+            Advance::Measuring => {
+                let shown = machinery.evolution().trial().expect("a trial has just been opened");
+                let (serial, proofs) = (shown.patch().serial, shown.proofs());
+                self.tally.proofs += proofs as u32;
+                match self.waiting.get(&serial) {
+                    Some(candidate) => {
+                        self.tested.insert(candidate.policy.digest(), self.tally.steps);
+                        let policy = Arc::new(candidate.policy.clone());
+                        self.open(Contest::Trial, policy);
+                    }
+                    None => self.give_up("nobody can play it", witness),
+                }
             }
-            None => self.refuse(&candidate, witness),
         }
         Event::Judged
+    }
+
+    fn open(&mut self, contest: Contest, policy: Arc<Policy>) {
+        self.phase = Phase::Measure(Box::new(Gate { contest, policy, streak: 0, half: None }));
     }
 
     fn end_judging(&mut self) -> Event {
@@ -80,32 +134,6 @@ impl Learner {
         }
     }
 
-    /// Shows the condition of a candidate before anything is played with it.
-    #[doc(alias = "VC")]
-    fn show(&mut self, policy: &Policy) -> Option<Shown> {
-        let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
-        let serial = u64::from(self.tally.applied + self.tally.rejected);
-        let family = self.machinery.as_ref()?.family();
-        let shown = self.verification.as_ref()?.check(family, serial, policy, &episodes).ok()?;
-        self.tally.proofs += shown.verified().proofs() as u32;
-        Some(shown)
-    }
-
-    /// Books a candidate whose condition was not shown. Nothing was played, so nothing was measured.
-    fn refuse(&mut self, candidate: &Hypothesis, witness: &mut dyn Witness) {
-        self.tally.rejected += 1;
-        self.link("bem/chain/refused", candidate.policy.digest().as_bytes());
-        let (mean, lower_bound) = (Fixed::ZERO, Fixed::ONE.negated());
-        witness.decided(&Decision {
-            steps: self.tally.steps,
-            words: candidate.words.clone(),
-            gates: candidate.policy.gates(),
-            accepted: false,
-            evidence: Evidence { pairs: 0, mean, lower_bound, odds: 1, bad_excess: 0 },
-            patch: None,
-        });
-    }
-
     /// Begins the next half of a pair; a pair that cannot differ is booked without playing it.
     #[doc(alias = "PoX")]
     pub(crate) fn measure(
@@ -114,27 +142,29 @@ impl Learner {
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
         let Phase::Measure(gate) = &mut self.phase else { unreachable!("only a gate measures") };
-        if let Some(half) = gate.half {
-            return self.begin(world, half.seed, Mode::Incumbent);
+        let (first, second) = match gate.contest {
+            Contest::Trial => (Mode::Candidate, Mode::Incumbent),
+            Contest::Watch => (Mode::Incumbent, Mode::Previous),
+        };
+        if let Some(half) = &gate.half {
+            let seed = half.seed;
+            return self.begin(world, seed, second);
         }
         let seed = self.gate_seeds.next_seed();
-        if self.shape.horizon == 1 {
+        if self.shape.horizon == 1 && gate.contest == Contest::Trial {
             world.reset(seed)?;
             let observation = world.observation();
-            let first = |policy: &Policy| PolicyState::new(policy).act(policy, observation);
-            if first(&gate.policy) == first(&self.incumbent.policy) {
+            let action = |policy: &Policy| PolicyState::new(policy).act(policy, observation);
+            if action(&gate.policy) == action(&self.incumbent.policy) {
                 // One step, the same action, the same seed: the same return. Nothing needs to be played.
-                let progress = gate.test.observe(Fixed::ZERO, false, false);
-                if progress != Progress::Open {
-                    self.decide(progress, witness);
-                }
+                self.book_trial(&Rollout::default(), &Rollout::default(), witness);
                 return Ok(Event::Paired);
             }
         }
-        self.begin(world, seed, Mode::Candidate)
+        self.begin(world, seed, first)
     }
 
-    /// Books a rollout: the candidate's half, and the pair as soon as both are known.
+    /// Books a rollout: the first half, and the pair as soon as both are known.
     pub(crate) fn take_rollout(
         &mut self,
         seed: u64,
@@ -142,87 +172,148 @@ impl Learner {
         episode: Episode,
         witness: &mut dyn Witness,
     ) {
+        // An incumbent that would have done the same all along has the same return: worlds repeat themselves.
+        let is_same = mode == Mode::Candidate && self.is_incumbents(&episode);
         let Phase::Measure(gate) = &mut self.phase else { unreachable!("only a gate plays rollouts") };
-        let (total, bad) = (episode.total(), episode.steps.iter().any(|step| step.bad));
-        let progress = if mode == Mode::Candidate {
-            gate.streak = if total == self.shape.return_max { gate.streak + 1 } else { 0 };
-            let actions: Vec<u16> = episode.steps.iter().map(|step| step.action).collect();
-            // An incumbent that would have done the same all along has the same return: worlds repeat themselves.
-            if self.incumbent.policy.replay([&episode])[0] == actions {
-                Some(gate.test.observe(Fixed::ZERO, bad, bad))
-            } else {
-                gate.half = Some(Half { seed, total, bad });
-                None
+        let (contest, half) = (gate.contest, gate.half.take());
+        if mode == Mode::Candidate {
+            gate.streak = if episode.total() == self.shape.return_max { gate.streak + 1 } else { 0 };
+        }
+        let machinery = self.machinery.as_ref().expect("patches are measured where there is a machine");
+        let this = machinery.rollout(&episode);
+        let Some(half) = half else {
+            if is_same {
+                self.remember(episode, witness);
+                return self.book_trial(&this, &this, witness);
             }
-        } else {
-            let theirs = gate.half.take().expect("the candidate plays first");
-            let span = (self.shape.return_max - self.shape.return_min).max(1);
-            let difference = Fixed::from_ratio((theirs.total - total).clamp(-span, span), span);
-            Some(gate.test.observe(difference, theirs.bad, bad))
+            gate.half = Some(Half { seed, episode: episode.clone() });
+            return self.remember(episode, witness);
         };
-        let never_differed = gate.test.never_differed(EQUAL_PAIRS_MAX);
+        let first = machinery.rollout(&half.episode);
         self.remember(episode, witness);
-        match progress {
-            None => {}
-            Some(Progress::Open) if never_differed || self.settings.budget <= self.tally.steps => {
-                self.decide(Progress::Futile, witness);
-            }
-            Some(Progress::Open) => {}
-            Some(progress) => self.decide(progress, witness),
+        match contest {
+            Contest::Trial => self.book_trial(&first, &this, witness),
+            Contest::Watch => self.book_watch(&first, &this, witness),
         }
     }
 
-    /// Ends the measuring: the candidate becomes the incumbent, or nothing changes.
-    fn decide(&mut self, progress: Progress, witness: &mut dyn Witness) {
-        let Phase::Measure(gate) = core::mem::replace(&mut self.phase, Phase::Judge) else {
-            unreachable!("only a gate decides")
-        };
-        let Gate { candidate, shown, test, streak, .. } = *gate;
-        let evidence = test.evidence();
-        let patch = self.verification.as_ref().filter(|_| progress == Progress::Better);
-        let patch = patch.and_then(|verification| verification.accept(shown, evidence).ok());
-        let decision = Decision {
-            steps: self.tally.steps,
-            words: candidate.words.clone(),
-            gates: candidate.policy.gates(),
-            accepted: patch.is_some(),
-            evidence,
-            patch,
-        };
-        self.link_decision(&candidate, &decision);
+    fn book_trial(&mut self, new: &Rollout, old: &Rollout, witness: &mut dyn Witness) {
+        let steps = self.tally.steps;
+        let machinery = self.machinery.as_mut().expect("patches are measured where there is a machine");
+        if let Some(record) = machinery.book_pair(new, old, steps) {
+            let streak = self.end_contest();
+            return self.conclude(record, streak, witness);
+        }
+        let is_played = !new.steps.is_empty();
+        if is_played && machinery.evolution().trial_never_differed(EQUAL_PAIRS_MAX) {
+            self.give_up("it never does anything else", witness);
+        } else if is_played && self.settings.budget <= steps {
+            self.give_up("no budget is left to measure it", witness);
+        }
+    }
+
+    fn give_up(&mut self, reason: &str, witness: &mut dyn Witness) {
+        let steps = self.tally.steps;
+        let record = self.machinery.as_mut().and_then(|machinery| machinery.abandon_trial(steps, reason));
+        let streak = self.end_contest();
+        if let Some(record) = record {
+            self.conclude(record, streak, witness);
+        }
+    }
+
+    /// Leaves the gate; returns the candidate's streak.
+    fn end_contest(&mut self) -> u32 {
+        match core::mem::replace(&mut self.phase, Phase::Judge) {
+            Phase::Measure(gate) => gate.streak,
+            _ => 0,
+        }
+    }
+
+    /// Does what follows from a decision about a patch.
+    pub(crate) fn conclude(&mut self, record: Record, streak: u32, witness: &mut dyn Witness) {
+        let candidate = self.waiting.remove(&record.serial);
+        if let Some(candidate) = &candidate {
+            self.tested.insert(candidate.policy.digest(), self.tally.steps);
+        }
+        let bytes = decision_bytes(&record, candidate.as_ref());
+        self.link("bem/chain/decision", &bytes);
+        let decision = decision(&record, candidate.as_ref().or(self.watched.as_ref()));
         witness.decided(&decision);
-        // The incumbent is what the accepted patch says, and nothing else can become one.
-        if let Some(policy) = decision.patch.and_then(|accepted| self.apply(accepted)) {
-            self.tally.applied += 1;
-            self.last_gain = self.tally.steps;
-            self.streak = streak;
-            let Hypothesis { words, machine, .. } = candidate;
-            self.incumbent = Incumbent { policy: Arc::new(policy), words, is_choice: false, machine };
-            witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
-        } else {
-            self.tally.rejected += 1;
+        match (&record.verdict, candidate) {
+            (Verdict::Applied { .. }, candidate) => {
+                self.tally.applied += 1;
+                // Only the latest patch can be taken back.
+                (self.previous, self.watched, self.alarm) = (None, None, None);
+                if let Some(candidate) = candidate {
+                    self.install(candidate, streak, witness);
+                }
+                // Patches that waited are obsolete now: those still worth it are made again.
+                let rest: Vec<Hypothesis> = core::mem::take(&mut self.waiting).into_values().collect();
+                self.submit(rest, self.tested_before.is_some());
+            }
+            (Verdict::RolledBack { .. }, _) => self.fall_back(&record, witness),
+            (Verdict::Refused { reason, .. }, Some(candidate)) if reason.starts_with("BAD avoidance") => {
+                // It may come without the tag; then the measured veto alone protects.
+                self.tested.remove(&candidate.policy.digest());
+                let bad = self.bad_pairs();
+                self.submit_one(candidate, Fixed::ZERO, &bad, false);
+            }
+            (Verdict::Refused { .. }, _) => self.tally.rejected += 1,
         }
     }
 
-    /// Puts an accepted patch into force between two episodes; returns the circuit it brings.
-    fn apply(&mut self, accepted: AcceptedPatch) -> Option<Policy> {
-        let Change::Synthesize { policy, .. } = accepted.patch().change.clone() else { return None };
-        let (verification, machinery) = (self.verification.as_ref()?, self.machinery.as_mut()?);
-        machinery.replace_family(verification.apply(machinery.family(), accepted).ok()?);
-        Some(policy)
+    /// The candidate acts from now on.
+    fn install(&mut self, candidate: Hypothesis, streak: u32, witness: &mut dyn Witness) {
+        (self.streak, self.last_gain) = (streak, self.tally.steps);
+        let policy = Arc::new(candidate.policy.clone());
+        let (words, machine) = (candidate.words.clone(), candidate.machine.clone());
+        let incumbent = Incumbent { policy, words, is_choice: false, machine };
+        self.previous = Some(core::mem::replace(&mut self.incumbent, incumbent));
+        self.watched = Some(candidate);
+        self.open_watch();
+        witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
     }
+}
 
-    fn link_decision(&mut self, candidate: &Hypothesis, decision: &Decision) {
-        let mut writer = Writer::new();
-        writer.bool(decision.accepted);
+/// What is linked into the chain.
+fn decision_bytes(record: &Record, candidate: Option<&Hypothesis>) -> Vec<u8> {
+    let mut writer = Writer::new();
+    record.encode(&mut writer);
+    if let Some(candidate) = candidate {
         writer.raw(candidate.policy.digest().as_bytes());
         writer.raw(candidate.provenance.as_bytes());
-        decision.evidence.encode(&mut writer);
-        for finding in decision.patch.iter().flat_map(|patch| patch.verified().findings()) {
-            if let Some((_, certificate)) = finding.proof() {
-                writer.raw(certificate.formula.as_bytes());
+    }
+    writer.into_bytes()
+}
+
+/// What the witness is told.
+fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decision {
+    let (mean, lower_bound) = (Fixed::ZERO, Fixed::ONE.negated());
+    let evidence = match record.improvement() {
+        Some(Improvement::Rollouts(evidence)) => *evidence,
+        _ => Evidence { pairs: 0, mean, lower_bound, odds: 1, bad_excess: 0 },
+    };
+    let subject = subject.filter(|_| record.kind == PatchKind::Synthesize);
+    Decision {
+        steps: record.step,
+        serial: record.serial,
+        kind: record.kind,
+        words: record.words.clone(),
+        gates: subject.map_or(0, |candidate| candidate.policy.gates()),
+        accepted: record.is_applied(),
+        rolled_back: matches!(record.verdict, Verdict::RolledBack { .. }),
+        reason: match &record.verdict {
+            Verdict::Applied { .. } => String::new(),
+            Verdict::Refused { reason, .. } => reason.clone(),
+            Verdict::RolledBack { reason } => {
+                format!("over {} pairs what was there before is better", reason.pairs)
             }
-        }
-        self.link("bem/chain/decision", writer.as_bytes());
+        },
+        evidence,
+        threshold: record.pox.threshold,
+        patch: match &record.verdict {
+            Verdict::Applied { accepted, .. } => Some(AcceptedPatch::clone(accepted)),
+            _ => None,
+        },
     }
 }

@@ -19,11 +19,14 @@ use crate::bandit::RoutedBandit;
 use crate::gate::Gate;
 use crate::machinery::Machinery;
 use crate::seeds::{Domain, Seeds};
-use crate::verification::Verification;
+use crate::verification::config_for;
+use crate::watch::Alarm;
 use bem_base::digest::{self, Digest};
 use bem_base::environment::{Environment, EnvironmentError, Shape};
+use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
-use bem_evolve::improvement::{AlphaLedger, Evidence};
+use bem_evolve::improvement::Evidence;
+use bem_evolve::patch::PatchKind;
 use bem_evolve::verify::AcceptedPatch;
 use bem_machine::trace::Record;
 use bem_synth::experience::{Episode, Experience};
@@ -32,7 +35,7 @@ use bem_synth::library::Machine;
 use bem_synth::models::control::Explorer;
 use bem_synth::policy::Policy;
 use bem_synth::propose;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How a learner works; the defaults are what the table of results was made with.
@@ -76,22 +79,34 @@ pub struct Tally {
     pub rejected: u32,
     /// Proofs that the independent checker accepted.
     pub proofs: u32,
+    /// Patches that were in force and taken back.
+    pub rolled_back: u32,
 }
 
-/// One decision of the gate.
+/// One decision about a patch.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// Steps taken when it was made.
     pub steps: u64,
-    /// The candidate in words.
+    /// The serial of the patch.
+    pub serial: u64,
+    /// What the patch changes.
+    pub kind: PatchKind,
+    /// The change in words.
     pub words: String,
-    /// Its gates.
+    /// Gates of the circuit that it brings.
     pub gates: usize,
-    /// Whether it was installed.
+    /// Whether it was put into force.
     pub accepted: bool,
+    /// Whether it was in force and is taken back.
+    pub rolled_back: bool,
+    /// Why it is not in force; empty where it is.
+    pub reason: String,
     /// What was measured; nothing if its condition was not shown.
     pub evidence: Evidence,
-    /// What was installed, with its certificates and its score.
+    /// The score that the next patch must reach.
+    pub threshold: Fixed,
+    /// What was put into force, with its certificates and its score.
     pub patch: Option<AcceptedPatch>,
 }
 
@@ -150,9 +165,9 @@ pub(crate) enum Phase {
     Start,
     /// Episodes are played for experience until a search is due, and the log is searched.
     Collect,
-    /// The next waiting candidate is looked at.
+    /// The next waiting patch is looked at.
     Judge,
-    /// A candidate whose condition was shown is measured against the incumbent.
+    /// Two play the same seeds: a candidate whose condition was shown against the incumbent, or it against the one before.
     Measure(Box<Gate>),
     /// The run has ended.
     Over,
@@ -173,10 +188,11 @@ pub struct Learner {
     pub(crate) experience: Experience,
     pub(crate) bandit: RoutedBandit,
     pub(crate) incumbent: Incumbent,
-    pub(crate) ledger: AlphaLedger,
+    /// The incumbent before and the candidate that replaced it, while its patch may be taken back.
+    pub(crate) previous: Option<Incumbent>,
+    pub(crate) watched: Option<Hypothesis>,
+    pub(crate) alarm: Option<Alarm>,
     /// None for a world that the machine cannot hold; then nothing is ever installed.
-    pub(crate) verification: Option<Verification>,
-    /// What plays the incumbent; none where there is no verification.
     pub(crate) machinery: Option<Machinery>,
     /// Candidates that were measured, and at which step.
     pub(crate) tested: BTreeMap<Digest, u64>,
@@ -194,8 +210,8 @@ pub struct Learner {
     pub(crate) draw: Prng,
     pub(crate) play_seeds: Seeds,
     pub(crate) gate_seeds: Seeds,
-    /// Candidates in the order in which they are judged.
-    pub(crate) waiting: VecDeque<Hypothesis>,
+    /// The candidates behind the patches that wait, by serial.
+    pub(crate) waiting: BTreeMap<u64, Hypothesis>,
     /// How many candidates had been tested when the waiting ones were found; none if they are the library's.
     pub(crate) tested_before: Option<u64>,
     pub(crate) phase: Phase,
@@ -226,18 +242,15 @@ impl Learner {
             is_choice: true,
             machine: None,
         };
-        let verification = Verification::new(shape).ok();
-        let machinery = verification
-            .as_ref()
-            .and_then(|verification| Machinery::new(verification.config(), settings.seed, shape));
         Learner {
             settings,
             experience: Experience::new(settings.experience_steps),
             bandit: RoutedBandit::new(shape),
             incumbent,
-            ledger: AlphaLedger::default(),
-            verification: verification.filter(|_| machinery.is_some()),
-            machinery,
+            previous: None,
+            watched: None,
+            alarm: None,
+            machinery: Machinery::new(config_for(shape), settings.seed, shape),
             tested: BTreeMap::new(),
             library: Vec::new(),
             explorer: None,
@@ -252,7 +265,7 @@ impl Learner {
             draw: Prng::stream(settings.seed, "engine/explore"),
             play_seeds: Seeds::new(settings.seed, Domain::Play),
             gate_seeds: Seeds::new(settings.seed, Domain::Improvement),
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
             tested_before: None,
             phase: Phase::Start,
             flight: None,
@@ -332,7 +345,8 @@ impl Learner {
     fn start(&mut self, witness: &mut dyn Witness) -> Event {
         witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
         let library = core::mem::take(&mut self.library);
-        self.waiting = library.iter().filter_map(|machine| machine.instantiate(&self.shape)).collect();
+        let candidates = library.iter().filter_map(|machine| machine.instantiate(&self.shape)).collect();
+        self.submit(candidates, false);
         self.phase = Phase::Judge;
         Event::Started
     }

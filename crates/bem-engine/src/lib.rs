@@ -21,3 +21,4 @@ pub mod seeds;
 pub mod solve;
 pub mod state;
 pub mod verification;
+mod watch;

@@ -16,16 +16,30 @@
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_circuit::netlist::Netlist;
+use bem_evolve::apply::structure_digest;
+use bem_evolve::condition::{BadPair, SafetyDemand};
+use bem_evolve::evolution::{self as patches, Advance, Evolution, Surroundings, Verdict};
+use bem_evolve::improvement::Evidence;
+use bem_evolve::patch::{Change, ExpectedEffects, PatchKind};
+use bem_evolve::propose::Proposal;
+use bem_evolve::rollout::{Rollout, RolloutStep};
+use bem_evolve::verify::Improvement;
 use bem_machine::config::GenesisConfig;
 use bem_machine::family::{Family, STEP_BY_STEP};
 use bem_machine::machine::{Machine, Mode};
 use bem_machine::memory::context::{FamilyIndex, TaskSerial};
+use bem_machine::route::directory::RouteInput;
 use bem_machine::trace::{Record, TraceEvent};
+use bem_synth::experience::{Episode, Step};
+use core::cmp::Reverse;
 
 /// The one family.
 const FAMILY: FamilyIndex = FamilyIndex(0);
 /// Records of one block: 64 KiB.
 pub(crate) const BLOCK_RECORDS: usize = 4_096;
+
+/// Slots that are kept free for what will be found.
+const FREE_SLOTS_MIN: usize = 2;
 
 /// Who acts in an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,22 +52,30 @@ pub(crate) enum Hand {
     Guest,
 }
 
-/// The machine with one family. Invariants: its trace is empty between steps; the incumbent's slot holds an expert.
+/// The machine with one family, and the way of patches about it. Invariants: its trace is empty between steps; the
+/// incumbent's slot holds an expert; family and tables have the same structure.
 #[derive(Clone, Debug)]
 pub(crate) struct Machinery {
     machine: Machine,
+    evolution: Evolution,
     slot: Option<usize>,
+    /// The slot of the incumbent before, while the latest patch may be taken back.
+    slot_before: Option<usize>,
+    /// Experts that others have replaced as the incumbent, with what was measured then.
+    superseded: Vec<(u8, Evidence)>,
     /// Records that no block holds yet.
     records: Vec<Record>,
 }
 
 impl Machinery {
     /// A machine for worlds of this shape; none if it cannot hold them.
-    pub(crate) fn new(config: &GenesisConfig, seed: u64, shape: &Shape) -> Option<Machinery> {
+    pub(crate) fn new(config: GenesisConfig, seed: u64, shape: &Shape) -> Option<Machinery> {
         config.check().ok()?;
         let mut machine = Machine::new(config.clone(), seed);
         machine.add_family(shape.clone()).ok()?;
-        Some(Machinery { machine, slot: None, records: Vec::new() })
+        let evolution = Evolution::new(config, vec![machine.family(FAMILY).ok()?.clone()]);
+        let (superseded, records) = (Vec::new(), Vec::new());
+        Some(Machinery { machine, evolution, slot: None, slot_before: None, superseded, records })
     }
 
     /// The family with its experts and statistics.
@@ -66,14 +88,126 @@ impl Machinery {
         Some(self.family().expert(self.slot?)?.placed().circuit())
     }
 
-    /// Puts the family as an accepted patch has left it in the place of the one there was; a new expert's circuit is the
-    /// incumbent's from now on. Only between episodes.
-    pub(crate) fn replace_family(&mut self, family: Family) {
+    /// The circuit of the expert that acts again if the latest patch is taken back.
+    pub(crate) fn previous_circuit(&self) -> Option<&Netlist> {
+        Some(self.family().expert(self.slot_before?)?.placed().circuit())
+    }
+
+    /// The way of patches.
+    pub(crate) fn evolution(&self) -> &Evolution {
+        &self.evolution
+    }
+
+    /// Takes a proposal in as PENDING; its serial, or nothing where the queue is full, which is counted.
+    pub(crate) fn submit(&mut self, proposal: Proposal) -> Option<u64> {
+        self.evolution.submit(FAMILY.0, proposal).ok()
+    }
+
+    /// Decides the next waiting patch on the evidence at hand, or opens its trial. Only between episodes.
+    pub(crate) fn decide_next(&mut self, bad: &[BadPair], step: u64) -> Advance {
+        self.renew();
+        let surroundings = Surroundings { bad, safety: SafetyDemand::Optional, step };
+        let advance = self.evolution.advance(&surroundings);
+        if let Advance::Decided(record) = &advance {
+            self.adopt(record);
+        }
+        advance
+    }
+
+    /// Books a pair of the open trial; a record when it is decided. Only between episodes.
+    pub(crate) fn book_pair(&mut self, new: &Rollout, old: &Rollout, step: u64) -> Option<patches::Record> {
+        self.renew();
+        let record = self.evolution.book_pair(new, old, step)?;
+        self.adopt(&record);
+        Some(record)
+    }
+
+    /// Gives the open trial up.
+    pub(crate) fn abandon_trial(&mut self, step: u64, reason: &str) -> Option<patches::Record> {
+        self.evolution.abandon_trial(step, reason)
+    }
+
+    /// Books a pair of the watch; a record if the latest patch is taken back. Only between episodes.
+    pub(crate) fn book_watch(&mut self, new: &Rollout, old: &Rollout, step: u64) -> Option<patches::Record> {
+        self.renew();
+        let record = self.evolution.book_watch(new, old, step)?;
+        self.adopt(&record);
+        Some(record)
+    }
+
+    /// An episode as the way of patches looks at it.
+    pub(crate) fn rollout(&self, episode: &Episode) -> Rollout {
+        let (family, directory) = (self.family(), self.family().directory());
+        let width = family.layout().observation().len();
+        let steps = episode.steps.iter().map(|step| {
+            let is_set = |input| match input {
+                RouteInput::State(bit) => usize::from(bit) < width && step.observation.get(usize::from(bit)),
+                RouteInput::Shared { .. } => false,
+            };
+            let bucket = directory.bucket(directory.signature(is_set));
+            let Step { observation, reward, done, bad, .. } = *step;
+            RolloutStep { bucket, slot: 0, observation, outcome: Outcome { reward, done, bad } }
+        });
+        Rollout { steps: steps.collect() }
+    }
+
+    /// The tables take over what the machine has booked since.
+    fn renew(&mut self) {
+        let family = self.machine.family(FAMILY).expect("the family is added at the start");
+        self.evolution.renew(FAMILY.0, family).expect("structure changes through the tables alone");
+    }
+
+    /// Keeps the list of replaced experts; called before the slots change.
+    fn note_superseded(&mut self, record: &patches::Record) {
+        let change = match &record.verdict {
+            Verdict::Applied { accepted, .. } => Some(&accepted.patch().change),
+            _ => None,
+        };
+        match (change, record.improvement(), self.slot, self.slot_before) {
+            (Some(Change::Synthesize { .. }), Some(Improvement::Rollouts(evidence)), Some(slot), _) => {
+                self.superseded.push((slot as u8, *evidence));
+            }
+            (Some(Change::Retire { slot }), ..) => self.superseded.retain(|(held, _)| held != slot),
+            (None, None, _, Some(before)) => {
+                self.superseded.retain(|(held, _)| usize::from(*held) != before);
+            }
+            _ => {}
+        }
+    }
+
+    /// Where the pool is nearly full: a RETIRE of the replaced expert that its successor beat most clearly. The pairs of
+    /// that time are its evidence.
+    pub(crate) fn propose_room(&self) -> Option<Proposal> {
+        let free = self.evolution.config().expert_slots as usize - self.family().occupied().count();
+        let kept = [self.slot, self.slot_before];
+        let replaced = self.superseded.iter().filter(|(slot, _)| !kept.contains(&Some(usize::from(*slot))));
+        let (slot, evidence) =
+            replaced.max_by_key(|(slot, evidence)| (evidence.lower_bound, Reverse(*slot)))?;
+        (free < FREE_SLOTS_MIN).then(|| Proposal {
+            change: Change::Retire { slot: *slot },
+            improvement: Some(Improvement::Rollouts(*evidence)),
+            effects: ExpectedEffects { return_gain: evidence.lower_bound, ..ExpectedEffects::default() },
+            words: format!("slot {slot}, which another expert has replaced, to make room"),
+        })
+    }
+
+    /// The barrier: what was decided is in force from the next step on.
+    fn adopt(&mut self, record: &patches::Record) {
+        if matches!(record.verdict, Verdict::Refused { .. }) {
+            return;
+        }
         assert!(!self.machine.progress().running, "structure changes between episodes");
+        let family = self.evolution.family(FAMILY.0).expect("the family is there from the start").clone();
         let id_of = |family: &Family, slot: usize| family.expert(slot).map(|expert| expert.id());
         let is_new = |slot: &usize| id_of(&family, *slot) != id_of(self.family(), *slot);
         let new = family.occupied().map(|(slot, _)| slot).find(is_new);
-        self.slot = new.or(self.slot);
+        self.note_superseded(record);
+        (self.slot, self.slot_before) = match &record.verdict {
+            Verdict::Applied { .. } if record.kind == PatchKind::Synthesize => (new, self.slot),
+            Verdict::RolledBack { .. } if record.kind == PatchKind::Synthesize => (self.slot_before, None),
+            // Only the latest patch can be taken back, and this one brings no incumbent.
+            _ => (self.slot, None),
+        };
         *self.machine.family_mut(FAMILY).expect("the family is added at the start") = family;
     }
 
@@ -131,7 +265,15 @@ impl Machinery {
     /// Writes the canonical bytes.
     pub(crate) fn encode(&self, writer: &mut Writer) {
         self.machine.encode(writer);
-        writer.u8(self.slot.map_or(u8::MAX, |slot| slot as u8));
+        self.evolution.encode(writer);
+        for slot in [self.slot, self.slot_before] {
+            writer.u8(slot.map_or(u8::MAX, |slot| slot as u8));
+        }
+        writer.length(self.superseded.len());
+        for (slot, evidence) in &self.superseded {
+            writer.u8(*slot);
+            evidence.encode(writer);
+        }
         writer.length(self.records.len());
         self.records.iter().flat_map(|record| record.0).for_each(|word| writer.u64(word));
     }
@@ -149,8 +291,24 @@ impl Machinery {
         if !fits || machine.mode() != Mode::Learning {
             return Err(foreign);
         }
-        let slot = Some(usize::from(reader.u8()?)).filter(|slot| *slot != usize::from(u8::MAX));
-        if slot.is_some_and(|slot| slot == STEP_BY_STEP || family.expert(slot).is_none()) {
+        let evolution = Evolution::decode(config.clone(), reader)?;
+        let tables = evolution.family(FAMILY.0).map_err(|_| foreign.clone())?;
+        if structure_digest(tables) != structure_digest(family) || evolution.tables().family_count() != 1 {
+            return Err(foreign);
+        }
+        let mut slots = [None; 2];
+        for slot in &mut slots {
+            *slot = Some(usize::from(reader.u8()?)).filter(|slot| *slot != usize::from(u8::MAX));
+        }
+        let [slot, slot_before] = slots;
+        let is_taken = |slot: usize| slot != STEP_BY_STEP && family.expert(slot).is_some();
+        if slots.iter().flatten().any(|slot| !is_taken(*slot)) {
+            return Err(foreign);
+        }
+        let superseded = (0..reader.length(33)?)
+            .map(|_| Ok((reader.u8()?, Evidence::decode(reader)?)))
+            .collect::<Result<Vec<_>, DecodeError>>()?;
+        if superseded.iter().any(|(slot, _)| !is_taken(usize::from(*slot))) {
             return Err(foreign);
         }
         let count = reader.length(16)?;
@@ -161,6 +319,6 @@ impl Machinery {
         if BLOCK_RECORDS <= count || !records.iter().all(known) {
             return Err(foreign);
         }
-        Ok(Machinery { machine, slot, records })
+        Ok(Machinery { machine, evolution, slot, slot_before, superseded, records })
     }
 }

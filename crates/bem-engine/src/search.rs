@@ -65,15 +65,15 @@ impl Learner {
         format!("best action in each of {} contexts", self.bandit.contexts())
     }
 
-    /// Fills the list of candidates from the log.
+    /// Searches the log for candidates and makes patches of those worth it.
     fn propose(&mut self) {
         let proposal = propose::propose(&self.shape, &self.experience, &self.settings.search);
         self.explorer = proposal.explorer;
-        self.waiting = proposal.hypotheses.into();
+        let mut candidates = proposal.hypotheses;
         if !self.incumbent.is_choice
             && let Some(policy) = self.bandit.freeze()
         {
-            self.waiting.push_back(Hypothesis {
+            candidates.push(Hypothesis {
                 policy,
                 words: self.choice_words(),
                 description_length: u32::MAX,
@@ -83,6 +83,7 @@ impl Learner {
                 machine: None,
             });
         }
+        self.submit(candidates, true);
     }
 
     /// Whether the incumbent is a circuit that would have given every answer ever seen to be right.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! version, settings, shape,
-//! incumbent, explorer, contexts, machine, counters, chain, random streams, tested, library, waiting, phase, flight, experience
+//! incumbent, explorer, contexts, machine with its patches, tested, counters, chain, random streams, library,
+//! waiting, watch, phase, flight, experience
 //! ```
 //!
 //! An episode in flight is its seed and its actions; [`Learner::restore`] plays them into the world again, so that
@@ -16,20 +17,22 @@ use crate::codec::{
     decode_actor, decode_hypothesis, decode_list, decode_option, decode_settings, encode_hypothesis,
     encode_list, encode_option, encode_settings, encode_shape, read_digest,
 };
-use crate::gate::{Gate, Half};
+use crate::gate::{Contest, Gate, Half};
 use crate::learner::{Incumbent, Learner, Phase, Tally};
 use crate::machinery::{Hand, Machinery};
 use crate::seeds::{Domain, Seeds};
-use crate::verification::Verification;
+use crate::verification::config_for;
+use crate::watch::Alarm;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Environment, EnvironmentError};
+use bem_base::environment::{Environment, EnvironmentError, Shape};
 use bem_base::prng::Prng;
-use bem_evolve::improvement::{AlphaLedger, ImprovementTest};
+use bem_evolve::improvement::AlphaLedger;
 use bem_evolve::patch::Change;
+use bem_evolve::watch::Watch;
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::library::Machine;
 use bem_synth::models::control::Explorer;
-use bem_synth::policy::PolicyState;
+use bem_synth::policy::{Policy, PolicyState};
 use std::sync::Arc;
 
 /// Version of the bytes.
@@ -66,7 +69,12 @@ impl Learner {
         self.encode_knowledge(&mut writer);
         self.encode_counters(&mut writer);
         encode_list(&mut writer, self.library.iter(), Machine::encode);
-        encode_list(&mut writer, self.waiting.iter(), encode_hypothesis);
+        writer.length(self.waiting.len());
+        for (serial, candidate) in &self.waiting {
+            writer.u64(*serial);
+            encode_hypothesis(candidate, &mut writer);
+        }
+        self.encode_watch(&mut writer);
         encode_option(&mut writer, self.tested_before.as_ref(), |before, writer| writer.u64(*before));
         self.encode_phase(&mut writer);
         encode_option(&mut writer, self.flight.as_ref(), encode_flight);
@@ -91,8 +99,15 @@ impl Learner {
         learner.decode_knowledge(&mut reader)?;
         learner.decode_counters(&mut reader)?;
         learner.library = decode_list(&mut reader, Machine::decode)?;
-        let shape = learner.shape.clone();
-        learner.waiting = decode_list(&mut reader, |reader| decode_hypothesis(&shape, reader))?.into();
+        for _ in 0..reader.length(8)? {
+            let start = reader.clone();
+            let (serial, candidate) = (reader.u64()?, decode_hypothesis(&learner.shape, &mut reader)?);
+            if learner.waiting.last_key_value().is_some_and(|(last, _)| serial <= *last) {
+                return Err(start.error("waiting candidates out of order").into());
+            }
+            learner.waiting.insert(serial, candidate);
+        }
+        learner.decode_watch(&mut reader)?;
         learner.tested_before = decode_option(&mut reader, Reader::u64)?;
         learner.decode_phase(&mut reader)?;
         let flight = decode_option(&mut reader, |reader| decode_flight(&learner, reader))?;
@@ -109,14 +124,10 @@ impl Learner {
     }
 
     fn encode_knowledge(&self, writer: &mut Writer) {
-        self.incumbent.policy.encode(writer);
-        writer.text(&self.incumbent.words);
-        writer.bool(self.incumbent.is_choice);
-        encode_option(writer, self.incumbent.machine.as_ref(), Machine::encode);
+        encode_incumbent(&self.incumbent, writer);
         encode_option(writer, self.explorer.as_ref(), Explorer::encode);
         self.bandit.encode(writer);
         encode_option(writer, self.machinery.as_ref(), Machinery::encode);
-        writer.u32(self.ledger.tested());
         writer.length(self.tested.len());
         for (digest, steps) in &self.tested {
             writer.raw(digest.as_bytes());
@@ -125,12 +136,7 @@ impl Learner {
     }
 
     fn decode_knowledge(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        self.incumbent = Incumbent {
-            policy: Arc::new(decode_actor(&self.shape, reader)?),
-            words: reader.text()?.to_string(),
-            is_choice: reader.bool()?,
-            machine: decode_option(reader, Machine::decode)?,
-        };
+        self.incumbent = decode_incumbent(&self.shape, reader)?;
         let stranger = reader.error("an explorer of another world");
         self.explorer = decode_option(reader, Explorer::decode)?;
         if self.explorer.as_ref().is_some_and(|explorer| !explorer.fits(&self.shape)) {
@@ -138,7 +144,6 @@ impl Learner {
         }
         self.bandit = RoutedBandit::decode(&self.shape, reader)?;
         self.decode_machinery(reader)?;
-        self.ledger = AlphaLedger::resume(reader.u32()?);
         let unsorted = reader.error("tested candidates out of order");
         let tested = decode_list(reader, |reader| Ok((read_digest(reader)?, reader.u64()?)))?;
         if !tested.windows(2).all(|pair| pair[0].0 < pair[1].0)
@@ -152,10 +157,9 @@ impl Learner {
 
     fn decode_machinery(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         let wild = reader.error("a machine where none can be, or none where one must be");
-        let config = self.verification.as_ref().map(Verification::config);
-        self.machinery = match (reader.bool()?, config) {
-            (true, Some(config)) => Some(Machinery::decode(config, &self.shape, reader)?),
-            (false, None) => None,
+        self.machinery = match (reader.bool()?, self.machinery.is_some()) {
+            (true, true) => Some(Machinery::decode(&config_for(&self.shape), &self.shape, reader)?),
+            (false, false) => None,
             _ => return Err(wild),
         };
         let circuit = self.machinery.as_ref().and_then(Machinery::incumbent_circuit);
@@ -164,11 +168,11 @@ impl Learner {
     }
 
     fn encode_counters(&self, writer: &mut Writer) {
-        let Tally { steps, episodes, applied, rejected, proofs } = self.tally;
+        let Tally { steps, episodes, applied, rejected, proofs, rolled_back } = self.tally;
         [steps, episodes, self.serial, self.fruitless, self.last_gain, self.next_search]
             .into_iter()
             .for_each(|count| writer.u64(count));
-        [applied, rejected, proofs, self.streak].into_iter().for_each(|count| writer.u32(count));
+        [applied, rejected, proofs, rolled_back, self.streak].into_iter().for_each(|count| writer.u32(count));
         writer.bool(self.announced);
         writer.raw(self.chain.as_bytes());
         self.draw.encode(writer);
@@ -183,9 +187,9 @@ impl Learner {
         (self.serial, self.fruitless, self.last_gain, self.next_search) =
             (long()?, long()?, long()?, long()?);
         let mut short = || reader.u32();
-        let (applied, rejected, proofs) = (short()?, short()?, short()?);
+        let (applied, rejected, proofs, rolled_back) = (short()?, short()?, short()?, short()?);
         self.streak = short()?;
-        self.tally = Tally { steps, episodes, applied, rejected, proofs };
+        self.tally = Tally { steps, episodes, applied, rejected, proofs, rolled_back };
         self.announced = reader.bool()?;
         self.chain = read_digest(reader)?;
         self.draw = Prng::decode(reader)?;
@@ -206,14 +210,11 @@ impl Learner {
             Phase::Judge => writer.u8(2),
             Phase::Measure(gate) => {
                 writer.u8(3);
-                encode_hypothesis(&gate.candidate, writer);
-                gate.shown.encode(writer);
-                gate.test.encode(writer);
+                writer.u8(gate.contest as u8);
                 writer.u32(gate.streak);
                 encode_option(writer, gate.half.as_ref(), |half, writer| {
                     writer.u64(half.seed);
-                    writer.i64(half.total);
-                    writer.bool(half.bad);
+                    half.episode.encode(writer);
                 });
             }
             Phase::Over => writer.u8(4),
@@ -227,25 +228,12 @@ impl Learner {
             1 => Phase::Collect,
             2 => Phase::Judge,
             3 => {
-                let candidate = decode_hypothesis(&self.shape, reader)?;
-                let verification = self.verification.as_ref().ok_or(wild.clone())?;
-                let machinery = self.machinery.as_ref().ok_or(wild.clone())?;
-                let shown = verification.decode(machinery.family(), reader)?;
-                let change = &shown.verified().patch().change;
-                if !matches!(change, Change::Synthesize { policy, .. } if *policy == candidate.policy) {
-                    return Err(wild);
-                }
-                let policy = Arc::new(candidate.policy.clone());
-                let (test, streak) = (ImprovementTest::decode(reader)?, reader.u32()?);
+                let (contest, policy) = self.decode_contest(reader)?;
+                let streak = reader.u32()?;
                 let half = decode_option(reader, |reader| {
-                    let (seed, total, bad) = (reader.u64()?, reader.i64()?, reader.bool()?);
-                    Ok(Half { seed, total, bad })
+                    Ok(Half { seed: reader.u64()?, episode: self.decode_episode(reader)? })
                 })?;
-                let range = self.shape.return_min..=self.shape.return_max;
-                if half.is_some_and(|half| !range.contains(&half.total)) {
-                    return Err(wild);
-                }
-                Phase::Measure(Box::new(Gate { candidate, policy, shown, test, streak, half }))
+                Phase::Measure(Box::new(Gate { contest, policy, streak, half }))
             }
             4 => Phase::Over,
             _ => return Err(wild),
@@ -253,24 +241,90 @@ impl Learner {
         Ok(())
     }
 
-    fn decode_experience(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+    /// What pairs are played for, and by whom: there must be a trial or a watch for it.
+    fn decode_contest(&self, reader: &mut Reader<'_>) -> Result<(Contest, Arc<Policy>), DecodeError> {
+        let wild = reader.error("pairs that nobody has asked for");
+        let evolution = self.machinery.as_ref().map(Machinery::evolution).ok_or(wild.clone())?;
+        match reader.u8()? {
+            0 => {
+                let patch = evolution.trial().ok_or(wild.clone())?.patch();
+                let candidate = self.waiting.get(&patch.serial).ok_or(wild.clone())?;
+                match &patch.change {
+                    Change::Synthesize { policy, .. } if *policy == candidate.policy => {
+                        Ok((Contest::Trial, Arc::new(policy.clone())))
+                    }
+                    _ => Err(wild),
+                }
+            }
+            1 if evolution.watched().is_some() && self.previous.is_some() => {
+                Ok((Contest::Watch, Arc::clone(&self.incumbent.policy)))
+            }
+            _ => Err(wild),
+        }
+    }
+
+    fn encode_watch(&self, writer: &mut Writer) {
+        encode_option(writer, self.previous.as_ref(), encode_incumbent);
+        encode_option(writer, self.watched.as_ref(), encode_hypothesis);
+        encode_option(writer, self.alarm.as_ref(), |alarm, writer| {
+            encode_option(writer, alarm.promised.as_ref(), |promised, writer| writer.i64(*promised));
+            writer.u32(alarm.episodes);
+            writer.i64(alarm.sum);
+            alarm.watch.encode(writer);
+            writer.u32(alarm.ledger.tested());
+        });
+    }
+
+    fn decode_watch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let wild = reader.error("a watch that no patch has opened");
+        self.previous = decode_option(reader, |reader| decode_incumbent(&self.shape, reader))?;
+        self.watched = decode_option(reader, |reader| decode_hypothesis(&self.shape, reader))?;
+        self.alarm = decode_option(reader, |reader| {
+            Ok(Alarm {
+                promised: decode_option(reader, Reader::i64)?,
+                episodes: reader.u32()?,
+                sum: reader.i64()?,
+                watch: Watch::decode(reader)?,
+                ledger: AlphaLedger::resume(reader.u32()?),
+            })
+        })?;
+        let (low, high) = (self.shape.return_min, self.shape.return_max);
+        let fits = |alarm: &Alarm| {
+            let count = i64::from(alarm.episodes);
+            let promised = alarm.promised.is_none_or(|promised| (low..=high).contains(&promised));
+            let sum = i128::from(low) * i128::from(count)..=i128::from(high) * i128::from(count);
+            promised && alarm.episodes <= 64 && sum.contains(&i128::from(alarm.sum))
+        };
+        // Who may fall back must have an expert to fall back to, unless the choice acted before.
+        let circuit = self.machinery.as_ref().and_then(Machinery::previous_circuit);
+        let holds = |previous: &Incumbent| previous.is_choice || circuit == Some(previous.policy.circuit());
+        let is_watched =
+            self.machinery.as_ref().is_some_and(|machinery| machinery.evolution().watched().is_some());
+        let previous_holds = !is_watched || self.previous.as_ref().is_none_or(holds);
+        if self.alarm.as_ref().is_none_or(fits) && previous_holds { Ok(()) } else { Err(wild) }
+    }
+
+    fn decode_episode(&self, reader: &mut Reader<'_>) -> Result<Episode, DecodeError> {
         let wild = reader.error("an episode that this world cannot have played");
+        let episode = Episode::decode(reader)?;
+        let rewards = self.shape.reward_min..=self.shape.reward_max;
+        let possible = |step: &Step| step.action < self.shape.actions && rewards.contains(&step.reward);
+        let is_long = (self.shape.horizon as usize) < episode.steps.len();
+        if episode.steps.is_empty() || is_long || !episode.steps.iter().all(possible) {
+            return Err(wild);
+        }
+        Ok(episode)
+    }
+
+    fn decode_experience(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let overfull = reader.error("more episodes than the log holds");
         let mut experience = Experience::new(self.settings.experience_steps);
         let count = reader.length(12)?;
         for _ in 0..count {
-            let episode = Episode::decode(reader)?;
-            let rewards = self.shape.reward_min..=self.shape.reward_max;
-            let possible = |step: &Step| step.action < self.shape.actions && rewards.contains(&step.reward);
-            if episode.steps.is_empty()
-                || (self.shape.horizon as usize) < episode.steps.len()
-                || !episode.steps.iter().all(possible)
-            {
-                return Err(wild);
-            }
-            experience.push(episode);
+            experience.push(self.decode_episode(reader)?);
         }
         if experience.episode_count() != count {
-            return Err(wild);
+            return Err(overfull);
         }
         self.experience = experience;
         Ok(())
@@ -313,6 +367,22 @@ impl Learner {
     }
 }
 
+fn encode_incumbent(incumbent: &Incumbent, writer: &mut Writer) {
+    incumbent.policy.encode(writer);
+    writer.text(&incumbent.words);
+    writer.bool(incumbent.is_choice);
+    encode_option(writer, incumbent.machine.as_ref(), Machine::encode);
+}
+
+fn decode_incumbent(shape: &Shape, reader: &mut Reader<'_>) -> Result<Incumbent, DecodeError> {
+    Ok(Incumbent {
+        policy: Arc::new(decode_actor(shape, reader)?),
+        words: reader.text()?.to_string(),
+        is_choice: reader.bool()?,
+        machine: decode_option(reader, Machine::decode)?,
+    })
+}
+
 fn encode_flight(flight: &Flight, writer: &mut Writer) {
     writer.u64(flight.seed);
     writer.u8(flight.mode as u8);
@@ -331,9 +401,15 @@ fn decode_flight(learner: &Learner, reader: &mut Reader<'_>) -> Result<SavedFlig
     let mode = Mode::ALL.get(usize::from(reader.u8()?)).copied().ok_or(wild.clone())?;
     let moves = decode_list(reader, |reader| Ok((reader.u16()?, reader.bool()?)))?;
     let fits = match (&learner.phase, mode) {
-        (Phase::Measure(gate), Mode::Candidate) => gate.half.is_none(),
-        (Phase::Measure(gate), Mode::Incumbent) => gate.half.is_some_and(|half| half.seed == seed),
-        (Phase::Collect, Mode::Candidate) => false,
+        (Phase::Measure(gate), mode) => {
+            let second = gate.half.as_ref().is_some_and(|half| half.seed == seed);
+            match (gate.contest, mode) {
+                (Contest::Trial, Mode::Candidate) | (Contest::Watch, Mode::Incumbent) => gate.half.is_none(),
+                (Contest::Trial, Mode::Incumbent) | (Contest::Watch, Mode::Previous) => second,
+                _ => false,
+            }
+        }
+        (Phase::Collect, Mode::Candidate | Mode::Previous) => false,
         (Phase::Collect, _) => learner.policy_of(mode).is_some(),
         _ => false,
     };

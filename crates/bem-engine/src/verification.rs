@@ -1,24 +1,20 @@
-//! The proof that stands before every rollout: a candidate becomes a SYNTH patch, and its condition is shown.
+//! From a candidate to a SYNTH patch: what it claims to explain, and what it must avoid.
 //!
-//! The world is a family of its own, so that every bound of the machine applies. What a candidate
-//! claims to explain are those logged steps that earned the most there is and in which it would have done the same.
-//! A candidate whose condition is not shown is never played. Clauses: SCC-2, SCC-3, SCC-4; decisions D-21, D-35.
+//! The world is a family of its own, so that every bound of the machine applies. What a candidate claims to explain are
+//! those logged steps that earned the most there is and in which it would have done the same. Where BAD steps were logged
+//! it claims the safety tag, unless it is seen at once that it cannot have it. A candidate whose condition is not shown
+//! is never played. Clauses: SCC-2, SCC-3, SCC-4; decisions D-21, D-35.
 
-use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Bits, OBSERVATION_WORDS, Shape};
+use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
 use bem_base::limits::STATE_BITS_MAX;
-use bem_evolve::apply::{Tables, TablesError};
-use bem_evolve::condition::{BadPair, Context, Rejection, SafetyDemand};
-use bem_evolve::improvement::Evidence;
-use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects, Patch};
-use bem_evolve::propose::patch;
-use bem_evolve::score::PoxState;
-use bem_evolve::verify::{AcceptedPatch, Improvement, Refusal, Verified, accept, verify};
+use bem_evolve::condition::BadPair;
+use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects};
+use bem_evolve::propose::Proposal;
 use bem_machine::config::GenesisConfig;
-use bem_machine::family::{Family, FamilyError};
 use bem_synth::experience::Episode;
-use bem_synth::policy::Policy;
+use bem_synth::hypothesis::Hypothesis;
+use bem_synth::policy::{Player, Policy};
 use std::collections::BTreeSet;
 
 /// Different BAD pairs that a candidate is tried against, at most.
@@ -26,158 +22,77 @@ const BAD_PAIRS_MAX: usize = 256;
 /// Logged steps that one candidate claims to explain, at most: more would prove the same again.
 const CLAIMED_STEPS_MAX: usize = 128;
 
-/// What candidates for one world are judged against, beside the family as it is.
-#[derive(Clone, Debug)]
-pub struct Verification {
-    config: GenesisConfig,
-    pox: PoxState,
-    reward_max: i32,
-}
-
-/// A patch whose condition was shown, with the BAD pairs it was shown against.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
-    verified: Verified,
-    bad: Vec<BadPair>,
-}
-
-impl Shown {
-    /// The patch with what was shown.
-    pub fn verified(&self) -> &Verified {
-        &self.verified
+/// The configuration of a machine that plays worlds of this shape.
+pub fn config_for(shape: &Shape) -> GenesisConfig {
+    let defaults = GenesisConfig::default();
+    GenesisConfig {
+        state_bits: STATE_BITS_MAX as u32,
+        reward_min: shape.reward_min.min(defaults.reward_min),
+        reward_max: shape.reward_max.max(defaults.reward_max),
+        // The sequential test has its own error bound, so that the score need only be above nothing at first.
+        improvement_threshold: defaults.improvement_threshold_min,
+        ..defaults
     }
+}
 
-    /// Writes what it takes to show it again.
-    pub fn encode(&self, writer: &mut Writer) {
-        self.verified.patch().encode(writer);
-        writer.length(self.bad.len());
-        for pair in &self.bad {
-            pair.observation.0.iter().for_each(|word| writer.u64(*word));
-            writer.u16(pair.action);
+/// A candidate as a proposal; `tagged` asks for the safety tag where there is something to avoid.
+pub fn proposal(
+    shape: &Shape,
+    candidate: &Hypothesis,
+    episodes: &[&Episode],
+    bad: &[BadPair],
+    tagged: bool,
+) -> Proposal {
+    let policy = candidate.policy.clone();
+    let safe = tagged && !bad.is_empty() && avoids(&policy, bad);
+    let examples = claims(shape.reward_max, &policy, episodes);
+    Proposal {
+        change: Change::Synthesize { policy, safe, examples },
+        improvement: None,
+        effects: ExpectedEffects { novelty: Fixed::ONE, ..ExpectedEffects::default() },
+        words: candidate.words.clone(),
+    }
+}
+
+/// Whether the policy takes no BAD action at the start of an episode; whether it never does is for the proof to say.
+fn avoids(policy: &Policy, bad: &[BadPair]) -> bool {
+    bad.iter().all(|pair| Player::new(policy).act(&pair.observation) != pair.action)
+}
+
+/// The newest steps that earned the most there is, and in which the policy would have done what was done.
+fn claims(reward_max: i32, policy: &Policy, episodes: &[&Episode]) -> Vec<Example> {
+    let mut room = CLAIMED_STEPS_MAX;
+    let mut examples = Vec::new();
+    for episode in episodes.iter().rev() {
+        if room == 0 {
+            break;
         }
-    }
-}
-
-impl Verification {
-    /// For worlds of this shape; refused if the machine cannot hold such a world at all.
-    pub fn new(shape: &Shape) -> Result<Verification, FamilyError> {
-        let defaults = GenesisConfig::default();
-        let config = GenesisConfig {
-            state_bits: STATE_BITS_MAX as u32,
-            reward_min: shape.reward_min.min(defaults.reward_min),
-            reward_max: shape.reward_max.max(defaults.reward_max),
-            // The sequential test has its own error bound; the score only has to be above nothing.
-            improvement_threshold: defaults.improvement_threshold_min,
-            ..defaults
+        let actions = policy.replay([*episode]).swap_remove(0);
+        let claimed = episode.steps.iter().zip(actions).map(|(step, action)| ExampleStep {
+            observation: step.observation,
+            wanted: (step.reward == reward_max && step.action == action).then_some(action),
+        });
+        // Without memory every step stands for itself; with it, a step needs all that came before.
+        let mut steps: Vec<ExampleStep> = if policy.memory_bits() == 0 {
+            claimed.filter(|step| step.wanted.is_some()).take(room).collect()
+        } else {
+            claimed.take(room).collect()
         };
-        let pox = PoxState::new(&config);
-        Family::new(&config, shape.clone())?;
-        Ok(Verification { config, pox, reward_max: shape.reward_max })
-    }
-
-    /// The bounds of the machine.
-    pub fn config(&self) -> &GenesisConfig {
-        &self.config
-    }
-
-    /// Shows the condition of a candidate: bounds, action range, write set, forms, and what it claims to explain.
-    ///
-    /// Where BAD steps were logged, the safety tag is tried first; a candidate that cannot have it comes without,
-    /// and the measured veto alone protects.
-    pub fn check(
-        &self,
-        family: &Family,
-        serial: u64,
-        policy: &Policy,
-        episodes: &[&Episode],
-    ) -> Result<Shown, Rejection> {
-        let tables = Tables::new(vec![family.clone()]);
-        let examples = self.claims(policy, episodes);
-        let bad = bad_pairs(episodes);
-        let attempt = |safe| {
-            let change = Change::Synthesize { policy: policy.clone(), safe, examples: examples.clone() };
-            let patch = patch(&tables, serial, 0, change, ExpectedEffects::default())?;
-            self.show(&tables, patch, bad.clone())
-        };
-        match attempt(!bad.is_empty()) {
-            Err(Rejection::Refuted { condition: "BAD avoidance", .. }) => attempt(false),
-            other => other,
+        while steps.last().is_some_and(|step| step.wanted.is_none()) {
+            steps.pop();
+        }
+        room -= steps.len();
+        if policy.memory_bits() == 0 {
+            examples.extend(steps.into_iter().map(|step| Example { steps: vec![step] }));
+        } else if !steps.is_empty() {
+            examples.push(Example { steps });
         }
     }
-
-    /// Shows the condition of a patch against this table of BAD pairs.
-    fn show(&self, tables: &Tables, patch: Patch, bad: Vec<BadPair>) -> Result<Shown, Rejection> {
-        let context = Context { config: &self.config, tables, bad: &bad, safety: SafetyDemand::Optional };
-        Ok(Shown { verified: verify(patch, &context)?, bad })
-    }
-
-    /// Reads a patch that was shown before, and shows it again: a stored word is no proof.
-    pub fn decode(&self, family: &Family, reader: &mut Reader<'_>) -> Result<Shown, DecodeError> {
-        let start = reader.clone();
-        let patch = Patch::decode(reader)?;
-        let count = reader.length(8 * OBSERVATION_WORDS + 2)?;
-        if BAD_PAIRS_MAX < count {
-            return Err(start.error("more BAD pairs than are ever looked at"));
-        }
-        let mut bad = Vec::with_capacity(count);
-        for _ in 0..count {
-            let mut observation = Bits::ZERO;
-            for word in &mut observation.0 {
-                *word = reader.u64()?;
-            }
-            bad.push(BadPair { observation, action: reader.u16()? });
-        }
-        let tables = Tables::new(vec![family.clone()]);
-        self.show(&tables, patch, bad).map_err(|_| start.error("a patch whose condition does not hold"))
-    }
-
-    /// Lets a candidate through on what was measured; nothing else makes an incumbent of it.
-    pub fn accept(&self, shown: Shown, evidence: Evidence) -> Result<AcceptedPatch, Refusal> {
-        accept(shown.verified, Improvement::Rollouts(evidence), Fixed::ONE, &self.pox)
-    }
-
-    /// The family after an accepted patch; nothing else changes one.
-    pub fn apply(&self, family: &Family, accepted: AcceptedPatch) -> Result<Family, TablesError> {
-        let mut tables = Tables::new(vec![family.clone()]);
-        tables.apply(&self.config, accepted)?;
-        tables.family(0).cloned()
-    }
-
-    /// The newest steps that earned the most there is, and in which the policy would have done what was done.
-    fn claims(&self, policy: &Policy, episodes: &[&Episode]) -> Vec<Example> {
-        let mut room = CLAIMED_STEPS_MAX;
-        let mut examples = Vec::new();
-        for episode in episodes.iter().rev() {
-            if room == 0 {
-                break;
-            }
-            let actions = policy.replay([*episode]).swap_remove(0);
-            let claimed = episode.steps.iter().zip(actions).map(|(step, action)| ExampleStep {
-                observation: step.observation,
-                wanted: (step.reward == self.reward_max && step.action == action).then_some(action),
-            });
-            // Without memory every step stands for itself; with it, a step needs all that came before.
-            let mut steps: Vec<ExampleStep> = if policy.memory_bits() == 0 {
-                claimed.filter(|step| step.wanted.is_some()).take(room).collect()
-            } else {
-                claimed.take(room).collect()
-            };
-            while steps.last().is_some_and(|step| step.wanted.is_none()) {
-                steps.pop();
-            }
-            room -= steps.len();
-            if policy.memory_bits() == 0 {
-                examples.extend(steps.into_iter().map(|step| Example { steps: vec![step] }));
-            } else if !steps.is_empty() {
-                examples.push(Example { steps });
-            }
-        }
-        examples
-    }
+    examples
 }
 
 /// The newest different observations and actions that were BAD.
-fn bad_pairs(episodes: &[&Episode]) -> Vec<BadPair> {
+pub fn bad_pairs(episodes: &[&Episode]) -> Vec<BadPair> {
     let steps = episodes.iter().rev().flat_map(|episode| &episode.steps).filter(|step| step.bad);
     let mut pairs = BTreeSet::new();
     for step in steps {
@@ -192,8 +107,13 @@ fn bad_pairs(episodes: &[&Episode]) -> Vec<BadPair> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bem_base::environment::Field;
+    use bem_base::digest::Digest;
+    use bem_base::environment::{Bits, Field};
     use bem_circuit::netlist::{Builder, Netlist, Signal};
+    use bem_evolve::condition::SafetyDemand;
+    use bem_evolve::evolution::{Advance, Evolution, Surroundings, Verdict};
+    use bem_evolve::verify::Verified;
+    use bem_machine::family::Family;
     use bem_synth::experience::Step;
 
     fn shape() -> Shape {
@@ -229,45 +149,60 @@ mod tests {
         (0..16).map(episode).collect()
     }
 
-    fn empty(verification: &Verification) -> Family {
-        Family::new(verification.config(), shape()).unwrap()
+    fn hypothesis(policy: Policy) -> Hypothesis {
+        let (words, provenance) = ("a test".to_string(), Digest::default());
+        let (description_length, exact, foreseen, machine) = (1, true, None, None);
+        Hypothesis { policy, words, description_length, exact, foreseen, provenance, machine }
+    }
+
+    /// Submits a candidate and shows its condition, or says why not.
+    fn show(policy: Policy, log: &[&Episode], tagged: bool) -> Result<Verified, String> {
+        let config = config_for(&shape());
+        let mut evolution = Evolution::new(config.clone(), vec![Family::new(&config, shape()).unwrap()]);
+        let bad = bad_pairs(log);
+        evolution.submit(0, proposal(&shape(), &hypothesis(policy), log, &bad, tagged)).unwrap();
+        let surroundings = Surroundings { bad: &bad, safety: SafetyDemand::Optional, step: 0 };
+        match evolution.advance(&surroundings) {
+            Advance::Measuring => Ok(evolution.trial().unwrap().clone()),
+            Advance::Decided(record) => match record.verdict {
+                Verdict::Refused { reason, .. } => Err(reason),
+                other => panic!("{other:?}"),
+            },
+            Advance::Idle => panic!("a patch waits"),
+        }
     }
 
     #[test]
     fn a_candidate_that_explains_the_log_is_proven_with_all_its_claims() {
-        let verification = Verification::new(&shape()).unwrap();
         let action = [Signal::input(2), Signal::FALSE];
         let policy = Policy::close(Builder::new(4), 4, 3, &action, &[]).unwrap();
         let episodes = episodes();
         let log: Vec<&Episode> = episodes.iter().collect();
-        assert_eq!(verification.claims(&policy, &log).len(), 16);
-        let verified = verification.check(&empty(&verification), 1, &policy, &log).unwrap();
-        assert!(1 <= verified.verified().proofs());
+        assert_eq!(claims(1_000, &policy, &log).len(), 16);
+        assert!(1 <= show(policy, &log, true).unwrap().proofs());
     }
 
     #[test]
     fn the_safety_tag_is_given_to_those_who_avoid_what_was_bad() {
-        let verification = Verification::new(&shape()).unwrap();
         let mut episodes = episodes();
         episodes.iter_mut().for_each(|episode| {
             let step = &mut episode.steps[0];
             (step.action, step.reward, step.bad) = (2, 0, true);
         });
         let log: Vec<&Episode> = episodes.iter().collect();
-        let tag = |action| {
-            let verified =
-                verification.check(&empty(&verification), 1, &Policy::constant(3, action), &log).unwrap();
-            matches!(verified.verified().patch().change, Change::Synthesize { safe: true, .. })
+        let tag = |action, tagged| {
+            let verified = show(Policy::constant(3, action), &log, tagged).unwrap();
+            matches!(verified.patch().change, Change::Synthesize { safe: true, .. })
         };
-        assert_eq!([0, 1, 2].map(tag), [true, true, false]);
+        assert_eq!([0, 1, 2].map(|action| tag(action, true)), [true, true, false]);
+        assert!(!tag(0, false));
     }
 
     #[test]
     fn a_candidate_with_an_action_that_is_none_is_never_played() {
-        let verification = Verification::new(&shape()).unwrap();
         let circuit = Netlist::new(1, Vec::new(), vec![Signal::input(0), Signal::input(0)]).unwrap();
         let policy = Policy::new(circuit, vec![0], 0, 3).unwrap();
-        let rejection = verification.check(&empty(&verification), 1, &policy, &[]).unwrap_err();
-        assert!(matches!(rejection, Rejection::Refuted { condition: "action range", .. }), "{rejection}");
+        let rejection = show(policy, &[], true).unwrap_err();
+        assert!(rejection.starts_with("action range fails"), "{rejection}");
     }
 }

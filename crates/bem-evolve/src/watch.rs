@@ -4,6 +4,7 @@
 //! back. Must not know what a patch does. Clauses: SCC-9, SCC-14.
 
 use crate::improvement::{AlphaLedger, ImprovementTest, Progress};
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
 
 /// Watches whether the realised return contradicts what was promised when the patch was accepted.
@@ -33,6 +34,16 @@ impl Watch {
     /// Pairs booked.
     pub fn pairs(&self) -> u32 {
         self.test.pairs()
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        self.test.encode(writer);
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Watch, DecodeError> {
+        Ok(Watch { test: ImprovementTest::decode(reader)? })
     }
 
     /// Books a pair: return now less return before, over the declared range.

@@ -88,7 +88,7 @@ fn check_restored(world: usize, seed: u64, units: usize, onward: usize) -> &'sta
 fn a_learner_saved_anywhere_goes_on_as_if_nothing_had_happened() {
     let mut prng = Prng::stream(5, "restore points");
     let mut places = BTreeSet::new();
-    for point in 0..80 {
+    for point in 0..50 {
         let units = prng.below(2_600) as usize;
         places.insert(check_restored(point % WORLDS.len(), 1 + prng.below(3), units, 400));
     }

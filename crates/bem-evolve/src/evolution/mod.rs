@@ -16,6 +16,7 @@
 //! the family from [`Evolution::family`]. Must not know files, clocks or which world is played.
 //! Clauses: SCC-1, SCC-8, SCC-9, SCC-12, SCC-14.
 
+mod codec;
 mod record;
 
 pub use record::{Basis, Guard, PoxReading, Record, Verdict};
@@ -95,6 +96,9 @@ struct Waiting {
 #[derive(Clone, Debug)]
 struct Trial {
     verified: Verified,
+    /// What it was shown against, to show it again when it is read from bytes.
+    bad: Vec<BadPair>,
+    safety: SafetyDemand,
     words: String,
     test: ImprovementTest,
     /// The family with the patch.
@@ -235,7 +239,13 @@ impl Evolution {
             Ok(verified) => verified,
             Err(rejection) => {
                 self.pox.book_rejected(patch.kind());
-                return Advance::Decided(Box::new(self.refuse(&patch, words, step, rejection.to_string())));
+                return Advance::Decided(Box::new(self.refuse(
+                    &patch,
+                    words,
+                    step,
+                    rejection.to_string(),
+                    None,
+                )));
             }
         };
         self.mark(patch.serial, PatchStatus::Verified);
@@ -246,26 +256,59 @@ impl Evolution {
         let at_hand = improvement.filter(|_| EvidenceKind::of(kind) != EvidenceKind::Rollouts);
         let record = match at_hand {
             Some(improvement) => self.decide(verified, improvement, words, None, step),
-            None if is_measurable => match self.open_trial(verified, words.clone()) {
+            None if is_measurable => match self.open_trial(verified, surroundings, words.clone()) {
                 Ok(()) => return Advance::Measuring,
-                Err(error) => self.refuse(&patch, words, step, error.to_string()),
+                Err(error) => self.refuse(&patch, words, step, error.to_string(), None),
             },
-            None => self.refuse(&patch, words, step, format!("a {kind:?} patch comes with its evidence")),
+            None => {
+                self.refuse(&patch, words, step, format!("a {kind:?} patch comes with its evidence"), None)
+            }
         };
         Advance::Decided(Box::new(record))
     }
 
-    fn open_trial(&mut self, verified: Verified, words: String) -> Result<(), TablesError> {
-        let patch = verified.patch();
+    fn open_trial(
+        &mut self,
+        verified: Verified,
+        surroundings: &Surroundings<'_>,
+        words: String,
+    ) -> Result<(), TablesError> {
+        let (candidate, slot) = self.preview(verified.patch())?;
+        let guard = self.guard(verified.patch(), Basis::Gate);
+        let (bad, safety) = (surroundings.bad.to_vec(), surroundings.safety);
+        // What a synthesised expert promises decides how long pairs that show nothing are endured.
+        let is_synthesized = verified.patch().kind() == PatchKind::Synthesize;
+        let promise = if is_synthesized { verified.patch().effects.return_gain } else { Fixed::ZERO };
+        let test = self.trials.open_with_promise(promise.clamp(Fixed::ZERO, Fixed::ONE));
+        let credits = Vec::new();
+        self.trial =
+            Some(Box::new(Trial { verified, bad, safety, words, test, candidate, slot, guard, credits }));
+        Ok(())
+    }
+
+    /// The family with a patch, and the slot of the expert that it brings, if it brings one.
+    fn preview(&self, patch: &Patch) -> Result<(Family, Option<u8>), TablesError> {
         let old = self.tables.family(patch.family)?;
         let candidate = self.tables.preview(&self.config, patch)?;
         let id_of = |family: &Family, slot: usize| family.expert(slot).map(|expert| expert.id());
         let is_new = |slot: &usize| id_of(&candidate, *slot) != id_of(old, *slot);
         let slot = candidate.occupied().map(|(slot, _)| slot).find(is_new).map(|slot| slot as u8);
-        let guard = self.guard(patch, Basis::Gate);
-        let (test, credits) = (self.trials.open(), Vec::new());
-        self.trial = Some(Box::new(Trial { verified, words, test, candidate, slot, guard, credits }));
-        Ok(())
+        Ok((candidate, slot))
+    }
+
+    /// The patch that is measured now, with what was shown of it.
+    pub fn trial(&self) -> Option<&Verified> {
+        self.trial.as_ref().map(|trial| &trial.verified)
+    }
+
+    /// Whether at least this many pairs of the open trial were played and none made a difference.
+    pub fn trial_never_differed(&self, pairs: usize) -> bool {
+        self.trial.as_ref().is_some_and(|trial| trial.test.never_differed(pairs))
+    }
+
+    /// The applied patch that may still be taken back.
+    pub fn watched(&self) -> Option<u64> {
+        self.watched.as_ref().map(|watched| watched.receipt.serial())
     }
 
     fn guard(&self, patch: &Patch, basis: Basis) -> Guard {
@@ -295,19 +338,26 @@ impl Evolution {
     }
 
     /// Books a pair of the open trial: both played the same fresh seed. A record comes when the trial is over.
+    ///
+    /// A pair that cannot differ need not be played: two empty rollouts stand for it.
     pub fn book_pair(&mut self, new: &Rollout, old: &Rollout, step: u64) -> Option<Record> {
         let trial = self.trial.as_mut()?;
         let difference = difference(new, old, trial.guard.span);
-        trial.guard.observe(old.total(), new.total());
+        if !new.steps.is_empty() {
+            trial.guard.observe(old.total(), new.total());
+        }
         let progress = trial.test.observe(difference, new.is_bad(), old.is_bad());
-        if trial.slot.is_some() {
+        if trial.slot.is_some() && !new.steps.is_empty() {
             trial.credits.push(new.clone());
         }
         let pairs = trial.guard.pairs;
+        // A synthesised expert is what the pool lives by: its novelty makes up for a gain that is small, and its test
+        // has a patience of its own.
+        let is_synthesized = trial.verified.patch().kind() == PatchKind::Synthesize;
         let bound = |reached: Fixed| reached <= trial.test.evidence().lower_bound;
         let over = match progress {
             // What is surely better may still be worth less than the threshold; more pairs raise the bound.
-            Progress::Better => bound(self.pox.threshold()),
+            Progress::Better => is_synthesized || bound(self.pox.threshold()),
             // Equality within the tolerance is enough for what makes the machine smaller.
             Progress::Open => {
                 pairs.is_multiple_of(EQUALITY_EVERY)
@@ -317,7 +367,7 @@ impl Evolution {
             }
             Progress::Futile | Progress::Unsafe => true,
         };
-        if !over && pairs < TRIAL_PAIRS_MAX {
+        if !over && (is_synthesized || pairs < TRIAL_PAIRS_MAX) {
             return None;
         }
         let trial = *self.trial.take()?;
@@ -331,12 +381,14 @@ impl Evolution {
         ))
     }
 
-    /// Gives the open trial up: the budget is gone. Its patch is rejected and may be proposed again.
-    pub fn abandon_trial(&mut self, step: u64) -> Option<Record> {
+    /// Gives the open trial up, because the budget is gone or it leads nowhere. Its patch is rejected and may be proposed
+    /// again.
+    pub fn abandon_trial(&mut self, step: u64, reason: &str) -> Option<Record> {
         let trial = self.trial.take()?;
         let patch = trial.verified.patch();
         self.mark(patch.serial, PatchStatus::Rejected);
-        let verdict = Verdict::Refused { reason: "no budget is left to measure it".to_string() };
+        let improvement = Some(Improvement::Rollouts(trial.test.evidence()));
+        let verdict = Verdict::Refused { reason: reason.to_string(), improvement };
         Some(self.record(patch, trial.words.clone(), step, verdict))
     }
 
@@ -348,7 +400,7 @@ impl Evolution {
         measured: Option<(Guard, Option<u8>, Vec<Rollout>)>,
         step: u64,
     ) -> Record {
-        let (patch, proofs) = (verified.patch().clone(), verified.proofs() as u32);
+        let patch = verified.patch().clone();
         let novelty = patch.effects.novelty.clamp(Fixed::ZERO, Fixed::ONE);
         let accepted = match accept(verified, improvement, novelty, &self.pox) {
             Ok(accepted) => accepted,
@@ -359,19 +411,19 @@ impl Evolution {
                     _ => Fixed::ZERO,
                 };
                 self.pox.book(patch.kind(), score, false, step);
-                return self.refuse(&patch, words, step, refusal.to_string());
+                return self.refuse(&patch, words, step, refusal.to_string(), Some(improvement));
             }
         };
         let score = accepted.score();
         match self.apply(accepted, &words, measured) {
-            Ok(structure) => {
+            Ok((accepted, structure)) => {
                 self.pox.book(patch.kind(), score, true, step);
-                let verdict = Verdict::Applied { improvement, score, proofs, structure };
+                let verdict = Verdict::Applied { accepted: Box::new(accepted), structure };
                 self.record(&patch, words, step, verdict)
             }
             Err(error) => {
                 self.pox.book(patch.kind(), score, false, step);
-                self.refuse(&patch, words, step, error.to_string())
+                self.refuse(&patch, words, step, error.to_string(), Some(improvement))
             }
         }
     }
@@ -381,11 +433,11 @@ impl Evolution {
         accepted: AcceptedPatch,
         words: &str,
         measured: Option<(Guard, Option<u8>, Vec<Rollout>)>,
-    ) -> Result<(Digest, Digest), TablesError> {
+    ) -> Result<(AcceptedPatch, (Digest, Digest)), TablesError> {
         let patch = accepted.patch().clone();
         let applied = self.tables.apply(&self.config, accepted)?;
         self.mark(patch.serial, PatchStatus::Applied);
-        let structure = applied.digests();
+        let (accepted, structure) = (applied.accepted().clone(), applied.digests());
         let is_proven = EvidenceKind::of(patch.kind()) == EvidenceKind::Exact;
         let guard = match measured {
             Some((guard, slot, credits)) => {
@@ -406,7 +458,7 @@ impl Evolution {
             let watch = Watch::new(&mut self.watches);
             Box::new(Watched { receipt: applied.into_receipt(), words: words.to_string(), watch })
         });
-        Ok(structure)
+        Ok((accepted, structure))
     }
 
     /// The two whose rollouts tell whether the latest change keeps its promise; none if there is nothing to watch now.
@@ -449,10 +501,17 @@ impl Evolution {
         None
     }
 
-    fn refuse(&mut self, patch: &Patch, words: String, step: u64, reason: String) -> Record {
+    fn refuse(
+        &mut self,
+        patch: &Patch,
+        words: String,
+        step: u64,
+        reason: String,
+        improvement: Option<Improvement>,
+    ) -> Record {
         self.mark(patch.serial, PatchStatus::Rejected);
         self.notebook.note_refused(&patch.change);
-        self.record(patch, words, step, Verdict::Refused { reason })
+        self.record(patch, words, step, Verdict::Refused { reason, improvement })
     }
 
     fn record(&self, patch: &Patch, words: String, step: u64, verdict: Verdict) -> Record {

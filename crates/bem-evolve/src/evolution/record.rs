@@ -2,9 +2,10 @@
 //!
 //! Clauses: SCC-12, SCC-14.
 
+use crate::condition::Finding;
 use crate::patch::PatchKind;
 use crate::score::PoxState;
-use crate::verify::{Improvement, RETURN_TOLERANCE};
+use crate::verify::{AcceptedPatch, Improvement, RETURN_TOLERANCE};
 use crate::watch::Contradiction;
 use bem_base::digest::Digest;
 use bem_base::encode::Writer;
@@ -15,12 +16,8 @@ use bem_base::fixed::Fixed;
 pub enum Verdict {
     /// In force.
     Applied {
-        /// What spoke for it.
-        improvement: Improvement,
-        /// Its score.
-        score: Fixed,
-        /// Proofs that the checker accepted.
-        proofs: u32,
+        /// The patch with its proofs, what spoke for it, and its score.
+        accepted: Box<AcceptedPatch>,
         /// The structure before and after.
         structure: (Digest, Digest),
     },
@@ -28,6 +25,8 @@ pub enum Verdict {
     Refused {
         /// By the condition or by the gate, in words.
         reason: String,
+        /// What was measured, if it came to that.
+        improvement: Option<Improvement>,
     },
     /// In force for a while, and taken back.
     RolledBack {
@@ -85,6 +84,15 @@ impl Record {
         matches!(self.verdict, Verdict::Applied { .. })
     }
 
+    /// What spoke for it, or what was measured before it was turned down.
+    pub fn improvement(&self) -> Option<&Improvement> {
+        match &self.verdict {
+            Verdict::Applied { accepted, .. } => Some(accepted.improvement()),
+            Verdict::Refused { improvement, .. } => improvement.as_ref(),
+            Verdict::RolledBack { .. } => None,
+        }
+    }
+
     /// Writes canonical bytes, for the chain of what happened.
     pub fn encode(&self, writer: &mut Writer) {
         writer.u64(self.serial);
@@ -93,17 +101,23 @@ impl Record {
         writer.u64(self.step);
         writer.text(&self.words);
         match &self.verdict {
-            Verdict::Applied { improvement, score, proofs, structure } => {
+            Verdict::Applied { accepted, structure } => {
                 writer.u8(0);
-                improvement.encode(writer);
-                writer.i64(score.to_raw());
-                writer.u32(*proofs);
+                accepted.improvement().encode(writer);
+                writer.i64(accepted.score().to_raw());
+                // A proof is bound by the formula that it shows to have no model.
+                let findings = accepted.verified().findings().iter();
+                let formulas =
+                    findings.filter_map(Finding::proof).map(|(_, certificate)| certificate.formula);
+                formulas.for_each(|formula| writer.raw(formula.as_bytes()));
                 writer.raw(structure.0.as_bytes());
                 writer.raw(structure.1.as_bytes());
             }
-            Verdict::Refused { reason } => {
+            Verdict::Refused { reason, improvement } => {
                 writer.u8(1);
                 writer.text(reason);
+                writer.bool(improvement.is_some());
+                improvement.iter().for_each(|improvement| improvement.encode(writer));
             }
             Verdict::RolledBack { reason } => {
                 writer.u8(2);
@@ -120,13 +134,19 @@ impl Record {
 
 /// What the comparison of before and after rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Basis {
     /// Behaviour is proven unchanged, or no return is at stake.
-    Proven,
+    Proven = 0,
     /// The rollouts of the gate.
-    Gate,
+    Gate = 1,
     /// Pairs played after the patch was applied.
-    Watch,
+    Watch = 2,
+}
+
+impl Basis {
+    /// All of them, in order of their numbers.
+    pub const ALL: [Basis; 3] = [Basis::Proven, Basis::Gate, Basis::Watch];
 }
 
 /// The regression guard of one applied patch: mean return without and with it, on the same seeds.

@@ -5,6 +5,7 @@ use super::*;
 use crate::localize::{TracedEpisode, TracedStep};
 use crate::patch::{Body, Change, ExpectedEffects};
 use crate::propose::{Sources, propose_all};
+use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
 use bem_base::prng::{Prng, mix};
 use bem_circuit::netlist::{Builder, Gate, Netlist, Op, Signal};
@@ -223,7 +224,7 @@ fn proposal(change: Change, improvement: Option<Improvement>) -> Proposal {
 
 #[track_caller]
 fn assert_refused(record: &Record, part: &str) {
-    let Verdict::Refused { reason } = &record.verdict else { panic!("it was let in: {record:?}") };
+    let Verdict::Refused { reason, .. } = &record.verdict else { panic!("it was let in: {record:?}") };
     assert!(reason.contains(part), "{reason}");
 }
 
@@ -232,7 +233,7 @@ fn a_split_is_proposed_from_the_log_and_doubles_the_reward() {
     let mut bench = divided();
     assert!(bench.mean_reward() < 600);
     let record = bench.evolve(PatchKind::Split);
-    assert!(matches!(record.verdict, Verdict::Applied { proofs: 1.., .. }));
+    assert!(matches!(&record.verdict, Verdict::Applied { accepted, .. } if 0 < accepted.verified().proofs()));
     bench.play(150);
     assert!(980 < bench.mean_reward());
     assert_eq!(bench.watch(), None);
@@ -259,10 +260,12 @@ fn a_split_without_a_gain_in_the_log_is_refused() {
 fn a_merge_of_two_experts_that_are_right_on_the_sides_of_a_bit_is_measured_and_applied() {
     let mut bench = divided();
     let record = bench.evolve(PatchKind::Merge);
-    let Verdict::Applied { improvement: Improvement::Rollouts(evidence), proofs, .. } = record.verdict else {
+    let Verdict::Applied { accepted, .. } = &record.verdict else { panic!("it was turned down: {record:?}") };
+    let Improvement::Rollouts(evidence) = accepted.improvement() else {
         panic!("a merge is measured by rollouts")
     };
-    assert!(Fixed::ZERO <= evidence.lower_bound && Fixed::from_ratio(1, 4) < evidence.mean && 3 <= proofs);
+    assert!(Fixed::ZERO <= evidence.lower_bound && Fixed::from_ratio(1, 4) < evidence.mean);
+    assert!(3 <= accepted.verified().proofs());
     // The members are gone, the one expert is there, and its rollouts count for it.
     let family = bench.evolution.family(0).unwrap();
     assert_eq!(family.occupied().count(), 2);
@@ -483,7 +486,7 @@ fn averages_and_threshold_move_with_every_decision_and_are_written_down() {
     assert!(refused.pox.yield_average < applied.pox.yield_average);
     assert!(refused.pox.score_average < applied.pox.score_average);
     let bytes = |record: &Record| {
-        let mut writer = bem_base::encode::Writer::new();
+        let mut writer = Writer::new();
         record.encode(&mut writer);
         writer.into_bytes()
     };
@@ -516,4 +519,44 @@ fn what_waits_for_tables_that_have_changed_is_obsolete() {
     );
     assert_eq!(bench.evolution.advance(&surroundings), Advance::Idle);
     assert_eq!((bench.evolution.queue_counts().obsolete, bench.evolution.backlog()), (1, 0));
+}
+
+#[test]
+fn what_is_read_from_bytes_goes_on_the_same_even_in_the_middle_of_a_trial() {
+    let bytes_of = |evolution: &Evolution| {
+        let mut writer = Writer::new();
+        evolution.encode(&mut writer);
+        writer.into_bytes()
+    };
+    let mut bench = divided();
+    bench.play(200);
+    let proposals = bench.proposals(&[]);
+    for proposal in proposals.into_iter().filter(|proposal| proposal.kind() == PatchKind::Merge) {
+        bench.evolution.submit(0, proposal).unwrap();
+    }
+    let mut seen_in_trial = 0;
+    for _ in 0..200 {
+        let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step: 9 };
+        let bytes = bytes_of(&bench.evolution);
+        let mut reader = Reader::new(&bytes);
+        let mut copy = Evolution::decode(bench.evolution.config().clone(), &mut reader).unwrap();
+        assert_eq!(reader.finish(), Ok(()));
+        assert!(bytes_of(&copy) == bytes);
+        seen_in_trial += u32::from(copy.trial().is_some());
+        if let Some(mut duel) = bench.evolution.duel() {
+            let seed = u64::from(seen_in_trial);
+            let new = duel.new.play(&mut bench.world, seed).unwrap();
+            let old = duel.old.play(&mut bench.world, seed).unwrap();
+            assert_eq!(copy.book_pair(&new, &old, 5), bench.evolution.book_pair(&new, &old, 5));
+        } else {
+            assert_eq!(copy.advance(&surroundings), bench.evolution.advance(&surroundings));
+        }
+    }
+    assert!(3 < seen_in_trial, "{seen_in_trial}");
+    let bytes = bytes_of(&bench.evolution);
+    for cut in (0..bytes.len()).step_by(1 + bytes.len() / 300) {
+        assert!(
+            Evolution::decode(bench.evolution.config().clone(), &mut Reader::new(&bytes[..cut])).is_err()
+        );
+    }
 }

@@ -1,0 +1,114 @@
+//! Watching the latest patch: does the incumbent bring what its rollouts promised?
+//!
+//! The episodes that the incumbent plays for experience cost nothing extra, so they raise the alarm: a sequential test
+//! that they bring less than promised by more than the tolerance. An alarm proves nothing about the patch, since the
+//! world may have become harder for everybody; it opens pairs against the incumbent before, and only these take the
+//! patch back. Clauses: SCC-9, SCC-14.
+
+use crate::gate::{Contest, Gate};
+use crate::learner::{Learner, Phase, Witness};
+use bem_base::fixed::{FRACTION_BITS, Fixed};
+use bem_evolve::evolution::{Guard, Record};
+use bem_evolve::improvement::AlphaLedger;
+use bem_evolve::rollout::Rollout;
+use bem_evolve::watch::Watch;
+use std::sync::Arc;
+
+/// Episodes of one test; then another begins, so that a late change is not outweighed by all that went well before.
+const WINDOW: u32 = 256;
+
+/// Episodes that make a promise where the gate made none.
+const PROMISE_EPISODES: u32 = 64;
+
+/// A running comparison of what comes with what was promised.
+#[derive(Clone, Debug)]
+pub(crate) struct Alarm {
+    /// The mean return that was promised, in milli-units; nothing while the first episodes still make the promise.
+    pub(crate) promised: Option<i64>,
+    /// How many episodes have made it so far, and their returns.
+    pub(crate) episodes: u32,
+    pub(crate) sum: i64,
+    pub(crate) watch: Watch,
+    /// Counts the tests, which share one error bound.
+    pub(crate) ledger: AlphaLedger,
+}
+
+impl Alarm {
+    /// Books a return; true if returns are below the promise by more than the tolerance.
+    fn observe(&mut self, total: i64, span: i64) -> bool {
+        let Some(promised) = self.promised else {
+            (self.episodes, self.sum) = (self.episodes + 1, self.sum + total);
+            if PROMISE_EPISODES <= self.episodes {
+                self.promised = Some(self.sum / i64::from(self.episodes));
+            }
+            return false;
+        };
+        let tolerance = (i128::from(Guard::TOLERANCE.to_raw()) * i128::from(span)) >> FRACTION_BITS;
+        let surplus = (total - promised + tolerance as i64).clamp(-span, span);
+        let is_alarmed = self.watch.observe(Fixed::from_ratio(surplus, span)).is_some();
+        if WINDOW <= self.watch.pairs() {
+            self.watch = Watch::new(&mut self.ledger);
+        }
+        is_alarmed
+    }
+}
+
+impl Learner {
+    /// From now on the episodes of the incumbent are compared with what its rollouts brought.
+    ///
+    /// Where a pair that cannot differ is not played, the rollouts are no fair sample, and the first episodes after the
+    /// patch make the promise.
+    pub(crate) fn open_watch(&mut self) {
+        let guards = self.machinery.as_ref().map(|machinery| machinery.evolution().guards());
+        let guard = guards.and_then(<[Guard]>::last).filter(|_| 1 < self.shape.horizon);
+        let promised = guard.map(|guard| guard.return_after.to_raw() >> FRACTION_BITS);
+        let mut ledger = AlphaLedger::default();
+        let watch = Watch::new(&mut ledger);
+        self.alarm = Some(Alarm { promised, episodes: 0, sum: 0, watch, ledger });
+    }
+
+    /// Books an episode of the incumbent; an alarm opens pairs against the one before.
+    pub(crate) fn observe_return(&mut self, total: i64) {
+        let span = (self.shape.return_max - self.shape.return_min).max(1);
+        if !self.alarm.as_mut().is_some_and(|alarm| alarm.observe(total, span)) {
+            return;
+        }
+        self.alarm = None;
+        let machinery = self.machinery.as_ref();
+        let is_watched = machinery.is_some_and(|machinery| machinery.evolution().watched().is_some());
+        if is_watched && self.previous.is_some() {
+            let policy = Arc::clone(&self.incumbent.policy);
+            let gate = Gate { contest: Contest::Watch, policy, streak: 0, half: None };
+            self.phase = Phase::Measure(Box::new(gate));
+        }
+    }
+
+    /// Books a pair of the watch: the patch is taken back, or stays, or the question is still open.
+    pub(crate) fn book_watch(&mut self, new: &Rollout, old: &Rollout, witness: &mut dyn Witness) {
+        let steps = self.tally.steps;
+        let machinery = self.machinery.as_mut().expect("patches are watched where there is a machine");
+        let record = machinery.book_watch(new, old, steps);
+        let is_over = machinery.evolution().watched().is_none() || self.settings.budget <= steps;
+        if let Some(record) = record {
+            self.phase = Phase::Collect;
+            self.conclude(record, 0, witness);
+        } else if is_over {
+            self.phase = Phase::Collect;
+        }
+    }
+
+    /// The incumbent before acts again. What was taken back may be proposed and measured again.
+    pub(crate) fn fall_back(&mut self, record: &Record, witness: &mut dyn Witness) {
+        self.tally.rolled_back += 1;
+        self.link("bem/chain/rolled-back", &record.serial.to_le_bytes());
+        if let Some(candidate) = self.watched.take() {
+            self.tested.remove(&candidate.policy.digest());
+        }
+        if let Some(previous) = self.previous.take() {
+            self.incumbent = previous;
+        }
+        self.streak = 0;
+        self.last_gain = self.tally.steps;
+        witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
+    }
+}

@@ -1,0 +1,128 @@
+//! A patch whose promise the world breaks is taken back, written down, and counted against its proposer.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its world has failed")]
+
+use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
+use bem_base::prng::mix;
+use bem_engine::agent::Agent;
+use bem_engine::learner::{Decision, Learner, Settings, Tally, Witness};
+use bem_evolve::patch::PatchKind;
+
+/// Four steps an episode. Three random bits are seen, and the right action is their parity; from some episode on it is
+/// the opposite.
+struct Fickle {
+    shape: Shape,
+    episodes: u32,
+    faithful: u32,
+    seed: u64,
+    time: u32,
+    observation: Bits,
+}
+
+impl Fickle {
+    fn new(faithful: u32) -> Fickle {
+        let shape = Shape {
+            observation_bits: 3,
+            actions: 2,
+            horizon: 4,
+            reward_min: 0,
+            reward_max: 1_000,
+            return_min: 0,
+            return_max: 4_000,
+            fields: vec![Field { low: 0, width: 3 }],
+        };
+        Fickle { shape, episodes: 0, faithful, seed: 0, time: 0, observation: Bits::ZERO }
+    }
+
+    fn show(&mut self) {
+        self.observation = Bits([mix(self.seed ^ u64::from(self.time)) & 7, 0, 0, 0]);
+    }
+}
+
+impl Environment for Fickle {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        self.episodes += 1;
+        (self.seed, self.time) = (seed, 0);
+        self.show();
+        Ok(())
+    }
+
+    fn observation(&self) -> &Bits {
+        &self.observation
+    }
+
+    fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+        let is_odd = self.observation.0[0].count_ones() % 2 == 1;
+        let right = u16::from(is_odd == (self.episodes <= self.faithful));
+        self.time += 1;
+        self.show();
+        let reward = if action == right { 1_000 } else { 0 };
+        Ok(Outcome { reward, done: self.time == 4, bad: false })
+    }
+}
+
+#[derive(Default)]
+struct Notes {
+    decisions: Vec<Decision>,
+    incumbents: Vec<String>,
+    records: usize,
+}
+
+impl Witness for Notes {
+    fn incumbent_changed(&mut self, _: &Agent, words: &str, _: &Tally) {
+        self.incumbents.push(words.to_string());
+    }
+
+    fn decided(&mut self, decision: &Decision) {
+        self.decisions.push(decision.clone());
+    }
+
+    fn records(&mut self, block: &[bem_machine::trace::Record], _: &bem_base::digest::Digest) {
+        self.records += block.len();
+    }
+
+    fn tick(&mut self, _: &Tally) -> bool {
+        true
+    }
+}
+
+fn learn(faithful: u32) -> (Tally, Notes) {
+    let mut notes = Notes::default();
+    let mut world = Fickle::new(faithful);
+    let settings = Settings { budget: 6_000, ..Settings::new(3) };
+    let learned = Learner::new(&world.shape().clone(), settings).run(&mut world, &mut notes).unwrap();
+    (learned.tally, notes)
+}
+
+#[test]
+fn a_patch_that_the_world_contradicts_is_taken_back() {
+    let (tally, notes) = learn(400);
+    assert_eq!(tally.rolled_back, 1);
+    let taken_back = notes.decisions.iter().position(|decision| decision.rolled_back).unwrap();
+    let decision = &notes.decisions[taken_back];
+    assert_eq!(decision.kind, PatchKind::Synthesize);
+    let applied =
+        notes.decisions[..taken_back].iter().rfind(|earlier| earlier.serial == decision.serial).unwrap();
+    assert!(applied.accepted && applied.patch.is_some() && !decision.accepted);
+    assert!(decision.reason.starts_with("over "), "{}", decision.reason);
+    assert!(4 * 400 < decision.steps, "nothing contradicts it before the world changes");
+}
+
+#[test]
+fn a_world_that_keeps_its_word_takes_nothing_back() {
+    let (tally, notes) = learn(u32::MAX);
+    assert_eq!((tally.rolled_back, tally.applied), (0, 1));
+    assert!(notes.decisions.iter().all(|decision| !decision.rolled_back));
+}
+
+#[test]
+fn every_step_has_its_records_whoever_chose_the_action() {
+    let (tally, notes) = learn(u32::MAX);
+    // A step and a reward each, an episode's end each, and one more where the action was not an expert's.
+    let least = 2 * tally.steps + tally.episodes;
+    assert!(least as usize <= notes.records && notes.records as u64 <= least + tally.steps);
+}
