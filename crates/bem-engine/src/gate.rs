@@ -7,6 +7,7 @@
 
 use crate::act::Mode;
 use crate::learner::{Decision, Event, Incumbent, Learner, Phase, Witness};
+use crate::structure::gates_of;
 use crate::verification::{bad_pairs, proposal};
 use bem_base::encode::Writer;
 use bem_base::environment::{Environment, EnvironmentError};
@@ -242,10 +243,13 @@ impl Learner {
         match (&record.verdict, candidate) {
             (Verdict::Applied { .. }, candidate) => {
                 self.tally.applied += 1;
-                // Only the latest patch can be taken back.
-                (self.previous, self.watched, self.alarm) = (None, None, None);
-                if let Some(candidate) = candidate {
-                    self.install(candidate, streak, witness);
+                match candidate {
+                    Some(candidate) => {
+                        // Only the latest patch can be taken back.
+                        (self.previous, self.watched, self.alarm) = (None, None, None);
+                        self.install(candidate, streak, witness);
+                    }
+                    None => self.follow(&record, witness),
                 }
                 // Patches that waited are obsolete now: those still worth it are made again.
                 let rest: Vec<Hypothesis> = core::mem::take(&mut self.waiting).into_values().collect();
@@ -293,13 +297,21 @@ fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decision {
         Some(Improvement::Rollouts(evidence)) => *evidence,
         _ => Evidence { pairs: 0, mean, lower_bound, odds: 1, bad_excess: 0 },
     };
+    let patch = match &record.verdict {
+        Verdict::Applied { accepted, .. } => Some(AcceptedPatch::clone(accepted)),
+        _ => None,
+    };
     let subject = subject.filter(|_| record.kind == PatchKind::Synthesize);
+    let gates = match &patch {
+        Some(accepted) => gates_of(&accepted.patch().change),
+        None => subject.map_or(0, |candidate| candidate.policy.gates()),
+    };
     Decision {
         steps: record.step,
         serial: record.serial,
         kind: record.kind,
         words: record.words.clone(),
-        gates: subject.map_or(0, |candidate| candidate.policy.gates()),
+        gates,
         accepted: record.is_applied(),
         rolled_back: matches!(record.verdict, Verdict::RolledBack { .. }),
         reason: match &record.verdict {
@@ -311,9 +323,6 @@ fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decision {
         },
         evidence,
         threshold: record.pox.threshold,
-        patch: match &record.verdict {
-            Verdict::Applied { accepted, .. } => Some(AcceptedPatch::clone(accepted)),
-            _ => None,
-        },
+        patch,
     }
 }

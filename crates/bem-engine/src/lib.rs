@@ -20,5 +20,6 @@ mod search;
 pub mod seeds;
 pub mod solve;
 pub mod state;
+mod structure;
 pub mod verification;
 mod watch;

@@ -21,7 +21,7 @@ use bem_evolve::condition::{BadPair, SafetyDemand};
 use bem_evolve::evolution::{self as patches, Advance, Evolution, Surroundings, Verdict};
 use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::{Change, ExpectedEffects, PatchKind};
-use bem_evolve::propose::Proposal;
+use bem_evolve::propose::{Notebook, Proposal};
 use bem_evolve::rollout::{Rollout, RolloutStep};
 use bem_evolve::verify::Improvement;
 use bem_machine::config::GenesisConfig;
@@ -91,6 +91,16 @@ impl Machinery {
     /// The circuit of the expert that acts again if the latest patch is taken back.
     pub(crate) fn previous_circuit(&self) -> Option<&Netlist> {
         Some(self.family().expert(self.slot_before?)?.placed().circuit())
+    }
+
+    /// The slot of the incumbent's expert, if a circuit is the incumbent.
+    pub(crate) fn incumbent_slot(&self) -> Option<usize> {
+        self.slot
+    }
+
+    /// What proposers have written down.
+    pub(crate) fn notebook_mut(&mut self) -> &mut Notebook {
+        self.evolution.notebook_mut()
     }
 
     /// The way of patches.
@@ -205,6 +215,10 @@ impl Machinery {
         (self.slot, self.slot_before) = match &record.verdict {
             Verdict::Applied { .. } if record.kind == PatchKind::Synthesize => (new, self.slot),
             Verdict::RolledBack { .. } if record.kind == PatchKind::Synthesize => (self.slot_before, None),
+            // A smaller circuit that does the same is the same incumbent, and is taken back together with it.
+            Verdict::Applied { .. } if record.kind == PatchKind::Superoptimize => {
+                (self.slot, self.slot_before)
+            }
             // Only the latest patch can be taken back, and this one brings no incumbent.
             _ => (self.slot, None),
         };

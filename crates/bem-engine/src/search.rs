@@ -21,11 +21,16 @@ impl Learner {
     pub(crate) fn search(&mut self, witness: &mut dyn Witness) -> Event {
         self.settle(witness);
         // What explains everything needs no search until something contradicts it.
-        if !self.settings.synthesis || self.explains_all() {
+        let is_searched = self.settings.synthesis && !self.explains_all();
+        if is_searched {
+            self.propose();
+        }
+        // Structure may be improved where there is nothing to be searched for.
+        let is_improved = self.settings.synthesis && self.submit_structure();
+        if !is_searched && !is_improved {
             return self.pause();
         }
         self.tested_before = Some(self.tested.len() as u64);
-        self.propose();
         self.phase = Phase::Judge;
         Event::Searched
     }

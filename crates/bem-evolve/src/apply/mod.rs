@@ -335,6 +335,11 @@ impl Receipt {
         self.family
     }
 
+    /// From now on taking this patch back also takes back what led to this structure since: the same behaviour.
+    pub(crate) fn carry_over(&mut self, after: Digest) {
+        self.after = after;
+    }
+
     /// The family as it was before, if the patch was about one: the incumbent for watching.
     pub fn family_before(&self) -> Option<&Family> {
         match &self.before {

@@ -452,12 +452,18 @@ impl Evolution {
             self.guards.remove(0);
         }
         self.guards.push(guard);
-        // Where behaviour is proven unchanged there is nothing to watch; the watch before it goes on being void, because
-        // only the latest change can be taken back.
-        self.watched = (!is_proven).then(|| {
+        if !is_proven {
+            // Only the latest change can be taken back: the watch before it ends here.
             let watch = Watch::new(&mut self.watches);
-            Box::new(Watched { receipt: applied.into_receipt(), words: words.to_string(), watch })
-        });
+            let receipt = applied.into_receipt();
+            self.watched = Some(Box::new(Watched { receipt, words: words.to_string(), watch }));
+        } else if let Some(watched) =
+            self.watched.as_mut().filter(|_| patch.kind() == PatchKind::Superoptimize)
+            && watched.receipt.family() == patch.family
+        {
+            // A smaller circuit of the same behaviour is taken back together with what is watched.
+            watched.receipt.carry_over(structure.1);
+        }
         Ok((accepted, structure))
     }
 
