@@ -31,7 +31,7 @@ pub struct PlayedStep {
 /// One episode as the block keeps it; its last step is the one that ended it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayedEpisode {
-    /// Which episode of the learner; ascending within a block.
+    /// Which episode of the learner; ascending within a block, and stored as the distance from the one before.
     pub serial: u64,
     /// Its steps, at least one.
     pub steps: Vec<PlayedStep>,
@@ -98,10 +98,12 @@ fn read_episodes(reader: &mut Reader<'_>, steps: u32) -> Result<Vec<PlayedEpisod
     let (mut episodes, mut left): (Vec<PlayedEpisode>, u64) = (Vec::new(), u64::from(steps));
     while 0 < reader.remaining() {
         let disorder = reader.error("an episode out of order");
-        let serial = read_number(reader)?;
-        if episodes.last().is_some_and(|last| serial <= last.serial) {
-            return Err(disorder);
-        }
+        let distance = read_number(reader)?;
+        let serial = match episodes.last() {
+            None => Some(distance),
+            Some(last) => last.serial.checked_add(distance).filter(|serial| last.serial < *serial),
+        };
+        let serial = serial.ok_or(disorder)?;
         let wrong = reader.error("an episode without a step, or with more than the block has");
         let count = read_number(reader)?;
         // A step takes two bytes at least, so that a forged count cannot make this reserve more than there is.
@@ -158,6 +160,8 @@ fn read_number(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
 pub struct Sealer {
     first_step: u64,
     steps: u32,
+    /// Serial of the last episode that waits; zero if none does.
+    serial: u64,
     chain: Digest,
     body: Vec<u8>,
 }
@@ -165,7 +169,7 @@ pub struct Sealer {
 impl Sealer {
     /// A sealer at this step of a learner.
     pub fn new(first_step: u64) -> Sealer {
-        Sealer { first_step, steps: 0, chain: Digest::default(), body: Vec::new() }
+        Sealer { first_step, steps: 0, serial: 0, chain: Digest::default(), body: Vec::new() }
     }
 
     /// Takes an episode, with the head of the learner's chain after it; a block if it is full now.
@@ -179,8 +183,10 @@ impl Sealer {
     ) -> Option<PlayBlock> {
         let count = steps.len();
         assert!((1..=EPISODE_STEPS_MAX as usize).contains(&count), "an episode of {count} steps");
-        write_number(&mut self.body, serial);
+        assert!(self.body.is_empty() || self.serial < serial, "episode {serial} after {}", self.serial);
+        write_number(&mut self.body, serial - self.serial);
         write_number(&mut self.body, count as u64);
+        self.serial = serial;
         for step in steps {
             let flags = u64::from(step.uniform) << 1 | u64::from(step.bad);
             write_number(&mut self.body, u64::from(step.action) << 2 | flags);
@@ -198,20 +204,22 @@ impl Sealer {
             return None;
         }
         let next = Sealer::new(self.first_step + u64::from(self.steps));
-        let Sealer { first_step, steps, chain, body } = core::mem::replace(self, next);
+        let Sealer { first_step, steps, chain, body, .. } = core::mem::replace(self, next);
         Some(PlayBlock { first_step, steps, chain, body })
     }
 
     /// Writes the canonical bytes of what waits.
     pub fn encode(&self, writer: &mut Writer) {
-        let Sealer { first_step, steps, chain, body } = self.clone();
+        let Sealer { first_step, steps, chain, body, .. } = self.clone();
         PlayBlock { first_step, steps, chain, body }.encode(writer);
     }
 
     /// Reads back what waited.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Sealer, DecodeError> {
-        let PlayBlock { first_step, steps, chain, body } = PlayBlock::decode(reader)?;
-        Ok(Sealer { first_step, steps, chain, body })
+        let block = PlayBlock::decode(reader)?;
+        let serial = block.episodes().last().map_or(0, |last| last.serial);
+        let PlayBlock { first_step, steps, chain, body } = block;
+        Ok(Sealer { first_step, steps, serial, chain, body })
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod cases;
 pub mod counters;
 pub mod disk;
+pub mod fuzz;
 pub mod golden;
 pub mod run;
 pub mod store;

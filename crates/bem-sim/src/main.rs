@@ -12,6 +12,7 @@ use bem_ledger::store::MemoryStore;
 use bem_sim::cases::cases;
 use bem_sim::counters::Counters;
 use bem_sim::disk::Disk;
+use bem_sim::fuzz::{TARGETS, Target, fuzz};
 use bem_sim::golden::Golden;
 use bem_sim::run::{Script, run, run_undisturbed, run_with_lie};
 use bem_sim::store::{Mutant, Plan, SimStore};
@@ -26,6 +27,7 @@ bem-sim mutants COUNT            one sync left out: every mutant must be noticed
 bem-sim work DIR SEED COUNT      a real process on real files; one line per acknowledgement
 bem-sim head SEED COUNT          the head of the undisturbed workload
 bem-sim cases SEED COUNT         proofs and checkpoints, honest and damaged: this implementation's answer, then JSON
+bem-sim fuzz NAME|all COUNT SEED damaged inputs for a decoder, from its good ones and the corpus in fuzz/corpus
 bem-sim flip DIR STRIDE          every STRIDE-th bit of every file of the ledger in DIR turned over: all must be found";
 
 /// The workload of all simulated runs.
@@ -61,6 +63,7 @@ fn answer(words: &[&str]) -> Result<(), String> {
             }
             Ok(())
         }
+        ["fuzz", name, count, seed] => fuzz_targets(name, number(count)?, number(seed)?),
         ["flip", directory, stride] => flip(directory, number(stride)?.max(1)),
         ["head", seed, count] => {
             println!(
@@ -133,6 +136,49 @@ fn mutants(count: u64) -> Result<(), String> {
         println!("{mutant:?}: noticed by seed {seed}: {reason}");
     }
     Ok(())
+}
+
+/// Fuzzes one decoder or all, one after the other; what breaks one is kept as a file.
+fn fuzz_targets(name: &str, count: u64, seed: u64) -> Result<(), String> {
+    let chosen: Vec<&Target> = TARGETS.iter().filter(|target| [target.name, "all"].contains(&name)).collect();
+    if chosen.is_empty() {
+        let known: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
+        return Err(format!("there is no decoder called {name:?}; known are {}", known.join(", ")));
+    }
+    for target in chosen {
+        let corpus = std::fs::read_dir(format!("fuzz/corpus/{}", target.name)).into_iter().flatten();
+        let corpus = corpus.filter_map(|entry| std::fs::read(entry.ok()?.path()).ok()).collect();
+        match fuzz(target, corpus, count, seed) {
+            Ok(outcome) => println!(
+                "{:<18} {} executions, {} accepted, {} inputs in the pool, peak memory {} MiB",
+                target.name,
+                outcome.executions,
+                outcome.accepted,
+                outcome.pool,
+                peak_memory_mebibytes()
+            ),
+            Err(input) => {
+                let file = format!("broken-{}-{seed}.bin", target.name);
+                std::fs::write(&file, input).map_err(|error| format!("{file}: {error}"))?;
+                return Err(format!("{} breaks on the bytes kept in {file}", target.name));
+            }
+        }
+    }
+    let peak = peak_memory_mebibytes();
+    if MEMORY_MEBIBYTES_MAX < peak {
+        return Err(format!("{peak} MiB were needed; {MEMORY_MEBIBYTES_MAX} are allowed"));
+    }
+    Ok(())
+}
+
+/// Decoders of small inputs have no business with more.
+const MEMORY_MEBIBYTES_MAX: u64 = 256;
+
+/// The most memory this process ever held, as Linux counts it; zero elsewhere.
+fn peak_memory_mebibytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) / 1_024
 }
 
 /// Turns over every `stride`-th bit of a ledger, one at a time, and asks the audit that `bem verify` asks.

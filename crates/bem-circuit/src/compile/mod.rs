@@ -77,7 +77,11 @@ pub struct Compiled {
 }
 
 /// The calling convention of compiled circuits: state, mask, results, working memory.
+#[cfg(target_arch = "x86_64")]
 type Function = unsafe extern "sysv64" fn(*mut LaneWord, *const LaneMask, *mut LaneWord, *mut LaneWord);
+/// Elsewhere nothing is ever compiled, so that any convention will do.
+#[cfg(not(target_arch = "x86_64"))]
+type Function = unsafe extern "C" fn(*mut LaneWord, *const LaneMask, *mut LaneWord, *mut LaneWord);
 
 /// Whether this machine runs compiled circuits.
 pub fn is_supported() -> bool {
