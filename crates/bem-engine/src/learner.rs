@@ -336,6 +336,16 @@ impl Learner {
         &self.tally
     }
 
+    /// Whether an episode has begun and is not over.
+    pub fn is_in_episode(&self) -> bool {
+        self.flight.is_some()
+    }
+
+    /// Whether a patch whose condition was shown is being measured: proven, and neither applied nor refused.
+    pub fn is_measuring(&self) -> bool {
+        matches!(self.phase, Phase::Measure(_))
+    }
+
     /// What acts now, frozen.
     pub(crate) fn agent(&self) -> Agent {
         let policy = Policy::clone(&self.incumbent.policy);

@@ -1,12 +1,15 @@
 //! Faulty stores, a reference model and seeded crashes: the ledger's real code on a disk that misbehaves.
 //!
 //! Everything is a function of a seed; `cargo run --release -p bem-sim -- SEED` repeats a run. What is simulated is the
-//! disk alone: writer, recovery, snapshots and audit are the shipped ones.
+//! disk alone: engine, writer, recovery, snapshots and audit are the shipped ones.
 
 pub mod cases;
 pub mod counters;
 pub mod disk;
+pub mod engine;
 pub mod fuzz;
 pub mod golden;
+pub mod restore;
 pub mod run;
 pub mod store;
+pub mod tamper;

@@ -12,10 +12,13 @@ use bem_ledger::store::MemoryStore;
 use bem_sim::cases::cases;
 use bem_sim::counters::Counters;
 use bem_sim::disk::Disk;
+use bem_sim::engine::{EngineGolden, run_engine};
 use bem_sim::fuzz::{TARGETS, Target, fuzz};
 use bem_sim::golden::Golden;
+use bem_sim::restore::{Restored, restore_points};
 use bem_sim::run::{Script, run, run_undisturbed, run_with_lie};
 use bem_sim::store::{Mutant, Plan, SimStore};
+use bem_sim::tamper::tamper;
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -24,6 +27,9 @@ bem-sim random FIRST COUNT       so many runs from this seed on
 bem-sim power-loss IMAGES        a power loss at every operation of the disk, at least so many images in sum
 bem-sim lies FIRST COUNT         disks that drop, misplace or rot what they were given
 bem-sim mutants COUNT            one sync left out: every mutant must be noticed within so many runs
+bem-sim engine FIRST COUNT       a small climb of the engine on the simulated disk, with random crashes and failures
+bem-sim restore COUNT SEED       learners put away at random points, which must go on bit for bit
+bem-sim tamper OLD NEW COUNT     what somebody without the key can do to a run of which OLD is an earlier copy
 bem-sim work DIR SEED COUNT      a real process on real files; one line per acknowledgement
 bem-sim head SEED COUNT          the head of the undisturbed workload
 bem-sim cases SEED COUNT         proofs and checkpoints, honest and damaged: this implementation's answer, then JSON
@@ -64,6 +70,21 @@ fn answer(words: &[&str]) -> Result<(), String> {
             Ok(())
         }
         ["fuzz", name, count, seed] => fuzz_targets(name, number(count)?, number(seed)?),
+        ["engine", first, count] => engine(number(first)?, number(count)?),
+        ["restore", count, seed] => {
+            let Restored { points, in_episode, with_patch, learners } =
+                restore_points(number(count)?, number(seed)?)?;
+            println!(
+                "{points} restore points on {learners} learners, {in_episode} in the middle of an episode, \
+                 {with_patch} with a proven patch not yet applied: all went on bit for bit"
+            );
+            Ok(())
+        }
+        ["tamper", old, new, count] => {
+            let counts = tamper(&load(old)?, &load(new)?, number(count)?, 1)?;
+            counts.iter().for_each(|(name, count)| println!("{name:<16} {count} tried, all found"));
+            Ok(())
+        }
         ["flip", directory, stride] => flip(directory, number(stride)?.max(1)),
         ["head", seed, count] => {
             println!(
@@ -93,6 +114,18 @@ fn random(first: u64, count: u64) -> Result<(), String> {
         })?;
     }
     print!("{count} runs, no promise broken\n{counters}");
+    Ok(())
+}
+
+fn engine(first: u64, count: u64) -> Result<(), String> {
+    let golden = EngineGolden::new();
+    let mut counters = Counters::default();
+    for seed in first..first + count {
+        run_engine(&golden, seed, &mut counters).map_err(|reason| {
+            format!("seed {seed}: {reason}\nrepeat with: cargo run --release -p bem-sim -- engine {seed} 1")
+        })?;
+    }
+    print!("{count} climbs, no promise broken\n{counters}");
     Ok(())
 }
 
@@ -181,8 +214,8 @@ fn peak_memory_mebibytes() -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) / 1_024
 }
 
-/// Turns over every `stride`-th bit of a ledger, one at a time, and asks the audit that `bem verify` asks.
-fn flip(directory: &str, stride: u64) -> Result<(), String> {
+/// All files of a ledger's directory.
+fn load(directory: &str) -> Result<MemoryStore, String> {
     let mut store = MemoryStore::new();
     for entry in std::fs::read_dir(directory).map_err(|error| format!("{directory}: {error}"))? {
         let path = entry.map_err(|error| error.to_string())?.path();
@@ -191,6 +224,12 @@ fn flip(directory: &str, stride: u64) -> Result<(), String> {
             store.files.insert(name, std::fs::read(&path).map_err(|error| error.to_string())?);
         }
     }
+    Ok(store)
+}
+
+/// Turns over every `stride`-th bit of a ledger, one at a time, and asks the audit that `bem verify` asks.
+fn flip(directory: &str, stride: u64) -> Result<(), String> {
+    let mut store = load(directory)?;
     let verdict = |store: &mut MemoryStore| audit(store, None).map(|report| report.verdict);
     let sound = |store: &mut MemoryStore| verdict(store) == Ok(AuditVerdict::Unanchored);
     if !sound(&mut store) {
