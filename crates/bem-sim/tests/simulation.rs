@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use bem_sim::counters::Counters;
+use bem_sim::engine::{EngineGolden, run_engine};
 use bem_sim::golden::Golden;
+use bem_sim::restore::restore_points;
 use bem_sim::run::{Script, run, run_with_lie};
 use bem_sim::store::{Mutant, Plan, SimStore};
 
@@ -72,4 +74,23 @@ fn the_same_seed_gives_the_same_run() {
         run(&golden, seed, Script::Random, None, &mut second).unwrap();
         assert_eq!(first, second);
     }
+}
+
+#[test]
+fn a_climb_on_a_failing_disk_ends_with_the_undisturbed_head() {
+    let golden = EngineGolden::new();
+    let mut counters = Counters::default();
+    for seed in 1..200 {
+        run_engine(&golden, seed, &mut counters).unwrap_or_else(|reason| panic!("{seed}: {reason}"));
+    }
+    for (name, count) in counters.all() {
+        let fires = ["power_losses", "kills", "failures", "sync_failures", "names_lost", "changes_lost"];
+        assert!(10 <= count || !fires.contains(&name), "{name} fired {count} times");
+    }
+}
+
+#[test]
+fn learners_that_are_put_away_anywhere_go_on_bit_for_bit() {
+    let restored = restore_points(60, 2).unwrap();
+    assert!(10 < restored.in_episode && 10 < restored.with_patch, "{restored:?}");
 }

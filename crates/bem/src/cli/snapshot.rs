@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use bem_engine::climb::Climb;
 use bem_engine::journal::{JournalError, Replay, climb_of};
 use bem_ledger::LedgerError;
+use bem_ledger::log::LogOptions;
 use bem_ledger::snapshot::{Snapshot, latest_snapshot, snapshot_name};
 use bem_ledger::store::Store;
 use clap::Args;
@@ -84,7 +85,7 @@ pub fn restore(arguments: &RestoreArguments) -> Result<Answer> {
     let (snapshot, _) = Snapshot::from_bytes(&bytes).with_context(|| format!("{name} is no snapshot"))?;
     let climb = climb_of(&snapshot)?;
     let origin = Some(snapshot.head.digest());
-    History::create(&arguments.out, &climb, arguments.key.as_deref(), origin)?;
+    History::create(&arguments.out, &climb, arguments.key.as_deref(), origin, LogOptions::default())?;
     println!("{}: {} steps, head {}", arguments.out.display(), climb.steps(), climb.head());
     println!("go on    bem run --resume {}", arguments.out.display());
     Ok(Answer::Yes)

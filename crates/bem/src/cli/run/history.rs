@@ -38,24 +38,25 @@ impl History {
         climb: &Climb,
         key: Option<&Path>,
         origin: Option<Digest>,
+        options: LogOptions,
     ) -> Result<History> {
         if directory.join("ledger/checkpoint").exists() {
             bail!("{} holds a run already: go on with --resume, or name another folder", directory.display());
         }
         let signer = keys::for_new_run(key)?;
         let code = env!("CARGO_PKG_VERSION");
-        let journal = Journal::create(store(directory)?, signer, code, climb, origin, LogOptions::default())?;
+        let journal = Journal::create(store(directory)?, signer, code, climb, origin, options)?;
         Ok(History { journal })
     }
 
     /// Opens a history to go on with, from its newest sound snapshot.
-    pub fn resume(directory: &Path, key: Option<&Path>) -> Result<(History, Climb)> {
+    pub fn resume(directory: &Path, key: Option<&Path>, options: LogOptions) -> Result<(History, Climb)> {
         if !directory.join("ledger/checkpoint").exists() {
             bail!("{} is no run: it has no ledger/checkpoint", directory.display());
         }
         let mut files = store(directory)?;
         let signer = keys::for_known_run(key, &public_key(&mut files)?)?;
-        let Opened { journal, climb, rejected, .. } = Journal::open(files, signer, LogOptions::default())?;
+        let Opened { journal, climb, rejected, .. } = Journal::open(files, signer, options)?;
         for (name, reason) in rejected {
             eprintln!("bem: {name} cannot be used ({reason}); the one before is taken");
         }

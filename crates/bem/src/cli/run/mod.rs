@@ -12,6 +12,8 @@ pub mod scoreboard;
 use super::Answer;
 use anyhow::{Context, Result, bail};
 use bem_engine::climb::{Climb, ClimbConfig, UnitResult};
+use bem_ledger::limits::SEGMENT_BYTES_DEFAULT;
+use bem_ledger::log::LogOptions;
 use bem_teacher::ladder::{Domain, STAGES_MAX};
 use clap::Args;
 use history::History;
@@ -59,6 +61,9 @@ pub struct RunArguments {
     /// directory]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// Bytes of a file of the ledger before the next one is begun; the history does not depend on it
+    #[arg(long, value_name = "BYTES", default_value_t = SEGMENT_BYTES_DEFAULT, hide = true)]
+    segment_bytes: u64,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -78,6 +83,7 @@ impl Default for RunArguments {
             threads: None,
             resume: None,
             key: None,
+            segment_bytes: SEGMENT_BYTES_DEFAULT,
             json: false,
         }
     }
@@ -195,8 +201,9 @@ fn check(arguments: &RunArguments) -> Result<()> {
 
 /// A new run in a folder of its own, or the one to go on with.
 fn open(arguments: &RunArguments) -> Result<(Climb, History, PathBuf)> {
+    let options = LogOptions { segment_bytes: arguments.segment_bytes, ..LogOptions::default() };
     if let Some(directory) = &arguments.resume {
-        let (history, climb) = History::resume(directory, arguments.key.as_deref())?;
+        let (history, climb) = History::resume(directory, arguments.key.as_deref(), options)?;
         return Ok((climb, history, directory.clone()));
     }
     let families = if arguments.families.is_empty() {
@@ -215,7 +222,7 @@ fn open(arguments: &RunArguments) -> Result<(Climb, History, PathBuf)> {
         Some(directory) => directory.clone(),
         None => free_folder(Path::new("runs"))?,
     };
-    let history = History::create(&directory, &climb, arguments.key.as_deref(), None)?;
+    let history = History::create(&directory, &climb, arguments.key.as_deref(), None, options)?;
     Ok((climb, history, directory))
 }
 

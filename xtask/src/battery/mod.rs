@@ -1,0 +1,160 @@
+//! `cargo xtask battery [NAME] [--scale N]`: what the project promises, tried at length.
+//!
+//! Scale 1 takes minutes; the floors of the reliability figures are reached at the scale that each part names. One trial
+//! is defined beside each figure. What was acknowledged is decided here, by the process that watches, never by the
+//! process that dies. `docs/batteries.md` has what was measured.
+
+mod real_run;
+mod simulated;
+mod twins;
+mod workload;
+
+use crate::{run, target};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+
+/// One part of the battery.
+struct Part {
+    name: &'static str,
+    about: &'static str,
+    run: fn(u64) -> Result<()>,
+}
+
+const PARTS: &[Part] = &[
+    Part {
+        name: "seeds",
+        about: "simulated lives with crashes and failures: 2,000 runs x N",
+        run: simulated::seeds,
+    },
+    Part {
+        name: "power-loss",
+        about: "power loss at every disk operation: 2,500 images x N",
+        run: simulated::power_loss,
+    },
+    Part {
+        name: "lies",
+        about: "disks that drop, misplace or rot data: 2,000 runs x N",
+        run: simulated::lies,
+    },
+    Part {
+        name: "mutants",
+        about: "one sync left out: each of seven mutants must be noticed",
+        run: simulated::mutants,
+    },
+    Part {
+        name: "engine",
+        about: "the engine's journal on a failing disk: 1,000 climbs x N",
+        run: simulated::engine,
+    },
+    Part {
+        name: "restore",
+        about: "learners put away and taken up: 250 points x N; 1,000 at scale 4",
+        run: simulated::restore,
+    },
+    Part {
+        name: "kill",
+        about: "kill -9 of bem run in every phase: 250 kills x N; 1,000 at scale 4",
+        run: real_run::kill,
+    },
+    Part { name: "workload", about: "kill -9 of a bare ledger writer: 250 kills x N", run: workload::kill },
+    Part { name: "strace", about: "SIGKILL at every storage system call of a writer", run: workload::strace },
+    Part {
+        name: "full-disk",
+        about: "a write fails with ENOSPC or EIO at every index of a writer",
+        run: workload::full_disk,
+    },
+    Part {
+        name: "flips",
+        about: "every 64th bit of a run's files turned over; every bit at scale 64",
+        run: real_run::flips,
+    },
+    Part {
+        name: "tamper",
+        about: "truncated, reordered, spliced, rolled back: 500 x N of each",
+        run: real_run::tamper,
+    },
+    Part {
+        name: "twins",
+        about: "debug, release, 1 and 2 threads, 32 bits: 10^5 steps x N; 10^7 at scale 100",
+        run: twins::twins,
+    },
+    Part {
+        name: "fuzz",
+        about: "damaged inputs for every decoder: 10^6 x N each; 10^7 at scale 10",
+        run: simulated::fuzz,
+    },
+    Part {
+        name: "python",
+        about: "proofs and checkpoints against the Python verifier: 1,000 x N of each",
+        run: simulated::python,
+    },
+    Part {
+        name: "patches",
+        about: "bad patches of every kind and fault, and as many good ones: 12,000 x N",
+        run: simulated::patches,
+    },
+];
+
+/// Runs one part, or all of them.
+pub fn run_battery(words: &[&str]) -> Result<()> {
+    let (mut name, mut scale) = (None, 1);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--scale" => {
+                let value = words.next().context("--scale needs a number")?;
+                scale = value.parse().with_context(|| format!("--scale {value}: not a whole number"))?;
+            }
+            other if name.is_none() => name = Some(other),
+            other => bail!("{other:?} is one word too many"),
+        }
+    }
+    let chosen: Vec<&Part> = PARTS.iter().filter(|part| name.is_none_or(|name| name == part.name)).collect();
+    if chosen.is_empty() {
+        let known: Vec<String> =
+            PARTS.iter().map(|part| format!("  {:<11} {}", part.name, part.about)).collect();
+        bail!("there is no battery called {:?}\n{}", name.unwrap_or_default(), known.join("\n"));
+    }
+    run("cargo", &["build", "--release", "--quiet", "--package", "bem-sim", "--package", "bem"])?;
+    for part in chosen {
+        println!("== {}: {}", part.name, part.about);
+        (part.run)(scale).with_context(|| format!("battery {}", part.name))?;
+    }
+    Ok(())
+}
+
+/// The simulator that was built a moment ago.
+fn simulator() -> PathBuf {
+    target().join("release").join("bem-sim")
+}
+
+/// A directory that is empty now.
+fn scratch(name: &str) -> Result<PathBuf> {
+    let directory = std::env::temp_dir().join(format!("bem-battery-{}-{name}", std::process::id()));
+    if directory.exists() {
+        std::fs::remove_dir_all(&directory)?;
+    }
+    std::fs::create_dir_all(&directory)?;
+    Ok(directory)
+}
+
+/// A path as a word of a command.
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().context("a temporary name is text")
+}
+
+/// A small generator of its own: the moments need not be good, only many.
+struct Draw(u64);
+
+impl Draw {
+    fn new() -> Draw {
+        Draw(0x9E37_79B9_7F4A_7C15)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}

@@ -1,0 +1,249 @@
+//! The shipped program on a small real run: killed in every phase, its files turned over bit by bit and tampered with.
+
+use super::simulated::simulate;
+use super::{Draw, scratch, text};
+use crate::{output, target};
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// The run: small files, so that the ledger rotates, and one thread, so that system calls come in one order.
+const COMMON: [&str; 5] = ["--threads", "1", "--segment-bytes", "20000", "--json"];
+const FAMILIES: [&str; 4] = ["--families", "parity,majority", "--stages", "3"];
+const STEPS: &str = "14000";
+/// System calls that change the disk.
+const CALLS: [&str; 7] = ["openat", "pwrite64", "fsync", "fdatasync", "rename", "unlink", "ftruncate"];
+/// What the run can be doing when it is killed; any-time kills are not aimed.
+const PHASES: [&str; 6] = ["patch", "snapshot", "rotation", "checkpoint", "append", "any time"];
+
+/// A run's folder with the key beside it.
+struct Run {
+    directory: PathBuf,
+    key: PathBuf,
+}
+
+impl Run {
+    fn new(scratch: &Path) -> Run {
+        Run { directory: scratch.join("run"), key: scratch.join("key") }
+    }
+
+    fn ledger(&self) -> PathBuf {
+        self.directory.join("ledger")
+    }
+
+    /// The words that start the run, or go on with it once it has a checkpoint.
+    fn words(&self, steps: &str) -> Result<Vec<String>> {
+        let (directory, key) = (text(&self.directory)?, text(&self.key)?);
+        let mut words = vec!["run", "--key", key, "--steps", steps];
+        if self.ledger().join("checkpoint").exists() {
+            words.extend(["--resume", directory]);
+        } else {
+            words.extend(["--out", directory]);
+            words.extend(FAMILIES);
+        }
+        words.extend(COMMON);
+        Ok(words.into_iter().map(str::to_owned).collect())
+    }
+
+    /// Goes on to the end; the head of the ledger.
+    fn finish(&self, steps: &str) -> Result<String> {
+        let words = self.words(steps)?;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let printed = output(text(&program())?, &words)?;
+        let report: serde_json::Value = serde_json::from_str(&printed)?;
+        Ok(report["ledger_head"].as_str().context("the run prints its head")?.to_owned())
+    }
+}
+
+fn program() -> PathBuf {
+    target().join("release").join("bem")
+}
+
+/// A moment in a run: the so-manyth call of a kind.
+#[derive(Clone, Debug)]
+struct Moment {
+    call: String,
+    index: u64,
+}
+
+/// All storage calls of an undisturbed run, by phase.
+fn moments(run: &Run) -> Result<BTreeMap<&'static str, Vec<Moment>>> {
+    let log = run.directory.with_extension("strace");
+    let trace = format!("trace={}", CALLS.join(","));
+    let status = Command::new("strace")
+        .args(["-f", "-y", "-qq", "-o", text(&log)?, "-e", &trace])
+        .arg(program())
+        .args(run.words(STEPS)?)
+        .stdout(Stdio::null())
+        .status()
+        .context("strace is needed: run `cargo xtask tools`")?;
+    ensure!(status.success(), "the undisturbed run failed");
+    let (ledger, mut counts) = (text(&run.ledger())?.to_owned(), BTreeMap::new());
+    let mut phases: BTreeMap<&'static str, Vec<Moment>> = BTreeMap::new();
+    let mut begun = false;
+    for line in std::fs::read_to_string(&log)?.lines() {
+        let Some((process, rest)) = line.split_once(' ') else { continue };
+        let Some((call, arguments)) = rest.trim_start().split_once('(') else { continue };
+        if !CALLS.contains(&call) {
+            continue;
+        }
+        let count = counts.entry((process.to_owned(), call.to_owned())).or_insert(0u64);
+        *count += 1;
+        if !arguments.contains(&ledger) || call == "openat" && !arguments.contains("O_CREAT") {
+            continue;
+        }
+        let names = |name: &str| arguments.contains(&format!("/{name}"));
+        let first_segment = names("segment-00000000");
+        let phase = match call {
+            _ if names("blob-") => "patch",
+            _ if names("snapshot-") => "snapshot",
+            _ if names("checkpoint") => "checkpoint",
+            "openat" if names("segment-") && !first_segment => "rotation",
+            // The first write to a new segment is its header.
+            "pwrite64" if begun && !first_segment => "rotation",
+            _ => "append",
+        };
+        begun = call == "openat" && phase == "rotation";
+        phases.entry(phase).or_default().push(Moment { call: call.to_owned(), index: *count });
+    }
+    Ok(phases)
+}
+
+/// Runs until the moment comes and the process is killed at it; false if it never came.
+fn kill_at(run: &Run, moment: &Moment) -> Result<bool> {
+    let injection = format!("inject={}:signal=KILL:when={}", moment.call, moment.index);
+    let status = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", &injection])
+        .arg(program())
+        .args(run.words(STEPS)?)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    Ok(!status.success())
+}
+
+/// Runs for some time and is killed from outside; false if it had ended before.
+fn kill_after(run: &Run, pause: Duration) -> Result<bool> {
+    let mut child = Command::new(program())
+        .args(run.words(STEPS)?)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    std::thread::sleep(pause);
+    child.kill()?;
+    Ok(!child.wait()?.success())
+}
+
+/// Keeps the checkpoint as somebody outside would.
+fn keep_checkpoint(run: &Run, kept: &mut Vec<PathBuf>) -> Result<()> {
+    let checkpoint = run.ledger().join("checkpoint");
+    if checkpoint.exists() {
+        let copy = run.directory.with_extension(format!("checkpoint-{}", kept.len()));
+        std::fs::copy(checkpoint, &copy)?;
+        kept.push(copy);
+    }
+    Ok(())
+}
+
+/// One trial: a run is killed in one phase, killed again while it recovers, and then goes on to its end. Its head must be
+/// that of the undisturbed run, and it must extend every checkpoint that was seen at a kill.
+pub fn kill(scale: u64) -> Result<()> {
+    let (wanted, mut draw) = (250 * scale, Draw::new());
+    let place = scratch("kill")?;
+    let reference = Run::new(&place.join("reference"));
+    std::fs::create_dir_all(place.join("reference"))?;
+    // The key decides the head; so all runs share it. It is made by the first.
+    let phases = moments(&reference)?;
+    let key = reference.key.clone();
+    let head = reference.finish(STEPS)?;
+    let (mut counts, mut trials): (BTreeMap<&str, u64>, u64) = (BTreeMap::new(), 0);
+    while counts.values().sum::<u64>() < wanted {
+        trials += 1;
+        let folder = scratch("kill-trial")?;
+        let run = Run { key: key.clone(), ..Run::new(&folder) };
+        let mut kept = Vec::new();
+        let phase = PHASES[trials as usize % PHASES.len()];
+        let killed = match phases.get(phase) {
+            Some(moments) => kill_at(&run, &moments[draw.below(moments.len() as u64) as usize])?,
+            None => kill_after(&run, Duration::from_micros(500 + draw.below(60_000)))?,
+        };
+        *counts.entry(phase).or_default() += u64::from(killed);
+        keep_checkpoint(&run, &mut kept)?;
+        // Opening writes the checkpoint anew before anything else: the first calls of a kind are recovery.
+        if killed && run.ledger().join("checkpoint").exists() {
+            let call = ["pwrite64", "fdatasync", "rename", "fsync"][draw.below(4) as usize].to_owned();
+            let index = 1 + draw.below(2);
+            let killed = kill_at(&run, &Moment { call, index })?;
+            *counts.entry("recovery").or_default() += u64::from(killed);
+            keep_checkpoint(&run, &mut kept)?;
+        }
+        let end = run.finish(STEPS).with_context(|| format!("trial {trials}, killed in {phase}"))?;
+        ensure!(end == head, "trial {trials}, killed in {phase}: head {end}, undisturbed {head}");
+        for checkpoint in kept {
+            let words = ["verify", text(&run.directory)?, "--checkpoint", text(&checkpoint)?, "--json"];
+            let report: serde_json::Value = serde_json::from_str(&output(text(&program())?, &words)?)?;
+            ensure!(report["verdict"] == "ok", "trial {trials}, killed in {phase}: {report}");
+        }
+        std::fs::remove_dir_all(&folder)?;
+    }
+    for phase in PHASES.iter().chain(&["recovery"]) {
+        ensure!(counts.contains_key(phase), "no run was killed in {phase}");
+    }
+    let sum: u64 = counts.values().sum();
+    println!(
+        "{sum} kills over {trials} runs, every head as undisturbed, nothing acknowledged lost: {counts:?}"
+    );
+    std::fs::remove_dir_all(&place)?;
+    Ok(())
+}
+
+/// Every n-th bit of every file of a run's ledger, one at a time, through the audit behind `bem verify`; and a sample of
+/// them through the program.
+pub fn flips(scale: u64) -> Result<()> {
+    let place = scratch("flips")?;
+    let run = Run::new(&place);
+    run.finish(STEPS)?;
+    simulate(&["flip", text(&run.ledger())?, &(64 / scale.clamp(1, 64)).to_string()])?;
+    let mut draw = Draw::new();
+    let files: Vec<PathBuf> = std::fs::read_dir(run.ledger())?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    let files: Vec<PathBuf> =
+        files.into_iter().filter(|path| path.metadata().is_ok_and(|data| 0 < data.len())).collect();
+    for _ in 0..100 {
+        let path = &files[draw.below(files.len() as u64) as usize];
+        let honest = std::fs::read(path)?;
+        let mut flipped = honest.clone();
+        let bit = draw.below(honest.len() as u64 * 8);
+        flipped[(bit / 8) as usize] ^= 1 << (bit % 8);
+        std::fs::write(path, flipped)?;
+        let status =
+            Command::new(program()).args(["verify", text(&run.directory)?]).stdout(Stdio::null()).status()?;
+        ensure!(status.code() == Some(1), "{}: bit {bit} was not found by bem verify", path.display());
+        std::fs::write(path, honest)?;
+    }
+    println!("100 of them through bem verify, all found");
+    std::fs::remove_dir_all(&place)?;
+    Ok(())
+}
+
+/// What somebody with the files, but without the key, can do.
+pub fn tamper(scale: u64) -> Result<()> {
+    let place = scratch("tamper")?;
+    let run = Run::new(&place);
+    run.finish("5000")?;
+    let old = place.join("old");
+    std::fs::create_dir_all(&old)?;
+    for entry in std::fs::read_dir(run.ledger())? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), old.join(entry.file_name()))?;
+    }
+    if run.finish(STEPS)?.is_empty() {
+        bail!("the run has no head");
+    }
+    simulate(&["tamper", text(&old)?, text(&run.ledger())?, &(500 * scale).to_string()])?;
+    std::fs::remove_dir_all(&place)?;
+    Ok(())
+}
