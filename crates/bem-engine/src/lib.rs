@@ -21,5 +21,6 @@ pub mod seeds;
 pub mod solve;
 pub mod state;
 mod structure;
+mod suspend;
 pub mod verification;
 mod watch;

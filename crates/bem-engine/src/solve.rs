@@ -7,7 +7,8 @@
 use crate::agent::Agent;
 use crate::chronicle::Chronicle;
 use crate::evaluate::{Evaluation, Yardstick, evaluate};
-use crate::learner::{Decision, Learned, Learner, Settings, Tally, Witness};
+use crate::learner::{Decision, Event, Learned, Learner, Settings, Tally, Witness};
+use crate::suspend::Seen;
 use bem_base::digest::Digest;
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
@@ -97,11 +98,31 @@ pub fn solve(game: &dyn Game, settings: Settings, on_tick: OnTick<'_>) -> Result
 
 /// Learns one game with what is known already.
 pub fn teach(game: &dyn Game, lesson: Lesson, on_tick: OnTick<'_>) -> Result<Solution, EnvironmentError> {
+    teach_on(game, lesson, None, on_tick).map(|taught| taught.solution)
+}
+
+/// A lesson as far as it went.
+#[derive(Clone, Debug)]
+pub struct Taught {
+    /// What it brought so far.
+    pub solution: Solution,
+    /// If the caller asked to stop: the bytes from which [`teach_on`] goes on as if nothing had happened.
+    pub put_away: Option<Vec<u8>>,
+}
+
+/// Goes on with a lesson that was put away, or begins it. Bytes that are not of this lesson make it begin anew, which
+/// leads to the same end.
+pub fn teach_on(
+    game: &dyn Game,
+    lesson: Lesson,
+    put_away: Option<&[u8]>,
+    on_tick: OnTick<'_>,
+) -> Result<Taught, EnvironmentError> {
     let mut world = game.start();
     let mut judge = game.start();
     let mut oracle = game.oracle();
     let court = Court { judge: judge.as_mut(), yardstick: Yardstick::of(game), oracle: oracle.as_mut() };
-    learn(world.as_mut(), Some(court), lesson, on_tick).map_err(|broken| broken.error)
+    learn(world.as_mut(), Some(court), lesson, put_away, on_tick).map_err(|broken| broken.error)
 }
 
 /// Learns a world outside, of which nobody knows the optimum.
@@ -110,7 +131,7 @@ pub fn solve_world(
     settings: Settings,
     on_tick: OnTick<'_>,
 ) -> Result<Solution, Box<Broken>> {
-    learn(world, None, Lesson::alone(settings), on_tick)
+    learn(world, None, Lesson::alone(settings), None, on_tick).map(|taught| taught.solution)
 }
 
 /// What evaluates: a world of its own, what there is to gain in it, and who plays it best.
@@ -130,55 +151,77 @@ fn learn<'a>(
     world: &mut dyn Environment,
     court: Option<Court<'a>>,
     lesson: Lesson,
+    put_away: Option<&[u8]>,
     on_tick: OnTick<'a>,
-) -> Result<Solution, Box<Broken>> {
+) -> Result<Taught, Box<Broken>> {
     let Lesson { settings, library, until_solved } = lesson;
-    let mut evaluator = Evaluator {
-        court,
-        seed: settings.seed,
-        until_solved,
-        last: None,
-        steps_to_99: None,
-        solved_since: None,
-        curve: Vec::new(),
-        decisions: Vec::new(),
-        chronicle: Chronicle::new(),
-        failure: None,
-        on_tick,
-    };
-    let mut learner = Learner::new(world.shape(), settings).with_library(library);
-    let run = learner.run(world, &mut evaluator);
+    let saved = put_away.and_then(|bytes| {
+        let (seen, learner) = Seen::take_up(bytes).ok()?;
+        Some((Learner::restore(learner, world).ok()?, seen))
+    });
+    let (mut learner, seen) = saved
+        .unwrap_or_else(|| (Learner::new(world.shape(), settings).with_library(library), Seen::nothing()));
+    let seed = settings.seed;
+    let mut evaluator = Evaluator { court, seed, until_solved, seen, failure: None, stopped: false, on_tick };
+    let run = evaluator.go_on(&mut learner, world);
+    let put_away = (evaluator.stopped && run.is_ok()).then(|| evaluator.seen.put_away(&learner.encode()));
     let outcome = match evaluator.failure.take() {
         Some(failure) => Err(failure),
-        None => run.and_then(|learned| evaluator.final_evaluation(world, &learned.agent)),
+        None => run.and_then(|()| match put_away {
+            // Nobody looks at the score of a lesson that will go on.
+            Some(_) => Ok(UNKNOWN),
+            None => evaluator.final_evaluation(world, &learner.learned().agent),
+        }),
     };
     match outcome {
-        Ok(evaluation) => Ok(evaluator.close(learner.learned(), evaluation)),
-        Err(error) => {
-            let unknown = Evaluation { mean: Fixed::ZERO, bad: 0, episodes: 0 };
-            Err(Box::new(Broken { error, kept: evaluator.close(learner.learned(), unknown) }))
-        }
+        Ok(evaluation) => Ok(Taught { solution: evaluator.close(learner.learned(), evaluation), put_away }),
+        Err(error) => Err(Box::new(Broken { error, kept: evaluator.close(learner.learned(), UNKNOWN) })),
     }
 }
+
+/// No evaluation was made.
+const UNKNOWN: Evaluation = Evaluation { mean: Fixed::ZERO, bad: 0, episodes: 0 };
+/// Units of work between two looks at whether the caller wants to stop.
+const UNITS_A_LOOK: u32 = 64;
 
 /// Evaluates every new incumbent. It writes down and says nothing; only its teacher listens.
 struct Evaluator<'a> {
     court: Option<Court<'a>>,
     seed: u64,
     until_solved: bool,
-    /// The last evaluation, with the agent that it is about.
-    last: Option<(Digest, bool, Evaluation)>,
-    steps_to_99: Option<u64>,
-    /// Since when every evaluation has been high enough.
-    solved_since: Option<u64>,
-    curve: Vec<Point>,
-    decisions: Vec<Decision>,
-    chronicle: Chronicle,
+    seen: Seen,
     failure: Option<EnvironmentError>,
+    /// The caller asked to stop.
+    stopped: bool,
     on_tick: OnTick<'a>,
 }
 
 impl Evaluator<'_> {
+    /// Lets the learner work until it, its teacher or the caller has had enough.
+    fn go_on(&mut self, learner: &mut Learner, world: &mut dyn Environment) -> Result<(), EnvironmentError> {
+        let mut units = 0u32;
+        loop {
+            let event = learner.advance(world, self)?;
+            units += 1;
+            let round_over = event == Event::RoundEnded;
+            if event == Event::Over || round_over && self.is_over(learner.tally()) {
+                return Ok(());
+            }
+            if round_over || units.is_multiple_of(UNITS_A_LOOK) {
+                self.stopped = !(self.on_tick)(learner.tally());
+                if self.stopped {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Whether the lesson has lasted long enough for its teacher.
+    fn is_over(&self, tally: &Tally) -> bool {
+        let held = |since: u64| since + since / 2 <= tally.steps;
+        self.until_solved && self.seen.solved_since.is_some_and(held)
+    }
+
     /// How good the agent is in the end. The same agent on the same seeds gives the same: it is not asked twice.
     fn final_evaluation(
         &mut self,
@@ -186,6 +229,7 @@ impl Evaluator<'_> {
         agent: &Agent,
     ) -> Result<Evaluation, EnvironmentError> {
         let known = self
+            .seen
             .last
             .filter(|(digest, adapts, _)| *digest == agent.policy().digest() && *adapts == agent.adapts());
         match (known, &mut self.court) {
@@ -196,7 +240,8 @@ impl Evaluator<'_> {
     }
 
     fn close(self, learned: Learned, evaluation: Evaluation) -> Solution {
-        let Evaluator { court, steps_to_99, mut curve, decisions, mut chronicle, .. } = self;
+        let Evaluator { court, seen, .. } = self;
+        let Seen { steps_to_99, mut curve, decisions, mut chronicle, .. } = seen;
         chronicle.seal();
         if 0 < evaluation.episodes {
             curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean });
@@ -211,28 +256,27 @@ impl Witness for Evaluator<'_> {
         let Some(court) = &mut self.court else { return };
         match court.evaluate(agent, self.seed) {
             Ok(evaluation) => {
-                self.last = Some((agent.policy().digest(), agent.adapts(), evaluation));
-                self.curve.push(Point { steps: tally.steps, mean: evaluation.mean });
+                let seen = &mut self.seen;
+                seen.last = Some((agent.policy().digest(), agent.adapts(), evaluation));
+                seen.curve.push(Point { steps: tally.steps, mean: evaluation.mean });
                 let solved = SOLVED <= court.yardstick.score(evaluation.mean);
-                self.solved_since = self.solved_since.or(Some(tally.steps)).filter(|_| solved);
-                self.steps_to_99 = self.steps_to_99.or(self.solved_since);
+                seen.solved_since = seen.solved_since.or(Some(tally.steps)).filter(|_| solved);
+                seen.steps_to_99 = seen.steps_to_99.or(seen.solved_since);
             }
             Err(error) => self.failure = Some(error),
         }
     }
 
     fn decided(&mut self, decision: &Decision) {
-        self.decisions.push(decision.clone());
-        self.chronicle.decided(decision);
+        self.seen.decisions.push(decision.clone());
+        self.seen.chronicle.decided(decision);
     }
 
     fn played(&mut self, episode: &Episode, chain: &Digest) {
-        self.chronicle.played(episode, chain);
+        self.seen.chronicle.played(episode, chain);
     }
 
-    fn tick(&mut self, tally: &Tally) -> bool {
-        let held = |since: u64| since + since / 2 <= tally.steps;
-        let over = self.until_solved && self.solved_since.is_some_and(held);
-        (self.on_tick)(tally) && !over
+    fn tick(&mut self, _tally: &Tally) -> bool {
+        true
     }
 }

@@ -12,7 +12,7 @@ mod track;
 mod unit;
 
 pub use track::{Climbed, Practised, Track};
-pub use unit::{Assignment, Purpose, Unit, UnitKey, UnitResult};
+pub use unit::{Assignment, Purpose, Unit, UnitKey, UnitResult, Worked};
 
 use bem_base::digest::{self, Digest};
 use bem_base::environment::EnvironmentError;

@@ -207,3 +207,38 @@ fn unknown_and_repeated_families_are_named() {
     let error = Climb::new(config(1, &["parity", "parity"])).unwrap_err();
     assert_eq!(error.to_string(), "family \"parity\" is named twice");
 }
+
+#[test]
+fn a_unit_that_is_put_away_again_and_again_brings_the_same() {
+    let families = ["parity_stream", "sorting"].map(str::to_string).to_vec();
+    let climb = Climb::new(ClimbConfig { seed: 2, stages: 4, unit_steps: 2_000, families }).unwrap();
+    for track in climb.tracks() {
+        let unit = track.next().unwrap();
+        let whole = climb.work(&unit, &mut || true).unwrap().unwrap();
+        let (mut bytes, mut stops) = (None::<Vec<u8>>, 0);
+        let pieced = loop {
+            let mut looks = 0;
+            let mut go_on = || {
+                looks += 1;
+                looks < 4
+            };
+            match climb.assign(&unit).go_on(bytes.as_deref(), &mut go_on).unwrap() {
+                Worked::Done(result) => break result,
+                Worked::PutAway(next) => {
+                    stops += 1;
+                    bytes = Some(next);
+                }
+            }
+        };
+        assert!(2 < stops, "{stops}");
+        assert_eq!(pieced.solution.learned.chain_head, whole.solution.learned.chain_head);
+        assert_eq!(pieced.solution.chronicle, whole.solution.chronicle);
+        assert_eq!(pieced.solution.curve, whole.solution.curve);
+        assert_eq!(pieced.solution.score(), whole.solution.score());
+        assert_eq!(pieced.solution.decisions.len(), whole.solution.decisions.len());
+        // What cannot be read is worked out anew.
+        let anew = climb.assign(&unit).go_on(Some(b"nonsense"), &mut || true).unwrap();
+        let Worked::Done(anew) = anew else { panic!("nobody asked to stop") };
+        assert_eq!(anew.solution.chronicle, whole.solution.chronicle);
+    }
+}

@@ -4,7 +4,7 @@
 
 use super::ClimbError;
 use crate::learner::Settings;
-use crate::solve::{Lesson, Solution, teach};
+use crate::solve::{Lesson, Solution, Taught, teach_on};
 use bem_base::environment::Shape;
 use bem_games::compose::{NoPrograms, TaskTree};
 use bem_synth::library::Machine;
@@ -96,6 +96,15 @@ pub struct UnitResult {
     pub reused: bool,
 }
 
+/// How far work on a unit came.
+#[derive(Clone, Debug)]
+pub enum Worked {
+    /// To its end.
+    Done(Box<UnitResult>),
+    /// The caller asked to stop: the bytes to go on from.
+    PutAway(Vec<u8>),
+}
+
 /// A unit with all that it needs.
 #[derive(Clone, Debug)]
 pub struct Assignment {
@@ -111,6 +120,18 @@ pub struct Assignment {
 impl Assignment {
     /// Works on it; `None` when the caller asked to stop.
     pub fn work(self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<UnitResult>, ClimbError> {
+        Ok(match self.go_on(None, go_on)? {
+            Worked::Done(result) => Some(*result),
+            Worked::PutAway(_) => None,
+        })
+    }
+
+    /// Works on it, from where it was put away if it was. The result is the same however often that happens.
+    pub fn go_on(
+        self,
+        put_away: Option<&[u8]>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Worked, ClimbError> {
         let task = || self.unit.task.clone();
         let game = |error| ClimbError::Game { task: task(), error };
         let tree = TaskTree::parse(&self.unit.task).map_err(game)?;
@@ -119,15 +140,15 @@ impl Assignment {
         let library = self.machines_for(instance.shape());
         let known: Vec<_> = library.iter().map(Machine::digest).collect();
         let lesson = Lesson { settings, library, until_solved: self.until_solved };
-        let mut stopped = false;
-        let solution = teach(instance.as_ref(), lesson, &mut |_| {
-            stopped |= !go_on();
-            !stopped
-        })
-        .map_err(|error| ClimbError::World { task: task(), error })?;
+        let Taught { solution, put_away } = teach_on(instance.as_ref(), lesson, put_away, &mut |_| go_on())
+            .map_err(|error| ClimbError::World { task: task(), error })?;
+        if let Some(bytes) = put_away {
+            return Ok(Worked::PutAway(bytes));
+        }
         let machine = solution.learned.machine.as_ref();
         let reused = machine.is_some_and(|machine| known.contains(&machine.digest()));
-        Ok((!stopped).then_some(UnitResult { unit: self.unit, seed: self.seed, solution, reused }))
+        let result = UnitResult { unit: self.unit, seed: self.seed, solution, reused };
+        Ok(Worked::Done(Box::new(result)))
     }
 
     /// Machines that can be built for this world and differ once built: the family's own, then borrowed ones.

@@ -93,7 +93,8 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
 fn keep(directory: &Path, arguments: &SolveArguments, task: String, solution: &Solution) -> Result<()> {
     let mut climb = Climb::single(short_name(&task), &task, arguments.seed, arguments.budget);
     let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
-    let mut history = History::create(directory, &climb, arguments.key.as_deref(), None, LogOptions::default())?;
+    let mut history =
+        History::create(directory, &climb, arguments.key.as_deref(), None, LogOptions::default())?;
     let result = UnitResult { unit, seed: arguments.seed, solution: solution.clone(), reused: false };
     climb.take(&result);
     history.unit(&result, &climb)?;

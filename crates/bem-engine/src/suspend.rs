@@ -1,0 +1,117 @@
+//! A lesson put away in the middle: the learner's bytes, and what its evaluator had seen and written down.
+//!
+//! Decisions that were made before keep their words and their evidence; their proofs are in the chronicle already.
+//! Must not know files. Clauses: LOG-4; decision D-19.
+
+use crate::chronicle::Chronicle;
+use crate::evaluate::Evaluation;
+use crate::learner::Decision;
+use crate::solve::Point;
+use bem_base::digest::Digest;
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::fixed::Fixed;
+use bem_evolve::improvement::Evidence;
+
+const FORMAT: &str = "bem lesson 1";
+
+/// What an evaluator has seen so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// The last evaluation, with the agent that it is about.
+    pub(crate) last: Option<(Digest, bool, Evaluation)>,
+    /// Steps when the score first was high enough.
+    pub(crate) steps_to_99: Option<u64>,
+    /// Since when every evaluation has been high enough.
+    pub(crate) solved_since: Option<u64>,
+    pub(crate) curve: Vec<Point>,
+    pub(crate) decisions: Vec<Decision>,
+    pub(crate) chronicle: Chronicle,
+}
+
+impl Seen {
+    /// Nothing yet.
+    pub(crate) fn nothing() -> Seen {
+        Seen {
+            last: None,
+            steps_to_99: None,
+            solved_since: None,
+            curve: Vec::new(),
+            decisions: Vec::new(),
+            chronicle: Chronicle::new(),
+        }
+    }
+
+    /// The canonical bytes, with those of the learner.
+    pub(crate) fn put_away(&self, learner: &[u8]) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.text(FORMAT);
+        writer.bytes(learner);
+        writer.bool(self.last.is_some());
+        if let Some((digest, adapts, evaluation)) = &self.last {
+            writer.raw(digest.as_bytes());
+            writer.bool(*adapts);
+            writer.i64(evaluation.mean.to_raw());
+            writer.u32(evaluation.bad);
+            writer.u32(evaluation.episodes);
+        }
+        for steps in [self.steps_to_99, self.solved_since] {
+            writer.bool(steps.is_some());
+            steps.into_iter().for_each(|steps| writer.u64(steps));
+        }
+        writer.length(self.curve.len());
+        for point in &self.curve {
+            writer.u64(point.steps);
+            writer.i64(point.mean.to_raw());
+        }
+        writer.length(self.decisions.len());
+        for decision in &self.decisions {
+            writer.u64(decision.steps);
+            writer.text(&decision.words);
+            writer.u64(decision.gates as u64);
+            writer.bool(decision.accepted);
+            decision.evidence.encode(&mut writer);
+        }
+        self.chronicle.encode(&mut writer);
+        writer.into_bytes()
+    }
+
+    /// Reads what was put away, and the learner's bytes.
+    pub(crate) fn take_up(bytes: &[u8]) -> Result<(Seen, &[u8]), DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let foreign = reader.error("not a lesson, or one of another version");
+        if reader.text()? != FORMAT {
+            return Err(foreign);
+        }
+        let learner = reader.bytes()?;
+        let last = if reader.bool()? { Some(decode_last(&mut reader)?) } else { None };
+        let mut steps = || if reader.bool()? { reader.u64().map(Some) } else { Ok(None) };
+        let (steps_to_99, solved_since) = (steps()?, steps()?);
+        let mut curve = Vec::new();
+        for _ in 0..reader.length(16)? {
+            curve.push(Point { steps: reader.u64()?, mean: Fixed::from_raw(reader.i64()?) });
+        }
+        let mut decisions = Vec::new();
+        for _ in 0..reader.length(53)? {
+            decisions.push(decode_decision(&mut reader)?);
+        }
+        let chronicle = Chronicle::decode(&mut reader)?;
+        reader.finish()?;
+        Ok((Seen { last, steps_to_99, solved_since, curve, decisions, chronicle }, learner))
+    }
+}
+
+fn decode_last(reader: &mut Reader<'_>) -> Result<(Digest, bool, Evaluation), DecodeError> {
+    let digest = Digest::from_bytes(reader.raw(32)?.try_into().expect("32 bytes were read"));
+    let adapts = reader.bool()?;
+    let mean = Fixed::from_raw(reader.i64()?);
+    Ok((digest, adapts, Evaluation { mean, bad: reader.u32()?, episodes: reader.u32()? }))
+}
+
+fn decode_decision(reader: &mut Reader<'_>) -> Result<Decision, DecodeError> {
+    let steps = reader.u64()?;
+    let words = reader.text()?.to_string();
+    let large = reader.error("more gates than this machine can count");
+    let gates = usize::try_from(reader.u64()?).map_err(|_| large)?;
+    let (accepted, evidence) = (reader.bool()?, Evidence::decode(reader)?);
+    Ok(Decision { steps, words, gates, accepted, evidence, patch: None })
+}
