@@ -19,6 +19,7 @@ use bem_ledger::limits::ENTRY_BYTES_MAX;
 use bem_ledger::log::LogOptions;
 use bem_ledger::store::{MemoryStore, Store};
 use bem_ledger::testing::signer;
+use std::collections::BTreeSet;
 
 /// Small segments, so that rotation happens within a unit.
 const OPTIONS: LogOptions = LogOptions { segment_bytes: 4_000, ring_bytes: ENTRY_BYTES_MAX + 4 };
@@ -39,7 +40,8 @@ fn start() -> Climb {
 }
 
 fn next_unit<S: Store>(journal: &mut Journal<S>, climb: &Climb) -> Result<Option<Unit>, JournalError> {
-    Ok(journal.recorded_unit(climb)?.or_else(|| climb.round().into_iter().next()))
+    let next = || climb.next(&BTreeSet::new()).filter(|_| climb.is_climbing());
+    Ok(journal.recorded_unit(climb)?.or_else(next))
 }
 
 fn work(climb: &Climb, unit: &Unit) -> UnitResult {

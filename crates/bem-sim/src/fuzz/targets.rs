@@ -28,7 +28,7 @@ use bem_ledger::witness::WitnessRequest;
 use bem_machine::config::GenesisConfig;
 use bem_synth::library::Machine;
 use bem_synth::policy::Policy;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 /// One decoder.
@@ -243,7 +243,7 @@ fn climbs() -> Vec<Vec<u8>> {
     let config = ClimbConfig { seed: 1, stages: 2, unit_steps: 2_000, families };
     let mut climb = Climb::new(config).expect("a known family");
     let mut list = vec![climb.snapshot()];
-    while let Some(unit) = climb.round().into_iter().next().filter(|_| list.len() < 3) {
+    while let Some(unit) = climb.next(&BTreeSet::new()).filter(|_| list.len() < 5) {
         let worked = climb.work(&unit, &mut || true).expect("it can be played");
         climb.take(&worked.expect("nobody asks it to stop"));
         list.push(climb.snapshot());

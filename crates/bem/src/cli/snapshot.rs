@@ -7,7 +7,7 @@
 
 use super::Answer;
 use super::ledger_directory;
-use super::run::history::History;
+use super::run::history::{History, put_away_in};
 use anyhow::{Context, Result};
 use bem_engine::climb::Climb;
 use bem_engine::journal::{JournalError, Replay, climb_of};
@@ -85,7 +85,9 @@ pub fn restore(arguments: &RestoreArguments) -> Result<Answer> {
     let (snapshot, _) = Snapshot::from_bytes(&bytes).with_context(|| format!("{name} is no snapshot"))?;
     let climb = climb_of(&snapshot)?;
     let origin = Some(snapshot.head.digest());
-    History::create(&arguments.out, &climb, arguments.key.as_deref(), origin, LogOptions::default())?;
+    let key = arguments.key.as_deref();
+    let history = History::create(&arguments.out, &climb, key, origin, LogOptions::default())?;
+    history.finish(&climb, put_away_in(&snapshot.parts))?;
     println!("{}: {} steps, head {}", arguments.out.display(), climb.steps(), climb.head());
     println!("go on    bem run --resume {}", arguments.out.display());
     Ok(Answer::Yes)

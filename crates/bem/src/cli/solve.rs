@@ -5,7 +5,7 @@
 
 use super::Answer;
 use super::run::free_folder;
-use super::run::history::History;
+use super::run::history::{History, PutAway};
 use super::run::report::{self, Curves};
 use crate::task::{Task, TaskArguments, TaskWorld};
 use anyhow::{Context as _, Result, bail};
@@ -13,6 +13,7 @@ use bem_base::fixed::Fixed;
 use bem_engine::climb::{Climb, UnitResult};
 use bem_engine::learner::{Settings, Tally};
 use bem_engine::solve::{Broken, Point, Solution, solve, solve_world};
+use bem_ledger::log::LogOptions;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
@@ -98,7 +99,7 @@ fn keep(directory: &Path, arguments: &SolveArguments, task: String, solution: &S
     let result = UnitResult { unit, seed: arguments.seed, solution: solution.clone(), reused: false };
     climb.take(&result);
     history.unit(&result, &climb)?;
-    let head = history.finish(&climb)?;
+    let head = history.finish(&climb, PutAway::new())?;
     let mut curves = Curves::default();
     curves.add(&result);
     curves.save(directory)?;

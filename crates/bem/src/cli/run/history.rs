@@ -4,12 +4,18 @@ use crate::file_store::FileStore;
 use crate::keys;
 use anyhow::{Context, Result, bail};
 use bem_base::digest::Digest;
+use bem_base::encode::{Reader, Writer};
 use bem_engine::climb::{Climb, Unit, UnitResult};
 use bem_engine::journal::{Journal, Opened};
 use bem_ledger::entry::Entry;
 use bem_ledger::log::LogOptions;
 use bem_ledger::reader::EntryReader;
+use bem_ledger::snapshot::Part;
+use std::collections::BTreeMap;
 use std::path::Path;
+
+/// Units that were put away in the middle: by family, the unit's place in its chain and the bytes to go on from.
+pub type PutAway = BTreeMap<usize, (u32, Vec<u8>)>;
 
 /// A run's ledger, open for writing.
 pub struct History {
@@ -31,6 +37,29 @@ fn public_key(store: &mut FileStore) -> Result<[u8; 32]> {
     }
 }
 
+/// Units that were put away, as parts of a snapshot: `unit_` and the family's number, holding the unit's number and
+/// its bytes.
+fn parts_of(put_away: PutAway) -> Vec<Part> {
+    let part = |(track, (number, bytes)): (usize, (u32, Vec<u8>))| {
+        let mut writer = Writer::new();
+        writer.u32(number);
+        writer.raw(&bytes);
+        Part { name: format!("unit_{track}"), bytes: writer.into_bytes() }
+    };
+    put_away.into_iter().map(part).collect()
+}
+
+/// The units that a snapshot's parts hold; what is none of them is left out.
+pub fn put_away_in(parts: &[Part]) -> PutAway {
+    let unit = |part: &Part| {
+        let track = part.name.strip_prefix("unit_")?.parse().ok()?;
+        let mut reader = Reader::new(&part.bytes);
+        let number = reader.u32().ok()?;
+        Some((track, (number, part.bytes[reader.position()..].to_vec())))
+    };
+    parts.iter().filter_map(unit).collect()
+}
+
 impl History {
     /// Starts a history in an empty folder. `origin` is the history that the climb comes from, if any.
     pub fn create(
@@ -50,17 +79,21 @@ impl History {
     }
 
     /// Opens a history to go on with, from its newest sound snapshot.
-    pub fn resume(directory: &Path, key: Option<&Path>, options: LogOptions) -> Result<(History, Climb)> {
+    pub fn resume(
+        directory: &Path,
+        key: Option<&Path>,
+        options: LogOptions,
+    ) -> Result<(History, Climb, PutAway)> {
         if !directory.join("ledger/checkpoint").exists() {
             bail!("{} is no run: it has no ledger/checkpoint", directory.display());
         }
         let mut files = store(directory)?;
         let signer = keys::for_known_run(key, &public_key(&mut files)?)?;
-        let Opened { journal, climb, rejected, .. } = Journal::open(files, signer, options)?;
+        let Opened { journal, climb, suspended, rejected } = Journal::open(files, signer, options)?;
         for (name, reason) in rejected {
             eprintln!("bem: {name} cannot be used ({reason}); the one before is taken");
         }
-        Ok((History { journal }, climb))
+        Ok((History { journal }, climb, put_away_in(&suspended)))
     }
 
     /// A unit that is recorded after the snapshot: it is worked on again before any other, and compared.
@@ -73,9 +106,9 @@ impl History {
         Ok(self.journal.unit(result, climb)?)
     }
 
-    /// Writes a snapshot and returns the head of the chain.
-    pub fn finish(mut self, climb: &Climb) -> Result<Digest> {
-        self.journal.save(climb, Vec::new())?;
+    /// Writes a snapshot, with what was put away in the middle, and returns the head of the chain.
+    pub fn finish(mut self, climb: &Climb, put_away: PutAway) -> Result<Digest> {
+        self.journal.save(climb, parts_of(put_away))?;
         Ok(self.journal.head())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The climb itself is deterministic; only how far it comes depends on the clock. With `--steps` not even that: units
 //! are taken in one fixed order, whatever the number of threads. Every unit is acknowledged when it is
-//! taken in, so that Ctrl-C, the time limit and a crash lose at most what was under way. Clauses: SCC-14, LOG-5.
+//! taken in; Ctrl-C and the time limit put away what is under way, a crash loses at most that. Clauses: SCC-14, LOG-5.
 
 pub mod history;
 mod pool;
@@ -16,7 +16,7 @@ use bem_ledger::limits::SEGMENT_BYTES_DEFAULT;
 use bem_ledger::log::LogOptions;
 use bem_teacher::ladder::{Domain, STAGES_MAX};
 use clap::Args;
-use history::History;
+use history::{History, PutAway};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -124,7 +124,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     check(arguments)?;
     // A second handler would only replace the first; failing to set it costs the clean stop, not the run.
     let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
-    let (mut climb, mut history, directory) = open(arguments)?;
+    let (mut climb, mut history, directory, mut put_away) = open(arguments)?;
     let mut curves = report::Curves::load(&directory)?;
     let time = match (arguments.minutes, arguments.steps) {
         (Some(minutes), _) => Some(Duration::from_secs_f64(minutes * 60.0)),
@@ -151,9 +151,11 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
         board.unit(result, climb);
         Ok(())
     };
-    pool::work(&mut climb, threads, &limit, &board, &mut taken)?;
+    pool::work(&mut climb, threads, &limit, &board, &mut put_away, &mut taken)?;
     board.finish();
-    let head = history.finish(&climb)?;
+    // After a limit in steps the clock must not show in the history: what is under way then is worked out anew.
+    let put_away = if limit.is_over() { put_away } else { PutAway::new() };
+    let head = history.finish(&climb, put_away)?;
     curves.save(&directory)?;
     let page = directory.join("report.html");
     std::fs::write(&page, report::html(&climb, &curves, &head))
@@ -200,11 +202,11 @@ fn check(arguments: &RunArguments) -> Result<()> {
 }
 
 /// A new run in a folder of its own, or the one to go on with.
-fn open(arguments: &RunArguments) -> Result<(Climb, History, PathBuf)> {
+fn open(arguments: &RunArguments) -> Result<(Climb, History, PathBuf, PutAway)> {
     let options = LogOptions { segment_bytes: arguments.segment_bytes, ..LogOptions::default() };
     if let Some(directory) = &arguments.resume {
-        let (history, climb) = History::resume(directory, arguments.key.as_deref(), options)?;
-        return Ok((climb, history, directory.clone()));
+        let (history, climb, put_away) = History::resume(directory, arguments.key.as_deref(), options)?;
+        return Ok((climb, history, directory.clone(), put_away));
     }
     let families = if arguments.families.is_empty() {
         Domain::all().map(|domain| domain.name().to_string()).collect()
@@ -223,7 +225,7 @@ fn open(arguments: &RunArguments) -> Result<(Climb, History, PathBuf)> {
         None => free_folder(Path::new("runs"))?,
     };
     let history = History::create(&directory, &climb, arguments.key.as_deref(), None, options)?;
-    Ok((climb, history, directory))
+    Ok((climb, history, directory, PutAway::new()))
 }
 
 /// The first folder here that does not exist yet, by number.

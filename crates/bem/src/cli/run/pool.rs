@@ -1,18 +1,22 @@
 //! Several units at once: threads that work, and one that hands out and takes in.
 //!
 //! Without a limit in steps results are taken as they come; with one, in the order of the climb, and what is worked on
-//! ahead of its turn waits. Either way a family's chain is the same. Clauses: SCC-15.
+//! ahead of its turn waits. Either way a family's chain is the same. What is under way when the run is cut is put away,
+//! and goes on from there when the run does. Clauses: SCC-15, LOG-4.
 
 use super::Limit;
+use super::history::PutAway;
 use super::scoreboard::Live;
 use anyhow::{Result, anyhow};
-use bem_engine::climb::{Assignment, Climb, ClimbError, Turns, Unit, UnitResult};
+use bem_engine::climb::{Assignment, Climb, ClimbError, Turns, Unit, UnitResult, Worked};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-/// What a thread sends back: nothing when it was asked to stop.
-type Finished = (Unit, Result<Option<UnitResult>, ClimbError>);
+/// What a thread is given: a unit, and where it was put away.
+type Job = (Assignment, Option<Vec<u8>>);
+/// What a thread sends back.
+type Finished = (Unit, Result<Worked, ClimbError>);
 
 /// Works until the limit is reached or nothing is left; `taken` sees every result after the climb has taken it in.
 pub fn work(
@@ -20,10 +24,11 @@ pub fn work(
     threads: usize,
     limit: &Limit,
     board: &Live,
+    put_away: &mut PutAway,
     taken: &mut dyn FnMut(&UnitResult, &Climb) -> Result<()>,
 ) -> Result<()> {
     let cut = AtomicBool::new(false);
-    let (jobs, queue) = channel::<Assignment>();
+    let (jobs, queue) = channel::<Job>();
     let (results, finished) = channel::<Finished>();
     let queue = Mutex::new(queue);
     std::thread::scope(|scope| {
@@ -31,21 +36,26 @@ pub fn work(
             let results = results.clone();
             scope.spawn(|| serve(&queue, results, &|| !cut.load(Ordering::Relaxed) && !limit.is_over()));
         }
-        let outcome = hand_out(climb, threads, limit, board, (&jobs, &finished), taken);
-        // Whatever is under way now is not wanted any more.
+        let outcome = hand_out(climb, threads, limit, board, (&jobs, &finished), put_away, taken);
+        // Whatever is under way now is put away.
         cut.store(true, Ordering::Relaxed);
-        drop(jobs);
+        drop((jobs, results));
+        for (unit, result) in finished {
+            if let Ok(Worked::PutAway(bytes)) = result {
+                put_away.insert(unit.track, (unit.number, bytes));
+            }
+        }
         outcome
     })
 }
 
 /// A thread: one assignment after the other until there are no more.
-fn serve(queue: &Mutex<Receiver<Assignment>>, results: Sender<Finished>, go_on: &dyn Fn() -> bool) {
+fn serve(queue: &Mutex<Receiver<Job>>, results: Sender<Finished>, go_on: &dyn Fn() -> bool) {
     loop {
-        let assignment = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(assignment) = assignment else { return };
+        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok((assignment, put_away)) = job else { return };
         let unit = assignment.unit.clone();
-        let result = assignment.work(&mut || go_on());
+        let result = assignment.go_on(put_away.as_deref(), &mut || go_on());
         if results.send((unit, result)).is_err() {
             return;
         }
@@ -57,7 +67,8 @@ fn hand_out(
     threads: usize,
     limit: &Limit,
     board: &Live,
-    (jobs, finished): (&Sender<Assignment>, &Receiver<Finished>),
+    (jobs, finished): (&Sender<Job>, &Receiver<Finished>),
+    put_away: &mut PutAway,
     taken: &mut dyn FnMut(&UnitResult, &Climb) -> Result<()>,
 ) -> Result<()> {
     let mut turns = Turns::default();
@@ -69,7 +80,9 @@ fn hand_out(
         {
             turns.begin(&unit);
             board.begin(&unit);
-            jobs.send(climb.assign(&unit)).map_err(|_| anyhow!("all threads have ended"))?;
+            let saved = put_away.get(&unit.track).filter(|(number, _)| *number == unit.number);
+            let job = (climb.assign(&unit), saved.map(|(_, bytes)| bytes.clone()));
+            jobs.send(job).map_err(|_| anyhow!("all threads have ended"))?;
             idle -= 1;
         }
         // With a limit in steps nothing counts after it; otherwise what is finished counts.
@@ -80,8 +93,14 @@ fn hand_out(
         let (unit, result) = finished.recv().map_err(|_| anyhow!("all threads have ended"))?;
         idle += 1;
         match result? {
-            Some(result) => turns.finish(result),
-            None => turns.give_up(&unit),
+            Worked::Done(result) => {
+                put_away.remove(&unit.track);
+                turns.finish(*result);
+            }
+            Worked::PutAway(bytes) => {
+                put_away.insert(unit.track, (unit.number, bytes));
+                turns.give_up(&unit);
+            }
         }
         while !(limit.is_ordered() && limit.is_reached(climb.steps())) {
             let next = if limit.is_ordered() { turns.next_in_order(climb) } else { turns.next_finished() };
