@@ -22,6 +22,7 @@ use bem_ledger::snapshot::{Part, Snapshot, latest_snapshot};
 use bem_ledger::store::Store;
 use bem_ledger::tables::Tables;
 use bem_machine::config::GenesisConfig;
+use std::collections::BTreeMap;
 
 /// Name of the snapshot's part that holds the climb; every other part is a unit that was put away in the middle.
 pub const CLIMB_PART: &str = "climb";
@@ -66,12 +67,17 @@ struct Book {
     serial: u64,
     /// Units so far.
     units: u64,
+    /// Slots of TEACH in use.
+    teach_slots: u32,
+    /// Templates of each family's teacher that TEACH holds.
+    templates: BTreeMap<usize, usize>,
 }
 
 impl Book {
-    /// Derives the state from the first `count` entries.
-    fn read<S: Store>(store: &mut S, count: u64) -> Result<Book, LedgerError> {
+    /// Derives the state from the first `count` entries; the climb stands at the same point.
+    fn read<S: Store>(store: &mut S, count: u64, climb: &Climb) -> Result<Book, LedgerError> {
         let mut book = Book::default();
+        book.templates = climb.tracks().iter().map(Track::templates).enumerate().collect();
         let mut reader = EntryReader::open(store)?;
         while reader.position() < count {
             let index = reader.position();
@@ -79,15 +85,36 @@ impl Book {
             let entry = Entry::from_bytes(bytes).map_err(|source| LedgerError::Entry { index, source })?;
             match entry {
                 Entry::Patch(patch) => {
-                    patch.edits.iter().for_each(|edit| book.tables.set(edit));
+                    book.set_all(&patch.edits);
                     book.serial = patch.serial;
                 }
-                Entry::Tables { edits, .. } => edits.iter().for_each(|edit| book.tables.set(edit)),
+                Entry::Tables { edits, .. } => book.set_all(&edits),
                 Entry::Event { code: event_code::UNIT_END, .. } => book.units += 1,
                 _ => {}
             }
         }
         Ok(book)
+    }
+
+    fn set_all(&mut self, edits: &[TableEdit]) {
+        for edit in edits {
+            self.tables.set(edit);
+            if edit.table == Table::Teach {
+                self.teach_slots = self.teach_slots.max(edit.slot + 1);
+            }
+        }
+    }
+
+    /// Templates that the family's teacher has and TEACH has not.
+    fn new_templates(&mut self, track: usize, climb: &Climb) -> Vec<TableEdit> {
+        let family = &climb.tracks()[track];
+        let known = self.templates.insert(track, family.templates()).unwrap_or(0);
+        let tasks = (known..family.templates()).filter_map(|index| family.template(index));
+        let leaves = tasks.map(|task| hash(task.as_bytes()));
+        leaves
+            .zip(self.teach_slots..)
+            .map(|(leaf, slot)| TableEdit { table: Table::Teach, slot, leaf })
+            .collect()
     }
 
     /// The tables a climb begins with: parameters, tasks, and what it brings along.
@@ -105,7 +132,14 @@ impl Book {
             slot,
             leaf: hash(&word.to_le_bytes()),
         }));
-        edits.iter().for_each(|edit| self.tables.set(edit));
+        self.set_all(&edits);
+        // A climb that comes from elsewhere brings its teachers along.
+        for track in 0..climb.tracks().len() {
+            let brought = self.new_templates(track, climb);
+            self.set_all(&brought);
+            edits.extend(brought);
+        }
+        edits.sort_by_key(|edit| (edit.table, edit.slot));
         sink.append(&Entry::Tables { step: climb.steps(), edits, roots: self.tables.roots() })
     }
 
@@ -125,6 +159,12 @@ impl Book {
                 Happening::Play(block) => sink.append(&Entry::Play(block.clone()))?,
                 Happening::Patch(note) => self.patch(sink, unit.track, note)?,
             }
+        }
+        let edits = self.new_templates(unit.track, climb);
+        if !edits.is_empty() {
+            self.set_all(&edits);
+            let roots = self.tables.roots();
+            sink.append(&Entry::Tables { step: climb.steps(), edits, roots })?;
         }
         let policy = solution.learned.agent.policy();
         let mut circuit = Writer::new();
@@ -289,6 +329,7 @@ impl<S: Store> Journal<S> {
         let Some(snapshot) = found.snapshot else {
             let climb = configured_climb(&mut store)?;
             let mut journal = Journal::resume(store, signer, options, &climb, 1)?;
+            journal.book = Book::default();
             journal.book.boot(&mut journal.sink, &climb)?;
             journal.save(&climb, Vec::new())?;
             return Ok(Opened { journal, climb, suspended: Vec::new(), rejected });
@@ -308,7 +349,7 @@ impl<S: Store> Journal<S> {
         next: u64,
     ) -> Result<Journal<S>, JournalError> {
         let (mut log, _) = Log::open(store, signer, options)?;
-        let book = Book::read(log.store_mut(), next)?;
+        let book = Book::read(log.store_mut(), next, climb)?;
         let recorded = Some(Comparison::open(log.store_mut(), next)?);
         let mut sink = LogSink { log, recorded };
         sink.is_recorded()?;

@@ -202,6 +202,11 @@ impl Track {
         self.teacher.as_ref().map_or(0, |teacher| teacher.templates().len())
     }
 
+    /// The task of one of its teacher's templates.
+    pub fn template(&self, index: usize) -> Option<String> {
+        self.teacher.as_ref()?.templates().get(index).map(|template| template.tree.to_string())
+    }
+
     /// Takes a result in: the place on the ladder, the library, what the teacher learns, and what comes next.
     pub(super) fn take(&mut self, config: &ClimbConfig, result: &UnitResult) {
         let learned = &result.solution.learned;
