@@ -20,6 +20,10 @@ pub struct PatchNote {
     pub kind: u8,
     /// Whether it was let in.
     pub accepted: bool,
+    /// Whether it was in force and is taken back.
+    pub rolled_back: bool,
+    /// The score that the next patch must reach, raw `Fixed`.
+    pub threshold: i64,
     /// The lower bound of what it gains, raw `Fixed`.
     pub score: i64,
     /// The reasons, and of an accepted patch the patch itself.
@@ -123,6 +127,7 @@ impl Chronicle {
 fn note(decision: &Decision) -> PatchNote {
     let mut payload = Writer::new();
     payload.text(&decision.words);
+    payload.text(&decision.reason);
     decision.evidence.encode(&mut payload);
     let mut proofs = Vec::new();
     if let Some(accepted) = &decision.patch {
@@ -139,11 +144,12 @@ fn note(decision: &Decision) -> PatchNote {
         Change::Synthesize { policy, .. } => policy.digest(),
         _ => hash(payload.as_bytes()),
     });
-    let kind = decision.patch.as_ref().map_or(7, |accepted| accepted.patch().kind() as u8);
     PatchNote {
         step: decision.steps,
-        kind,
+        kind: decision.kind as u8,
         accepted: decision.accepted,
+        rolled_back: decision.rolled_back,
+        threshold: decision.threshold.to_raw(),
         score: decision.evidence.lower_bound.to_raw(),
         payload: payload.into_bytes(),
         installed,
@@ -156,6 +162,8 @@ impl PatchNote {
         writer.u64(self.step);
         writer.u8(self.kind);
         writer.bool(self.accepted);
+        writer.bool(self.rolled_back);
+        writer.i64(self.threshold);
         writer.i64(self.score);
         writer.bytes(&self.payload);
         writer.bool(self.installed.is_some());
@@ -174,13 +182,14 @@ impl PatchNote {
         if 7 < kind {
             return Err(unknown);
         }
-        let (accepted, score, payload) = (reader.bool()?, reader.i64()?, reader.bytes()?.to_vec());
+        let (accepted, rolled_back, threshold) = (reader.bool()?, reader.bool()?, reader.i64()?);
+        let (score, payload) = (reader.i64()?, reader.bytes()?.to_vec());
         let installed = if reader.bool()? { Some(read_digest(reader)?) } else { None };
         let mut proofs = Vec::new();
         for _ in 0..reader.length(8)? {
             proofs.push((reader.bytes()?.to_vec(), reader.bytes()?.to_vec()));
         }
-        Ok(PatchNote { step, kind, accepted, score, payload, installed, proofs })
+        Ok(PatchNote { step, kind, accepted, rolled_back, threshold, score, payload, installed, proofs })
     }
 }
 
@@ -215,6 +224,8 @@ mod tests {
                     step: 4,
                     kind: 7,
                     accepted: true,
+                    rolled_back: false,
+                    threshold: 9,
                     score: -5,
                     payload: vec![1, 2, 3],
                     installed: Some(hash(b"circuit")),

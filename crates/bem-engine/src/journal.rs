@@ -71,6 +71,10 @@ struct Book {
     teach_slots: u32,
     /// Templates of each family's teacher that TEACH holds.
     templates: BTreeMap<usize, usize>,
+    /// What stands in each slot of EXPERT now, and what stood there before: only the latest patch can be taken back.
+    experts: BTreeMap<u32, [Digest; 2]>,
+    /// What stands in each slot of WORK after the parameters: the score that a family's next patch must reach.
+    thresholds: BTreeMap<u32, Digest>,
 }
 
 impl Book {
@@ -99,8 +103,14 @@ impl Book {
     fn set_all(&mut self, edits: &[TableEdit]) {
         for edit in edits {
             self.tables.set(edit);
-            if edit.table == Table::Teach {
-                self.teach_slots = self.teach_slots.max(edit.slot + 1);
+            match edit.table {
+                Table::Teach => self.teach_slots = self.teach_slots.max(edit.slot + 1),
+                Table::Expert => {
+                    let [now, before] = self.experts.entry(edit.slot).or_default();
+                    (*before, *now) = (*now, edit.leaf);
+                }
+                Table::Work => drop(self.thresholds.insert(edit.slot, edit.leaf)),
+                Table::Program => {}
             }
         }
     }
@@ -193,13 +203,23 @@ impl Book {
         let payload = if note.accepted { sink.put_blob(&note.payload)? } else { hash(&note.payload) };
         self.serial += 1;
         let roots_before = self.tables.roots();
-        let edits: Vec<TableEdit> = note.installed.iter().map(|leaf| expert(track, *leaf)).collect();
-        edits.iter().for_each(|edit| self.tables.set(edit));
+        let slot = track as u32;
+        let status = match (note.accepted, note.rolled_back) {
+            (true, _) => PatchStatus::Applied,
+            (false, true) => PatchStatus::RolledBack,
+            (false, false) => PatchStatus::Rejected,
+        };
+        let leaf = match status {
+            PatchStatus::RolledBack => self.experts.get(&slot).map(|[_, before]| *before),
+            _ => note.installed,
+        };
+        let edits: Vec<TableEdit> = leaf.iter().map(|leaf| expert(track, *leaf)).collect();
+        self.set_all(&edits);
         sink.append(&Entry::Patch(Box::new(PatchEvent {
             serial: self.serial,
             step: note.step,
             kind: PatchKind::ALL[usize::from(note.kind)],
-            status: if note.accepted { PatchStatus::Applied } else { PatchStatus::Rejected },
+            status,
             target: ObjectId::sharded(ObjectClass::TaskFamily, 0, track as u16),
             score: note.score,
             payload,
@@ -207,7 +227,20 @@ impl Book {
             roots_before,
             roots_after: self.tables.roots(),
             edits,
-        })))
+        })))?;
+        self.threshold(sink, track, note)
+    }
+
+    /// The score that the next patch must reach moves with every decision; where it did, WORK says so.
+    fn threshold(&mut self, sink: &mut impl Sink, track: usize, note: &PatchNote) -> Result<(), LedgerError> {
+        let slot = (GenesisConfig::default().words().len() + track) as u32;
+        let leaf = hash(&note.threshold.to_le_bytes());
+        if self.thresholds.get(&slot) == Some(&leaf) {
+            return Ok(());
+        }
+        let edits = vec![TableEdit { table: Table::Work, slot, leaf }];
+        self.set_all(&edits);
+        sink.append(&Entry::Tables { step: note.step, edits, roots: self.tables.roots() })
     }
 }
 

@@ -11,6 +11,7 @@ use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
 use bem_evolve::improvement::Evidence;
+use bem_evolve::patch::PatchKind;
 
 const FORMAT: &str = "bem lesson 1";
 
@@ -66,9 +67,14 @@ impl Seen {
         writer.length(self.decisions.len());
         for decision in &self.decisions {
             writer.u64(decision.steps);
+            writer.u64(decision.serial);
+            writer.u8(decision.kind as u8);
             writer.text(&decision.words);
+            writer.text(&decision.reason);
             writer.u64(decision.gates as u64);
             writer.bool(decision.accepted);
+            writer.bool(decision.rolled_back);
+            writer.i64(decision.threshold.to_raw());
             decision.evidence.encode(&mut writer);
         }
         self.chronicle.encode(&mut writer);
@@ -91,7 +97,7 @@ impl Seen {
             curve.push(Point { steps: reader.u64()?, mean: Fixed::from_raw(reader.i64()?) });
         }
         let mut decisions = Vec::new();
-        for _ in 0..reader.length(53)? {
+        for _ in 0..reader.length(74)? {
             decisions.push(decode_decision(&mut reader)?);
         }
         let chronicle = Chronicle::decode(&mut reader)?;
@@ -108,10 +114,27 @@ fn decode_last(reader: &mut Reader<'_>) -> Result<(Digest, bool, Evaluation), De
 }
 
 fn decode_decision(reader: &mut Reader<'_>) -> Result<Decision, DecodeError> {
-    let steps = reader.u64()?;
-    let words = reader.text()?.to_string();
+    let (steps, serial) = (reader.u64()?, reader.u64()?);
+    let unknown = reader.error("an unknown patch kind");
+    let kind = *PatchKind::ALL.get(usize::from(reader.u8()?)).ok_or(unknown)?;
+    let (words, reason) = (reader.text()?.to_string(), reader.text()?.to_string());
     let large = reader.error("more gates than this machine can count");
     let gates = usize::try_from(reader.u64()?).map_err(|_| large)?;
-    let (accepted, evidence) = (reader.bool()?, Evidence::decode(reader)?);
-    Ok(Decision { steps, words, gates, accepted, evidence, patch: None })
+    let (accepted, rolled_back) = (reader.bool()?, reader.bool()?);
+    let threshold = Fixed::from_raw(reader.i64()?);
+    let evidence = Evidence::decode(reader)?;
+    let patch = None;
+    Ok(Decision {
+        steps,
+        serial,
+        kind,
+        words,
+        gates,
+        accepted,
+        rolled_back,
+        reason,
+        evidence,
+        threshold,
+        patch,
+    })
 }
