@@ -344,7 +344,9 @@ impl SingleLane {
             let pick = Pick { arm: progress.episode_arm, chance: progress.episode_chance };
             around.family.credit_episode(pick, progress.payoff_sum);
         }
-        around.episodes.push(around.family, progress);
+        if !progress.overruled {
+            around.episodes.push(around.family, progress);
+        }
         around.trace.append(TraceEvent::Episode {
             family: progress.family.0,
             arm: progress.episode_arm,
