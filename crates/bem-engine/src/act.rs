@@ -68,6 +68,8 @@ impl Learner {
         }
         let mode = match self.draw.below(10) {
             _ if self.tally.steps < UNIFORM_STEPS => Mode::Uniform,
+            // With nothing to see there is nothing to explain, and every step may go to the choice.
+            0..=4 if self.shape.observation_bits == 0 && self.shape.horizon == 1 => Mode::Mixed,
             0..=4 => Mode::Uniform,
             5..=7 => Mode::Mixed,
             _ => Mode::Incumbent,

@@ -106,14 +106,20 @@ impl RoutedBandit {
     }
 
     /// Grown anew from the log: contexts that its tests accept, with their statistics.
+    ///
+    /// First come bits that tell something everywhere, each tested over all contexts at once; a bit that tells something
+    /// in many contexts shows sooner that way than in any one of them. Then every context may be split by itself.
     #[doc(alias = "SPLIT")]
     pub fn grow(shape: &Shape, episodes: &[&Episode]) -> RoutedBandit {
         let mut bandit = RoutedBandit::new(shape);
         let steps: Vec<&Step> = episodes.iter().flat_map(|episode| &episode.steps).collect();
+        let bits = bandit.observation_bits.min(BITS_MAX);
         let mut pending = vec![(0usize, steps)];
-        let mut leaves = 1;
+        for bit in shared_bits(&pending[0].1, bits, bandit.actions) {
+            pending = pending.into_iter().flat_map(|(node, steps)| bandit.split(node, bit, steps)).collect();
+        }
+        let mut leaves = pending.len();
         while let Some((node, steps)) = pending.pop() {
-            let bits = bandit.observation_bits.min(BITS_MAX);
             let split = if leaves < LEAVES_MAX {
                 telling_bit(&steps, bits, bandit.actions)
                     .or_else(|| telling_pair(&steps, bits, bandit.actions))
@@ -123,14 +129,7 @@ impl RoutedBandit {
             match split {
                 Some(bit) => {
                     leaves += 1;
-                    let (high, low): (Vec<&Step>, Vec<&Step>) =
-                        steps.into_iter().partition(|step| step.observation.get(bit));
-                    let first = bandit.nodes.len();
-                    bandit.nodes[node] = Node::Split { bit, low: first, high: first + 1 };
-                    for (offset, part) in [low, high].into_iter().enumerate() {
-                        bandit.nodes.push(Node::Leaf(Leaf::new(bandit.actions)));
-                        pending.push((first + offset, part));
-                    }
+                    pending.extend(bandit.split(node, bit, steps));
                 }
                 None => {
                     let range = bandit.range;
@@ -142,6 +141,16 @@ impl RoutedBandit {
             }
         }
         bandit
+    }
+
+    /// Splits a leaf; its two halves with their steps.
+    fn split<'e>(&mut self, node: usize, bit: usize, steps: Vec<&'e Step>) -> [(usize, Vec<&'e Step>); 2] {
+        let (high, low): (Vec<&Step>, Vec<&Step>) =
+            steps.into_iter().partition(|step| step.observation.get(bit));
+        let first = self.nodes.len();
+        self.nodes[node] = Node::Split { bit, low: first, high: first + 1 };
+        self.nodes.extend([Node::Leaf(Leaf::new(self.actions)), Node::Leaf(Leaf::new(self.actions))]);
+        [(first, low), (first + 1, high)]
     }
 
     fn leaf(&self, observation: &Bits) -> usize {
@@ -271,10 +280,66 @@ impl Cell {
         self.squares += i128::from(reward).pow(2);
     }
 
+    /// The rest, and a part with this count and sum. Squares are not told apart: the pooled variance needs only all.
+    fn parted(&self, count: i64, sum: i64) -> (Cell, Cell) {
+        let rest = Cell { count: self.count - count, sum: self.sum - sum, squares: self.squares };
+        (rest, Cell { count, sum, squares: 0 })
+    }
+
     fn plus(&self, other: &Cell) -> Cell {
         let (count, sum) = (self.count + other.count, self.sum + other.sum);
         Cell { count, sum, squares: self.squares + other.squares }
     }
+}
+
+/// Bits on which rewards depend, tested one after the other over all contexts that the earlier ones make.
+fn shared_bits(steps: &[&Step], bits: usize, actions: u16) -> Vec<usize> {
+    let actions = usize::from(actions);
+    let mut chosen: Vec<usize> = Vec::new();
+    // The context of a step and its action as one number.
+    let mut places: Vec<usize> = steps.iter().map(|step| usize::from(step.action)).collect();
+    while bits != 0 && 2 << chosen.len() <= LEAVES_MAX {
+        let contexts = 1 << chosen.len();
+        let mut wholes = vec![Cell::default(); contexts * actions];
+        let mut halves = vec![(0i64, 0i64); contexts * actions * bits];
+        for (step, place) in steps.iter().zip(&places) {
+            wholes[*place].add(step.reward);
+            let mut word = step.observation.0[0] & (u64::MAX >> (64 - bits));
+            while word != 0 {
+                let half = &mut halves[place * bits + word.trailing_zeros() as usize];
+                *half = (half.0 + 1, half.1 + i64::from(step.reward));
+                word &= word - 1;
+            }
+        }
+        let surplus = |bit: usize| {
+            let halves = wholes.iter().enumerate().map(|(place, whole)| (whole, halves[place * bits + bit]));
+            surplus_of(halves.map(|(whole, (count, sum))| whole.parted(count, sum)), bits)
+        };
+        let free = (0..bits).filter(|bit| !chosen.contains(bit));
+        let best = free.map(|bit| (surplus(bit), bit)).max_by_key(|(surplus, bit)| (*surplus, bits - bit));
+        let Some((_, bit)) = best.filter(|(surplus, _)| 0 < *surplus) else { break };
+        for (step, place) in steps.iter().zip(&mut places) {
+            *place += usize::from(step.observation.get(bit)) * contexts * actions;
+        }
+        chosen.push(bit);
+    }
+    chosen
+}
+
+/// How far the squared differences of the parts exceed what chance brings, for as many bits as were tried.
+fn surplus_of(parts: impl Iterator<Item = (Cell, Cell)>, bits: usize) -> i128 {
+    const SCALE: i128 = 1 << 10;
+    let (mut evidence, mut tested, mut mean) = (0i128, 0i128, 0i128);
+    for (low, high) in parts.filter(|(low, high)| 4 <= low.count && 4 <= high.count) {
+        let count = i128::from(low.count + high.count);
+        tested += 1;
+        // With both counts fixed, the mean of a squared difference is a little above one.
+        mean += SCALE * count / (count - 1);
+        evidence += squared_difference(&low, &high, SCALE);
+    }
+    let deviation = (2 * tested * SCALE * SCALE).unsigned_abs().isqrt() as i128;
+    let margin = SCALE * (6 + 2 * i128::from(bits.max(1).ilog2()));
+    evidence - mean - 3 * deviation - margin
 }
 
 /// The bit on which rewards depend most, if the dependence is beyond chance for as many bits as were tried.
@@ -445,6 +510,20 @@ mod tests {
                 other.record(&Bits::ZERO, 1, 500);
             }
         }
+    }
+
+    #[test]
+    fn six_bits_that_matter_a_little_are_found_together() {
+        // Which of four actions pays is drawn for each of 64 contexts, so that a single bit tells hardly anything.
+        let mut prng = Prng::stream(5, "six bits");
+        let best: Vec<u16> = (0..64).map(|_| prng.below(4) as u16).collect();
+        let episodes = log(12_000, |bits| Some(best[(bits.0[0] & 63) as usize]));
+        let bandit = RoutedBandit::grow(&shape(), &episodes.iter().collect::<Vec<_>>());
+        let policy = bandit.freeze().unwrap();
+        let mut player = bem_synth::policy::Player::new(&policy);
+        let right =
+            (0..256).filter(|value| player.act(&Bits([*value, 0, 0, 0])) == best[(value & 63) as usize]);
+        assert!(250 <= right.count());
     }
 
     #[test]

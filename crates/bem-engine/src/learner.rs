@@ -135,6 +135,23 @@ pub(crate) struct Incumbent {
     pub(crate) machine: Option<Machine>,
 }
 
+/// What witnesses know of the choice. The numbers are stored and never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Announced {
+    /// Nothing yet.
+    Nothing = 0,
+    /// That it acts.
+    Choice = 1,
+    /// That it acts and knows how the best action changes.
+    Levels = 2,
+}
+
+impl Announced {
+    /// All of them, in order of their numbers.
+    pub(crate) const ALL: [Announced; 3] = [Announced::Nothing, Announced::Choice, Announced::Levels];
+}
+
 /// What one unit of work was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -203,7 +220,7 @@ pub struct Learner {
     pub(crate) serial: u64,
     pub(crate) streak: u32,
     pub(crate) fruitless: u64,
-    pub(crate) announced: bool,
+    pub(crate) announced: Announced,
     pub(crate) last_gain: u64,
     pub(crate) next_search: u64,
     pub(crate) chain: Digest,
@@ -258,7 +275,7 @@ impl Learner {
             serial: 0,
             streak: 0,
             fruitless: 0,
-            announced: false,
+            announced: Announced::Nothing,
             last_gain: 0,
             next_search: FIRST_SEARCH,
             chain: digest::hash_parts("bem/run", &[&settings.seed.to_le_bytes()]),
@@ -349,7 +366,11 @@ impl Learner {
     /// What acts now, frozen.
     pub(crate) fn agent(&self) -> Agent {
         let policy = Policy::clone(&self.incumbent.policy);
-        if self.incumbent.is_choice { Agent::choice(&self.shape, policy) } else { Agent::circuit(policy) }
+        if self.incumbent.is_choice {
+            Agent::choice(&self.shape, policy, &self.experience)
+        } else {
+            Agent::circuit(policy)
+        }
     }
 
     fn start(&mut self, witness: &mut dyn Witness) -> Event {

@@ -4,7 +4,7 @@
 //! steps speak against is dropped for free. Clauses: SCC-1, SCC-8; decisions D-33 to D-35.
 
 use crate::bandit::RoutedBandit;
-use crate::learner::{Event, Incumbent, Learner, Phase, Witness};
+use crate::learner::{Announced, Event, Incumbent, Learner, Phase, Witness};
 use bem_base::fixed::Fixed;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
@@ -14,7 +14,7 @@ use bem_synth::screen::Screen;
 use std::sync::Arc;
 
 /// Steps of the log that contexts are grown from, at most.
-const CONTEXT_STEPS_MAX: usize = 64_000;
+const CONTEXT_STEPS_MAX: usize = 160_000;
 
 impl Learner {
     /// Grows the contexts again, and searches for candidates unless everything is explained.
@@ -52,17 +52,27 @@ impl Learner {
         if !episodes.is_empty() {
             self.bandit = RoutedBandit::grow(&self.shape, &episodes);
         }
-        let Some(policy) = self.bandit.freeze() else { return };
-        if self.incumbent.is_choice && policy != *self.incumbent.policy {
+        let Some(policy) = self.bandit.freeze().filter(|_| self.incumbent.is_choice) else { return };
+        let changed = policy != *self.incumbent.policy;
+        if changed {
             self.link("bem/chain/choice", policy.digest().as_bytes());
-            let adapted = self.agent().adapts();
             let (policy, words) = (Arc::new(policy), self.choice_words());
             self.incumbent = Incumbent { policy, words, is_choice: true, machine: None };
-            // An agent that learns anew in every episode is the same whatever it begins with.
-            if !(adapted && self.agent().adapts() && self.announced) {
-                self.announced = true;
-                witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
-            }
+        }
+        let agent = self.agent();
+        // An agent that learns anew in every episode is the same whatever it begins with; what it knows of changes is
+        // news once.
+        let news = match (agent.adapts(), agent.levels()) {
+            (true, Some(_)) => self.announced != Announced::Levels,
+            (true, None) => changed && self.announced == Announced::Nothing,
+            _ => changed,
+        };
+        if news {
+            self.announced = match agent.levels() {
+                Some(_) => Announced::Levels,
+                None => Announced::Choice,
+            };
+            witness.incumbent_changed(&agent, &self.incumbent.words, &self.tally);
         }
     }
 
@@ -98,7 +108,7 @@ impl Learner {
         }
         let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
         // Where actions change what follows, the highest reward now may not be the best there is.
-        if control::Prospect::is_possible(&self.shape, &episodes) {
+        if self.explorer.is_some() || control::Prospect::is_possible(&self.shape, &episodes) {
             return false;
         }
         let steps = || episodes.iter().flat_map(|episode| &episode.steps);

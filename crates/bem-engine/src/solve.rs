@@ -231,7 +231,9 @@ impl Evaluator<'_> {
         let known = self
             .seen
             .last
-            .filter(|(digest, adapts, _)| *digest == agent.policy().digest() && *adapts == agent.adapts());
+            .filter(|(digest, adapts, _)| *digest == agent.policy().digest() && *adapts == agent.adapts())
+            // What an agent knows of changes grows with the log.
+            .filter(|_| agent.levels().is_none());
         match (known, &mut self.court) {
             (Some((_, _, evaluation)), _) => Ok(evaluation),
             (None, Some(court)) => court.evaluate(agent, self.seed),

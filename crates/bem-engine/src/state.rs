@@ -18,7 +18,7 @@ use crate::codec::{
     encode_list, encode_option, encode_settings, encode_shape, read_digest,
 };
 use crate::gate::{Contest, Gate, Half};
-use crate::learner::{Incumbent, Learner, Phase, Tally};
+use crate::learner::{Announced, Incumbent, Learner, Phase, Tally};
 use crate::machinery::{Hand, Machinery};
 use crate::seeds::{Domain, Seeds};
 use crate::verification::config_for;
@@ -173,7 +173,7 @@ impl Learner {
             .into_iter()
             .for_each(|count| writer.u64(count));
         [applied, rejected, proofs, rolled_back, self.streak].into_iter().for_each(|count| writer.u32(count));
-        writer.bool(self.announced);
+        writer.u8(self.announced as u8);
         writer.raw(self.chain.as_bytes());
         self.draw.encode(writer);
         self.play_seeds.encode(writer);
@@ -190,7 +190,8 @@ impl Learner {
         let (applied, rejected, proofs, rolled_back) = (short()?, short()?, short()?, short()?);
         self.streak = short()?;
         self.tally = Tally { steps, episodes, applied, rejected, proofs, rolled_back };
-        self.announced = reader.bool()?;
+        let announced = usize::from(reader.u8()?);
+        self.announced = *Announced::ALL.get(announced).ok_or_else(|| wild.clone())?;
         self.chain = read_digest(reader)?;
         self.draw = Prng::decode(reader)?;
         self.play_seeds = Seeds::decode(Domain::Play, reader)?;

@@ -165,7 +165,8 @@ impl ImprovementTest {
         };
         // Less than one standard error above zero after many pairs: sum^2 < n * variance = squares - sum^2 / n.
         let sum = i128::from(self.sum);
-        let faint = 200 <= self.unequal
+        let faint = self.promise == Fixed::ZERO
+            && 200 <= self.unequal
             && sum * sum * i128::from(pairs) < (self.squares * i128::from(pairs) - sum * sum);
         let long = PAIRS_MAX <= pairs || UNEQUAL_MAX <= self.unequal;
         if hopeless || faint || long { Progress::Futile } else { Progress::Open }

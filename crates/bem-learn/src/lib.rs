@@ -16,5 +16,6 @@ pub mod numeric;
 pub mod rule;
 pub mod schedule;
 pub mod softmax;
+pub mod switching;
 pub mod tsallis_inf;
 pub mod ucb_v;

@@ -35,9 +35,13 @@ pub struct Explorer {
 impl Explorer {
     /// Knows what these episodes showed; none when there are too many states.
     pub fn of(shape: &Shape, lens: Lens, episodes: &[&Episode]) -> Option<Explorer> {
-        let model = Model::of(shape, lens, episodes)?;
+        Some(Explorer::new(shape, Model::of(shape, lens, episodes)?))
+    }
+
+    /// Knows what was counted.
+    pub fn new(shape: &Shape, model: Model) -> Explorer {
         let return_max = shape.return_max;
-        Some(Explorer { model, return_max, plan: None, known_at: 1, fresh: 0, full: false })
+        Explorer { model, return_max, plan: None, known_at: 1, fresh: 0, full: false }
     }
 
     /// Whether it was made for worlds of this shape.

@@ -20,7 +20,7 @@ use bem_base::prng::Prng;
 const DRAWS: i64 = 12;
 /// Steps in the log up to which a plan is ripe only when it gains this many times what it may miss. The first install
 /// decides: what it leaves to gain later is small, and small gains take many rollouts to show.
-const GAIN_FACTORS: [(usize, i64); 3] = [(16_000, 64), (64_000, 24), (usize::MAX, 8)];
+const GAIN_FACTORS: [(usize, i64); 4] = [(16_000, 160), (64_000, 80), (128_000, 24), (usize::MAX, 8)];
 /// Steps after which a plan need not wait any more for what was never tried.
 const PATIENCE: usize = 20_000;
 /// A circuit without a clock is taken when it loses at most this share of what planning gains.
@@ -74,8 +74,8 @@ impl Prospect {
             steps => format!(" and {steps} steps back"),
         };
         let words = format!("{kind} over {} observations{past}", model.observations().len());
-        let explorer = Explorer::of(shape, model.lens(), episodes)?;
         let states = model.keys().len();
+        let explorer = Explorer::new(shape, model);
         Some(Prospect { policy: timed.or(plain), foreseen, words, states, explorer })
     }
 }
