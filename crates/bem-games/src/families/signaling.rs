@@ -1,10 +1,11 @@
 //! A signaling game: a sender names one of several states, a noisy channel carries the word, a receiver acts.
 //!
-//! As sender or receiver, the other side follows a secret code that never changes. In both roles the player
-//! first sends and then receives its own word; remembering the state is allowed there, so noise costs the best
-//! player nothing. Clauses: GLE-1.
+//! As sender or receiver, the other side follows a secret code that never changes. In both roles the player first
+//! names every state once, in a random order; its words go into a pool, and then words drawn from the pool come back
+//! over the channel. Every state is in the pool once and every draw is a fresh one, so that nothing the player may
+//! remember of the episode says which state a word stands for: only a code that it keeps to does. Clauses: GLE-1.
 
-use crate::draw::Draw;
+use crate::draw::{Chance, Draw};
 use crate::exact::Expectation;
 use crate::game::{Family, Game, GameError, Parameter, Range, Settings, Steps, Value};
 use crate::rules::{self, RIGHT, RuleGame, Rules, bits_for};
@@ -52,11 +53,7 @@ impl Family for Signaling {
         let role = [Role::Receiver, Role::Sender, Role::Both][settings.choice("role")];
         let mut code: Vec<u16> = (0..states).collect();
         Prng::stream(instance_seed, "signaling").shuffle(&mut code);
-        let word = bits_for(u64::from(states));
-        let shape = match role {
-            Role::Both => rules::answer_shape(&[1, word], usize::from(states), 2, 1),
-            _ => rules::answer_shape(&[word], usize::from(states), 1, 1),
-        };
+        let shape = Talk::shape_of(states, role);
         Ok(Arc::new(RuleGame::new(Talk { code, noise, role, shape })))
     }
 }
@@ -76,20 +73,50 @@ struct Talk {
     shape: Shape,
 }
 
+/// Where an exchange of words stands.
 #[derive(Clone)]
 struct State {
+    /// What is to be named, or what the word that came stands for.
     topic: u16,
-    /// What came through the channel; before anything was sent, nothing.
+    /// What came through the channel; nothing while the player speaks.
     received: Option<u16>,
+    /// The player's words by topic; none for what it has not named yet. Empty unless it plays both roles.
+    pool: Vec<Option<u16>>,
+    /// Words still to come after this one.
+    left: u16,
 }
 
 impl Talk {
+    fn shape_of(states: u16, role: Role) -> Shape {
+        let word = bits_for(u64::from(states));
+        let words = u32::from(states);
+        match role {
+            Role::Both => rules::answer_shape(&[1, word], usize::from(states), 2 * words, words),
+            _ => rules::answer_shape(&[word], usize::from(states), 1, 1),
+        }
+    }
+
+    fn states(&self) -> u32 {
+        self.code.len() as u32
+    }
+
     fn transmit<D: Draw>(&self, word: u16, draw: &mut D) -> u16 {
-        if u64::from(draw.below(100)) < self.noise { draw.below(self.code.len() as u32) as u16 } else { word }
+        if draw.chance(Chance::ratio(self.noise, 100)) { draw.below(self.states()) as u16 } else { word }
     }
 
     fn meaning(&self, word: u16) -> u16 {
         self.code.iter().position(|code| *code == word).expect("the code is a permutation") as u16
+    }
+
+    /// Goes on to a state that was not named yet, or to a word from the pool once all are in it.
+    fn next_in_both_roles<D: Draw>(&self, state: &mut State, draw: &mut D) {
+        if state.pool.contains(&None) {
+            state.topic = draw.pick(self.states(), |topic| state.pool[topic as usize].is_none()) as u16;
+            return;
+        }
+        state.topic = draw.below(self.states()) as u16;
+        let word = state.pool[usize::from(state.topic)].expect("every state was named");
+        state.received = Some(self.transmit(word, draw));
     }
 }
 
@@ -101,10 +128,14 @@ impl Rules for Talk {
     }
 
     fn begin<D: Draw>(&self, draw: &mut D) -> State {
-        let topic = draw.below(self.code.len() as u32) as u16;
+        let topic = draw.below(self.states()) as u16;
         let received =
             (self.role == Role::Receiver).then(|| self.transmit(self.code[usize::from(topic)], draw));
-        State { topic, received }
+        let (pool, left) = match self.role {
+            Role::Both => (vec![None; self.code.len()], self.states() as u16),
+            _ => (Vec::new(), 0),
+        };
+        State { topic, received, pool, left }
     }
 
     fn observe(&self, state: &State) -> Bits {
@@ -123,14 +154,23 @@ impl Rules for Talk {
     fn play<D: Draw>(&self, state: &mut State, action: u16, draw: &mut D) -> Outcome {
         match (self.role, state.received) {
             (Role::Both, None) => {
-                state.received = Some(self.transmit(action, draw));
+                state.pool[usize::from(state.topic)] = Some(action);
+                self.next_in_both_roles(state, draw);
                 rules::pass(false)
+            }
+            (Role::Both, Some(_)) => {
+                let right = action == state.topic;
+                state.left -= 1;
+                if 0 < state.left {
+                    self.next_in_both_roles(state, draw);
+                }
+                rules::answer(right, state.left == 0)
             }
             (Role::Sender, _) => {
                 let heard = self.transmit(action, draw);
                 rules::answer(self.meaning(heard) == state.topic, true)
             }
-            _ => rules::answer(action == state.topic, true),
+            (Role::Receiver, _) => rules::answer(action == state.topic, true),
         }
     }
 
@@ -138,26 +178,23 @@ impl Rules for Talk {
         match (self.role, state.received) {
             (Role::Receiver, Some(word)) => self.meaning(word),
             (Role::Sender, _) => self.code[usize::from(state.topic)],
-            // In both roles the player has seen the topic itself.
-            _ => state.topic,
+            // Every code is as good as any other as long as it is kept to: each state is its own word.
+            (_, received) => received.unwrap_or(state.topic),
         }
     }
 
     fn optimum(&self) -> Value {
-        let states = self.code.len() as i128;
+        let states = i128::from(self.states());
         let noise = i128::from(self.noise);
-        match self.role {
-            Role::Both => Expectation::from_int(i64::from(RIGHT)).to_value(),
-            // The word arrives, or it is replaced and happens to be the same.
-            _ => {
-                let right = i128::from(RIGHT) * ((100 - noise) * states + noise);
-                Expectation::from_ratio(right, 100 * states).to_value()
-            }
-        }
+        let words = if self.role == Role::Both { states } else { 1 };
+        // The word arrives, or it is replaced and happens to be the same.
+        let right = i128::from(RIGHT) * ((100 - noise) * states + noise);
+        Expectation::from_ratio(words * right, 100 * states).to_value()
     }
 
     fn random(&self) -> Value {
-        Expectation::from_ratio(i128::from(RIGHT), self.code.len() as i128).to_value()
+        let words = if self.role == Role::Both { i128::from(self.states()) } else { 1 };
+        Expectation::from_ratio(words * i128::from(RIGHT), i128::from(self.states())).to_value()
     }
 
     fn steps(&self) -> Steps {
@@ -169,6 +206,7 @@ impl Rules for Talk {
 mod tests {
     use super::super::testing;
     use super::*;
+    use crate::conformance::check_exactly;
 
     #[test]
     fn noise_lowers_the_optimum_by_what_it_garbles() {
@@ -179,9 +217,43 @@ mod tests {
 
     #[test]
     fn stated_values_are_what_play_gives_in_every_role() {
-        for role in ["receiver", "sender", "both"] {
+        for (role, tolerance) in [("receiver", 15), ("sender", 15), ("both", 40)] {
             let texts = [("states", "5"), ("noise", "30"), ("role", role)];
-            testing::check_values(&*testing::build(&Signaling, &texts, 2), 15);
+            testing::check_values(&*testing::build(&Signaling, &texts, 2), tolerance);
+        }
+    }
+
+    #[test]
+    fn no_memory_of_the_episode_beats_a_code_that_is_kept_to() {
+        // The enumeration lets a policy remember everything it saw and did.
+        for role in [Role::Receiver, Role::Sender, Role::Both] {
+            for noise in [0, 50] {
+                let shape = Talk::shape_of(2, role);
+                let game = RuleGame::new(Talk { code: vec![1, 0], noise, role, shape });
+                check_exactly(&game, 1_000_000).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_back_is_what_the_player_said() {
+        let game = testing::build(&Signaling, &[("states", "4"), ("noise", "0"), ("role", "both")], 1);
+        let mut world = game.start();
+        for seed in 0..50 {
+            world.reset(seed).unwrap();
+            let mut named = [false; 4];
+            // The code is the state backwards.
+            for _ in 0..4 {
+                let topic = world.observation().field(1, 2);
+                assert!(!world.observation().get(0) && !core::mem::replace(&mut named[topic as usize], true));
+                world.step(3 - topic as u16).unwrap();
+            }
+            for answer in 0..4 {
+                assert!(world.observation().get(0));
+                let word = world.observation().field(1, 2);
+                let outcome = world.step(3 - word as u16).unwrap();
+                assert_eq!((outcome.reward, outcome.done), (RIGHT, answer == 3));
+            }
         }
     }
 }
