@@ -4,7 +4,7 @@
 //! Observation: one bit that says which part, then both regions. Reward: as the part on turn pays. Done: when both
 //! are over. BAD: when the part on turn raises it. Values: sums. Clauses: GLE-3.
 
-use super::operator::{Operator, Plays};
+use super::operator::Operator;
 use super::relay::{self, Order, Plan};
 use crate::draw::{Dice, Draw};
 use crate::game::{Game, GameError, Parameter, Settings};
@@ -31,16 +31,7 @@ impl Operator for Interleave {
     }
 
     fn build(&self, parts: Vec<Arc<dyn Game>>, _settings: &Settings) -> Result<Arc<dyn Game>, GameError> {
-        relay::build(Plan {
-            name: self.name(),
-            order: Mixed,
-            runs: vec![0, 1],
-            label_bits: 1,
-            plays: vec![Plays::ONCE; 2],
-            horizon: relay::horizon_of(&parts),
-            returns: relay::returns_of(&parts, 1),
-            parts,
-        })
+        relay::build(Plan::each_once(self.name(), Mixed, parts))
     }
 }
 

@@ -5,11 +5,10 @@
 //! on turn pays. Done: when the outermost level is over, or all are if it ended at once. BAD: when the level on turn
 //! raises it. Values: `depth` times those of the part. Clauses: GLE-3.
 
-use super::operator::{Operator, Plays};
+use super::operator::Operator;
 use super::relay::{self, Order, Plan};
 use crate::draw::Dice;
 use crate::game::{Game, GameError, Parameter, Range, Settings};
-use crate::rules::bits_for;
 use std::sync::Arc;
 
 /// The operator `nest`.
@@ -38,16 +37,7 @@ impl Operator for Nest {
 
     fn build(&self, parts: Vec<Arc<dyn Game>>, settings: &Settings) -> Result<Arc<dyn Game>, GameError> {
         let depth = settings.number("depth") as u64;
-        relay::build(Plan {
-            name: self.name(),
-            order: Levels { depth: depth as usize },
-            runs: vec![0; depth as usize],
-            label_bits: bits_for(depth),
-            plays: vec![Plays { numerator: depth, denominator: 1 }],
-            horizon: relay::horizon_of(&parts) * depth,
-            returns: relay::returns_of(&parts, depth as i64),
-            parts,
-        })
+        relay::build(Plan::again(self.name(), Levels { depth: depth as usize }, parts, depth))
     }
 }
 

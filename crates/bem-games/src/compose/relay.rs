@@ -9,6 +9,7 @@ use super::operator::{
 };
 use crate::draw::Dice;
 use crate::game::{Game, GameError, Oracle, Steps, Value};
+use crate::rules::bits_for;
 use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome, Shape};
 use std::sync::Arc;
 
@@ -39,6 +40,36 @@ pub(super) struct Plan<O> {
     pub plays: Vec<Plays>,
     pub horizon: u64,
     pub returns: (i64, i64),
+}
+
+impl<O: Order> Plan<O> {
+    /// Every part once.
+    pub fn each_once(name: &'static str, order: O, parts: Vec<Arc<dyn Game>>) -> Plan<O> {
+        Plan {
+            name,
+            order,
+            runs: (0..parts.len()).collect(),
+            label_bits: bits_for(parts.len() as u64),
+            plays: vec![Plays::ONCE; parts.len()],
+            horizon: horizon_of(&parts),
+            returns: returns_of(&parts, 1),
+            parts,
+        }
+    }
+
+    /// The only part so many times.
+    pub fn again(name: &'static str, order: O, parts: Vec<Arc<dyn Game>>, times: u64) -> Plan<O> {
+        Plan {
+            name,
+            order,
+            runs: vec![0; times as usize],
+            label_bits: bits_for(times),
+            plays: vec![Plays { numerator: times, denominator: 1 }],
+            horizon: horizon_of(&parts) * times,
+            returns: returns_of(&parts, times as i64),
+            parts,
+        }
+    }
 }
 
 /// The game that plays the parts by this plan.

@@ -4,11 +4,10 @@
 //! part pays. Done: after the last round. BAD: when the part raises it. Values: `times` those of the part.
 //! Clauses: GLE-3.
 
-use super::operator::{Operator, Plays};
+use super::operator::Operator;
 use super::relay::{self, Plan};
 use super::seq::InTurn;
 use crate::game::{Game, GameError, Parameter, Range, Settings};
-use crate::rules::bits_for;
 use std::sync::Arc;
 
 /// The operator `repeat`.
@@ -37,16 +36,7 @@ impl Operator for Repeat {
 
     fn build(&self, parts: Vec<Arc<dyn Game>>, settings: &Settings) -> Result<Arc<dyn Game>, GameError> {
         let times = settings.number("times") as u64;
-        relay::build(Plan {
-            name: self.name(),
-            order: InTurn { runs: times as usize },
-            runs: vec![0; times as usize],
-            label_bits: bits_for(times),
-            plays: vec![Plays { numerator: times, denominator: 1 }],
-            horizon: relay::horizon_of(&parts) * times,
-            returns: relay::returns_of(&parts, times as i64),
-            parts,
-        })
+        relay::build(Plan::again(self.name(), InTurn { runs: times as usize }, parts, times))
     }
 }
 

@@ -3,7 +3,7 @@
 //! Horizon: the sum. Observation: one bit that says which part, then both regions. Reward: as the part on turn
 //! pays. Done: when the second part is. BAD: when the part on turn raises it. Values: sums. Clauses: GLE-3.
 
-use super::operator::{Operator, Plays};
+use super::operator::Operator;
 use super::relay::{self, Order, Plan};
 use crate::draw::Dice;
 use crate::game::{Game, GameError, Parameter, Settings};
@@ -30,16 +30,7 @@ impl Operator for Seq {
     }
 
     fn build(&self, parts: Vec<Arc<dyn Game>>, _settings: &Settings) -> Result<Arc<dyn Game>, GameError> {
-        relay::build(Plan {
-            name: self.name(),
-            order: InTurn { runs: 2 },
-            runs: vec![0, 1],
-            label_bits: 1,
-            plays: vec![Plays::ONCE; 2],
-            horizon: relay::horizon_of(&parts),
-            returns: relay::returns_of(&parts, 1),
-            parts,
-        })
+        relay::build(Plan::each_once(self.name(), InTurn { runs: 2 }, parts))
     }
 }
 
