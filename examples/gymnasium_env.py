@@ -3,7 +3,7 @@
 
 Try it with: bem solve --env-cmd 'python3 examples/gymnasium_env.py FrozenLake'
 
-What Gymnasium calls a discrete observation is split into unnamed groups of bits, rewards become whole
+Every line is one JSON object. What Gymnasium calls a discrete observation is split into unnamed groups of bits, rewards become whole
 milli-units, and BAD marks what one should never do: a hole, the cliff, an illegal pick-up or drop.
 """
 import argparse
@@ -26,10 +26,10 @@ def parts_of(name, env, observation):
 
 
 WORLDS = {
-    # name: (options, sizes of the parts, horizon, reward range in units)
-    "FrozenLake": ({"map_name": "4x4"}, [4, 4], 100, (0, 1)),
-    "CliffWalking": ({}, [12, 4], 200, (-100, -1)),
-    "Taxi": ({}, [5, 5, 5, 4], 200, (-10, 20)),
+    # name: (options, sizes of the parts, horizon, range of rewards, range of what an episode pays)
+    "FrozenLake": ({"map_name": "4x4"}, [4, 4], 100, (0, 1), (0, 1)),
+    "CliffWalking": ({}, [12, 4], 200, (-100, -1), (-20000, -13)),
+    "Taxi": ({}, [5, 5, 5, 4], 200, (-10, 20), (-2000, 20)),
 }
 
 
@@ -51,7 +51,7 @@ def main():
     parser.add_argument("--slippery", action="store_true", help="let the ice of FrozenLake be slippery")
     arguments = parser.parse_args()
     name = arguments.world
-    options, sizes, horizon, (low, high) = WORLDS[name]
+    options, sizes, horizon, (low, high), (least, most) = WORLDS[name]
     if name == "FrozenLake":
         options = dict(options, is_slippery=arguments.slippery)
     env = gymnasium.make(latest(name), max_episode_steps=horizon, **options)
@@ -66,7 +66,7 @@ def main():
         print(json.dumps(message, separators=(",", ":")), flush=True)
 
     say({"hello": 1, "obs_bits": sum(widths), "actions": int(env.action_space.n), "horizon": horizon,
-         "reward_range": [1000 * low, 1000 * high], "fields": fields})
+         "reward_range": [1000 * low, 1000 * high], "return_range": [1000 * least, 1000 * most], "fields": fields})
     for line in sys.stdin:
         message = json.loads(line)
         if "reset" in message:

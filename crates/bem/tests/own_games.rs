@@ -93,7 +93,7 @@ fn a_program_is_learned_over_pipes() {
 
 #[test]
 fn broken_programs_give_one_clear_line() {
-    assert!(refused(&["--env-cmd", "echo hi"]).contains("line 1: expected value"));
+    assert!(refused(&["--env-cmd", "echo hi"]).contains("line 1: column 1: expected value"));
     assert!(refused(&["--env-cmd", "true"]).contains("line 1: the program has ended"));
     assert!(
         refused(&["--env-cmd", "sleep 60", "--env-timeout", "1"]).contains("line 1: no answer within 1 s")
@@ -106,13 +106,24 @@ fn broken_programs_give_one_clear_line() {
     );
 }
 
-#[test]
-fn a_gymnasium_world_is_learned_for_real() {
+fn gymnasium(world: &str) -> String {
     let installed =
         Command::new("python3").args(["-c", "import gymnasium"]).output().is_ok_and(|it| it.status.success());
     assert!(installed, "the Python package gymnasium is missing: run `cargo xtask test`, which installs it");
-    let command = format!("python3 {} FrozenLake", example("gymnasium_env.py"));
-    let lake = solved(&["--env-cmd", &command, "--budget", "3000"]);
-    assert!(3_000 <= lake["steps"].as_u64().expect("steps"), "{lake}");
-    assert!(0.0 <= lake["return_mean"].as_f64().expect("a return"), "{lake}");
+    format!("python3 {} {world}", example("gymnasium_env.py"))
+}
+
+#[test]
+fn a_gymnasium_world_is_learned_for_real() {
+    // Random play reaches the goal in about one of 70 episodes; the best way is certain to.
+    let lake = solved(&["--env-cmd", &gymnasium("FrozenLake"), "--budget", "12000"]);
+    assert_eq!(lake["return_mean"], 1.0, "{lake}");
+    assert_eq!(lake["bad"], 0, "{lake}");
+}
+
+#[test]
+fn a_slippery_lake_is_crossed_far_more_often_than_by_chance() {
+    // Random play gets across in 1.6 of 100 episodes, the best policy for 100 steps in 73.
+    let lake = solved(&["--env-cmd", &gymnasium("FrozenLake --slippery"), "--budget", "12000"]);
+    assert!(0.3 <= lake["return_mean"].as_f64().expect("a return"), "{lake}");
 }

@@ -6,9 +6,9 @@
 //! states apart, the optimum comes from dynamic programming over states and steps; where they hide them, from
 //! [`super::hidden`]. Clauses: GLE-9, VM-17.
 
-use super::ImportError;
 use super::hidden::{self, PolicyGraph};
 use super::normal::draw_index;
+use super::{ImportError, without_line};
 use crate::draw::Draw;
 use crate::exact::Expectation;
 use crate::game::{Game, Steps, Value};
@@ -32,7 +32,7 @@ pub const SOLVE_WORK_MAX: usize = 1 << 28;
 /// Reads a process.
 pub fn read(text: &str) -> Result<Arc<dyn Game>, ImportError> {
     let file: File =
-        serde_json::from_str(text).map_err(|error| ImportError::line(error.line(), error.to_string()))?;
+        serde_json::from_str(text).map_err(|error| ImportError::line(error.line(), without_line(&error)))?;
     let process = file.check()?;
     Process::build(process)
 }

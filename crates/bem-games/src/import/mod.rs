@@ -47,6 +47,17 @@ impl ImportError {
     }
 }
 
+/// What is wrong with a JSON text and at which column; the line is named by whoever asks, in the words of its own.
+fn without_line(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    match text.strip_suffix(&place) {
+        Some(reason) if 0 < error.column() => format!("column {}: {reason}", error.column()),
+        Some(reason) => reason.to_string(),
+        None => text,
+    }
+}
+
 /// The formats that are understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {

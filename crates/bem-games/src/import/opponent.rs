@@ -1,6 +1,6 @@
 //! How the other players of an imported game play: fixed, and known to the evaluator. Clauses: GLE-9.
 
-use super::ImportError;
+use super::{ImportError, without_line};
 use std::collections::BTreeMap;
 
 /// Weights of actions by player and information set, both counted from one; what is not listed is uniform.
@@ -15,8 +15,10 @@ impl Opponent {
     /// Reads `{"2":{"1":[1,2]}}`: player 2 plays, at information set 1, its second action twice as often as the
     /// first. In a normal-form game every player has the one information set 1.
     pub fn parse(text: &str) -> Result<Opponent, ImportError> {
-        let weights: BTreeMap<usize, BTreeMap<usize, Vec<u32>>> = serde_json::from_str(text)
-            .map_err(|error| ImportError::line(error.line(), format!("opponent policy: {error}")))?;
+        let weights: BTreeMap<usize, BTreeMap<usize, Vec<u32>>> =
+            serde_json::from_str(text).map_err(|error| {
+                ImportError::line(error.line(), format!("opponent policy: {}", without_line(&error)))
+            })?;
         for (player, sets) in &weights {
             for (set, list) in sets {
                 let sum: u64 = list.iter().map(|weight| u64::from(*weight)).sum();

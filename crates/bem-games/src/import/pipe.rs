@@ -2,9 +2,11 @@
 //!
 //! The program says `{"hello":1,"obs_bits":n,"actions":m,"horizon":h,"reward_range":[lo,hi],"fields":[[lo,width],..]}`
 //! once. Then `{"reset":seed}` is answered by `{"obs":"0101"}`, and `{"act":k}` by
-//! `{"obs":"0110","reward":1000,"done":false,"bad":false}`. An episode that reaches the horizon ends there. Lines
-//! come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
+//! `{"obs":"0110","reward":1000,"done":false,"bad":false}`. An episode that reaches the horizon ends there. A program
+//! whose episodes pay far less than the best reward at every step does well to say `"return_range":[lo,hi]` as well:
+//! the narrower it is, the fewer episodes it takes to show that something is better. Lines come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
 
+use super::without_line;
 use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
 use serde::Deserialize;
@@ -27,8 +29,14 @@ pub struct PipeWorld<T> {
     observation: Bits,
     /// Lines received so far.
     line: u64,
-    /// Steps of the episode under way; none between episodes.
-    steps: Option<u32>,
+    /// The episode under way; none between episodes.
+    episode: Option<Progress>,
+}
+
+#[derive(Clone, Copy)]
+struct Progress {
+    steps: u32,
+    total: i64,
 }
 
 #[derive(Deserialize)]
@@ -41,6 +49,8 @@ struct Hello {
     reward_range: (i32, i32),
     #[serde(default)]
     fields: Option<Vec<(u16, u16)>>,
+    #[serde(default)]
+    return_range: Option<(i64, i64)>,
 }
 
 #[derive(Deserialize)]
@@ -86,14 +96,25 @@ impl Hello {
         };
         let horizon = i64::from(self.horizon);
         let ends = |reward: i32| (i64::from(reward), i64::from(reward) * horizon);
+        let widest = (ends(low).0.min(ends(low).1), ends(high).0.max(ends(high).1));
+        let (return_min, return_max) = match self.return_range {
+            None => widest,
+            Some((low, high)) if widest.0 <= low && low <= high && high <= widest.1 => (low, high),
+            Some((low, high)) => {
+                return Err(format!(
+                    "\"return_range\" is [{low},{high}]; it must lie within [{},{}], which horizon and rewards allow",
+                    widest.0, widest.1
+                ));
+            }
+        };
         Ok(Shape {
             observation_bits: self.obs_bits as u16,
             actions: self.actions as u16,
             horizon: self.horizon,
             reward_min: low,
             reward_max: high,
-            return_min: ends(low).0.min(ends(low).1),
-            return_max: ends(high).0.max(ends(high).1),
+            return_min,
+            return_max,
             fields,
         })
     }
@@ -122,7 +143,7 @@ impl<T: Transport> PipeWorld<T> {
         let shape = parse::<Hello>(&text)
             .and_then(|hello| hello.check())
             .map_err(|reason| external(format!("line 1: {reason}: {}", shortened(&text))))?;
-        Ok(PipeWorld { transport, shape, observation: Bits::ZERO, line: 1, steps: None })
+        Ok(PipeWorld { transport, shape, observation: Bits::ZERO, line: 1, episode: None })
     }
 
     /// Gives the transport back, to close it.
@@ -137,14 +158,14 @@ impl<T: Transport> PipeWorld<T> {
         read: impl Fn(&Shape, &str) -> Result<A, String>,
     ) -> Result<A, EnvironmentError> {
         // Whatever goes wrong ends the episode: its state is no longer known.
-        let steps = self.steps.take();
+        let episode = self.episode.take();
         self.transport.send(line).map_err(|error| external(format!("after line {}: {error}", self.line)))?;
         self.line += 1;
         let number = self.line;
         let text = self.transport.receive().map_err(|error| external(format!("line {number}: {error}")))?;
         let answer = read(&self.shape, &text)
             .map_err(|reason| external(format!("line {number}: {reason}: {}", shortened(&text))))?;
-        self.steps = steps;
+        self.episode = episode;
         Ok(answer)
     }
 }
@@ -153,7 +174,7 @@ fn parse<'a, A: Deserialize<'a>>(text: &'a str) -> Result<A, String> {
     if LINE_BYTES_MAX < text.len() {
         return Err(format!("a line of {} bytes; at most {LINE_BYTES_MAX} are allowed", text.len()));
     }
-    serde_json::from_str(text).map_err(|error| error.to_string())
+    serde_json::from_str(text).map_err(|error| without_line(&error))
 }
 
 fn observation(shape: &Shape, text: &str) -> Result<Bits, String> {
@@ -178,7 +199,7 @@ impl<T: Transport> Environment for PipeWorld<T> {
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
         let read = |shape: &Shape, text: &str| observation(shape, &parse::<Seen>(text)?.obs);
         self.observation = self.ask(&format!("{{\"reset\":{seed}}}"), read)?;
-        self.steps = Some(0);
+        self.episode = Some(Progress { steps: 0, total: 0 });
         Ok(())
     }
 
@@ -187,7 +208,7 @@ impl<T: Transport> Environment for PipeWorld<T> {
     }
 
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
-        let Some(steps) = self.steps else {
+        let Some(Progress { steps, total }) = self.episode else {
             return Err(EnvironmentError::EpisodeOver);
         };
         if self.shape.actions <= action {
@@ -202,13 +223,20 @@ impl<T: Transport> Environment for PipeWorld<T> {
                     answer.reward
                 ));
             }
-            Ok((observation(shape, &answer.obs)?, answer))
+            let (total, low, high) = (total + answer.reward, shape.return_min, shape.return_max);
+            let done = answer.done || steps + 1 == shape.horizon;
+            if done && !(low..=high).contains(&total) {
+                return Err(format!(
+                    "the episode paid {total}; the range said at the start is {low} to {high}"
+                ));
+            }
+            Ok((observation(shape, &answer.obs)?, Answered { done, ..answer }))
         };
         let (bits, answer) = self.ask(&format!("{{\"act\":{action}}}"), read)?;
-        let done = answer.done || steps + 1 == self.shape.horizon;
-        self.observation = if done { Bits::ZERO } else { bits };
-        self.steps = (!done).then_some(steps + 1);
-        Ok(Outcome { reward: answer.reward as i32, done, bad: answer.bad })
+        self.observation = if answer.done { Bits::ZERO } else { bits };
+        let total = total + answer.reward;
+        self.episode = (!answer.done).then_some(Progress { steps: steps + 1, total });
+        Ok(Outcome { reward: answer.reward as i32, done: answer.done, bad: answer.bad })
     }
 }
 
@@ -273,7 +301,7 @@ mod tests {
     #[test]
     fn every_breach_names_the_line() {
         let open = |line: &str| PipeWorld::open(script(&[line])).err().unwrap().to_string();
-        assert!(open("hello").starts_with("line 1: expected value"), "{}", open("hello"));
+        assert!(open("hello").starts_with("line 1: column 1: expected value"), "{}", open("hello"));
         assert!(
             open(&HELLO.replace("\"actions\":2", "\"actions\":0"))
                 .starts_with("line 1: \"actions\" is 0; allowed is 1 to 1024")
@@ -299,9 +327,33 @@ mod tests {
             answer(r#"{"obs":"010","reward":1001,"done":false}"#)
                 .starts_with("line 3: \"reward\" is 1001; the range")
         );
-        assert!(answer(r#"{"obs":"010"}"#).starts_with("line 3: missing field `reward`"));
+        assert!(answer(r#"{"obs":"010"}"#).starts_with("line 3: column 13: missing field `reward`"));
         let mut world = PipeWorld::open(script(&[HELLO])).unwrap();
         assert_eq!(world.reset(1).unwrap_err().to_string(), "line 2: the program has ended");
+    }
+
+    #[test]
+    fn a_range_of_returns_is_kept_to() {
+        let narrow = HELLO.replace("\"fields\"", "\"return_range\":[0,1000],\"fields\"");
+        let play = |rewards: &[i64]| {
+            let mut lines = vec![narrow.clone(), r#"{"obs":"010"}"#.to_string()];
+            let last = rewards.len() - 1;
+            let answer = |(at, reward)| format!(r#"{{"obs":"010","reward":{reward},"done":{}}}"#, at == last);
+            lines.extend(rewards.iter().enumerate().map(answer));
+            let texts: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let mut world = PipeWorld::open(script(&texts)).unwrap();
+            assert_eq!((world.shape().return_min, world.shape().return_max), (0, 1_000));
+            world.reset(1).unwrap();
+            let results: Vec<_> = rewards.iter().map(|_| world.step(0)).collect();
+            results.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())
+        };
+        assert!(play(&[1_000, 0]).is_ok() && play(&[-5, 5]).is_ok());
+        let error = play(&[1_000, 1_000]).unwrap_err();
+        assert!(error.starts_with("line 4: the episode paid 2000; the range said at the start is 0 to 1000"));
+        assert!(play(&[-5, 0]).unwrap_err().starts_with("line 4: the episode paid -5"));
+        let wide = narrow.replace("[0,1000],\"f", "[0,9000],\"f");
+        let refused = PipeWorld::open(script(&[&wide])).err().unwrap().to_string();
+        assert!(refused.contains("must lie within [-20,4000]"), "{refused}");
     }
 
     proptest::proptest! {
