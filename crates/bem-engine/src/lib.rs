@@ -16,6 +16,7 @@ mod gate;
 pub mod journal;
 pub mod learner;
 mod machinery;
+pub mod measure;
 mod search;
 pub mod seeds;
 pub mod solve;

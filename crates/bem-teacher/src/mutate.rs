@@ -23,10 +23,12 @@ pub enum Transformation {
     LargerBound = 2,
     /// Interleaves another base problem.
     Interleave = 3,
+    /// Makes one situation more frequent: no mutation by chance, but what a counterexample asks for.
+    Focus = 4,
 }
 
 impl Transformation {
-    /// All of them.
+    /// Those that are drawn.
     pub const ALL: [Transformation; 4] = [
         Transformation::Mask,
         Transformation::LeafToSeq,
@@ -113,6 +115,8 @@ fn transform(
             }
             change_one(tree, prng.below(places as u64) as usize, loops, raise_bound)
         }
+        // Nothing is drawn for a situation that nobody named.
+        Transformation::Focus => Ok(None),
         Transformation::Interleave => {
             let parts = vec![tree.clone(), easy_leaf(ladders, prng)];
             TaskTree::node("interleave", BTreeMap::new(), parts).map(Some)
@@ -128,7 +132,7 @@ fn texts(pairs: &[(&str, u64)]) -> BTreeMap<String, String> {
 fn easy_leaf(ladders: &[Ladder], prng: &mut Prng) -> TaskTree {
     let ladder = &ladders[prng.below(ladders.len() as u64) as usize];
     let rungs = ladder.rungs(8);
-    rungs[prng.below(4) as usize].tree.clone()
+    rungs[prng.below(rungs.len() as u64 / 2) as usize].tree.clone()
 }
 
 fn count(tree: &TaskTree, wanted: impl Fn(&TaskTree) -> bool + Copy) -> usize {

@@ -5,9 +5,11 @@
 //! GLE-7, GLE-8, LOG-6.
 
 use crate::controller::{Controller, Request, average};
+use crate::focus::focus;
 use crate::ladder::{BANDS, Domain, Ladder};
 use crate::mutate::{MutationRate, TeachEdit, mutate};
 use crate::template::{Task, Template, TemplateId, TemplateStatistics, domain_of, structural_difficulty};
+use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
 use bem_base::limits::ARMS_MAX;
 use bem_base::prng::{Prng, mix};
@@ -211,6 +213,12 @@ impl Teacher {
             return None;
         }
         mutate(&self.templates[id.0 as usize], &self.ladders, &mut self.mutations, programs)
+    }
+
+    /// A proposal made from this template that meets a situation, seen as observation bits, more often: what a
+    /// counterexample asks for. None if nothing near the template does. See [`crate::focus`].
+    pub fn focus_on(&self, id: TemplateId, situation: &Bits, programs: &dyn Programs) -> Option<TeachEdit> {
+        focus(&self.templates[id.0 as usize], situation, programs)
     }
 
     /// Admits a proposal that was accepted elsewhere; it starts with neutral statistics.
@@ -484,8 +492,8 @@ mod tests {
     fn a_full_band_refuses() {
         let mut teacher = few(7);
         let mut last = Ok(TemplateId(0));
-        for percent in 0..20 {
-            let tree = TaskTree::parse(&format!("mask{{bits=0,percent={percent}}}(parity{{n=2}})")).unwrap();
+        for index in 0..20 {
+            let tree = TaskTree::parse(&format!("parity{{n=2,noise={}}}", index % 3)).unwrap();
             last = teacher.admit_tree(tree, &NoPrograms);
         }
         assert_eq!(last, Err(Refusal::BandFull { domain: "parity", band: 0 }));

@@ -95,7 +95,7 @@ impl Template {
 }
 
 /// The tree with every range drawn.
-fn draw(tree: &TaskTree, id: TemplateId, seed: u64) -> Result<TaskTree, GameError> {
+pub(crate) fn draw(tree: &TaskTree, id: TemplateId, seed: u64) -> Result<TaskTree, GameError> {
     let mut prng = Prng::stream(seed, &format!("template {}", id.0));
     tree.map(&mut |node| {
         let mut settings = BTreeMap::new();

@@ -21,40 +21,86 @@ fn every_family_climbs_in_a_straight_line() {
     assert!(26 <= families.len());
     for family in families {
         assert!(0.98 <= family["r_squared"].as_f64().expect("a fit"), "{}", family["family"]);
-        assert_eq!(family["rungs"].as_array().map(Vec::len), Some(8));
+        let rungs = family["rungs"].as_array().map_or(0, Vec::len);
+        assert!((5..=8).contains(&rungs), "{}: {rungs}", family["family"]);
     }
+}
+
+/// The measurement that is shipped was made with the learner; the estimate is computed anew. A change of the estimate
+/// that spoils the order, or makes a rung that nobody measured, fails here: then measure again as docs/ladder.md says.
+#[test]
+fn the_order_of_the_estimate_is_the_measured_one_wherever_one_was_measured() {
+    let answer = json(&[]);
+    let mut ordered = 0;
+    for family in answer["families"].as_array().expect("a list") {
+        let name = family["family"].as_str().expect("a name");
+        match family["order"].as_str().expect("a verdict") {
+            "ordered" => {
+                let spearman = family["spearman"].as_f64().expect("a correlation");
+                assert!(0.9 <= spearman, "{name}: {spearman}");
+                for rung in family["rungs"].as_array().expect("a list") {
+                    let runs = rung["runs"].as_array().map_or(0, Vec::len);
+                    assert!(5 <= runs, "{} has {runs} measured runs", rung["task"]);
+                }
+                ordered += 1;
+            }
+            // The agent of the first learns anew in every episode; nobody solves the second within its budget.
+            verdict => assert!(["nonstationary_bandit", "rulegrid"].contains(&name), "{name} is {verdict}"),
+        }
+    }
+    assert!(25 <= ordered, "{ordered}");
 }
 
 #[test]
 fn measurements_are_laid_beside_the_estimate() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("measured.jsonl");
-    let rungs = json(&["--families", "parity", "--stages", "4"])["families"][0]["rungs"].clone();
+    let rungs = json(&["--families", "parity_stream", "--stages", "4"])["families"][0]["rungs"].clone();
     let mut text = String::new();
     for (index, rung) in rungs.as_array().expect("a list").iter().enumerate() {
         let task = rung["task"].as_str().expect("a task");
-        let n = task.trim_start_matches("parity{n=").trim_end_matches('}');
-        text.push_str(&format!(
-            "{{\"task\":\"parity\",\"params\":{{\"n\":{n}}},\"steps_to_99\":{}}}\n",
-            10 * index + 5
-        ));
+        let n = task.trim_start_matches("parity_stream{n=").trim_end_matches('}');
+        for run in 0..5 {
+            let steps = 10 * index + 5 + run;
+            let line = format!(r#"{{"task":"parity_stream","params":{{"n":{n}}},"steps_to_99":{steps}}}"#);
+            text.push_str(&line);
+            text.push('\n');
+        }
     }
     std::fs::write(&path, &text).expect("a file");
     let file = path.display().to_string();
-    let answer = json(&["--families", "parity", "--stages", "4", "--measured", &file]);
-    assert_eq!(answer["families"][0]["spearman"], 1.0);
-    assert_eq!(answer["families"][0]["rungs"][2]["measured"], 25);
+    let answer = json(&["--families", "parity_stream", "--stages", "4", "--measured", &file]);
+    let family = &answer["families"][0];
+    assert_eq!((&family["spearman"], &family["levels"]), (&Value::from(1.0), &Value::from(4)));
+    assert_eq!(family["rungs"][2]["measured"], 27);
+    let output = ladder(&["--families", "parity_stream", "--stages", "4", "--measured", &file]);
+    let shown = String::from_utf8(output.stdout).expect("text");
+    assert!(shown.contains("orders: 1.000 over 4 levels"), "{shown}");
     std::fs::write(&path, format!("{text}oops\n")).expect("a file");
     let output = ladder(&["--measured", &file]);
     assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8(output.stderr).expect("text");
-    assert!(message.contains("line 5 is no result of `bem solve --json`"), "{message}");
+    assert!(message.contains("line 21 is nothing that"), "{message}");
+}
+
+#[test]
+fn measuring_learns_every_rung_and_saves_what_it_found() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("measured.jsonl").display().to_string();
+    let few = ["--families", "signaling", "--stages", "3"];
+    let short = ["--measure", "--seeds", "2", "--budget", "400", "--save", &file];
+    let now = json(&[&few[..], &short[..]].concat());
+    let rungs = now["families"][0]["rungs"].as_array().expect("a list").clone();
+    assert_eq!((rungs[0]["measured"].as_u64(), rungs[2]["measured"].as_u64()), (Some(32), None));
+    let later = json(&[&few[..], &["--measured", &file]].concat());
+    assert_eq!(now["families"], later["families"]);
 }
 
 #[test]
 fn bad_arguments_name_what_is_allowed() {
     for (arguments, message) in [
         (["--stages", "1"], "--stages is 1; allowed is 2 to 256"),
+        (["--seeds", "11"], "--seeds is 11; allowed is 1 to 10"),
         (["--families", "chess"], "there is no family called \"chess\"; known are parity"),
     ] {
         let output = ladder(&arguments);

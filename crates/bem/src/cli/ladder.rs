@@ -2,33 +2,37 @@
 //! measured difficulty agrees. Clauses: GLE-5, GLE-6.
 
 mod measured;
+mod regret;
+mod show;
 
 use super::Answer;
-use super::solve::to_float;
-use anyhow::{Result, anyhow, bail};
-use bem_base::fixed::Fixed;
+use anyhow::{Context as _, Result, anyhow, bail};
+use bem_base::fixed::{Fixed, log2_count_floor};
 use bem_engine::learner::Settings;
-use bem_engine::solve::solve;
+use bem_engine::measure::steps_to_solve;
 use bem_games::compose::NoPrograms;
 use bem_teacher::fit::{Line, spearman};
-use bem_teacher::laboratory::{Checkpoint, exponent, template_regret};
 use bem_teacher::ladder::{Domain, Ladder, Rung, STAGES_MAX};
+use bem_teacher::order::{GROUP_MAX, Verdict};
 use clap::Args;
-use measured::Measurements;
-use serde_json::{Value, json};
+use measured::{Measurement, Measurements};
+use serde_json::json;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 /// The difficulty ladder.
 #[derive(Args)]
-#[command(after_help = "Example: bem ladder --families parity,dyck --stages 6\n\
+#[command(after_help = "Example: bem ladder\n\
+    Example: bem ladder --families parity,dyck\n\
     Example: bem ladder --families copy --measure --budget 20000\n\
-    Example: bem ladder --bandit\n\
-    FILE of --measured holds what `bem solve --json` prints, one object per line; the median over seeds counts.")]
+    Example: bem ladder --bandit\n\n\
+    Without --measure or --measured the measurement that this build was shipped with is shown. FILE of --measured\n\
+    holds what --save wrote, or what `bem solve --json` prints, one object per line.")]
 pub struct LadderArguments {
-    /// Families to show, separated by commas; all without this
+    /// Families to show rung by rung, separated by commas; without this, one line for each
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     families: Vec<String>,
-    /// Stages of every ladder, 2 to 256
+    /// Stages of every ladder, 2 to 256; a family with few settings may have fewer
     #[arg(long, default_value_t = 8)]
     stages: usize,
     /// A file with measurements
@@ -37,12 +41,18 @@ pub struct LadderArguments {
     /// Measure now: learn every rung and count the steps to a score of 0.99
     #[arg(long)]
     measure: bool,
-    /// Steps that --measure may spend on one rung
-    #[arg(long, default_value_t = 20_000)]
+    /// Steps that --measure may spend on one run
+    #[arg(long, default_value_t = 60_000)]
     budget: u64,
-    /// Seed of --measure and --bandit
+    /// Runs of --measure for every rung, 1 to 10
+    #[arg(long, default_value_t = 5)]
+    seeds: u64,
+    /// Seed of --bandit, and the first one of --measure
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Where --measure writes what it found, one line for every rung
+    #[arg(long, value_name = "FILE", requires = "measure")]
+    save: Option<PathBuf>,
     /// Instead, print the regret of the choice among templates
     #[arg(long)]
     bandit: bool,
@@ -51,61 +61,83 @@ pub struct LadderArguments {
     json: bool,
 }
 
-/// One family's ladder with its fits.
-struct Shown<'a> {
+/// One family's ladder with its fit and its measurements.
+struct Shown {
     domain: Domain,
-    ladder: &'a Ladder,
-    rungs: Vec<&'a Rung>,
+    ladder: Ladder,
+    rungs: Vec<Rung>,
     fit: Line,
-    measured: Vec<Option<u64>>,
+    /// In the order of the rungs; none where nothing was measured.
+    measured: Vec<Option<Measurement>>,
 }
 
-impl Shown<'_> {
-    /// Agreement of the two orders over the rungs that were measured, if there are at least three.
-    fn agreement(&self) -> Option<Fixed> {
-        let both: Vec<(Fixed, Fixed)> = self
-            .rungs
-            .iter()
-            .zip(&self.measured)
-            .filter_map(|(rung, steps)| {
-                Some((rung.difficulty, Fixed::from_int((*steps)?.min(1 << 30) as i32)))
-            })
-            .collect();
-        let (estimated, measured): (Vec<Fixed>, Vec<Fixed>) = both.into_iter().unzip();
-        (3 <= estimated.len()).then(|| spearman(&estimated, &measured))
+/// How the two orders agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Agreement {
+    /// Some rung has no measurement.
+    Unmeasured,
+    /// What was measured has no order that could agree or disagree.
+    Flat,
+    /// Spearman's rank correlation, over rungs that fall into so many levels.
+    Ordered { spearman: Fixed, levels: usize },
+}
+
+impl Shown {
+    fn new(domain: Domain, stages: usize) -> Shown {
+        let ladder = Ladder::new(domain);
+        let rungs: Vec<Rung> = ladder.rungs(stages).into_iter().cloned().collect();
+        let fit = ladder.fit(stages);
+        Shown { domain, ladder, fit, measured: vec![None; rungs.len()], rungs }
+    }
+
+    fn agreement(&self) -> Agreement {
+        let Some(measured) = self.measured.iter().map(Option::as_ref).collect::<Option<Vec<&Measurement>>>()
+        else {
+            return Agreement::Unmeasured;
+        };
+        let groups: Vec<Vec<u64>> = measured.iter().map(|measurement| measurement.censored()).collect();
+        let Verdict::Ordered { levels } = Verdict::of(&groups) else { return Agreement::Flat };
+        let estimated: Vec<Fixed> = self.rungs.iter().map(|rung| rung.difficulty).collect();
+        // One more than the median, because a rung may be solved before the first step.
+        let median = |measurement: &&Measurement| log2_count_floor(1 + measurement.median_censored());
+        let medians: Vec<Fixed> = measured.iter().map(median).collect();
+        Agreement::Ordered { spearman: spearman(&estimated, &medians), levels }
     }
 }
 
 /// Runs the command.
 pub fn run(arguments: &LadderArguments) -> Result<Answer> {
     if arguments.bandit {
-        return bandit(arguments);
+        return regret::print(arguments.seed, arguments.json);
     }
     if !(2..=STAGES_MAX).contains(&arguments.stages) {
         bail!("--stages is {}; allowed is 2 to {STAGES_MAX}", arguments.stages);
     }
-    let domains = domains(&arguments.families)?;
-    let file = arguments.measured.as_deref().map(Measurements::read).transpose()?;
-    let ladders: Vec<Ladder> = domains.iter().map(|domain| Ladder::new(*domain)).collect();
-    let mut shown = Vec::new();
-    for (domain, ladder) in domains.into_iter().zip(&ladders) {
-        let rungs = ladder.rungs(arguments.stages);
-        let mut measured = Vec::new();
-        for rung in &rungs {
-            measured.push(match &file {
-                Some(file) => file.median_steps(&rung.tree),
-                None if arguments.measure => learn(rung, arguments)?,
-                None => None,
-            });
+    if !(1..=GROUP_MAX as u64).contains(&arguments.seeds) {
+        bail!("--seeds is {}; allowed is 1 to {GROUP_MAX}", arguments.seeds);
+    }
+    let mut shown: Vec<Shown> = domains(&arguments.families)?
+        .into_iter()
+        .map(|domain| Shown::new(domain, arguments.stages))
+        .collect();
+    if arguments.measure {
+        measure(&mut shown, arguments)?;
+    } else {
+        let file = match &arguments.measured {
+            Some(path) => Measurements::read(path)?,
+            None => Measurements::shipped()?,
+        };
+        for family in &mut shown {
+            family.measured = family.rungs.iter().map(|rung| file.of(&rung.tree)).collect();
         }
-        let fit = ladder.fit(arguments.stages);
-        shown.push(Shown { domain, ladder, rungs, fit, measured });
     }
     if arguments.json {
-        let families: Vec<Value> = shown.iter().map(to_json).collect();
+        let families: Vec<_> = shown.iter().map(show::to_json).collect();
         println!("{}", json!({ "stages": arguments.stages, "families": families }));
+    } else if arguments.families.is_empty() {
+        show::print_overview(&shown);
     } else {
-        shown.iter().for_each(print);
+        shown.iter().for_each(show::print_rungs);
     }
     Ok(Answer::Yes)
 }
@@ -122,94 +154,29 @@ fn domains(names: &[String]) -> Result<Vec<Domain>> {
     names.iter().map(find).collect()
 }
 
-/// Steps until the learner first scored 0.99 on this rung; none if the budget ended before.
-fn learn(rung: &Rung, arguments: &LadderArguments) -> Result<Option<u64>> {
-    let game = rung.tree.build(arguments.seed, &NoPrograms)?;
-    let settings = Settings { budget: arguments.budget, ..Settings::new(arguments.seed) };
-    Ok(solve(game.as_ref(), settings, &mut |_| true)?.steps_to_99)
-}
-
-fn to_json(shown: &Shown<'_>) -> Value {
-    let rungs: Vec<Value> = shown
-        .rungs
-        .iter()
-        .zip(&shown.measured)
-        .enumerate()
-        .map(|(stage, (rung, measured))| {
-            json!({
-                "stage": stage,
-                "band": shown.ladder.band(rung.difficulty),
-                "task": rung.tree.to_string(),
-                "difficulty": to_float(rung.difficulty),
-                "policy_bits": to_float(rung.policy_bits),
-                "horizon": rung.horizon,
-                "measured": measured,
-            })
-        })
-        .collect();
-    json!({
-        "family": shown.domain.name(),
-        "slope": to_float(shown.fit.slope),
-        "intercept": to_float(shown.fit.intercept),
-        "r_squared": to_float(shown.fit.r_squared),
-        "spearman": shown.agreement().map(to_float),
-        "rungs": rungs,
-    })
-}
-
-fn print(shown: &Shown<'_>) {
-    println!(
-        "{}: difficulty = {:.2} + {:.2} * stage, R^2 = {:.4}",
-        shown.domain.name(),
-        to_float(shown.fit.intercept),
-        to_float(shown.fit.slope),
-        to_float(shown.fit.r_squared)
-    );
-    println!("  stage band difficulty   measured  task");
-    for (stage, (rung, measured)) in shown.rungs.iter().zip(&shown.measured).enumerate() {
-        let steps = measured.map_or("-".to_string(), |steps| steps.to_string());
-        let band = shown.ladder.band(rung.difficulty);
-        println!("  {stage:>5} {band:>4} {:>10.2} {steps:>10}  {}", to_float(rung.difficulty), rung.tree);
-    }
-    if let Some(agreement) = shown.agreement() {
-        println!("  order of estimate and measurement agree by {:.3} (Spearman)", to_float(agreement));
-    }
-    println!();
-}
-
-/// Regret of the choice among sixteen templates, for five seeds.
-fn bandit(arguments: &LadderArguments) -> Result<Answer> {
-    let checkpoints = [100, 1_000, 10_000, 100_000, 1_000_000];
-    let runs: Vec<(u64, Vec<Checkpoint>)> = (0..5)
-        .map(|index| arguments.seed + index)
-        .map(|seed| (seed, template_regret(seed, &checkpoints)))
-        .collect();
-    let exponents: Vec<Fixed> = runs.iter().map(|(_, points)| exponent(points[2], points[4])).collect();
-    let worst = exponents.iter().copied().max().unwrap_or(Fixed::ZERO);
-    let good = worst < Fixed::from_ratio(6, 10);
-    if arguments.json {
-        let seeds: Vec<Value> = runs
-            .iter()
-            .zip(&exponents)
-            .map(|((seed, points), exponent)| {
-                let regret: Vec<Value> =
-                    points.iter().map(|point| json!([point.choices, to_float(point.regret)])).collect();
-                json!({ "seed": seed, "regret": regret, "exponent": to_float(*exponent) })
-            })
-            .collect();
-        println!("{}", json!({ "templates": 16, "seeds": seeds, "worst_exponent": to_float(worst) }));
-    } else {
-        println!("pseudo-regret of the choice among 16 templates, in units of meta-reward");
-        println!(
-            "  seed{}  exponent 10^4..10^6",
-            checkpoints.map(|choices| format!("{choices:>11}")).concat()
-        );
-        for ((seed, points), exponent) in runs.iter().zip(&exponents) {
-            let cells: String =
-                points.iter().map(|point| format!("{:>11.2}", to_float(point.regret))).collect();
-            println!("  {seed:>4}{cells}  {:.3}", to_float(*exponent));
+/// Learns every rung with every seed; each line is written as soon as it is known.
+fn measure(shown: &mut [Shown], arguments: &LadderArguments) -> Result<()> {
+    let mut file = match &arguments.save {
+        Some(path) => Some(std::fs::File::create(path).with_context(|| path.display().to_string())?),
+        None => None,
+    };
+    for family in shown {
+        for (rung, measured) in family.rungs.iter().zip(&mut family.measured) {
+            let run = |seed: u64| -> Result<Option<u64>> {
+                let game = rung.tree.build(seed, &NoPrograms)?;
+                let settings = Settings { budget: arguments.budget, ..Settings::new(seed) };
+                Ok(steps_to_solve(game.as_ref(), settings)?)
+            };
+            let seeds = arguments.seed..arguments.seed + arguments.seeds;
+            let steps = seeds.map(run).collect::<Result<Vec<Option<u64>>>>()?;
+            let measurement = Measurement { budget: arguments.budget, steps };
+            let line = measurement.to_line(&rung.tree);
+            eprintln!("{line}");
+            if let Some(file) = &mut file {
+                writeln!(file, "{line}")?;
+            }
+            *measured = Some(measurement);
         }
-        println!("  worst exponent {:.3}; below 0.6 is asked for", to_float(worst));
     }
-    Ok(if good { Answer::Yes } else { Answer::No })
+    Ok(())
 }

@@ -1,0 +1,105 @@
+//! Settings that cover the range of every family, from trivial to the hardest that is asked for.
+//!
+//! Each list climbs along what makes a task of this family harder to learn, not merely longer: hidden choices, bits to
+//! be remembered, more answers, rarer or noisier rewards. Where the size alone changes nothing (the parity of all bits
+//! is as easy for 64 as for eight), the list goes on with something that does. The order comes from
+//! [`crate::difficulty`] alone. Clauses: GLE-2, GLE-5.
+
+use bem_games::catalog;
+use bem_games::game::Range;
+
+/// Settings of this family in any order; combinations that it refuses are left out by the caller.
+pub fn settings_of(family: &str) -> Vec<String> {
+    let settings: Vec<String> = match family {
+        "parity" => {
+            let clean = each(1..=32, |half| format!("n={},relevant={half}", 2 * half));
+            let noisy = each(1..=20, |noise| format!("n=64,relevant=32,noise={noise}"));
+            [clean, noisy].concat()
+        }
+        // A third of the bits count, and an odd number of them.
+        "majority" => each(3..=63, |n| format!("n={n},relevant={}", (n / 3 - 1) | 1)),
+        "parity_stream" => each(1..=256, |n| format!("n={n}")),
+        "popcount" => each(1..=31, |n| format!("n={n}")),
+        "dyck" => each(1..=32, |depth| format!("types=2,depth={depth},length={}", 4 * depth)),
+        "stack_machine" => each(1..=16, |depth| format!("depth={depth},horizon={},value_bits=2", 4 * depth)),
+        "key_value" => each(1..=16, |size| format!("keys={size},values=4,writes={size},distractors={size}")),
+        "associative_recall" => each(1..=8, |pairs| format!("tokens={},pairs={pairs}", 2 * pairs)),
+        // More arms that are also harder to tell apart.
+        "bandit" => {
+            let easy = [(2, 60), (3, 54), (4, 50), (6, 44), (8, 40), (12, 34)];
+            let hard = [(16, 30), (24, 24), (32, 20), (48, 14), (64, 10)];
+            list(&[&easy[..], &hard[..]].concat(), |arms, gap| format!("arms={arms},gap={gap}"))
+        }
+        "contextual_bandit" => pairs(&[1, 2, 3, 4, 5], &[0, 1, 2, 3, 4, 6, 8], |context, noise| {
+            format!("context_bits={context},noise_bits={noise},arms=4")
+        }),
+        "nonstationary_bandit" => pairs(&[2, 3, 4, 6, 8], &[100, 80, 60, 50, 40, 30, 20], |arms, gap| {
+            format!("arms={arms},gap={gap}")
+        }),
+        "matrix_game" => {
+            each(1..=64, |rounds| format!("game=prisoners_dilemma,opponent=tit_for_tat,horizon={rounds}"))
+        }
+        "signaling" => each(2..=24, |states| format!("states={states},noise=10")),
+        "auction" => list(&[(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1)], |bits, others| {
+            format!("bits={bits},opponents={others}")
+        }),
+        "small_sat" => {
+            let list_of = [(1, 1), (2, 2), (2, 3), (2, 4), (3, 3), (3, 4), (3, 5), (3, 6), (4, 3)];
+            list(&list_of, |vars, clauses| format!("vars={vars},clauses={clauses}"))
+        }
+        "safety_grid" => each(2..=12, |size| format!("size={size},bad={}", size * size / 8)),
+        "compare" => {
+            let clean = each(1..=8, |bits| format!("bits={bits}"));
+            let noisy = each(1..=8, |five| format!("bits=8,noise={}", 5 * five));
+            [clean, noisy].concat()
+        }
+        // Words of several bits are right or wrong as a whole. The carry makes a sum a bit longer.
+        "add" => each(1..=5, |bits| format!("bits={bits},form=word")),
+        "subtract" => each(1..=6, |bits| format!("bits={bits},form=word")),
+        "sorting" => list(&[(3, 1), (4, 1), (5, 1), (6, 1), (7, 1), (5, 3), (6, 3)], |keys, bits| {
+            format!("keys={keys},key_bits={bits}")
+        }),
+        "distance" => each(1..=24, |n| format!("n={n},cap={}", n.clamp(1, 7))),
+        "next_token" => {
+            let last_token = each(2..=10, |vocab| format!("vocab={vocab},order=1"));
+            let last_two = each(5..=8, |vocab| format!("vocab={vocab},order=2"));
+            [last_token, last_two].concat()
+        }
+        "transducer" => {
+            each(1..=16, |states| format!("states={states},inputs=4,outputs=4,horizon={}", 3 * states))
+        }
+        "copy" | "reverse" | "permute" => each(1..=24, |length| format!("length={length}")),
+        "rulegrid" => pairs(&[0, 1, 2, 3, 4], &[1, 2, 4, 8, 16, 32, 64, 128, 200], |band, steps| {
+            format!("band={band},steps={steps}")
+        }),
+        other => return one_at_a_time(other),
+    };
+    settings.into_iter().map(|settings| format!("{family}{{{settings}}}")).collect()
+}
+
+fn each(sizes: std::ops::RangeInclusive<i64>, settings: impl Fn(i64) -> String) -> Vec<String> {
+    sizes.map(settings).collect()
+}
+
+fn list(pairs: &[(i64, i64)], settings: impl Fn(i64, i64) -> String) -> Vec<String> {
+    pairs.iter().map(|(left, right)| settings(*left, *right)).collect()
+}
+
+fn pairs(lefts: &[i64], rights: &[i64], settings: impl Fn(i64, i64) -> String) -> Vec<String> {
+    lefts.iter().flat_map(|left| rights.iter().map(|right| settings(*left, *right))).collect()
+}
+
+/// For a family that has no list of its own: every number swept over its range, the rest as it comes.
+pub fn one_at_a_time(family: &str) -> Vec<String> {
+    const POINTS: i64 = 16;
+    let parameters = catalog::family(family).map_or(&[][..], |family| family.parameters());
+    let mut texts = vec![family.to_string()];
+    for parameter in parameters {
+        if let Range::Number { min, max, .. } = parameter.range {
+            let value = |point: i64| min + (max - min) * point / POINTS;
+            texts
+                .extend((0..=POINTS).map(|point| format!("{family}{{{}={}}}", parameter.name, value(point))));
+        }
+    }
+    texts
+}
