@@ -18,6 +18,10 @@ use std::sync::Arc;
 
 /// Functions start at multiples of this many bytes: one cache line.
 const ALIGNMENT: usize = 64;
+/// A page, as far as caches are concerned.
+const PAGE_BYTES: usize = 4_096;
+/// How far apart the places of [`Evaluator::at`] are within a page: about the code of a 64-gate circuit.
+const PLACE_BYTES: usize = 11 * ALIGNMENT;
 
 /// The fastest evaluator that this machine has for a circuit.
 #[derive(Clone, Debug)]
@@ -31,7 +35,16 @@ pub enum Evaluator {
 impl Evaluator {
     /// Prepares one circuit.
     pub fn new(circuit: &PlacedCircuit) -> Evaluator {
-        match compile_all(core::slice::from_ref(circuit)).and_then(|mut all| all.pop()) {
+        Evaluator::at(circuit, 0)
+    }
+
+    /// Prepares one of several circuits that will be run in turn but are prepared one by one.
+    ///
+    /// Memory comes in pages, so code that always began a page would always fall into the same few sets of the
+    /// instruction cache; circuits with different places do not crowd each other out.
+    pub fn at(circuit: &PlacedCircuit, place: usize) -> Evaluator {
+        let padding = place * PLACE_BYTES % PAGE_BYTES;
+        match compile(core::slice::from_ref(circuit), padding).and_then(|mut all| all.pop()) {
             Some(compiled) => Evaluator::Compiled(compiled),
             None => Evaluator::Interpreted(Interpreted::new(circuit.clone())),
         }
@@ -93,10 +106,15 @@ pub fn is_supported() -> bool {
 
 /// Compiles circuits into one piece of executable memory, or nothing where that is not possible.
 pub fn compile_all(circuits: &[PlacedCircuit]) -> Option<Vec<Compiled>> {
+    compile(circuits, 0)
+}
+
+/// The same, with the first function this many bytes behind the start of a page.
+fn compile(circuits: &[PlacedCircuit], padding: usize) -> Option<Vec<Compiled>> {
     if !is_supported() || circuits.is_empty() {
         return None;
     }
-    let mut code = Vec::new();
+    let mut code = vec![0; padding];
     let mut starts = Vec::with_capacity(circuits.len());
     for circuit in circuits {
         code.resize(code.len().next_multiple_of(ALIGNMENT), 0);

@@ -151,6 +151,30 @@ fn circuits_compiled_together_keep_their_own_meaning() {
 }
 
 #[test]
+fn a_circuit_means_the_same_at_every_place_and_places_do_not_share_cache_lines() {
+    let mut prng = Prng::stream(8, "places");
+    let circuit = random_dense_netlist(&mut prng, 16, 64, 8);
+    let placed = random_placement(&mut prng, circuit, 24);
+    let state: Vec<LaneWord> = (0..placed.planes()).map(|_| random_lanes(&mut prng)).collect();
+    let mut offsets = Vec::new();
+    let mut seen = Vec::new();
+    for place in 0..16 {
+        let (mut planes, mut results) = (state.clone(), vec![LaneWord::ZERO; placed.results()]);
+        let evaluator = Evaluator::at(&placed, place);
+        evaluator.evaluate(&mut planes, &LaneWord::ONES, &mut results, &mut Scratch::new());
+        seen.push((planes, results));
+        if let Evaluator::Compiled(compiled) = evaluator {
+            offsets.push(compiled.offset % PAGE_BYTES / ALIGNMENT);
+        }
+    }
+    assert!(seen.iter().all(|one| *one == seen[0]));
+    let count = offsets.len();
+    offsets.sort_unstable();
+    offsets.dedup();
+    assert_eq!(offsets.len(), count, "{offsets:?}");
+}
+
+#[test]
 fn a_gate_never_takes_more_than_one_instruction() {
     // Sixteen inputs, 64 gates, eight masked writes of three operations each: complements and reads are free.
     let mut prng = Prng::stream(8, "instructions");

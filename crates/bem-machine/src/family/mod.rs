@@ -424,7 +424,7 @@ impl Family {
 
     /// Puts an expert into a slot; statistics are the caller's business.
     fn place(&mut self, config: &GenesisConfig, slot: usize, expert: Expert) {
-        self.evaluators[slot] = Evaluator::new(expert.placed());
+        self.evaluators[slot] = Evaluator::at(expert.placed(), slot);
         self.facts[slot] = SlotFacts {
             cost: expert.cost(),
             penalty: cost_penalty(config, expert.cost()),
