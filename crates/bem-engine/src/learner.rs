@@ -81,6 +81,8 @@ pub struct Tally {
     pub proofs: u32,
     /// Patches that were in force and taken back.
     pub rolled_back: u32,
+    /// Word operations that the searches took.
+    pub work: u64,
 }
 
 /// One decision about a patch.

@@ -83,6 +83,7 @@ impl Learner {
     /// Searches the log for candidates and makes patches of those worth it.
     fn propose(&mut self) {
         let proposal = propose::propose(&self.shape, &self.experience, &self.settings.search);
+        self.tally.work = self.tally.work.saturating_add(proposal.work);
         self.explorer = proposal.explorer;
         let mut candidates = proposal.hypotheses;
         if !self.incumbent.is_choice

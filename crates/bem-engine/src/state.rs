@@ -168,8 +168,8 @@ impl Learner {
     }
 
     fn encode_counters(&self, writer: &mut Writer) {
-        let Tally { steps, episodes, applied, rejected, proofs, rolled_back } = self.tally;
-        [steps, episodes, self.serial, self.fruitless, self.last_gain, self.next_search]
+        let Tally { steps, episodes, applied, rejected, proofs, rolled_back, work } = self.tally;
+        [steps, episodes, work, self.serial, self.fruitless, self.last_gain, self.next_search]
             .into_iter()
             .for_each(|count| writer.u64(count));
         [applied, rejected, proofs, rolled_back, self.streak].into_iter().for_each(|count| writer.u32(count));
@@ -183,13 +183,13 @@ impl Learner {
     fn decode_counters(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         let wild = reader.error("counters that no run can have reached");
         let mut long = || reader.u64();
-        let (steps, episodes) = (long()?, long()?);
+        let (steps, episodes, work) = (long()?, long()?, long()?);
         (self.serial, self.fruitless, self.last_gain, self.next_search) =
             (long()?, long()?, long()?, long()?);
         let mut short = || reader.u32();
         let (applied, rejected, proofs, rolled_back) = (short()?, short()?, short()?, short()?);
         self.streak = short()?;
-        self.tally = Tally { steps, episodes, applied, rejected, proofs, rolled_back };
+        self.tally = Tally { steps, episodes, applied, rejected, proofs, rolled_back, work };
         let announced = usize::from(reader.u8()?);
         self.announced = *Announced::ALL.get(announced).ok_or_else(|| wild.clone())?;
         self.chain = read_digest(reader)?;

@@ -64,7 +64,7 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
     if search.list.iter().any(|hypothesis| hypothesis.exact) {
         search.list.retain(|hypothesis| hypothesis.exact || hypothesis.foreseen.is_some());
     }
-    Proposal { hypotheses: search.list, explorer }
+    Proposal { hypotheses: search.list, explorer, work: settings.work - work.left() }
 }
 
 /// What a search brings.
@@ -74,6 +74,8 @@ pub struct Proposal {
     pub hypotheses: Vec<Hypothesis>,
     /// Where actions change what is seen: what plays for knowledge.
     pub explorer: Option<Explorer>,
+    /// Word operations that it took.
+    pub work: u64,
 }
 
 /// The latest episodes with at most this many steps.

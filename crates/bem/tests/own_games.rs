@@ -8,8 +8,12 @@ fn example(name: &str) -> String {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name).display().to_string()
 }
 
+fn bem(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bem")).args(arguments).output().expect("bem starts")
+}
+
 fn solve(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bem")).arg("solve").args(arguments).output().expect("bem starts")
+    bem(&[&["solve"], arguments].concat())
 }
 
 fn solved(arguments: &[&str]) -> Value {
@@ -104,6 +108,29 @@ fn broken_programs_give_one_clear_line() {
         refused(&["--env-cmd", liar])
             .contains("line 3: \"reward\" is 7; the range said at the start is 0 to 1")
     );
+}
+
+#[test]
+fn when_a_program_dies_what_it_taught_is_kept() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let kept = folder.path().join("kept").display().to_string();
+    let key = folder.path().join("key").display().to_string();
+    // The example, but for a program that dies when it has said 3,000 lines.
+    let source = std::fs::read_to_string(example("count_env.py")).expect("the example is there");
+    let mortal = source.replace(
+        "def say(message):\n",
+        "said = []\n\ndef say(message):\n    said.append(1)\n    if len(said) > 3000: sys.exit(3)\n",
+    );
+    assert_ne!(mortal, source);
+    let script = folder.path().join("mortal.py");
+    std::fs::write(&script, mortal).expect("the folder can be written");
+    let command = format!("python3 {}", script.display());
+    let message = refused(&["--env-cmd", &command, "--out", &kept, "--key", &key]);
+    assert!(message.contains("the program has ended"), "{message}");
+    assert!(message.contains("what was learned in 2") && message.contains(&kept), "{message}");
+    assert!(bem(&["verify", &kept]).status.success());
+    let circuit = bem(&["export", &kept, "--format", "verilog"]);
+    assert!(circuit.status.success() && 100 < circuit.stdout.len());
 }
 
 fn gymnasium(world: &str) -> String {

@@ -194,3 +194,30 @@ fn nonsense_gets_one_clear_line() {
     }
     assert!(!Path::new("unused").exists());
 }
+
+#[test]
+fn one_task_is_kept_audited_exported_and_played_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("kept").display().to_string();
+    let key = folder.path().join("key").display().to_string();
+    let solve = ["solve", "parity", "--param", "n=8", "--seed", "7", "--json", "--out", &kept, "--key", &key];
+    let output = bem(&solve);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let solved: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let audit: Value = serde_json::from_slice(&bem(&["verify", &kept, "--json"]).stdout).unwrap();
+    assert_eq!(audit["verdict"], "unanchored");
+    assert!(0 < audit["certificates"].as_u64().unwrap(), "{audit}");
+    for format in ["verilog", "aiger", "aiger-ascii", "blif", "c", "rust", "dot", "net"] {
+        let circuit = bem(&["export", &kept, "--format", format]);
+        assert!(circuit.status.success() && 50 < circuit.stdout.len(), "{format}: {}", text(&circuit.stderr));
+    }
+    let page = std::fs::read_to_string(folder.path().join("kept/report.html")).unwrap();
+    assert!(page.contains("Every installed patch") && page.contains("parity{n=8}"));
+    // The same task, seed and budget: the same history.
+    let replay = bem(&["replay", &kept]);
+    assert!(text(&replay.stdout).contains("1 units played again"), "{}", text(&replay.stderr));
+    assert_eq!(solved["seed"], 7);
+    let again = bem(&solve);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("holds a run already"), "{}", text(&again.stderr));
+}

@@ -69,6 +69,7 @@ impl Track {
         writer.u32(self.stage as u32);
         writer.u32(self.attempt);
         writer.u32(self.units);
+        writer.u64(self.steps);
         writer.u64(self.spent);
         writer.raw(self.head.as_bytes());
         writer.length(self.climbed.len());
@@ -91,7 +92,7 @@ impl Track {
         let family = reader.text()?.to_string();
         let tasks = decode_list(reader, 4, |reader| reader.text().map(str::to_string))?;
         let (stage, attempt, units) = (reader.u32()? as usize, reader.u32()?, reader.u32()?);
-        let (spent, head) = (reader.u64()?, read_digest(reader)?);
+        let (steps, spent, head) = (reader.u64()?, reader.u64()?, read_digest(reader)?);
         if tasks.is_empty() || tasks.len() < stage || ATTEMPTS_MAX < attempt {
             return Err(wild);
         }
@@ -113,6 +114,7 @@ impl Track {
             stage,
             attempt,
             units,
+            steps,
             spent,
             head,
             climbed,

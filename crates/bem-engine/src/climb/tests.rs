@@ -118,7 +118,7 @@ fn a_rung_that_resists_is_tried_again_with_four_times_the_steps_and_then_left() 
 }
 
 #[test]
-fn whoever_has_taken_the_fewest_steps_goes_first_and_practice_goes_last() {
+fn whoever_has_taken_the_least_work_goes_first_and_practice_goes_last() {
     let mut climb = climb();
     let mut last = None;
     for _ in 0..16 {
@@ -137,6 +137,7 @@ fn after_the_top_the_teacher_replays_bands_and_makes_templates_of_its_own() {
     let track = &climb.tracks()[0];
     assert!(track.is_at_top());
     assert!(30 < track.practised.len());
+    // Every template beyond the first eight came in through a TEACH_EDIT patch.
     assert!(8 < track.templates(), "no template was made by mutation");
     let composed = tasks.iter().filter(|task| !task.starts_with("majority{")).count();
     assert!(0 < composed, "{tasks:?}");

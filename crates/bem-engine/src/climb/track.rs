@@ -21,6 +21,8 @@ use bem_teacher::mutate::MutationRate;
 use bem_teacher::teacher::{Report, Teacher, TeacherConfig};
 use bem_teacher::template::{TemplateId, structural_difficulty};
 
+/// Word operations of a search that take about as long as one step.
+const WORK_A_STEP: u64 = 1 << 10;
 /// Machines that a family keeps.
 const LIBRARY_MAX: usize = 8;
 /// In practice new templates are made more often than by default: there are few selections in a run.
@@ -88,6 +90,8 @@ pub struct Track {
     pub(super) stage: usize,
     pub(super) attempt: u32,
     pub(super) units: u32,
+    pub(super) steps: u64,
+    /// Steps, and what searching took in steps.
     pub(super) spent: u64,
     pub(super) head: Digest,
     /// Every try at a rung, in order.
@@ -118,6 +122,7 @@ impl Track {
             stage: 0,
             attempt: 0,
             units: 0,
+            steps: 0,
             spent: 0,
             head: digest::hash_parts("bem/climb/track", &[family.as_bytes()]),
             climbed: Vec::new(),
@@ -174,7 +179,7 @@ impl Track {
 
     /// Steps taken in its worlds.
     pub fn steps(&self) -> u64 {
-        self.spent
+        self.steps
     }
 
     /// The digest of its chain.
@@ -212,8 +217,10 @@ impl Track {
         let learned = &result.solution.learned;
         assert!(result.unit.number == self.units, "a unit follows the one before");
         self.units += 1;
+        self.steps += learned.tally.steps;
         // At least one, so that keys grow.
-        self.spent += learned.tally.steps.max(1);
+        let searched = learned.tally.work / WORK_A_STEP;
+        self.spent = self.spent.saturating_add(learned.tally.steps.max(1).saturating_add(searched));
         let link = [self.head.as_bytes().as_slice(), learned.chain_head.as_bytes()];
         self.head = digest::hash_parts("bem/climb/link", &link);
         self.keep(result);
@@ -249,7 +256,7 @@ impl Track {
         let Some(teacher) = &mut self.teacher else { return };
         let score = result.solution.score().unwrap_or(Fixed::ZERO);
         let regret = Fixed::ONE.minus(score.clamp(Fixed::ZERO, Fixed::ONE));
-        teacher.report(Report { template, passed: result.solution.is_solved(), regret, step: self.spent });
+        teacher.report(Report { template, passed: result.solution.is_solved(), regret, step: self.steps });
         // A mutation is a TEACH_EDIT patch like any other (D-24): its condition is shown before it is admitted. A full
         // band keeps newcomers out; that is an outcome, not an error.
         if let Some(edit) = teacher.maybe_mutate(template, &NoPrograms) {

@@ -45,7 +45,7 @@ pub struct Unit {
     pub number: u32,
     /// What it is for.
     pub purpose: Purpose,
-    /// Steps that the family has taken before.
+    /// Work that the family has taken before: steps, and what searching took in steps.
     pub spent: u64,
     /// Steps at most.
     pub budget: u64,
@@ -53,7 +53,7 @@ pub struct Unit {
     pub task: String,
 }
 
-/// The order of all units: climbing before practice, then whoever has taken the fewest steps, then the first family.
+/// The order of all units: climbing before practice, then whoever has taken the least work, then the first family.
 ///
 /// A family's keys only grow, so that taking the smallest key again and again is one fixed order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,7 +10,7 @@ use super::delay::Delay;
 use super::flag::{Latch, Toggle};
 use super::queue::Queue;
 use super::registers::Registers;
-use super::search::{CELLS_MAX, KEY_BITS_MAX};
+use super::search::{CELLS_MAX, KEY_BITS_MAX, TAPE_CELLS_MAX};
 use super::stack::Stack;
 use super::sticky::Sticky;
 use super::tape::Tape;
@@ -179,7 +179,7 @@ impl Decoder<'_, '_> {
     fn tape(&mut self) -> Result<Tape, DecodeError> {
         let wild = self.reader.error("a tape whose cells are no power of two");
         let (write, read) = (self.condition()?, self.condition()?);
-        let (field, cells) = (self.field()?, self.count(1, CELLS_MAX)?);
+        let (field, cells) = (self.field()?, self.count(1, TAPE_CELLS_MAX)?);
         if cells.is_power_of_two() { Ok(Tape { write, read, field, cells }) } else { Err(wild) }
     }
 

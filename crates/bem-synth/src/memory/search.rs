@@ -31,7 +31,7 @@ pub const CELLS_MAX: usize = 32;
 /// Cells while a structure is only being judged.
 const CELLS_JUDGED: usize = 12;
 /// Cells of a tape at most.
-const TAPE_CELLS_MAX: usize = 64;
+pub const TAPE_CELLS_MAX: usize = 64;
 /// Bits of a key in a table of pairs.
 pub const KEY_BITS_MAX: usize = 14;
 

@@ -19,7 +19,7 @@ pub struct ExportArguments {
     /// Which expert; without it the run's experts are listed (a run over one task has only one)
     #[arg(long)]
     expert: Option<String>,
-    /// verilog, aiger, aag, blif, c, rust, dot or net
+    /// verilog, aiger, aiger-ascii, blif, c, rust, dot or net
     #[arg(long, default_value = "verilog")]
     format: String,
     /// Where it goes [default: standard output]
@@ -51,7 +51,10 @@ pub fn run(arguments: &ExportArguments) -> Result<Answer> {
     };
     let climbed = experts[place].1;
     let format = Format::from_name(&arguments.format).with_context(|| {
-        format!("--format {:?} is unknown: verilog, aiger, aag, blif, c, rust, dot or net", arguments.format)
+        format!(
+            "--format {:?} is unknown: verilog, aiger, aiger-ascii, blif, c, rust, dot or net",
+            arguments.format
+        )
     })?;
     let policy = &climbed.policy;
     let inputs: Vec<String> = policy

@@ -117,6 +117,9 @@ fn short_name(task: &str) -> &str {
 /// A program died: what it taught until then goes to a folder, and the error says where.
 fn keep_broken(arguments: &SolveArguments, task: String, broken: Broken) -> Result<Answer> {
     let Broken { error, kept: solution } = broken;
+    if solution.learned.tally.episodes == 0 {
+        bail!("the world failed: {error}");
+    }
     let (steps, words) = (solution.learned.tally.steps, solution.learned.words.clone());
     let directory = match &arguments.out {
         Some(directory) => directory.clone(),

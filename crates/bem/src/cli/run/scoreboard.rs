@@ -61,20 +61,30 @@ pub fn shortened(text: &str, letters: usize) -> String {
 }
 
 /// The highest rung solved, or the last one tried.
-fn best(track: &Track) -> Option<&Climbed> {
+pub fn best(track: &Track) -> Option<&Climbed> {
     track.climbed.iter().rev().find(|climbed| climbed.solved).or(track.climbed.last())
 }
 
-/// Why a family is not at the top.
+/// Why a family is not at the top: which rung, how far it came there, and what is in the way.
 pub fn standing(track: &Track) -> String {
     if track.is_at_top() {
-        "top".to_string()
-    } else if track.is_stuck() {
-        let last = track.climbed.last().map_or(0.0, |climbed| to_float(climbed.score));
-        format!("stuck: best score {last:.3} on the next rung")
-    } else {
-        "time ran out".to_string()
+        return "top".to_string();
     }
+    let tries: Vec<&Climbed> =
+        track.climbed.iter().filter(|climbed| climbed.stage == track.solved()).collect();
+    let Some(closest) = tries.iter().max_by_key(|climbed| climbed.score) else {
+        return if track.climbed.is_empty() { "no time" } else { "time ran out" }.to_string();
+    };
+    let what = if track.is_stuck() { "stuck" } else { "time ran out" };
+    let limit = match closest {
+        climbed if to_float(climbed.score) < 0.05 => "no better than random",
+        climbed if climbed.applied == 0 => "no circuit explains what was seen",
+        climbed if climbed.budget <= climbed.steps => "steps used up",
+        _ => "nothing better was found",
+    };
+    let count = tries.len();
+    let tries = if count == 1 { "1 try".to_string() } else { format!("{count} tries") };
+    format!("{what} at rung {}: {:.3} in {tries}, {limit}", track.solved() + 1, to_float(closest.score))
 }
 
 /// Family, band reached, score, steps, circuit size, proofs.
@@ -116,7 +126,7 @@ pub fn to_json(climb: &Climb, head: &Digest, directory: &Path) -> Value {
     let rung = |climbed: &Climbed| {
         json!({
             "task": climbed.task, "stage": climbed.stage, "attempt": climbed.attempt,
-            "solved": climbed.solved, "score": to_float(climbed.score), "steps": climbed.steps,
+            "solved": climbed.solved, "reused": climbed.reused, "budget": climbed.budget, "score": to_float(climbed.score), "steps": climbed.steps,
             "steps_to_99": climbed.steps_to_99, "gates": climbed.policy.gates(),
             "state_bits": climbed.policy.memory_bits(), "patches_applied": climbed.applied,
             "patches_rejected": climbed.rejected, "proofs_checked": climbed.proofs,
@@ -129,7 +139,9 @@ pub fn to_json(climb: &Climb, head: &Digest, directory: &Path) -> Value {
         .map(|track| {
             json!({
                 "family": track.family, "rungs_solved": track.solved(), "rungs": track.stages(),
-                "standing": standing(track), "climbed": track.climbed.iter().map(rung).collect::<Vec<_>>(),
+                "standing": standing(track), "steps": track.steps(), "practised": track.practised.len(),
+                "practised_solved": track.practised.iter().filter(|practised| practised.solved).count(),
+                "templates": track.templates(), "trace_head": track.head().to_hex(), "climbed": track.climbed.iter().map(rung).collect::<Vec<_>>(),
             })
         })
         .collect();

@@ -1,0 +1,157 @@
+//! The report's drawings: learning curves and circuits as SVG, coloured by the page's style.
+
+use super::curves::Curves;
+use super::escaped;
+use bem_circuit::netlist::Netlist;
+use bem_engine::climb::Track;
+use std::fmt::Write;
+
+/// Colours of lines, in the style sheet.
+const COLOURS: usize = 6;
+
+/// Score over steps, logarithmic, one line a try.
+pub fn chart(track: &Track, curves: &Curves) -> String {
+    const WIDTH: f64 = 760.0;
+    const HEIGHT: f64 = 190.0;
+    let last = track.climbed.iter().map(|climbed| climbed.steps).max().unwrap_or(100).max(100) as f64;
+    let x = |steps: u64| 40.0 + (WIDTH - 60.0) * ((steps.max(8) as f64) / 8.0).ln() / (last / 8.0).ln();
+    let y = |score: f64| 12.0 + (HEIGHT - 44.0) * (1.0 - score.clamp(-0.1, 1.05));
+    let mut svg = format!(
+        "<svg class=chart viewBox='0 0 {WIDTH} {HEIGHT}' role=img aria-label='score over steps'>\
+         <text class=axis x='{}' y='{}' text-anchor=end>steps</text>",
+        WIDTH - 6.0,
+        HEIGHT - 12.0
+    );
+    for value in [0.0, 0.5, 1.0] {
+        let _ = write!(
+            svg,
+            "<line class=grid x1='40' x2='{}' y1='{1:.1}' y2='{1:.1}'/><text class=axis x='6' y='{2:.1}'>{value:.1}</text>",
+            WIDTH - 20.0,
+            y(value),
+            y(value) + 4.0
+        );
+    }
+    let mut tick = 10u64;
+    while (tick as f64) < last && x(tick) < WIDTH - 70.0 {
+        let _ = write!(
+            svg,
+            "<text class=axis x='{:.1}' y='{}' text-anchor=middle>{}</text>",
+            x(tick),
+            HEIGHT - 12.0,
+            super::grouped(tick)
+        );
+        tick *= 10;
+    }
+    for (place, climbed) in track.climbed.iter().enumerate() {
+        let Some(curve) = curves.of(climbed) else { continue };
+        let score = |mean: f64| (mean - curve.random) / (curve.optimum - curve.random).abs().max(1e-9);
+        let mut points = String::new();
+        let mut level = None;
+        for (steps, mean) in &curve.points {
+            if let Some(level) = level {
+                let _ = write!(points, "{:.1},{:.1} ", x(*steps), y(level));
+            }
+            let _ = write!(points, "{:.1},{:.1} ", x(*steps), y(score(*mean)));
+            level = Some(score(*mean));
+        }
+        let _ = write!(
+            svg,
+            "<polyline fill=none style='stroke:var(--c{})' stroke-width='1.8' points='{points}'><title>{}</title></polyline>",
+            place % COLOURS,
+            escaped(&climbed.task)
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// Which colour is which try.
+pub fn legend(track: &Track) -> String {
+    let mut text = "<ul class=legend>".to_string();
+    for (place, climbed) in track.climbed.iter().enumerate() {
+        let again =
+            if climbed.attempt == 0 { String::new() } else { format!(", try {}", climbed.attempt + 1) };
+        let colour = place % COLOURS;
+        let task = escaped(&climbed.task);
+        let _ = write!(text, "<li><i style='background:var(--c{colour})'></i>{task}{again}");
+    }
+    text.push_str("</ul>");
+    text
+}
+
+/// Gates beyond which a drawing helps nobody.
+const DRAWN_GATES_MAX: usize = 160;
+
+/// The circuit by levels, inputs on the left, outputs on the right.
+pub fn drawing(circuit: &Netlist, reads: &[u16], memory_bits: usize) -> String {
+    let gates = circuit.gates().len();
+    if DRAWN_GATES_MAX < gates {
+        return format!(
+            "<p class=muted>{gates} gates are too many to draw: take it out with <code>bem export</code>.</p>"
+        );
+    }
+    let signals = 2 + circuit.inputs() + gates;
+    let mut level = vec![0usize; signals];
+    for (position, gate) in circuit.gates().iter().enumerate() {
+        level[circuit.gate_signal(position).index()] = 1 + level[gate.a.index()].max(level[gate.b.index()]);
+    }
+    let depth = level.iter().copied().max().unwrap_or(0) + 1;
+    let used = |signal: usize| {
+        circuit.gates().iter().any(|gate| gate.a.index() == signal || gate.b.index() == signal)
+            || circuit.outputs().iter().any(|output| output.index() == signal)
+    };
+    let mut rows = vec![0usize; depth + 1];
+    let mut place = vec![(0.0, 0.0); signals];
+    for signal in (0..signals).filter(|signal| used(*signal)) {
+        let column = level[signal];
+        place[signal] = (60.0 + 70.0 * column as f64, 18.0 + 24.0 * rows[column] as f64);
+        rows[column] += 1;
+    }
+    let height = 24.0 * rows.iter().copied().max().unwrap_or(1).max(circuit.outputs().len()) as f64 + 20.0;
+    let width = 60.0 + 70.0 * depth as f64 + 80.0;
+    let mut wires = String::new();
+    let mut boxes = String::new();
+    let name = |signal: usize| match signal {
+        0 => "0".to_string(),
+        1 => "1".to_string(),
+        input => reads
+            .get(input - 2)
+            .map_or_else(|| format!("m{}", input - 2 - reads.len()), |bit| format!("o{bit}")),
+    };
+    for signal in (0..2 + circuit.inputs()).filter(|signal| used(*signal)) {
+        let (x, y) = place[signal];
+        let (x, y) = (x - 4.0, y + 4.0);
+        let _ =
+            write!(boxes, "<text class=name x='{x:.0}' y='{y:.0}' text-anchor=end>{}</text>", name(signal));
+    }
+    let start_of = |signal: usize| if level[signal] == 0 { place[signal].0 } else { place[signal].0 + 44.0 };
+    for (position, gate) in circuit.gates().iter().enumerate() {
+        let (x, y) = place[circuit.gate_signal(position).index()];
+        for source in [gate.a.index(), gate.b.index()] {
+            let (start, from) = (start_of(source), place[source].1);
+            let _ =
+                write!(wires, "<line class=wire x1='{start:.0}' y1='{from:.0}' x2='{x:.0}' y2='{y:.0}'/>");
+        }
+        let label = format!("{:?}", gate.op).to_lowercase();
+        let _ = write!(
+            boxes,
+            "<rect class=gate x='{x:.0}' y='{:.0}' width='44' height='18' rx='4'/><text class=op x='{:.0}' y='{:.0}' text-anchor=middle>{label}</text>",
+            y - 9.0,
+            x + 22.0,
+            y + 3.5
+        );
+    }
+    let actions = circuit.outputs().len() - memory_bits;
+    for (position, output) in circuit.outputs().iter().enumerate() {
+        let (start, from) = (start_of(output.index()), place[output.index()].1);
+        let (x, y) = (width - 46.0, 18.0 + 24.0 * position as f64);
+        let label =
+            if position < actions { format!("act{position}") } else { format!("m{}", position - actions) };
+        let _ = write!(wires, "<line class=out x1='{start:.0}' y1='{from:.0}' x2='{x:.0}' y2='{y:.0}'/>");
+        let _ = write!(boxes, "<text class=name x='{:.0}' y='{:.0}'>{label}</text>", x + 4.0, y + 4.0);
+    }
+    format!(
+        "<svg viewBox='0 0 {width} {height}' width='{width}' height='{height}' role=img aria-label='circuit'>{wires}{boxes}</svg>\
+         <p class=muted>o: bits observed, m: memory bits (left: before the step, right: after it), act: bits of the action.</p>"
+    )
+}

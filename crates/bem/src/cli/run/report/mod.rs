@@ -1,0 +1,288 @@
+//! `report.html`: one page without outside parts. Scoreboard, curves, ladder, every patch with its reason, its proof
+//! and the return before and after it, circuits drawn. Readable in the dark and on a narrow screen. Clauses: SCC-14.
+
+mod curves;
+mod drawing;
+
+pub use curves::Curves;
+
+use super::scoreboard::{best, standing};
+use crate::cli::solve::to_float;
+use bem_base::digest::Digest;
+use bem_engine::climb::{Climb, Climbed, Track};
+use curves::{Curve, Patch, tolerance};
+use drawing::{chart, drawing, legend};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+const STYLE: &str = include_str!("style.css");
+
+/// Text that cannot be taken for markup.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&#39;")
+}
+
+/// A whole number with thin spaces between groups of three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if 0 < place && (digits.len() - place).is_multiple_of(3) {
+            text.push('\u{2009}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn steps_or_never(steps: Option<u64>) -> String {
+    steps.map_or("never".to_string(), grouped)
+}
+
+/// The whole page.
+pub fn html(climb: &Climb, curves: &Curves, head: &Digest) -> String {
+    let seed = climb.config().seed;
+    let mut page = format!(
+        "<!doctype html><html lang=en><head><meta charset=utf-8>\
+         <meta name=viewport content='width=device-width,initial-scale=1'>\
+         <meta name=color-scheme content='light dark'><title>BEM run, seed {seed}</title><style>{STYLE}</style></head>\
+         <body><h1>The Boolean Expert Machine</h1>"
+    );
+    summary(&mut page, climb, curves, head);
+    page.push_str(
+        "<h2 id=scoreboard>Scoreboard</h2><div class=wide><table><tr><th class=left>family<th class=left>ladder<th>score\
+         <th>steps to 0.99<th>gates<th>memory bits<th>patches<th>proofs<th>practice<th class='left long'>standing</tr>",
+    );
+    climb.tracks().iter().for_each(|track| row(&mut page, track));
+    page.push_str(
+        "</table></div><p class=muted>A filled cell is a rung that was solved, a ringed one was solved at once by a machine \
+         from a lower rung, a crossed one resists. Score: 0 is random play, 1 is the optimum, over at least 1,000 \
+         episodes never used in learning. Patches: installed of tried.</p>",
+    );
+    climb.tracks().iter().for_each(|track| family(&mut page, track, curves));
+    applied_patches(&mut page, climb, curves);
+    page.push_str("</body></html>\n");
+    page
+}
+
+/// What one wants to know first.
+fn summary(page: &mut String, climb: &Climb, curves: &Curves, head: &Digest) {
+    let tops = climb.tracks().iter().filter(|track| track.is_at_top()).count();
+    let tries = || climb.tracks().iter().flat_map(|track| &track.climbed);
+    let proofs: u32 = tries().map(|climbed| climbed.proofs).sum();
+    let reused = tries().filter(|climbed| climbed.solved && climbed.reused).count();
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut lowered = 0;
+    for (_, curve, patch) in installed(climb, curves) {
+        *kinds.entry(&patch.kind).or_default() += 1;
+        lowered += usize::from(patch.lowers(curve.optimum - curve.random));
+    }
+    let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let kinds = if kinds.is_empty() { "none".to_string() } else { kinds.join(", ") };
+    let _ = write!(
+        page,
+        "<p class=muted>seed {}, {} steps in all, history <code>{head}</code></p><ul class=facts>\
+         <li><b>{tops} of {}</b>families at the top of their ladder\
+         <li><b>{}</b>patches installed ({kinds})\
+         <li><b>{lowered}</b>of them lowered the measured return by more than {:.1} % (<a href='#patches'>all of them</a>)\
+         <li><b>{}</b>proofs accepted by the independent checker\
+         <li><b>{reused}</b>rungs solved at once by what a lower rung had taught</ul>",
+        climb.config().seed,
+        grouped(climb.steps()),
+        climb.tracks().len(),
+        installed(climb, curves).count(),
+        100.0 * tolerance(),
+        grouped(u64::from(proofs)),
+    );
+}
+
+/// Every installed patch with its task and its curve, in the order of families and tries.
+fn installed<'a>(
+    climb: &'a Climb,
+    curves: &'a Curves,
+) -> impl Iterator<Item = (&'a Climbed, &'a Curve, &'a Patch)> {
+    let tries = climb.tracks().iter().flat_map(|track| &track.climbed);
+    let with_curves = tries.filter_map(|climbed| curves.of(climbed).map(|curve| (climbed, curve)));
+    with_curves.flat_map(|(climbed, curve)| {
+        let accepted = curve.patches.iter().filter(|patch| patch.accepted);
+        accepted.map(move |patch| (climbed, curve, patch))
+    })
+}
+
+fn row(page: &mut String, track: &Track) {
+    let cell = |stage: usize| {
+        let solved = track.climbed.iter().find(|climbed| climbed.stage == stage && climbed.solved);
+        let (class, word) = match solved {
+            Some(climbed) if climbed.reused => ("cell on reused", "solved at once by a known machine"),
+            Some(_) => ("cell on", "solved"),
+            None if stage == track.solved() && track.is_stuck() => ("cell off", "resists"),
+            None => ("cell", "not reached"),
+        };
+        format!("<span class='{class}' title='{}: {word}'></span>", escaped(&track.tasks()[stage]))
+    };
+    let cells: String = (0..track.stages()).map(cell).collect();
+    let sum = |count: fn(&Climbed) -> u32| track.climbed.iter().map(count).sum::<u32>();
+    let (applied, rejected) = (sum(|climbed| climbed.applied), sum(|climbed| climbed.rejected));
+    let passed = track.practised.iter().filter(|practised| practised.solved).count();
+    let name = escaped(&track.family);
+    let _ = write!(page, "<tr><td class=left><a href='#{name}'>{name}</a><td class='left cells'>{cells}");
+    match best(track) {
+        Some(climbed) => {
+            let _ = write!(
+                page,
+                "<td>{:.3}<td>{}<td>{}<td>{}",
+                to_float(climbed.score),
+                steps_or_never(climbed.steps_to_99),
+                climbed.policy.gates(),
+                climbed.policy.memory_bits()
+            );
+        }
+        None => page.push_str("<td><td><td><td>"),
+    }
+    let practice = match track.practised.len() {
+        0 => String::new(),
+        all => format!("{passed} of {all}"),
+    };
+    let _ = write!(
+        page,
+        "<td>{applied} of {}<td>{}<td>{practice}<td class='left {}'>{}</tr>",
+        applied + rejected,
+        sum(|climbed| climbed.proofs),
+        if track.is_at_top() { "pass" } else { "" },
+        escaped(&standing(track))
+    );
+}
+
+fn family(page: &mut String, track: &Track, curves: &Curves) {
+    if track.climbed.is_empty() {
+        return;
+    }
+    let name = escaped(&track.family);
+    let _ =
+        write!(page, "<h2 id='{name}'>{name} <span class=muted>{}</span></h2>", escaped(&standing(track)));
+    page.push_str(&chart(track, curves));
+    page.push_str(&legend(track));
+    page.push_str(
+        "<div class=wide><table><tr><th class=left>task<th>try<th>score<th>steps to 0.99<th>steps<th>gates<th class='left long'>learned</tr>",
+    );
+    for climbed in &track.climbed {
+        let _ = write!(
+            page,
+            "<tr><td class=left>{}<td>{}<td class={}>{:.3}<td>{}<td>{}<td>{}<td class=left>{}{}</tr>",
+            escaped(&climbed.task),
+            climbed.attempt + 1,
+            if climbed.solved { "pass" } else { "fail" },
+            to_float(climbed.score),
+            steps_or_never(climbed.steps_to_99),
+            grouped(climbed.steps),
+            climbed.policy.gates(),
+            escaped(&climbed.words),
+            if climbed.reused { " <span class=tag>known</span>" } else { "" }
+        );
+    }
+    page.push_str("</table></div>");
+    patches(page, track, curves);
+    practice(page, track);
+    if let Some(climbed) = best(track) {
+        let circuit = climbed.policy.circuit();
+        let _ = write!(
+            page,
+            "<details><summary>the circuit for {}: {} gates, {} memory bits</summary><div class=wide>",
+            escaped(&climbed.task),
+            circuit.gates().len(),
+            climbed.policy.memory_bits()
+        );
+        page.push_str(&drawing(circuit, climbed.policy.reads(), climbed.policy.memory_bits()));
+        page.push_str("</div></details>");
+    }
+}
+
+const PATCH_HEAD: &str = "<div class=wide><table><tr><th class=left>task<th>at step<th class=left>kind<th class='left long'>candidate\
+    <th>gates<th>proofs<th>pairs<th>mean gain<th>at least<th>return before<th>after<th class='left long'>verdict</tr>";
+
+fn patch_row(page: &mut String, climbed: &Climbed, span: f64, patch: &Patch) {
+    let (class, word) = match patch.accepted {
+        _ if patch.lowers(span) => ("fail", "installed, return fell"),
+        true => ("pass", "installed"),
+        false if patch.rolled_back => ("fail", "taken back"),
+        false => ("fail", "refused"),
+    };
+    let reason =
+        if patch.reason.is_empty() { String::new() } else { format!(": {}", escaped(&patch.reason)) };
+    let units = |value: f64| format!("{:.3}", value / 1000.0);
+    let (before, after) =
+        patch.returns.map_or((String::new(), String::new()), |(before, after)| (units(before), units(after)));
+    let (task, words, kind) = (escaped(&climbed.task), escaped(&patch.words), escaped(&patch.kind));
+    let _ = write!(
+        page,
+        "<tr><td class=left>{task}<td>{}<td class=left>{kind}<td class=left>{words}<td>{}<td>{}<td>{}",
+        grouped(patch.steps),
+        patch.gates,
+        patch.proofs,
+        patch.pairs
+    );
+    let _ = write!(
+        page,
+        "<td>{:+.3}<td>{:+.3}<td>{before}<td>{after}<td class='left long'><span class={class}>{word}</span>{reason}</tr>",
+        patch.mean, patch.lower_bound
+    );
+}
+
+fn patches(page: &mut String, track: &Track, curves: &Curves) {
+    let all = || track.climbed.iter().filter_map(|climbed| curves.of(climbed).map(|curve| (climbed, curve)));
+    let count: usize = all().map(|(_, curve)| curve.patches.len()).sum();
+    if count == 0 {
+        return;
+    }
+    let _ = write!(
+        page,
+        "<details><summary>all {count} candidates, with what was measured</summary>{PATCH_HEAD}"
+    );
+    for (climbed, curve) in all() {
+        for patch in &curve.patches {
+            patch_row(page, climbed, curve.optimum - curve.random, patch);
+        }
+    }
+    page.push_str("</table></div></details>");
+}
+
+/// The latest tasks of practice.
+fn practice(page: &mut String, track: &Track) {
+    const SHOWN: usize = 20;
+    if track.practised.is_empty() {
+        return;
+    }
+    let _ = write!(
+        page,
+        "<details><summary>{} tasks of practice, chosen among {} templates</summary><div class=wide><table>\
+         <tr><th class=left>task<th>score<th>steps</tr>",
+        track.practised.len(),
+        track.templates()
+    );
+    for practised in track.practised.iter().rev().take(SHOWN) {
+        let _ = write!(
+            page,
+            "<tr><td class=left>{}<td class={}>{:.3}<td>{}</tr>",
+            escaped(&practised.task),
+            if practised.solved { "pass" } else { "fail" },
+            to_float(practised.score),
+            grouped(practised.steps)
+        );
+    }
+    page.push_str("</table></div></details>");
+}
+
+/// The regression guard: every installed patch, with the return before and after it.
+fn applied_patches(page: &mut String, climb: &Climb, curves: &Curves) {
+    let _ = write!(
+        page,
+        "<h2 id=patches>Every installed patch</h2><p class=muted>Returns are means of frozen policies on evaluation episodes. \
+         A patch may lower them by {:.1} % of what there is to gain, the tolerance, and not more. Mean gain and its lower bound are \
+         what the gate measured on paired episodes, as a share of the range of returns.</p>{PATCH_HEAD}",
+        100.0 * tolerance()
+    );
+    for (climbed, curve, patch) in installed(climb, curves) {
+        patch_row(page, climbed, curve.optimum - curve.random, patch);
+    }
+    page.push_str("</table></div>");
+}
