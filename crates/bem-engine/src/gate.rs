@@ -9,6 +9,7 @@ use crate::act::Mode;
 use crate::learner::{Decision, Event, Incumbent, Learner, Phase, Witness};
 use crate::structure::gates_of;
 use crate::verification::{bad_pairs, proposal};
+use bem_base::digest::Digest;
 use bem_base::encode::Writer;
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
@@ -323,6 +324,7 @@ fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decision {
         },
         evidence,
         threshold: record.pox.threshold,
+        provenance: subject.map_or_else(Digest::default, |candidate| candidate.provenance),
         patch,
     }
 }

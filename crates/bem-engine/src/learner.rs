@@ -108,6 +108,8 @@ pub struct Decision {
     pub evidence: Evidence,
     /// The score that the next patch must reach.
     pub threshold: Fixed,
+    /// The digest of the experience that the circuit was derived from; zero where it came from elsewhere.
+    pub provenance: Digest,
     /// What was put into force, with its certificates and its score.
     pub patch: Option<AcceptedPatch>,
 }

@@ -76,6 +76,7 @@ impl Seen {
             writer.bool(decision.rolled_back);
             writer.i64(decision.threshold.to_raw());
             decision.evidence.encode(&mut writer);
+            writer.raw(decision.provenance.as_bytes());
         }
         self.chronicle.encode(&mut writer);
         writer.into_bytes()
@@ -97,7 +98,7 @@ impl Seen {
             curve.push(Point { steps: reader.u64()?, mean: Fixed::from_raw(reader.i64()?) });
         }
         let mut decisions = Vec::new();
-        for _ in 0..reader.length(74)? {
+        for _ in 0..reader.length(106)? {
             decisions.push(decode_decision(&mut reader)?);
         }
         let chronicle = Chronicle::decode(&mut reader)?;
@@ -123,6 +124,7 @@ fn decode_decision(reader: &mut Reader<'_>) -> Result<Decision, DecodeError> {
     let (accepted, rolled_back) = (reader.bool()?, reader.bool()?);
     let threshold = Fixed::from_raw(reader.i64()?);
     let evidence = Evidence::decode(reader)?;
+    let provenance = Digest::from_bytes(reader.raw(32)?.try_into().expect("32 bytes were read"));
     let patch = None;
     Ok(Decision {
         steps,
@@ -135,6 +137,7 @@ fn decode_decision(reader: &mut Reader<'_>) -> Result<Decision, DecodeError> {
         reason,
         evidence,
         threshold,
+        provenance,
         patch,
     })
 }

@@ -9,6 +9,7 @@ pub mod function;
 pub mod functions;
 pub mod hypothesis;
 pub mod labels;
+pub mod lens;
 pub mod library;
 pub mod memory;
 pub mod models;

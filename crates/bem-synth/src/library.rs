@@ -7,6 +7,7 @@
 
 use crate::function::Function;
 use crate::hypothesis::{Hypothesis, assemble};
+use crate::memory::resize;
 use crate::memory::search::cells_for;
 use crate::memory::{Device, codec};
 use crate::policy::{Policy, action_bits};
@@ -69,7 +70,7 @@ impl Machine {
         }
         let policy = match &self.body {
             Body::Structure { device, bits } => {
-                let device = device.resized(cells_for(shape));
+                let device = resize(device, cells_for(shape));
                 assemble(shape, Some(device.as_ref()), bits)?
             }
             Body::Circuit(policy) => policy.clone(),
@@ -171,6 +172,7 @@ impl Eq for Machine {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::both::Both;
     use crate::memory::condition::Condition;
     use crate::memory::counter::Counter;
     use crate::memory::delay::Delay;
@@ -226,6 +228,10 @@ mod tests {
             Arc::new(stack(None)),
             Arc::new(stack(Some(field))),
             Arc::new(Queue { push: one.clone(), pop: other.clone(), field, cells: 5 }),
+            Arc::new(Both {
+                first: Arc::new(stack(None)),
+                second: Arc::new(Toggle { condition: one.clone() }),
+            }),
             Arc::new(Registers {
                 write: one.clone(),
                 address: field,

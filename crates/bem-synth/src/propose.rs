@@ -9,15 +9,17 @@ use crate::function::Function;
 use crate::functions;
 use crate::hypothesis::{Hypothesis, assemble};
 use crate::labels::{self, Answers};
+use crate::lens::Lens;
 use crate::library::Machine;
 use crate::memory::{self, Device};
 use crate::models::control::{Explorer, Prospect};
 use crate::models::{joint, mealy, means, reward};
-use crate::policy::{Policy, action_bits};
+use crate::policy::{Player, Policy, action_bits};
 use crate::samples::Work;
 use crate::view::View;
 use bem_base::digest::Digest;
-use bem_base::environment::Shape;
+use bem_base::environment::{Bits, Shape};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What the search may use: switches for ablation, and how much work it may spend.
@@ -37,8 +39,21 @@ impl Default for Settings {
     }
 }
 
+/// Steps of an episode that count as its beginning, and episodes whose beginnings are compared.
+const BEGINNING: usize = 3;
+const BEGINNINGS_MAX: usize = 4_000;
+
+/// Answers kept from fitting that an explanation may get wrong: this many, or this share beyond what noise explains.
+const KEPT_WRONG_MIN: usize = 4;
+const KEPT_WRONG_PERCENT: usize = 10;
+
 /// The most recent steps that memory structures are run over.
 const MEMORY_STEPS_MAX: usize = 24_000;
+
+/// A closer look may spend one part in as many of a whole search's work.
+const CLOSER_SHARE: u64 = 8;
+/// Episodes that are fitted before memory is tried: steps of one episode are no independent evidence.
+const REMEMBERED_MIN: usize = 6;
 
 /// Shares of wrong labels that are tried in turn.
 const TOLERANCES: [usize; 3] = [0, 4, 12];
@@ -51,15 +66,7 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
     let mut search = Search { shape, experience, provenance: None, list: Vec::new() };
     let all: Vec<&Episode> = experience.episodes().collect();
     let explorer = Prospect::of(shape, &all).map(|prospect| search.plan(prospect));
-    if let Some(view) = View::new(shape, &episodes, None) {
-        let explained = search.explain(&view, None, &mut work);
-        if settings.memory && !explained && 1 < shape.horizon {
-            let latest = recent(experience, settings.steps_max.min(MEMORY_STEPS_MAX));
-            if let Some(view) = View::new(shape, &latest, None) {
-                search.remember(&view, &latest, &mut work);
-            }
-        }
-    }
+    search.look(&episodes, settings, explorer.is_some(), &mut work);
     // What explains everything makes what has exceptions pointless; what looks ahead stays beside it.
     if search.list.iter().any(|hypothesis| hypothesis.exact) {
         search.list.retain(|hypothesis| hypothesis.exact || hypothesis.foreseen.is_some());
@@ -76,6 +83,18 @@ pub struct Proposal {
     pub explorer: Option<Explorer>,
     /// Word operations that it took.
     pub work: u64,
+}
+
+/// The last of these episodes, with at most this many steps.
+fn latest<'a, 'e>(episodes: &'a [&'e Episode], steps_max: usize) -> &'a [&'e Episode] {
+    let mut left = steps_max;
+    let fits = |episode: &&&Episode| {
+        let fits = episode.steps.len() <= left;
+        left = left.saturating_sub(episode.steps.len());
+        fits
+    };
+    let count = episodes.iter().rev().take_while(fits).count();
+    &episodes[episodes.len() - count..]
 }
 
 /// The latest episodes with at most this many steps.
@@ -102,6 +121,71 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// The whole search over the log as it is, then through lenses as long as nothing explains it. In worlds of chance,
+    /// and where actions change what is seen, there is nothing that a closer look could explain.
+    fn look(&mut self, episodes: &[&Episode], settings: &Settings, controlled: bool, work: &mut Work) {
+        if self.explain_now(episodes, work) {
+            return;
+        }
+        let remembers = settings.memory && 1 < self.shape.horizon;
+        let latest = latest(episodes, MEMORY_STEPS_MAX);
+        if remembers && self.remember(latest, work) {
+            return;
+        }
+        if controlled || by_chance(episodes) {
+            return;
+        }
+        if remembers && self.remember_two(latest, &mut Work::new(settings.work / CLOSER_SHARE)) {
+            return;
+        }
+        // Where no groups are declared, the search above looked at the wrong thing and this one gets the means.
+        let mut share = Work::new(settings.work / 2);
+        if let Some(lens) = Lens::grouped(self.shape, episodes)
+            && self.look_through(&lens, episodes, settings, &mut share)
+        {
+            return;
+        }
+        if remembers && let Some(lens) = Lens::own_action(self.shape) {
+            self.look_through(&lens, latest, settings, &mut Work::new(settings.work / CLOSER_SHARE));
+        }
+    }
+
+    /// The same search in the world that a lens shows; true when something explained it without exceptions.
+    fn look_through(
+        &mut self,
+        lens: &Lens,
+        episodes: &[&Episode],
+        settings: &Settings,
+        work: &mut Work,
+    ) -> bool {
+        let shape = lens.shape(self.shape);
+        let seen: Vec<Episode> = episodes.iter().map(|episode| lens.see(episode)).collect();
+        let seen: Vec<&Episode> = seen.iter().collect();
+        let mut inner = Search {
+            shape: &shape,
+            experience: self.experience,
+            provenance: self.provenance,
+            list: Vec::new(),
+        };
+        if !inner.explain_now(&seen, work) && settings.memory && 1 < shape.horizon {
+            inner.remember(latest(&seen, MEMORY_STEPS_MAX), work);
+        }
+        self.provenance = inner.provenance;
+        let mut explained = false;
+        for hypothesis in inner.list {
+            let Some(policy) = lens.restore(self.shape, &hypothesis.policy) else { continue };
+            explained |= hypothesis.exact;
+            let words = format!("{}, with {}", hypothesis.words, lens.words());
+            self.add(policy, None, words, hypothesis.description_length, hypothesis.exact);
+        }
+        explained
+    }
+
+    /// Adds what explains the log without memory; true when something did without exceptions.
+    fn explain_now(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
+        View::new(self.shape, episodes, None).is_some_and(|view| self.explain(&view, None, work))
+    }
+
     /// Adds what explains one view; true when something did without exceptions.
     fn explain(&mut self, view: &View, structure: Option<&Arc<dyn Device>>, work: &mut Work) -> bool {
         let device = structure.map(Arc::as_ref);
@@ -109,6 +193,7 @@ impl Search<'_> {
             let answers = [labels::complemented(view), Some(labels::positive(view))];
             for answers in answers.into_iter().flatten() {
                 if let Some(bits) = fit_word(view, &answers, tolerance, work)
+                    && holds_up(view, &answers, &bits, tolerance)
                     && let Some(policy) = assemble(self.shape, device, &bits)
                 {
                     let mut words: Vec<String> = bits.iter().map(|function| function.words.clone()).collect();
@@ -129,11 +214,14 @@ impl Search<'_> {
             }
             if tolerance == 0
                 && let Some((policy, length, words)) = joint::fit(self.shape, view, device, work)
+                && self.pays(view, &policy)
             {
                 self.add(policy, device, words, length, true);
                 return true;
             }
-            if let Some((policy, length, words)) = reward::fit(self.shape, view, device, tolerance, work) {
+            if let Some((policy, length, words)) = reward::fit(self.shape, view, device, tolerance, work)
+                && (0 < tolerance || self.pays(view, &policy))
+            {
                 self.add(policy, device, words, length, tolerance == 0);
                 return tolerance == 0;
             }
@@ -141,26 +229,48 @@ impl Search<'_> {
         false
     }
 
-    /// Adds what memory structures explain.
-    fn remember(&mut self, view: &View, episodes: &[&Episode], work: &mut Work) {
-        let answers = labels::complemented(view).unwrap_or_else(|| labels::positive(view));
-        for device in memory::search::candidates(self.shape, episodes, view, &answers, work) {
+    /// Whether, in worlds of one step, what the policy would do was paid in the steps that were kept from fitting, as
+    /// far as there are enough to tell.
+    fn pays(&self, view: &View, policy: &Policy) -> bool {
+        if 1 < self.shape.horizon {
+            return true;
+        }
+        let top = view.top();
+        let mut player = Player::new(policy);
+        let (mut paid, mut unpaid) = (0, 0);
+        for record in view.records.iter().filter(|record| record.screen) {
+            if player.act(&record.row.to_observation()) == record.action {
+                paid += usize::from(record.reward == top);
+                unpaid += usize::from(record.reward < top);
+            }
+        }
+        unpaid < KEPT_WRONG_MIN || 100 * unpaid <= KEPT_WRONG_PERCENT * (paid + unpaid)
+    }
+
+    /// Adds what memory structures explain; true when something did without exceptions.
+    fn remember(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
+        if episodes.iter().filter(|episode| !episode.is_screen()).count() < REMEMBERED_MIN {
+            return false;
+        }
+        let Some(view) = View::new(self.shape, episodes, None) else { return false };
+        let answers = labels::complemented(&view).unwrap_or_else(|| labels::positive(&view));
+        for device in memory::search::candidates(self.shape, episodes, &view, &answers, work) {
             if self.explain_with(&device, episodes, work) {
-                return;
+                return true;
             }
         }
         if let Some((policy, length, words)) = mealy::fit(self.shape, episodes, work) {
             self.add(policy, None, words, length, true);
-            return;
+            return true;
         }
         for device in memory::search::sticky_candidates(self.shape, episodes, view.top(), work) {
             if self.explain_with(&device, episodes, work) {
-                return;
+                return true;
             }
         }
-        for device in memory::search::tape_candidates(self.shape, episodes, view, &answers) {
+        for device in memory::search::tape_candidates(self.shape, episodes, &view, &answers) {
             if self.explain_with(&device, episodes, work) {
-                return;
+                return true;
             }
         }
         for length in 1..=2 {
@@ -171,6 +281,15 @@ impl Search<'_> {
                 self.add(policy, Some(&delay), words, length, false);
             }
         }
+        false
+    }
+
+    /// Adds what two structures side by side explain; true when something did without exceptions.
+    fn remember_two(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
+        let Some(view) = View::new(self.shape, episodes, None) else { return false };
+        let answers = labels::complemented(&view).unwrap_or_else(|| labels::positive(&view));
+        let pairs = memory::search::pair_candidates(self.shape, episodes, &view, &answers, work);
+        pairs.iter().any(|device| self.explain_with(device, episodes, work))
     }
 
     fn explain_with(&mut self, device: &Arc<dyn Device>, episodes: &[&Episode], work: &mut Work) -> bool {
@@ -217,9 +336,123 @@ impl Search<'_> {
     }
 }
 
+/// Whether the same beginning and the same action often bring different rewards: then chance decides.
+fn by_chance(episodes: &[&Episode]) -> bool {
+    let mut outcomes: BTreeMap<(Vec<Bits>, u16), [u32; 2]> = BTreeMap::new();
+    let top = episodes.iter().flat_map(|episode| &episode.steps).map(|step| step.reward).max().unwrap_or(0);
+    for episode in episodes.iter().rev().take(BEGINNINGS_MAX) {
+        let seen: Vec<Bits> = episode.steps.iter().take(BEGINNING).map(|step| step.observation).collect();
+        for (time, step) in episode.steps.iter().take(BEGINNING).enumerate() {
+            let outcome = outcomes.entry((seen[..=time].to_vec(), step.action)).or_default();
+            outcome[usize::from(step.reward == top)] += 1;
+        }
+    }
+    let repeated = || outcomes.values().filter(|[lower, highest]| 4 <= lower + highest);
+    let all: u32 = repeated().flatten().sum();
+    let rarer: u32 = repeated().map(|[lower, highest]| lower.min(highest)).sum();
+    40 <= all && 15 * all < 100 * rarer
+}
+
+/// Whether the functions are right on what was kept from fitting, as far as enough was kept to tell. What is not is
+/// no explanation, and the search goes on.
+fn holds_up(view: &View, answers: &Answers, bits: &[Function], tolerance: usize) -> bool {
+    bits.iter().enumerate().all(|(bit, function)| {
+        let kept = answers.samples(view, bit, true, 0);
+        let wrong = function.errors(&kept);
+        wrong < KEPT_WRONG_MIN || 100 * wrong <= (2 * tolerance + KEPT_WRONG_PERCENT) * kept.len()
+    })
+}
+
 /// One function per bit of the action code, or none if some bit is not explained.
 pub fn fit_word(view: &View, answers: &Answers, tolerance: usize, work: &mut Work) -> Option<Vec<Function>> {
     (0..action_bits(view.actions))
         .map(|bit| functions::fit(&answers.samples(view, bit, false, tolerance), work))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experience::Step;
+    use bem_base::environment::Field;
+    use bem_base::prng::Prng;
+
+    /// Uniform play in a world of two bits and two actions, six steps an episode; `right` sees the own last action.
+    fn play(episodes: u64, right: impl Fn(u64, u16) -> u16) -> Experience {
+        let mut prng = Prng::stream(8, "propose");
+        let mut experience = Experience::default();
+        for serial in 0..episodes {
+            let (mut steps, mut last) = (Vec::new(), 0);
+            for time in 0..6 {
+                let (word, action) = (prng.below(4), prng.below(2) as u16);
+                steps.push(Step {
+                    observation: Bits([word, 0, 0, 0]),
+                    action,
+                    reward: if action == right(word, last) { 1_000 } else { 0 },
+                    done: time == 5,
+                    bad: false,
+                    uniform: true,
+                    propensity: 32_767,
+                });
+                last = action;
+            }
+            experience.push(Episode { serial, steps });
+        }
+        experience
+    }
+
+    fn shape() -> Shape {
+        Shape {
+            observation_bits: 2,
+            actions: 2,
+            horizon: 6,
+            reward_min: 0,
+            reward_max: 1_000,
+            return_min: 0,
+            return_max: 6_000,
+            fields: (0..2).map(|low| Field { low, width: 1 }).collect(),
+        }
+    }
+
+    #[test]
+    fn what_depends_on_the_own_last_action_is_explained_with_it() {
+        let right = |word: u64, last: u16| if word & 1 == 1 { 1 - last } else { last };
+        let experience = play(60, right);
+        let found = propose(&shape(), &experience, &Settings::default()).hypotheses;
+        let best = found.iter().find(|hypothesis| hypothesis.exact).expect("something explains it");
+        assert!(best.words.ends_with("the own last action"), "{}", best.words);
+        let mut player = Player::new(&best.policy);
+        let mut last = 0;
+        for word in [0, 1, 2, 3, 3, 0, 1, 1] {
+            let action = player.act(&Bits([word, 0, 0, 0]));
+            assert_eq!(action, right(word, last));
+            last = action;
+        }
+    }
+
+    #[test]
+    fn the_same_experience_gives_the_same_proposal_and_names_it() {
+        let experience = play(60, |word, _| (word >> 1) as u16);
+        let run = || propose(&shape(), &experience, &Settings::default()).hypotheses;
+        let digests = |list: Vec<Hypothesis>| -> Vec<(Digest, Digest)> {
+            list.iter().map(|hypothesis| (hypothesis.policy.digest(), hypothesis.provenance)).collect()
+        };
+        let first = digests(run());
+        assert!(first.iter().all(|(_, provenance)| *provenance == experience.digest()) && !first.is_empty());
+        assert_eq!(first, digests(run()));
+    }
+
+    #[test]
+    fn coins_are_told_from_rules_by_their_beginnings() {
+        let ruled = play(200, |word, _| (word >> 1) as u16);
+        assert!(!by_chance(&ruled.episodes().collect::<Vec<_>>()));
+        let mut prng = Prng::stream(9, "coins");
+        let coins: Vec<u16> = (0..4_096).map(|_| prng.below(2) as u16).collect();
+        let next = std::cell::Cell::new(0);
+        let tossed = play(200, |_, _| {
+            next.set(next.get() + 1);
+            coins[next.get() % coins.len()]
+        });
+        assert!(by_chance(&tossed.episodes().collect::<Vec<_>>()));
+    }
 }

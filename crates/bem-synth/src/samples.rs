@@ -4,7 +4,7 @@
 //! majority's label. Columns are kept beside the rows, so that a whole circuit is tested 64 samples at a time.
 //! Must not know where rows come from.
 
-use bem_base::environment::{Bits, Field};
+use bem_base::environment::{Bits, Field, OBSERVATION_WORDS};
 use std::collections::BTreeMap;
 
 /// Words of a row.
@@ -22,6 +22,13 @@ impl Row {
         let mut row = Row::default();
         row.0[..observation.0.len()].copy_from_slice(&observation.0);
         row
+    }
+
+    /// The observation at its beginning.
+    pub fn to_observation(&self) -> Bits {
+        let mut observation = Bits::ZERO;
+        observation.0.copy_from_slice(&self.0[..OBSERVATION_WORDS]);
+        observation
     }
 
     /// The bit at this index.

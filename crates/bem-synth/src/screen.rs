@@ -6,6 +6,11 @@
 use crate::experience::{Episode, Step};
 use crate::policy::Policy;
 
+/// Steps that must speak for a policy before what speaks against its rival counts.
+const PROVED_MIN: u64 = 2;
+/// Steps that must speak against the rival.
+const DISPROVED_MIN: u64 = 4;
+
 /// Rewards on the uniform steps where the policy agrees with what was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Screen {
@@ -21,6 +26,10 @@ pub struct Screen {
     pub tops: u64,
     /// Those of them on which the policy disagrees.
     pub missed: u64,
+    /// Steps of any kind on which it agrees, its rival does not, and the reward was the highest.
+    pub proved: u64,
+    /// The same where the reward was lower.
+    pub disproved: u64,
 }
 
 impl Screen {
@@ -33,7 +42,7 @@ impl Screen {
         let (mut candidate, mut incumbent) = (Screen::default(), Screen::default());
         for (episode, actions) in held.iter().zip(theirs.iter().zip(&ours)) {
             let wanted = actions.0.iter().zip(actions.1);
-            for (step, (theirs, ours)) in episode.steps.iter().zip(wanted).filter(|(step, _)| step.uniform) {
+            for (step, (theirs, ours)) in episode.steps.iter().zip(wanted) {
                 candidate.add(step, *theirs, theirs != ours, top);
                 incumbent.add(step, *ours, theirs != ours, top);
             }
@@ -42,6 +51,13 @@ impl Screen {
     }
 
     fn add(&mut self, step: &Step, action: u16, differs: bool, top: i32) {
+        if differs && step.action == action {
+            self.proved += u64::from(step.reward == top);
+            self.disproved += u64::from(step.reward < top);
+        }
+        if !step.uniform {
+            return;
+        }
         self.steps += 1;
         self.tops += u64::from(step.reward == top);
         self.missed += u64::from(step.reward == top && step.action != action);
@@ -52,8 +68,12 @@ impl Screen {
         }
     }
 
-    /// Whether the mean reward is above another's by one and a half standard errors of the difference.
+    /// Whether the mean reward is above another's by one and a half standard errors of the difference, or whether,
+    /// where they differ, all that is known speaks for this one and enough against the other.
     pub fn beats(&self, other: &Screen) -> bool {
+        if self.disproved == 0 && PROVED_MIN <= self.proved && DISPROVED_MIN <= other.disproved {
+            return true;
+        }
         let (Some((mine, my_variance)), Some((theirs, their_variance))) = (self.moments(), other.moments())
         else {
             return false;

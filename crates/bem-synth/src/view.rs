@@ -3,10 +3,9 @@
 //! The structure's own circuit is run over the logged episodes, 64 at a time. Must not know games.
 
 use crate::experience::Episode;
-use crate::memory::{self, Device};
+use crate::memory::{self, Compiled, Device, Shown};
 use crate::samples::{ROW_BITS_MAX, Row};
 use bem_base::environment::{Field, Shape};
-use bem_circuit::netlist::Netlist;
 
 /// One logged step in the eyes of a function.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +67,7 @@ impl View {
     }
 
     fn show(&mut self, episodes: &[&Episode], device: &dyn Device, low: usize, shown: usize) -> Option<()> {
-        let circuit = memory::compile(device, low)?;
+        let compiled = memory::compile(device, low)?;
         let mut starts = Vec::with_capacity(episodes.len());
         let mut first = 0;
         for episode in episodes {
@@ -76,7 +75,8 @@ impl View {
             first += episode.steps.len();
         }
         let records = &mut self.records;
-        Planes::new(low, episodes).run(&circuit, shown, |block, time, words| {
+        debug_assert_eq!(compiled.shows.len(), shown);
+        Planes::new(low, episodes).run(&compiled, |block, time, words| {
             let lanes = episodes[block * 64..].iter().take(64).enumerate();
             for (lane, _) in lanes.filter(|(_, episode)| time < episode.steps.len()) {
                 let row = &mut records[starts[block * 64 + lane] + time].row;
@@ -125,17 +125,25 @@ impl Planes {
         self.blocks.iter().map(Vec::len).sum()
     }
 
-    /// Runs a sequential circuit over all episodes. Its first `shown` outputs are handed to `see` with block and
-    /// time; the others are its next memory, zero at the start.
-    pub fn run(&self, circuit: &Netlist, shown: usize, mut see: impl FnMut(usize, usize, &[u64])) {
+    /// Runs a structure over all episodes, its memory zero at the start of each. What it shows is handed to `see` with
+    /// block and time.
+    pub fn run(&self, compiled: &Compiled, mut see: impl FnMut(usize, usize, &[u64])) {
+        let circuit = &compiled.circuit;
         let (mut values, mut outputs) = (Vec::new(), Vec::new());
+        let mut shown = vec![0; compiled.shows.len()];
         for (block, times) in self.blocks.iter().enumerate() {
             let mut inputs = vec![0u64; circuit.inputs()];
             for (time, bits) in times.iter().enumerate() {
                 inputs[..self.observation_bits].copy_from_slice(bits);
                 circuit.evaluate_words(&inputs, &mut values, &mut outputs);
-                see(block, time, &outputs[..shown]);
-                inputs[self.observation_bits..].copy_from_slice(&outputs[shown..]);
+                for (word, place) in shown.iter_mut().zip(&compiled.shows) {
+                    *word = match place {
+                        Shown::Input(index) => inputs[*index],
+                        Shown::Output(index) => outputs[*index],
+                    };
+                }
+                see(block, time, &shown);
+                inputs[self.observation_bits..].copy_from_slice(&outputs[compiled.computed..]);
             }
         }
     }

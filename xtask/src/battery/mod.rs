@@ -93,7 +93,19 @@ const PARTS: &[Part] = &[
         about: "bad patches of every kind and fault, and as many good ones: 12,000 x N",
         run: simulated::patches,
     },
+    Part {
+        name: "null",
+        about: "coin-flip rewards teach nothing, what is switched off is missed: 3 runs x N of 20,000 steps",
+        run: null,
+    },
 ];
+
+/// Eight worlds whose rewards are coins, and ablations; `bem table --controls` judges them itself.
+fn null(scale: u64) -> Result<()> {
+    let seeds = (3 * scale).to_string();
+    let words = ["table", "--controls", "--seeds", &seeds, "--budget", "20000"];
+    run("cargo", &[&["run", "--release", "--quiet", "--package", "bem", "--"], &words[..]].concat())
+}
 
 /// Runs one part, or all of them.
 pub fn run_battery(words: &[&str]) -> Result<()> {

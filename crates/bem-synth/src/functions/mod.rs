@@ -8,6 +8,7 @@
 pub mod affine;
 pub mod decision;
 pub mod literal;
+pub mod minimal;
 pub mod multiplexer;
 pub mod polynomial;
 pub mod relation;
@@ -31,15 +32,8 @@ pub trait FunctionClass: Sync {
 /// All classes in tiers: a later tier is asked only when no earlier one explains the samples.
 pub const PORTFOLIO: &[&[&dyn FunctionClass]] = &[
     &[&literal::Literal],
-    &[&affine::Affine, &symmetric::Symmetric, &scan::Scan, &multiplexer::Multiplexer],
-    &[
-        &symmetric::RankedSymmetric,
-        &polynomial::Polynomial,
-        &decision::Decision,
-        &relation::Relation,
-        &tree::Tree,
-        &table::Table,
-    ],
+    &[&affine::Affine, &symmetric::Symmetric, &scan::Scan, &relation::Relation, &multiplexer::Multiplexer],
+    &[&symmetric::RankedSymmetric, &polynomial::Polynomial, &decision::Decision, &tree::Tree, &table::Table],
     &[&threshold::Threshold],
 ];
 
@@ -156,12 +150,13 @@ mod tests {
         check(&[32], 46, "xor", |row| bits(row, 0, 32).count_ones() % 2 == 1);
         check(&[15], 60, "count", |row| 8 <= bits(row, 0, 15).count_ones());
         check(&[12, 12], 80, "count", |row| 6 <= (bits(row, 0, 12) ^ bits(row, 12, 12)).count_ones());
-        check(&[8, 8], 60, "scan", |row| bits(row, 0, 8) < bits(row, 8, 8));
+        check(&[8, 8], 60, "relations", |row| bits(row, 0, 8) < bits(row, 8, 8));
         check(&[8, 8, 3], 150, "scan", |row| {
             (bits(row, 0, 8) + bits(row, 8, 8)) >> bits(row, 16, 3) & 1 == 1
         });
         check(&[16, 4], 600, "choose", |row| row.get((bits(row, 16, 4) * 7 % 16) as usize));
-        check(&[6, 3, 3], 400, "d", |row| row.get(1) && row.get(7) || row.get(3) && !row.get(9));
+        check(&[24], 140, "smallest", |row| (row.get(5) ^ row.get(21)) && (row.get(9) || row.get(2)));
+        check(&[6, 3, 3], 400, "", |row| row.get(1) && row.get(7) || row.get(3) && !row.get(9));
         check(&[32], 2_000, "count", |row| 6 <= (bits(row, 0, 32) & 0x00C3_F0A8 ^ 0x0003_0000).count_ones());
     }
 

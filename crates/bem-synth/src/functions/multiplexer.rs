@@ -2,13 +2,21 @@
 //!
 //! This is also how a composition of parts is taken apart: a phase or sub-game number selects the part.
 
-use super::{FunctionClass, affine, is_short, literal, symmetric};
+use super::affine::Affine;
+use super::literal::Literal;
+use super::relation::Relation;
+use super::scan::Scan;
+use super::symmetric::Symmetric;
+use super::{FunctionClass, is_short};
 use crate::function::{Function, choice_bits};
 use crate::samples::{Samples, Work};
 use bem_circuit::netlist::{Builder, Signal};
 
 /// Bits of a selector at most.
 const SELECTOR_BITS_MAX: usize = 6;
+
+/// Bits of a selector whose parts may be anything of the first tiers; these cost more to try.
+const PARTS_WIDTH_MAX: usize = 1;
 
 /// A simple function for every value of a selector.
 pub struct Multiplexer;
@@ -63,11 +71,16 @@ fn fit_selector(samples: &Samples, low: usize, width: usize, work: &mut Work) ->
             continue;
         }
         seen += 1;
-        let classes: [&dyn FunctionClass; 3] = [&literal::Literal, &affine::Affine, &symmetric::Symmetric];
+        let classes: &[&dyn FunctionClass] = if width <= PARTS_WIDTH_MAX {
+            &[&Literal, &Affine, &Symmetric, &Relation, &Scan]
+        } else {
+            &[&Literal, &Affine, &Symmetric]
+        };
+        // One wrong leaf among many spoils the whole, so that each must be surer the more there are.
         let leaf = classes
             .iter()
             .filter_map(|class| class.fit(&part, work))
-            .filter(|leaf| is_short(leaf.description_length, part.observations.max(4 * width)))
+            .filter(|leaf| is_short(leaf.description_length + width as u32, part.observations + width))
             .min_by_key(|leaf| leaf.description_length)?;
         description_length += leaf.description_length;
         leaves.push(Some(leaf));

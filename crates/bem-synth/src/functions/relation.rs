@@ -1,7 +1,7 @@
 //! Relations between words: rules over whether two fields of one width meet, contain each other, or are in order.
 //!
 //! For every pair of fields it asks: have they a bit in common, has the first a bit that the second lacks, has the
-//! second one that the first lacks, is the first the smaller number. A short list of rules over the answers is sought.
+//! second one that the first lacks, which is the smaller number. A short list of rules over the answers is sought.
 
 use super::FunctionClass;
 use super::decision::Decision;
@@ -29,9 +29,11 @@ enum Kind {
     Lacks,
     /// The first is the smaller number.
     Below,
+    /// The first is the larger number.
+    Above,
 }
 
-const KINDS: [Kind; 4] = [Kind::Meets, Kind::Exceeds, Kind::Lacks, Kind::Below];
+const KINDS: [Kind; 5] = [Kind::Meets, Kind::Exceeds, Kind::Lacks, Kind::Below, Kind::Above];
 
 impl FunctionClass for Relation {
     fn name(&self) -> &'static str {
@@ -102,6 +104,7 @@ impl Kind {
             Kind::Exceeds => first & !second != 0,
             Kind::Lacks => second & !first != 0,
             Kind::Below => first < second,
+            Kind::Above => second < first,
         }
     }
 
@@ -110,20 +113,18 @@ impl Kind {
             .map(|bit| (usize::from(first.low + bit), usize::from(second.low + bit)))
             .map(|(first, second)| (Signal::input(first), Signal::input(second)))
             .collect();
-        if self == Kind::Below {
-            return bits.iter().fold(Signal::FALSE, |below, (first, second)| {
-                let differ = builder.xor(*first, *second);
-                builder.mux(differ, *second, below)
-            });
-        }
-        let each: Vec<Signal> = bits
-            .iter()
-            .map(|(first, second)| match self {
-                Kind::Meets => builder.and(*first, *second),
-                Kind::Exceeds => builder.and_not(*first, *second),
-                Kind::Lacks | Kind::Below => builder.and_not(*second, *first),
-            })
-            .collect();
+        let each: Vec<Signal> = match self {
+            Kind::Meets => bits.iter().map(|(first, second)| builder.and(*first, *second)).collect(),
+            Kind::Exceeds => bits.iter().map(|(first, second)| builder.and_not(*first, *second)).collect(),
+            Kind::Lacks => bits.iter().map(|(first, second)| builder.and_not(*second, *first)).collect(),
+            Kind::Below | Kind::Above => {
+                // From the lowest bit up: where the bits differ they decide, else what was decided before.
+                return bits.iter().fold(Signal::FALSE, |decided, (first, second)| {
+                    let differ = builder.xor(*first, *second);
+                    builder.mux(differ, if self == Kind::Below { *second } else { *first }, decided)
+                });
+            }
+        };
         builder.or_all(&each)
     }
 }

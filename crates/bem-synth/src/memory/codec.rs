@@ -4,6 +4,7 @@
 //! made, so that a decoded structure can be built like any other. Must not know games. Clauses: LOG-1, LOG-5.
 
 use super::Device;
+use super::both::Both;
 use super::condition::Condition;
 use super::counter::Counter;
 use super::delay::Delay;
@@ -42,6 +43,8 @@ pub enum Kind {
     Tape = 7,
     /// A flag over another structure.
     Sticky = 8,
+    /// Two structures side by side.
+    Both = 9,
 }
 
 /// Binary digits of a counter at most.
@@ -132,6 +135,7 @@ impl Decoder<'_, '_> {
             6 => Arc::new(self.registers()?),
             7 => Arc::new(self.tape()?),
             8 if outermost => Arc::new(self.sticky()?),
+            9 if outermost => Arc::new(Both { first: self.device(false)?, second: self.device(false)? }),
             _ => return Err(unknown),
         })
     }

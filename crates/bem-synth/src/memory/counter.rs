@@ -5,7 +5,6 @@ use super::codec::{self, Kind};
 use super::condition::Condition;
 use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
-use std::sync::Arc;
 
 /// Counts from zero to `2^bits - 1`; shown are whether it is zero and its binary digits.
 #[derive(Clone, Debug)]
@@ -27,10 +26,6 @@ impl Device for Counter {
         codec::encode_option(writer, self.down.as_ref());
         writer.length(self.bits);
         writer.bool(self.digits);
-    }
-
-    fn resized(&self, _cells: usize) -> Arc<dyn Device> {
-        Arc::new(self.clone())
     }
 
     fn words(&self) -> String {

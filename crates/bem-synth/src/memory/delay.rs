@@ -5,7 +5,6 @@ use super::codec::{self, Kind};
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
-use std::sync::Arc;
 
 /// Shows the observations of the last `length` steps.
 #[derive(Clone, Debug)]
@@ -27,10 +26,6 @@ impl Device for Delay {
         writer.u8(Kind::Delay as u8);
         codec::encode_fields(writer, &self.fields);
         writer.length(self.length);
-    }
-
-    fn resized(&self, _cells: usize) -> Arc<dyn Device> {
-        Arc::new(self.clone())
     }
 
     fn words(&self) -> String {

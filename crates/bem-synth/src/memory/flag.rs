@@ -5,7 +5,6 @@ use super::codec::{self, Kind};
 use super::condition::Condition;
 use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
-use std::sync::Arc;
 
 /// A bit that flips whenever its condition holds; shown before and after.
 #[derive(Clone, Debug)]
@@ -18,10 +17,6 @@ impl Device for Toggle {
     fn encode(&self, writer: &mut Writer) {
         writer.u8(Kind::Toggle as u8);
         self.condition.encode(writer);
-    }
-
-    fn resized(&self, _cells: usize) -> Arc<dyn Device> {
-        Arc::new(self.clone())
     }
 
     fn words(&self) -> String {
@@ -66,10 +61,6 @@ impl Device for Latch {
         writer.u8(Kind::Latch as u8);
         self.set.encode(writer);
         codec::encode_option(writer, self.clear.as_ref());
-    }
-
-    fn resized(&self, _cells: usize) -> Arc<dyn Device> {
-        Arc::new(self.clone())
     }
 
     fn words(&self) -> String {

@@ -4,6 +4,7 @@
 //! bits it says what it shows now and what it keeps. There is one definition, the circuit; what it shows on
 //! logged episodes comes from running that circuit. Must not know actions or rewards. Clauses: SCC-1.
 
+pub mod both;
 pub mod codec;
 pub mod condition;
 pub mod counter;
@@ -31,8 +32,10 @@ pub trait Device: core::fmt::Debug + Send + Sync {
     fn memory_bits(&self) -> usize;
     /// Widths of the groups of bits it shows.
     fn shows(&self) -> Vec<usize>;
-    /// The same structure with room for this many values; structures without a size stay as they are.
-    fn resized(&self, cells: usize) -> Arc<dyn Device>;
+    /// The same structure with room for this many values; none for structures without a size.
+    fn resized(&self, _cells: usize) -> Option<Arc<dyn Device>> {
+        None
+    }
     /// Writes its canonical bytes: the kind, then its choices. [`codec::decode`] reads them back.
     fn encode(&self, writer: &mut Writer);
     /// The signals it shows now and its next memory.
@@ -44,15 +47,57 @@ pub trait Device: core::fmt::Debug + Send + Sync {
     ) -> (Vec<Signal>, Vec<Signal>);
 }
 
-/// The structure as a circuit of its own: what it shows, then its next memory.
-pub fn compile(device: &dyn Device, observation_bits: usize) -> Option<Netlist> {
-    let mut builder = Builder::new(observation_bits + device.memory_bits());
-    let observation: Vec<Signal> = (0..observation_bits).map(Signal::input).collect();
-    let memory: Vec<Signal> =
-        (0..device.memory_bits()).map(|place| Signal::input(observation_bits + place)).collect();
-    let (mut outputs, next) = device.build(&mut builder, &observation, &memory);
+/// The structure with room for this many values; one without a size stays as it is.
+pub fn resize(device: &Arc<dyn Device>, cells: usize) -> Arc<dyn Device> {
+    device.resized(cells).unwrap_or_else(|| device.clone())
+}
+
+/// The signals of one field of the observation.
+fn field_signals(observation: &[Signal], field: Field) -> &[Signal] {
+    &observation[usize::from(field.low)..usize::from(field.low + field.width)]
+}
+
+/// A structure ready to be run over logged episodes.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// From observation and memory to what had to be computed for showing, then the next memory.
+    pub circuit: Netlist,
+    /// Where each shown bit is.
+    pub shows: Vec<Shown>,
+    /// How many outputs come before the next memory.
+    pub computed: usize,
+}
+
+/// Where a shown bit is: tapes show many bits of their memory as they are, and need no output for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// An input of the circuit.
+    Input(usize),
+    /// An output of the circuit.
+    Output(usize),
+}
+
+/// The structure as a circuit of its own; none if a bound is exceeded.
+pub fn compile(device: &dyn Device, observation_bits: usize) -> Option<Compiled> {
+    let inputs = observation_bits + device.memory_bits();
+    let mut builder = Builder::new(inputs);
+    let signals: Vec<Signal> = (0..inputs).map(Signal::input).collect();
+    let (observation, memory) = signals.split_at(observation_bits);
+    let (shown, next) = device.build(&mut builder, observation, memory);
+    let mut outputs: Vec<Signal> = Vec::new();
+    let shows = shown
+        .iter()
+        .map(|signal| match signals.binary_search(signal) {
+            Ok(index) => Shown::Input(index),
+            Err(_) => {
+                outputs.push(*signal);
+                Shown::Output(outputs.len() - 1)
+            }
+        })
+        .collect();
+    let computed = outputs.len();
     outputs.extend(next);
-    builder.finish(&outputs).ok()
+    Some(Compiled { circuit: builder.finish(&outputs).ok()?, shows, computed })
 }
 
 /// The groups of a row: the observation's fields, then the structure's.

@@ -1,8 +1,8 @@
 //! A queue: values wait in the order they came; shown are the first and whether there is one.
 
-use super::Device;
 use super::codec::{self, Kind};
 use super::condition::Condition;
+use super::{Device, field_signals};
 use crate::function::choice_bits;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
@@ -31,8 +31,8 @@ impl Device for Queue {
         writer.length(self.cells);
     }
 
-    fn resized(&self, cells: usize) -> Arc<dyn Device> {
-        Arc::new(Queue { cells, ..self.clone() })
+    fn resized(&self, cells: usize) -> Option<Arc<dyn Device>> {
+        Some(Arc::new(Queue { cells, ..self.clone() }))
     }
 
     fn words(&self) -> String {
@@ -65,9 +65,7 @@ impl Device for Queue {
         let push = self.push.build(builder, observation);
         let pop = self.pop.build(builder, observation);
         let mut value = vec![Signal::TRUE];
-        value.extend(
-            (self.field.low..self.field.low + self.field.width).map(|bit| observation[usize::from(bit)]),
-        );
+        value.extend_from_slice(field_signals(observation, self.field));
         let width = value.len();
         let cell = |place: usize| &memory[place * width..(place + 1) * width];
         // First everything moves up by one if the first leaves, then the new value takes the first free cell.

@@ -1,14 +1,13 @@
 //! A register file: one field says where, another says what; shown is what is kept where the address points.
 
-use super::Device;
 use super::codec::{self, Kind};
 use super::condition::Condition;
+use super::{Device, field_signals};
 use crate::function::choice_bits;
 use crate::functions::multiplexer::select;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Op, Signal};
-use std::sync::Arc;
 
 /// Cells addressed by a field.
 #[derive(Clone, Debug)]
@@ -41,10 +40,6 @@ impl Device for Registers {
         writer.bool(self.delayed);
     }
 
-    fn resized(&self, _cells: usize) -> Arc<dyn Device> {
-        Arc::new(self.clone())
-    }
-
     fn words(&self) -> String {
         let when = if self.delayed { "the last" } else { "the" };
         format!(
@@ -73,12 +68,9 @@ impl Device for Registers {
         observation: &[Signal],
         memory: &[Signal],
     ) -> (Vec<Signal>, Vec<Signal>) {
-        let field = |field: Field| -> Vec<Signal> {
-            (field.low..field.low + field.width).map(|bit| observation[usize::from(bit)]).collect()
-        };
-        let (now, data) = (field(self.address), field(self.data));
+        let (now, data) = (field_signals(observation, self.address), field_signals(observation, self.data));
         let (cells, last) = memory.split_at(self.cells() * self.width());
-        let target = if self.delayed { last.to_vec() } else { now.clone() };
+        let target = if self.delayed { last } else { now };
         let write = self.write.build(builder, observation);
         let mut next = Vec::new();
         for place in 0..self.cells() {
@@ -94,12 +86,12 @@ impl Device for Registers {
             }
         }
         if self.delayed {
-            next.extend_from_slice(&now);
+            next.extend_from_slice(now);
         }
         let shown = (0..self.width())
             .map(|bit| {
                 let column: Vec<Signal> = cells.iter().skip(bit).step_by(self.width()).copied().collect();
-                select(builder, &now, &column)
+                select(builder, now, &column)
             })
             .collect();
         (shown, next)

@@ -4,6 +4,7 @@
 //! A structure is run over logged episodes 64 at a time. The few best go on to the function classes, which see
 //! observation and structure together. Must not know games. Clauses: SCC-1.
 
+use super::both::Both;
 use super::condition::{Condition, conditions};
 use super::counter::Counter;
 use super::delay::Delay;
@@ -22,6 +23,10 @@ use bem_base::environment::{Field, Shape};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Conditions that are tried as the border between two streams.
+const PAIRED_MAX: usize = 4;
+/// The search on one side may spend one part in as many of the work that is left.
+const PAIR_SHARE: u64 = 6;
 /// Labelled steps that a structure is judged on.
 const LABELS_MAX: usize = 240;
 /// Structures that go on to the function classes.
@@ -81,6 +86,44 @@ pub fn candidates(
     // The same structures at full size.
     let full = grammar(shape, &conditions, cells_for(shape));
     judged.iter().map(|(_, _, number, _)| full[*number].clone()).collect()
+}
+
+/// Pairs of structures for worlds in which a condition of the observation says which of two streams is asked: the
+/// most telling structure on either side of it.
+pub fn pair_candidates(
+    shape: &Shape,
+    episodes: &[&Episode],
+    view: &View,
+    answers: &Answers,
+    work: &mut Work,
+) -> Vec<Arc<dyn Device>> {
+    let mut list: Vec<Arc<dyn Device>> = Vec::new();
+    let single = |condition: &Condition| condition.literals.len() == 1 && condition.literals[0].1;
+    for condition in conditions(shape, episodes).iter().filter(|condition| single(condition)).take(PAIRED_MAX)
+    {
+        let side = |wanted: bool| Answers {
+            places: answers
+                .places
+                .iter()
+                .copied()
+                .filter(|(place, _)| {
+                    condition.holds(&view.records[*place as usize].row.to_observation()) == wanted
+                })
+                .collect(),
+            list: Vec::new(),
+            complemented: answers.complemented,
+        };
+        let mut best = |wanted: bool| {
+            let mut share = Work::new(work.left() / PAIR_SHARE);
+            let found = candidates(shape, episodes, view, &side(wanted), &mut share);
+            work.spend(work.left() / PAIR_SHARE - share.left());
+            found.into_iter().next()
+        };
+        if let (Some(first), Some(second)) = (best(true), best(false)) {
+            list.push(Arc::new(Both { first, second }));
+        }
+    }
+    list
 }
 
 /// Cells that are enough for the episodes of a world, as far as the bounds go.
@@ -179,19 +222,33 @@ pub fn tape_candidates(
     }
     let conditions = conditions(shape, episodes);
     let cells = (shape.horizon as usize / 2).next_power_of_two().clamp(2, TAPE_CELLS_MAX);
-    let asked: Vec<&Condition> = conditions
+    let seen = || episodes.iter().flat_map(|episode| &episode.steps).map(|step| &step.observation);
+    let mut asked: Vec<&Condition> = conditions
         .iter()
         .filter(|condition| {
             let holds =
                 |label: &Labelled| condition.holds(&episodes[label.episode].steps[label.time].observation);
             labelled.iter().all(holds)
         })
-        .take(2)
         .collect();
+    // The tightest conditions say best where answers are given.
+    asked.sort_by_key(|condition| seen().filter(|observation| condition.holds(observation)).count());
+    asked.truncate(2);
+    // Nothing is written where answers are given, and what is written must not be known beforehand.
+    let apart = |write: &Condition, read: &Condition| {
+        !seen().any(|observation| write.holds(observation) && read.holds(observation))
+    };
+    let varies = |write: &Condition, field: &Field| {
+        (field.low..field.low + field.width).map(usize::from).all(|bit| {
+            let values = || seen().filter(|seen| write.holds(seen)).map(|seen| seen.get(bit));
+            values().any(|value| value) && values().any(|value| !value)
+        })
+    };
     let mut list: Vec<Arc<dyn Device>> = Vec::new();
     for read in asked {
-        for write in conditions.iter().filter(|write| *write != read).take(6) {
-            for field in shape.fields.iter().filter(|field| field.width <= 2) {
+        for write in conditions.iter().filter(|write| apart(write, read)) {
+            let fields = shape.fields.iter().filter(|field| field.width <= 4);
+            for field in fields.filter(|field| varies(write, field)) {
                 let (write, read) = (write.clone(), read.clone());
                 list.push(Arc::new(Tape { write, read, field: *field, cells }));
             }
@@ -213,7 +270,7 @@ fn judge(device: &dyn Device, planes: &Planes, labelled: &[Labelled], shape: &Sh
     for (position, label) in labelled.iter().enumerate() {
         at.entry((label.episode / 64, label.time)).or_default().push(position);
     }
-    planes.run(&circuit, shown, |block, time, words| {
+    planes.run(&circuit, |block, time, words| {
         for position in at.get(&(block, time)).into_iter().flatten() {
             let lane = labelled[*position].episode % 64;
             keys[*position] = (0..shown).fold(0, |key, bit| key | (words[bit] >> lane & 1) << bit);
@@ -322,7 +379,7 @@ fn pair_keys(
     }
     let circuit = compile(device, observation_bits)?;
     let mut keys: Vec<Vec<u64>> = vec![Vec::new(); episodes.len()];
-    planes.run(&circuit, shown, |block, time, words| {
+    planes.run(&circuit, |block, time, words| {
         let lanes = episodes[block * 64..].iter().take(64).enumerate();
         for (lane, episode) in lanes.filter(|(_, episode)| time < episode.steps.len()) {
             let seen = episode.steps[time].observation.0[0];

@@ -1,8 +1,8 @@
 //! A stack: a shift register that moves both ways; shown are its top and whether there is one.
 
-use super::Device;
 use super::codec::{self, Kind};
 use super::condition::Condition;
+use super::{Device, field_signals};
 use crate::function::choice_bits;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
@@ -37,8 +37,8 @@ impl Device for Stack {
         writer.length(self.cells);
     }
 
-    fn resized(&self, cells: usize) -> Arc<dyn Device> {
-        Arc::new(Stack { cells, ..self.clone() })
+    fn resized(&self, cells: usize) -> Option<Arc<dyn Device>> {
+        Some(Arc::new(Stack { cells, ..self.clone() }))
     }
 
     fn words(&self) -> String {
@@ -72,7 +72,7 @@ impl Device for Stack {
         // A cell is a mark that it is in use, then the value.
         let mut value = vec![Signal::TRUE];
         if let Some(field) = self.field {
-            value.extend((field.low..field.low + field.width).map(|bit| observation[usize::from(bit)]));
+            value.extend_from_slice(field_signals(observation, field));
         }
         let width = value.len();
         let cell = |place: usize| &memory[place * width..(place + 1) * width];

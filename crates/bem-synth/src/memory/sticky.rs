@@ -3,8 +3,8 @@
 //! Over another structure: the pairs of observation and shown bits that occurred in episodes of one class are
 //! the safe ones; any other pair raises the flag. Balanced or not, accepted or not is of this kind.
 
-use super::Device;
 use super::codec::Kind;
+use super::{Device, resize};
 use crate::function::build_table;
 use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
@@ -31,8 +31,8 @@ impl Device for Sticky {
         }
     }
 
-    fn resized(&self, cells: usize) -> Arc<dyn Device> {
-        Arc::new(Sticky { inner: self.inner.resized(cells), raises: self.raises.clone() })
+    fn resized(&self, cells: usize) -> Option<Arc<dyn Device>> {
+        Some(Arc::new(Sticky { inner: resize(&self.inner, cells), raises: self.raises.clone() }))
     }
 
     fn words(&self) -> String {

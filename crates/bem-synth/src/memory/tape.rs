@@ -1,13 +1,12 @@
 //! A tape: values are written one after the other and stay; shown are all cells and how many reads there were.
 
-use super::Device;
 use super::codec::{self, Kind};
 use super::condition::Condition;
+use super::{Device, field_signals};
 use crate::function::choice_bits;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
-use std::sync::Arc;
 
 /// Cells filled in order, and a counter of reads.
 #[derive(Clone, Debug)]
@@ -41,10 +40,6 @@ impl Device for Tape {
         writer.length(self.cells);
     }
 
-    fn resized(&self, _cells: usize) -> Arc<dyn Device> {
-        Arc::new(self.clone())
-    }
-
     fn words(&self) -> String {
         format!(
             "tape of the field at {}, written on {}, read on {}",
@@ -75,6 +70,7 @@ impl Device for Tape {
         observation: &[Signal],
         memory: &[Signal],
     ) -> (Vec<Signal>, Vec<Signal>) {
+        let seen = field_signals(observation, self.field);
         let write = self.write.build(builder, observation);
         let read = self.read.build(builder, observation);
         let (used, rest) = memory.split_at(self.cells);
@@ -86,10 +82,9 @@ impl Device for Tape {
             let free = builder.and_not(before, used[place]);
             let taken = builder.and(write, free);
             next_used.push(builder.or(used[place], taken));
-            for bit in 0..self.width() {
+            for (bit, seen) in seen.iter().enumerate() {
                 let index = bit * self.cells + place;
-                let seen = observation[usize::from(self.field.low) + bit];
-                next_values[index] = builder.mux(taken, seen, values[index]);
+                next_values[index] = builder.mux(taken, *seen, values[index]);
             }
         }
         let mut carry = read;

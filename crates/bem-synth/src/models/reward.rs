@@ -41,7 +41,10 @@ pub fn fit(
         counts.push((right * 1_000 / labelled.len().max(1), action));
         let samples = Samples::new(view.width, view.groups.clone(), labelled, tolerance_percent);
         // Where several actions are right, the policy can do without those that are not understood yet.
-        if let Some(model) = functions::fit(&samples, work) {
+        // A model that always says no is nothing to act by.
+        if let Some(model) = functions::fit(&samples, work)
+            && model.circuit.outputs() != [Signal::FALSE]
+        {
             models.push((action, model));
         }
         // When the first few are not understood, there is not enough to go on yet.

@@ -3,6 +3,7 @@
 //! The rows are tasks with the number of steps an earlier prototype needed; the held-out rows are drawn by a
 //! generator from kinds of tasks that the grammar was not written for. Clauses: SCC-8, VM-16.
 
+mod controls;
 mod held_out;
 mod q_learning;
 mod rows;
@@ -21,7 +22,9 @@ use std::time::Instant;
 
 /// Learn every row of the table of floors and compare.
 #[derive(Args)]
-#[command(after_help = "Example: bem table --seeds 5 --families parity,dyck")]
+#[command(after_help = "Example: bem table --seeds 5 --families parity,dyck
+Example: bem table --held-out --seeds 3 --budget 60000
+Example: bem table --controls --seeds 3 --budget 20000")]
 pub struct TableArguments {
     /// Runs of every row.
     #[arg(long, default_value_t = 5)]
@@ -35,6 +38,9 @@ pub struct TableArguments {
     /// Tasks from the generator instead of the table of floors.
     #[arg(long)]
     held_out: bool,
+    /// Instead, controls: coin-flip rewards, and parts of the learner switched off
+    #[arg(long, conflicts_with_all = ["held_out", "families"])]
+    controls: bool,
     /// Steps that Q-learning gets; zero leaves it out.
     #[arg(long, default_value_t = 40_000)]
     peer_steps: u64,
@@ -72,6 +78,9 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
     if arguments.seeds == 0 {
         bail!("--seeds 0: at least one run of every row is needed");
     }
+    if arguments.controls {
+        return controls::run(arguments.seeds, arguments.budget, arguments.json);
+    }
     let rows = if arguments.held_out { held_out::rows() } else { floor_rows(arguments) };
     let wanted = |row: &Row| {
         arguments.families.is_empty()
@@ -98,6 +107,12 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
     if arguments.json {
         let rows: Vec<Value> = summaries.iter().map(Summary::to_json).collect();
         println!("{}", json!({ "seeds": arguments.seeds, "scramble": arguments.scramble, "rows": rows }));
+    }
+    if !arguments.json {
+        let (solved, runs) = summaries
+            .iter()
+            .fold((0, 0), |(solved, runs), summary| (solved + summary.solved, runs + summary.runs));
+        println!("\nSolved in {solved} of {runs} runs.");
     }
     let all = summaries.iter().all(|summary| summary.solved == summary.runs);
     Ok(if all { Answer::Yes } else { Answer::No })
