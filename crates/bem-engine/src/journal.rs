@@ -607,8 +607,7 @@ mod tests {
     fn a_damaged_snapshot_is_passed_over_and_mended_on_the_way() {
         let (stores, head) = finish(create(&climb(3)), climb(3));
         let mut store = stores.last().unwrap().clone();
-        let newest =
-            store.files.keys().filter(|name| name.starts_with("snapshot")).next_back().unwrap().clone();
+        let newest = store.files.keys().rfind(|name| name.starts_with("snapshot")).unwrap().clone();
         let honest = store.clone();
         *store.files.get_mut(&newest).unwrap().last_mut().unwrap() ^= 1;
         let opened = Journal::open(store, signer(), LogOptions::default()).unwrap();

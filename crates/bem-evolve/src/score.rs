@@ -211,7 +211,7 @@ impl PoxState {
         }
         let (low, high) = state.threshold_bounds;
         let unit = Fixed::ZERO..=Fixed::ONE;
-        let bounded = state.score_average.max(state.score_average.negated()) <= Fixed::ONE;
+        let bounded = (Fixed::ONE.negated()..=Fixed::ONE).contains(&state.score_average);
         if !(low..=high).contains(&state.threshold) || !unit.contains(&state.yield_average) || !bounded {
             return Err(start.error("an improvement state outside its bounds"));
         }
@@ -223,6 +223,16 @@ impl PoxState {
 mod tests {
     use super::*;
     use bem_base::prng::Prng;
+
+    #[test]
+    fn an_average_that_has_no_negative_is_refused() {
+        let config = GenesisConfig::default();
+        let mut writer = Writer::new();
+        PoxState::new(&config).encode(&mut writer);
+        let mut bytes = writer.into_bytes();
+        bytes[8..16].copy_from_slice(&i64::MIN.to_le_bytes());
+        assert!(PoxState::decode(&config, &mut Reader::new(&bytes)).is_err());
+    }
 
     #[test]
     fn one_gate_less_at_equal_behaviour_reaches_the_threshold_and_breaks_only_ties_elsewhere() {
