@@ -5,6 +5,7 @@
 
 mod controls;
 mod held_out;
+mod processes;
 mod q_learning;
 mod rows;
 
@@ -81,7 +82,11 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
     if arguments.controls {
         return controls::run(arguments.seeds, arguments.budget, arguments.json);
     }
-    let rows = if arguments.held_out { held_out::rows() } else { floor_rows(arguments) };
+    let rows = if arguments.held_out {
+        held_out::rows().into_iter().chain(processes::rows()).collect()
+    } else {
+        floor_rows(arguments)
+    };
     let wanted = |row: &Row| {
         arguments.families.is_empty()
             || arguments.families.iter().any(|family| row.name.starts_with(family.as_str()))
