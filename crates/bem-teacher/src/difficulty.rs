@@ -1,6 +1,6 @@
 //! How hard a task looks before anyone has played it: the logarithm of the steps that learning it should take.
 //!
-//! Everything is counted, nothing is fitted to a learner. A policy is known once its bits are: those of the choices
+//! Everything is counted from structure and parameters. A policy is known once its bits are: those of the choices
 //! that an instance hides, and for each bit of an answer one for everything seen or remembered that it may depend
 //! on. A label of right or wrong tells at most the entropy of a guess among the actions, labels come as often as the
 //! declared rewards allow, and what was found has to be shown on some more of them. Chance multiplies all of it. Each

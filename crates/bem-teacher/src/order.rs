@@ -1,8 +1,8 @@
 //! Whether an order was measured: do groups of measurements differ at all, and how many of them can be told apart?
 //!
 //! Both tests look at ranks only, so that a run that never got there may simply count as the largest, and both draw or
-//! try permutations instead of trusting a limit law. The rule of [`Verdict::of`] is fixed beforehand: an estimated
-//! order is compared with a measured one only where there is one. Must not know estimates. Clauses: GLE-5.
+//! try permutations instead of trusting a limit law. By the rule of [`Verdict::of`] an estimated order is
+//! compared with a measured one only where there is one. Must not know estimates. Clauses: GLE-5.
 
 use bem_base::prng::Prng;
 

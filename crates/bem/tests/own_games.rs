@@ -142,7 +142,8 @@ fn gymnasium(world: &str) -> String {
 
 #[test]
 fn a_gymnasium_world_is_learned_for_real() {
-    let lake = solved(&["--env-cmd", &gymnasium("FrozenLake"), "--budget", "3000"]);
-    assert!(3_000 <= lake["steps"].as_u64().expect("steps"), "{lake}");
-    assert!(0.0 <= lake["return_mean"].as_f64().expect("a return"), "{lake}");
+    // Random play reaches the goal in about one of 70 episodes; the best way is certain to.
+    let lake = solved(&["--env-cmd", &gymnasium("FrozenLake"), "--budget", "4000"]);
+    assert_eq!(lake["return_mean"], 1.0, "{lake}");
+    assert!(1 <= lake["patches_applied"].as_u64().expect("a count"), "{lake}");
 }

@@ -50,6 +50,7 @@ pub fn print_overview(shown: &[Shown]) {
         let medians: Vec<Option<u64>> =
             family.measured.iter().map(|measured| measured.as_ref().and_then(Measurement::median)).collect();
         let logarithms: Vec<Option<f64>> = medians.iter().map(|median| median.map(log2)).collect();
+        let is_measured = family.agreement() != Agreement::Unmeasured;
         let steps = |median: Option<&Option<u64>>| match median {
             Some(Some(steps)) => steps.to_string(),
             _ => "-".to_string(),
@@ -59,7 +60,7 @@ pub fn print_overview(shown: &[Shown]) {
             family.domain.name(),
             bars(&estimates),
             to_float(family.fit.r_squared),
-            bars(&logarithms),
+            if is_measured { bars(&logarithms) } else { String::new() },
             steps(medians.first()),
             steps(medians.last()),
             in_words(family.agreement()),
