@@ -249,6 +249,10 @@ impl Learner {
                         // Only the latest patch can be taken back.
                         (self.previous, self.watched, self.alarm) = (None, None, None);
                         self.install(candidate, streak, witness);
+                        if record.kind != PatchKind::Synthesize {
+                            // The experts that a merge is made of are gone: there is nobody to fall back to.
+                            (self.previous, self.watched, self.alarm) = (None, None, None);
+                        }
                     }
                     None => self.follow(&record, witness),
                 }

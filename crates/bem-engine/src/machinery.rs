@@ -214,6 +214,8 @@ impl Machinery {
         self.note_superseded(record);
         (self.slot, self.slot_before) = match &record.verdict {
             Verdict::Applied { .. } if record.kind == PatchKind::Synthesize => (new, self.slot),
+            // The experts that it is made of are gone.
+            Verdict::Applied { .. } if record.kind == PatchKind::Merge => (new, None),
             Verdict::RolledBack { .. } if record.kind == PatchKind::Synthesize => (self.slot_before, None),
             // A smaller circuit that does the same is the same incumbent, and is taken back together with it.
             Verdict::Applied { .. } if record.kind == PatchKind::Superoptimize => {

@@ -254,6 +254,9 @@ impl Learner {
                     Change::Synthesize { policy, .. } if *policy == candidate.policy => {
                         Ok((Contest::Trial, Arc::new(policy.clone())))
                     }
+                    Change::Merge { body, .. } if body.circuit == *candidate.policy.circuit() => {
+                        Ok((Contest::Trial, Arc::new(candidate.policy.clone())))
+                    }
                     _ => Err(wild),
                 }
             }

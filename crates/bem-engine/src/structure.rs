@@ -1,25 +1,28 @@
 //! Structure: what the log and the pool suggest themselves, beside new circuits.
 //!
 //! With every search the proposers of `bem-evolve` look at the pool and at the log. A smaller circuit for the incumbent is
-//! proven to do the same and costs no step. Once an incumbent has stood for a while, experts that are dominated go, a
-//! bucket is divided where the log says that its halves want different experts, and statistics that late steps contradict
-//! are forgotten. MACRO has nothing to work on here: no synthesised circuit reads what another one wrote.
+//! proven to do the same and costs no step. Once an incumbent has stood for a while, two experts that are right on the
+//! sides of a bit become one, which must win its rollouts like every candidate; experts that are dominated go, a bucket is
+//! divided where the log says that its halves want different experts, and statistics that late steps contradict are
+//! forgotten. MACRO has nothing to work on here: no synthesised circuit reads what another one wrote.
 //!
 //! Statistics for this are made anew from the log each time, from steps whose action was drawn with equal chance: each
 //! counts for every expert that would have done the same. So nothing has to be saved, and what the machine has booked for
 //! its own choice stays its own. Clauses: SCC-2, SCC-13; decisions D-20, D-33.
 
 use crate::learner::{Learner, Witness};
-use bem_base::environment::Outcome;
+use bem_base::environment::{Bits, Outcome};
 use bem_base::fixed::Fixed;
 use bem_evolve::condition::circuits::body_of;
 use bem_evolve::evolution::{Record, Verdict};
 use bem_evolve::localize::{TracedEpisode, TracedStep};
-use bem_evolve::patch::Change;
-use bem_evolve::propose::{Proposal, Sources, propose_all, propose_superoptimized};
+use bem_evolve::patch::{Body, Change, PatchKind};
+use bem_evolve::propose::{Notebook, Proposal, Sources, propose_all, propose_superoptimized};
+use bem_evolve::score::PoxState;
 use bem_machine::family::{Family, STEP_BY_STEP};
 use bem_machine::route::directory::RouteInput;
 use bem_synth::experience::{Episode, Step};
+use bem_synth::hypothesis::Hypothesis;
 use bem_synth::policy::Policy;
 use bem_synth::propose;
 use std::sync::Arc;
@@ -33,50 +36,36 @@ const SETTLED_STEPS: u64 = 8_192;
 impl Learner {
     /// Makes patches of what the pool and the log suggest; whether there are any.
     pub(crate) fn submit_structure(&mut self) -> bool {
-        let proposals = self.propose_structure();
+        let is_settled = self.last_gain + SETTLED_STEPS <= self.tally.steps;
+        if self.incumbent.is_choice || !is_settled && !self.is_done() {
+            return false;
+        }
+        let episodes = propose::recent(&self.experience, if is_settled { LOG_STEPS_MAX } else { 0 });
         let Some(machinery) = &mut self.machinery else { return false };
-        proposals.into_iter().filter_map(|proposal| machinery.submit(proposal)).count() != 0
+        let Some(slot) = machinery.incumbent_slot() else { return false };
+        let (family, pox) = (machinery.family().clone(), machinery.evolution().pox().clone());
+        let proposal = suggest(&family, slot, &episodes, &pox, machinery.notebook_mut());
+        let Some(proposal) = proposal else { return false };
+        let candidate = self.candidate(&family, &proposal);
+        let Some(serial) = self.machinery.as_mut().and_then(|machinery| machinery.submit(proposal)) else {
+            return false;
+        };
+        self.waiting.extend(candidate.map(|candidate| (serial, candidate)));
+        true
     }
 
-    fn propose_structure(&mut self) -> Vec<Proposal> {
-        let is_done = self.is_done();
-        let episodes = propose::recent(&self.experience, LOG_STEPS_MAX);
-        let Some(machinery) = self.machinery.as_mut() else { return Vec::new() };
-        let Some(slot) = machinery.incumbent_slot().filter(|_| !self.incumbent.is_choice) else {
-            return Vec::new();
-        };
-        let is_settled = self.last_gain + SETTLED_STEPS <= self.tally.steps;
-        if !is_settled && !is_done {
-            return Vec::new();
-        }
-        let family = machinery.family().clone();
-        // The incumbent is what acts, so that its circuit is the one worth making smaller.
-        let acting = vec![vec![TracedStep {
-            bucket: 0,
-            slot: slot as u8,
-            loss: Fixed::ZERO,
-            observation: Default::default(),
-        }]];
-        let notebook = machinery.notebook_mut();
-        let smaller = propose_superoptimized(&family, &acting, notebook);
-        let is_incumbents = |proposal: &Proposal| matches!(proposal.change, Change::Superoptimize { slot: changed, .. } if usize::from(changed) == slot);
-        if let Some(smaller) = smaller.filter(is_incumbents) {
-            return vec![smaller];
-        }
-        if !is_settled {
-            return Vec::new();
-        }
-        let Some((view, traced)) = view(&family, &episodes) else { return Vec::new() };
-        let pox = machinery.evolution().pox().clone();
-        let sources = Sources { family: &view, episodes: &traced, edits: &[] };
-        let proposals = propose_all(&sources, &pox, machinery.notebook_mut());
-        let fits = |proposal: &Proposal| match proposal.change {
-            Change::Retire { slot: retired } => usize::from(retired) != slot,
-            Change::Split { .. } | Change::Reset { .. } => true,
-            _ => false,
-        };
-        // One at a time: what is applied makes the others obsolete.
-        proposals.into_iter().filter(fits).take(1).collect()
+    /// Who plays the rollouts of a merged expert.
+    fn candidate(&self, family: &Family, proposal: &Proposal) -> Option<Hypothesis> {
+        let Change::Merge { body, .. } = &proposal.change else { return None };
+        Some(Hypothesis {
+            policy: policy_of(family, body.clone())?,
+            words: proposal.words.clone(),
+            description_length: u32::MAX,
+            exact: false,
+            foreseen: None,
+            provenance: self.experience.digest(),
+            machine: None,
+        })
     }
 
     /// What follows for the incumbent from an applied patch that brings no new one.
@@ -98,6 +87,38 @@ impl Learner {
             Arc::new(smaller.expect("it has the inputs and outputs of the one it replaces"));
         witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
     }
+}
+
+/// The one change that promises most: a smaller circuit for what acts, else what keeps the pool in order.
+///
+/// One at a time, because what is applied makes the others obsolete. The incumbent's expert is never retired.
+fn suggest(
+    family: &Family,
+    incumbent: usize,
+    episodes: &[&Episode],
+    pox: &PoxState,
+    notebook: &mut Notebook,
+) -> Option<Proposal> {
+    // The incumbent is what acts, so that its circuit is the one worth making smaller.
+    let (slot, observation) = (incumbent as u8, Bits::ZERO);
+    let acting = vec![vec![TracedStep { bucket: 0, slot, loss: Fixed::ZERO, observation }]];
+    let smaller = propose_superoptimized(family, &acting, notebook);
+    let is_incumbents = |proposal: &Proposal| matches!(proposal.change, Change::Superoptimize { slot: changed, .. } if changed == slot);
+    if let Some(smaller) = smaller.filter(is_incumbents) {
+        return Some(smaller);
+    }
+    let (view, traced) = view(family, episodes)?;
+    let sources = Sources { family: &view, episodes: &traced, edits: &[] };
+    let mut proposals = propose_all(&sources, pox, notebook);
+    proposals.retain(|proposal| match &proposal.change {
+        Change::Retire { slot: retired } => *retired != slot,
+        Change::Merge { body, .. } => policy_of(family, body.clone()).is_some(),
+        Change::Split { .. } | Change::Reset { .. } => true,
+        _ => false,
+    });
+    // A merged expert can become the incumbent, which a divided bucket cannot.
+    let merged = proposals.iter().position(|proposal| proposal.kind() == PatchKind::Merge);
+    (!proposals.is_empty()).then(|| proposals.swap_remove(merged.unwrap_or(0)))
 }
 
 /// Gates of the circuit that a change brings.
@@ -146,7 +167,12 @@ fn view(family: &Family, episodes: &[&Episode]) -> Option<(Family, Vec<TracedEpi
 /// The expert in a slot as a policy, if it looks at observations only and remembers nothing.
 fn memoryless(family: &Family, slot: usize) -> Option<Policy> {
     let expert = family.expert(slot).filter(|_| slot != STEP_BY_STEP && !family.is_sticky(slot))?;
-    let (body, layout) = (body_of(expert).ok()?, family.layout());
+    policy_of(family, body_of(expert).ok()?)
+}
+
+/// A body as a policy, if it looks at observations only and remembers nothing.
+fn policy_of(family: &Family, body: Body) -> Option<Policy> {
+    let layout = family.layout();
     let sees = body.reads.iter().all(|bit| layout.observation().contains(&usize::from(*bit)));
     let acts = body.writes.iter().map(|bit| usize::from(*bit)).eq(layout.action());
     if !sees || !acts {
@@ -163,3 +189,6 @@ fn bucket_of(family: &Family, step: &Step) -> u16 {
         RouteInput::Shared { .. } => false,
     }))
 }
+
+#[cfg(test)]
+mod tests;
