@@ -8,8 +8,10 @@ use crate::learner::{Event, Learner, Phase, Witness};
 use crate::machinery::{Hand, Machinery};
 use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome};
+use bem_base::prng::Prng;
 use bem_synth::experience::{Episode, Step};
 use bem_synth::policy::{Policy, PolicyState};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// At first all actions are drawn with equal chance, so that the first labels favour none.
@@ -49,6 +51,27 @@ pub(crate) struct Flight {
     pub(crate) steps: Vec<Step>,
 }
 
+/// Pairs that the shield holds; later ones are not shielded from.
+const SHIELD_MAX: usize = 4_096;
+
+/// An action drawn with equal chance from those that were not BAD for this observation, and how many these are.
+///
+/// Where every action was BAD there is nothing to avoid, and all are drawn from.
+fn draw_allowed(
+    draw: &mut Prng,
+    actions: u16,
+    shield: &BTreeSet<(Bits, u16)>,
+    observation: &Bits,
+) -> (u16, u16) {
+    let shielded = shield.range((*observation, 0)..=(*observation, u16::MAX)).count() as u16;
+    if shielded == 0 || shielded == actions {
+        return (draw.below(u64::from(actions)) as u16, actions);
+    }
+    let place = draw.below(u64::from(actions - shielded)) as usize;
+    let mut allowed = (0..actions).filter(|action| !shield.contains(&(*observation, *action)));
+    (allowed.nth(place).expect("as many are allowed as were counted"), actions - shielded)
+}
+
 /// A step for the log; `drawn_from` is the number of actions if this one was drawn with equal chance.
 pub(crate) fn step_taken(observation: Bits, action: u16, outcome: Outcome, drawn_from: Option<u16>) -> Step {
     let Outcome { reward, done, bad } = outcome;
@@ -63,8 +86,10 @@ impl Learner {
         world: &mut dyn Environment,
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
-        if self.next_search.min(self.settings.budget) <= self.tally.steps || self.is_done() {
-            return Ok(self.search(witness));
+        let until = self.workload.as_ref().map_or(self.next_search, |workload| workload.act_until);
+        if until.min(self.settings.budget) <= self.tally.steps || self.is_done() {
+            let is_paced = self.workload.is_none();
+            return Ok(if is_paced { self.search(witness) } else { self.next_unit(witness) });
         }
         let mode = match self.draw.below(10) {
             _ if self.tally.steps < UNIFORM_STEPS => Mode::Uniform,
@@ -144,7 +169,6 @@ impl Learner {
         let mode = self.flight.as_ref().expect("the caller has looked").mode;
         let (by_index, hand) = (self.is_by_index(mode), self.hand(mode));
         let flight = self.flight.as_mut().expect("the caller has looked");
-        let actions = u64::from(self.shape.actions);
         let observation = *world.observation();
         let curious = match (&self.explorer, mode) {
             (Some(explorer), Mode::Curious) => explorer.act(&flight.steps, &observation),
@@ -164,7 +188,13 @@ impl Learner {
             Mode::Curious => curious.is_none() || self.draw.below(16) == 0,
             Mode::Incumbent | Mode::Candidate | Mode::Previous => false,
         };
-        let action = if uniform { self.draw.below(actions) as u16 } else { wanted };
+        let (action, drawn_from) = if uniform {
+            let (action, count) =
+                draw_allowed(&mut self.draw, self.shape.actions, &self.shield, &observation);
+            (action, Some(count))
+        } else {
+            (wanted, None)
+        };
         if let Some(machinery) = self.machinery.as_mut().filter(|_| uniform || hand == Hand::Guest) {
             machinery.overrule(action);
         }
@@ -172,9 +202,12 @@ impl Learner {
         if let Some(machinery) = &mut self.machinery {
             machinery.learn(&outcome);
         }
+        if outcome.bad && self.settings.shield && self.shield.len() < SHIELD_MAX {
+            self.shield.insert((observation, action));
+        }
         self.tally.steps += 1;
         self.bandit.record(&observation, action, outcome.reward);
-        flight.steps.push(step_taken(observation, action, outcome, uniform.then_some(self.shape.actions)));
+        flight.steps.push(step_taken(observation, action, outcome, drawn_from));
         if self.machinery.as_ref().is_some_and(Machinery::has_block) {
             self.seal(witness);
         }
@@ -195,6 +228,9 @@ impl Learner {
             return self.take_rollout(seed, mode, episode, witness);
         }
         let total = episode.total();
+        if let Some(workload) = &mut self.workload {
+            workload.book_return(total, (self.shape.return_min, self.shape.return_max));
+        }
         let is_incumbents = mode == Mode::Incumbent && self.is_incumbents(&episode);
         self.remember(episode, witness);
         if is_incumbents {

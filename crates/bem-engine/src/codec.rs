@@ -3,6 +3,7 @@
 //! Clauses: LOG-4, LOG-5.
 
 use crate::learner::Settings;
+use crate::pacing::Pacing;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
@@ -55,7 +56,7 @@ pub(crate) fn read_digest(reader: &mut Reader<'_>) -> Result<Digest, DecodeError
 
 /// Writes all settings.
 pub(crate) fn encode_settings(settings: &Settings, writer: &mut Writer) {
-    let Settings { seed, budget, synthesis, experience_steps, search } = settings;
+    let Settings { seed, budget, synthesis, experience_steps, search, pacing, shield } = settings;
     writer.u64(*seed);
     writer.u64(*budget);
     writer.bool(*synthesis);
@@ -64,6 +65,8 @@ pub(crate) fn encode_settings(settings: &Settings, writer: &mut Writer) {
     writer.bool(*memory);
     writer.u64(*work);
     writer.length(*steps_max);
+    writer.u8(*pacing as u8);
+    writer.bool(*shield);
 }
 
 /// Reads settings back.
@@ -79,6 +82,8 @@ pub(crate) fn decode_settings(reader: &mut Reader<'_>) -> Result<Settings, Decod
             work: reader.u64()?,
             steps_max: reader.u32()? as usize,
         },
+        pacing: *Pacing::ALL.get(usize::from(reader.u8()?)).ok_or(wild.clone())?,
+        shield: reader.bool()?,
     };
     if settings.experience_steps <= EXPERIENCE_STEPS_MAX { Ok(settings) } else { Err(wild) }
 }

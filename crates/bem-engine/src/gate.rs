@@ -93,7 +93,9 @@ impl Learner {
 
     /// Takes the head of the queue: shows its condition and opens its trial, or ends the round.
     pub(crate) fn judge(&mut self, witness: &mut dyn Witness) -> Event {
-        if self.tested_before.is_some() && self.settings.budget <= self.tally.steps {
+        // A unit of a scheduler decides one patch; the library is decided at once.
+        let is_enough = self.workload.as_ref().is_some_and(|workload| workload.decided);
+        if self.tested_before.is_some() && (is_enough || self.settings.budget <= self.tally.steps) {
             return self.end_judging();
         }
         let bad = self.bad_pairs();
@@ -124,6 +126,10 @@ impl Learner {
 
     fn end_judging(&mut self) -> Event {
         match self.tested_before.take() {
+            Some(_) if self.workload.is_some() => {
+                self.end_round();
+                Event::RoundEnded
+            }
             Some(before) => {
                 let idle = !self.incumbent.is_choice && before == self.tested.len() as u64;
                 self.fruitless = if idle { self.fruitless + 1 } else { 0 };
@@ -234,6 +240,9 @@ impl Learner {
     /// Does what follows from a decision about a patch.
     pub(crate) fn conclude(&mut self, record: Record, streak: u32, witness: &mut dyn Witness) {
         let candidate = self.waiting.remove(&record.serial);
+        if let Some(workload) = &mut self.workload {
+            workload.decided = true;
+        }
         if let Some(candidate) = &candidate {
             self.tested.insert(candidate.policy.digest(), self.tally.steps);
         }

@@ -18,11 +18,12 @@ use crate::agent::Agent;
 use crate::bandit::RoutedBandit;
 use crate::gate::Gate;
 use crate::machinery::Machinery;
+use crate::pacing::{Pacing, Workload};
 use crate::seeds::{Domain, Seeds};
 use crate::verification::config_for;
 use crate::watch::Alarm;
 use bem_base::digest::{self, Digest};
-use bem_base::environment::{Environment, EnvironmentError, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_evolve::improvement::Evidence;
@@ -35,7 +36,7 @@ use bem_synth::library::Machine;
 use bem_synth::models::control::Explorer;
 use bem_synth::policy::Policy;
 use bem_synth::propose;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How a learner works; the defaults are what the table of results was made with.
@@ -51,6 +52,10 @@ pub struct Settings {
     pub experience_steps: usize,
     /// What the search may use.
     pub search: propose::Settings,
+    /// How the order of work is decided.
+    pub pacing: Pacing,
+    /// What was BAD once is not drawn again; off is an ablation.
+    pub shield: bool,
 }
 
 impl Settings {
@@ -62,6 +67,8 @@ impl Settings {
             synthesis: true,
             experience_steps: bem_synth::experience::EXPERIENCE_STEPS_MAX,
             search: propose::Settings::default(),
+            pacing: Pacing::default(),
+            shield: true,
         }
     }
 }
@@ -173,7 +180,7 @@ pub enum Event {
     Judged,
     /// A pair was decided without playing it.
     Paired,
-    /// All candidates of a search are decided.
+    /// All candidates of a search are decided, or a scheduler has chosen the next unit.
     RoundEnded,
     /// There is a reason to stop; nothing happens any more.
     Over,
@@ -235,6 +242,10 @@ pub struct Learner {
     pub(crate) waiting: BTreeMap<u64, Hypothesis>,
     /// How many candidates had been tested when the waiting ones were found; none if they are the library's.
     pub(crate) tested_before: Option<u64>,
+    /// What was BAD for what was seen, so that it is not drawn again.
+    pub(crate) shield: BTreeSet<(Bits, u16)>,
+    /// The scheduler with its unit; none where work is paced.
+    pub(crate) workload: Option<Workload>,
     pub(crate) phase: Phase,
     pub(crate) flight: Option<Flight>,
 }
@@ -288,6 +299,8 @@ impl Learner {
             gate_seeds: Seeds::new(settings.seed, Domain::Improvement),
             waiting: BTreeMap::new(),
             tested_before: None,
+            shield: BTreeSet::new(),
+            workload: Workload::new(settings.pacing),
             phase: Phase::Start,
             flight: None,
             shape: shape.clone(),

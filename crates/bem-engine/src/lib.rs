@@ -17,6 +17,7 @@ pub mod journal;
 pub mod learner;
 mod machinery;
 pub mod measure;
+pub mod pacing;
 mod search;
 pub mod seeds;
 pub mod solve;

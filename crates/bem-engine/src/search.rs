@@ -30,8 +30,11 @@ impl Learner {
         if !is_searched && !is_improved {
             return self.pause();
         }
-        self.tested_before = Some(self.tested.len() as u64);
-        self.phase = Phase::Judge;
+        // A scheduler says when patches are decided; paced, it is now.
+        if self.workload.is_none() {
+            self.tested_before = Some(self.tested.len() as u64);
+            self.phase = Phase::Judge;
+        }
         Event::Searched
     }
 
@@ -47,7 +50,7 @@ impl Learner {
     }
 
     /// Regrows the contexts from the log; where the choice itself acts, its new best actions act from now on.
-    fn settle(&mut self, witness: &mut dyn Witness) {
+    pub(crate) fn settle(&mut self, witness: &mut dyn Witness) {
         let episodes = propose::recent(&self.experience, CONTEXT_STEPS_MAX);
         if !episodes.is_empty() {
             self.bandit = RoutedBandit::grow(&self.shape, &episodes);

@@ -3,7 +3,7 @@
 //! ```text
 //! version, settings, shape,
 //! incumbent, explorer, contexts, machine with its patches, tested, counters, chain, random streams, library,
-//! waiting, watch, phase, flight, experience
+//! waiting, watch, workload, shield, phase, flight, experience
 //! ```
 //!
 //! An episode in flight is its seed and its actions; [`Learner::restore`] plays them into the world again, so that
@@ -11,7 +11,7 @@
 //! Bytes that no learner can have written are refused; none make it panic. Must not know files.
 //! Clauses: LOG-4, LOG-5; invariant 5 of the architecture.
 
-use crate::act::{Flight, Mode, step_taken};
+use crate::act::{Flight, Mode};
 use crate::bandit::RoutedBandit;
 use crate::codec::{
     decode_actor, decode_hypothesis, decode_list, decode_option, decode_settings, encode_hypothesis,
@@ -24,7 +24,7 @@ use crate::seeds::{Domain, Seeds};
 use crate::verification::config_for;
 use crate::watch::Alarm;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Environment, EnvironmentError, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, OBSERVATION_WORDS, Outcome, Shape};
 use bem_base::prng::Prng;
 use bem_evolve::improvement::AlphaLedger;
 use bem_evolve::patch::Change;
@@ -76,6 +76,11 @@ impl Learner {
         }
         self.encode_watch(&mut writer);
         encode_option(&mut writer, self.tested_before.as_ref(), |before, writer| writer.u64(*before));
+        self.workload.iter().for_each(|workload| workload.encode(&mut writer));
+        encode_list(&mut writer, self.shield.iter(), |(observation, action), writer| {
+            observation.0.iter().for_each(|word| writer.u64(*word));
+            writer.u16(*action);
+        });
         self.encode_phase(&mut writer);
         encode_option(&mut writer, self.flight.as_ref(), encode_flight);
         writer.length(self.experience.episode_count());
@@ -109,6 +114,10 @@ impl Learner {
         }
         learner.decode_watch(&mut reader)?;
         learner.tested_before = decode_option(&mut reader, Reader::u64)?;
+        if let Some(workload) = &mut learner.workload {
+            workload.restore(&mut reader)?;
+        }
+        learner.decode_shield(&mut reader)?;
         learner.decode_phase(&mut reader)?;
         let flight = decode_option(&mut reader, |reader| decode_flight(&learner, reader))?;
         learner.decode_experience(&mut reader)?;
@@ -267,6 +276,22 @@ impl Learner {
         }
     }
 
+    fn decode_shield(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let wild = reader.error("a shield out of order or against actions that are none");
+        for _ in 0..reader.length(8 * OBSERVATION_WORDS + 2)? {
+            let mut observation = Bits::ZERO;
+            for word in &mut observation.0 {
+                *word = reader.u64()?;
+            }
+            let pair = (observation, reader.u16()?);
+            if self.shape.actions <= pair.1 || self.shield.last().is_some_and(|last| pair <= *last) {
+                return Err(wild);
+            }
+            self.shield.insert(pair);
+        }
+        Ok(())
+    }
+
     fn encode_watch(&self, writer: &mut Writer) {
         encode_option(writer, self.previous.as_ref(), encode_incumbent);
         encode_option(writer, self.watched.as_ref(), encode_hypothesis);
@@ -340,7 +365,7 @@ impl Learner {
         world: &mut dyn Environment,
         seed: u64,
         mode: Mode,
-        moves: &[(u16, bool)],
+        moves: &[Move],
     ) -> Result<(), RestoreError> {
         world.reset(seed)?;
         let policy = self.policy_of(mode).expect("a mode is read where its policy is");
@@ -348,9 +373,8 @@ impl Learner {
         self.flight = Some(Flight { seed, mode, policy, state, steps: Vec::new() });
         let is_guest = self.hand(mode) == Hand::Guest;
         let acts = is_guest && mode != Mode::Uniform && !self.is_by_index(mode);
-        let actions = self.shape.actions;
         let Some(flight) = &mut self.flight else { return Ok(()) };
-        for (place, (action, uniform)) in moves.iter().copied().enumerate() {
+        for (place, Move { action, uniform, propensity }) in moves.iter().copied().enumerate() {
             let observation = *world.observation();
             if acts {
                 let wanted = match (&self.explorer, mode) {
@@ -365,7 +389,8 @@ impl Learner {
             if outcome.done {
                 return Err(RestoreError::Diverged { step: place });
             }
-            flight.steps.push(step_taken(observation, action, outcome, uniform.then_some(actions)));
+            let Outcome { reward, done, bad } = outcome;
+            flight.steps.push(Step { observation, action, reward, done, bad, uniform, propensity });
         }
         Ok(())
     }
@@ -393,17 +418,28 @@ fn encode_flight(flight: &Flight, writer: &mut Writer) {
     encode_list(writer, flight.steps.iter(), |step, writer| {
         writer.u16(step.action);
         writer.bool(step.uniform);
+        writer.u16(step.propensity);
     });
 }
 
-/// Seed, mode, and for every step the action and whether it was drawn.
-type SavedFlight = (u64, Mode, Vec<(u16, bool)>);
+/// What is saved of one step in flight: what was done, and how it was chosen.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    action: u16,
+    uniform: bool,
+    propensity: u16,
+}
+
+/// Seed, mode and steps.
+type SavedFlight = (u64, Mode, Vec<Move>);
 
 fn decode_flight(learner: &Learner, reader: &mut Reader<'_>) -> Result<SavedFlight, DecodeError> {
     let wild = reader.error("an episode in flight that nobody began");
     let seed = reader.u64()?;
     let mode = Mode::ALL.get(usize::from(reader.u8()?)).copied().ok_or(wild.clone())?;
-    let moves = decode_list(reader, |reader| Ok((reader.u16()?, reader.bool()?)))?;
+    let moves = decode_list(reader, |reader| {
+        Ok(Move { action: reader.u16()?, uniform: reader.bool()?, propensity: reader.u16()? })
+    })?;
     let fits = match (&learner.phase, mode) {
         (Phase::Measure(gate), mode) => {
             let second = gate.half.as_ref().is_some_and(|half| half.seed == seed);

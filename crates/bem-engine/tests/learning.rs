@@ -8,6 +8,7 @@ use bem_base::prng::Prng;
 use bem_engine::agent::Agent;
 use bem_engine::evaluate::{Yardstick, evaluate};
 use bem_engine::learner::{Decision, Learned, Learner, Settings, Tally, Witness};
+use bem_engine::pacing::Pacing;
 use bem_engine::solve::{SOLVED, Solution, solve};
 use bem_evolve::patch::Change;
 use bem_games::catalog;
@@ -266,6 +267,51 @@ fn an_accepted_patch_is_derived_again_from_the_experience_it_names() {
         let mut world = game.start();
         Learner::new(game.shape(), settings).run(world.as_mut(), &mut archivist).unwrap();
         assert!(0 < archivist.derived, "{family}: nothing was accepted");
+    }
+}
+
+/// BAD steps among the first of a run, and the steps until the score was 0.99.
+fn count_bad(seed: u64, shield: bool) -> (usize, Option<u64>) {
+    struct Counter(usize);
+    impl Witness for Counter {
+        fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
+        fn decided(&mut self, _: &Decision) {}
+        fn played(&mut self, episode: &Episode, _: &Digest) {
+            self.0 += episode.steps.iter().filter(|step| step.bad).count();
+        }
+        fn tick(&mut self, _: &Tally) -> bool {
+            true
+        }
+    }
+    let settings = Settings { shield, ..with_budget(seed, 4_000) };
+    let game = game("safety_grid", &[], seed);
+    let mut counter = Counter(0);
+    let mut world = game.start();
+    Learner::new(game.shape(), settings).run(world.as_mut(), &mut counter).unwrap();
+    (counter.0, learn("safety_grid", &[], settings).steps_to_99)
+}
+
+#[test]
+fn what_was_bad_once_is_not_drawn_again() {
+    let (mut with, mut without) = (0, 0);
+    for seed in 1..=3 {
+        let (shielded, open) = (count_bad(seed, true), count_bad(seed, false));
+        with += shielded.0;
+        without += open.0;
+    }
+    assert!(4 * with < 3 * without, "{with} BAD steps with the shield, {without} without");
+}
+
+#[test]
+fn every_way_of_pacing_learns_and_comes_to_an_end() {
+    for pacing in Pacing::ALL {
+        let settings = Settings { pacing, ..with_budget(3, 12_000) };
+        let solution = learn("parity", &[("n", "10")], settings);
+        // Algorithm D does not see what a search will pay later, so that it need not get there in time.
+        let is_enough = solution.is_solved() || pacing == Pacing::Linear;
+        assert!(is_enough, "{}: {:?}", pacing.name(), solution.score());
+        let head = learn("parity", &[("n", "10")], settings).learned.chain_head;
+        assert_eq!(head, solution.learned.chain_head, "{}", pacing.name());
     }
 }
 

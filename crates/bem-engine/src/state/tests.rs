@@ -1,6 +1,7 @@
 use super::*;
 use crate::agent::Agent;
 use crate::learner::{Decision, Event, Settings, Witness};
+use crate::pacing::Pacing;
 use bem_base::digest;
 use bem_games::catalog;
 use bem_games::game::Game;
@@ -40,8 +41,9 @@ fn game((family, params): (&str, &[(&str, &str)])) -> Arc<dyn Game> {
     catalog::build(family, &catalog::settings(family, &texts).unwrap(), 3).unwrap()
 }
 
+/// Every way of pacing has its seeds; four is paced.
 fn settings(seed: u64) -> Settings {
-    Settings { budget: 1_500, ..Settings::new(seed) }
+    Settings { budget: 1_500, pacing: Pacing::ALL[seed as usize % 4], ..Settings::new(seed) }
 }
 
 fn advance(learner: &mut Learner, world: &mut dyn Environment, units: usize) -> Vec<String> {
@@ -90,11 +92,11 @@ fn a_learner_saved_anywhere_goes_on_as_if_nothing_had_happened() {
     let mut places = BTreeSet::new();
     for point in 0..50 {
         let units = prng.below(2_600) as usize;
-        places.insert(check_restored(point % WORLDS.len(), 1 + prng.below(3), units, 400));
+        places.insert(check_restored(point % WORLDS.len(), 1 + prng.below(4), units, 400));
     }
     // Some places are passed rarely; each is looked for.
     for (world, units) in telling_places() {
-        places.insert(check_restored(world, 2, units, 200));
+        places.insert(check_restored(world, 4, units, 200));
     }
     assert_eq!(places.len(), 8, "{places:?}");
 }
@@ -111,7 +113,7 @@ fn the_same_game_in_another_form_is_another_world() {
 fn a_world_that_does_not_repeat_itself_is_noticed() {
     let game = game(WORLDS[1]);
     let mut world = game.start();
-    let mut learner = Learner::new(world.shape(), settings(1));
+    let mut learner = Learner::new(world.shape(), settings(4));
     let is_midway = |learner: &Learner| {
         learner.flight.as_ref().is_some_and(|flight| flight.mode == Mode::Candidate && 3 < flight.steps.len())
     };
@@ -129,7 +131,7 @@ fn telling_places() -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (world, known) in WORLDS.into_iter().enumerate() {
         let mut running = game(known).start();
-        let mut learner = Learner::new(running.shape(), settings(2));
+        let mut learner = Learner::new(running.shape(), settings(4));
         let mut seen = BTreeSet::new();
         for units in 0..2_000 {
             if seen.insert(place(&learner)) {
@@ -145,7 +147,7 @@ fn telling_places() -> Vec<(usize, usize)> {
 fn saved() -> Vec<(usize, Vec<u8>)> {
     let save = |(world, units): (usize, usize)| {
         let mut running = game(WORLDS[world]).start();
-        let mut learner = Learner::new(running.shape(), settings(2));
+        let mut learner = Learner::new(running.shape(), settings(4));
         advance(&mut learner, running.as_mut(), units);
         (world, learner.encode())
     };

@@ -11,6 +11,7 @@ mod isa;
 mod layers;
 mod ledger;
 mod measure;
+mod pacing;
 mod peers;
 mod prover;
 mod regret;
@@ -30,7 +31,7 @@ use std::io::IsTerminal;
 #[command(after_help = "Example: bem bench index_choose_uncached --json\n\
     NAME is a benchmark or an area (all benchmarks of one file). Without NAME everything runs.\n\
     `bem bench regret` prints the whole table of the regret laboratory, `bem bench regret_layers` the regret of\n\
-    experts, templates and schedules at several lengths.")]
+    experts, templates and schedules at several lengths, `bem bench pacing` the schedulers side by side.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
     names: Vec<String>,
@@ -62,6 +63,7 @@ fn registry() -> Vec<&'static Benchmark> {
         regret::BENCHMARKS,
         layers::BENCHMARKS,
         schedule::BENCHMARKS,
+        pacing::BENCHMARKS,
         isa::BENCHMARKS,
         games::BENCHMARKS,
         ledger::BENCHMARKS,
@@ -84,6 +86,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     if arguments.names == ["regret_layers"] {
         return layers::report(arguments.json);
+    }
+    if arguments.names == ["pacing"] {
+        return pacing::report(arguments.json);
     }
     let progress = progress_bar(selected.len() as u64, arguments.json);
     let mut measurements = Vec::new();
