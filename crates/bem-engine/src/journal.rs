@@ -80,8 +80,8 @@ struct Book {
 impl Book {
     /// Derives the state from the first `count` entries; the climb stands at the same point.
     fn read<S: Store>(store: &mut S, count: u64, climb: &Climb) -> Result<Book, LedgerError> {
-        let mut book = Book::default();
-        book.templates = climb.tracks().iter().map(Track::templates).enumerate().collect();
+        let templates = climb.tracks().iter().map(Track::templates).enumerate().collect();
+        let mut book = Book { templates, ..Book::default() };
         let mut reader = EntryReader::open(store)?;
         while reader.position() < count {
             let index = reader.position();
