@@ -1,3 +1,5 @@
+//! A learner saved and restored anywhere: nothing of its history may change. Clauses: LOG-4, LOG-5.
+
 use super::*;
 use crate::agent::Agent;
 use crate::learner::{Decision, Event, Settings, Witness};
