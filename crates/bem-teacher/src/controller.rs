@@ -82,6 +82,16 @@ impl Controller {
         }
     }
 
+    /// Competence shown elsewhere: the frontier is at least this band from now on.
+    pub fn raise(&mut self, domain: Domain, band: u8) {
+        let Some(place) = self.domains.iter().position(|other| *other == domain) else { return };
+        let progress = &mut self.progress[place];
+        let band = band.min(BANDS as u8 - 1);
+        if progress.frontier < band {
+            *progress = Progress { frontier: band, pass_rate: Fixed::ZERO, reports: 0 };
+        }
+    }
+
     /// The band that a domain has reached.
     pub fn frontier(&self, domain: Domain) -> Option<u8> {
         let place = self.domains.iter().position(|other| *other == domain)?;
@@ -132,6 +142,17 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_shown_elsewhere_raises_the_frontier_and_never_lowers_it() {
+        let mut controller = Controller::new(vec![Domain(0), Domain(1)]);
+        controller.raise(Domain(1), 3);
+        controller.raise(Domain(1), 2);
+        assert_eq!(controller.frontier(Domain(0)), Some(0));
+        assert_eq!(controller.frontier(Domain(1)), Some(3));
+        controller.raise(Domain(1), u8::MAX);
+        assert_eq!(controller.frontier(Domain(1)), Some(BANDS as u8 - 1));
+    }
 
     #[test]
     fn the_frontier_only_rises_and_a_tenth_is_replay() {

@@ -207,6 +207,11 @@ impl Teacher {
         self.controller.report(domain, band, report.passed);
     }
 
+    /// Competence shown outside of these reports, such as a climb to this band: requests start there.
+    pub fn raise_frontier(&mut self, domain: Domain, band: u8) {
+        self.controller.raise(domain, band);
+    }
+
     /// With the falling chance of mutation, a proposal made from this template.
     pub fn maybe_mutate(&mut self, id: TemplateId, programs: &dyn Programs) -> Option<TeachEdit> {
         if !self.config.mutation.draw(self.selections, &mut self.mutations) {

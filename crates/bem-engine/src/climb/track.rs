@@ -297,16 +297,24 @@ impl Track {
         }
         let climbing = self.is_climbing();
         let below = self.tasks.get(self.stage).filter(|_| climbing).cloned();
+        let solved = self.stage.checked_sub(1).map(|stage| self.tasks[stage].clone());
         let units = u64::from(self.units);
         let teacher = self.teacher.as_mut()?;
-        if let Some(frontier) = below {
-            let tree = TaskTree::parse(&frontier).ok()?;
+        let band_of = |teacher: &Teacher, task: &str| {
+            let tree = TaskTree::parse(task).ok()?;
             let difficulty = structural_difficulty(&tree, &NoPrograms).ok()?;
-            let band = teacher.ladder(domain)?.band(difficulty);
+            Some(teacher.ladder(domain)?.band(difficulty))
+        };
+        if let Some(frontier) = below {
+            let band = band_of(teacher, &frontier)?;
             let lower = units / REPLAY_EVERY % u64::from(band.max(1));
             let template = teacher.select_template(domain, lower as u8)?;
             let task = teacher.instantiate(template, units, &NoPrograms).ok()?;
             return Some((Purpose::Replay { template }, task.tree.to_string()));
+        }
+        // What was climbed need not be shown again: practice begins at the highest band that was solved.
+        if let Some(band) = solved.and_then(|task| band_of(teacher, &task)) {
+            teacher.raise_frontier(domain, band);
         }
         let (_, task) = teacher.next_task(&NoPrograms).ok()??;
         Some((Purpose::Practice { template: task.template }, task.tree.to_string()))
