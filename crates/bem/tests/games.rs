@@ -77,3 +77,16 @@ fn bad_input_gets_one_clear_line_and_exit_code_two() {
         assert!(output.stdout.is_empty());
     }
 }
+
+#[test]
+fn a_reader_that_goes_away_changes_neither_the_answer_nor_the_exit_code() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_bem"))
+        .args(["games", "list"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("bem starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("bem ends");
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()), "{output:?}");
+}

@@ -33,9 +33,9 @@ enum Action {
 /// Runs `bem config`.
 pub fn run(arguments: &ConfigArguments) -> anyhow::Result<Answer> {
     match &arguments.action {
-        Action::Show { file: None } => print!("{}", GenesisConfig::default().to_toml()),
-        Action::Show { file: Some(file) } => print!("{}", load(file)?.to_toml()),
-        Action::Check { file } => println!("ok, digest {}", load(file)?.digest()),
+        Action::Show { file: None } => say_text!("{}", GenesisConfig::default().to_toml()),
+        Action::Show { file: Some(file) } => say_text!("{}", load(file)?.to_toml()),
+        Action::Check { file } => say!("ok, digest {}", load(file)?.digest()),
     }
     Ok(Answer::Yes)
 }

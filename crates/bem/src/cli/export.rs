@@ -44,7 +44,7 @@ pub fn run(arguments: &ExportArguments) -> Result<Answer> {
         None if climb.config().stages == 1 && !experts.is_empty() => 0,
         None => {
             for ((_, climbed), name) in experts.iter().zip(&names) {
-                println!("{name:<26} {:>4} gates  {}", climbed.policy.gates(), climbed.task);
+                say!("{name:<26} {:>4} gates  {}", climbed.policy.gates(), climbed.task);
             }
             return Ok(Answer::Yes);
         }

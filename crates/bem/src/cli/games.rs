@@ -117,15 +117,15 @@ fn list(as_json: bool) {
                 json!({ "family": family.name(), "about": family.about(), "params": params })
             })
             .collect();
-        println!("{}", json!({ "families": entries }));
+        say!("{}", json!({ "families": entries }));
         return;
     }
     for family in families {
-        println!("{:<21} {}", family.name(), family.about());
+        say!("{:<21} {}", family.name(), family.about());
         let own: Vec<String> = family.parameters().iter().map(parameter_text).collect();
-        println!("{:<21}   {}", "", own.join("  "));
+        say!("{:<21}   {}", "", own.join("  "));
     }
-    println!("Every family also takes noise 0..100 [0] and scramble none|actions|fields|bits [none].");
+    say!("Every family also takes noise 0..100 [0] and scramble none|actions|fields|bits [none].");
 }
 
 fn show(chosen: &Chosen, as_json: bool) {
@@ -155,17 +155,17 @@ fn show(chosen: &Chosen, as_json: bool) {
             entry["id"] = json!(format!("{:08x}", problem.id.to_word()));
             entry["horizon_bound"] = json!(problem.horizon_bound);
         }
-        println!("{entry}");
+        say!("{entry}");
         return;
     }
-    println!("{}: {}", chosen.name, chosen.about);
+    say!("{}: {}", chosen.name, chosen.about);
     for parameter in &chosen.parameters {
         let now =
             chosen.params.get(parameter.name).map_or(String::new(), |now| now.to_string().replace('"', ""));
-        println!("  {:<14} {:<10} {:<26} {}", parameter.name, now, range_text(parameter), parameter.about);
+        say!("  {:<14} {:<10} {:<26} {}", parameter.name, now, range_text(parameter), parameter.about);
     }
-    println!("{} (rewards in milli-units)", shape_text(shape));
-    println!(
+    say!("{} (rewards in milli-units)", shape_text(shape));
+    say!(
         "optimum {:.3}, random play {:.3}, seed {}",
         units(game.optimum()),
         units(game.random()),

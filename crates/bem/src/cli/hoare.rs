@@ -43,20 +43,20 @@ pub fn run(arguments: &HoareArguments) -> anyhow::Result<Answer> {
             .iter()
             .map(|edge| json!({ "from": edge.from, "to": edge.to, "verdict": word(edge) }))
             .collect();
-        println!("{}", json!({ "holds": holds, "edges": edges }));
+        say!("{}", json!({ "holds": holds, "edges": edges }));
     } else {
         for edge in &checked {
-            println!("{:<16} -> {:<24} {}", edge.from, edge.to, word(edge));
+            say!("{:<16} -> {:<24} {}", edge.from, edge.to, word(edge));
             match &edge.verdict {
                 Verdict::Refuted(example) => print_state(example),
-                Verdict::Undecided(why) => println!("    {why}"),
+                Verdict::Undecided(why) => say!("    {why}"),
                 Verdict::Holds(certificate) => {
-                    println!("    proof of {} bytes, checked", certificate.proof.len())
+                    say!("    proof of {} bytes, checked", certificate.proof.len())
                 }
-                Verdict::Vacuous => println!("    the invariant of {} can never hold", edge.from),
+                Verdict::Vacuous => say!("    the invariant of {} can never hold", edge.from),
             }
         }
-        println!("{}", if holds { "every invariant holds" } else { "not every invariant holds" });
+        say!("{}", if holds { "every invariant holds" } else { "not every invariant holds" });
     }
     Ok(if holds { Answer::Yes } else { Answer::No })
 }
@@ -74,10 +74,10 @@ fn word(edge: &Checked) -> &'static str {
 fn print_state(example: &Counterexample) {
     for (number, (before, after)) in example.before.x.iter().zip(&example.after.x).enumerate() {
         if before != after || (*before != 0 && *before < 1 << 32 && number != 31) {
-            println!("    x{number:<3} {before:#x} -> {after:#x}");
+            say!("    x{number:<3} {before:#x} -> {after:#x}");
         }
     }
     for (index, word) in example.memory.iter().enumerate().filter(|(_, word)| **word != 0) {
-        println!("    [{}] {word:#x}", 8 * index);
+        say!("    [{}] {word:#x}", 8 * index);
     }
 }

@@ -29,7 +29,7 @@ pub struct InspectArguments {
 pub fn run(arguments: &InspectArguments) -> anyhow::Result<Answer> {
     let what = &arguments.what;
     if what.as_os_str() == "constants" {
-        print!("{}", constants());
+        say_text!("{}", constants());
     } else if what.is_dir() {
         print_entries(what, arguments.from, arguments.count)?;
     } else {
@@ -60,14 +60,14 @@ fn constants() -> String {
 fn print_entries(directory: &Path, from: u64, count: u64) -> anyhow::Result<()> {
     let mut store = ledger_directory::open(directory)?;
     let mut reader = EntryReader::open(&mut store)?;
-    println!("{} acknowledged entries", reader.size());
+    say!("{} acknowledged entries", reader.size());
     let mut shown = 0;
     while shown < count {
         let index = reader.position();
         let Some(bytes) = reader.next(&mut store)? else { break };
         if from <= index {
             let entry = Entry::from_bytes(bytes).with_context(|| format!("entry {index}"))?;
-            println!("{index:>8}  {:<10} {}", entry.kind_name(), describe(&entry));
+            say!("{index:>8}  {:<10} {}", entry.kind_name(), describe(&entry));
             shown += 1;
         }
     }
@@ -127,24 +127,24 @@ fn print_file(path: &Path) -> anyhow::Result<()> {
     let place = || path.display().to_string();
     if bytes.starts_with(b"BEMSNAP1") {
         let (snapshot, manifest) = Snapshot::from_bytes(&bytes).with_context(place)?;
-        println!("snapshot {manifest}");
-        println!("  instance {}", snapshot.instance);
-        println!("  after {} entries, step {}", snapshot.entries, snapshot.step);
-        println!("  chain head {}", snapshot.head.digest());
+        say!("snapshot {manifest}");
+        say!("  instance {}", snapshot.instance);
+        say!("  after {} entries, step {}", snapshot.entries, snapshot.step);
+        say!("  chain head {}", snapshot.head.digest());
         for part in &snapshot.parts {
-            println!("  {:<24} {} bytes", part.name, part.bytes.len());
+            say!("  {:<24} {} bytes", part.name, part.bytes.len());
         }
     } else if bytes.starts_with(b"BEMSEGM1") {
         let (header, length) = SegmentHeader::decode(&bytes).with_context(place)?;
-        println!("segment {} of {}", header.number, header.instance);
-        println!("  first entry {}, {} bytes after the header", header.frontier.size(), bytes.len() - length);
+        say!("segment {} of {}", header.number, header.instance);
+        say!("  first entry {}, {} bytes after the header", header.frontier.size(), bytes.len() - length);
     } else if bytes.starts_with(b"bem.ledger/") {
         let signed = SignedCheckpoint::parse(&bytes).with_context(place)?;
-        println!("checkpoint of {}", signed.checkpoint.instance);
-        println!("  {} entries, root {}", signed.checkpoint.size, signed.checkpoint.root);
-        println!("  chain head {}", signed.checkpoint.head.digest());
+        say!("checkpoint of {}", signed.checkpoint.instance);
+        say!("  {} entries, root {}", signed.checkpoint.size, signed.checkpoint.root);
+        say!("  chain head {}", signed.checkpoint.head.digest());
         for line in &signed.signatures {
-            println!("  signed by {}", line.name);
+            say!("  signed by {}", line.name);
         }
     } else {
         bail!("{}: not a snapshot, segment or checkpoint", place());

@@ -74,13 +74,13 @@ pub fn asm(arguments: &AsmArguments) -> anyhow::Result<Answer> {
     }
     std::fs::write(&out, program.to_bytes())
         .with_context(|| format!("{} cannot be written", out.display()))?;
-    println!("{}: {} instructions, {} nodes", out.display(), program.words().len(), program.nodes().len());
+    say!("{}: {} instructions, {} nodes", out.display(), program.words().len(), program.nodes().len());
     Ok(Answer::Yes)
 }
 
 /// `bem disasm`
 pub fn disasm(arguments: &DisasmArguments) -> anyhow::Result<Answer> {
-    print!("{}", disassemble(&read_program(&arguments.file)?));
+    say_text!("{}", disassemble(&read_program(&arguments.file)?));
     Ok(Answer::Yes)
 }
 
@@ -90,7 +90,7 @@ impl Observer for Printer<'_> {
     fn before(&mut self, core: &Core) {
         if let Some(Some(instruction)) = self.0.instructions().get(core.pc as usize) {
             let inside = |target: &u32| (*target as usize) <= self.0.words().len();
-            println!("{:>6}  {}", core.pc, line(instruction, inside));
+            say!("{:>6}  {}", core.pc, line(instruction, inside));
         }
     }
 }
@@ -115,17 +115,17 @@ pub fn exec(arguments: &ExecArguments) -> anyhow::Result<Answer> {
     if arguments.json {
         let registers: Vec<String> = core.x.iter().map(|word| format!("{word:#x}")).collect();
         let trap = trap.map(|trap| serde_json::json!({ "pc": trap.pc, "cause": trap.cause.to_string() }));
-        println!(
+        say!(
             "{}",
             serde_json::json!({ "executed": core.executed, "pc": core.pc, "x": registers, "trap": trap })
         );
     } else {
         for (number, word) in core.x.iter().enumerate().filter(|(_, word)| **word != 0) {
-            println!("x{number:<3} {word:#018x} {word}");
+            say!("x{number:<3} {word:#018x} {word}");
         }
-        println!("{} instructions", core.executed);
+        say!("{} instructions", core.executed);
         if let Some(trap) = trap {
-            println!("{trap}");
+            say!("{trap}");
         }
     }
     Ok(if trap.is_some() { Answer::No } else { Answer::Yes })

@@ -133,7 +133,7 @@ pub fn run(arguments: &LadderArguments) -> Result<Answer> {
     }
     if arguments.json {
         let families: Vec<_> = shown.iter().map(show::to_json).collect();
-        println!("{}", json!({ "stages": arguments.stages, "families": families }));
+        say!("{}", json!({ "stages": arguments.stages, "families": families }));
     } else if arguments.families.is_empty() {
         show::print_overview(&shown);
     } else {

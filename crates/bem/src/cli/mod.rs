@@ -3,6 +3,17 @@
 //! Exit codes are the same everywhere: 0 for success, 1 when the answer is "no", 2 for bad input with one
 //! clear line on standard error.
 
+/// Prints a line on standard output.
+macro_rules! say {
+    () => { $crate::cli::print(format_args!("\n")) };
+    ($($words:tt)*) => { $crate::cli::print(format_args!("{}\n", format_args!($($words)*))) };
+}
+
+/// Prints text that ends its own lines.
+macro_rules! say_text {
+    ($($words:tt)*) => { $crate::cli::print(format_args!($($words)*)) };
+}
+
 mod bench;
 mod config;
 mod curriculum;
@@ -24,7 +35,14 @@ mod verify;
 mod witness;
 
 use clap::{Parser, Subcommand};
+use std::io::Write;
 use std::process::ExitCode;
+
+/// Prints. A reader that has gone away (`bem games list | head -1`) stops neither the work nor the answer of a command,
+/// so that a failed write is passed over.
+fn print(text: std::fmt::Arguments<'_>) {
+    let _ = std::io::stdout().lock().write_fmt(text);
+}
 
 /// BEM, the Boolean Expert Machine: learns small Boolean circuits from play, and proves every change.
 #[derive(Parser)]

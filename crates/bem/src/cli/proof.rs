@@ -69,7 +69,7 @@ pub fn run(arguments: &ProofArguments) -> anyhow::Result<Answer> {
         ProofCommand::Inclusion { directory, entry, size } => inclusion(directory, *entry, *size),
         ProofCommand::Consistency { directory, old, new } => consistency(directory, *old, *new),
         ProofCommand::Request { directory, old } => {
-            print!("{}", request(&mut ledger_directory::open(directory)?, *old)?.to_text());
+            say_text!("{}", request(&mut ledger_directory::open(directory)?, *old)?.to_text());
             Ok(Answer::Yes)
         }
         ProofCommand::Check { file } => check(file),
@@ -121,7 +121,7 @@ fn inclusion(directory: &Path, entry: u64, size: Option<u64>) -> anyhow::Result<
     }
     let leaf = reader.next(&mut store)?.map(leaf_hash).context("the entry was counted a moment ago")?;
     let proof = hexadecimal(&tree.prove_inclusion(entry, size));
-    println!(
+    say!(
         "{}",
         json!({ "kind": "inclusion", "entry": entry, "size": size, "leaf": leaf.to_hex(),
             "root": tree.root_at(size).to_hex(), "proof": proof })
@@ -135,7 +135,7 @@ fn consistency(directory: &Path, old: u64, new: Option<u64>) -> anyhow::Result<A
     within("new", new, 0, tree.size())?;
     within("old", old, 0, new)?;
     let proof = hexadecimal(&tree.prove_consistency(old, new));
-    println!(
+    say!(
         "{}",
         json!({ "kind": "consistency", "old": old, "new": new, "old_root": tree.root_at(old).to_hex(),
             "new_root": tree.root_at(new).to_hex(), "proof": proof })
@@ -167,6 +167,6 @@ fn check(file: &Path) -> anyhow::Result<Answer> {
         ),
         _ => bail!("\"kind\" must be \"inclusion\" or \"consistency\""),
     };
-    println!("{}", if holds { "the proof holds" } else { "the proof does not hold" });
+    say!("{}", if holds { "the proof holds" } else { "the proof does not hold" });
     Ok(if holds { Answer::Yes } else { Answer::No })
 }

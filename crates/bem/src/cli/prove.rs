@@ -136,7 +136,7 @@ fn sat(arguments: &SatArguments) -> anyhow::Result<Answer> {
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if arguments.json {
-        println!(
+        say!(
             "{}",
             json!({
                 "answer": word.to_lowercase(), "variables": formula.variables(), "clauses": formula.clause_count(),
@@ -144,11 +144,11 @@ fn sat(arguments: &SatArguments) -> anyhow::Result<Answer> {
             })
         );
     } else {
-        println!("s {word}");
+        say!("s {word}");
         match &outcome {
-            Outcome::Undecided(why) => println!("c {why}"),
+            Outcome::Undecided(why) => say!("c {why}"),
             Outcome::Unsatisfiable { certificate, .. } => {
-                println!("c proof of {} bytes, accepted by the checker", certificate.proof.len());
+                say!("c proof of {} bytes, accepted by the checker", certificate.proof.len());
             }
             Outcome::Satisfiable { .. } => {}
         }
@@ -163,9 +163,9 @@ fn sat(arguments: &SatArguments) -> anyhow::Result<Answer> {
 fn print_model(literals: &[i64]) {
     for chunk in literals.chunks(16) {
         let words: Vec<String> = chunk.iter().map(i64::to_string).collect();
-        println!("v {}", words.join(" "));
+        say!("v {}", words.join(" "));
     }
-    println!("v 0");
+    say!("v 0");
 }
 
 fn check(arguments: &CheckArguments) -> anyhow::Result<Answer> {
@@ -192,16 +192,16 @@ fn check(arguments: &CheckArguments) -> anyhow::Result<Answer> {
             }
             Err(error) => json!({ "valid": false, "form": name, "reason": error.to_string() }),
         };
-        println!("{object}");
+        say!("{object}");
     } else {
         match &verdict {
             Ok(accepted) => {
-                println!("s VERIFIED UNSAT");
-                println!("c {name}: {} steps, {} hints followed", accepted.steps, accepted.hints);
+                say!("s VERIFIED UNSAT");
+                say!("c {name}: {} steps, {} hints followed", accepted.steps, accepted.hints);
             }
             Err(error) => {
-                println!("s NOT VERIFIED");
-                println!("c {name}: {error}");
+                say!("s NOT VERIFIED");
+                say!("c {name}: {error}");
             }
         }
     }
@@ -238,29 +238,29 @@ fn equiv(arguments: &EquivArguments) -> anyhow::Result<Answer> {
     let answer = check_equivalence_with(&left, &right, options);
     let object = describe(&answer, &left, &right);
     if arguments.json {
-        println!("{object}");
+        say!("{object}");
     } else {
         match &answer {
             Equivalence::Equal(Evidence::Exhaustive { rows }) => {
-                println!("equal: all {rows} assignments agree")
+                say!("equal: all {rows} assignments agree")
             }
             Equivalence::Equal(Evidence::Proof { certificate, .. }) => {
-                println!("equal: proof of {} bytes, accepted by the checker", certificate.proof.len());
+                say!("equal: proof of {} bytes, accepted by the checker", certificate.proof.len());
             }
             Equivalence::Different { input } => {
-                println!("different");
-                println!("inputs  {}", digits(input));
-                println!("left    {}", digits(&left.evaluate(input)));
-                println!("right   {}", digits(&right.evaluate(input)));
+                say!("different");
+                say!("inputs  {}", digits(input));
+                say!("left    {}", digits(&left.evaluate(input)));
+                say!("right   {}", digits(&right.evaluate(input)));
             }
-            Equivalence::Mismatch => println!(
+            Equivalence::Mismatch => say!(
                 "different: {} inputs and {} outputs against {} and {}",
                 left.inputs(),
                 left.outputs().len(),
                 right.inputs(),
                 right.outputs().len()
             ),
-            Equivalence::Undecided(why) => println!("undecided: {why}"),
+            Equivalence::Undecided(why) => say!("undecided: {why}"),
         }
     }
     Ok(if answer.is_equal() { Answer::Yes } else { Answer::No })

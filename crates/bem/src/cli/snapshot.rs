@@ -74,7 +74,7 @@ pub fn snapshot(arguments: &SnapshotArguments) -> Result<Answer> {
     let bytes = store.read_all(&snapshot_name(snapshot.entries), u64::MAX)?;
     let out = arguments.out.clone().unwrap_or_else(|| arguments.directory.with_extension("bem-snapshot"));
     std::fs::write(&out, bytes).with_context(|| format!("{} cannot be written", out.display()))?;
-    println!("{}: {} steps, head {}", out.display(), climb.steps(), climb.head());
+    say!("{}: {} steps, head {}", out.display(), climb.steps(), climb.head());
     Ok(Answer::Yes)
 }
 
@@ -88,8 +88,8 @@ pub fn restore(arguments: &RestoreArguments) -> Result<Answer> {
     let key = arguments.key.as_deref();
     let history = History::create(&arguments.out, &climb, key, origin, LogOptions::default())?;
     history.finish(&climb, put_away_in(&snapshot.parts))?;
-    println!("{}: {} steps, head {}", arguments.out.display(), climb.steps(), climb.head());
-    println!("go on    bem run --resume {}", arguments.out.display());
+    say!("{}: {} steps, head {}", arguments.out.display(), climb.steps(), climb.head());
+    say!("go on    bem run --resume {}", arguments.out.display());
     Ok(Answer::Yes)
 }
 
@@ -112,7 +112,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Answer> {
         }
     }
     progress.finish_and_clear();
-    println!(
+    say!(
         "{} units played again, {} steps, every entry as recorded: {}",
         replay.units(),
         replay.climb().steps(),
@@ -125,7 +125,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Answer> {
 fn differs(error: JournalError) -> Result<Answer> {
     match error {
         JournalError::Ledger(LedgerError::Diverged { .. }) => {
-            println!("{error}");
+            say!("{error}");
             Ok(Answer::No)
         }
         other => Err(other.into()),

@@ -80,11 +80,11 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         keep(directory, arguments, text, &solution)?;
     }
     if arguments.json {
-        println!("{}", to_json(arguments.seed, (&name, params), &solution, wall_ms));
+        say!("{}", to_json(arguments.seed, (&name, params), &solution, wall_ms));
     } else {
         print_summary(&name, arguments.seed, &solution, wall_ms);
         if let Some(directory) = out {
-            println!("  kept in      {0} (report.html; bem verify {0}; bem export {0})", directory.display());
+            say!("  kept in      {0} (report.html; bem verify {0}; bem export {0})", directory.display());
         }
     }
     Ok(if solution.is_solved() { Answer::Yes } else { Answer::No })
@@ -176,9 +176,9 @@ fn to_json(seed: u64, task: (&str, Map<String, Value>), solution: &Solution, wal
 fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {
     let learned = &solution.learned;
     let verdict = if solution.is_solved() { "solved" } else { "not solved" };
-    println!("{name} (seed {seed}): {verdict}");
+    say!("{name} (seed {seed}): {verdict}");
     if let (Some(score), Some(yardstick)) = (solution.score(), solution.yardstick) {
-        println!(
+        say!(
             "  score        {:.4}   return {:.3}, random {:.3}, optimum {:.3}",
             to_float(score),
             units(solution.evaluation.mean),
@@ -187,19 +187,20 @@ fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {
         );
     }
     let to_99 = solution.steps_to_99.map_or("never".to_string(), |steps| steps.to_string());
-    println!(
+    say!(
         "  steps        {} in {} episodes, {wall_ms} ms; score 0.99 first reached at step {to_99}",
-        learned.tally.steps, learned.tally.episodes
+        learned.tally.steps,
+        learned.tally.episodes
     );
-    println!(
+    say!(
         "  circuit      {} gates, {} memory bits, reads {} bits",
         learned.agent.policy().gates(),
         learned.agent.policy().memory_bits(),
         learned.agent.policy().reads().len()
     );
-    println!("  hypothesis   {}", learned.words);
+    say!("  hypothesis   {}", learned.words);
     for decision in &solution.decisions {
-        println!(
+        say!(
             "  {:>8}  {}  {} ({} gates): {} pairs, mean {:+.3}, at least {:+.3}",
             decision.steps,
             if decision.accepted { "install" } else { "reject " },
@@ -210,8 +211,8 @@ fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {
             to_float(decision.evidence.lower_bound),
         );
     }
-    print!("{}", plot(&solution.curve));
-    println!("  trace head   {}", learned.chain_head);
+    say_text!("{}", plot(&solution.curve));
+    say!("  trace head   {}", learned.chain_head);
 }
 
 /// The learning curve as a small plot: each line is one change of the acting policy.

@@ -136,14 +136,11 @@ fn print(found: &Synthesis, built: Option<&Netlist>, format: Format, json: bool)
     let Some((circuit, gates)) = exact else {
         object["excluded"] = json!(smaller.is_complete());
         if json {
-            println!("{object}");
+            say!("{object}");
         } else if smaller.is_complete() {
-            println!("no circuit within the bound: {}", evidence(smaller));
+            say!("no circuit within the bound: {}", evidence(smaller));
         } else {
-            println!(
-                "no circuit found within the bound; the budget ran out for sizes {:?}",
-                smaller.undecided
-            );
+            say!("no circuit found within the bound; the budget ran out for sizes {:?}", smaller.undecided);
         }
         return;
     };
@@ -155,17 +152,17 @@ fn print(found: &Synthesis, built: Option<&Netlist>, format: Format, json: bool)
         object["inverters"] = json!(circuit.gates().len() - gates);
         object["minimal"] = json!(built.is_none() && smaller.is_complete());
         object["circuit"] = json!(text);
-        println!("{object}");
+        say!("{object}");
         return;
     }
-    print!("{text}");
+    say_text!("{text}");
     let comment = if matches!(format, Format::Net | Format::Blif) { "#" } else { "//" };
     if built.is_some() {
-        println!("{comment} {gates} gates, built and superoptimised, not proven minimal");
+        say!("{comment} {gates} gates, built and superoptimised, not proven minimal");
     } else if smaller.is_complete() {
-        println!("{comment} {gates} gates, proven minimal: {}", evidence(smaller));
+        say!("{comment} {gates} gates, proven minimal: {}", evidence(smaller));
     } else {
-        println!(
+        say!(
             "{comment} {gates} gates, not proven minimal: the budget ran out for sizes {:?}",
             smaller.undecided
         );

@@ -96,28 +96,28 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
         bail!("--families {}: no row has such a name", arguments.families.join(","));
     }
     if !arguments.json {
-        println!(
+        say!(
             "| task | solved | median steps to 0.99 | all | floor | ratio | worst score | gates | ms a run | Q-learning | hypothesis |"
         );
-        println!("|---|---|---|---|---|---|---|---|---|---|---|");
+        say!("|---|---|---|---|---|---|---|---|---|---|---|");
     }
     let mut summaries = Vec::new();
     for row in &rows {
         let summary = run_row(row, arguments)?;
         if !arguments.json {
-            println!("{}", summary.to_line());
+            say!("{}", summary.to_line());
         }
         summaries.push(summary);
     }
     if arguments.json {
         let rows: Vec<Value> = summaries.iter().map(Summary::to_json).collect();
-        println!("{}", json!({ "seeds": arguments.seeds, "scramble": arguments.scramble, "rows": rows }));
+        say!("{}", json!({ "seeds": arguments.seeds, "scramble": arguments.scramble, "rows": rows }));
     }
     if !arguments.json {
         let (solved, runs) = summaries
             .iter()
             .fold((0, 0), |(solved, runs), summary| (solved + summary.solved, runs + summary.runs));
-        println!("\nSolved in {solved} of {runs} runs.");
+        say!("\nSolved in {solved} of {runs} runs.");
     }
     let all = summaries.iter().all(|summary| summary.solved == summary.runs);
     Ok(if all { Answer::Yes } else { Answer::No })

@@ -36,7 +36,7 @@ pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
     };
     let report = audit(&mut store, anchor.as_deref())?;
     if arguments.json {
-        println!("{}", to_json(&report));
+        say!("{}", to_json(&report));
     } else {
         print(&report);
     }
@@ -74,23 +74,26 @@ fn to_json(report: &AuditReport) -> serde_json::Value {
 
 fn print(report: &AuditReport) {
     match &report.verdict {
-        AuditVerdict::Ok => println!(
+        AuditVerdict::Ok => say!(
             "ok: {} entries, the first {} of them under the checkpoint given",
-            report.entries, report.anchored_entries
+            report.entries,
+            report.anchored_entries
         ),
-        AuditVerdict::Unanchored => println!(
+        AuditVerdict::Unanchored => say!(
             "unanchored: {} entries fit together; give a checkpoint kept elsewhere to exclude a rollback",
             report.entries
         ),
-        AuditVerdict::Broken { entry, reason } => println!("broken at entry {entry}, because {reason}"),
+        AuditVerdict::Broken { entry, reason } => say!("broken at entry {entry}, because {reason}"),
     }
-    println!("  head {}", report.head);
-    println!("  root {}", report.root);
-    println!(
+    say!("  head {}", report.head);
+    say!("  root {}", report.root);
+    say!(
         "  {} certificates checked again, {} snapshots, {} blobs",
-        report.certificates, report.snapshots, report.blobs
+        report.certificates,
+        report.snapshots,
+        report.blobs
     );
     if 0 < report.tail_bytes {
-        println!("  {} bytes after the newest checkpoint were never acknowledged", report.tail_bytes);
+        say!("  {} bytes after the newest checkpoint were never acknowledged", report.tail_bytes);
     }
 }

@@ -67,7 +67,7 @@ pub fn run(arguments: &WitnessArguments) -> anyhow::Result<Answer> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).context("the clock is before 1970")?;
     match witness.cosign(&request, &log_key, now.as_secs()) {
         Ok(signed) => {
-            print!("{}", signed.to_text());
+            say_text!("{}", signed.to_text());
             eprintln!("signed as {}", verifier_key(name, &public_key));
             Ok(Answer::Yes)
         }

@@ -171,23 +171,23 @@ pub fn report(json: bool) -> anyhow::Result<Answer> {
     if json {
         let layers: Vec<_> = rows.iter().map(row_json).collect();
         let bench = measurement(&rows).to_json();
-        println!("{}", json!({ "machine": measure::machine(), "benches": [bench], "layers": layers }));
+        say!("{}", json!({ "machine": measure::machine(), "benches": [bench], "layers": layers }));
         return Ok(Answer::Yes);
     }
-    println!(
+    say!(
         "Pseudo-regret against the best fixed choice, {SEEDS} seeds, 95 % intervals; exponent from {} to {} steps, \
          1 is linear.",
         STEPS[STEPS.len() - FITTED],
         STEPS[STEPS.len() - 1]
     );
-    print!("{:<9} {:<11}", "layer", "rule");
-    STEPS.iter().for_each(|steps| print!(" {steps:>17}"));
-    println!("  exponent");
+    say_text!("{:<9} {:<11}", "layer", "rule");
+    STEPS.iter().for_each(|steps| say_text!(" {steps:>17}"));
+    say!("  exponent");
     for row in &rows {
-        print!("{:<9} {:<11}", row.layer.name, row.layer.rule);
-        row.points.iter().for_each(|(_, mean, half_width)| print!(" {mean:>9.1} +-{half_width:>5.1}"));
+        say_text!("{:<9} {:<11}", row.layer.name, row.layer.rule);
+        row.points.iter().for_each(|(_, mean, half_width)| say_text!(" {mean:>9.1} +-{half_width:>5.1}"));
         let [middle, low, high] = row.exponent;
-        println!("  {middle:.3} [{low:.3}, {high:.3}]");
+        say!("  {middle:.3} [{low:.3}, {high:.3}]");
     }
     Ok(Answer::Yes)
 }

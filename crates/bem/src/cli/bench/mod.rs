@@ -102,10 +102,10 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     progress.finish_and_clear();
     if arguments.json {
         let benches: Vec<_> = measurements.iter().map(Measurement::to_json).collect();
-        println!("{}", serde_json::json!({ "machine": measure::machine(), "benches": benches }));
+        say!("{}", serde_json::json!({ "machine": measure::machine(), "benches": benches }));
     } else {
-        println!("{}", measure::machine());
-        print!("{}", measure::table(&measurements));
+        say!("{}", measure::machine());
+        say_text!("{}", measure::table(&measurements));
     }
     Ok(Answer::Yes)
 }
@@ -123,10 +123,10 @@ fn select<'a>(registry: &[&'a Benchmark], names: &[String]) -> anyhow::Result<Ve
 fn list(selected: &[&Benchmark], json: bool) {
     if json {
         let names: Vec<_> = selected.iter().map(|benchmark| benchmark.name).collect();
-        println!("{}", serde_json::json!({ "names": names }));
+        say!("{}", serde_json::json!({ "names": names }));
     } else {
         for benchmark in selected {
-            println!("{:<26} {:<10} {}", benchmark.name, benchmark.area, benchmark.about);
+            say!("{:<26} {:<10} {}", benchmark.name, benchmark.area, benchmark.about);
         }
     }
 }

@@ -95,20 +95,20 @@ pub fn report(json: bool) -> anyhow::Result<Answer> {
             })
             .collect();
         let bench = measurement(&rows).to_json();
-        println!("{}", json!({ "machine": measure::machine(), "benches": [bench], "tasks": tasks }));
+        say!("{}", json!({ "machine": measure::machine(), "benches": [bench], "tasks": tasks }));
         return Ok(Answer::Yes);
     }
-    println!("Steps to score 0.99, median of {} seeds; {BUDGET} means not reached.", SEEDS.len());
-    print!("{:<68}", "task");
-    Pacing::ALL.iter().for_each(|pacing| print!(" {:>10}", pacing.name()));
-    println!();
+    say!("Steps to score 0.99, median of {} seeds; {BUDGET} means not reached.", SEEDS.len());
+    say_text!("{:<68}", "task");
+    Pacing::ALL.iter().for_each(|pacing| say_text!(" {:>10}", pacing.name()));
+    say!();
     for row in &rows {
-        print!("{:<68}", row.task);
-        row.steps.iter().for_each(|steps| print!(" {steps:>10}"));
-        println!();
+        say_text!("{:<68}", row.task);
+        row.steps.iter().for_each(|steps| say_text!(" {steps:>10}"));
+        say!();
     }
-    print!("{:<68}", "typical (geometric mean)");
-    (0..Pacing::ALL.len()).for_each(|place| print!(" {:>10.0}", typical(&rows, place)));
-    println!();
+    say_text!("{:<68}", "typical (geometric mean)");
+    (0..Pacing::ALL.len()).for_each(|place| say_text!(" {:>10.0}", typical(&rows, place)));
+    say!();
     Ok(Answer::Yes)
 }

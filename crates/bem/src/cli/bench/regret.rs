@@ -118,21 +118,29 @@ pub fn laboratory(json: bool) -> anyhow::Result<Answer> {
             .map(|(entry, summary)| measurement(entry, summary).to_json())
             .collect();
         let table: Vec<_> = rows().map(|(entry, summary)| row_json(entry, summary)).collect();
-        println!("{}", json!({ "machine": measure::machine(), "benches": benches, "laboratory": table }));
+        say!("{}", json!({ "machine": measure::machine(), "benches": benches, "laboratory": table }));
         return Ok(Answer::Yes);
     }
-    println!(
+    say!(
         "Pseudo-regret after {STEPS} steps, 16 arms; 95 % intervals; share of gap * steps; exponent 1 is linear."
     );
-    println!(
+    say!(
         "{:<12} {:<20} {:>5} {:>10} {:>8} {:>10} {:>8}  {:<22} {:>6}",
-        "world", "rule", "seeds", "mean", "+-", "worst", "share", "exponent", "alarms"
+        "world",
+        "rule",
+        "seeds",
+        "mean",
+        "+-",
+        "worst",
+        "share",
+        "exponent",
+        "alarms"
     );
     for (entry, summary) in rows() {
         let exponent = summary
             .exponent
             .map_or("-".into(), |[middle, low, high]| format!("{middle:.3} [{low:.3}, {high:.3}]"));
-        println!(
+        say!(
             "{:<12} {:<20} {:>5} {:>10.1} {:>8.1} {:>10.1} {:>6.2} %  {exponent:<22} {:>6}",
             world_name(entry),
             entry.name.trim_start_matches("regret_"),

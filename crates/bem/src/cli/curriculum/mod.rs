@@ -127,16 +127,16 @@ fn run_all(arguments: &RunArguments) -> anyhow::Result<Answer> {
         write("report.html", report::html(&results, outcome, &criteria))?;
     }
     if arguments.seeds.json {
-        println!("{manifest}");
+        say!("{manifest}");
     } else {
         for (result, trained) in &results {
             print_seed(result, *trained);
         }
         print_criteria(&criteria, outcome);
         let plain: Vec<SeedResult> = results.into_iter().map(|(result, _)| result).collect();
-        println!("emergent against forced: the behaviour {}", experiment::contrast(&plain));
+        say!("emergent against forced: the behaviour {}", experiment::contrast(&plain));
         if let Some(directory) = &arguments.out {
-            println!("wrote {}", directory.join("report.html").display());
+            say!("wrote {}", directory.join("report.html").display());
         }
     }
     Ok(Answer::Code(outcome.exit_code()))
@@ -149,11 +149,11 @@ fn sparkline(values: &[i64]) -> String {
 }
 
 fn print_seed(result: &SeedResult, trained: Trained) {
-    println!("seed {}", result.seed);
+    say!("seed {}", result.seed);
     let warmup = &result.warmup;
-    println!("  P0 {:<10} variance {}", warmup_word(warmup.end), sparkline(&warmup.variance_curve));
+    say!("  P0 {:<10} variance {}", warmup_word(warmup.end), sparkline(&warmup.variance_curve));
     for probe in &warmup.probes {
-        println!(
+        say!(
             "     probe at {:>3}: variance {:.3} (window {:.3}), competence {:.2}, committed {:>3}{}",
             probe.episode,
             milli(to_milli(probe.variance)),
@@ -166,7 +166,7 @@ fn print_seed(result: &SeedResult, trained: Trained) {
     if let Some(phase) = &result.consolidate {
         let steps: Vec<String> =
             result.ladder().iter().map(|step| format!("{}@{}", step.difficulty, step.episode)).collect();
-        println!(
+        say!(
             "  P1 {:?} after {} episodes; difficulty@episode {}",
             phase.end,
             phase.episodes,
@@ -174,9 +174,9 @@ fn print_seed(result: &SeedResult, trained: Trained) {
         );
     }
     if trained == Trained::Ready {
-        println!("  P2 arm             committed  length  hold  premature  closures  contacts");
+        say!("  P2 arm             committed  length  hold  premature  closures  contacts");
         for arm in &result.arms {
-            println!(
+            say!(
                 "     {:<16} {:>8} {:>7}  {:.2} {:>10} {:>9} {:>9}",
                 arm.arm.name(),
                 arm.committed_median,
@@ -192,14 +192,14 @@ fn print_seed(result: &SeedResult, trained: Trained) {
     for control in &result.starved {
         let end =
             control.aborted_at.map_or("did not abort".into(), |episode| format!("aborted at {episode}"));
-        println!("  starved {:<22} {end}, variance {:.3}", control.control, milli(control.variance_milli));
+        say!("  starved {:<22} {end}, variance {:.3}", control.control, milli(control.variance_milli));
     }
 }
 
 fn print_pilot(pilot: &[PilotResult]) {
-    println!("  delayed reward     opened  paid  broken  success  window  persistence");
+    say!("  delayed reward     opened  paid  broken  success  window  persistence");
     for arm in pilot {
-        println!(
+        say!(
             "     {:<16} {:>5} {:>5} {:>7}     {:.2} {:>7.1} {:>12.2}",
             arm.arm.name(),
             arm.opened,
@@ -215,10 +215,10 @@ fn print_pilot(pilot: &[PilotResult]) {
 fn print_criteria(criteria: &[Criterion], outcome: Outcome) {
     for criterion in criteria {
         let verdict = if criterion.passed { "PASS" } else { "FAIL" };
-        println!("{verdict}  {:<40} {}", criterion.name, criterion.value);
-        println!("      bar: {}", criterion.bar);
+        say!("{verdict}  {:<40} {}", criterion.name, criterion.value);
+        say!("      bar: {}", criterion.bar);
     }
-    println!("outcome: {outcome:?}");
+    say!("outcome: {outcome:?}");
 }
 
 fn warmup_word(end: WarmupEnd) -> String {
@@ -244,7 +244,7 @@ fn starve(arguments: &SeedArguments) -> anyhow::Result<Answer> {
                 let end = control
                     .aborted_at
                     .map_or("did not abort".into(), |episode| format!("aborted at {episode}"));
-                println!(
+                say!(
                     "seed {seed}  {:<22} {end}, variance {:.3}",
                     control.control,
                     milli(control.variance_milli)
@@ -254,7 +254,7 @@ fn starve(arguments: &SeedArguments) -> anyhow::Result<Answer> {
         }
     }
     if arguments.json {
-        println!("{}", serde_json::json!({ "controls": rows, "all_abort": all }));
+        say!("{}", serde_json::json!({ "controls": rows, "all_abort": all }));
     }
     Ok(if all { Answer::Yes } else { Answer::Code(Outcome::StarvedControlFailed.exit_code()) })
 }
@@ -279,13 +279,13 @@ fn pilot(arguments: &SeedArguments) -> anyhow::Result<Answer> {
         };
         better += usize::from(success(Arm::NoHold) + 200 <= success(Arm::Emergent));
         if !arguments.json {
-            println!("seed {seed}");
+            say!("seed {seed}");
             print_pilot(&results);
         }
         rows.push(serde_json::json!({ "seed": seed, "arms": results }));
     }
     if arguments.json {
-        println!("{}", serde_json::json!({ "seeds": rows, "hold_better_by_0.20": better }));
+        say!("{}", serde_json::json!({ "seeds": rows, "hold_better_by_0.20": better }));
     }
     Ok(if 2 * arguments.seeds.len() <= 3 * better { Answer::Yes } else { Answer::No })
 }
@@ -306,12 +306,12 @@ fn probe(arguments: &ProbeArguments) -> anyhow::Result<Answer> {
             (_, false) => "CONVERGED@0.40",
         };
         if !arguments.seeds.json {
-            println!("seed {seed}  {word}");
+            say!("seed {seed}  {word}");
         }
         rows.push(serde_json::json!({ "seed": seed, "verdict": word }));
     }
     if arguments.seeds.json {
-        println!("{}", serde_json::json!({ "probes": rows }));
+        say!("{}", serde_json::json!({ "probes": rows }));
     }
     Ok(Answer::Yes)
 }

@@ -30,7 +30,7 @@ pub fn run(chosen: &Chosen, as_json: bool) {
                 "return": episode.sum, "finished": episode.finished, "steps": episode.steps,
             })).collect::<Vec<_>>(),
         });
-        println!("{entry}");
+        say!("{entry}");
     }
 }
 

@@ -25,19 +25,16 @@ pub fn print(seed: u64, as_json: bool) -> Result<Answer> {
                 json!({ "seed": seed, "regret": regret, "exponent": to_float(*exponent) })
             })
             .collect();
-        println!("{}", json!({ "templates": 16, "seeds": seeds, "worst_exponent": to_float(worst) }));
+        say!("{}", json!({ "templates": 16, "seeds": seeds, "worst_exponent": to_float(worst) }));
     } else {
-        println!("pseudo-regret of the choice among 16 templates, in units of meta-reward");
-        println!(
-            "  seed{}  exponent 10^4..10^6",
-            checkpoints.map(|choices| format!("{choices:>11}")).concat()
-        );
+        say!("pseudo-regret of the choice among 16 templates, in units of meta-reward");
+        say!("  seed{}  exponent 10^4..10^6", checkpoints.map(|choices| format!("{choices:>11}")).concat());
         for ((seed, points), exponent) in runs.iter().zip(&exponents) {
             let cells: String =
                 points.iter().map(|point| format!("{:>11.2}", to_float(point.regret))).collect();
-            println!("  {seed:>4}{cells}  {:.3}", to_float(*exponent));
+            say!("  {seed:>4}{cells}  {:.3}", to_float(*exponent));
         }
-        println!("  worst exponent {:.3}; below 0.6 is asked for", to_float(worst));
+        say!("  worst exponent {:.3}; below 0.6 is asked for", to_float(worst));
     }
     Ok(if good { Answer::Yes } else { Answer::No })
 }

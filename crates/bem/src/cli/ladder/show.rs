@@ -42,8 +42,8 @@ pub fn to_json(shown: &Shown) -> Value {
 
 /// One line for every family.
 pub fn print_overview(shown: &[Shown]) {
-    println!("                      estimated           measured (median steps to 0.99)    orders agree");
-    println!("family                each rung     R^2   each rung       easiest    hardest  by (Spearman)");
+    say!("                      estimated           measured (median steps to 0.99)    orders agree");
+    say!("family                each rung     R^2   each rung       easiest    hardest  by (Spearman)");
     for family in shown {
         let estimates: Vec<Option<f64>> =
             family.rungs.iter().map(|rung| Some(to_float(rung.difficulty))).collect();
@@ -55,7 +55,7 @@ pub fn print_overview(shown: &[Shown]) {
             Some(Some(steps)) => steps.to_string(),
             _ => "-".to_string(),
         };
-        println!(
+        say!(
             "{:<20}  {:<10} {:>6.3}   {:<10} {:>12} {:>10}  {}",
             family.domain.name(),
             bars(&estimates),
@@ -66,22 +66,22 @@ pub fn print_overview(shown: &[Shown]) {
             in_words(family.agreement()),
         );
     }
-    println!(
+    say!(
         "\nBars are logarithms of steps, from a family's easiest rung to its hardest; x is a rung that most runs did"
     );
-    println!("not solve within the budget. `bem ladder --families NAME` shows every rung of a family.");
+    say!("not solve within the budget. `bem ladder --families NAME` shows every rung of a family.");
 }
 
 /// One family, rung by rung.
 pub fn print_rungs(shown: &Shown) {
-    println!(
+    say!(
         "{}: log2(steps) = {:.2} + {:.2} * stage, R^2 = {:.4}",
         shown.domain.name(),
         to_float(shown.fit.intercept),
         to_float(shown.fit.slope),
         to_float(shown.fit.r_squared)
     );
-    println!("  stage band  expected  measured  {}  task", Axis::header());
+    say!("  stage band  expected  measured  {}  task", Axis::header());
     for (stage, (rung, measured)) in shown.rungs.iter().zip(&shown.measured).enumerate() {
         let expected = to_float(rung.difficulty).exp2().round();
         let steps = match measured {
@@ -90,9 +90,9 @@ pub fn print_rungs(shown: &Shown) {
         };
         let band = shown.ladder.band(rung.difficulty);
         let plot = Axis::plot(to_float(rung.difficulty), measured.as_ref());
-        println!("  {stage:>5} {band:>4} {expected:>9} {steps:>9}  {plot}  {}", rung.tree);
+        say!("  {stage:>5} {band:>4} {expected:>9} {steps:>9}  {plot}  {}", rung.tree);
     }
-    println!(
+    say!(
         "  o expected, * measured (median), - all runs, x not solved; orders: {}\n",
         in_words(shown.agreement())
     );

@@ -135,7 +135,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     let threads =
         arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     if !arguments.json {
-        println!(
+        say!(
             "BEM climbs {} families, seed {}, {} threads. The run is kept in {}.",
             climb.tracks().len(),
             climb.config().seed,
@@ -161,13 +161,13 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     std::fs::write(&page, report::html(&climb, &curves, &head))
         .with_context(|| page.display().to_string())?;
     if arguments.json {
-        println!("{}", scoreboard::to_json(&climb, &head, &directory));
+        say!("{}", scoreboard::to_json(&climb, &head, &directory));
     } else {
-        print!("{}", scoreboard::table(&climb));
-        println!("report   {}", page.display());
-        println!("history  {head}; audit it with: bem verify {}", directory.display());
+        say_text!("{}", scoreboard::table(&climb));
+        say!("report   {}", page.display());
+        say!("history  {head}; audit it with: bem verify {}", directory.display());
         if limit.is_interrupted() || climb.is_climbing() {
-            println!("go on    bem run --resume {}", directory.display());
+            say!("go on    bem run --resume {}", directory.display());
         }
     }
     Ok(Answer::Yes)

@@ -78,7 +78,7 @@ pub fn run(seeds: u64, budget: u64, as_json: bool) -> Result<Answer> {
     let mut lines: Vec<(String, String, bool)> = Vec::new();
     let mut say = |line: (String, String, bool)| {
         if !as_json {
-            println!("{:<4} {:<58} {}", if line.2 { "ok" } else { "FAIL" }, line.0, line.1);
+            say!("{:<4} {:<58} {}", if line.2 { "ok" } else { "FAIL" }, line.0, line.1);
         }
         lines.push(line);
     };
@@ -115,7 +115,7 @@ pub fn run(seeds: u64, budget: u64, as_json: bool) -> Result<Answer> {
             .iter()
             .map(|(what, result, ok)| json!({"control": what, "result": result, "ok": ok}))
             .collect();
-        println!("{}", json!({ "seeds": seeds, "budget": budget, "controls": list }));
+        say!("{}", json!({ "seeds": seeds, "budget": budget, "controls": list }));
     }
     Ok(if all { Answer::Yes } else { Answer::No })
 }
