@@ -16,8 +16,10 @@ use anyhow::{Context as _, Result, bail};
 use bem_engine::learner::Settings;
 use bem_engine::solve::{Solution, solve};
 use bem_games::game::Game;
+use bem_games::wrappers::Scramble;
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -79,6 +81,9 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
     if arguments.seeds == 0 {
         bail!("--seeds 0: at least one run of every row is needed");
     }
+    if !Scramble::WORDS.contains(&arguments.scramble.as_str()) {
+        bail!("--scramble is {:?}; allowed are {}", arguments.scramble, Scramble::WORDS.join(", "));
+    }
     if arguments.controls {
         return controls::run(arguments.seeds, arguments.budget, arguments.json);
     }
@@ -91,9 +96,15 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
         arguments.families.is_empty()
             || arguments.families.iter().any(|family| row.name.starts_with(family.as_str()))
     };
-    let rows: Vec<Row> = rows.into_iter().filter(wanted).collect();
+    let (rows, others): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(wanted);
     if rows.is_empty() {
-        bail!("--families {}: no row has such a name", arguments.families.join(","));
+        let known: BTreeSet<&str> = others.iter().filter_map(|row| row.name.split(' ').next()).collect();
+        let known: Vec<&str> = known.into_iter().collect();
+        bail!(
+            "--families {}: no row has such a name; they begin with {}",
+            arguments.families.join(","),
+            known.join(", ")
+        );
     }
     if !arguments.json {
         say!(
