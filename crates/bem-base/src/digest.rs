@@ -3,6 +3,7 @@
 //! A digest of parts is the hash of a domain name and of each part behind its length, so that no two
 //! different lists of parts share an input. Clauses: LOG-2, LOG-3.
 
+use crate::encode::{DecodeError, Reader};
 use core::fmt;
 use sha2::block_api::compress256;
 use sha2::{Digest as _, Sha256};
@@ -15,6 +16,11 @@ impl Digest {
     /// A digest from its bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Digest {
         Digest(bytes)
+    }
+
+    /// Reads the 32 bytes that a writer put down as they are.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Digest, DecodeError> {
+        Ok(Digest(reader.raw(32)?.try_into().expect("raw returns the count asked for")))
     }
 
     /// The 32 bytes.

@@ -4,6 +4,7 @@
 //! widths, counts, bounds and an unnamed grouping of the bits. There is no family name, no parameter and no
 //! optimum here, so nothing that learns can depend on them. Clauses: VM-15, VM-17, GLE-1.
 
+use crate::encode::{DecodeError, Reader, Writer};
 use crate::limits::OBSERVATION_BITS_MAX;
 
 /// How many 64-bit words an observation takes.
@@ -102,6 +103,50 @@ pub struct Shape {
     pub return_max: i64,
     /// A grouping of the observation bits: ascending, disjoint, covering all of them.
     pub fields: Vec<Field>,
+}
+
+impl Shape {
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        let Shape {
+            observation_bits,
+            actions,
+            horizon,
+            reward_min,
+            reward_max,
+            return_min,
+            return_max,
+            fields,
+        } = self;
+        writer.u16(*observation_bits);
+        writer.u16(*actions);
+        writer.u32(*horizon);
+        writer.i32(*reward_min);
+        writer.i32(*reward_max);
+        writer.i64(*return_min);
+        writer.i64(*return_max);
+        writer.length(fields.len());
+        for field in fields {
+            writer.u16(field.low);
+            writer.u16(field.width);
+        }
+    }
+
+    /// Reads canonical bytes. Whether such a world may be is for its reader to say.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Shape, DecodeError> {
+        Ok(Shape {
+            observation_bits: reader.u16()?,
+            actions: reader.u16()?,
+            horizon: reader.u32()?,
+            reward_min: reader.i32()?,
+            reward_max: reader.i32()?,
+            return_min: reader.i64()?,
+            return_max: reader.i64()?,
+            fields: (0..reader.length(4)?)
+                .map(|_| Ok(Field { low: reader.u16()?, width: reader.u16()? }))
+                .collect::<Result<_, DecodeError>>()?,
+        })
+    }
 }
 
 /// What one step brought.

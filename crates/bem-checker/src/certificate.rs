@@ -61,7 +61,7 @@ impl Certificate {
 
     /// Reads canonical bytes; the proof in them is not checked yet.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Certificate, DecodeError> {
-        let formula = reader.raw(32)?.try_into().expect("raw returns the count asked for");
+        let formula = Digest::decode(reader)?;
         let count = reader.length(4)?;
         let mut assumptions = Vec::with_capacity(count);
         for _ in 0..count {
@@ -69,7 +69,7 @@ impl Certificate {
             assumptions.push(Literal::from_dimacs(i64::from(reader.i32()?)).ok_or(unknown)?);
         }
         let proof = reader.bytes()?.to_vec();
-        Ok(Certificate { formula: Digest::from_bytes(formula), assumptions, proof })
+        Ok(Certificate { formula, assumptions, proof })
     }
 }
 

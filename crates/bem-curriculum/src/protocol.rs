@@ -506,7 +506,7 @@ impl Run {
             return Err(foreign);
         }
         let (seed, global_step, steps_used) = (reader.u64()?, reader.u64()?, reader.u32()?);
-        let head = Digest::from_bytes(reader.raw(32)?.try_into().expect("32 bytes were read"));
+        let head = Digest::decode(&mut reader)?;
         let trace = Trace::resumed(head, reader.u64()?);
         let agent = Agent::decode(agent, &mut reader)?;
         let mut consolidation = None;

@@ -184,17 +184,13 @@ impl PatchNote {
         }
         let (accepted, rolled_back, threshold) = (reader.bool()?, reader.bool()?, reader.i64()?);
         let (score, payload) = (reader.i64()?, reader.bytes()?.to_vec());
-        let installed = if reader.bool()? { Some(read_digest(reader)?) } else { None };
+        let installed = if reader.bool()? { Some(Digest::decode(reader)?) } else { None };
         let mut proofs = Vec::new();
         for _ in 0..reader.length(8)? {
             proofs.push((reader.bytes()?.to_vec(), reader.bytes()?.to_vec()));
         }
         Ok(PatchNote { step, kind, accepted, rolled_back, threshold, score, payload, installed, proofs })
     }
-}
-
-fn read_digest(reader: &mut Reader<'_>) -> Result<Digest, DecodeError> {
-    Ok(Digest::from_bytes(reader.raw(32)?.try_into().expect("32 bytes were read")))
 }
 
 #[cfg(test)]

@@ -49,11 +49,6 @@ pub(crate) fn decode_option<'r, T>(
     Ok(if reader.bool()? { Some(decode(reader)?) } else { None })
 }
 
-/// Reads 32 bytes.
-pub(crate) fn read_digest(reader: &mut Reader<'_>) -> Result<Digest, DecodeError> {
-    Ok(Digest::from_bytes(reader.raw(32)?.try_into().expect("32 bytes were read")))
-}
-
 /// Writes all settings.
 pub(crate) fn encode_settings(settings: &Settings, writer: &mut Writer) {
     let Settings { seed, budget, synthesis, experience_steps, search, pacing, shield } = settings;
@@ -88,23 +83,6 @@ pub(crate) fn decode_settings(reader: &mut Reader<'_>) -> Result<Settings, Decod
     if settings.experience_steps <= EXPERIENCE_STEPS_MAX { Ok(settings) } else { Err(wild) }
 }
 
-/// Writes what may be known of a world.
-pub(crate) fn encode_shape(shape: &Shape, writer: &mut Writer) {
-    let Shape { observation_bits, actions, horizon, reward_min, reward_max, return_min, return_max, fields } =
-        shape;
-    writer.u16(*observation_bits);
-    writer.u16(*actions);
-    writer.u32(*horizon);
-    writer.i32(*reward_min);
-    writer.i32(*reward_max);
-    writer.i64(*return_min);
-    writer.i64(*return_max);
-    encode_list(writer, fields.iter(), |field, writer| {
-        writer.u16(field.low);
-        writer.u16(field.width);
-    });
-}
-
 /// Writes a candidate.
 pub(crate) fn encode_hypothesis(hypothesis: &Hypothesis, writer: &mut Writer) {
     hypothesis.policy.encode(writer);
@@ -124,7 +102,7 @@ pub(crate) fn decode_hypothesis(shape: &Shape, reader: &mut Reader<'_>) -> Resul
         description_length: reader.u32()?,
         exact: reader.bool()?,
         foreseen: decode_option(reader, Reader::i64)?,
-        provenance: read_digest(reader)?,
+        provenance: Digest::decode(reader)?,
         machine: decode_option(reader, Machine::decode)?,
     })
 }

@@ -15,7 +15,7 @@ use crate::act::{Flight, Mode};
 use crate::bandit::RoutedBandit;
 use crate::codec::{
     decode_actor, decode_hypothesis, decode_list, decode_option, decode_settings, encode_hypothesis,
-    encode_list, encode_option, encode_settings, encode_shape, read_digest,
+    encode_list, encode_option, encode_settings,
 };
 use crate::gate::{Contest, Gate, Half};
 use crate::learner::{Announced, Incumbent, Learner, Phase, Tally};
@@ -23,6 +23,7 @@ use crate::machinery::{Hand, Machinery};
 use crate::seeds::{Domain, Seeds};
 use crate::verification::config_for;
 use crate::watch::Alarm;
+use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Environment, EnvironmentError, OBSERVATION_WORDS, Outcome, Shape};
 use bem_base::prng::Prng;
@@ -65,7 +66,7 @@ impl Learner {
         let mut writer = Writer::new();
         writer.u32(VERSION);
         encode_settings(&self.settings, &mut writer);
-        encode_shape(&self.shape, &mut writer);
+        self.shape.encode(&mut writer);
         self.encode_knowledge(&mut writer);
         self.encode_counters(&mut writer);
         encode_list(&mut writer, self.library.iter(), Machine::encode);
@@ -96,7 +97,7 @@ impl Learner {
         }
         let settings = decode_settings(&mut reader)?;
         let mut shape = Writer::new();
-        encode_shape(world.shape(), &mut shape);
+        world.shape().encode(&mut shape);
         if reader.raw(shape.as_bytes().len())? != shape.as_bytes() {
             return Err(RestoreError::OtherWorld);
         }
@@ -154,7 +155,7 @@ impl Learner {
         self.bandit = RoutedBandit::decode(&self.shape, reader)?;
         self.decode_machinery(reader)?;
         let unsorted = reader.error("tested candidates out of order");
-        let tested = decode_list(reader, |reader| Ok((read_digest(reader)?, reader.u64()?)))?;
+        let tested = decode_list(reader, |reader| Ok((Digest::decode(reader)?, reader.u64()?)))?;
         if !tested.windows(2).all(|pair| pair[0].0 < pair[1].0)
             || tested.iter().any(|(_, steps)| 1 << 48 <= *steps)
         {
@@ -201,7 +202,7 @@ impl Learner {
         self.tally = Tally { steps, episodes, applied, rejected, proofs, rolled_back, work };
         let announced = usize::from(reader.u8()?);
         self.announced = *Announced::ALL.get(announced).ok_or_else(|| wild.clone())?;
-        self.chain = read_digest(reader)?;
+        self.chain = Digest::decode(reader)?;
         self.draw = Prng::decode(reader)?;
         self.play_seeds = Seeds::decode(Domain::Play, reader)?;
         self.gate_seeds = Seeds::decode(Domain::Improvement, reader)?;

@@ -108,7 +108,7 @@ impl Seen {
 }
 
 fn decode_last(reader: &mut Reader<'_>) -> Result<(Digest, bool, Evaluation), DecodeError> {
-    let digest = Digest::from_bytes(reader.raw(32)?.try_into().expect("32 bytes were read"));
+    let digest = Digest::decode(reader)?;
     let adapts = reader.bool()?;
     let mean = Fixed::from_raw(reader.i64()?);
     Ok((digest, adapts, Evaluation { mean, bad: reader.u32()?, episodes: reader.u32()? }))
@@ -124,7 +124,7 @@ fn decode_decision(reader: &mut Reader<'_>) -> Result<Decision, DecodeError> {
     let (accepted, rolled_back) = (reader.bool()?, reader.bool()?);
     let threshold = Fixed::from_raw(reader.i64()?);
     let evidence = Evidence::decode(reader)?;
-    let provenance = Digest::from_bytes(reader.raw(32)?.try_into().expect("32 bytes were read"));
+    let provenance = Digest::decode(reader)?;
     let patch = None;
     Ok(Decision {
         steps,

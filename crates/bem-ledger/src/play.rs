@@ -81,7 +81,7 @@ impl PlayBlock {
         if first_step.checked_add(u64::from(steps)).is_none() {
             return Err(long);
         }
-        let chain = Digest::from_bytes(reader.raw(32)?.try_into().expect("raw returns the count asked for"));
+        let chain = Digest::decode(reader)?;
         let large = reader.error("a block of more episodes than one may hold");
         let start = reader.position() + 4;
         let body = reader.bytes()?;

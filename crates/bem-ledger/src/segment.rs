@@ -70,16 +70,12 @@ impl SegmentHeader {
         if count != size.count_ones() {
             return Err(error);
         }
-        let instance = take(&mut reader)?;
-        let head = ChainHead::from_digest(take(&mut reader)?);
-        let peaks = (0..count).map(|_| take(&mut reader)).collect::<Result<_, _>>()?;
+        let instance = Digest::decode(&mut reader)?;
+        let head = ChainHead::from_digest(Digest::decode(&mut reader)?);
+        let peaks = (0..count).map(|_| Digest::decode(&mut reader)).collect::<Result<_, _>>()?;
         let frontier = Frontier::from_peaks(size, peaks).expect("the count was checked");
         Ok((SegmentHeader { number, instance, head, frontier }, reader.position()))
     }
-}
-
-fn take(reader: &mut Reader<'_>) -> Result<Digest, DecodeError> {
-    Ok(Digest::from_bytes(reader.raw(32)?.try_into().expect("raw returns the count asked for")))
 }
 
 /// Reads a segment from its start, holding one buffer of it in memory.

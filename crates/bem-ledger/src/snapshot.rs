@@ -95,8 +95,8 @@ impl Snapshot {
             return Err(error);
         }
         let (entries, step) = (reader.u64()?, reader.u64()?);
-        let instance = take(&mut reader)?;
-        let head = ChainHead::from_digest(take(&mut reader)?);
+        let instance = Digest::decode(&mut reader)?;
+        let head = ChainHead::from_digest(Digest::decode(&mut reader)?);
         let mut declared: Vec<(String, u64, Digest)> = Vec::with_capacity(count);
         for _ in 0..count {
             let error = reader.error("a part's name that is not allowed or out of order");
@@ -104,11 +104,11 @@ impl Snapshot {
             if !name_is_good(name) || declared.last().is_some_and(|(last, ..)| name <= last.as_str()) {
                 return Err(error);
             }
-            declared.push((name.to_owned(), reader.u64()?, take(&mut reader)?));
+            declared.push((name.to_owned(), reader.u64()?, Digest::decode(&mut reader)?));
         }
         let manifest = hash(&bytes[..reader.position()]);
         let error = reader.error("a manifest that does not have its digest");
-        if take(&mut reader)? != manifest {
+        if Digest::decode(&mut reader)? != manifest {
             return Err(error);
         }
         let parts = read_parts(&mut reader, declared)?;
@@ -120,10 +120,6 @@ impl Snapshot {
     pub fn part(&self, name: &str) -> Option<&[u8]> {
         self.parts.iter().find(|part| part.name == name).map(|part| part.bytes.as_slice())
     }
-}
-
-fn take(reader: &mut Reader<'_>) -> Result<Digest, DecodeError> {
-    Ok(Digest::from_bytes(reader.raw(32)?.try_into().expect("raw returns the count asked for")))
 }
 
 fn read_parts(

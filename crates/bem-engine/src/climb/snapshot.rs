@@ -92,7 +92,7 @@ impl Track {
         let family = reader.text()?.to_string();
         let tasks = decode_list(reader, 4, |reader| reader.text().map(str::to_string))?;
         let (stage, attempt, units) = (reader.u32()? as usize, reader.u32()?, reader.u32()?);
-        let (steps, spent, head) = (reader.u64()?, reader.u64()?, read_digest(reader)?);
+        let (steps, spent, head) = (reader.u64()?, reader.u64()?, Digest::decode(reader)?);
         if tasks.is_empty() || tasks.len() < stage || ATTEMPTS_MAX < attempt {
             return Err(wild);
         }
@@ -209,7 +209,7 @@ impl Climbed {
             proofs: reader.u32()?,
             words: reader.text()?.to_string(),
             policy: Policy::decode(reader)?,
-            head: read_digest(reader)?,
+            head: Digest::decode(reader)?,
         })
     }
 }
@@ -231,7 +231,7 @@ impl Practised {
             score: Fixed::from_raw(reader.i64()?),
             solved: reader.bool()?,
             steps: reader.u64()?,
-            head: read_digest(reader)?,
+            head: Digest::decode(reader)?,
         })
     }
 }
@@ -244,8 +244,4 @@ fn decode_list<T>(
 ) -> Result<Vec<T>, DecodeError> {
     let count = reader.length(item_size_min)?;
     (0..count).map(|_| decode(reader)).collect()
-}
-
-fn read_digest(reader: &mut Reader<'_>) -> Result<Digest, DecodeError> {
-    Ok(Digest::from_bytes(reader.raw(32)?.try_into().expect("32 bytes were read")))
 }

@@ -366,13 +366,12 @@ impl Receipt {
         let serial = reader.u64()?;
         let kind = *PatchKind::ALL.get(usize::from(reader.u8()?)).ok_or(unknown)?;
         let family = reader.u16()?;
-        let mut after = [0; 32];
-        after.copy_from_slice(reader.raw(32)?);
+        let after = Digest::decode(reader)?;
         let before = match kind {
             PatchKind::TeachEdit => Before::Templates(reader.u32()? as usize),
             _ => Before::Family(Box::new(Family::decode(config, reader)?)),
         };
-        Ok(Receipt { serial, kind, family, before, after: Digest::from_bytes(after) })
+        Ok(Receipt { serial, kind, family, before, after })
     }
 }
 

@@ -32,8 +32,7 @@ impl Patch {
     /// Reads canonical bytes back.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Patch, DecodeError> {
         let (serial, family) = (reader.u64()?, reader.u16()?);
-        let mut parent = [0; 32];
-        parent.copy_from_slice(reader.raw(32)?);
+        let parent = Digest::decode(reader)?;
         let effects = ExpectedEffects {
             return_gain: Fixed::from_raw(reader.i64()?),
             gates_saved: reader.i32()?,
@@ -41,7 +40,7 @@ impl Patch {
             novelty: Fixed::from_raw(reader.i64()?),
         };
         let change = decode_change(reader)?;
-        Ok(Patch { serial, family, parent: Digest::from_bytes(parent), change, effects })
+        Ok(Patch { serial, family, parent, change, effects })
     }
 }
 

@@ -60,9 +60,7 @@ impl Notebook {
         let mut notebook = Notebook::default();
         let count = reader.length(32)?;
         for _ in 0..count {
-            let mut bytes = [0; 32];
-            bytes.copy_from_slice(reader.raw(32)?);
-            let digest = Digest::from_bytes(bytes);
+            let digest = Digest::decode(reader)?;
             if notebook.refused.last().is_some_and(|last| digest <= *last) || NOTES_MAX < count {
                 return Err(start.error("notes out of order or too many"));
             }

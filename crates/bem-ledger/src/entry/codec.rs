@@ -144,7 +144,11 @@ impl Entry {
                 edits: decode_edits(reader)?,
                 roots: decode_roots(reader)?,
             },
-            6 => Entry::Snapshot { step: reader.u64()?, manifest: take(reader)?, size_bytes: reader.u64()? },
+            6 => Entry::Snapshot {
+                step: reader.u64()?,
+                manifest: Digest::decode(reader)?,
+                size_bytes: reader.u64()?,
+            },
             7 => Entry::ToolCall {
                 request: reader.u64()?,
                 step: reader.u64()?,
@@ -152,15 +156,15 @@ impl Entry {
                 operation: reader.u16()?,
                 phase: ToolPhase::decode(reader)?,
                 status: reader.u8()?,
-                request_digest: take(reader)?,
-                response_digest: take(reader)?,
+                request_digest: Digest::decode(reader)?,
+                response_digest: Digest::decode(reader)?,
             },
             8 => Entry::HumanTask {
                 question: reader.u64()?,
                 step: reader.u64()?,
                 kind: reader.u8()?,
                 phase: HumanPhase::decode(reader)?,
-                payload: take(reader)?,
+                payload: Digest::decode(reader)?,
             },
             9 => Entry::Input {
                 step: reader.u64()?,
@@ -195,14 +199,6 @@ fn put(writer: &mut Writer, digest: &Digest) {
     writer.raw(digest.as_bytes());
 }
 
-fn take(reader: &mut Reader<'_>) -> Result<Digest, DecodeError> {
-    Ok(Digest::from_bytes(take_32(reader)?))
-}
-
-fn take_32(reader: &mut Reader<'_>) -> Result<[u8; 32], DecodeError> {
-    Ok(reader.raw(32)?.try_into().expect("raw returns the count asked for"))
-}
-
 /// A count with an item size for the reader's check and a limit of its own.
 fn bounded_length(
     reader: &mut Reader<'_>,
@@ -221,14 +217,14 @@ fn decode_id(reader: &mut Reader<'_>) -> Result<ObjectId, DecodeError> {
 }
 
 fn decode_genesis(reader: &mut Reader<'_>) -> Result<Genesis, DecodeError> {
-    let instance = take(reader)?;
-    let configuration = take(reader)?;
+    let instance = Digest::decode(reader)?;
+    let configuration = Digest::decode(reader)?;
     let error = reader.error("a code version longer than 256 bytes");
     let code = reader.text()?.to_owned();
     if CODE_TEXT_MAX < code.len() {
         return Err(error);
     }
-    Ok(Genesis { instance, configuration, code, public_key: take_32(reader)? })
+    Ok(Genesis { instance, configuration, code, public_key: *Digest::decode(reader)?.as_bytes() })
 }
 
 fn encode_step_block(writer: &mut Writer, block: &StepBlock) {
@@ -272,7 +268,7 @@ fn encode_patch(writer: &mut Writer, patch: &PatchEvent) {
 fn decode_patch(reader: &mut Reader<'_>) -> Result<PatchEvent, DecodeError> {
     let (serial, step) = (reader.u64()?, reader.u64()?);
     let (kind, status) = (PatchKind::decode(reader)?, PatchStatus::decode(reader)?);
-    let (target, score, payload) = (decode_id(reader)?, reader.i64()?, take(reader)?);
+    let (target, score, payload) = (decode_id(reader)?, reader.i64()?, Digest::decode(reader)?);
     let count = bounded_length(reader, 65, CERTIFICATES_MAX, "a patch with too many certificates")?;
     let certificates = (0..count).map(|_| decode_certificate(reader)).collect::<Result<_, _>>()?;
     let error = reader.error("edits in a patch that is neither applied nor rolled back");
@@ -299,9 +295,9 @@ fn decode_patch(reader: &mut Reader<'_>) -> Result<PatchEvent, DecodeError> {
 
 fn decode_certificate(reader: &mut Reader<'_>) -> Result<Certificate, DecodeError> {
     let verdict = Verdict::decode(reader)?;
-    let cnf = take(reader)?;
+    let cnf = Digest::decode(reader)?;
     let error = reader.error("a proof that does not go with its verdict");
-    let proof = take(reader)?;
+    let proof = Digest::decode(reader)?;
     if (verdict == Verdict::Undecided) != (proof == Digest::default()) {
         return Err(error);
     }
@@ -331,13 +327,13 @@ fn decode_edits(reader: &mut Reader<'_>) -> Result<Vec<TableEdit>, DecodeError> 
         if !ascends || TABLE_SLOTS_MAX <= slot {
             return Err(error);
         }
-        edits.push(TableEdit { table, slot, leaf: take(reader)? });
+        edits.push(TableEdit { table, slot, leaf: Digest::decode(reader)? });
     }
     Ok(edits)
 }
 
 fn decode_roots(reader: &mut Reader<'_>) -> Result<TableRoots, DecodeError> {
-    Ok([take(reader)?, take(reader)?, take(reader)?, take(reader)?])
+    Ok([Digest::decode(reader)?, Digest::decode(reader)?, Digest::decode(reader)?, Digest::decode(reader)?])
 }
 
 fn decode_event(reader: &mut Reader<'_>) -> Result<Entry, DecodeError> {

@@ -9,7 +9,7 @@ use crate::cost::StepCost;
 use crate::expert::Expert;
 use crate::route::directory::Directory;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Field, Shape};
+use bem_base::environment::Shape;
 use bem_base::limits::ARMS_MAX;
 use bem_learn::bucket::Bucket;
 use bem_learn::tsallis_inf::TsallisInf;
@@ -17,7 +17,7 @@ use bem_learn::tsallis_inf::TsallisInf;
 impl Family {
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
-        encode_shape(&self.shape, writer);
+        self.shape.encode(writer);
         for (expert, facts) in self.experts.iter().zip(&self.facts) {
             writer.u32(facts.generation);
             writer.bool(expert.is_some());
@@ -35,7 +35,7 @@ impl Family {
     /// Reads canonical bytes and checks the invariants.
     pub fn decode(config: &GenesisConfig, reader: &mut Reader<'_>) -> Result<Family, DecodeError> {
         let start = reader.clone();
-        let shape = decode_shape(reader)?;
+        let shape = Shape::decode(reader)?;
         let mut family =
             Family::new(config, shape).map_err(|_| start.error("a family whose world does not fit"))?;
         for slot in 0..ARMS_MAX {
@@ -85,34 +85,4 @@ impl Family {
                 .zip(&self.samplers.buckets)
                 .all(|(bucket, sampler)| bucket.live() == sampler.live())
     }
-}
-
-fn encode_shape(shape: &Shape, writer: &mut Writer) {
-    writer.u16(shape.observation_bits);
-    writer.u16(shape.actions);
-    writer.u32(shape.horizon);
-    writer.i32(shape.reward_min);
-    writer.i32(shape.reward_max);
-    writer.i64(shape.return_min);
-    writer.i64(shape.return_max);
-    writer.length(shape.fields.len());
-    for field in &shape.fields {
-        writer.u16(field.low);
-        writer.u16(field.width);
-    }
-}
-
-fn decode_shape(reader: &mut Reader<'_>) -> Result<Shape, DecodeError> {
-    Ok(Shape {
-        observation_bits: reader.u16()?,
-        actions: reader.u16()?,
-        horizon: reader.u32()?,
-        reward_min: reader.i32()?,
-        reward_max: reader.i32()?,
-        return_min: reader.i64()?,
-        return_max: reader.i64()?,
-        fields: (0..reader.length(4)?)
-            .map(|_| Ok(Field { low: reader.u16()?, width: reader.u16()? }))
-            .collect::<Result<_, DecodeError>>()?,
-    })
 }

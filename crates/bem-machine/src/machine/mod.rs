@@ -356,16 +356,22 @@ impl Machine {
         Ok(lane.act(&mut around, observation))
     }
 
-    /// The outcome of the action taken last.
+    /// The family of the running episode, in which an action was taken; the trace has room for what it brings.
     #[inline]
-    pub fn learn(&mut self, outcome: &Outcome) -> Result<(), MachineError> {
+    fn acting_family(&self) -> Result<usize, MachineError> {
         if !self.lane.progress.running || self.lane.progress.steps == 0 {
             return Err(MachineError::NoEpisode);
         }
         if self.trace.room() < RECORDS_PER_STEP {
             return Err(MachineError::TraceFull);
         }
-        let family = usize::from(self.lane.progress.family.0);
+        Ok(usize::from(self.lane.progress.family.0))
+    }
+
+    /// The outcome of the action taken last.
+    #[inline]
+    pub fn learn(&mut self, outcome: &Outcome) -> Result<(), MachineError> {
+        let family = self.acting_family()?;
         let (lane, mut around) = self.surroundings(family);
         lane.learn(&mut around, outcome);
         Ok(())
@@ -388,13 +394,7 @@ impl Machine {
 
     /// Ends an episode whose last outcome came late or whose world stopped without saying so.
     pub fn finish(&mut self) -> Result<(), MachineError> {
-        if !self.lane.progress.running || self.lane.progress.steps == 0 {
-            return Err(MachineError::NoEpisode);
-        }
-        if self.trace.room() < RECORDS_PER_STEP {
-            return Err(MachineError::TraceFull);
-        }
-        let family = usize::from(self.lane.progress.family.0);
+        let family = self.acting_family()?;
         let (lane, mut around) = self.surroundings(family);
         lane.finish(&mut around);
         Ok(())
