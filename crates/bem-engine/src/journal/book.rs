@@ -1,0 +1,236 @@
+//! What the entries of a climb's ledger amount to, and which entries a unit of work makes.
+//!
+//! The tables EXPERT, TEACH, WORK and CFG are kept as the entries leave them, so that every entry carries their roots.
+//! Must not know whether entries are written or compared: that is the [`Sink`]'s. Clauses: LOG-1, LOG-3, SCC-4.
+
+use crate::chronicle::{Happening, PatchNote};
+use crate::climb::{Climb, Purpose, Track, Unit, UnitResult};
+use bem_base::digest::{Digest, hash};
+use bem_base::encode::Writer;
+use bem_base::ids::{ObjectClass, ObjectId};
+use bem_ledger::LedgerError;
+use bem_ledger::entry::{
+    Certificate, Entry, PatchEvent, PatchKind, PatchStatus, Table, TableEdit, Verdict, event_code,
+};
+use bem_ledger::reader::EntryReader;
+use bem_ledger::store::Store;
+use bem_ledger::tables::Tables;
+use bem_machine::config::GenesisConfig;
+use std::collections::BTreeMap;
+
+/// Where entries go: to a log, or to a comparison with what is recorded.
+pub(super) trait Sink {
+    fn append(&mut self, entry: &Entry) -> Result<(), LedgerError>;
+    fn put_blob(&mut self, bytes: &[u8]) -> Result<Digest, LedgerError>;
+}
+
+/// What the entries so far amount to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Book {
+    tables: Tables,
+    /// Patches so far.
+    serial: u64,
+    /// Units so far.
+    pub(super) units: u64,
+    /// Slots of TEACH in use.
+    teach_slots: u32,
+    /// Templates of each family's teacher that TEACH holds.
+    templates: BTreeMap<usize, usize>,
+    /// What stands in each slot of EXPERT now, and what stood there before: only the latest patch can be taken back.
+    experts: BTreeMap<u32, [Digest; 2]>,
+    /// What stands in each slot of WORK after the parameters: the score that a family's next patch must reach.
+    thresholds: BTreeMap<u32, Digest>,
+}
+
+impl Book {
+    /// Derives the state from the first `count` entries; the climb stands at the same point.
+    pub(super) fn read<S: Store>(store: &mut S, count: u64, climb: &Climb) -> Result<Book, LedgerError> {
+        let templates = climb.tracks().iter().map(Track::templates).enumerate().collect();
+        let mut book = Book { templates, ..Book::default() };
+        let mut reader = EntryReader::open(store)?;
+        while reader.position() < count {
+            let index = reader.position();
+            let Some(bytes) = reader.next(store)? else { break };
+            let entry = Entry::from_bytes(bytes).map_err(|source| LedgerError::Entry { index, source })?;
+            match entry {
+                Entry::Patch(patch) => {
+                    book.set_all(&patch.edits);
+                    book.serial = patch.serial;
+                }
+                Entry::Tables { edits, .. } => book.set_all(&edits),
+                Entry::Event { code: event_code::UNIT_END, .. } => book.units += 1,
+                _ => {}
+            }
+        }
+        Ok(book)
+    }
+
+    fn set_all(&mut self, edits: &[TableEdit]) {
+        for edit in edits {
+            self.tables.set(edit);
+            match edit.table {
+                Table::Teach => self.teach_slots = self.teach_slots.max(edit.slot + 1),
+                Table::Expert => {
+                    let [now, before] = self.experts.entry(edit.slot).or_default();
+                    (*before, *now) = (*now, edit.leaf);
+                }
+                Table::Work => drop(self.thresholds.insert(edit.slot, edit.leaf)),
+                Table::Program => {}
+            }
+        }
+    }
+
+    /// Templates that the family's teacher has and TEACH has not.
+    fn new_templates(&mut self, track: usize, climb: &Climb) -> Vec<TableEdit> {
+        let family = &climb.tracks()[track];
+        let known = self.templates.insert(track, family.templates()).unwrap_or(0);
+        let tasks = (known..family.templates()).filter_map(|index| family.template(index));
+        let leaves = tasks.map(|task| hash(task.as_bytes()));
+        leaves
+            .zip(self.teach_slots..)
+            .map(|(leaf, slot)| TableEdit { table: Table::Teach, slot, leaf })
+            .collect()
+    }
+
+    /// The tables a climb begins with: parameters, tasks, and what it brings along.
+    pub(super) fn boot(&mut self, sink: &mut impl Sink, climb: &Climb) -> Result<(), LedgerError> {
+        let mut edits = installed_experts(climb);
+        for (place, track) in climb.tracks().iter().enumerate() {
+            for (stage, task) in track.tasks().iter().enumerate() {
+                let slot = (place * bem_teacher::ladder::STAGES_MAX + stage) as u32;
+                edits.push(TableEdit { table: Table::Teach, slot, leaf: hash(task.as_bytes()) });
+            }
+        }
+        let words = GenesisConfig::default().words();
+        edits.extend(words.iter().zip(0..).map(|(word, slot)| TableEdit {
+            table: Table::Work,
+            slot,
+            leaf: hash(&word.to_le_bytes()),
+        }));
+        self.set_all(&edits);
+        // A climb that comes from elsewhere brings its teachers along.
+        for track in 0..climb.tracks().len() {
+            let brought = self.new_templates(track, climb);
+            self.set_all(&brought);
+            edits.extend(brought);
+        }
+        edits.sort_by_key(|edit| (edit.table, edit.slot));
+        sink.append(&Entry::Tables { step: climb.steps(), edits, roots: self.tables.roots() })
+    }
+
+    /// Everything of one unit. The climb has taken it in already.
+    pub(super) fn unit(
+        &mut self,
+        sink: &mut impl Sink,
+        result: &UnitResult,
+        climb: &Climb,
+    ) -> Result<(), LedgerError> {
+        let (unit, solution) = (&result.unit, &result.solution);
+        let taken = solution.learned.tally.steps;
+        let place = place_of(unit);
+        sink.append(&Entry::Event {
+            step: climb.steps() - taken,
+            code: event_code::UNIT_BEGIN,
+            values: place.to_vec(),
+            payload: unit.task.clone().into_bytes(),
+        })?;
+        for happening in solution.chronicle.happenings() {
+            match happening {
+                Happening::Play(block) => sink.append(&Entry::Play(block.clone()))?,
+                Happening::Patch(note) => self.patch(sink, unit.track, note)?,
+            }
+        }
+        let edits = self.new_templates(unit.track, climb);
+        if !edits.is_empty() {
+            self.set_all(&edits);
+            let roots = self.tables.roots();
+            sink.append(&Entry::Tables { step: climb.steps(), edits, roots })?;
+        }
+        let policy = solution.learned.agent.policy();
+        let mut circuit = Writer::new();
+        policy.encode(&mut circuit);
+        let circuit = sink.put_blob(circuit.as_bytes())?;
+        let score = solution.score().map_or(0, |score| score.to_raw());
+        let outcome = [i64::from(solution.is_solved()), score, policy.gates() as i64, taken as i64];
+        let words = &solution.learned.words;
+        let text = format!("{words}; circuit {circuit}; chain {}", solution.learned.chain_head);
+        self.units += 1;
+        sink.append(&Entry::Event {
+            step: climb.steps(),
+            code: event_code::UNIT_END,
+            values: [&place[..], &outcome[..]].concat(),
+            payload: text.into_bytes(),
+        })
+    }
+
+    fn patch(&mut self, sink: &mut impl Sink, track: usize, note: &PatchNote) -> Result<(), LedgerError> {
+        let mut certificates = Vec::new();
+        for (formula, proof) in &note.proofs {
+            let (cnf, proof) = (sink.put_blob(formula)?, sink.put_blob(proof)?);
+            certificates.push(Certificate { verdict: Verdict::Holds, cnf, proof });
+        }
+        // Of a refused patch the digest of the reasons is enough; what is in force can be read.
+        let payload = if note.accepted { sink.put_blob(&note.payload)? } else { hash(&note.payload) };
+        self.serial += 1;
+        let roots_before = self.tables.roots();
+        let slot = track as u32;
+        let status = match (note.accepted, note.rolled_back) {
+            (true, _) => PatchStatus::Applied,
+            (false, true) => PatchStatus::RolledBack,
+            (false, false) => PatchStatus::Rejected,
+        };
+        let leaf = match status {
+            PatchStatus::RolledBack => self.experts.get(&slot).map(|[_, before]| *before),
+            _ => note.installed,
+        };
+        let edits: Vec<TableEdit> = leaf.iter().map(|leaf| expert(track, *leaf)).collect();
+        self.set_all(&edits);
+        sink.append(&Entry::Patch(Box::new(PatchEvent {
+            serial: self.serial,
+            step: note.step,
+            kind: PatchKind::ALL[usize::from(note.kind)],
+            status,
+            target: ObjectId::sharded(ObjectClass::TaskFamily, 0, track as u16),
+            score: note.score,
+            payload,
+            certificates,
+            roots_before,
+            roots_after: self.tables.roots(),
+            edits,
+        })))?;
+        self.threshold(sink, track, note)
+    }
+
+    /// The score that the next patch must reach moves with every decision; where it did, WORK says so.
+    fn threshold(&mut self, sink: &mut impl Sink, track: usize, note: &PatchNote) -> Result<(), LedgerError> {
+        let slot = (GenesisConfig::default().words().len() + track) as u32;
+        let leaf = hash(&note.threshold.to_le_bytes());
+        if self.thresholds.get(&slot) == Some(&leaf) {
+            return Ok(());
+        }
+        let edits = vec![TableEdit { table: Table::Work, slot, leaf }];
+        self.set_all(&edits);
+        sink.append(&Entry::Tables { step: note.step, edits, roots: self.tables.roots() })
+    }
+}
+
+/// Family, place in its chain, purpose, and which rung and try or which template.
+fn place_of(unit: &Unit) -> [i64; 5] {
+    let (purpose, which, attempt) = match unit.purpose {
+        Purpose::Rung { stage, attempt } => (0, stage as i64, i64::from(attempt)),
+        Purpose::Replay { template } => (1, i64::from(template.0), 0),
+        Purpose::Practice { template } => (2, i64::from(template.0), 0),
+    };
+    [unit.track as i64, i64::from(unit.number), purpose, which, attempt]
+}
+
+/// The expert table as a climb that goes on from elsewhere brings it: the newest circuit of each family.
+fn installed_experts(climb: &Climb) -> Vec<TableEdit> {
+    let newest = |track: &Track| track.climbed.last().map(|climbed| climbed.policy.digest());
+    let tracks = climb.tracks().iter().enumerate();
+    tracks.filter_map(|(place, track)| newest(track).map(|leaf| expert(place, leaf))).collect()
+}
+
+fn expert(track: usize, leaf: Digest) -> TableEdit {
+    TableEdit { table: Table::Expert, slot: track as u32, leaf }
+}

@@ -1,0 +1,101 @@
+//! Histories cut off anywhere, damaged, replayed and audited.
+
+use super::*;
+use crate::climb::ClimbConfig;
+use bem_ledger::audit::{AuditVerdict, audit};
+use bem_ledger::store::MemoryStore;
+use std::collections::BTreeSet;
+
+fn signer() -> Signer {
+    Signer::from_seed(&[5; 32])
+}
+
+fn climb(seed: u64) -> Climb {
+    let families = ["parity", "majority"].map(str::to_string).to_vec();
+    Climb::new(ClimbConfig { seed, stages: 3, unit_steps: 20_000, families }).unwrap()
+}
+
+fn create(climb: &Climb) -> Journal<MemoryStore> {
+    Journal::create(MemoryStore::new(), signer(), "test", climb, None, LogOptions::default()).unwrap()
+}
+
+/// Works to the end of the climb; returns the store after every unit, and the last head.
+fn finish(mut journal: Journal<MemoryStore>, mut climb: Climb) -> (Vec<MemoryStore>, Digest) {
+    let mut stores = Vec::new();
+    loop {
+        let recorded = journal.recorded_unit(&climb).unwrap();
+        let next = || climb.next(&BTreeSet::new()).filter(|_| climb.is_climbing());
+        let Some(unit) = recorded.or_else(next) else { break };
+        let result = climb.work(&unit, &mut || true).unwrap().unwrap();
+        climb.take(&result);
+        journal.unit(&result, &climb).unwrap();
+        stores.push(journal.sink.log.store_mut().clone());
+    }
+    journal.save(&climb, Vec::new()).unwrap();
+    let head = journal.head();
+    stores.push(journal.into_store());
+    (stores, head)
+}
+
+#[test]
+fn a_run_that_is_cut_off_anywhere_ends_in_the_same_head() {
+    let (stores, head) = finish(create(&climb(3)), climb(3));
+    assert!(4 < stores.len());
+    for (cut, store) in stores.iter().enumerate() {
+        let opened = Journal::open(store.clone(), signer(), LogOptions::default()).unwrap();
+        assert_eq!(opened.rejected, []);
+        assert_eq!(finish(opened.journal, opened.climb).1, head, "cut after unit {cut}");
+    }
+}
+
+#[test]
+fn a_damaged_snapshot_is_passed_over_and_mended_on_the_way() {
+    let (stores, head) = finish(create(&climb(3)), climb(3));
+    let mut store = stores.last().unwrap().clone();
+    let newest = store.files.keys().rfind(|name| name.starts_with("snapshot")).unwrap().clone();
+    let honest = store.clone();
+    *store.files.get_mut(&newest).unwrap().last_mut().unwrap() ^= 1;
+    let opened = Journal::open(store, signer(), LogOptions::default()).unwrap();
+    assert_eq!(opened.rejected.len(), 1);
+    let (mended, again) = finish(opened.journal, opened.climb);
+    assert_eq!(again, head);
+    assert_eq!(mended.last().unwrap().files[&newest], honest.files[&newest]);
+}
+
+#[test]
+fn without_any_snapshot_a_run_begins_at_its_configuration() {
+    let (stores, head) = finish(create(&climb(3)), climb(3));
+    let mut store = stores.last().unwrap().clone();
+    store.files.retain(|name, _| !name.starts_with("snapshot"));
+    let opened = Journal::open(store, signer(), LogOptions::default()).unwrap();
+    assert_eq!(opened.climb, climb(3));
+    assert_eq!(finish(opened.journal, opened.climb).1, head);
+}
+
+#[test]
+fn an_audit_accepts_a_run_and_counts_its_steps() {
+    let (mut stores, head) = finish(create(&climb(3)), climb(3));
+    let report = audit(stores.last_mut().unwrap(), None).unwrap();
+    assert_eq!((report.verdict, report.head), (AuditVerdict::Unanchored, head));
+    assert!(0 < report.steps && 0 < report.certificates, "{} steps", report.steps);
+}
+
+#[test]
+fn a_replay_agrees_with_an_honest_record_and_names_the_first_entry_of_another() {
+    let (mut stores, _) = finish(create(&climb(3)), climb(3));
+    let mut replay = Replay::open(stores.pop().unwrap()).unwrap();
+    while replay.advance().unwrap().is_some() {}
+    assert_eq!(replay.progress().0, replay.progress().1);
+    assert_eq!(replay.units(), stores.len() as u64);
+    // A record that is well formed and signed, of a unit that was played with another seed.
+    let (mut honest, other) = (climb(3), climb(4));
+    let mut journal = create(&honest);
+    let unit = honest.next(&BTreeSet::new()).unwrap();
+    let result = other.work(&unit, &mut || true).unwrap().unwrap();
+    honest.take(&result);
+    journal.unit(&result, &honest).unwrap();
+    let mut store = journal.into_store();
+    assert_eq!(audit(&mut store, None).unwrap().verdict, AuditVerdict::Unanchored);
+    let error = Replay::open(store).unwrap().advance().unwrap_err().to_string();
+    assert!(error.starts_with("replay differs at entry 4: recorded is play"), "{error}");
+}
