@@ -1,0 +1,157 @@
+//! The JSON file: its form, and every number checked before a process is made of it. Clause: GLE-9.
+
+use super::{Branch, POLICY_ENTRIES_MAX, Process, ROWS_MAX, SOLVE_WORK_MAX, STATES_MAX};
+use crate::import::ImportError;
+use crate::rules::bits_for;
+use bem_base::environment::Bits;
+use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    states: usize,
+    actions: usize,
+    horizon: u32,
+    start: Vec<(usize, u32)>,
+    transitions: Vec<Transition>,
+    observe: Observe,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Transition {
+    Plain((usize, usize, usize, u32, i32, bool)),
+    Flagged((usize, usize, usize, u32, i32, bool, bool)),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Observe {
+    Name(String),
+    Bits(Vec<Vec<u8>>),
+}
+
+fn within(what: &str, value: usize, low: usize, high: usize) -> Result<usize, ImportError> {
+    if (low..=high).contains(&value) {
+        return Ok(value);
+    }
+    Err(ImportError::content(format!("{what} is {value}; allowed is {low} to {high}")))
+}
+
+impl File {
+    /// The process that the file describes, or the first number that is out of range.
+    pub(super) fn check(self) -> Result<Process, ImportError> {
+        let states = within("\"states\"", self.states, 1, STATES_MAX)?;
+        let actions = within("\"actions\"", self.actions, 1, ACTIONS_MAX)?;
+        within("\"horizon\"", self.horizon as usize, 1, EPISODE_STEPS_MAX as usize)?;
+        let horizon = self.horizon as usize;
+        within("\"states\" times \"actions\"", states * actions, 1, ROWS_MAX)?;
+        within("\"states\" times \"horizon\"", states * horizon, 1, POLICY_ENTRIES_MAX)?;
+        let work = (states * actions + self.transitions.len()) * horizon;
+        within("\"horizon\" times all transitions", work, 1, SOLVE_WORK_MAX)?;
+        let mut start = Vec::new();
+        for (index, (state, weight)) in self.start.iter().enumerate() {
+            let state = within(&format!("the state of \"start\" entry {index}"), *state, 0, states - 1)?;
+            start.push((state as u32, *weight));
+        }
+        check_weights("\"start\"", start.iter().map(|(_, weight)| *weight))?;
+        let mut rows = vec![Vec::new(); states * actions];
+        for (index, transition) in self.transitions.iter().enumerate() {
+            let (from, action, to, weight, reward, done, bad) = match *transition {
+                Transition::Plain((from, action, to, weight, reward, done)) => {
+                    (from, action, to, weight, reward, done, false)
+                }
+                Transition::Flagged(all) => all,
+            };
+            let name = |what: &str| format!("the {what} of transition {index}");
+            let from = within(&name("first state"), from, 0, states - 1)?;
+            let action = within(&name("action"), action, 0, actions - 1)?;
+            let target = within(&name("second state"), to, 0, states - 1)? as u32;
+            rows[from * actions + action].push(Branch { target, weight, reward, done, bad });
+        }
+        let (observations, widths) = self.observe.check(states)?;
+        let process = Process { actions, horizon: self.horizon, start, rows, observations, widths };
+        process.check_rows()?;
+        Ok(process)
+    }
+}
+
+fn check_weights(what: &str, weights: impl Iterator<Item = u32>) -> Result<(), ImportError> {
+    let sum: u64 = weights.map(u64::from).sum();
+    if sum == 0 || u64::from(u32::MAX) < sum {
+        let text = format!("the weights of {what} sum to {sum}; allowed is 1 to {}", u32::MAX);
+        return Err(ImportError::Content(text));
+    }
+    Ok(())
+}
+
+impl Observe {
+    fn check(&self, states: usize) -> Result<(Vec<Bits>, Vec<usize>), ImportError> {
+        match self {
+            Observe::Name(name) if name == "state" => {
+                let width = bits_for(states as u64);
+                let show = |state| {
+                    let mut bits = Bits::ZERO;
+                    bits.set_field(0, width, state as u64);
+                    bits
+                };
+                Ok(((0..states).map(show).collect(), vec![width]))
+            }
+            Observe::Name(name) => {
+                let text = format!(
+                    "\"observe\" is {name:?}; allowed is \"state\" or a list of bits for every state"
+                );
+                Err(ImportError::Content(text))
+            }
+            Observe::Bits(lists) => {
+                if lists.len() != states {
+                    let text = format!("\"observe\" has {} entries; there are {states} states", lists.len());
+                    return Err(ImportError::Content(text));
+                }
+                let width =
+                    within("the number of bits of an observation", lists[0].len(), 0, OBSERVATION_BITS_MAX)?;
+                let show = |(state, list): (usize, &Vec<u8>)| {
+                    if list.len() != width || list.iter().any(|bit| 1 < *bit) {
+                        let text = format!("\"observe\" entry {state} must be {width} zeros and ones");
+                        return Err(ImportError::Content(text));
+                    }
+                    let mut bits = Bits::ZERO;
+                    list.iter().enumerate().for_each(|(index, bit)| bits.set(index, *bit == 1));
+                    Ok(bits)
+                };
+                let bits: Result<Vec<Bits>, _> = lists.iter().enumerate().map(show).collect();
+                Ok((bits?, vec![1; width]))
+            }
+        }
+    }
+}
+
+impl Process {
+    /// Every state that an episode can stay in needs a way on for every action.
+    fn check_rows(&self) -> Result<(), ImportError> {
+        let mut reached: BTreeSet<u32> =
+            self.start.iter().filter(|(_, weight)| 0 < *weight).map(|(state, _)| *state).collect();
+        let mut open: Vec<u32> = reached.iter().copied().collect();
+        while let Some(state) = open.pop() {
+            for action in 0..self.actions {
+                let row = self.row(state, action);
+                if row.is_empty() {
+                    let text = format!("state {state} has no transition for action {action}");
+                    return Err(ImportError::Content(text));
+                }
+                check_weights(
+                    &format!("state {state} and action {action}"),
+                    row.iter().map(|branch| branch.weight),
+                )?;
+                for branch in row.iter().filter(|branch| !branch.done && 0 < branch.weight) {
+                    if reached.insert(branch.target) {
+                        open.push(branch.target);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
