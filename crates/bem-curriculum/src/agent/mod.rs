@@ -3,14 +3,18 @@
 //! Every tenth tick, or when something happened, it looks up: scores its options, asks the gate, and may latch.
 //! Between looks it only moves. It is handed views and rewards and nothing else. Clauses: CUR-1, CUR-2, CUR-9.
 
+mod config;
+mod encode;
+
+pub use config::{AgentConfig, Interference, Starvation};
+
 use crate::closure::{Closure, DECOMMIT_TICKS, Residue, Token};
 use crate::fraction::{THRESHOLD_STEP, VARIANCE_RATE, moving_average};
 use crate::gate::{Gate, GateConfig};
-use crate::latch::{Latch, RELEASE_THRESHOLD_MILLI, Release, URGENCY_RELEASE};
+use crate::latch::{Latch, Release, URGENCY_RELEASE};
 use crate::policy::{Choice, NEIGHBOURS, Navigation, Options};
 use crate::rule_state::{Mode, RuleState};
 use crate::world_model::WorldModel;
-use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::prng::Prng;
 use bem_games::rulegrid::view::View;
 use bem_games::rulegrid::world::{Cell, Event};
@@ -20,66 +24,6 @@ pub const LOOK_PERIOD: u32 = 10;
 /// Dead reckoning happens on a field this wide, begun in its middle: no grid reaches its edge.
 const RECKONED_SIZE: u32 = 64;
 const ORIGIN: (i32, i32) = (32, 32);
-
-/// What is done to the running variance before the gate looks at it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interference {
-    /// Nothing: the learner alone writes it.
-    None,
-    /// Pinned before every look.
-    Pinned(i64),
-    /// Raised for one look at every second look, and put back.
-    Spiked,
-}
-
-/// What is taken from the learning of a control arm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Starvation {
-    /// Nothing.
-    None,
-    /// The model's counts never change.
-    FrozenModel,
-    /// The error never reaches the running variance.
-    NoErrorSignal,
-    /// The model learns with moves drawn at random instead of those taken.
-    ScrambledActions,
-}
-
-/// How an agent is set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AgentConfig {
-    /// Constants of the gate.
-    pub gate: GateConfig,
-    /// Whether the latch holds.
-    pub bistable: bool,
-    /// What is done to the variance.
-    pub interference: Interference,
-    /// What is taken from learning.
-    pub starvation: Starvation,
-    /// Completion at which a hold ends, in thousandths.
-    pub release_threshold_milli: u32,
-    /// Whether the automatic closure is on.
-    pub automatic_closure: bool,
-    /// Weight of the no-go list, in millionths of reward per tick.
-    pub nogo_weight: i64,
-    /// An error that replaces the measured one, to try the protocol; every use is counted as an injection.
-    pub scripted_error: Option<i64>,
-}
-
-impl Default for AgentConfig {
-    fn default() -> AgentConfig {
-        AgentConfig {
-            gate: GateConfig::default(),
-            bistable: true,
-            interference: Interference::None,
-            starvation: Starvation::None,
-            release_threshold_milli: RELEASE_THRESHOLD_MILLI,
-            automatic_closure: true,
-            nogo_weight: 0,
-            scripted_error: None,
-        }
-    }
-}
 
 /// What happened inside the agent in one tick, for the trace and the counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -399,92 +343,7 @@ impl Agent {
     pub fn episode_tick(&self) -> u32 {
         self.episode_tick
     }
-
-    /// Writes everything that influences the next episode; between episodes only.
-    pub fn encode(&self, writer: &mut Writer) {
-        writer.u64(self.seed);
-        writer.u64(self.looks);
-        writer.bool(self.learning);
-        writer.i64(self.error_baseline);
-        self.model.encode(writer);
-        self.gate.encode(writer);
-        self.latch.encode(writer);
-        self.rule.encode(writer);
-        self.closure.encode(writer);
-        self.navigation.encode(writer);
-        self.options.encode(writer);
-        self.prng.encode(writer);
-    }
-
-    /// Reads an agent with this set-up, between episodes.
-    pub fn decode(config: AgentConfig, reader: &mut Reader<'_>) -> Result<Agent, DecodeError> {
-        let seed = reader.u64()?;
-        let mut agent = Agent::new(config, seed);
-        (agent.looks, agent.learning) = (reader.u64()?, reader.bool()?);
-        agent.error_baseline = reader.i64()?;
-        agent.model = WorldModel::decode(reader)?;
-        agent.gate = Gate::decode(config.gate, reader)?;
-        agent.config.gate = agent.gate.config;
-        agent.latch = Latch::decode(reader)?;
-        agent.rule = RuleState::decode(seed, reader)?;
-        agent.closure = Closure::decode(reader)?;
-        agent.navigation = Navigation::decode(reader)?;
-        agent.options = Options::decode(reader)?;
-        agent.prng = Prng::decode(reader)?;
-        Ok(agent)
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fraction::FORCED_LOW;
-    use crate::latch::Release;
-
-    fn seen(event: Event) -> View {
-        View { direction: (1, 0), event, ..View::default() }
-    }
-
-    #[test]
-    fn a_hold_outlasts_half_done_and_ends_when_complete_with_all_five_parts() {
-        let config = AgentConfig { interference: Interference::Pinned(FORCED_LOW), ..AgentConfig::default() };
-        let mut agent = Agent::new(config, 5);
-        agent.set_learning(false);
-        agent.begin();
-        let nothing = seen(Event::None);
-        for _ in 0..12 {
-            let action = agent.act(&nothing);
-            agent.observe(&nothing, action, &seen(Event::Waypoint), 200);
-            assert_eq!(agent.latch().held(), Some(Choice::SeekWaypoint as u8));
-        }
-        let action = agent.act(&nothing);
-        agent.observe(&nothing, action, &seen(Event::SequenceComplete), 800);
-        assert_eq!(agent.inside().released, Some(Release::Completion));
-        let token = agent.inside().closure.expect("a completion closes once a rule is set");
-        assert!(token.explicit && token.released && token.baseline_reset);
-        assert_eq!(
-            (token.option, token.mode, token.nogo_pushed, token.refractory),
-            (0, Mode::ExternalTask, 3, 0)
-        );
-        assert_eq!((agent.latch().held(), agent.mode), (None, Mode::InternalPlanning));
-    }
-
-    #[test]
-    fn a_lost_target_and_great_harm_end_a_hold_too() {
-        let config = AgentConfig { interference: Interference::Pinned(FORCED_LOW), ..AgentConfig::default() };
-        let resource = View { planes: [0, 1 << 13, 0, 0, 0, 0, 0], ..View::default() };
-        let mut agent = Agent::new(config, 5);
-        agent.set_learning(false);
-        agent.begin();
-        agent.latch.elevate(Choice::SeekFirst as u8);
-        let action = agent.act(&resource);
-        agent.observe(&resource, action, &View::default(), 0);
-        assert_eq!(agent.inside().released, Some(Release::TargetLost));
-        let nothing = seen(Event::None);
-        for _ in 0..100 {
-            let action = agent.act(&nothing);
-            agent.observe(&nothing, action, &seen(Event::Hazard), -1_000);
-        }
-        assert!(0 < agent.latch().released(Release::Urgency));
-    }
-}
+mod tests;
