@@ -6,11 +6,15 @@
 //! a failed sync the log stops, because the system may have thrown the bytes away and would not say so twice.
 //! Clauses: LOG-1, LOG-2, SCC-9; decisions D-16, D-17.
 
+mod blob;
+
+pub use blob::{blob_name, read_blob, store_blob};
+
 use crate::chain::ChainHead;
 use crate::checkpoint::{Checkpoint, SignedCheckpoint, Signer};
 use crate::entry::{Entry, Genesis};
 use crate::error::{LedgerError, StoreError};
-use crate::limits::{BLOB_BYTES_MAX, ENTRY_BYTES_MAX, RING_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT};
+use crate::limits::{ENTRY_BYTES_MAX, RING_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT};
 use crate::merkle::{Frontier, leaf_hash};
 use crate::ring::Ring;
 use crate::segment::{LENGTH_BYTES, SegmentHeader, list_segments, segment_name};
@@ -306,34 +310,6 @@ impl<S: Store> Log<S> {
     }
 }
 
-/// The name of the file that holds the content with this digest.
-pub fn blob_name(digest: &Digest) -> String {
-    format!("blob-{digest}")
-}
-
-/// Stores content under its digest and makes it durable, in a directory that no log writes to yet.
-pub fn store_blob<S: Store>(store: &mut S, bytes: &[u8]) -> Result<Digest, StoreError> {
-    let digest = hash(bytes);
-    let name = blob_name(&digest);
-    let aside = format!("{name}.tmp");
-    store.create(&aside)?;
-    store.write(&aside, 0, bytes)?;
-    store.sync_file(&aside)?;
-    store.rename(&aside, &name)?;
-    store.sync_directory()?;
-    Ok(digest)
-}
-
-/// Reads the content with this digest and checks it.
-pub fn read_blob<S: Store>(store: &mut S, digest: &Digest) -> Result<Vec<u8>, StoreError> {
-    let name = blob_name(digest);
-    let bytes = store.read_all(&name, BLOB_BYTES_MAX)?;
-    if hash(&bytes) != *digest {
-        return Err(StoreError::Failed { name, reason: "the content does not have this digest".to_owned() });
-    }
-    Ok(bytes)
-}
-
 /// A directory may be taken for a new ledger if it has no checkpoint and at most the beginning of genesis, which is
 /// removed.
 fn refuse_occupied<S: Store>(store: &mut S) -> Result<(), LedgerError> {
@@ -353,114 +329,4 @@ fn refuse_occupied<S: Store>(store: &mut S) -> Result<(), LedgerError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::recover::RecoveryReport;
-    use crate::segment::{Frame, SegmentReader};
-    use crate::store::MemoryStore;
-    use crate::testing;
-    use bem_base::prng::Prng;
-
-    const SMALL: LogOptions = LogOptions { segment_bytes: 2_000, ring_bytes: ENTRY_BYTES_MAX + LENGTH_BYTES };
-
-    fn filled(count: u64) -> (Log<MemoryStore>, Vec<Vec<u8>>) {
-        let genesis = testing::genesis(1);
-        let mut log = Log::create(MemoryStore::new(), testing::signer(), &genesis, SMALL).unwrap();
-        let mut entries = vec![Entry::Genesis(genesis).to_bytes()];
-        let mut prng = Prng::stream(4, "filled");
-        for _ in 0..count {
-            let entry = testing::entry(&mut prng);
-            log.append(&entry).unwrap();
-            entries.push(entry.to_bytes());
-        }
-        (log, entries)
-    }
-
-    fn read_back(store: &mut MemoryStore) -> Vec<Vec<u8>> {
-        let mut entries = Vec::new();
-        for number in list_segments(store).unwrap() {
-            let mut reader = SegmentReader::open(store, number).unwrap();
-            assert_eq!(reader.header().frontier.size(), entries.len() as u64);
-            while let Frame::Entry(entry) = reader.next(store).unwrap() {
-                entries.push(entry.to_vec());
-            }
-        }
-        entries
-    }
-
-    #[test]
-    fn entries_come_back_in_order_over_many_segments() {
-        let (mut log, entries) = filled(300);
-        log.commit().unwrap();
-        assert_eq!(log.acknowledged(), 301);
-        let mut store = log.into_store();
-        assert!(10 < list_segments(&mut store).unwrap().len());
-        assert_eq!(read_back(&mut store), entries);
-    }
-
-    #[test]
-    fn what_was_not_committed_is_cut_off_and_the_rest_continues_the_same_history() {
-        let (mut log, entries) = filled(100);
-        log.commit().unwrap();
-        let (size, root, head) = (log.size(), log.root(), log.head());
-        let mut prng = Prng::stream(9, "tail");
-        for _ in 0..40 {
-            log.append(&testing::entry(&mut prng)).unwrap();
-        }
-        log.offload().unwrap();
-        let (log, report) = Log::open(log.into_store(), testing::signer(), SMALL).unwrap();
-        assert_eq!((log.size(), log.root(), log.head()), (size, root, head));
-        assert!(0 < report.bytes_dropped || !report.files_removed.is_empty(), "{report:?}");
-        let mut store = log.into_store();
-        assert_eq!(read_back(&mut store), entries);
-        let (_, again) = Log::open(store, testing::signer(), SMALL).unwrap();
-        assert_eq!(again, RecoveryReport { entries: size, ..RecoveryReport::default() });
-    }
-
-    #[test]
-    fn a_missing_checkpoint_is_never_taken_for_a_new_ledger() {
-        let (mut log, _) = filled(100);
-        log.commit().unwrap();
-        let mut store = log.into_store();
-        store.files.remove(CHECKPOINT_NAME);
-        let error = Log::open(store.clone(), testing::signer(), SMALL).unwrap_err();
-        assert!(matches!(error, LedgerError::NotALedger(_)), "{error}");
-        let error = Log::create(store, testing::signer(), &testing::genesis(1), SMALL).unwrap_err();
-        assert!(error.to_string().contains("it was removed"), "{error}");
-    }
-
-    #[test]
-    fn a_lost_acknowledged_entry_is_an_error_and_not_a_shorter_history() {
-        let (mut log, _) = filled(30);
-        log.commit().unwrap();
-        let mut store = log.into_store();
-        let last = segment_name(*list_segments(&mut store).unwrap().last().unwrap());
-        store.files.get_mut(&last).unwrap().pop();
-        let error = Log::open(store, testing::signer(), SMALL).unwrap_err();
-        assert!(matches!(error, LedgerError::Broken { .. }), "{error}");
-    }
-
-    #[test]
-    fn an_entry_over_the_limit_is_refused_and_changes_nothing() {
-        let (mut log, _) = filled(3);
-        let head = log.head();
-        let error = log.append_bytes(&vec![0; ENTRY_BYTES_MAX + 1]).unwrap_err();
-        assert_eq!(error.to_string(), "an entry of 1048577 bytes: at most 1048576 are allowed");
-        assert_eq!(log.head(), head);
-    }
-
-    #[test]
-    fn a_blob_is_found_by_its_digest_and_a_changed_one_is_refused() {
-        let (mut log, _) = filled(1);
-        let digest = log.put_blob(b"content").unwrap();
-        assert_eq!(log.put_blob(b"content"), Ok(digest));
-        assert_eq!(read_blob(log.store_mut(), &digest).unwrap(), b"content");
-        log.store_mut().files.get_mut(&blob_name(&digest)).unwrap()[0] ^= 1;
-        assert!(read_blob(log.store_mut(), &digest).is_err());
-        // A process that did not write it itself does not believe that it is there.
-        log.commit().unwrap();
-        let (mut log, _) = Log::open(log.into_store(), testing::signer(), SMALL).unwrap();
-        assert_eq!(log.put_blob(b"content"), Ok(digest));
-        assert_eq!(read_blob(log.store_mut(), &digest).unwrap(), b"content");
-    }
-}
+mod tests;
