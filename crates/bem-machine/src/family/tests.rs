@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::ChoiceRule;
-use crate::expert::{Profile, ReadSpec, RoutingMetadata, WriteSpec};
+use crate::expert::{OutputUse, Profile, ReadSpec, RoutingMetadata, WriteSpec};
 use bem_base::prng::Prng;
 use bem_circuit::testing::random_dense_netlist;
 
