@@ -4,8 +4,9 @@
 //! a place where answers are asked for means: the other one was. Where answers are asked for is itself
 //! learned: it is what all rows with the highest reward have in common. Must not know games.
 
-use crate::samples::{ROW_WORDS, Row, Samples};
+use crate::samples::{ROW_WORDS, Row, Samples, latest};
 use crate::view::{Record, View};
+use std::collections::BTreeSet;
 
 /// Rows with the action that was right there.
 #[derive(Clone, Debug)]
@@ -18,8 +19,6 @@ pub struct Answers {
     pub complemented: bool,
 }
 
-/// Samples that a function is fitted to at most, the latest ones.
-pub const SAMPLES_MAX: usize = 3_000;
 /// Rows with the highest reward before what they have in common is believed.
 const COMMON_MIN: usize = 8;
 
@@ -36,9 +35,12 @@ pub fn complemented(view: &View) -> Option<Answers> {
     }
     let asked = Common::of(view)?;
     let top = view.top();
+    // A time at which no episode ever got the highest reward asks nothing either.
+    let asking: BTreeSet<u32> =
+        view.records.iter().filter(|record| record.reward == top).map(|record| record.time).collect();
     Some(Answers::gather(view, true, |record| {
         let right = if record.reward == top { record.action } else { 1 - record.action };
-        asked.holds(&record.row).then_some(right)
+        (asking.contains(&record.time) && asked.holds(&record.row)).then_some(right)
     }))
 }
 
@@ -86,8 +88,8 @@ impl Answers {
 
     /// One bit of the right action as samples; only the part for fitting, or only the part for screening.
     pub fn samples(&self, view: &View, bit: usize, screen: bool, tolerance_percent: usize) -> Samples {
-        let part = self.list.iter().rev().filter(|(_, _, held)| *held == screen).take(SAMPLES_MAX);
-        let labelled = part.map(|(row, action, _)| (*row, action >> bit & 1 == 1));
+        let part = self.list.iter().rev().filter(|(_, _, held)| *held == screen);
+        let labelled = latest(part.map(|(row, action, _)| (*row, action >> bit & 1 == 1)));
         Samples::new(view.width, view.groups.clone(), labelled, tolerance_percent)
     }
 }

@@ -176,6 +176,7 @@ mod tests {
     use crate::memory::condition::Condition;
     use crate::memory::counter::Counter;
     use crate::memory::delay::Delay;
+    use crate::memory::echo::Echo;
     use crate::memory::flag::{Latch, Toggle};
     use crate::memory::queue::Queue;
     use crate::memory::registers::Registers;
@@ -225,6 +226,7 @@ mod tests {
             Arc::new(Latch { set: one.clone(), clear: Some(other.clone()) }),
             Arc::new(Counter { up: one.clone(), down: Some(other.clone()), bits: 3, digits: true }),
             Arc::new(Delay { fields: shape().fields, length: 2 }),
+            Arc::new(Echo { field, length: 4 }),
             Arc::new(stack(None)),
             Arc::new(stack(Some(field))),
             Arc::new(Queue { push: one.clone(), pop: other.clone(), field, cells: 5 }),

@@ -431,6 +431,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_seen_some_steps_ago_is_kept_for_as_long() {
+        let seen = std::cell::RefCell::new(Vec::new());
+        let experience = play(120, |word, _| {
+            let mut seen = seen.borrow_mut();
+            seen.push((word & 1) as u16);
+            // The first steps of an episode pay nothing whatever is done.
+            if (seen.len() - 1) % 6 < 4 { 2 } else { seen[seen.len() - 5] }
+        });
+        let found = propose(&shape(), &experience, &Settings::default()).hypotheses;
+        let best = found.iter().find(|hypothesis| hypothesis.exact).expect("something explains it");
+        assert!(best.words.contains("4 steps ago"), "{}", best.words);
+    }
+
+    #[test]
     fn the_same_experience_gives_the_same_proposal_and_names_it() {
         let experience = play(60, |word, _| (word >> 1) as u16);
         let run = || propose(&shape(), &experience, &Settings::default()).hypotheses;

@@ -5,12 +5,26 @@
 //! Must not know where rows come from.
 
 use bem_base::environment::{Bits, Field, OBSERVATION_WORDS};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Words of a row.
 pub const ROW_WORDS: usize = 6;
 /// Bits of a row: the widest observation and 128 bits of memory view.
 pub const ROW_BITS_MAX: usize = ROW_WORDS * 64;
+
+/// Different rows that a function is fitted to at most, and samples that may stand behind them.
+pub const ROWS_FITTED_MAX: usize = 3_000;
+const SAMPLES_FITTED_MAX: usize = 16_000;
+
+/// The first samples of a list whose latest come first, as far as functions are fitted to them. Where rows come again
+/// and again, more samples are let in: a table is complete only when its rarest row was seen.
+pub fn latest(list: impl Iterator<Item = (Row, bool)>) -> impl Iterator<Item = (Row, bool)> {
+    let mut rows = BTreeSet::new();
+    list.take(SAMPLES_FITTED_MAX).take_while(move |(row, _)| {
+        rows.insert(*row);
+        rows.len() <= ROWS_FITTED_MAX
+    })
+}
 
 /// The bits a function may read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -218,6 +232,13 @@ mod tests {
         assert_eq!(samples.errors(&[2]), 0);
         assert_eq!(samples.errors(&[1]), 2);
         assert!(samples.accepts(0) && !samples.accepts(1));
+    }
+
+    #[test]
+    fn rows_that_come_again_let_more_samples_in() {
+        let numbered = |number: u64| (Row([number, 0, 0, 0, 0, 0]), false);
+        assert_eq!(latest((0..20_000).map(numbered)).count(), ROWS_FITTED_MAX);
+        assert_eq!(latest((0..20_000).map(|number| numbered(number % 1_000))).count(), SAMPLES_FITTED_MAX);
     }
 
     #[test]

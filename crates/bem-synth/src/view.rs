@@ -18,6 +18,8 @@ pub struct Record {
     pub reward: i32,
     /// Position of its episode among those viewed.
     pub episode: u32,
+    /// Steps of its episode before it.
+    pub time: u32,
     /// Whether its episode is kept for screening.
     pub screen: bool,
     /// Whether the action was drawn with equal chance.
@@ -50,11 +52,12 @@ impl View {
         let mut records = Vec::new();
         for (position, episode) in episodes.iter().enumerate() {
             let screen = episode.is_screen();
-            records.extend(episode.steps.iter().map(|step| Record {
+            records.extend(episode.steps.iter().zip(0..).map(|(step, time)| Record {
                 row: Row::from_observation(&step.observation),
                 action: step.action,
                 reward: step.reward,
                 episode: position as u32,
+                time,
                 screen,
                 uniform: step.uniform,
             }));

@@ -158,6 +158,7 @@ mod tests {
         // Three clauses are as short as the smallest circuit: either will do.
         check(&[24], 140, "", |row| (row.get(5) ^ row.get(21)) && (row.get(9) || row.get(2)));
         check(&[6, 3, 3], 400, "", |row| row.get(1) && row.get(7) || row.get(3) && !row.get(9));
+        check(&[16], 2_000, "count", |row| (bits(row, 0, 16) & 0xB6D2).count_ones() % 5 == 2);
         check(&[32], 2_000, "count", |row| 6 <= (bits(row, 0, 32) & 0x00C3_F0A8 ^ 0x0003_0000).count_ones());
     }
 

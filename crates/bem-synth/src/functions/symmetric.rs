@@ -2,13 +2,14 @@
 //!
 //! Majority, thresholds, counting and distances are of this kind. The sets counted over are whole rows, single
 //! fields and pairs of fields of equal width joined by xor or and; for a hidden subset the bits are ranked by
-//! how far each alone tells the label.
+//! how far each tells the label, alone or beside another.
 
 use super::FunctionClass;
 use crate::function::{Function, build_count, build_table, choice_bits};
 use crate::samples::{Samples, Work};
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Op, Signal};
+use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A table over the count of a natural set of bits.
@@ -162,31 +163,62 @@ impl FunctionClass for RankedSymmetric {
     }
 
     fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
-        if samples.width < 3 || !work.spend((samples.width * samples.width / 2 * samples.len() / 16) as u64) {
+        if samples.width < 3 || !work.spend((samples.width * samples.width / 2 * samples.len() / 8) as u64) {
             return None;
         }
-        let mut ranked: Vec<(usize, usize, bool)> = (0..samples.width)
-            .map(|index| {
-                let errors = samples.errors(samples.column(index));
-                let agree = samples.len() - errors;
-                // Sorted ascending, so the strongest bit has the smallest first member.
-                (samples.len() - errors.abs_diff(agree), index, agree < errors)
-            })
-            .collect();
-        ranked.sort_unstable();
-        let atoms: Vec<Atom> =
-            ranked.iter().map(|(_, index, inverted)| Atom::Bit(*index, *inverted)).collect();
-        let mut best: Option<Function> = None;
-        for size in 3..samples.width {
-            let bits = samples.width as u32;
-            let Some(function) = fit_count(samples, &atoms[..size], bits, &format!("{size} ranked bits"))
-            else {
-                continue;
-            };
-            if best.as_ref().is_none_or(|held| function.description_length < held.description_length) {
-                best = Some(function);
-            }
-        }
-        best
+        let fit = |atoms: Vec<Atom>| {
+            (3..samples.width)
+                .filter_map(|size| {
+                    let words = format!("{size} ranked bits");
+                    fit_count(samples, &atoms[..size], samples.width as u32, &words)
+                })
+                .min_by_key(|function| function.description_length)
+        };
+        fit(ranked_alone(samples)).or_else(|| fit(ranked_in_pairs(samples)?))
     }
+}
+
+/// How far a column agrees with the labels beyond a coin: positive when it does, negative when its opposite does.
+fn agreement(samples: &Samples, column: &[u64]) -> i64 {
+    samples.len() as i64 - 2 * samples.errors(column) as i64
+}
+
+/// The bits by how far each alone tells the label, turned so that they agree with it.
+fn ranked_alone(samples: &Samples) -> Vec<Atom> {
+    let told = |index: usize| agreement(samples, samples.column(index));
+    let mut bits: Vec<usize> = (0..samples.width).collect();
+    bits.sort_by_key(|index| Reverse(told(*index).abs()));
+    bits.into_iter().map(|index| Atom::Bit(index, told(index) < 0)).collect()
+}
+
+/// Rounds in which the bits weigh each other, and the size that weights are brought back to.
+const ROUNDS: usize = 8;
+const WEIGHT_BITS: u32 = 20;
+
+/// The bits by how far they tell the label in pairs: a bit weighs as much as the bits that it tells something beside, so
+/// that bits of one count raise each other. A count that comes round, as a remainder does, is told by pairs of its bits
+/// where no single one tells anything.
+fn ranked_in_pairs(samples: &Samples) -> Option<Vec<Atom>> {
+    let told = |one: usize, other: usize| {
+        let columns = samples.column(one).iter().zip(samples.column(other));
+        agreement(samples, &columns.map(|(one, other)| one ^ other).collect::<Vec<u64>>())
+    };
+    let bits = || 0..samples.width;
+    let pairs: Vec<Vec<i64>> = bits()
+        .map(|one| bits().map(|other| if one == other { 0 } else { told(one, other) }).collect())
+        .collect();
+    let strength = |row: &[i64]| row.iter().map(|told| told * told).sum::<i64>();
+    let mut weights = pairs.iter().max_by_key(|row| strength(row))?.clone();
+    for _ in 0..ROUNDS {
+        let weighed = |row: &Vec<i64>| row.iter().zip(&weights).map(|(told, weight)| told * weight).sum();
+        weights = pairs.iter().map(weighed).collect();
+        let largest = weights.iter().map(|weight| weight.unsigned_abs()).max()?;
+        let surplus = (u64::BITS - largest.leading_zeros()).saturating_sub(WEIGHT_BITS);
+        weights.iter_mut().for_each(|weight| *weight >>= surplus);
+    }
+    let mut ranked: Vec<usize> = bits().collect();
+    ranked.sort_by_key(|index| Reverse(weights[*index].abs()));
+    // Bits that count in the same sense weigh alike; the strongest says which sense that is.
+    let sense = weights[*ranked.first()?].signum();
+    Some(ranked.into_iter().map(|index| Atom::Bit(index, weights[index].signum() == -sense)).collect())
 }

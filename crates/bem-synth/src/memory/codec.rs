@@ -8,6 +8,7 @@ use super::both::Both;
 use super::condition::Condition;
 use super::counter::Counter;
 use super::delay::Delay;
+use super::echo::Echo;
 use super::flag::{Latch, Toggle};
 use super::queue::Queue;
 use super::registers::Registers;
@@ -45,13 +46,15 @@ pub enum Kind {
     Sticky = 8,
     /// Two structures side by side.
     Both = 9,
+    /// A shift register.
+    Echo = 10,
 }
 
 /// Binary digits of a counter at most.
 const COUNTER_BITS_MAX: usize = 32;
 /// Bits of a register's address at most.
 const ADDRESS_BITS_MAX: u16 = 8;
-/// Steps of a delay line at most.
+/// Steps of a delay line or shift register at most.
 const DELAY_MAX: usize = 64;
 
 /// A condition that may be missing.
@@ -136,6 +139,7 @@ impl Decoder<'_, '_> {
             7 => Arc::new(self.tape()?),
             8 if outermost => Arc::new(self.sticky()?),
             9 if outermost => Arc::new(Both { first: self.device(false)?, second: self.device(false)? }),
+            10 => Arc::new(Echo { field: self.field()?, length: self.count(1, DELAY_MAX)? }),
             _ => return Err(unknown),
         })
     }

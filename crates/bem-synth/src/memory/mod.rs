@@ -9,6 +9,7 @@ pub mod codec;
 pub mod condition;
 pub mod counter;
 pub mod delay;
+pub mod echo;
 pub mod flag;
 pub mod queue;
 pub mod registers;

@@ -8,6 +8,7 @@ use super::both::Both;
 use super::condition::{Condition, conditions};
 use super::counter::Counter;
 use super::delay::Delay;
+use super::echo::Echo;
 use super::flag::{Latch, Toggle};
 use super::queue::Queue;
 use super::registers::Registers;
@@ -31,6 +32,9 @@ const PAIR_SHARE: u64 = 6;
 const LABELS_MAX: usize = 240;
 /// Structures that go on to the function classes.
 const BEST_MAX: usize = 6;
+/// Steps that a shift register looks back at most, and bits that it may keep.
+const ECHO_STEPS_MAX: usize = 16;
+const ECHO_BITS_MAX: usize = 64;
 /// Cells of a stack or queue at most.
 pub const CELLS_MAX: usize = 32;
 /// Cells while a structure is only being judged.
@@ -170,6 +174,11 @@ fn grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<Arc<dyn
         list.push(Arc::new(Delay { fields: shape.fields.clone(), length }));
     }
     let fields: Vec<Field> = shape.fields.iter().filter(|field| field.width <= 5).copied().collect();
+    for field in &fields {
+        let steps =
+            (ECHO_BITS_MAX / usize::from(field.width)).min(ECHO_STEPS_MAX).min(shape.horizon as usize);
+        list.extend((1..=steps).map(|length| Arc::new(Echo { field: *field, length }) as Arc<dyn Device>));
+    }
     let counter_bits = (shape.horizon + 1).next_power_of_two().ilog2().clamp(1, 6) as usize;
     for condition in conditions {
         list.push(Arc::new(Toggle { condition: condition.clone() }));

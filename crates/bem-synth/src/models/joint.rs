@@ -8,10 +8,9 @@ use crate::function::Function;
 use crate::functions::relation::Relation;
 use crate::functions::{FunctionClass, is_short};
 use crate::hypothesis::build;
-use crate::labels::SAMPLES_MAX;
 use crate::memory::Device;
 use crate::policy::{Policy, action_bits};
-use crate::samples::{ROW_BITS_MAX, Row, Samples, Work};
+use crate::samples::{ROW_BITS_MAX, ROWS_FITTED_MAX, Row, Samples, Work};
 use crate::view::View;
 use bem_base::environment::{Field, Shape};
 use bem_base::limits::CIRCUIT_GATES_MAX;
@@ -41,7 +40,7 @@ pub fn fit(
     let mut groups = view.groups.clone();
     groups.push(Field { low: view.width as u16, width: code_bits as u16 });
     let top = view.top();
-    let fitting = || view.records.iter().rev().filter(|record| !record.screen).take(SAMPLES_MAX);
+    let fitting = || view.records.iter().rev().filter(|record| !record.screen).take(ROWS_FITTED_MAX);
     let labelled = fitting().map(|record| {
         let mut row = record.row;
         (0..code_bits).for_each(|bit| row.set(view.width + bit, record.action >> bit & 1 == 1));

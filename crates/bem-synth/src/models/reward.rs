@@ -6,10 +6,9 @@
 use crate::function::Function;
 use crate::functions;
 use crate::hypothesis::build;
-use crate::labels::SAMPLES_MAX;
 use crate::memory::Device;
 use crate::policy::{Policy, action_bits};
-use crate::samples::{Samples, Work};
+use crate::samples::{Samples, Work, latest};
 use crate::view::View;
 use bem_base::environment::Shape;
 use bem_circuit::netlist::{Builder, Signal};
@@ -35,8 +34,7 @@ pub fn fit(
     let mut counts: Vec<(usize, u16)> = Vec::new();
     for action in 0..shape.actions {
         let taken = view.records.iter().rev().filter(|record| record.action == action && !record.screen);
-        let labelled: Vec<_> =
-            taken.take(SAMPLES_MAX).map(|record| (record.row, record.reward == top)).collect();
+        let labelled: Vec<_> = latest(taken.map(|record| (record.row, record.reward == top))).collect();
         let right = labelled.iter().filter(|(_, label)| *label).count();
         counts.push((right * 1_000 / labelled.len().max(1), action));
         let samples = Samples::new(view.width, view.groups.clone(), labelled, tolerance_percent);
