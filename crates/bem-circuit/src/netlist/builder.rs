@@ -2,8 +2,8 @@
 //!
 //! Must not know what the circuit is for. Clauses: VM-2.
 
+use super::known::Known;
 use super::{Gate, Netlist, NetlistError, Op, Signal, without_unused};
-use std::collections::BTreeMap;
 
 /// Builds a netlist gate by gate: equal gates are shared, constants folded and inverters absorbed, and what no
 /// output needs is left out at the end.
@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 pub struct Builder {
     inputs: u32,
     gates: Vec<Gate>,
-    known: BTreeMap<Gate, Signal>,
+    known: Known,
 }
 
 impl Builder {
     /// A builder for a circuit with this many inputs.
     pub fn new(inputs: usize) -> Builder {
-        Builder { inputs: inputs as u32, gates: Vec::new(), known: BTreeMap::new() }
+        Builder { inputs: inputs as u32, gates: Vec::new(), known: Known::default() }
     }
 
     /// The input with this index.
@@ -46,7 +46,7 @@ impl Builder {
 
     /// The signal of exactly this gate, if it has been made.
     pub(crate) fn find(&self, gate: Gate) -> Option<Signal> {
-        self.known.get(&gate).copied()
+        self.known.find(&self.gates, gate).map(|position| Signal(2 + self.inputs + position as u32))
     }
 
     /// Any operation on two signals, simplified.
@@ -82,12 +82,12 @@ impl Builder {
     }
 
     fn shared(&mut self, gate: Gate) -> Signal {
-        if let Some(signal) = self.known.get(&gate) {
-            return *signal;
+        if let Some(signal) = self.find(gate) {
+            return signal;
         }
         let signal = Signal(2 + self.inputs + self.gates.len() as u32);
         self.gates.push(gate);
-        self.known.insert(gate, signal);
+        self.known.add_last(&self.gates);
         signal
     }
 

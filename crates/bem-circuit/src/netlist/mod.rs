@@ -4,6 +4,7 @@
 //! evaluated fast or what its wires mean. Clauses: VM-1, VM-2.
 
 mod builder;
+mod known;
 
 pub use builder::Builder;
 
