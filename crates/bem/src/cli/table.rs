@@ -4,7 +4,9 @@
 //! generator from kinds of tasks that the grammar was not written for. Clauses: SCC-8, VM-16.
 
 mod controls;
+mod drawn;
 mod held_out;
+mod machines;
 mod processes;
 mod q_learning;
 mod rows;
@@ -88,7 +90,7 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
         return controls::run(arguments.seeds, arguments.budget, arguments.json);
     }
     let rows = if arguments.held_out {
-        held_out::rows().into_iter().chain(processes::rows()).collect()
+        [drawn::rows(), machines::rows(), held_out::rows(), processes::rows()].into_iter().flatten().collect()
     } else {
         floor_rows(arguments)
     };
