@@ -155,7 +155,11 @@ fn union(low: &[(u64, bool)], high: &[(u64, bool)]) -> Option<Vec<(u64, bool)>> 
 
 /// The number of set signals as binary signals, lowest first, by full adders.
 pub fn build_count(builder: &mut Builder, signals: &[Signal]) -> Vec<Signal> {
-    let mut ranks: Vec<Vec<Signal>> = vec![signals.to_vec()];
+    build_sum(builder, vec![signals.to_vec()])
+}
+
+/// The sum of signals that count one, two, four and so on, rank by rank.
+pub fn build_sum(builder: &mut Builder, mut ranks: Vec<Vec<Signal>>) -> Vec<Signal> {
     let mut sum = Vec::new();
     let mut rank = 0;
     while rank < ranks.len() {

@@ -6,10 +6,13 @@
 //! `docs/grammar.md`.
 
 pub mod affine;
+pub mod arithmetic;
 pub mod decision;
+pub mod focus;
 pub mod literal;
 pub mod minimal;
 pub mod multiplexer;
+pub mod order;
 pub mod polynomial;
 pub mod relation;
 pub mod scan;
@@ -33,8 +36,17 @@ pub trait FunctionClass: Sync {
 pub const PORTFOLIO: &[&[&dyn FunctionClass]] = &[
     &[&literal::Literal],
     &[&affine::Affine, &symmetric::Symmetric, &scan::Scan, &relation::Relation, &multiplexer::Multiplexer],
-    &[&symmetric::RankedSymmetric, &polynomial::Polynomial, &decision::Decision, &tree::Tree, &table::Table],
-    &[&threshold::Threshold],
+    &[
+        &symmetric::RankedSymmetric,
+        &focus::Focus,
+        &order::Order,
+        &arithmetic::Arithmetic,
+        &threshold::Threshold,
+        &polynomial::Polynomial,
+        &decision::Decision,
+        &tree::Tree,
+        &table::Table,
+    ],
 ];
 
 /// Samples before exceptions are considered at all.

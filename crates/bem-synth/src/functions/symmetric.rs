@@ -120,7 +120,7 @@ fn counts(samples: &Samples, atoms: &[Atom]) -> Vec<usize> {
 }
 
 /// A table from counts to labels, if it explains the samples. Counts never seen take their neighbour's label.
-fn fit_count(samples: &Samples, atoms: &[Atom], set_bits: u32, words: &str) -> Option<Function> {
+pub(crate) fn fit_count(samples: &Samples, atoms: &[Atom], set_bits: u32, words: &str) -> Option<Function> {
     let mut votes = vec![[0usize; 2]; atoms.len() + 1];
     for (count, label) in counts(samples, atoms).into_iter().zip(&samples.labels) {
         votes[count][usize::from(*label)] += 1;
@@ -167,7 +167,7 @@ impl FunctionClass for RankedSymmetric {
             return None;
         }
         let fit = |atoms: Vec<Atom>| {
-            (3..samples.width)
+            (3..=samples.width)
                 .filter_map(|size| {
                     let words = format!("{size} ranked bits");
                     fit_count(samples, &atoms[..size], samples.width as u32, &words)
