@@ -13,6 +13,10 @@ use bem_synth::propose;
 use bem_synth::screen::Screen;
 use std::sync::Arc;
 
+/// Word operations of searching that every step of experience pays for: where searching brings nothing, it takes no
+/// more time than in proportion to what was seen.
+const WORK_PER_STEP: u64 = 1_000_000;
+
 /// Steps of the log that contexts are grown from, at most.
 const CONTEXT_STEPS_MAX: usize = 160_000;
 
@@ -44,7 +48,8 @@ impl Learner {
         let share = if self.tally.steps < 4_000 { 4 } else { 2 };
         let pause = (self.tally.steps / share).max(16);
         // Where a circuit acts and searching keeps bringing nothing new, it happens less and less often.
-        self.next_search = self.tally.steps + pause * self.fruitless.clamp(1, 8);
+        let next = self.tally.steps + pause * self.fruitless.clamp(1, 8);
+        self.next_search = next.max(self.tally.work / WORK_PER_STEP);
         self.end_round();
         Event::RoundEnded
     }

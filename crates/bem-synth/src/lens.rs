@@ -2,11 +2,12 @@
 //! what is seen.
 //!
 //! A lens makes a world of another shape out of a log and turns a policy for that world back into one for this. Groups
-//! come from statistics alone: bits that rise and fall together, or bits that the same other bits hold still. Must not
-//! know games. Clauses: SCC-1, GLE-2.
+//! come from statistics alone: bits that rise and fall together, bits that the same other bits hold still, or pairs whose
+//! equality goes with the right action. Must not know games. Clauses: SCC-1, GLE-2.
 
 use crate::experience::Episode;
 use crate::policy::{Policy, action_bits};
+use crate::samples::{Row, Samples};
 use bem_base::environment::{Bits, Field, Shape};
 use bem_base::limits::OBSERVATION_BITS_MAX;
 use bem_circuit::netlist::{Builder, Op, Signal};
@@ -68,6 +69,44 @@ impl Lens {
             }
         }
         Some(Lens { bits, fields, echo: false, words: "grouped bits" })
+    }
+
+    /// Two words side by side where no groups are declared, in worlds of one step: bits that go together two and two,
+    /// or whose equality goes with the answer. None when there are not two such pairs.
+    pub fn paired(shape: &Shape, episodes: &[&Episode]) -> Option<Lens> {
+        let width = usize::from(shape.observation_bits);
+        let declared = shape.fields.iter().any(|field| 1 < field.width) && 1 < shape.fields.len();
+        if declared || 1 < shape.horizon || !(4..=BITS_MAX).contains(&width) {
+            return None;
+        }
+        let seen: Vec<u64> =
+            episodes.iter().rev().take(SEEN_MAX).map(|episode| episode.steps[0].observation.0[0]).collect();
+        if seen.len() < SEEN_MIN {
+            return None;
+        }
+        let statistics = Statistics::new(width, &seen);
+        let groups = statistics.groups(|one, other| statistics.move_together(one, other));
+        let mut pairs: Vec<(usize, usize, bool)> = groups
+            .iter()
+            .filter(|group| group.len() == 2)
+            .map(|group| (group[0], group[1], statistics.move_apart(group[0], group[1])))
+            .collect();
+        if pairs.len() < 2 {
+            pairs = pairs_by_answer(shape, episodes);
+        }
+        if pairs.len() < 2 {
+            return None;
+        }
+        let mut bits: Vec<(u16, bool)> = pairs.iter().map(|(first, _, _)| (*first as u16, false)).collect();
+        bits.extend(pairs.iter().map(|(_, second, inverted)| (*second as u16, *inverted)));
+        let half = pairs.len() as u16;
+        let mut fields = vec![Field { low: 0, width: half }, Field { low: half, width: half }];
+        let rest = (0..width).filter(|bit| bits.iter().all(|(taken, _)| usize::from(*taken) != *bit));
+        for bit in rest.collect::<Vec<_>>() {
+            fields.push(Field { low: bits.len() as u16, width: 1 });
+            bits.push((bit as u16, false));
+        }
+        Some(Lens { bits, fields, echo: false, words: "paired bits" })
     }
 
     /// The own last action beside the observation; none where there is no room for it.
@@ -140,6 +179,57 @@ impl Lens {
         next.extend_from_slice(&action[..echo_bits]);
         Policy::close(builder, observation_bits, shape.actions, action, &next).ok()
     }
+}
+
+/// Disjoint pairs of bits whose equality goes with some bit of the right action, the strongest first, each with whether
+/// it goes the other way than the first pair.
+fn pairs_by_answer(shape: &Shape, episodes: &[&Episode]) -> Vec<(usize, usize, bool)> {
+    let width = usize::from(shape.observation_bits);
+    let steps = || episodes.iter().rev().take(SEEN_MAX).map(|episode| &episode.steps[0]);
+    let top = steps().map(|step| step.reward).max().unwrap_or(0);
+    let labelled = |bit: usize| {
+        let right = steps().filter(|step| step.reward == top);
+        let rows = right.map(|step| (Row::from_observation(&step.observation), step.action >> bit & 1 == 1));
+        Samples::new(width, shape.fields.clone(), rows, 0)
+    };
+    let measured: Vec<Samples> = (0..action_bits(shape.actions)).map(labelled).collect();
+    let mut ties: Vec<(i64, usize, usize, usize)> = Vec::new();
+    for (bit, samples) in measured.iter().enumerate() {
+        let positive = samples.labels.iter().filter(|label| **label).count() as i64;
+        let size = samples.len() as i64;
+        for first in 0..width {
+            for second in first + 1..width {
+                let tie = tie(samples, first, second);
+                // Four standard deviations.
+                if 16 * positive * (size - positive) < tie * tie * size {
+                    ties.push((-tie.abs(), first, second, bit));
+                }
+            }
+        }
+    }
+    ties.sort_unstable();
+    let mut pairs: Vec<(usize, usize, bool)> = Vec::new();
+    let Some((_, one, other, strongest)) = ties.first().copied() else { return pairs };
+    let sign = tie(&measured[strongest], one, other).signum();
+    for (_, first, second, bit) in ties {
+        let taken = |bit: usize| pairs.iter().any(|(first, second, _)| *first == bit || *second == bit);
+        if bit == strongest && !taken(first) && !taken(second) {
+            pairs.push((first, second, tie(&measured[bit], first, second).signum() != sign));
+        }
+    }
+    pairs
+}
+
+/// How far the equality of two bits goes with the label: twice the surplus of rows over what their shares would give.
+fn tie(samples: &Samples, first: usize, second: usize) -> i64 {
+    let (mut equal, mut both, mut positive) = (0i64, 0i64, 0i64);
+    for (word, label) in samples.label_words().iter().enumerate() {
+        let same = !(samples.column(first)[word] ^ samples.column(second)[word]) & samples.mask(word);
+        equal += i64::from(same.count_ones());
+        both += i64::from((same & label).count_ones());
+        positive += i64::from(label.count_ones());
+    }
+    2 * (both - equal * positive / (samples.len() as i64).max(1))
 }
 
 /// How the bits of what was seen go together.
@@ -261,6 +351,35 @@ mod tests {
         let lens = Lens::grouped(&shape(6, 2), &[&log]).unwrap();
         assert_eq!(lens.bits, [0, 3, 1, 4, 5, 2, 1, 4, 5].map(|bit| (bit, false)));
         assert_eq!(lens.fields.iter().map(|field| field.width).collect::<Vec<_>>(), [2, 3, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn two_words_are_found_by_the_answers_to_their_distance() {
+        let mut prng = Prng::stream(6, "lens/paired");
+        let (firsts, seconds) = ([3, 0, 9, 5, 7], [1, 8, 2, 4, 6]);
+        let world = Shape { horizon: 1, ..shape(10, 4) };
+        let log: Vec<Episode> = (0..1_600)
+            .map(|serial| {
+                let (word, action) = (prng.below(1 << 10), prng.below(4) as u16);
+                let bit = |place: usize| word >> place & 1;
+                // The second pair is inverted.
+                let apart: u64 =
+                    (0..5).map(|pair| bit(firsts[pair]) ^ bit(seconds[pair]) ^ u64::from(pair == 1)).sum();
+                let reward = if u64::from(action) == apart.min(3) { 1_000 } else { 0 };
+                Episode { serial, steps: vec![Step { reward, done: true, ..step(word, action) }] }
+            })
+            .collect();
+        let lens = Lens::paired(&world, &log.iter().collect::<Vec<_>>()).unwrap();
+        let place = |bit: usize| lens.bits.iter().position(|(held, _)| usize::from(*held) == bit).unwrap();
+        let inverted: Vec<bool> = (0..5)
+            .map(|pair| {
+                let (first, second) = (place(firsts[pair]), place(seconds[pair]));
+                assert_eq!(first.abs_diff(second), 5, "{:?}", lens.bits);
+                lens.bits[first].1 ^ lens.bits[second].1
+            })
+            .collect();
+        let apart = inverted.iter().filter(|inverted| **inverted).count();
+        assert_eq!(apart.min(5 - apart), 1, "one pair has another polarity than the rest");
     }
 
     #[test]

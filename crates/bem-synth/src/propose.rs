@@ -63,7 +63,7 @@ const TOLERANCES: [usize; 3] = [0, 4, 12];
 pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> Proposal {
     let episodes = recent(experience, settings.steps_max);
     let mut work = Work::new(settings.work);
-    let mut search = Search { shape, experience, provenance: None, list: Vec::new() };
+    let mut search = Search { shape, experience, provenance: None, list: Vec::new(), spent: 0 };
     let all: Vec<&Episode> = experience.episodes().collect();
     let explorer = Prospect::of(shape, &all).map(|prospect| search.plan(prospect));
     search.look(&episodes, settings, explorer.is_some(), &mut work);
@@ -71,7 +71,8 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
     if search.list.iter().any(|hypothesis| hypothesis.exact) {
         search.list.retain(|hypothesis| hypothesis.exact || hypothesis.foreseen.is_some());
     }
-    Proposal { hypotheses: search.list, explorer, work: settings.work - work.left() }
+    let work = settings.work - work.left() + search.spent;
+    Proposal { hypotheses: search.list, explorer, work }
 }
 
 /// What a search brings.
@@ -118,6 +119,8 @@ struct Search<'a> {
     experience: &'a Experience,
     provenance: Option<Digest>,
     list: Vec<Hypothesis>,
+    /// Work of closer looks, which have means of their own.
+    spent: u64,
 }
 
 impl Search<'_> {
@@ -132,22 +135,49 @@ impl Search<'_> {
         if remembers && self.remember(latest, work) {
             return;
         }
+        let closer = settings.work / CLOSER_SHARE;
+        if controlled && remembers && is_asked_always(self.shape, latest) {
+            self.within(closer, |search, work| search.follow(latest, work));
+        }
         if controlled || by_chance(episodes) {
             return;
         }
-        if remembers && self.remember_two(latest, &mut Work::new(settings.work / CLOSER_SHARE)) {
+        if remembers && self.within(closer, |search, work| search.remember_two(latest, work)) {
             return;
         }
         // Where no groups are declared, the search above looked at the wrong thing and this one gets the means.
-        let mut share = Work::new(settings.work / 2);
-        if let Some(lens) = Lens::grouped(self.shape, episodes)
-            && self.look_through(&lens, episodes, settings, &mut share)
-        {
-            return;
+        for lens in [Lens::grouped(self.shape, episodes), Lens::paired(self.shape, episodes)] {
+            let Some(lens) = lens else { continue };
+            let look =
+                |search: &mut Self, work: &mut Work| search.look_through(&lens, episodes, settings, work);
+            if self.within(settings.work / 2, look) {
+                return;
+            }
         }
         if remembers && let Some(lens) = Lens::own_action(self.shape) {
-            self.look_through(&lens, latest, settings, &mut Work::new(settings.work / CLOSER_SHARE));
+            self.within(closer, |search, work| search.look_through(&lens, latest, settings, work));
         }
+    }
+
+    /// Adds the state machine that moves by what is seen and by what was done before; true when there is one.
+    fn follow(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
+        let Some(lens) = Lens::own_action(self.shape) else { return false };
+        let shape = lens.shape(self.shape);
+        let seen: Vec<Episode> = episodes.iter().map(|episode| lens.see(episode)).collect();
+        let seen: Vec<&Episode> = seen.iter().collect();
+        let found = mealy::fit(&shape, &seen, work)
+            .and_then(|(policy, length, words)| Some((lens.restore(self.shape, &policy)?, length, words)));
+        let Some((policy, length, words)) = found else { return false };
+        self.add(policy, None, format!("{words}, with {}", lens.words()), length, true);
+        true
+    }
+
+    /// A closer look with means of its own.
+    fn within(&mut self, units: u64, look: impl FnOnce(&mut Self, &mut Work) -> bool) -> bool {
+        let mut work = Work::new(units);
+        let found = look(self, &mut work);
+        self.spent += units - work.left();
+        found
     }
 
     /// The same search in the world that a lens shows; true when something explained it without exceptions.
@@ -166,6 +196,7 @@ impl Search<'_> {
             experience: self.experience,
             provenance: self.provenance,
             list: Vec::new(),
+            spent: 0,
         };
         if !inner.explain_now(&seen, work) && settings.memory && 1 < shape.horizon {
             inner.remember(latest(&seen, MEMORY_STEPS_MAX), work);
@@ -263,7 +294,7 @@ impl Search<'_> {
             self.add(policy, None, words, length, true);
             return true;
         }
-        for device in memory::search::sticky_candidates(self.shape, episodes, view.top(), work) {
+        for device in memory::sticky_search::sticky_candidates(self.shape, episodes, view.top(), work) {
             if self.explain_with(&device, episodes, work) {
                 return true;
             }
@@ -336,14 +367,23 @@ impl Search<'_> {
     }
 }
 
-/// Whether the same beginning and the same action often bring different rewards: then chance decides.
+/// Whether about one action in all earns the highest reward at every step: then there is nothing to look ahead for.
+fn is_asked_always(shape: &Shape, episodes: &[&Episode]) -> bool {
+    let steps = || episodes.iter().flat_map(|episode| &episode.steps);
+    let top = steps().map(|step| step.reward).max().unwrap_or(0);
+    let highest = steps().filter(|step| step.reward == top).count();
+    steps().count() <= 2 * usize::from(shape.actions) * highest
+}
+
+/// Whether the same beginning, own actions included, often brings different rewards: then chance decides.
 fn by_chance(episodes: &[&Episode]) -> bool {
-    let mut outcomes: BTreeMap<(Vec<Bits>, u16), [u32; 2]> = BTreeMap::new();
+    let mut outcomes: BTreeMap<Vec<(Bits, u16)>, [u32; 2]> = BTreeMap::new();
     let top = episodes.iter().flat_map(|episode| &episode.steps).map(|step| step.reward).max().unwrap_or(0);
     for episode in episodes.iter().rev().take(BEGINNINGS_MAX) {
-        let seen: Vec<Bits> = episode.steps.iter().take(BEGINNING).map(|step| step.observation).collect();
+        let lived = episode.steps.iter().take(BEGINNING).map(|step| (step.observation, step.action));
+        let lived: Vec<(Bits, u16)> = lived.collect();
         for (time, step) in episode.steps.iter().take(BEGINNING).enumerate() {
-            let outcome = outcomes.entry((seen[..=time].to_vec(), step.action)).or_default();
+            let outcome = outcomes.entry(lived[..=time].to_vec()).or_default();
             outcome[usize::from(step.reward == top)] += 1;
         }
     }
@@ -442,6 +482,41 @@ mod tests {
         let found = propose(&shape(), &experience, &Settings::default()).hypotheses;
         let best = found.iter().find(|hypothesis| hypothesis.exact).expect("something explains it");
         assert!(best.words.contains("4 steps ago"), "{}", best.words);
+    }
+
+    #[test]
+    fn a_machine_that_moves_by_the_answers_is_followed() {
+        // Two states; the right answer is the state, and answering 1 to a set bit changes it.
+        let mut prng = Prng::stream(11, "propose/follow");
+        let mut experience = Experience::default();
+        let moved = |state: u16, word: u64, action: u16| state ^ (word as u16 & action);
+        for serial in 0..120 {
+            let mut state = 0;
+            let steps = (0..12).map(|time| {
+                let (word, action) = (prng.below(2), prng.below(2) as u16);
+                let reward = if action == state { 1_000 } else { 0 };
+                state = moved(state, word, action);
+                let observation = Bits([word, 0, 0, 0]);
+                let (uniform, propensity) = (true, 32_767);
+                Step { observation, action, reward, done: time == 11, bad: false, uniform, propensity }
+            });
+            experience.push(Episode { serial, steps: steps.collect() });
+        }
+        let shape = Shape {
+            observation_bits: 1,
+            horizon: 12,
+            return_max: 12_000,
+            fields: vec![Field { low: 0, width: 1 }],
+            ..shape()
+        };
+        let found = propose(&shape, &experience, &Settings::default()).hypotheses;
+        let best = found.iter().find(|hypothesis| hypothesis.exact).expect("something explains it");
+        let (mut player, mut state) = (Player::new(&best.policy), 0);
+        for word in [0, 1, 1, 0, 1, 1, 1, 0] {
+            let action = player.act(&Bits([word, 0, 0, 0]));
+            assert_eq!(action, state, "{}", best.words);
+            state = moved(state, word, action);
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod registers;
 pub mod search;
 pub mod stack;
 pub mod sticky;
+pub mod sticky_search;
 pub mod tape;
 
 use bem_base::encode::Writer;

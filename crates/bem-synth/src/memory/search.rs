@@ -13,7 +13,6 @@ use super::flag::{Latch, Toggle};
 use super::queue::Queue;
 use super::registers::Registers;
 use super::stack::Stack;
-use super::sticky::Sticky;
 use super::tape::Tape;
 use super::{Device, compile};
 use crate::experience::Episode;
@@ -26,23 +25,23 @@ use std::sync::Arc;
 
 /// Conditions that are tried as the border between two streams.
 const PAIRED_MAX: usize = 4;
-/// The search on one side may spend one part in as many of the work that is left.
-const PAIR_SHARE: u64 = 6;
 /// Labelled steps that a structure is judged on.
 const LABELS_MAX: usize = 240;
+/// Labelled steps without which nothing can be told.
+const LABELS_MIN: usize = 24;
+/// Bits that a structure may show.
+const SHOWN_MAX: usize = 16;
 /// Structures that go on to the function classes.
-const BEST_MAX: usize = 6;
+pub(super) const BEST_MAX: usize = 6;
 /// Steps that a shift register looks back at most, and bits that it may keep.
 const ECHO_STEPS_MAX: usize = 16;
 const ECHO_BITS_MAX: usize = 64;
 /// Cells of a stack or queue at most.
 pub const CELLS_MAX: usize = 32;
 /// Cells while a structure is only being judged.
-const CELLS_JUDGED: usize = 12;
+pub(super) const CELLS_JUDGED: usize = 12;
 /// Cells of a tape at most.
 pub const TAPE_CELLS_MAX: usize = 64;
-/// Bits of a key in a table of pairs.
-pub const KEY_BITS_MAX: usize = 14;
 
 /// One labelled step.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +49,83 @@ struct Labelled {
     episode: usize,
     time: usize,
     action: u16,
+}
+
+/// The labelled steps that structures are judged on, and what was seen until then.
+struct Ground<'e> {
+    labelled: Vec<Labelled>,
+    /// The episodes in which they are, side by side.
+    planes: Planes,
+    episodes: Vec<&'e Episode>,
+    /// Labelled steps by block of episodes and time.
+    at: BTreeMap<(usize, usize), Vec<usize>>,
+}
+
+impl<'e> Ground<'e> {
+    /// At most this many labelled steps; none when there are too few to tell anything.
+    fn new(
+        shape: &Shape,
+        episodes: &[&'e Episode],
+        view: &View,
+        answers: &Answers,
+        most: usize,
+    ) -> Option<Ground<'e>> {
+        let labelled = labelled_steps(episodes, view, answers, most);
+        if labelled.len() < LABELS_MIN {
+            return None;
+        }
+        // Only episodes with a label matter, and their positions close up.
+        let mut used: Vec<usize> = labelled.iter().map(|label| label.episode).collect();
+        used.dedup();
+        let place: BTreeMap<usize, usize> = used.iter().enumerate().map(|(new, old)| (*old, new)).collect();
+        let labelled: Vec<Labelled> =
+            labelled.iter().map(|label| Labelled { episode: place[&label.episode], ..*label }).collect();
+        let mut at: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+        for (position, label) in labelled.iter().enumerate() {
+            at.entry((label.episode / 64, label.time)).or_default().push(position);
+        }
+        let episodes: Vec<&Episode> = used.iter().map(|position| episodes[*position]).collect();
+        let planes = Planes::new(usize::from(shape.observation_bits), &episodes);
+        Some(Ground { labelled, planes, episodes, at })
+    }
+
+    /// What a structure shows at every labelled step; none when that is too much to tell.
+    fn keys(&self, device: &dyn Device, shape: &Shape) -> Option<Vec<u64>> {
+        let shown: usize = device.shows().iter().sum();
+        if shown == 0 || SHOWN_MAX < shown {
+            return None;
+        }
+        let circuit = compile(device, usize::from(shape.observation_bits))?;
+        let mut keys = vec![0u64; self.labelled.len()];
+        self.planes.run(&circuit, |block, time, words| {
+            for position in self.at.get(&(block, time)).into_iter().flatten() {
+                let lane = self.labelled[*position].episode % 64;
+                keys[*position] = (0..shown).fold(0, |key, bit| key | (words[bit] >> lane & 1) << bit);
+            }
+        });
+        Some(keys)
+    }
+
+    /// Errors on some labelled steps when the answer is a function of what is shown alone.
+    fn errors(&self, keys: &[u64], members: &[usize], actions: u16) -> usize {
+        let mut shown: Vec<(u64, u16)> =
+            members.iter().map(|position| (keys[*position], self.labelled[*position].action)).collect();
+        shown.sort_unstable();
+        let (mut errors, mut distinct) = (0, 0);
+        for same in shown.chunk_by(|one, other| one.0 == other.0) {
+            let most = same.chunk_by(|one, other| one.1 == other.1).map(<[_]>::len).max().unwrap_or(0);
+            errors += same.len() - most;
+            distinct += 1;
+        }
+        // Many keys explain anything; a key costs as much as an error.
+        errors + usize::saturating_sub(distinct, usize::from(actions)) / 2
+    }
+
+    /// Errors of always giving the most frequent answer.
+    fn baseline(&self, members: &[usize]) -> usize {
+        let nothing = vec![0; self.labelled.len()];
+        self.errors(&nothing, members, u16::MAX)
+    }
 }
 
 /// The structures worth a closer look, the most telling first.
@@ -60,36 +136,26 @@ pub fn candidates(
     answers: &Answers,
     work: &mut Work,
 ) -> Vec<Arc<dyn Device>> {
-    let labelled = labelled_steps(episodes, view, answers);
-    if labelled.len() < 24 {
-        return Vec::new();
-    }
-    // Only episodes with a label matter, and their positions close up.
-    let mut used: Vec<usize> = labelled.iter().map(|label| label.episode).collect();
-    used.dedup();
-    let place: BTreeMap<usize, usize> = used.iter().enumerate().map(|(new, old)| (*old, new)).collect();
-    let labelled: Vec<Labelled> =
-        labelled.iter().map(|label| Labelled { episode: place[&label.episode], ..*label }).collect();
-    let kept: Vec<&Episode> = used.iter().map(|position| episodes[*position]).collect();
-    let planes = Planes::new(usize::from(shape.observation_bits), &kept);
-    let conditions = conditions(shape, &kept);
-    let mut judged: Vec<(usize, u32, usize, Arc<dyn Device>)> = Vec::new();
-    let all = grammar(shape, &conditions, CELLS_JUDGED);
-    let base = baseline(&labelled);
-    for (number, device) in all.iter().enumerate() {
-        if !work.spend(judging_cost(device.as_ref(), &planes)) {
+    let Some(ground) = Ground::new(shape, episodes, view, answers, LABELS_MAX) else { return Vec::new() };
+    let conditions = conditions(shape, &ground.episodes);
+    let all: Vec<usize> = (0..ground.labelled.len()).collect();
+    let base = ground.baseline(&all);
+    let mut judged: Vec<(usize, u32, usize)> = Vec::new();
+    for (number, device) in grammar(shape, &conditions, CELLS_JUDGED).iter().enumerate() {
+        if !work.spend(judging_cost(device.as_ref(), &ground.planes)) {
             break;
         }
-        let Some(errors) = judge(device.as_ref(), &planes, &labelled, shape) else { continue };
+        let Some(keys) = ground.keys(device.as_ref(), shape) else { continue };
+        let errors = ground.errors(&keys, &all, shape.actions);
         if errors * 2 < base {
-            judged.push((errors, device.description_length(), number, device.clone()));
+            judged.push((errors, device.description_length(), number));
         }
     }
-    judged.sort_by_key(|(errors, length, number, _)| (*errors, *length, *number));
+    judged.sort_unstable();
     judged.truncate(BEST_MAX);
     // The same structures at full size.
     let full = grammar(shape, &conditions, cells_for(shape));
-    judged.iter().map(|(_, _, number, _)| full[*number].clone()).collect()
+    judged.iter().map(|(_, _, number)| full[*number].clone()).collect()
 }
 
 /// Pairs of structures for worlds in which a condition of the observation says which of two streams is asked: the
@@ -101,33 +167,46 @@ pub fn pair_candidates(
     answers: &Answers,
     work: &mut Work,
 ) -> Vec<Arc<dyn Device>> {
-    let mut list: Vec<Arc<dyn Device>> = Vec::new();
-    let single = |condition: &Condition| condition.literals.len() == 1 && condition.literals[0].1;
-    for condition in conditions(shape, episodes).iter().filter(|condition| single(condition)).take(PAIRED_MAX)
-    {
-        let side = |wanted: bool| Answers {
-            places: answers
-                .places
-                .iter()
-                .copied()
-                .filter(|(place, _)| {
-                    condition.holds(&view.records[*place as usize].row.to_observation()) == wanted
-                })
-                .collect(),
-            list: Vec::new(),
-            complemented: answers.complemented,
+    let Some(ground) = Ground::new(shape, episodes, view, answers, 2 * LABELS_MAX) else { return Vec::new() };
+    let conditions = conditions(shape, &ground.episodes);
+    // The labelled steps on either side of every border.
+    let mut sides: Vec<[Vec<usize>; 2]> = Vec::new();
+    let single = |condition: &&Condition| condition.literals.len() == 1 && condition.literals[0].1;
+    for border in conditions.iter().filter(single).take(PAIRED_MAX) {
+        let holds = |position: &usize| {
+            let label = &ground.labelled[*position];
+            border.holds(&ground.episodes[label.episode].steps[label.time].observation)
         };
-        let mut best = |wanted: bool| {
-            let mut share = Work::new(work.left() / PAIR_SHARE);
-            let found = candidates(shape, episodes, view, &side(wanted), &mut share);
-            work.spend(work.left() / PAIR_SHARE - share.left());
-            found.into_iter().next()
-        };
-        if let (Some(first), Some(second)) = (best(true), best(false)) {
-            list.push(Arc::new(Both { first, second }));
+        let (inside, outside): (Vec<usize>, Vec<usize>) = (0..ground.labelled.len()).partition(holds);
+        if LABELS_MIN <= inside.len().min(outside.len()) {
+            sides.push([inside, outside]);
         }
     }
-    list
+    let bases: Vec<[usize; 2]> =
+        sides.iter().map(|[inside, outside]| [ground.baseline(inside), ground.baseline(outside)]).collect();
+    // Every structure is run once and judged on all sides.
+    let mut best: Vec<[Option<(usize, u32, usize)>; 2]> = vec![[None; 2]; sides.len()];
+    for (number, device) in grammar(shape, &conditions, CELLS_JUDGED).iter().enumerate() {
+        if sides.is_empty() || !work.spend(judging_cost(device.as_ref(), &ground.planes)) {
+            break;
+        }
+        let Some(keys) = ground.keys(device.as_ref(), shape) else { continue };
+        for (border, both) in sides.iter().enumerate() {
+            for (side, members) in both.iter().enumerate() {
+                let errors = ground.errors(&keys, members, shape.actions);
+                let judged = (errors, device.description_length(), number);
+                if errors * 2 < bases[border][side] && best[border][side].is_none_or(|held| judged < held) {
+                    best[border][side] = Some(judged);
+                }
+            }
+        }
+    }
+    let full = grammar(shape, &conditions, cells_for(shape));
+    let pair = |both: &[Option<(usize, u32, usize)>; 2]| -> Option<Arc<dyn Device>> {
+        let [first, second] = (*both).map(|judged| judged.map(|(_, _, number)| full[number].clone()));
+        Some(Arc::new(Both { first: first?, second: second? }))
+    };
+    best.iter().filter_map(pair).collect()
 }
 
 /// Cells that are enough for the episodes of a world, as far as the bounds go.
@@ -135,12 +214,12 @@ pub fn cells_for(shape: &Shape) -> usize {
     (shape.horizon as usize / 2 + 1).clamp(2, CELLS_MAX)
 }
 
-fn judging_cost(device: &dyn Device, planes: &Planes) -> u64 {
+pub(super) fn judging_cost(device: &dyn Device, planes: &Planes) -> u64 {
     (8 * device.memory_bits() as u64 + 64) * planes.words() as u64
 }
 
 /// Right answers of the fitting part, with where they happened.
-fn labelled_steps(episodes: &[&Episode], view: &View, answers: &Answers) -> Vec<Labelled> {
+fn labelled_steps(episodes: &[&Episode], view: &View, answers: &Answers, most: usize) -> Vec<Labelled> {
     let mut list = Vec::new();
     let mut position = 0;
     let mut wanted = answers.places.iter().peekable();
@@ -148,7 +227,7 @@ fn labelled_steps(episodes: &[&Episode], view: &View, answers: &Answers) -> Vec<
         for time in 0..steps.steps.len() {
             if let Some((_, action)) = wanted.next_if(|(place, _)| *place as usize == position)
                 && !view.records[position].screen
-                && list.len() < LABELS_MAX
+                && list.len() < most
             {
                 list.push(Labelled { episode, time, action: *action });
             }
@@ -156,15 +235,6 @@ fn labelled_steps(episodes: &[&Episode], view: &View, answers: &Answers) -> Vec<
         }
     }
     list
-}
-
-/// Errors of always giving the most frequent answer.
-fn baseline(labelled: &[Labelled]) -> usize {
-    let mut votes: BTreeMap<u16, usize> = BTreeMap::new();
-    for label in labelled {
-        *votes.entry(label.action).or_default() += 1;
-    }
-    labelled.len() - votes.values().max().copied().unwrap_or(0)
 }
 
 /// Every structure with every natural control, shortest first within a kind.
@@ -212,7 +282,8 @@ fn grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<Arc<dyn
     list
 }
 
-fn pairs(conditions: &[Condition]) -> impl Iterator<Item = (&Condition, &Condition)> {
+/// All ordered pairs of different conditions.
+pub(super) fn pairs(conditions: &[Condition]) -> impl Iterator<Item = (&Condition, &Condition)> {
     let pair = move |one| conditions.iter().filter(move |other| *other != one).map(move |other| (one, other));
     conditions.iter().flat_map(pair)
 }
@@ -225,8 +296,8 @@ pub fn tape_candidates(
     view: &View,
     answers: &Answers,
 ) -> Vec<Arc<dyn Device>> {
-    let labelled = labelled_steps(episodes, view, answers);
-    if labelled.len() < 24 {
+    let labelled = labelled_steps(episodes, view, answers, LABELS_MAX);
+    if labelled.len() < LABELS_MIN {
         return Vec::new();
     }
     let conditions = conditions(shape, episodes);
@@ -265,157 +336,4 @@ pub fn tape_candidates(
     }
     list.truncate(12);
     list
-}
-
-/// Errors when the answer is a function of the shown bits alone; none when they are too many to tell.
-fn judge(device: &dyn Device, planes: &Planes, labelled: &[Labelled], shape: &Shape) -> Option<usize> {
-    let circuit = compile(device, usize::from(shape.observation_bits))?;
-    let shown: usize = device.shows().iter().sum();
-    if shown == 0 || 16 < shown {
-        return None;
-    }
-    let mut keys = vec![0u64; labelled.len()];
-    let mut at: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
-    for (position, label) in labelled.iter().enumerate() {
-        at.entry((label.episode / 64, label.time)).or_default().push(position);
-    }
-    planes.run(&circuit, |block, time, words| {
-        for position in at.get(&(block, time)).into_iter().flatten() {
-            let lane = labelled[*position].episode % 64;
-            keys[*position] = (0..shown).fold(0, |key, bit| key | (words[bit] >> lane & 1) << bit);
-        }
-    });
-    let mut votes: BTreeMap<u64, BTreeMap<u16, usize>> = BTreeMap::new();
-    for (key, label) in keys.iter().zip(labelled) {
-        *votes.entry(*key).or_default().entry(label.action).or_default() += 1;
-    }
-    // Many keys explain anything; a key costs as much as an error.
-    let errors: usize = votes
-        .values()
-        .map(|votes| votes.values().sum::<usize>() - votes.values().max().copied().unwrap_or(0))
-        .sum();
-    Some(errors + votes.len().saturating_sub(usize::from(shape.actions)) / 2)
-}
-
-/// Structures with a sticky flag for worlds that ask once, at the end of an episode, with two answers.
-pub fn sticky_candidates(
-    shape: &Shape,
-    episodes: &[&Episode],
-    top: i32,
-    work: &mut Work,
-) -> Vec<Arc<dyn Device>> {
-    if shape.actions != 2 {
-        return Vec::new();
-    }
-    let fitting: Vec<&Episode> =
-        episodes.iter().copied().filter(|episode| !episode.is_screen()).rev().take(400).collect();
-    let early = fitting.iter().any(|episode| {
-        let (_, before) = episode.steps.split_last().expect("episodes have steps");
-        before.iter().any(|step| step.reward == top)
-    });
-    if early || fitting.len() < 30 {
-        return Vec::new();
-    }
-    // The class of an episode is its right last answer.
-    let class: Vec<bool> = fitting
-        .iter()
-        .map(|episode| {
-            let last = episode.steps.last().expect("episodes have steps");
-            (last.action == 1) == (last.reward == top)
-        })
-        .collect();
-    let planes = Planes::new(usize::from(shape.observation_bits), &fitting);
-    let conditions = conditions(shape, &fitting);
-    let mut judged: Vec<(usize, u32, usize, bool)> = Vec::new();
-    let all = inner_grammar(shape, &conditions, CELLS_JUDGED);
-    for (number, device) in all.iter().enumerate() {
-        if !work.spend(judging_cost(device.as_ref(), &planes) + 40 * fitting.len() as u64) {
-            break;
-        }
-        let Some(keys) = pair_keys(device.as_ref(), &planes, &fitting, shape) else { continue };
-        for safe in [false, true] {
-            let errors = sticky_errors(&keys, &class, safe, device.as_ref(), shape);
-            if errors * 8 < class.len() {
-                judged.push((errors, device.description_length(), number, safe));
-            }
-        }
-    }
-    judged.sort_unstable();
-    judged.truncate(BEST_MAX);
-    let full = inner_grammar(shape, &conditions, cells_for(shape));
-    let mut list: Vec<Arc<dyn Device>> = Vec::new();
-    for (_, _, number, safe) in judged {
-        let inner = full[number].clone();
-        let Some(keys) = pair_keys(inner.as_ref(), &planes, &fitting, shape) else { continue };
-        let mut raises: BTreeMap<u64, bool> = BTreeMap::new();
-        for (keys, class) in keys.iter().zip(&class) {
-            for key in keys {
-                let entry = raises.entry(*key).or_insert(true);
-                *entry &= *class != safe;
-            }
-        }
-        list.push(Arc::new(Sticky { inner, raises }));
-    }
-    list
-}
-
-/// What a sticky flag may stand over.
-fn inner_grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<Arc<dyn Device>> {
-    let mut list: Vec<Arc<dyn Device>> = vec![Arc::new(Delay { fields: shape.fields.clone(), length: 1 })];
-    let fields = shape.fields.iter().filter(|field| field.width <= 3).copied();
-    let fields: Vec<Option<Field>> = core::iter::once(None).chain(fields.map(Some)).collect();
-    for (one, other) in pairs(conditions) {
-        list.push(Arc::new(Latch { set: one.clone(), clear: Some(other.clone()) }));
-        for field in &fields {
-            let (push, pop) = (one.clone(), other.clone());
-            list.push(Arc::new(Stack { push, pop, field: *field, cells }));
-        }
-    }
-    list
-}
-
-/// For every episode the pairs of observation and shown bits that occurred, as keys without repetition.
-fn pair_keys(
-    device: &dyn Device,
-    planes: &Planes,
-    episodes: &[&Episode],
-    shape: &Shape,
-) -> Option<Vec<Vec<u64>>> {
-    let observation_bits = usize::from(shape.observation_bits);
-    let shown: usize = device.shows().iter().sum();
-    if KEY_BITS_MAX < observation_bits + shown {
-        return None;
-    }
-    let circuit = compile(device, observation_bits)?;
-    let mut keys: Vec<Vec<u64>> = vec![Vec::new(); episodes.len()];
-    planes.run(&circuit, |block, time, words| {
-        let lanes = episodes[block * 64..].iter().take(64).enumerate();
-        for (lane, episode) in lanes.filter(|(_, episode)| time < episode.steps.len()) {
-            let seen = episode.steps[time].observation.0[0];
-            let view = (0..shown).fold(0, |key, bit| key | (words[bit] >> lane & 1) << bit);
-            let key = seen | view << observation_bits;
-            let list = &mut keys[block * 64 + lane];
-            if !list.contains(&key) {
-                list.push(key);
-            }
-        }
-    });
-    Some(keys)
-}
-
-/// Errors on one half of the episodes when the safe pairs come from the other.
-fn sticky_errors(keys: &[Vec<u64>], class: &[bool], safe: bool, device: &dyn Device, shape: &Shape) -> usize {
-    let bits = usize::from(shape.observation_bits) + device.shows().iter().sum::<usize>();
-    let mut known = vec![false; 1 << bits];
-    for (position, keys) in keys.iter().enumerate().filter(|(position, _)| position % 2 == 0) {
-        if class[position] == safe {
-            keys.iter().for_each(|key| known[*key as usize] = true);
-        }
-    }
-    let wrong = |(position, keys): (usize, &Vec<u64>)| {
-        let raised = keys.iter().any(|key| !known[*key as usize]);
-        raised == (class[position] == safe)
-    };
-    let held = keys.iter().enumerate().filter(|(position, _)| position % 2 == 1);
-    held.filter(|(position, keys)| wrong((*position, *keys))).count() * 2
 }
