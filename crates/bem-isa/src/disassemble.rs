@@ -1,6 +1,7 @@
 //! From a program to text that assembles to the same bytes. Clause: ISA-3.
 
-use crate::instruction::{Format, Instruction, Operation, SCALARS, SegmentBase};
+use crate::instruction::{Instruction, Operation, SCALARS, SegmentBase};
+use crate::operand::{Operand, OperandKind, operands};
 use crate::program::Program;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -35,43 +36,33 @@ pub fn disassemble(program: &Program) -> String {
 
 /// One instruction as text; targets outside the program are written as numbers.
 pub fn line(instruction: &Instruction, inside: impl Fn(&u32) -> bool) -> String {
-    let Instruction { opcode, a, b, c, immediate } = *instruction;
-    let name = opcode.mnemonic();
-    let label = || {
-        let target = immediate as u32;
-        if inside(&target) { format!("L{target}") } else { target.to_string() }
-    };
-    let address = || {
-        let base = if b < SCALARS {
-            format!("x{b}")
-        } else {
-            SegmentBase::ALL[usize::from(b - SCALARS)].1.to_string()
-        };
-        match immediate {
-            0 => format!("[{base}]"),
-            offset if offset < 0 => format!("[{base} - {}]", offset.unsigned_abs()),
-            offset => format!("[{base} + {offset}]"),
+    let write = |operand: &Operand| {
+        let value = operand.part.of(instruction);
+        match operand.kind {
+            OperandKind::Scalar => format!("x{value}"),
+            OperandKind::Vector => format!("b{value}"),
+            OperandKind::Predicate => format!("p{value}"),
+            OperandKind::Number => value.to_string(),
+            OperandKind::Label if inside(&(value as u32)) => format!("L{value}"),
+            OperandKind::Label => value.to_string(),
+            OperandKind::Address => address(instruction),
+            OperandKind::Operation => Operation::ALL[value as usize - 1].1.to_string(),
         }
     };
-    match opcode.format() {
-        Format::ThreeScalars => format!("{name} x{a}, x{b}, x{c}"),
-        Format::TwoScalars => format!("{name} x{a}, x{b}"),
-        Format::ScalarShift => format!("{name} x{a}, x{b}, {immediate}"),
-        Format::ScalarImmediate => format!("{name} x{a}, {immediate}"),
-        Format::OneScalar => format!("{name} x{a}"),
-        Format::ScalarMemory => format!("{name} x{a}, {}", address()),
-        Format::VectorMemory => format!("{name} b{a}, {}", address()),
-        Format::ThreeVectors => format!("{name} b{a}, b{b}, b{c}"),
-        Format::TwoVectors => format!("{name} b{a}, b{b}"),
-        Format::VectorShift => format!("{name} b{a}, b{b}, {immediate}"),
-        Format::Blend => format!("{name} b{a}, b{b}, b{c}, b{immediate}"),
-        Format::ScalarFromVector => format!("{name} x{a}, b{b}"),
-        Format::Branch => format!("{name} x{a}, x{b}, {}", label()),
-        Format::Jump => format!("{name} {}", label()),
-        Format::JumpAndLink => format!("{name} x{a}, {}", label()),
-        Format::Predicate => format!("{name} p{a}, x{b}, x{c}"),
-        Format::Select => format!("{name} x{a}, x{b}, x{c}, p{immediate}"),
-        Format::Coprocessor => format!("{name} {}, x{b}, x{c}", Operation::ALL[usize::from(a) - 1].1),
+    let words: Vec<String> = operands(instruction.opcode.format()).iter().map(write).collect();
+    format!("{} {}", instruction.opcode.mnemonic(), words.join(", "))
+}
+
+/// The base, a register or a segment, and the offset if there is one.
+fn address(instruction: &Instruction) -> String {
+    let base = match instruction.b {
+        register if register < SCALARS => format!("x{register}"),
+        segment => SegmentBase::ALL[usize::from(segment - SCALARS)].1.to_string(),
+    };
+    match instruction.immediate {
+        0 => format!("[{base}]"),
+        offset if offset < 0 => format!("[{base} - {}]", offset.unsigned_abs()),
+        offset => format!("[{base} + {offset}]"),
     }
 }
 
@@ -79,7 +70,7 @@ pub fn line(instruction: &Instruction, inside: impl Fn(&u32) -> bool) -> String 
 mod tests {
     use super::*;
     use crate::assemble::assemble;
-    use crate::instruction::Opcode;
+    use crate::instruction::{Format, Opcode};
     use bem_base::prng::Prng;
 
     /// A random valid instruction: fields are drawn until they fit.

@@ -11,6 +11,7 @@ pub mod hoare;
 pub mod instruction;
 pub mod interpreter;
 pub mod memory;
+mod operand;
 pub mod program;
 pub mod programs;
 pub mod trap;

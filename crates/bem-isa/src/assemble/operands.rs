@@ -4,7 +4,8 @@
 
 use super::Assembler;
 use super::text::{opcode, operands, split_word};
-use crate::instruction::{BASES, Format, Instruction, Operation, PREDICATES, SCALARS, SegmentBase, VECTORS};
+use crate::instruction::{BASES, Instruction, Operation, PREDICATES, SCALARS, SegmentBase, VECTORS};
+use crate::operand::{self, Operand, OperandKind};
 
 impl Assembler {
     /// A constant expression: terms joined by `+`, `-` and `*`, from left to right with `*` first.
@@ -53,71 +54,32 @@ impl Assembler {
         }
         let opcode = opcode(word).ok_or_else(|| format!("there is no instruction {word}"))?;
         let words = operands(rest);
-        let shape = operand_names(opcode.format());
-        if words.len() != shape.len() {
-            return Err(format!("{word} takes {}, {} operands given", shape.join(", "), words.len()));
+        let wanted = operand::operands(opcode.format());
+        if words.len() != wanted.len() {
+            let names: Vec<&str> = wanted.iter().map(|operand| operand.name).collect();
+            return Err(format!("{word} takes {}, {} operands given", names.join(", "), words.len()));
         }
         let mut instruction = Instruction { opcode, a: 0, b: 0, c: 0, immediate: 0 };
-        let i = &mut instruction;
-        let scalar = |word| register(word, 'x', SCALARS);
-        let vector = |word| register(word, 'b', VECTORS);
-        let predicate = |word| register(word, 'p', PREDICATES);
-        match opcode.format() {
-            Format::ThreeScalars => {
-                (i.a, i.b, i.c) = (scalar(words[0])?, scalar(words[1])?, scalar(words[2])?)
-            }
-            Format::TwoScalars => (i.a, i.b) = (scalar(words[0])?, scalar(words[1])?),
-            Format::ScalarShift => {
-                (i.a, i.b, i.immediate) = (scalar(words[0])?, scalar(words[1])?, self.immediate(words[2])?);
-            }
-            Format::ScalarImmediate => (i.a, i.immediate) = (scalar(words[0])?, self.immediate(words[1])?),
-            Format::OneScalar => i.a = scalar(words[0])?,
-            Format::ScalarMemory => {
-                i.a = scalar(words[0])?;
-                (i.b, i.immediate) = self.address(words[1])?;
-            }
-            Format::VectorMemory => {
-                i.a = vector(words[0])?;
-                (i.b, i.immediate) = self.address(words[1])?;
-            }
-            Format::ThreeVectors => {
-                (i.a, i.b, i.c) = (vector(words[0])?, vector(words[1])?, vector(words[2])?)
-            }
-            Format::TwoVectors => (i.a, i.b) = (vector(words[0])?, vector(words[1])?),
-            Format::VectorShift => {
-                (i.a, i.b, i.immediate) = (vector(words[0])?, vector(words[1])?, self.immediate(words[2])?);
-            }
-            Format::Blend => {
-                (i.a, i.b, i.c) = (vector(words[0])?, vector(words[1])?, vector(words[2])?);
-                i.immediate = i32::from(vector(words[3])?);
-            }
-            Format::ScalarFromVector => (i.a, i.b) = (scalar(words[0])?, vector(words[1])?),
-            Format::Branch => {
-                (i.a, i.b, i.immediate) = (scalar(words[0])?, scalar(words[1])?, self.immediate(words[2])?);
-            }
-            Format::Jump => i.immediate = self.immediate(words[0])?,
-            Format::JumpAndLink => (i.a, i.immediate) = (scalar(words[0])?, self.immediate(words[1])?),
-            Format::Predicate => {
-                (i.a, i.b, i.c) = (predicate(words[0])?, scalar(words[1])?, scalar(words[2])?)
-            }
-            Format::Select => {
-                (i.a, i.b, i.c) = (scalar(words[0])?, scalar(words[1])?, scalar(words[2])?);
-                i.immediate = i32::from(predicate(words[3])?);
-            }
-            Format::Coprocessor => {
-                let known = Operation::ALL.iter().find(|(_, name)| *name == words[0]);
-                let names = || Operation::ALL.map(|(_, name)| name).join(", ");
-                i.a = known
-                    .ok_or_else(|| format!("there is no operation {}; known are {}", words[0], names()))?
-                    .0 as u8;
-                (i.b, i.c) = (scalar(words[1])?, scalar(words[2])?);
-            }
+        for (operand, word) in wanted.iter().zip(words) {
+            self.fill(&mut instruction, *operand, word)?;
         }
         if !instruction.is_valid() {
             let (low, high) = Instruction::immediate_range(opcode);
             return Err(format!("{} is out of range: {word} takes {low} to {high}", instruction.immediate));
         }
         Ok(instruction.encode())
+    }
+
+    fn fill(&self, instruction: &mut Instruction, operand: Operand, word: &str) -> Result<(), String> {
+        match operand.kind {
+            OperandKind::Scalar => operand.part.fill(instruction, register(word, 'x', SCALARS)?),
+            OperandKind::Vector => operand.part.fill(instruction, register(word, 'b', VECTORS)?),
+            OperandKind::Predicate => operand.part.fill(instruction, register(word, 'p', PREDICATES)?),
+            OperandKind::Number | OperandKind::Label => instruction.immediate = self.immediate(word)?,
+            OperandKind::Address => (instruction.b, instruction.immediate) = self.address(word)?,
+            OperandKind::Operation => operand.part.fill(instruction, operation(word)?),
+        }
+        Ok(())
     }
 
     fn immediate(&self, text: &str) -> Result<i32, String> {
@@ -147,28 +109,13 @@ impl Assembler {
     }
 }
 
-/// What the operands of a format are called in messages.
-fn operand_names(format: Format) -> &'static [&'static str] {
-    match format {
-        Format::ThreeScalars => &["x", "x", "x"],
-        Format::TwoScalars => &["x", "x"],
-        Format::ScalarShift => &["x", "x", "number"],
-        Format::ScalarImmediate => &["x", "number"],
-        Format::OneScalar => &["x"],
-        Format::ScalarMemory => &["x", "[base + offset]"],
-        Format::VectorMemory => &["b", "[base + offset]"],
-        Format::ThreeVectors => &["b", "b", "b"],
-        Format::TwoVectors => &["b", "b"],
-        Format::VectorShift => &["b", "b", "number"],
-        Format::Blend => &["b", "b (mask)", "b", "b"],
-        Format::ScalarFromVector => &["x", "b"],
-        Format::Branch => &["x", "x", "label"],
-        Format::Jump => &["label"],
-        Format::JumpAndLink => &["x", "label"],
-        Format::Predicate => &["p", "x", "x"],
-        Format::Select => &["x", "x", "x", "p"],
-        Format::Coprocessor => &["operation", "x (descriptor)", "x (result)"],
-    }
+/// The number of a co-processor operation.
+fn operation(word: &str) -> Result<u8, String> {
+    let known = Operation::ALL.iter().find(|(_, name)| *name == word);
+    let names = || Operation::ALL.map(|(_, name)| name).join(", ");
+    known
+        .map(|(operation, _)| *operation as u8)
+        .ok_or_else(|| format!("there is no operation {word}; known are {}", names()))
 }
 
 fn register(word: &str, kind: char, count: u8) -> Result<u8, String> {
