@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use bem_base::digest::hash;
+use bem_base::encode::{Reader, Writer};
 use bem_curriculum::agent::{Agent, AgentConfig};
 use bem_curriculum::episode::play;
-use bem_curriculum::experiment::{Arm, Outcome, Trained, judge, run_seed, starve, train};
+use bem_curriculum::experiment::{Arm, Outcome, Trained, contrast, judge, run_seed, starve, train};
 use bem_curriculum::fraction::{ONE, THRESHOLD, THRESHOLD_STEP, VARIANCE_START};
 use bem_curriculum::protocol::{ConsolidateEnd, ProtocolConfig, Run, StepError, WarmupEnd};
 use bem_curriculum::trace::Trace;
+use bem_curriculum::world_model::WorldModel;
 use bem_games::rulegrid::config::GridConfig;
 use bem_games::rulegrid::view::View;
 use bem_games::rulegrid::world::World;
@@ -24,7 +26,12 @@ fn the_five_criteria_pass_on_three_seeds_with_nothing_scripted() {
     assert!(results.iter().all(|(_, trained)| *trained == Trained::Ready));
     let (outcome, criteria) = judge(&results);
     assert_eq!(outcome, Outcome::Pass, "{criteria:#?}");
+    let plain: Vec<_> = results.iter().map(|(result, _)| result.clone()).collect();
+    assert_eq!(contrast(&plain), "requires only the committed state");
     for (result, _) in &results {
+        let (emergent, forced) = (result.arm(Arm::Emergent).unwrap(), result.arm(Arm::ForcedLow).unwrap());
+        assert_eq!(emergent.episodes, forced.episodes, "both arms are evaluated on the same grids");
+        assert!(emergent.writes_forced == 0 && 0 < forced.writes_forced);
         assert_eq!(result.arm(Arm::ForcedHigh).unwrap().committed_median, 0);
         assert_eq!(result.foreign_writes, 0);
         assert!(!result.threshold_step_used);
@@ -140,6 +147,30 @@ fn the_ratchet_waits_for_its_schedule_and_never_goes_back() {
         assert!(schedule[step.difficulty] <= step.global_step - begun);
     }
     assert_eq!(run.trace.count(event_code::RATCHET), 4);
+}
+
+/// What the agent has learned about how the world moves, read from its bytes.
+fn model(run: &Run) -> WorldModel {
+    let mut writer = Writer::new();
+    run.agent.encode(&mut writer);
+    let bytes = writer.into_bytes();
+    let mut reader = Reader::new(&bytes);
+    // The seed, the count of looks, whether it learns, and the average error come first.
+    let _skipped =
+        (reader.u64().unwrap(), reader.u64().unwrap(), reader.bool().unwrap(), reader.i64().unwrap());
+    WorldModel::decode(&mut reader).unwrap()
+}
+
+#[test]
+fn an_evaluation_learns_nothing_and_goes_on_measuring() {
+    let mut run = run(43);
+    let blank = model(&run);
+    run.warm_up();
+    assert_ne!(model(&run), blank, "the first phase learns");
+    let mut arm = run.arm(AgentConfig::default());
+    arm.evaluate(&GridConfig::of_difficulty(4), 3, &mut ());
+    assert_eq!(model(&arm), model(&run));
+    assert_ne!(arm.agent.gate().variance(), run.agent.gate().variance());
 }
 
 #[test]

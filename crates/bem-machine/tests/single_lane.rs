@@ -263,13 +263,14 @@ fn a_frozen_copy_learns_nothing_and_leaves_the_original_alone() {
 #[test]
 fn late_rewards_are_credited_to_the_choice_they_belong_to() {
     let mut world = Noise::new(9, 4, 3, 1_000, 0);
-    let mut now = random_machine(9, &world, false, false, 0);
-    let mut late = now.clone();
+    let mut late = random_machine(9, &world, false, false, 0);
+    let visits = |machine: &Machine| -> u64 {
+        machine.family(FAMILY).unwrap().buckets().iter().map(|bucket| bucket.selections_total()).sum()
+    };
+    let visits_before = visits(&late);
     world.reset();
     let mut outcomes = Vec::new();
-    for machine in [&mut now, &mut late] {
-        machine.begin(FAMILY, TaskSerial(1)).unwrap();
-    }
+    late.begin(FAMILY, TaskSerial(1)).unwrap();
     for _ in 0..40 {
         let step = late.steps();
         let action = late.act(&world.observation).unwrap();
@@ -282,14 +283,13 @@ fn late_rewards_are_credited_to_the_choice_they_belong_to() {
     assert_eq!(late.learn_late(outcomes[3].0, &outcomes[3].3), Err(MachineError::NotPending { step: 3 }));
     let credited: Vec<TraceEvent> =
         events(&mut late).into_iter().filter(|event| matches!(event, TraceEvent::Reward { .. })).collect();
+    assert_eq!(credited.len(), outcomes.len());
     for (event, (step, _, _, outcome)) in credited.iter().zip(outcomes.iter().rev()) {
         let TraceEvent::Reward { step: recorded, reward, delay, .. } = *event else { panic!("{event:?}") };
         assert_eq!((StepNumber(u64::from(recorded)), reward), (*step, outcome.reward));
         assert_eq!(u64::from(delay), 39 - step.0);
     }
-    let visits: u64 =
-        late.family(FAMILY).unwrap().buckets().iter().map(|bucket| bucket.selections_total()).sum();
-    assert!(40 <= visits);
+    assert_eq!(visits(&late) - visits_before, 40, "every choice is credited once");
 }
 
 #[test]
