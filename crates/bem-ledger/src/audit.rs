@@ -15,7 +15,7 @@ use crate::error::{LedgerError, StoreError};
 use crate::limits::CHECKPOINT_BYTES_MAX;
 use crate::log::{CHECKPOINT_NAME, read_blob};
 use crate::merkle::{Frontier, leaf_hash};
-use crate::segment::{Frame, SegmentHeader, SegmentReader, list_segments, segment_name, segment_number};
+use crate::segment::{Frame, SegmentHeader, SegmentReader, list_segments, segment_name};
 use crate::snapshot::{load_snapshot, snapshot_entries};
 use crate::store::Store;
 use crate::tables::Tables;
@@ -423,14 +423,4 @@ fn check_model(cnf: &[u8], model: &[u8]) -> Result<(), String> {
         None => Ok(()),
         Some(clause) => Err(format!("the model leaves clause {} false", clause + 1)),
     }
-}
-
-/// Whether a file belongs to the ledger's layout, for reports about strangers in the directory.
-pub fn is_ledger_file(name: &str) -> bool {
-    name == CHECKPOINT_NAME
-        || name == "lock"
-        || name.starts_with("blob-")
-        || name.ends_with(".tmp")
-        || segment_number(name).is_some()
-        || snapshot_entries(name).is_some()
 }
