@@ -70,6 +70,9 @@ pub fn for_known_run(file: Option<&Path>, public_key: &[u8; 32]) -> Result<Signe
 }
 
 fn read(path: &Path) -> Result<Signer> {
+    if path.is_dir() {
+        bail!("{} is a folder; the file of a key is needed", path.display());
+    }
     refuse_shared(path)?;
     let secret = std::fs::read(path).with_context(|| path.display().to_string())?;
     let secret: [u8; SECRET_BYTES] = secret.try_into().ok().with_context(|| {

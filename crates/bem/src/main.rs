@@ -2,9 +2,12 @@
 
 mod cli;
 mod file_store;
+mod files;
+mod interrupt;
 mod keys;
 mod process;
 mod program_game;
+mod spelling;
 mod task;
 
 fn main() -> std::process::ExitCode {

@@ -1,11 +1,13 @@
 //! What to learn, as named on the command line: a family, a composition, a game file, or a program.
 
+use crate::files;
 use crate::process::Process;
 use crate::program_game::ProgramFiles;
+use crate::spelling;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_games::catalog;
 use bem_games::compose::{TaskTree, operator};
-use bem_games::game::{Game, Range, Setting};
+use bem_games::game::{Family, Game, Range, Setting};
 use bem_games::import::pipe::PipeWorld;
 use bem_games::import::{self, FILE_BYTES_MAX, Format, Opponent, Seat};
 use clap::Args;
@@ -14,6 +16,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A program may think for a day about one line.
+const ENV_TIMEOUT_MAX: u64 = 86_400;
 
 /// Names one task.
 #[derive(Args)]
@@ -64,7 +69,15 @@ impl TaskArguments {
         match (&self.task, &self.game, &self.env_cmd) {
             (Some(name), _, _) => named(name, &texts, seed),
             (_, Some(path), _) => file(path, texts),
-            (_, _, Some(command)) => program(command, &texts, Duration::from_secs(self.env_timeout)),
+            (_, _, Some(command)) => {
+                if !(1..=ENV_TIMEOUT_MAX).contains(&self.env_timeout) {
+                    bail!(
+                        "--env-timeout {} is out of range: 1 to {ENV_TIMEOUT_MAX} seconds",
+                        self.env_timeout
+                    );
+                }
+                program(command, &texts, Duration::from_secs(self.env_timeout))
+            }
             _ => bail!("a task is needed: a name, --game FILE or --env-cmd CMD"),
         }
     }
@@ -96,7 +109,7 @@ fn named(name: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Task
         let text = tree.to_string();
         return Ok(Task { name: text.clone(), params, text, world: TaskWorld::Game(game) });
     }
-    let family = catalog::family(name)?;
+    let family = family(name)?;
     let settings = catalog::settings(family, texts).with_context(|| format!("family {name}"))?;
     let game = catalog::build(family, &settings, seed).with_context(|| format!("family {name}"))?;
     let parameters = catalog::parameters(family);
@@ -116,14 +129,25 @@ fn named(name: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Task
     Ok(Task { name: name.to_string(), params, text, world: TaskWorld::Game(game) })
 }
 
+/// The family of this name; a slip is answered with the name that was probably meant.
+pub fn family(name: &str) -> Result<&'static dyn Family> {
+    catalog::family(name).map_err(|error| {
+        let known = catalog::families().iter().map(|family| family.name());
+        match spelling::hint(name, known) {
+            hint if hint.is_empty() => error.into(),
+            hint => anyhow!("there is no family called {name:?}{hint}; bem games list shows all"),
+        }
+    })
+}
+
 /// Reads a text file that must not be larger than a game may be.
 fn read_text(path: &Path) -> Result<String> {
     let named = || path.display().to_string();
-    let size = std::fs::metadata(path).with_context(named)?.len();
-    if FILE_BYTES_MAX as u64 <= size {
+    let size = std::fs::metadata(path).map_or(0, |about| about.len());
+    if path.is_file() && FILE_BYTES_MAX as u64 <= size {
         bail!("{}: the file has {size} bytes; at most {FILE_BYTES_MAX} are allowed", named());
     }
-    std::fs::read_to_string(path).with_context(named)
+    files::read_text(path)
 }
 
 fn file(path: &Path, mut texts: BTreeMap<String, String>) -> Result<Task> {

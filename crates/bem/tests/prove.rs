@@ -39,8 +39,12 @@ fn a_refutation_is_written_checked_and_refused_for_another_formula() {
 
 #[test]
 fn bad_input_is_one_line_with_the_place_and_exit_code_2() {
-    let files =
-        directory(&[("bad.cnf", "p cnf 2 1\n1 x 0\n"), ("bad.txt", "01 1\n0x 1\n"), ("bad.net", "n0 = ?\n")]);
+    let files = directory(&[
+        ("bad.cnf", "p cnf 2 1\n1 x 0\n"),
+        ("bad.txt", "01 1\n0x 1\n"),
+        ("bad.net", "n0 = ?\n"),
+        ("empty.net", ""),
+    ]);
     let (code, _, error) = bem(files.path(), &["prove", "sat", "bad.cnf"]);
     assert_eq!(
         (code, error.as_str()),
@@ -56,8 +60,10 @@ fn bad_input_is_one_line_with_the_place_and_exit_code_2() {
         code == 2 && error.starts_with("bem: bad.net is not a circuit: ") && error.lines().count() == 1,
         "{error}"
     );
+    let (code, _, error) = bem(files.path(), &["prove", "equiv", "empty.net", "empty.net"]);
+    assert_eq!((code, error.as_str()), (2, "bem: empty.net is not a circuit: it has no outputs\n"));
     let (code, _, error) = bem(files.path(), &["prove", "sat", "missing.cnf"]);
-    assert!(code == 2 && error.starts_with("bem: cannot read missing.cnf: "), "{error}");
+    assert!(code == 2 && error == "bem: missing.cnf does not exist\n", "{error}");
 }
 
 #[test]

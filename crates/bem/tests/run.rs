@@ -117,6 +117,13 @@ fn the_key_is_kept_outside_the_run_and_needed_to_go_on() {
     assert!(text(&homeless.stderr).contains("--key FILE"), "{}", text(&homeless.stderr));
 }
 
+/// Waits until a program that was started has made this file.
+fn wait_for(path: &Path) {
+    while !path.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn ctrl_c_stops_cleanly_and_leaves_a_run_to_go_on_with() {
     let folder = tempfile::tempdir().unwrap();
@@ -130,14 +137,15 @@ fn ctrl_c_stops_cleanly_and_leaves_a_run_to_go_on_with() {
             "10",
             "--families",
             "rulegrid,sorting,parity",
+            "--unit-steps",
+            "2000",
             "--json",
         ])
+        .stdout(Stdio::null())
         .spawn()
         .unwrap();
     // The first snapshot is written before any work: from then on nothing can be lost.
-    while !Path::new(&directory).join("ledger/checkpoint").exists() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for(&Path::new(&directory).join("ledger/checkpoint"));
     let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(interrupt.success());
     assert!(child.wait().unwrap().success());
@@ -162,6 +170,7 @@ fn what_ctrl_c_puts_away_in_the_middle_of_a_unit_goes_on_to_the_same_end() {
         let name = directory.display().to_string();
         let mut child =
             program().args(["run", "--out", &name]).args(words).stdout(Stdio::null()).spawn().unwrap();
+        wait_for(&directory.join("ledger/checkpoint"));
         std::thread::sleep(Duration::from_millis(pause));
         assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
         assert!(child.wait().unwrap().success());
@@ -181,11 +190,14 @@ fn what_ctrl_c_puts_away_in_the_middle_of_a_unit_goes_on_to_the_same_end() {
 #[test]
 fn nonsense_gets_one_clear_line() {
     for (arguments, wanted) in [
-        (&["run", "--families", "chess", "--out", "unused"][..], "there is no ladder for \"chess\""),
+        (
+            &["run", "--families", "chess", "--out", "unused"][..],
+            "--families: there is no family called \"chess\"",
+        ),
         (&["run", "--stages", "1"], "--stages 1 is out of range"),
         (&["run", "--minutes=-1"], "out of range"),
         (&["run", "--resume", "no-such-folder"], "no-such-folder is no run"),
-        (&["restore", "no-such-file", "--out", "unused"], "no-such-file cannot be read"),
+        (&["restore", "no-such-file", "--out", "unused"], "no-such-file does not exist"),
     ] {
         let output = bem(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -220,4 +232,41 @@ fn one_task_is_kept_audited_exported_and_played_again() {
     let again = bem(&solve);
     assert_eq!(again.status.code(), Some(2));
     assert!(text(&again.stderr).contains("holds a run already"), "{}", text(&again.stderr));
+}
+
+#[test]
+fn a_task_that_ctrl_c_cuts_short_goes_on_to_the_same_circuit() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["solve", "sorting", "--param", "keys=4", "--budget", "4000", "--json"];
+    let circuit = |directory: &str| {
+        let output = bem(&["export", directory, "--format", "net"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        output.stdout
+    };
+    let whole = folder.path().join("whole").display().to_string();
+    bem(&[&words[..], &["--out", &whole]].concat());
+    // The moment is up to the machine: too early nobody listens yet, too late the task is learned.
+    for pause in [200, 600, 1_200, 100, 2_400, 50] {
+        let cut = folder.path().join(format!("cut-{pause}")).display().to_string();
+        let child = program()
+            .args(words)
+            .args(["--out", &cut])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(pause));
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        if !text(&output.stderr).contains("bem: interrupted after ") {
+            continue;
+        }
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((report["interrupted"].as_bool(), output.status.code()), (Some(true), Some(1)));
+        assert!(bem(&["verify", &cut]).status.success());
+        assert!(bem(&["run", "--resume", &cut, "--minutes", "10", "--json"]).status.success());
+        assert_eq!(circuit(&cut), circuit(&whole), "cut after {pause} ms");
+        return;
+    }
+    panic!("the task was never under way");
 }

@@ -1,6 +1,7 @@
 //! `bem config`: the frozen parameters of a run, their defaults, and whether a file is fit to start with.
 
 use super::Answer;
+use crate::files;
 use anyhow::Context;
 use bem_machine::config::GenesisConfig;
 use clap::{Args, Subcommand};
@@ -42,7 +43,6 @@ pub fn run(arguments: &ConfigArguments) -> anyhow::Result<Answer> {
 
 /// Reads and checks a configuration file.
 pub fn load(file: &Path) -> anyhow::Result<GenesisConfig> {
-    let name = || format!("configuration {}", file.display());
-    let text = std::fs::read_to_string(file).with_context(name)?;
-    GenesisConfig::from_toml(&text).with_context(name)
+    GenesisConfig::from_toml(&files::read_text(file)?)
+        .with_context(|| format!("configuration {}", file.display()))
 }

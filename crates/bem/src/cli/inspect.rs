@@ -1,6 +1,7 @@
 //! `bem inspect`: what is in a ledger, a segment, a snapshot, a checkpoint; and all limits of the machine.
 
 use super::{Answer, ledger_directory};
+use crate::files;
 use anyhow::{Context, bail};
 use bem_base::limits;
 use bem_ledger::checkpoint::SignedCheckpoint;
@@ -123,7 +124,7 @@ fn describe(entry: &Entry) -> String {
 }
 
 fn print_file(path: &Path) -> anyhow::Result<()> {
-    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    let bytes = files::read_bytes(path)?;
     let place = || path.display().to_string();
     if bytes.starts_with(b"BEMSNAP1") {
         let (snapshot, manifest) = Snapshot::from_bytes(&bytes).with_context(place)?;

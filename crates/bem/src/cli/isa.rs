@@ -1,6 +1,7 @@
 //! `bem asm`, `bem disasm` and `bem exec`: the control core by hand. Clauses: ISA-2, ISA-3.
 
 use super::Answer;
+use crate::files;
 use anyhow::{Context, bail};
 use bem_isa::assemble::assemble;
 use bem_isa::coprocessor::Host;
@@ -56,12 +57,13 @@ pub struct ExecArguments {
 /// Reads a program in either form; the first four bytes tell which.
 pub fn read_program(path: &Path) -> anyhow::Result<Program> {
     let name = path.display();
-    let bytes = std::fs::read(path).with_context(|| format!("{name} cannot be read"))?;
+    let bytes = files::read_bytes(path)?;
     if bytes.starts_with(b"BEMP") {
         return Program::from_bytes(&bytes).with_context(|| format!("{name} is no program"));
     }
-    let text =
-        String::from_utf8(bytes).with_context(|| format!("{name} is neither a binary program nor text"))?;
+    let text = String::from_utf8(bytes)
+        .ok()
+        .with_context(|| format!("{name} is no program: neither text nor a binary that begins with BEMP"))?;
     assemble(&text).with_context(|| name.to_string())
 }
 

@@ -6,6 +6,7 @@ mod regret;
 mod show;
 
 use super::Answer;
+use crate::spelling;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::fixed::{Fixed, log2_count_floor};
 use bem_engine::learner::Settings;
@@ -26,8 +27,8 @@ use std::path::PathBuf;
     Example: bem ladder --families parity,dyck\n\
     Example: bem ladder --families copy --measure --budget 20000\n\
     Example: bem ladder --bandit\n\n\
-    Without --measure or --measured the measurement that this build was shipped with is shown. FILE of --measured\n\
-    holds what --save wrote, or what `bem solve --json` prints, one object per line.")]
+    Without --measure or --measured the measurement that this build was shipped with is shown.\n\
+    The FILE of --measured holds what --save wrote or `bem solve --json` prints, one object a line.")]
 pub struct LadderArguments {
     /// Families to show rung by rung, separated by commas; without this, one line for each
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
@@ -148,8 +149,13 @@ fn domains(names: &[String]) -> Result<Vec<Domain>> {
     }
     let known = || Domain::all().map(Domain::name).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
-        Domain::from_name(name)
-            .ok_or_else(|| anyhow!("there is no family called {name:?}; known are {}", known()))
+        Domain::from_name(name).ok_or_else(|| {
+            anyhow!(
+                "there is no family called {name:?}{}; known are {}",
+                spelling::hint(name, Domain::all().map(Domain::name)),
+                known()
+            )
+        })
     };
     names.iter().map(find).collect()
 }

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 /// The ledger's directory: `DIR/ledger` of a run, or `DIR` itself if it is one.
 pub fn locate(directory: &Path) -> anyhow::Result<PathBuf> {
+    if directory.is_file() {
+        bail!("{} is a file; the folder of a run is needed", directory.display());
+    }
     if !directory.is_dir() {
-        bail!("{}: no such directory", directory.display());
+        bail!("{} does not exist", directory.display());
     }
     let inside = directory.join("ledger");
     if inside.is_dir() {

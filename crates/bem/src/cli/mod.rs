@@ -31,6 +31,7 @@ mod snapshot;
 mod solve;
 mod synth;
 mod table;
+mod usage;
 mod verify;
 mod witness;
 
@@ -52,53 +53,54 @@ struct Arguments {
     command: Option<Command>,
 }
 
-/// Every subcommand lives in the file of its name.
+/// Every subcommand lives in the file of its name. The order is that of the help: learning first, then histories, the
+/// prover, the control core.
 #[derive(Subcommand)]
 enum Command {
-    /// Assemble a text into a binary program.
-    Asm(isa::AsmArguments),
-    /// Micro-benchmarks with ratios to their floor.
-    Bench(bench::BenchArguments),
-    /// The frozen parameters of a run: show the defaults, check a file.
-    Config(config::ConfigArguments),
-    /// The phased commitment protocol with its controls.
-    Curriculum(curriculum::CurriculumArguments),
-    /// Print a binary program as text.
-    Disasm(isa::DisasmArguments),
-    /// Run a program of the control core.
-    Exec(isa::ExecArguments),
-    /// A learned circuit of a run, for use elsewhere.
-    Export(export::ExportArguments),
-    /// The games BEM can learn from: list them, look at one, play one by hand.
-    Games(games::GamesArguments),
-    /// Check the invariants of a program, with proofs and counterexamples.
-    Hoare(hoare::HoareArguments),
-    /// Show what is in a run, a segment, a snapshot or a checkpoint, or all limits.
-    Inspect(inspect::InspectArguments),
-    /// Inclusion and consistency proofs over a ledger.
-    Proof(proof::ProofArguments),
-    /// Play a run again from its configuration and compare heads.
-    Replay(snapshot::ReplayArguments),
-    /// Start a run from a snapshot file.
-    Restore(snapshot::RestoreArguments),
     /// Climb the ladder over all families: the main job, and what `bem` alone does.
     Run(run::RunArguments),
-    /// Copy the newest sound snapshot of a run.
-    Snapshot(snapshot::SnapshotArguments),
     /// Learn one task from scratch.
     Solve(solve::SolveArguments),
+    /// The games BEM can learn from: list them, look at one, play one by hand.
+    Games(games::GamesArguments),
+    /// The difficulty ladder: stages, bands, estimated and measured difficulty, fit.
+    Ladder(ladder::LadderArguments),
     /// Learn every row of the table of floors and compare.
     Table(table::TableArguments),
+    /// Micro-benchmarks with ratios to their floor.
+    Bench(bench::BenchArguments),
+    /// A learned circuit of a run, for use elsewhere.
+    Export(export::ExportArguments),
     /// Audit a run: chain, tree, roots, proofs, signatures.
     Verify(verify::VerifyArguments),
+    /// Play a run again from its configuration and compare heads.
+    Replay(snapshot::ReplayArguments),
+    /// Show what is in a run, a segment, a snapshot or a checkpoint, or all limits.
+    Inspect(inspect::InspectArguments),
+    /// Copy the newest sound snapshot of a run.
+    Snapshot(snapshot::SnapshotArguments),
+    /// Start a run from a snapshot file.
+    Restore(snapshot::RestoreArguments),
+    /// Inclusion and consistency proofs over a ledger.
+    Proof(proof::ProofArguments),
     /// Sign a run's newest checkpoint, if it extends the last one signed.
     Witness(witness::WitnessArguments),
     /// Solve a formula, check a proof, compare two circuits.
     Prove(prove::ProveArguments),
     /// The smallest circuit for a truth table or for input-output examples.
     Synth(synth::SynthArguments),
-    /// The difficulty ladder: stages, bands, estimated and measured difficulty, fit.
-    Ladder(ladder::LadderArguments),
+    /// Assemble a text into a binary program.
+    Asm(isa::AsmArguments),
+    /// Print a binary program as text.
+    Disasm(isa::DisasmArguments),
+    /// Run a program of the control core.
+    Exec(isa::ExecArguments),
+    /// Check the invariants of a program, with proofs and counterexamples.
+    Hoare(hoare::HoareArguments),
+    /// The phased commitment protocol with its controls.
+    Curriculum(curriculum::CurriculumArguments),
+    /// The frozen parameters of a run: show the defaults, check a file.
+    Config(config::ConfigArguments),
 }
 
 /// What a command answers when nothing went wrong: yes or no.
@@ -114,31 +116,34 @@ pub enum Answer {
 
 /// Parses the arguments, runs the command and turns its answer into an exit code.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match usage::parse(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
     let answer: anyhow::Result<Answer> = match arguments.command {
         None => run::run(&run::RunArguments::default()),
-        Some(Command::Asm(arguments)) => isa::asm(&arguments),
-        Some(Command::Bench(arguments)) => bench::run(&arguments),
-        Some(Command::Config(arguments)) => config::run(&arguments),
-        Some(Command::Curriculum(arguments)) => curriculum::run(&arguments),
-        Some(Command::Disasm(arguments)) => isa::disasm(&arguments),
-        Some(Command::Exec(arguments)) => isa::exec(&arguments),
-        Some(Command::Export(arguments)) => export::run(&arguments),
-        Some(Command::Games(arguments)) => games::run(&arguments),
-        Some(Command::Hoare(arguments)) => hoare::run(&arguments),
-        Some(Command::Inspect(arguments)) => inspect::run(&arguments),
-        Some(Command::Proof(arguments)) => proof::run(&arguments),
-        Some(Command::Replay(arguments)) => snapshot::replay(&arguments),
-        Some(Command::Restore(arguments)) => snapshot::restore(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
-        Some(Command::Snapshot(arguments)) => snapshot::snapshot(&arguments),
         Some(Command::Solve(arguments)) => solve::run(&arguments),
+        Some(Command::Games(arguments)) => games::run(&arguments),
+        Some(Command::Ladder(arguments)) => ladder::run(&arguments),
         Some(Command::Table(arguments)) => table::run(&arguments),
+        Some(Command::Bench(arguments)) => bench::run(&arguments),
+        Some(Command::Export(arguments)) => export::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),
+        Some(Command::Replay(arguments)) => snapshot::replay(&arguments),
+        Some(Command::Inspect(arguments)) => inspect::run(&arguments),
+        Some(Command::Snapshot(arguments)) => snapshot::snapshot(&arguments),
+        Some(Command::Restore(arguments)) => snapshot::restore(&arguments),
+        Some(Command::Proof(arguments)) => proof::run(&arguments),
         Some(Command::Witness(arguments)) => witness::run(&arguments),
         Some(Command::Prove(arguments)) => prove::run(&arguments),
         Some(Command::Synth(arguments)) => synth::run(&arguments),
-        Some(Command::Ladder(arguments)) => ladder::run(&arguments),
+        Some(Command::Asm(arguments)) => isa::asm(&arguments),
+        Some(Command::Disasm(arguments)) => isa::disasm(&arguments),
+        Some(Command::Exec(arguments)) => isa::exec(&arguments),
+        Some(Command::Hoare(arguments)) => hoare::run(&arguments),
+        Some(Command::Curriculum(arguments)) => curriculum::run(&arguments),
+        Some(Command::Config(arguments)) => config::run(&arguments),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,

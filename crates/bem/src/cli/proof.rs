@@ -3,6 +3,7 @@
 //! Proofs are RFC 6962 audit paths over the ledger's entries; any transparency-log tool can check them.
 
 use super::{Answer, ledger_directory};
+use crate::files;
 use anyhow::{Context, bail};
 use bem_base::digest::Digest;
 use bem_ledger::merkle::{Tree, leaf_hash, verify_consistency, verify_inclusion};
@@ -27,6 +28,7 @@ pub struct ProofArguments {
 #[derive(Subcommand)]
 enum ProofCommand {
     /// Show that an entry is among the first SIZE entries
+    #[command(after_help = "Example: bem proof inclusion runs/1 --entry 12 > proof.json")]
     Inclusion {
         /// The run, or its ledger directory
         directory: PathBuf,
@@ -38,6 +40,7 @@ enum ProofCommand {
         size: Option<u64>,
     },
     /// Show that the first OLD entries are the beginning of the first NEW
+    #[command(after_help = "Example: bem proof consistency runs/1 --old 10 > proof.json")]
     Consistency {
         /// The run, or its ledger directory
         directory: PathBuf,
@@ -49,6 +52,7 @@ enum ProofCommand {
         new: Option<u64>,
     },
     /// Print the request that makes a witness sign the newest checkpoint
+    #[command(after_help = "Example: bem proof request runs/1 > request.txt")]
     Request {
         /// The run, or its ledger directory
         directory: PathBuf,
@@ -57,6 +61,7 @@ enum ProofCommand {
         old: u64,
     },
     /// Check a proof printed by `inclusion` or `consistency`
+    #[command(after_help = "Example: bem proof check proof.json")]
     Check {
         /// The file
         file: PathBuf,
@@ -144,7 +149,7 @@ fn consistency(directory: &Path, old: u64, new: Option<u64>) -> anyhow::Result<A
 }
 
 fn check(file: &Path) -> anyhow::Result<Answer> {
-    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let text = files::read_text(file)?;
     let value: Value = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
     let number = |key: &str| value[key].as_u64().with_context(|| format!("{key:?} must be a whole number"));
     let parse = |key: &str, value: &Value| {

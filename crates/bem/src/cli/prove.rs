@@ -1,6 +1,7 @@
 //! `bem prove`: the prover on its own. Clauses: SCC-3, SCC-4, SCC-5.
 
 use super::Answer;
+use crate::files;
 use anyhow::{Context, bail};
 use bem_checker::lrat_reader::{self, StepReader};
 use bem_checker::{Cnf, drat, lrat};
@@ -84,8 +85,8 @@ struct CheckArguments {
 /// Arguments of `bem prove equiv`.
 #[derive(Args)]
 #[command(after_help = "Example: bem prove equiv adder.aig adder.blif\n\
-    Circuits are AIGER, BLIF or .net files; inputs and outputs are matched by position, and bits of memory count as\n\
-    inputs and outputs. Exit code 1 when the circuits differ or the budget runs out.")]
+    Circuits are AIGER, BLIF or .net files; inputs and outputs are matched by position, and bits of\n\
+    memory count as inputs and outputs. Exit code 1 when the circuits differ or the budget runs out.")]
 struct EquivArguments {
     /// One circuit
     left: PathBuf,
@@ -111,12 +112,9 @@ pub fn run(arguments: &ProveArguments) -> anyhow::Result<Answer> {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
 fn read_formula(path: &Path) -> anyhow::Result<Cnf> {
-    Cnf::from_dimacs(&read(path)?).with_context(|| format!("{} is not a DIMACS formula", path.display()))
+    Cnf::from_dimacs(&files::read_bytes(path)?)
+        .with_context(|| format!("{} is not a DIMACS formula", path.display()))
 }
 
 fn sat(arguments: &SatArguments) -> anyhow::Result<Answer> {
@@ -170,7 +168,7 @@ fn print_model(literals: &[i64]) {
 
 fn check(arguments: &CheckArguments) -> anyhow::Result<Answer> {
     let formula = read_formula(&arguments.formula)?;
-    let proof = read(&arguments.proof)?;
+    let proof = files::read_bytes(&arguments.proof)?;
     let form = arguments.form.unwrap_or_else(|| guess_form(&proof));
     let mut verdict = match form {
         ProofForm::Lrat => lrat::check(&formula, &proof),
@@ -221,8 +219,12 @@ fn guess_form(proof: &[u8]) -> ProofForm {
 }
 
 fn read_circuit(path: &Path) -> anyhow::Result<Netlist> {
-    let model =
-        formats::read(&read(path)?).with_context(|| format!("{} is not a circuit", path.display()))?;
+    let model = formats::read(&files::read_bytes(path)?)
+        .with_context(|| format!("{} is not a circuit", path.display()))?;
+    if model.circuit().outputs().is_empty() {
+        // Any two of these are equal, which is never what was asked.
+        bail!("{} is not a circuit: it has no outputs", path.display());
+    }
     Ok(model.circuit().clone())
 }
 

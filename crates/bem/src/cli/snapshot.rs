@@ -8,6 +8,7 @@
 use super::Answer;
 use super::ledger_directory;
 use super::run::history::{History, put_away_in};
+use crate::files;
 use anyhow::{Context, Result};
 use bem_engine::climb::Climb;
 use bem_engine::journal::{JournalError, Replay, climb_of};
@@ -81,7 +82,7 @@ pub fn snapshot(arguments: &SnapshotArguments) -> Result<Answer> {
 /// `bem restore`
 pub fn restore(arguments: &RestoreArguments) -> Result<Answer> {
     let name = arguments.file.display();
-    let bytes = std::fs::read(&arguments.file).with_context(|| format!("{name} cannot be read"))?;
+    let bytes = files::read_bytes(&arguments.file)?;
     let (snapshot, _) = Snapshot::from_bytes(&bytes).with_context(|| format!("{name} is no snapshot"))?;
     let climb = climb_of(&snapshot)?;
     let origin = Some(snapshot.head.digest());

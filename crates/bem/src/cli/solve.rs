@@ -1,18 +1,21 @@
 //! `bem solve`: learn one task from scratch, say how well it went, and keep it if asked to.
 //!
 //! With `--out` the folder is a run with one task: `bem verify`, `bem export` and `bem replay` take it like any other.
-//! When a program dies on the way, what it taught until then is kept. Clauses: SCC-8, LOG-5.
+//! When a program dies on the way, what it taught until then is kept; after Ctrl-C the run can go on. Clauses: SCC-8,
+//! LOG-4, LOG-5.
 
 use super::Answer;
 use super::run::free_folder;
 use super::run::history::{History, PutAway};
 use super::run::report::{self, Curves};
+use crate::interrupt;
 use crate::task::{Task, TaskArguments, TaskWorld};
 use anyhow::{Context as _, Result, bail};
 use bem_base::fixed::Fixed;
 use bem_engine::climb::{Climb, UnitResult};
 use bem_engine::learner::{Settings, Tally};
-use bem_engine::solve::{Broken, Point, Solution, solve, solve_world};
+use bem_engine::solve::{Broken, Lesson, Point, Solution, Taught, solve_world, teach_on};
+use bem_games::compose::{NoPrograms, TaskTree};
 use bem_ledger::log::LogOptions;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -59,15 +62,18 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     let settings = Settings { budget: arguments.budget, ..Settings::new(arguments.seed) };
     let started = Instant::now();
     let bar = progress_bar(arguments);
+    interrupt::listen();
     let on_tick = &mut |tally: &Tally| {
         bar.set_position(tally.steps.min(arguments.budget));
         bar.set_message(format!("{} applied, {} rejected", tally.applied, tally.rejected));
-        true
+        !interrupt::is_asked()
     };
-    let solution = match world {
-        TaskWorld::Game(game) => solve(game.as_ref(), settings, on_tick).context("the world failed")?,
+    let Taught { solution, put_away } = match world {
+        TaskWorld::Game(game) => {
+            teach_on(game.as_ref(), Lesson::alone(settings), None, on_tick).context("the world failed")?
+        }
         TaskWorld::Program(mut program) => match solve_world(program.as_mut(), settings, on_tick) {
-            Ok(solution) => solution,
+            Ok(solution) => Taught { solution, put_away: None },
             Err(broken) => {
                 bar.finish_and_clear();
                 return keep_broken(arguments, text, *broken);
@@ -75,6 +81,9 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         },
     };
     bar.finish_and_clear();
+    if interrupt::is_asked() && solution.evaluation.episodes == 0 {
+        return keep_interrupted(arguments, text, &solution, put_away);
+    }
     let wall_ms = started.elapsed().as_millis() as u64;
     if let Some(directory) = out {
         keep(directory, arguments, text, &solution)?;
@@ -128,6 +137,54 @@ fn keep_broken(arguments: &SolveArguments, task: String, broken: Broken) -> Resu
     keep(&directory, arguments, task, &solution)?;
     let kept = directory.display();
     bail!("the world failed: {error}; what was learned in {steps} steps is kept in {kept}: {words}")
+}
+
+/// Ctrl-C: the folder asked for gets what was learned, and what is needed to go on where the task can be built again.
+fn keep_interrupted(
+    arguments: &SolveArguments,
+    task: String,
+    solution: &Solution,
+    put_away: Option<Vec<u8>>,
+) -> Result<Answer> {
+    let (steps, words) = (solution.learned.tally.steps, &solution.learned.words);
+    let advice = match &arguments.out {
+        None => "nothing is kept without --out DIR".to_string(),
+        Some(directory) => {
+            let name = directory.display();
+            match put_away.filter(|_| can_be_built_again(&task, arguments.seed)) {
+                Some(bytes) => {
+                    put_away_in(directory, arguments, &task, bytes)?;
+                    format!("go on with bem run --resume {name}")
+                }
+                None => {
+                    keep(directory, arguments, task, solution)?;
+                    format!("what was learned is kept in {name}")
+                }
+            }
+        }
+    };
+    if arguments.json {
+        let kept = arguments.out.as_ref().map(|directory| directory.display().to_string());
+        let interrupted = json!({ "interrupted": true, "solved": false, "seed": arguments.seed, "steps": steps,
+            "hypothesis": words, "kept": kept });
+        say!("{interrupted}");
+    }
+    eprintln!("bem: interrupted after {steps} steps ({words}); {advice}");
+    Ok(Answer::No)
+}
+
+/// Whether `bem run --resume` can build the world from its text alone: not so for files and programs outside.
+fn can_be_built_again(task: &str, seed: u64) -> bool {
+    TaskTree::parse(task).is_ok_and(|tree| tree.build(seed, &NoPrograms).is_ok())
+}
+
+/// Writes a run folder whose only unit is under way.
+fn put_away_in(directory: &Path, arguments: &SolveArguments, task: &str, bytes: Vec<u8>) -> Result<()> {
+    let climb = Climb::single(short_name(task), task, arguments.seed, arguments.budget);
+    let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
+    let history = History::create(directory, &climb, arguments.key.as_deref(), None, LogOptions::default())?;
+    history.finish(&climb, PutAway::from([(unit.track, (unit.number, bytes))]))?;
+    Ok(())
 }
 
 fn progress_bar(arguments: &SolveArguments) -> ProgressBar {

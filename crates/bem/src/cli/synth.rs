@@ -1,6 +1,7 @@
 //! `bem synth`: the smallest circuit for a truth table or for examples. Clause: SCC-7.
 
 use super::Answer;
+use crate::files;
 use anyhow::{Context, bail};
 use bem_circuit::formats::{Format, Model};
 use bem_circuit::netlist::Netlist;
@@ -16,10 +17,11 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "Example: bem synth majority.txt --json\n\n\
     TABLE is a text in which `#` starts a comment. Its lines are all of one kind:\n  \
-    INPUTS OUTPUTS   an example: digits 0 and 1, input 0 leftmost; `-` among the inputs stands for both values,\n                   \
-    among the outputs for \"does not matter\"; rows that no line covers do not matter\n  \
-    TABLE            the whole table of one output, 2^n digits; digit r is the value for the inputs whose bits form\n                   \
-    the number r, input 0 being the lowest bit\n\n\
+    INPUTS OUTPUTS   an example: digits 0 and 1, input 0 leftmost; `-` stands for both values among\n                   \
+    the inputs and for \"does not matter\" among the outputs; rows that no line\n                   \
+    covers do not matter\n  \
+    TABLE            the whole table of one output, 2^n digits; digit r is the value for the inputs\n                   \
+    whose bits form the number r, input 0 being the lowest bit\n\n\
     A full adder is two lines: 01101001 and 00010111.\n\
     Exit code 1 when no circuit was found within --max-gates.")]
 pub struct SynthArguments {
@@ -61,7 +63,7 @@ pub fn run(arguments: &SynthArguments) -> anyhow::Result<Answer> {
             )
         })?;
     let path = &arguments.table;
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = files::read_text(path)?;
     let specification =
         Specification::parse(&text).with_context(|| format!("{} is not a table", path.display()))?;
     let options = SynthesisOptions {

@@ -13,6 +13,7 @@ mod rows;
 
 use super::Answer;
 use super::solve::to_float;
+use crate::interrupt;
 use crate::task::{TaskArguments, TaskWorld};
 use anyhow::{Context as _, Result, bail};
 use bem_engine::learner::Settings;
@@ -115,8 +116,13 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
         say!("|---|---|---|---|---|---|---|---|---|---|---|");
     }
     let mut summaries = Vec::new();
+    interrupt::listen();
     for row in &rows {
         let summary = run_row(row, arguments)?;
+        if interrupt::is_asked() {
+            eprintln!("bem: interrupted after {} of {} rows", summaries.len(), rows.len());
+            break;
+        }
         if !arguments.json {
             say!("{}", summary.to_line());
         }
@@ -132,7 +138,7 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
             .fold((0, 0), |(solved, runs), summary| (solved + summary.solved, runs + summary.runs));
         say!("\nSolved in {solved} of {runs} runs.");
     }
-    let all = summaries.iter().all(|summary| summary.solved == summary.runs);
+    let all = summaries.len() == rows.len() && summaries.iter().all(|summary| summary.solved == summary.runs);
     Ok(if all { Answer::Yes } else { Answer::No })
 }
 
@@ -169,7 +175,10 @@ fn run_row(row: &Row, arguments: &TableArguments) -> Result<Summary> {
     for seed in 1..=arguments.seeds {
         let game = (row.build)(seed).with_context(|| row.name.clone())?;
         let settings = Settings { budget: arguments.budget, ..Settings::new(seed) };
-        solutions.push(solve(game.as_ref(), settings, &mut |_| true).with_context(|| row.name.clone())?);
+        solutions.push(
+            solve(game.as_ref(), settings, &mut |_| !interrupt::is_asked())
+                .with_context(|| row.name.clone())?,
+        );
     }
     let wall_ms = started.elapsed().as_millis() / u128::from(arguments.seeds);
     let peer = match arguments.peer_steps {

@@ -3,7 +3,8 @@
 //! The work is done by `bem_ledger::audit`, which knows nothing of the engine.
 
 use super::{Answer, ledger_directory};
-use anyhow::Context;
+use crate::files;
+
 use bem_ledger::audit::{AuditReport, AuditVerdict, audit};
 use bem_ledger::entry::KIND_NAMES;
 use clap::Args;
@@ -13,9 +14,9 @@ use std::path::PathBuf;
 /// Audit a run: chain, tree, roots, proofs, signatures, snapshots.
 #[derive(Args)]
 #[command(after_help = "Example: bem verify runs/first --checkpoint kept-elsewhere.txt\n\n\
-    The verdict is `ok` when the history extends the checkpoint given, `unanchored` when everything fits but no\n\
-    checkpoint from outside was given (a rollback to an older state could not be seen), and `broken` with the entry\n\
-    and the reason otherwise. Only `broken` exits with 1.")]
+    The verdict is `ok` when the history extends the checkpoint given, `unanchored` when everything\n\
+    fits but no checkpoint from outside was given (a rollback could not be seen), and `broken` with\n\
+    the entry and the reason otherwise. Only `broken` exits with 1.")]
 pub struct VerifyArguments {
     /// The run, or its ledger directory
     directory: PathBuf,
@@ -32,7 +33,7 @@ pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
     let mut store = ledger_directory::open(&arguments.directory)?;
     let anchor = match &arguments.checkpoint {
         None => None,
-        Some(path) => Some(std::fs::read(path).with_context(|| path.display().to_string())?),
+        Some(path) => Some(files::read_bytes(path)?),
     };
     let report = audit(&mut store, anchor.as_deref())?;
     if arguments.json {

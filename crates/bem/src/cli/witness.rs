@@ -4,6 +4,7 @@
 
 use super::{Answer, ledger_directory, proof};
 use crate::file_store::FileStore;
+use crate::files;
 use anyhow::{Context, bail};
 use bem_base::digest::Digest;
 use bem_ledger::LedgerError;
@@ -57,7 +58,7 @@ pub fn run(arguments: &WitnessArguments) -> anyhow::Result<Answer> {
     let (request, log_key) = match (&arguments.directory, &arguments.request) {
         (Some(directory), _) => from_directory(&mut witness, directory)?,
         (None, Some(file)) => {
-            let bytes = std::fs::read(file).with_context(|| file.display().to_string())?;
+            let bytes = files::read_bytes(file)?;
             let key = arguments.log_key.as_deref().and_then(Digest::from_hex);
             let key = key.context("--log-key must be 64 lower-case hexadecimal digits")?;
             (WitnessRequest::parse(&bytes)?, *key.as_bytes())

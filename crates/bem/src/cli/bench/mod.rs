@@ -22,6 +22,7 @@ mod step;
 pub use measure::{Measurement, minimum_nanoseconds};
 
 use super::Answer;
+use crate::{interrupt, spelling};
 use anyhow::bail;
 use clap::Args;
 use std::io::IsTerminal;
@@ -30,8 +31,9 @@ use std::io::IsTerminal;
 #[derive(Args)]
 #[command(after_help = "Example: bem bench index_choose_uncached --json\n\
     NAME is a benchmark or an area (all benchmarks of one file). Without NAME everything runs.\n\
-    `bem bench regret` prints the whole table of the regret laboratory, `bem bench regret_layers` the regret of\n\
-    experts, templates and schedules at several lengths, `bem bench pacing` the schedulers side by side.")]
+    `bem bench regret` prints the whole table of the regret laboratory, `bem bench regret_layers` the\n\
+    regret of experts, templates and schedules at several lengths, `bem bench pacing` the schedulers\n\
+    side by side.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
     names: Vec<String>,
@@ -92,7 +94,14 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     let progress = progress_bar(selected.len() as u64, arguments.json);
     let mut measurements = Vec::new();
+    interrupt::listen();
     for benchmark in &selected {
+        if interrupt::is_asked() {
+            progress.suspend(|| {
+                eprintln!("bem: interrupted after {} of {} benchmarks", measurements.len(), selected.len());
+            });
+            break;
+        }
         progress.set_message(benchmark.name);
         let measurement = (benchmark.run)()?;
         assert_eq!(measurement.name, benchmark.name, "a benchmark returns the name it is registered under");
@@ -114,7 +123,11 @@ fn select<'a>(registry: &[&'a Benchmark], names: &[String]) -> anyhow::Result<Ve
     let matches = |benchmark: &Benchmark, name: &str| benchmark.name == name || benchmark.area == name;
     if let Some(unknown) = names.iter().find(|name| !registry.iter().any(|entry| matches(entry, name))) {
         let known: Vec<_> = registry.iter().map(|benchmark| benchmark.name).collect();
-        bail!("unknown benchmark {unknown:?}; known: {}", known.join(", "));
+        bail!(
+            "unknown benchmark {unknown:?}{}; known: {}",
+            spelling::hint(unknown, known.iter().copied()),
+            known.join(", ")
+        );
     }
     let wanted = |entry: &&&Benchmark| names.is_empty() || names.iter().any(|name| matches(entry, name));
     Ok(registry.iter().filter(wanted).copied().collect())

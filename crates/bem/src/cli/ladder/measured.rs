@@ -1,6 +1,7 @@
 //! Measurements as lines of a file: one JSON object for every rung, or what `bem solve --json` prints.
 
-use anyhow::{Context as _, Result, anyhow};
+use crate::files;
+use anyhow::{Result, anyhow};
 use bem_games::compose::TaskTree;
 use bem_teacher::order::{GROUP_MAX, median};
 use serde_json::{Value, json};
@@ -57,7 +58,7 @@ impl Measurements {
     /// Reads a file; a line out of form is an error that names it.
     pub fn read(path: &Path) -> Result<Measurements> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(|| name.clone())?;
+        let text = files::read_text(path)?;
         Measurements::parse(&text, &name)
     }
 

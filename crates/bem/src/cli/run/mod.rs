@@ -10,6 +10,7 @@ pub mod report;
 pub mod scoreboard;
 
 use super::Answer;
+use crate::{interrupt, task};
 use anyhow::{Context, Result, bail};
 use bem_engine::climb::{Climb, ClimbConfig, UnitResult};
 use bem_ledger::limits::SEGMENT_BYTES_DEFAULT;
@@ -19,11 +20,13 @@ use clap::Args;
 use history::{History, PutAway};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Enough for most rungs, and little enough that no family waits long for its turn.
 const UNIT_STEPS: u64 = 20_000;
+
+/// More threads than any machine has cores would only wait for each other.
+const THREADS_MAX: usize = 1_024;
 
 /// Climb the ladder over all families: the main job.
 #[derive(Args, Clone)]
@@ -94,7 +97,6 @@ struct Limit {
     started: Instant,
     time: Option<Duration>,
     steps: Option<u64>,
-    interrupted: &'static AtomicBool,
 }
 
 impl Limit {
@@ -113,17 +115,14 @@ impl Limit {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
+        interrupt::is_asked()
     }
 }
-
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// `bem run`
 pub fn run(arguments: &RunArguments) -> Result<Answer> {
     check(arguments)?;
-    // A second handler would only replace the first; failing to set it costs the clean stop, not the run.
-    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+    interrupt::listen();
     let (mut climb, mut history, directory, mut put_away) = open(arguments)?;
     let mut curves = report::Curves::load(&directory)?;
     let time = match (arguments.minutes, arguments.steps) {
@@ -131,7 +130,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
         (None, Some(_)) => None,
         (None, None) => Some(Duration::from_secs(120)),
     };
-    let limit = Limit { started: Instant::now(), time, steps: arguments.steps, interrupted: &INTERRUPTED };
+    let limit = Limit { started: Instant::now(), time, steps: arguments.steps };
     let threads =
         arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     if !arguments.json {
@@ -176,7 +175,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
 /// Units that are recorded after the newest snapshot are worked on again and compared before anything new.
 fn go_through_record(climb: &mut Climb, history: &mut History, curves: &mut report::Curves) -> Result<()> {
     while let Some(unit) = history.recorded_unit(climb)? {
-        let Some(result) = climb.work(&unit, &mut || !INTERRUPTED.load(Ordering::Relaxed))? else {
+        let Some(result) = climb.work(&unit, &mut || !interrupt::is_asked())? else {
             bail!("interrupted before the recorded units were compared: nothing is lost, resume again");
         };
         climb.take(&result);
@@ -195,8 +194,14 @@ fn check(arguments: &RunArguments) -> Result<()> {
     {
         bail!("--minutes {minutes} is out of range: 0 to 100000");
     }
-    if arguments.threads == Some(0) {
-        bail!("--threads 0 is out of range: at least 1");
+    if let Some(threads) = arguments.threads.filter(|threads| !(1..=THREADS_MAX).contains(threads)) {
+        bail!("--threads {threads} is out of range: 1 to {THREADS_MAX}");
+    }
+    if arguments.unit_steps == 0 {
+        bail!("--unit-steps 0 is out of range: at least 1");
+    }
+    for family in &arguments.families {
+        task::family(family).context("--families")?;
     }
     Ok(())
 }
