@@ -7,7 +7,9 @@
 use crate::learner::Decision;
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_evolve::patch::Change;
+use bem_evolve::improvement::Evidence;
+use bem_evolve::patch::{Change, Patch};
+use bem_evolve::verify::AcceptedPatch;
 use bem_ledger::play::{PlayBlock, PlayedStep, Sealer};
 use bem_synth::experience::Episode;
 
@@ -75,14 +77,22 @@ impl Chronicle {
     }
 
     /// The gate has decided; what was played before it is sealed first.
-    pub fn decided(&mut self, decision: &Decision) {
+    pub fn decided(&mut self, decision: &Decision, patch: Option<&AcceptedPatch>) {
         self.seal();
-        self.happenings.push(Happening::Patch(note(decision)));
+        self.happenings.push(Happening::Patch(note(decision, patch)));
     }
 
     /// Seals what still waits.
     pub fn seal(&mut self) {
         self.happenings.extend(self.sealer.seal().map(Happening::Play));
+    }
+
+    /// The patches that were let in, in order.
+    pub fn applied(&self) -> impl Iterator<Item = Patch> {
+        self.happenings.iter().filter_map(|happening| match happening {
+            Happening::Patch(note) => note.patch(),
+            Happening::Play(_) => None,
+        })
     }
 
     /// What happened so far, what waits to be sealed not included.
@@ -124,13 +134,13 @@ impl Chronicle {
     }
 }
 
-fn note(decision: &Decision) -> PatchNote {
+fn note(decision: &Decision, patch: Option<&AcceptedPatch>) -> PatchNote {
     let mut payload = Writer::new();
     payload.text(&decision.words);
     payload.text(&decision.reason);
     decision.evidence.encode(&mut payload);
     let mut proofs = Vec::new();
-    if let Some(accepted) = &decision.patch {
+    if let Some(accepted) = patch {
         accepted.patch().encode(&mut payload);
         for (formula, certificate) in accepted.verified().findings().iter().filter_map(|found| found.proof())
         {
@@ -139,7 +149,7 @@ fn note(decision: &Decision) -> PatchNote {
             proofs.push((formula.to_dimacs().into_bytes(), proof.into_bytes()));
         }
     }
-    let change = decision.patch.as_ref().map(|accepted| &accepted.patch().change);
+    let change = patch.map(|accepted| &accepted.patch().change);
     let installed = change.map(|change| match change {
         Change::Synthesize { policy, .. } => policy.digest(),
         _ => hash(payload.as_bytes()),
@@ -158,6 +168,14 @@ fn note(decision: &Decision) -> PatchNote {
 }
 
 impl PatchNote {
+    /// The patch itself, if it was let in: it stands after the reasons.
+    pub fn patch(&self) -> Option<Patch> {
+        let mut reader = Reader::new(&self.payload);
+        reader.text().and_then(|_| reader.text()).ok()?;
+        Evidence::decode(&mut reader).ok()?;
+        Patch::decode(&mut reader).ok().filter(|_| self.accepted)
+    }
+
     fn encode(&self, writer: &mut Writer) {
         writer.u64(self.step);
         writer.u8(self.kind);

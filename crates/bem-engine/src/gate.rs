@@ -249,7 +249,7 @@ impl Learner {
         let bytes = decision_bytes(&record, candidate.as_ref());
         self.link("bem/chain/decision", &bytes);
         let decision = decision(&record, candidate.as_ref().or(self.watched.as_ref()));
-        witness.decided(&decision);
+        witness.decided(&decision, applied_patch(&record));
         match (&record.verdict, candidate) {
             (Verdict::Applied { .. }, candidate) => {
                 self.tally.applied += 1;
@@ -311,12 +311,9 @@ fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decision {
         Some(Improvement::Rollouts(evidence)) => *evidence,
         _ => Evidence { pairs: 0, mean, lower_bound, odds: 1, bad_excess: 0 },
     };
-    let patch = match &record.verdict {
-        Verdict::Applied { accepted, .. } => Some(AcceptedPatch::clone(accepted)),
-        _ => None,
-    };
+    let patch = applied_patch(record);
     let subject = subject.filter(|_| record.kind == PatchKind::Synthesize);
-    let gates = match &patch {
+    let gates = match patch {
         Some(accepted) => gates_of(&accepted.patch().change),
         None => subject.map_or(0, |candidate| candidate.policy.gates()),
     };
@@ -338,6 +335,14 @@ fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decision {
         evidence,
         threshold: record.pox.threshold,
         provenance: subject.map_or_else(Digest::default, |candidate| candidate.provenance),
-        patch,
+        proofs: patch.map_or(0, |accepted| accepted.verified().proofs() as u32),
+    }
+}
+
+/// What was put into force.
+fn applied_patch(record: &Record) -> Option<&AcceptedPatch> {
+    match &record.verdict {
+        Verdict::Applied { accepted, .. } => Some(accepted),
+        _ => None,
     }
 }

@@ -92,8 +92,8 @@ pub struct Tally {
     pub work: u64,
 }
 
-/// One decision about a patch.
-#[derive(Clone, Debug)]
+/// One decision about a patch, as plain data: it is saved with a lesson that is put away.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Steps taken when it was made.
     pub steps: u64,
@@ -117,16 +117,16 @@ pub struct Decision {
     pub threshold: Fixed,
     /// The digest of the experience that the circuit was derived from; zero where it came from elsewhere.
     pub provenance: Digest,
-    /// What was put into force, with its certificates and its score.
-    pub patch: Option<AcceptedPatch>,
+    /// Proofs that the checker accepted, if it was put into force.
+    pub proofs: u32,
 }
 
 /// Who watches a run. Nothing it does can reach the learner.
 pub trait Witness {
     /// The policy that acts has changed.
     fn incumbent_changed(&mut self, agent: &Agent, words: &str, tally: &Tally);
-    /// The gate has decided.
-    fn decided(&mut self, decision: &Decision);
+    /// The gate has decided; `patch` is what was put into force, with its certificates and its score.
+    fn decided(&mut self, decision: &Decision, patch: Option<&AcceptedPatch>);
     /// An episode was played, for experience or for the gate; `chain` is the head of the run's own chain after it.
     fn played(&mut self, _episode: &Episode, _chain: &Digest) {}
     /// A block of step, reward and episode records is full, or the run is over; `chain` is the head after it.

@@ -8,6 +8,7 @@ use crate::evaluate::{Yardstick, evaluate};
 use crate::learner::{Decision, Event, Learner, Settings, Tally, Witness};
 use crate::solve::SOLVED;
 use bem_base::environment::{Environment, EnvironmentError};
+use bem_evolve::verify::AcceptedPatch;
 use bem_games::game::{Game, Oracle};
 
 /// Steps taken when an evaluation first gave a score of at least 0.99; none if the budget ended before.
@@ -59,7 +60,7 @@ impl Witness for Stopwatch<'_> {
         }
     }
 
-    fn decided(&mut self, _decision: &Decision) {}
+    fn decided(&mut self, _decision: &Decision, _patch: Option<&AcceptedPatch>) {}
 
     fn tick(&mut self, _tally: &Tally) -> bool {
         !self.has_stopped()

@@ -12,6 +12,7 @@ use crate::suspend::Seen;
 use bem_base::digest::Digest;
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
+use bem_evolve::verify::AcceptedPatch;
 use bem_games::game::{Game, Oracle};
 use bem_synth::experience::Episode;
 use bem_synth::library::Machine;
@@ -269,9 +270,9 @@ impl Witness for Evaluator<'_> {
         }
     }
 
-    fn decided(&mut self, decision: &Decision) {
+    fn decided(&mut self, decision: &Decision, patch: Option<&AcceptedPatch>) {
         self.seen.decisions.push(decision.clone());
-        self.seen.chronicle.decided(decision);
+        self.seen.chronicle.decided(decision, patch);
     }
 
     fn played(&mut self, episode: &Episode, chain: &Digest) {

@@ -77,6 +77,7 @@ impl Seen {
             writer.i64(decision.threshold.to_raw());
             decision.evidence.encode(&mut writer);
             writer.raw(decision.provenance.as_bytes());
+            writer.u32(decision.proofs);
         }
         self.chronicle.encode(&mut writer);
         writer.into_bytes()
@@ -98,7 +99,7 @@ impl Seen {
             curve.push(Point { steps: reader.u64()?, mean: Fixed::from_raw(reader.i64()?) });
         }
         let mut decisions = Vec::new();
-        for _ in 0..reader.length(106)? {
+        for _ in 0..reader.length(110)? {
             decisions.push(decode_decision(&mut reader)?);
         }
         let chronicle = Chronicle::decode(&mut reader)?;
@@ -125,7 +126,7 @@ fn decode_decision(reader: &mut Reader<'_>) -> Result<Decision, DecodeError> {
     let threshold = Fixed::from_raw(reader.i64()?);
     let evidence = Evidence::decode(reader)?;
     let provenance = Digest::decode(reader)?;
-    let patch = None;
+    let proofs = reader.u32()?;
     Ok(Decision {
         steps,
         serial,
@@ -138,6 +139,6 @@ fn decode_decision(reader: &mut Reader<'_>) -> Result<Decision, DecodeError> {
         evidence,
         threshold,
         provenance,
-        patch,
+        proofs,
     })
 }

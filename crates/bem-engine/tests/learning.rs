@@ -11,6 +11,7 @@ use bem_engine::learner::{Decision, Learned, Learner, Settings, Tally, Witness};
 use bem_engine::pacing::Pacing;
 use bem_engine::solve::{SOLVED, Solution, solve};
 use bem_evolve::patch::Change;
+use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
 use bem_games::game::{Family, Game, GameError, Parameter, Settings as GameSettings};
 use bem_games::import::{self, Format, Seat};
@@ -227,8 +228,8 @@ impl Witness for Archivist {
         self.digests.push(self.experience(self.played.len()).digest());
     }
 
-    fn decided(&mut self, decision: &Decision) {
-        let Some(patch) = &decision.patch else { return };
+    fn decided(&mut self, decision: &Decision, patch: Option<&AcceptedPatch>) {
+        let Some(patch) = patch else { return };
         let Change::Synthesize { policy, .. } = &patch.patch().change else { return };
         let count = 1 + self.digests.iter().position(|digest| *digest == decision.provenance).unwrap();
         let experience = self.experience(count);
@@ -275,7 +276,7 @@ fn count_bad(seed: u64, shield: bool) -> (usize, Option<u64>) {
     struct Counter(usize);
     impl Witness for Counter {
         fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
-        fn decided(&mut self, _: &Decision) {}
+        fn decided(&mut self, _: &Decision, _: Option<&AcceptedPatch>) {}
         fn played(&mut self, episode: &Episode, _: &Digest) {
             self.0 += episode.steps.iter().filter(|step| step.bad).count();
         }

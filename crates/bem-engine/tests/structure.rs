@@ -26,8 +26,9 @@ fn the_circuit_that_acts_at_the_end_was_made_smaller_by_proof() {
         let smaller = applied(&solution, PatchKind::Superoptimize);
         let last = smaller.last().expect("there is a smaller circuit");
         assert!(last.gates < synthesized.last().unwrap().gates, "{task}: {}", last.words);
-        let accepted = last.patch.as_ref().expect("what is in force comes with its patch");
-        let Change::Superoptimize { circuit, .. } = &accepted.patch().change else { panic!("another kind") };
+        let change =
+            solution.chronicle.applied().last().expect("what is in force is in the chronicle").change;
+        let Change::Superoptimize { circuit, .. } = &change else { panic!("another kind") };
         assert_eq!(solution.learned.agent.policy().circuit(), circuit, "{task}");
         assert_eq!(solution.learned.tally.applied as usize, synthesized.len() + smaller.len());
         assert_eq!(solution.learned.tally.rolled_back, 0);

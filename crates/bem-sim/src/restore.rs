@@ -7,6 +7,7 @@
 use bem_base::prng::Prng;
 use bem_engine::agent::Agent;
 use bem_engine::learner::{Decision, Event, Learner, Settings, Tally, Witness};
+use bem_evolve::verify::AcceptedPatch;
 use bem_games::compose::{NoPrograms, TaskTree};
 use bem_games::game::Game;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ struct Nobody;
 
 impl Witness for Nobody {
     fn incumbent_changed(&mut self, _agent: &Agent, _words: &str, _tally: &Tally) {}
-    fn decided(&mut self, _decision: &Decision) {}
+    fn decided(&mut self, _decision: &Decision, _patch: Option<&AcceptedPatch>) {}
     fn tick(&mut self, _tally: &Tally) -> bool {
         true
     }

@@ -237,7 +237,7 @@ fn a_unit_that_is_put_away_again_and_again_brings_the_same() {
         assert_eq!(pieced.solution.chronicle, whole.solution.chronicle);
         assert_eq!(pieced.solution.curve, whole.solution.curve);
         assert_eq!(pieced.solution.score(), whole.solution.score());
-        assert_eq!(pieced.solution.decisions.len(), whole.solution.decisions.len());
+        assert_eq!(pieced.solution.decisions, whole.solution.decisions);
         // What cannot be read is worked out anew.
         let anew = climb.assign(&unit).go_on(Some(b"nonsense"), &mut || true).unwrap();
         let Worked::Done(anew) = anew else { panic!("nobody asked to stop") };

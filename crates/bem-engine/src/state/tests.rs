@@ -5,6 +5,7 @@ use crate::agent::Agent;
 use crate::learner::{Decision, Event, Settings, Witness};
 use crate::pacing::Pacing;
 use bem_base::digest;
+use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
 use bem_games::game::Game;
 use proptest::prelude::*;
@@ -19,8 +20,8 @@ impl Witness for Notes {
         self.0.push(format!("{words} {:?} {tally:?}", agent.policy().digest()));
     }
 
-    fn decided(&mut self, decision: &Decision) {
-        self.0.push(format!("{} {:?} {:?}", decision.accepted, decision.evidence, decision.patch));
+    fn decided(&mut self, decision: &Decision, patch: Option<&AcceptedPatch>) {
+        self.0.push(format!("{decision:?} {patch:?}"));
     }
 
     fn tick(&mut self, _: &Tally) -> bool {

@@ -6,6 +6,7 @@ use crate::learner::{Decision, Event, Phase, Settings, Tally};
 use bem_base::environment::{Environment, EnvironmentError, Field, Shape};
 use bem_base::prng::mix;
 use bem_circuit::netlist::{Builder, Signal};
+use bem_evolve::verify::AcceptedPatch;
 
 /// One step an episode, three bits are seen: where bit 0 is set, which happens in 11 of 16 cases, bit 2 is the right action,
 /// elsewhere bit 1.
@@ -62,7 +63,7 @@ struct Minutes(Vec<Decision>);
 impl Witness for Minutes {
     fn incumbent_changed(&mut self, _agent: &Agent, _words: &str, _tally: &Tally) {}
 
-    fn decided(&mut self, decision: &Decision) {
+    fn decided(&mut self, decision: &Decision, _: Option<&AcceptedPatch>) {
         self.0.push(decision.clone());
     }
 

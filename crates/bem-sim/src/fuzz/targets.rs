@@ -12,6 +12,7 @@ use bem_engine::climb::{Climb, ClimbConfig};
 use bem_engine::learner::{Learner, Settings};
 use bem_engine::solve::{Solution, solve};
 use bem_evolve::patch::Patch;
+use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
 use bem_games::compose::TaskTree;
 use bem_games::game::Game;
@@ -285,7 +286,7 @@ impl bem_engine::learner::Witness for Nobody {
         _tally: &bem_engine::learner::Tally,
     ) {
     }
-    fn decided(&mut self, _decision: &bem_engine::learner::Decision) {}
+    fn decided(&mut self, _decision: &bem_engine::learner::Decision, _patch: Option<&AcceptedPatch>) {}
     fn tick(&mut self, _tally: &bem_engine::learner::Tally) -> bool {
         true
     }
@@ -318,9 +319,8 @@ fn read_policy(bytes: &[u8]) -> bool {
 }
 
 fn patches() -> Vec<Vec<u8>> {
-    let decisions = SOLUTIONS.iter().flat_map(|solution| &solution.decisions);
-    let accepted = decisions.filter_map(|decision| decision.patch.as_ref());
-    accepted.map(|accepted| bytes_of(|writer| accepted.patch().encode(writer))).collect()
+    let applied = SOLUTIONS.iter().flat_map(|solution| solution.chronicle.applied());
+    applied.map(|patch| bytes_of(|writer| patch.encode(writer))).collect()
 }
 
 fn read_patch(bytes: &[u8]) -> bool {

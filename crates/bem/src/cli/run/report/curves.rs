@@ -52,7 +52,7 @@ pub struct Patch {
     pub lower_bound: f64,
     /// Proofs that the checker accepted.
     #[serde(default)]
-    pub proofs: usize,
+    pub proofs: u32,
     /// Mean return before and after on evaluation episodes, where they are known.
     #[serde(default)]
     pub returns: Option<(f64, f64)>,
@@ -125,7 +125,7 @@ fn patch(decision: &Decision, solution: &Solution) -> Patch {
         pairs: decision.evidence.pairs,
         mean: to_float(decision.evidence.mean),
         lower_bound: to_float(decision.evidence.lower_bound),
-        proofs: decision.patch.as_ref().map_or(0, |accepted| accepted.verified().proofs()),
+        proofs: decision.proofs,
         returns: if decision.accepted { returns_around(decision.steps, &solution.curve) } else { None },
     }
 }
