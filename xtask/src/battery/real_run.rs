@@ -9,24 +9,41 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The run: small files, so that the ledger rotates, and one thread, so that system calls come in one order.
-const COMMON: [&str; 5] = ["--threads", "1", "--segment-bytes", "20000", "--json"];
-const FAMILIES: [&str; 4] = ["--families", "parity,majority", "--stages", "3"];
-const STEPS: &str = "14000";
+/// The run: low rungs of families that need proofs, so that it takes a fraction of a second; small files, so that the
+/// ledger rotates; and one thread, so that system calls come in one order.
+const SMALL: Kind =
+    Kind { families: "parity,majority,compare,add", unit_steps: "1000", segment_bytes: "4000" };
+const STEPS: &str = "2000";
+/// A run with a long trace and little else, for flips: an audit of it is cheap.
+const LONG: Kind =
+    Kind { families: "bandit,contextual_bandit", unit_steps: "4000", segment_bytes: "1000000" };
+const LONG_STEPS: &str = "13000";
 /// System calls that change the disk.
 const CALLS: [&str; 7] = ["openat", "pwrite64", "fsync", "fdatasync", "rename", "unlink", "ftruncate"];
 /// What the run can be doing when it is killed; any-time kills are not aimed.
 const PHASES: [&str; 6] = ["patch", "snapshot", "rotation", "checkpoint", "append", "any time"];
 
+/// How a run is set up.
+#[derive(Clone, Copy)]
+struct Kind {
+    families: &'static str,
+    unit_steps: &'static str,
+    segment_bytes: &'static str,
+}
+
+/// A tenth of all kills, at least, must fall into each of these.
+const AIMED: [&str; 4] = ["patch", "snapshot", "rotation", "recovery"];
+
 /// A run's folder with the key beside it.
 struct Run {
+    kind: Kind,
     directory: PathBuf,
     key: PathBuf,
 }
 
 impl Run {
-    fn new(scratch: &Path) -> Run {
-        Run { directory: scratch.join("run"), key: scratch.join("key") }
+    fn new(kind: Kind, scratch: &Path) -> Run {
+        Run { kind, directory: scratch.join("run"), key: scratch.join("key") }
     }
 
     fn ledger(&self) -> PathBuf {
@@ -36,14 +53,14 @@ impl Run {
     /// The words that start the run, or go on with it once it has a checkpoint.
     fn words(&self, steps: &str) -> Result<Vec<String>> {
         let (directory, key) = (text(&self.directory)?, text(&self.key)?);
-        let mut words = vec!["run", "--key", key, "--steps", steps];
+        let Kind { families, unit_steps, segment_bytes } = self.kind;
+        let mut words = vec!["run", "--key", key, "--steps", steps, "--threads", "1", "--json"];
+        words.extend(["--segment-bytes", segment_bytes]);
         if self.ledger().join("checkpoint").exists() {
             words.extend(["--resume", directory]);
         } else {
-            words.extend(["--out", directory]);
-            words.extend(FAMILIES);
+            words.extend(["--out", directory, "--families", families, "--unit-steps", unit_steps]);
         }
-        words.extend(COMMON);
         Ok(words.into_iter().map(str::to_owned).collect())
     }
 
@@ -152,22 +169,29 @@ fn keep_checkpoint(run: &Run, kept: &mut Vec<PathBuf>) -> Result<()> {
 pub fn kill(scale: u64) -> Result<()> {
     let (wanted, mut draw) = (250 * scale, Draw::new());
     let place = scratch("kill")?;
-    let reference = Run::new(&place.join("reference"));
+    let reference = Run::new(SMALL, &place.join("reference"));
     std::fs::create_dir_all(place.join("reference"))?;
     // The key decides the head; so all runs share it. It is made by the first.
     let phases = moments(&reference)?;
     let key = reference.key.clone();
     let head = reference.finish(STEPS)?;
     let (mut counts, mut trials): (BTreeMap<&str, u64>, u64) = (BTreeMap::new(), 0);
-    while counts.values().sum::<u64>() < wanted {
+    let enough = |counts: &BTreeMap<&str, u64>| {
+        let of = |phase: &&str| counts.get(phase).copied().unwrap_or(0);
+        wanted <= counts.values().sum() && AIMED.iter().all(|phase| wanted <= 10 * of(phase))
+    };
+    while !enough(&counts) {
         trials += 1;
+        if trials.is_multiple_of(100) {
+            println!("{trials} runs: {counts:?}");
+        }
         let folder = scratch("kill-trial")?;
-        let run = Run { key: key.clone(), ..Run::new(&folder) };
+        let run = Run { key: key.clone(), ..Run::new(SMALL, &folder) };
         let mut kept = Vec::new();
         let phase = PHASES[trials as usize % PHASES.len()];
         let killed = match phases.get(phase) {
             Some(moments) => kill_at(&run, &moments[draw.below(moments.len() as u64) as usize])?,
-            None => kill_after(&run, Duration::from_micros(500 + draw.below(60_000)))?,
+            None => kill_after(&run, Duration::from_micros(500 + draw.below(400_000)))?,
         };
         *counts.entry(phase).or_default() += u64::from(killed);
         keep_checkpoint(&run, &mut kept)?;
@@ -200,41 +224,63 @@ pub fn kill(scale: u64) -> Result<()> {
     Ok(())
 }
 
-/// Every n-th bit of every file of a run's ledger, one at a time, through the audit behind `bem verify`; and a sample of
-/// them through the program.
+/// Every n-th bit of every file of two runs' ledgers, one at a time, through the audit behind `bem verify`: one run with a
+/// trace above 64 KiB, and one with proofs. And thousands of them through the program.
 pub fn flips(scale: u64) -> Result<()> {
     let place = scratch("flips")?;
-    let run = Run::new(&place);
-    run.finish(STEPS)?;
-    simulate(&["flip", text(&run.ledger())?, &(64 / scale.clamp(1, 64)).to_string()])?;
+    for (kind, steps) in [(LONG, LONG_STEPS), (SMALL, STEPS)] {
+        let run = Run::new(kind, &place.join(kind.families));
+        std::fs::create_dir_all(place.join(kind.families))?;
+        run.finish(steps)?;
+        simulate(&["flip", text(&run.ledger())?, &(64 / scale.clamp(1, 64)).to_string()])?;
+        flip_through_program(&run, (50 * scale).min(2_000))?;
+    }
+    std::fs::remove_dir_all(&place)?;
+    Ok(())
+}
+
+/// So many bits anywhere in the files, each found by `bem verify` itself; the honest files are accepted in between.
+fn flip_through_program(run: &Run, count: u64) -> Result<()> {
     let mut draw = Draw::new();
-    let files: Vec<PathBuf> = std::fs::read_dir(run.ledger())?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
-    let files: Vec<PathBuf> =
-        files.into_iter().filter(|path| path.metadata().is_ok_and(|data| 0 < data.len())).collect();
-    for _ in 0..100 {
-        let path = &files[draw.below(files.len() as u64) as usize];
-        let honest = std::fs::read(path)?;
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(run.ledger())? {
+        let path = entry?.path();
+        let bytes = std::fs::read(&path)?;
+        files.push((path, bytes));
+    }
+    files.sort();
+    let total: u64 = files.iter().map(|(_, bytes)| bytes.len() as u64 * 8).sum();
+    let verdict = || -> Result<Option<i32>> {
+        let words = ["verify", text(&run.directory)?];
+        Ok(Command::new(program()).args(words).stdout(Stdio::null()).status()?.code())
+    };
+    for trial in 0..count {
+        let mut bit = draw.below(total);
+        let (path, honest) = files
+            .iter()
+            .find(|(_, bytes)| {
+                let size = bytes.len() as u64 * 8;
+                let here = bit < size;
+                bit -= if here { 0 } else { size };
+                here
+            })
+            .context("the bit lies in some file")?;
         let mut flipped = honest.clone();
-        let bit = draw.below(honest.len() as u64 * 8);
         flipped[(bit / 8) as usize] ^= 1 << (bit % 8);
         std::fs::write(path, flipped)?;
-        let status =
-            Command::new(program()).args(["verify", text(&run.directory)?]).stdout(Stdio::null()).status()?;
-        ensure!(status.code() == Some(1), "{}: bit {bit} was not found by bem verify", path.display());
+        ensure!(verdict()? == Some(1), "{}: bit {bit} was not found by bem verify", path.display());
         std::fs::write(path, honest)?;
+        ensure!(trial % 100 != 0 || verdict()? == Some(0), "the honest files are refused");
     }
-    println!("100 of them through bem verify, all found");
-    std::fs::remove_dir_all(&place)?;
+    println!("{count} of {total} bits through bem verify, all found");
     Ok(())
 }
 
 /// What somebody with the files, but without the key, can do.
 pub fn tamper(scale: u64) -> Result<()> {
     let place = scratch("tamper")?;
-    let run = Run::new(&place);
-    run.finish("5000")?;
+    let run = Run::new(SMALL, &place);
+    run.finish("1000")?;
     let old = place.join("old");
     std::fs::create_dir_all(&old)?;
     for entry in std::fs::read_dir(run.ledger())? {
