@@ -108,22 +108,16 @@ pub(crate) fn decode_hypothesis(shape: &Shape, reader: &mut Reader<'_>) -> Resul
 }
 
 /// A policy over the bits and actions of this shape.
-fn decode_policy(shape: &Shape, reader: &mut Reader<'_>) -> Result<Policy, DecodeError> {
+pub(crate) fn decode_policy(shape: &Shape, reader: &mut Reader<'_>) -> Result<Policy, DecodeError> {
     let foreign = reader.error("a policy for another world");
     let policy = Policy::decode(reader)?;
     let known = policy.reads().iter().all(|bit| *bit < shape.observation_bits);
     if known && policy.actions() == shape.actions { Ok(policy) } else { Err(foreign) }
 }
 
-/// A policy that will act without being shown or measured again, so that its actions must be in range.
-pub(crate) fn decode_actor(shape: &Shape, reader: &mut Reader<'_>) -> Result<Policy, DecodeError> {
-    let wild = reader.error("a policy with an action that is none");
-    let policy = decode_policy(shape, reader)?;
-    if stays_in_range(&policy) { Ok(policy) } else { Err(wild) }
-}
-
-/// Whether no input makes the circuit say an action that is none.
-fn stays_in_range(policy: &Policy) -> bool {
+/// Whether no input makes the circuit say an action that is none: asked of a policy that will act without being shown
+/// or measured again. Cost: a proof, unless every code is an action.
+pub(crate) fn stays_in_range(policy: &Policy) -> bool {
     if usize::from(policy.actions()).is_power_of_two() {
         return true;
     }

@@ -268,6 +268,12 @@ pub struct Learned {
 impl Learner {
     /// A learner that knows nothing yet, for worlds of this shape.
     pub fn new(shape: &Shape, settings: Settings) -> Learner {
+        let machinery = Machinery::new(config_for(shape), settings.seed, shape);
+        Learner { machinery, ..Learner::without_machinery(shape, settings) }
+    }
+
+    /// The same without the machine, which is large.
+    pub(crate) fn without_machinery(shape: &Shape, settings: Settings) -> Learner {
         let incumbent = Incumbent {
             policy: Arc::new(Policy::constant(shape.actions, 0)),
             words: "always 0".to_string(),
@@ -282,7 +288,7 @@ impl Learner {
             previous: None,
             watched: None,
             alarm: None,
-            machinery: Machinery::new(config_for(shape), settings.seed, shape),
+            machinery: None,
             tested: BTreeMap::new(),
             library: Vec::new(),
             explorer: None,

@@ -18,7 +18,7 @@ use bem_base::environment::{Bits, Outcome, Shape};
 use bem_circuit::netlist::Netlist;
 use bem_evolve::apply::structure_digest;
 use bem_evolve::condition::{BadPair, SafetyDemand};
-use bem_evolve::evolution::{self as patches, Advance, Evolution, Surroundings, Verdict};
+use bem_evolve::evolution::{self as patches, Advance, Claim, Evolution, Surroundings, Verdict};
 use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::{Change, ExpectedEffects, PatchKind};
 use bem_evolve::propose::{Notebook, Proposal};
@@ -294,12 +294,12 @@ impl Machinery {
         self.records.iter().flat_map(|record| record.0).for_each(|word| writer.u64(word));
     }
 
-    /// Reads a machine with one family for worlds of this shape.
+    /// Reads a machine with one family for worlds of this shape, and what is claimed of a patch under trial.
     pub(crate) fn decode(
         config: &GenesisConfig,
         shape: &Shape,
         reader: &mut Reader<'_>,
-    ) -> Result<Machinery, DecodeError> {
+    ) -> Result<(Machinery, Option<Claim>), DecodeError> {
         let foreign = reader.error("a machine for another world");
         let machine = Machine::decode(reader)?;
         let family = machine.family(FAMILY).map_err(|_| foreign.clone())?;
@@ -307,7 +307,7 @@ impl Machinery {
         if !fits || machine.mode() != Mode::Learning {
             return Err(foreign);
         }
-        let evolution = Evolution::decode(config.clone(), reader)?;
+        let (evolution, claim) = Evolution::parse(config.clone(), reader)?;
         let tables = evolution.family(FAMILY.0).map_err(|_| foreign.clone())?;
         if structure_digest(tables) != structure_digest(family) || evolution.tables().family_count() != 1 {
             return Err(foreign);
@@ -335,6 +335,11 @@ impl Machinery {
         if BLOCK_RECORDS <= count || !records.iter().all(known) {
             return Err(foreign);
         }
-        Ok(Machinery { machine, evolution, slot, slot_before, superseded, records })
+        Ok((Machinery { machine, evolution, slot, slot_before, superseded, records }, claim))
+    }
+
+    /// Shows again what was claimed of a patch under trial.
+    pub(crate) fn prove(&mut self, claim: Claim) -> Result<(), DecodeError> {
+        self.evolution.prove(claim)
     }
 }

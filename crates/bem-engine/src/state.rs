@@ -7,15 +7,16 @@
 //! ```
 //!
 //! An episode in flight is its seed and its actions; [`Learner::restore`] plays them into the world again, so that
-//! learner and world are in step. A patch whose condition was shown is shown again, because a stored word is no proof.
+//! learner and world are in step. Bytes are read to their end first ([`SavedLearner`]), which is cheap; then what they
+//! claim is proven: a patch whose condition was shown is shown again, because a stored word is no proof.
 //! Bytes that no learner can have written are refused; none make it panic. Must not know files.
 //! Clauses: LOG-4, LOG-5; invariant 5 of the architecture.
 
 use crate::act::{Flight, Mode};
 use crate::bandit::RoutedBandit;
 use crate::codec::{
-    decode_actor, decode_hypothesis, decode_list, decode_option, decode_settings, encode_hypothesis,
-    encode_list, encode_option, encode_settings,
+    decode_hypothesis, decode_list, decode_option, decode_policy, decode_settings, encode_hypothesis,
+    encode_list, encode_option, encode_settings, stays_in_range,
 };
 use crate::gate::{Contest, Gate, Half};
 use crate::learner::{Announced, Incumbent, Learner, Phase, Tally};
@@ -27,8 +28,9 @@ use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Environment, EnvironmentError, OBSERVATION_WORDS, Outcome, Shape};
 use bem_base::prng::Prng;
+use bem_evolve::evolution::Claim;
 use bem_evolve::improvement::AlphaLedger;
-use bem_evolve::patch::Change;
+use bem_evolve::patch::{Change, Patch};
 use bem_evolve::watch::Watch;
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::library::Machine;
@@ -58,6 +60,78 @@ pub enum RestoreError {
         /// Which step, from zero.
         step: usize,
     },
+}
+
+/// A learner as it was read: its bytes fit together and to worlds of its shape. What they claim is not proven yet, and
+/// no world is in step with it.
+#[derive(Clone, Debug)]
+pub struct SavedLearner {
+    learner: Learner,
+    /// What is said of the patch under trial.
+    claim: Option<Claim>,
+    flight: Option<SavedFlight>,
+}
+
+impl SavedLearner {
+    /// Reads canonical bytes. Cost: a pass over them, and no proof.
+    pub fn parse(bytes: &[u8], shape: &Shape) -> Result<SavedLearner, RestoreError> {
+        let mut reader = Reader::new(bytes);
+        if reader.u32()? != VERSION {
+            return Err(Reader::new(bytes).error("an unknown version of the learner").into());
+        }
+        let settings = decode_settings(&mut reader)?;
+        let mut known = Writer::new();
+        shape.encode(&mut known);
+        if reader.raw(known.as_bytes().len())? != known.as_bytes() {
+            return Err(RestoreError::OtherWorld);
+        }
+        let mut learner = Learner::without_machinery(shape, settings);
+        let claim = learner.decode_knowledge(&mut reader)?;
+        learner.decode_counters(&mut reader)?;
+        learner.library = decode_list(&mut reader, Machine::decode)?;
+        for _ in 0..reader.length(8)? {
+            let start = reader.clone();
+            let (serial, candidate) = (reader.u64()?, decode_hypothesis(&learner.shape, &mut reader)?);
+            if learner.waiting.last_key_value().is_some_and(|(last, _)| serial <= *last) {
+                return Err(start.error("waiting candidates out of order").into());
+            }
+            learner.waiting.insert(serial, candidate);
+        }
+        learner.decode_watch(&mut reader)?;
+        learner.tested_before = decode_option(&mut reader, Reader::u64)?;
+        if let Some(workload) = &mut learner.workload {
+            workload.restore(&mut reader)?;
+        }
+        learner.decode_shield(&mut reader)?;
+        learner.decode_phase(claim.as_ref().map(Claim::patch), &mut reader)?;
+        let flight = decode_option(&mut reader, |reader| decode_flight(&learner, reader))?;
+        learner.decode_experience(&mut reader)?;
+        reader.finish()?;
+        let in_flight = flight.as_ref().map(|(_, _, moves)| moves.len());
+        if learner.machinery.as_ref().is_some_and(|machinery| machinery.steps_in_flight() != in_flight) {
+            return Err(Reader::new(bytes).error("a machine that plays another episode").into());
+        }
+        Ok(SavedLearner { learner, claim, flight })
+    }
+
+    /// Proves what is claimed and brings this world in step: the learner goes on exactly as the saved one would have.
+    pub fn restore(self, world: &mut dyn Environment) -> Result<Learner, RestoreError> {
+        let SavedLearner { mut learner, claim, flight } = self;
+        if learner.shape != *world.shape() {
+            return Err(RestoreError::OtherWorld);
+        }
+        let acting = [Some(&learner.incumbent), learner.previous.as_ref()];
+        if !acting.into_iter().flatten().all(|incumbent| stays_in_range(&incumbent.policy)) {
+            return Err(Reader::new(&[]).error("a policy with an action that is none").into());
+        }
+        if let (Some(machinery), Some(claim)) = (&mut learner.machinery, claim) {
+            machinery.prove(claim)?;
+        }
+        if let Some((seed, mode, moves)) = flight {
+            learner.replay(world, seed, mode, &moves)?;
+        }
+        Ok(learner)
+    }
 }
 
 impl Learner {
@@ -91,46 +165,7 @@ impl Learner {
 
     /// A learner that goes on in this world exactly as the saved one would have.
     pub fn restore(bytes: &[u8], world: &mut dyn Environment) -> Result<Learner, RestoreError> {
-        let mut reader = Reader::new(bytes);
-        if reader.u32()? != VERSION {
-            return Err(Reader::new(bytes).error("an unknown version of the learner").into());
-        }
-        let settings = decode_settings(&mut reader)?;
-        let mut shape = Writer::new();
-        world.shape().encode(&mut shape);
-        if reader.raw(shape.as_bytes().len())? != shape.as_bytes() {
-            return Err(RestoreError::OtherWorld);
-        }
-        let mut learner = Learner::new(world.shape(), settings);
-        learner.decode_knowledge(&mut reader)?;
-        learner.decode_counters(&mut reader)?;
-        learner.library = decode_list(&mut reader, Machine::decode)?;
-        for _ in 0..reader.length(8)? {
-            let start = reader.clone();
-            let (serial, candidate) = (reader.u64()?, decode_hypothesis(&learner.shape, &mut reader)?);
-            if learner.waiting.last_key_value().is_some_and(|(last, _)| serial <= *last) {
-                return Err(start.error("waiting candidates out of order").into());
-            }
-            learner.waiting.insert(serial, candidate);
-        }
-        learner.decode_watch(&mut reader)?;
-        learner.tested_before = decode_option(&mut reader, Reader::u64)?;
-        if let Some(workload) = &mut learner.workload {
-            workload.restore(&mut reader)?;
-        }
-        learner.decode_shield(&mut reader)?;
-        learner.decode_phase(&mut reader)?;
-        let flight = decode_option(&mut reader, |reader| decode_flight(&learner, reader))?;
-        learner.decode_experience(&mut reader)?;
-        reader.finish()?;
-        let in_flight = flight.as_ref().map(|(_, _, moves)| moves.len());
-        if learner.machinery.as_ref().is_some_and(|machinery| machinery.steps_in_flight() != in_flight) {
-            return Err(Reader::new(bytes).error("a machine that plays another episode").into());
-        }
-        if let Some((seed, mode, moves)) = flight {
-            learner.replay(world, seed, mode, &moves)?;
-        }
-        Ok(learner)
+        SavedLearner::parse(bytes, world.shape())?.restore(world)
     }
 
     fn encode_knowledge(&self, writer: &mut Writer) {
@@ -145,7 +180,7 @@ impl Learner {
         }
     }
 
-    fn decode_knowledge(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+    fn decode_knowledge(&mut self, reader: &mut Reader<'_>) -> Result<Option<Claim>, DecodeError> {
         self.incumbent = decode_incumbent(&self.shape, reader)?;
         let stranger = reader.error("an explorer of another world");
         self.explorer = decode_option(reader, Explorer::decode)?;
@@ -153,7 +188,7 @@ impl Learner {
             return Err(stranger);
         }
         self.bandit = RoutedBandit::decode(&self.shape, reader)?;
-        self.decode_machinery(reader)?;
+        let claim = self.decode_machinery(reader)?;
         let unsorted = reader.error("tested candidates out of order");
         let tested = decode_list(reader, |reader| Ok((Digest::decode(reader)?, reader.u64()?)))?;
         if !tested.windows(2).all(|pair| pair[0].0 < pair[1].0)
@@ -162,19 +197,22 @@ impl Learner {
             return Err(unsorted);
         }
         self.tested = tested.into_iter().collect();
-        Ok(())
+        Ok(claim)
     }
 
-    fn decode_machinery(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+    fn decode_machinery(&mut self, reader: &mut Reader<'_>) -> Result<Option<Claim>, DecodeError> {
         let wild = reader.error("a machine where none can be, or none where one must be");
-        self.machinery = match (reader.bool()?, self.machinery.is_some()) {
-            (true, true) => Some(Machinery::decode(&config_for(&self.shape), &self.shape, reader)?),
-            (false, false) => None,
-            _ => return Err(wild),
-        };
+        let config = config_for(&self.shape);
+        let mut claim = None;
+        if reader.bool()? {
+            let (machinery, said) = Machinery::decode(&config, &self.shape, reader)?;
+            (self.machinery, claim) = (Some(machinery), said);
+        } else if Machinery::new(config, self.settings.seed, &self.shape).is_some() {
+            return Err(wild);
+        }
         let circuit = self.machinery.as_ref().and_then(Machinery::incumbent_circuit);
         let holds = self.incumbent.is_choice || circuit == Some(self.incumbent.policy.circuit());
-        if holds { Ok(()) } else { Err(wild) }
+        if holds { Ok(claim) } else { Err(wild) }
     }
 
     fn encode_counters(&self, writer: &mut Writer) {
@@ -232,14 +270,14 @@ impl Learner {
         }
     }
 
-    fn decode_phase(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+    fn decode_phase(&mut self, claimed: Option<&Patch>, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         let wild = reader.error("a phase that does not exist here");
         self.phase = match reader.u8()? {
             0 => Phase::Start,
             1 => Phase::Collect,
             2 => Phase::Judge,
             3 => {
-                let (contest, policy) = self.decode_contest(reader)?;
+                let (contest, policy) = self.decode_contest(claimed, reader)?;
                 let streak = reader.u32()?;
                 let half = decode_option(reader, |reader| {
                     Ok(Half { seed: reader.u64()?, episode: self.decode_episode(reader)? })
@@ -253,12 +291,16 @@ impl Learner {
     }
 
     /// What pairs are played for, and by whom: there must be a trial or a watch for it.
-    fn decode_contest(&self, reader: &mut Reader<'_>) -> Result<(Contest, Arc<Policy>), DecodeError> {
+    fn decode_contest(
+        &self,
+        claimed: Option<&Patch>,
+        reader: &mut Reader<'_>,
+    ) -> Result<(Contest, Arc<Policy>), DecodeError> {
         let wild = reader.error("pairs that nobody has asked for");
         let evolution = self.machinery.as_ref().map(Machinery::evolution).ok_or(wild.clone())?;
         match reader.u8()? {
             0 => {
-                let patch = evolution.trial().ok_or(wild.clone())?.patch();
+                let patch = claimed.ok_or(wild.clone())?;
                 let candidate = self.waiting.get(&patch.serial).ok_or(wild.clone())?;
                 match &patch.change {
                     Change::Synthesize { policy, .. } if *policy == candidate.policy => {
@@ -406,7 +448,7 @@ fn encode_incumbent(incumbent: &Incumbent, writer: &mut Writer) {
 
 fn decode_incumbent(shape: &Shape, reader: &mut Reader<'_>) -> Result<Incumbent, DecodeError> {
     Ok(Incumbent {
-        policy: Arc::new(decode_actor(shape, reader)?),
+        policy: Arc::new(decode_policy(shape, reader)?),
         words: reader.text()?.to_string(),
         is_choice: reader.bool()?,
         machine: decode_option(reader, Machine::decode)?,

@@ -1,6 +1,7 @@
 //! Evolution as bytes: everything that decides what becomes of the next patch.
 //!
-//! A patch that was shown is shown again when it is read, because a stored word is no proof. Clauses: LOG-4, SCC-3.
+//! Reading is cheap and bounded; a patch that was shown comes as a [`Claim`], and showing it again is a step of its own,
+//! because a stored word is no proof. Clauses: LOG-4, SCC-3.
 
 use super::{Basis, Evolution, GUARDS_MAX, Guard, Trial, Waiting, Watched};
 use crate::apply::{Receipt, Tables};
@@ -17,6 +18,27 @@ use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, OBSERVATION_WORDS, Outcome};
 use bem_base::fixed::Fixed;
 use bem_machine::config::GenesisConfig;
+
+/// A patch under trial as it was read: its condition is said to hold, and not shown yet.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    patch: Patch,
+    bad: Vec<BadPair>,
+    safety: SafetyDemand,
+    words: String,
+    test: ImprovementTest,
+    guard: Guard,
+    credits: Vec<Rollout>,
+    /// What to answer when it does not hold.
+    refusal: DecodeError,
+}
+
+impl Claim {
+    /// The patch.
+    pub fn patch(&self) -> &Patch {
+        &self.patch
+    }
+}
 
 impl Evolution {
     /// Writes everything but the configuration.
@@ -47,8 +69,18 @@ impl Evolution {
         });
     }
 
-    /// Reads canonical bytes back under the configuration they were written under.
+    /// Reads canonical bytes back under the configuration they were written under, and shows what they claim.
     pub fn decode(config: GenesisConfig, reader: &mut Reader<'_>) -> Result<Evolution, DecodeError> {
+        let (mut evolution, claim) = Evolution::parse(config, reader)?;
+        claim.map_or(Ok(()), |claim| evolution.prove(claim))?;
+        Ok(evolution)
+    }
+
+    /// Reads canonical bytes. A patch that was under trial is so again once its claim is proven.
+    pub fn parse(
+        config: GenesisConfig,
+        reader: &mut Reader<'_>,
+    ) -> Result<(Evolution, Option<Claim>), DecodeError> {
         let wild = reader.error("more than can ever have been kept");
         let tables = Tables::decode(&config, reader)?;
         let queue = PatchQueue::decode(config.patches_pending_max as usize, reader)?;
@@ -77,19 +109,35 @@ impl Evolution {
             return Err(wild);
         }
         evolution.guards = (0..count).map(|_| Guard::decode(reader)).collect::<Result<_, _>>()?;
-        if reader.bool()? {
-            evolution.trial = Some(Box::new(evolution.decode_trial(reader)?));
-        }
+        let claim = if reader.bool()? { Some(Claim::decode(reader)?) } else { None };
         if reader.bool()? {
             let receipt = Receipt::decode(&evolution.config, reader)?;
             let (words, watch) = (reader.text()?.to_string(), Watch::decode(reader)?);
             evolution.watched = Some(Box::new(Watched { receipt, words, watch }));
         }
-        Ok(evolution)
+        Ok((evolution, claim))
     }
 
-    fn decode_trial(&self, reader: &mut Reader<'_>) -> Result<Trial, DecodeError> {
-        let false_claim = reader.error("a patch whose condition does not hold");
+    /// Shows the condition of a claim again; its trial goes on.
+    pub fn prove(&mut self, claim: Claim) -> Result<(), DecodeError> {
+        let Claim { patch, bad, safety, words, test, guard, credits, refusal } = claim;
+        let context = Context { config: &self.config, tables: &self.tables, bad: &bad, safety };
+        let verified = verify(patch, &context).map_err(|_| refusal.clone())?;
+        let (candidate, slot) = self.preview(verified.patch()).map_err(|_| refusal.clone())?;
+        let buckets = candidate.buckets().len();
+        let known = |step: &RolloutStep| usize::from(step.bucket) < buckets;
+        if !credits.iter().flat_map(|rollout| &rollout.steps).all(known) {
+            return Err(refusal);
+        }
+        let trial = Trial { verified, bad, safety, words, test, candidate, slot, guard, credits };
+        self.trial = Some(Box::new(trial));
+        Ok(())
+    }
+}
+
+impl Claim {
+    fn decode(reader: &mut Reader<'_>) -> Result<Claim, DecodeError> {
+        let refusal = reader.error("a patch whose condition does not hold");
         let patch = Patch::decode(reader)?;
         let words = reader.text()?.to_string();
         let safety = if reader.bool()? { SafetyDemand::Required } else { SafetyDemand::Optional };
@@ -101,15 +149,7 @@ impl Evolution {
         let guard = Guard::decode(reader)?;
         let credits =
             (0..reader.length(4)?).map(|_| Rollout::decode(reader)).collect::<Result<Vec<_>, _>>()?;
-        let context = Context { config: &self.config, tables: &self.tables, bad: &bad, safety };
-        let verified = verify(patch, &context).map_err(|_| false_claim.clone())?;
-        let (candidate, slot) = self.preview(verified.patch()).map_err(|_| false_claim.clone())?;
-        let buckets = candidate.buckets().len();
-        let known = |step: &RolloutStep| usize::from(step.bucket) < buckets;
-        if guard.span < 1 || !credits.iter().flat_map(|rollout| &rollout.steps).all(known) {
-            return Err(false_claim);
-        }
-        Ok(Trial { verified, bad, safety, words, test, candidate, slot, guard, credits })
+        Ok(Claim { patch, bad, safety, words, test, guard, credits, refusal })
     }
 }
 

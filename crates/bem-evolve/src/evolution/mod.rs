@@ -19,6 +19,7 @@
 mod codec;
 mod record;
 
+pub use codec::Claim;
 pub use record::{Basis, Guard, PoxReading, Record, Verdict};
 
 use crate::apply::{Receipt, Tables, TablesError};

@@ -7,10 +7,11 @@ use bem_checker::certificate::Certificate;
 use bem_checker::cnf::Cnf;
 use bem_checker::lrat_reader::StepReader;
 use bem_circuit::netlist::Netlist;
-use bem_engine::chronicle::Chronicle;
+use bem_engine::chronicle::{Chronicle, Happening};
 use bem_engine::climb::{Climb, ClimbConfig};
 use bem_engine::learner::{Learner, Settings};
 use bem_engine::solve::{Solution, solve};
+use bem_engine::state::SavedLearner;
 use bem_evolve::patch::Patch;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
@@ -22,6 +23,7 @@ use bem_ledger::chain::ChainHead;
 use bem_ledger::checkpoint::{Checkpoint, SignedCheckpoint};
 use bem_ledger::entry::Entry;
 use bem_ledger::merkle::{Frontier, leaf_hash};
+use bem_ledger::play::{PlayBlock, Sealer};
 use bem_ledger::segment::SegmentHeader;
 use bem_ledger::snapshot::{Part, Snapshot};
 use bem_ledger::testing;
@@ -50,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "ledger_request", seeds: requests, run: read_request },
     Target { name: "ledger_snapshot", seeds: snapshots, run: read_snapshot },
     Target { name: "ledger_segment", seeds: segments, run: read_segment },
+    Target { name: "ledger_play", seeds: plays, run: read_play },
     Target { name: "chronicle", seeds: chronicles, run: read_chronicle },
     Target { name: "climb", seeds: climbs, run: read_climb },
     Target { name: "learner", seeds: learners, run: read_learner },
@@ -231,6 +234,29 @@ fn read_segment(bytes: &[u8]) -> bool {
     true
 }
 
+fn plays() -> Vec<Vec<u8>> {
+    let happenings = SOLUTIONS.iter().flat_map(|solution| solution.chronicle.happenings());
+    let blocks = happenings.filter_map(|happening| match happening {
+        Happening::Play(block) => Some(block),
+        Happening::Patch(_) => None,
+    });
+    let list = blocks.map(|block| bytes_of(|writer| block.encode(writer)));
+    list.filter(|bytes| bytes.len() < super::INPUT_BYTES_MAX).collect()
+}
+
+/// The episodes of a block that is accepted make the same block again.
+fn read_play(bytes: &[u8]) -> bool {
+    let Ok(block) = PlayBlock::decode(&mut Reader::new(bytes)) else { return false };
+    let mut sealer = Sealer::new(block.first_step);
+    for episode in block.episodes() {
+        let full = sealer.push(episode.serial, episode.steps.iter().copied(), &block.chain);
+        assert_eq!(full, None, "an input is smaller than a block may be");
+    }
+    let again = sealer.seal();
+    assert!(block.steps == 0 || again.as_ref() == Some(&block), "a second spelling");
+    same(bytes, PlayBlock::decode, PlayBlock::encode)
+}
+
 fn chronicles() -> Vec<Vec<u8>> {
     SOLUTIONS.iter().map(|solution| bytes_of(|writer| solution.chronicle.encode(writer))).collect()
 }
@@ -293,7 +319,8 @@ impl bem_engine::learner::Witness for Nobody {
 }
 
 fn read_learner(bytes: &[u8]) -> bool {
-    let Ok(learner) = Learner::restore(bytes, WORLD.start().as_mut()) else { return false };
+    let Ok(saved) = SavedLearner::parse(bytes, WORLD.shape()) else { return false };
+    let Ok(learner) = saved.restore(WORLD.start().as_mut()) else { return false };
     assert_eq!(learner.encode(), bytes, "a second spelling");
     true
 }
