@@ -53,7 +53,18 @@ pub struct PlayBlock {
 impl PlayBlock {
     /// The episodes.
     pub fn episodes(&self) -> Vec<PlayedEpisode> {
-        read_episodes(&mut Reader::new(&self.body), self.steps).expect("a block is checked when it is made")
+        let mut episodes: Vec<PlayedEpisode> = Vec::new();
+        let read = read_episodes(&mut Reader::new(&self.body), self.steps, |seen| {
+            match (seen, episodes.last_mut()) {
+                (Seen::Episode { serial, steps }, _) => {
+                    episodes.push(PlayedEpisode { serial, steps: Vec::with_capacity(steps) });
+                }
+                (Seen::Step(step), Some(episode)) => episode.steps.push(step),
+                (Seen::Step(_), None) => unreachable!("a step belongs to an episode"),
+            }
+        });
+        read.expect("a block is checked when it is made");
+        episodes
     }
 
     /// The step after the last one.
@@ -89,32 +100,48 @@ impl PlayBlock {
             return Err(large);
         }
         let inside = |error: DecodeError| DecodeError { position: start + error.position, ..error };
-        read_episodes(&mut Reader::new(body), steps).map_err(inside)?;
+        read_episodes(&mut Reader::new(body), steps, |_| {}).map_err(inside)?;
         Ok(PlayBlock { first_step, steps, chain, body: body.to_vec() })
     }
 }
 
-fn read_episodes(reader: &mut Reader<'_>, steps: u32) -> Result<Vec<PlayedEpisode>, DecodeError> {
-    let (mut episodes, mut left): (Vec<PlayedEpisode>, u64) = (Vec::new(), u64::from(steps));
+/// What a block holds, in order.
+enum Seen {
+    /// An episode begins.
+    Episode { serial: u64, steps: usize },
+    /// A step of it.
+    Step(PlayedStep),
+}
+
+/// Reads all episodes; to check a block nothing needs to be kept.
+fn read_episodes(
+    reader: &mut Reader<'_>,
+    steps: u32,
+    mut visit: impl FnMut(Seen),
+) -> Result<(), DecodeError> {
+    let (mut last, mut left): (Option<u64>, u64) = (None, u64::from(steps));
     while 0 < reader.remaining() {
         let disorder = reader.error("an episode out of order");
         let distance = read_number(reader)?;
-        let serial = match episodes.last() {
+        let serial = match last {
             None => Some(distance),
-            Some(last) => last.serial.checked_add(distance).filter(|serial| last.serial < *serial),
+            Some(last) => last.checked_add(distance).filter(|serial| last < *serial),
         };
         let serial = serial.ok_or(disorder)?;
         let wrong = reader.error("an episode without a step, or with more than the block has");
         let count = read_number(reader)?;
-        // A step takes two bytes at least, so that a forged count cannot make this reserve more than there is.
+        // A step takes two bytes at least, so that a forged count cannot make anybody reserve more than there is.
         if count == 0 || left < count || (reader.remaining() as u64) < 2 * count {
             return Err(wrong);
         }
         left -= count;
-        let steps = (0..count).map(|_| read_step(reader)).collect::<Result<_, _>>()?;
-        episodes.push(PlayedEpisode { serial, steps });
+        visit(Seen::Episode { serial, steps: count as usize });
+        for _ in 0..count {
+            visit(Seen::Step(read_step(reader)?));
+        }
+        last = Some(serial);
     }
-    if left == 0 { Ok(episodes) } else { Err(reader.error("fewer steps than the block says")) }
+    if left == 0 { Ok(()) } else { Err(reader.error("fewer steps than the block says")) }
 }
 
 fn read_step(reader: &mut Reader<'_>) -> Result<PlayedStep, DecodeError> {
