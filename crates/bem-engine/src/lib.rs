@@ -26,3 +26,4 @@ mod structure;
 mod suspend;
 pub mod verification;
 mod watch;
+pub mod worlds;

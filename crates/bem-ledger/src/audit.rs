@@ -9,7 +9,8 @@
 use crate::chain::ChainHead;
 use crate::checkpoint::{Checkpoint, SignedCheckpoint};
 use crate::entry::{
-    Certificate, Entry, Genesis, KINDS, PatchEvent, PatchStatus, TableEdit, TableRoots, Verdict, event_code,
+    Certificate, Entry, Genesis, KINDS, PatchEvent, PatchStatus, Table, TableEdit, TableRoots, Verdict,
+    event_code,
 };
 use crate::error::{LedgerError, StoreError};
 use crate::limits::CHECKPOINT_BYTES_MAX;
@@ -328,11 +329,26 @@ impl<'a, S: Store> Auditor<'a, S> {
 
     fn replay_edits(&mut self, edits: &[TableEdit], roots: &TableRoots) -> Result<(), LedgerError> {
         edits.iter().for_each(|edit| self.tables.set(edit));
-        if self.tables.roots() == *roots {
-            Ok(())
-        } else {
-            Err(self.broken("the table roots do not follow from the edits"))
+        if self.tables.roots() != *roots {
+            return Err(self.broken("the table roots do not follow from the edits"));
         }
+        edits
+            .iter()
+            .filter(|edit| edit.table == Table::Program)
+            .try_for_each(|edit| self.check_program(edit.slot, &edit.leaf))
+    }
+
+    /// What a history is played from is kept with it: CFG begins with the configuration that genesis names, and
+    /// whatever it names is there.
+    fn check_program(&mut self, slot: u32, leaf: &Digest) -> Result<(), LedgerError> {
+        let configuration = self.genesis.as_ref().map(|genesis| genesis.configuration);
+        if slot == 0 && configuration != Some(*leaf) {
+            return Err(self.broken("CFG holds another configuration than genesis names"));
+        }
+        if *leaf != Digest::default() {
+            read_blob(self.store, leaf).map_err(|error| self.broken(format!("CFG: {error}")))?;
+        }
+        Ok(())
     }
 
     fn check_certificate(&mut self, certificate: &Certificate) -> Result<(), LedgerError> {

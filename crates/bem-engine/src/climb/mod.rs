@@ -47,6 +47,8 @@ pub struct Climb {
     config: ClimbConfig,
     tracks: Vec<Track>,
     steps: u64,
+    /// What worlds are made of, where the text of their task does not say it.
+    files: Vec<Digest>,
 }
 
 /// Why a climb cannot start or go on.
@@ -113,7 +115,7 @@ impl Climb {
         let families = config.families.iter().zip(rungs).enumerate();
         let tracks =
             families.map(|(place, (family, tasks))| Track::new(&config, place, family, tasks)).collect();
-        Ok(Climb { config, tracks, steps: 0 })
+        Ok(Climb { config, tracks, steps: 0, files: Vec::new() })
     }
 
     /// A run over one task: the seed is the task's own, and there is neither a ladder nor practice.
@@ -121,6 +123,19 @@ impl Climb {
         let families = vec![name.to_string()];
         let config = ClimbConfig { seed, stages: 1, unit_steps: budget, families };
         Climb::with_rungs(config, vec![vec![task.to_string()]]).expect("one name cannot come twice")
+    }
+
+    /// The same climb over worlds that are made of these files, by digest: they are part of its configuration, and its
+    /// history is kept beside them.
+    #[must_use]
+    pub fn with_files(mut self, files: Vec<Digest>) -> Climb {
+        self.files = files;
+        self
+    }
+
+    /// What worlds are made of, where the text of their task does not say it.
+    pub fn files(&self) -> &[Digest] {
+        &self.files
     }
 
     /// The first unit in order that is not among the busy families.

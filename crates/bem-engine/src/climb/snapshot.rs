@@ -17,7 +17,7 @@ use bem_teacher::teacher::Teacher;
 use bem_teacher::template::TemplateId;
 
 /// The first words of a snapshot.
-const FORMAT: &str = "bem climb 2";
+const FORMAT: &str = "bem climb 3";
 
 impl Climb {
     /// Everything that decides the next units, as canonical bytes.
@@ -30,6 +30,8 @@ impl Climb {
         writer.u64(self.steps);
         writer.length(self.tracks.len());
         self.tracks.iter().for_each(|track| track.encode(&mut writer));
+        writer.length(self.files.len());
+        self.files.iter().for_each(|file| writer.raw(file.as_bytes()));
         writer.into_bytes()
     }
 
@@ -55,9 +57,10 @@ impl Climb {
             }
             tracks.push(track);
         }
+        let files = decode_list(&mut reader, 32, Digest::decode)?;
         reader.finish()?;
         config.families = tracks.iter().map(|track| track.family.clone()).collect();
-        Ok(Climb { config, tracks, steps })
+        Ok(Climb { config, tracks, steps, files })
     }
 }
 

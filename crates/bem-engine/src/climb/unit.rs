@@ -4,9 +4,10 @@
 
 use super::ClimbError;
 use crate::learner::Settings;
-use crate::solve::{Lesson, Solution, Taught, teach_on};
-use bem_base::environment::Shape;
-use bem_games::compose::{NoPrograms, TaskTree};
+use crate::solve::{Lesson, Solution, Taught, solve_world, teach_on};
+use crate::worlds::Catalog;
+use bem_base::environment::{Environment, Shape};
+use bem_games::game::Game;
 use bem_synth::library::Machine;
 use bem_teacher::template::TemplateId;
 use std::collections::BTreeSet;
@@ -132,16 +133,24 @@ impl Assignment {
         put_away: Option<&[u8]>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Worked, ClimbError> {
-        let task = || self.unit.task.clone();
-        let game = |error| ClimbError::Game { task: task(), error };
-        let tree = TaskTree::parse(&self.unit.task).map_err(game)?;
-        let instance = tree.build(self.seed, &NoPrograms).map_err(game)?;
-        let settings = Settings { budget: self.unit.budget, ..Settings::new(self.seed) };
-        let library = self.machines_for(instance.shape());
+        let impossible = |error| ClimbError::Game { task: self.unit.task.clone(), error };
+        let game = Catalog.game(&self.unit.task, self.seed).map_err(impossible)?;
+        self.go_on_with(game.as_ref(), put_away, go_on)
+    }
+
+    /// The same in a game that is not found by the task's text.
+    pub fn go_on_with(
+        self,
+        game: &dyn Game,
+        put_away: Option<&[u8]>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Worked, ClimbError> {
+        let settings = self.settings();
+        let library = self.machines_for(game.shape());
         let known: Vec<_> = library.iter().map(Machine::digest).collect();
         let lesson = Lesson { settings, library, until_solved: self.until_solved };
-        let Taught { solution, put_away } = teach_on(instance.as_ref(), lesson, put_away, &mut |_| go_on())
-            .map_err(|error| ClimbError::World { task: task(), error })?;
+        let Taught { solution, put_away } = teach_on(game, lesson, put_away, &mut |_| go_on())
+            .map_err(|error| ClimbError::World { task: self.unit.task.clone(), error })?;
         if let Some(bytes) = put_away {
             return Ok(Worked::PutAway(bytes));
         }
@@ -149,6 +158,17 @@ impl Assignment {
         let reused = machine.is_some_and(|machine| known.contains(&machine.digest()));
         let result = UnitResult { unit: self.unit, seed: self.seed, solution, reused };
         Ok(Worked::Done(Box::new(result)))
+    }
+
+    /// Works on it in a world outside, to its end or until the world fails: what was learned until then counts.
+    pub fn work_outside(self, world: &mut dyn Environment) -> UnitResult {
+        let solution =
+            solve_world(world, self.settings(), &mut |_| true).unwrap_or_else(|broken| broken.kept);
+        UnitResult { unit: self.unit, seed: self.seed, solution, reused: false }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings { budget: self.unit.budget, ..Settings::new(self.seed) }
     }
 
     /// Machines that can be built for this world and differ once built: the family's own, then borrowed ones.

@@ -27,7 +27,7 @@ pub(super) trait Sink {
 /// What the entries so far amount to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Book {
-    tables: Tables,
+    pub(super) tables: Tables,
     /// Patches so far.
     serial: u64,
     /// Units so far.
@@ -92,7 +92,7 @@ impl Book {
             .collect()
     }
 
-    /// The tables a climb begins with: parameters, tasks, and what it brings along.
+    /// The tables a climb begins with: parameters, tasks, what it is played from, and what it brings along.
     pub(super) fn boot(&mut self, sink: &mut impl Sink, climb: &Climb) -> Result<(), LedgerError> {
         let mut edits = installed_experts(climb);
         for (place, track) in climb.tracks().iter().enumerate() {
@@ -107,6 +107,9 @@ impl Book {
             slot,
             leaf: hash(&word.to_le_bytes()),
         }));
+        // What the history is played from, frozen: the configuration that genesis names, and the files of worlds.
+        let frozen = core::iter::once(hash(&climb.snapshot())).chain(climb.files().iter().copied());
+        edits.extend(frozen.zip(0..).map(|(leaf, slot)| TableEdit { table: Table::Program, slot, leaf }));
         self.set_all(&edits);
         // A climb that comes from elsewhere brings its teachers along.
         for track in 0..climb.tracks().len() {

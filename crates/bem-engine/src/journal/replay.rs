@@ -4,7 +4,8 @@
 
 use super::book::{Book, Sink};
 use super::{JournalError, configured_climb, next_unit};
-use crate::climb::{Climb, Unit};
+use crate::climb::{Climb, ClimbError, Unit, UnitResult, Worked};
+use crate::worlds::{Catalog, World, Worlds};
 use bem_base::digest::{Digest, hash};
 use bem_ledger::LedgerError;
 use bem_ledger::entry::Entry;
@@ -16,6 +17,7 @@ pub struct Replay<S> {
     sink: RecordSink<S>,
     book: Book,
     climb: Climb,
+    worlds: Box<dyn Worlds>,
 }
 
 struct RecordSink<S> {
@@ -39,9 +41,17 @@ impl<S: Store> Replay<S> {
     pub fn open(mut store: S) -> Result<Replay<S>, JournalError> {
         let climb = configured_climb(&mut store)?;
         let recorded = Comparison::open(&mut store, 1)?;
-        let mut replay = Replay { sink: RecordSink { store, recorded }, book: Book::default(), climb };
+        let (book, worlds) = (Book::default(), Box::new(Catalog));
+        let mut replay = Replay { sink: RecordSink { store, recorded }, book, climb, worlds };
         replay.book.boot(&mut replay.sink, &replay.climb)?;
         Ok(replay)
+    }
+
+    /// Plays in these worlds instead of the catalog's.
+    #[must_use]
+    pub fn in_worlds(mut self, worlds: Box<dyn Worlds>) -> Replay<S> {
+        self.worlds = worlds;
+        self
     }
 
     /// The climb as far as it was played again.
@@ -64,9 +74,21 @@ impl<S: Store> Replay<S> {
         let Some(unit) = next_unit(&mut self.sink.recorded, &mut self.sink.store, &self.climb)? else {
             return Ok(None);
         };
-        let result = self.climb.work(&unit, &mut || true)?.expect("nobody asks it to stop");
+        let result = self.play(&unit)?;
         self.climb.take(&result);
         self.book.unit(&mut self.sink, &result, &self.climb)?;
         Ok(Some(unit))
+    }
+
+    fn play(&self, unit: &Unit) -> Result<UnitResult, ClimbError> {
+        let assignment = self.climb.assign(unit);
+        let impossible = |error| ClimbError::Game { task: unit.task.clone(), error };
+        match self.worlds.open(&unit.task, assignment.seed).map_err(impossible)? {
+            World::Outside(mut world) => Ok(assignment.work_outside(world.as_mut())),
+            World::Game(game) => match assignment.go_on_with(game.as_ref(), None, &mut || true)? {
+                Worked::Done(result) => Ok(*result),
+                Worked::PutAway(_) => unreachable!("nobody asks it to stop"),
+            },
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::climb::ClimbConfig;
 use bem_ledger::audit::{AuditVerdict, audit};
+use bem_ledger::entry::{Table, TableEdit};
 use bem_ledger::store::MemoryStore;
 use std::collections::BTreeSet;
 
@@ -98,4 +99,32 @@ fn a_replay_agrees_with_an_honest_record_and_names_the_first_entry_of_another() 
     assert_eq!(audit(&mut store, None).unwrap().verdict, AuditVerdict::Unanchored);
     let error = Replay::open(store).unwrap().advance().unwrap_err().to_string();
     assert!(error.starts_with("replay differs at entry 4: recorded is play"), "{error}");
+}
+
+#[test]
+fn cfg_holds_the_configuration_and_a_changed_missing_or_other_one_is_broken() {
+    let (mut stores, _) = finish(create(&climb(3)), climb(3));
+    let honest = stores.pop().unwrap();
+    let configuration = hash(&climb(3).snapshot());
+    let name = format!("blob-{configuration}");
+    let broken = |store: &mut MemoryStore| match audit(store, None).unwrap().verdict {
+        AuditVerdict::Broken { reason, .. } => reason,
+        other => panic!("{other:?}"),
+    };
+    let mut changed = honest.clone();
+    changed.files.get_mut(&name).unwrap()[20] ^= 1;
+    assert!(broken(&mut changed).starts_with("CFG: "), "{}", broken(&mut changed));
+    let mut missing = honest;
+    missing.files.remove(&name).unwrap();
+    assert!(broken(&mut missing).starts_with("CFG: "), "{}", broken(&mut missing));
+    // Somebody who has the key writes another one into a history that goes on.
+    let mut journal = create(&climb(3));
+    assert!(journal.book.tables.tree(Table::Program).size() == 1);
+    let leaf = journal.sink.log.put_blob(&climb(4).snapshot()).unwrap();
+    let edits = vec![TableEdit { table: Table::Program, slot: 0, leaf }];
+    edits.iter().for_each(|edit| journal.book.tables.set(edit));
+    let roots = journal.book.tables.roots();
+    journal.sink.log.append(&Entry::Tables { step: 0, edits, roots }).unwrap();
+    journal.sink.log.commit().unwrap();
+    assert_eq!(broken(&mut journal.into_store()), "CFG holds another configuration than genesis names");
 }

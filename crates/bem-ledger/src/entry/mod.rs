@@ -73,7 +73,7 @@ stored_enum! {
         /// Configuration and hyperparameters.
         #[doc(alias = "WORK")]
         Work = 2,
-        /// Programs and their control flow.
+        /// What the history is played from: the configuration, programs, files of worlds.
         #[doc(alias = "CFG")]
         Program = 3,
     }
