@@ -207,6 +207,43 @@ fn nonsense_gets_one_clear_line() {
     assert!(!Path::new("unused").exists());
 }
 
+/// Lines of the file with the curves so far.
+fn curves(directory: &Path) -> usize {
+    std::fs::read_to_string(directory.join("curves.jsonl")).map_or(0, |text| text.lines().count())
+}
+
+#[test]
+fn a_killed_run_goes_on_to_the_report_of_an_undisturbed_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key").display().to_string();
+    let families = ["--families", "parity,majority,compare,add", "--unit-steps", "1000"];
+    let common = ["--steps", "2000", "--threads", "1", "--key", &key, "--json"];
+    let start =
+        |words: &[&str]| program().arg("run").args(words).args(common).stdout(Stdio::null()).spawn().unwrap();
+    let new =
+        |directory: &Path| start(&[&["--out", &directory.display().to_string()][..], &families].concat());
+    let whole = folder.path().join("whole");
+    assert!(new(&whole).wait().unwrap().success());
+    for lines in [1, 5] {
+        let cut = folder.path().join(format!("cut-{lines}"));
+        let mut child = new(&cut);
+        while curves(&cut) < lines && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // A line that was being written when the power went.
+        let mut torn = std::fs::read(cut.join("curves.jsonl")).unwrap();
+        torn.extend(b"{\"of\":\"par");
+        std::fs::write(cut.join("curves.jsonl"), torn).unwrap();
+        assert!(start(&["--resume", &cut.display().to_string()]).wait().unwrap().success());
+        for name in ["report.html", "curves.jsonl"] {
+            let [undisturbed, resumed] = [&whole, &cut].map(|run| std::fs::read_to_string(run.join(name)));
+            assert!(undisturbed.unwrap() == resumed.unwrap(), "{name} after a kill at {lines} lines");
+        }
+    }
+}
+
 #[test]
 fn one_task_is_kept_audited_exported_and_played_again() {
     let folder = tempfile::tempdir().unwrap();

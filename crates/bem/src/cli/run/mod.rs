@@ -124,7 +124,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     check(arguments)?;
     interrupt::listen();
     let (mut climb, mut history, directory, mut put_away) = open(arguments)?;
-    let mut curves = report::Curves::load(&directory)?;
+    let mut curves = report::Curves::open(&directory)?;
     let time = match (arguments.minutes, arguments.steps) {
         (Some(minutes), _) => Some(Duration::from_secs_f64(minutes * 60.0)),
         (None, Some(_)) => None,
@@ -145,7 +145,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     go_through_record(&mut climb, &mut history, &mut curves)?;
     let board = scoreboard::Live::new(!arguments.json && std::io::stderr().is_terminal(), &climb);
     let mut taken = |result: &UnitResult, climb: &Climb| {
-        curves.add(result);
+        curves.add(result)?;
         history.unit(result, climb)?;
         board.unit(result, climb);
         Ok(())
@@ -155,7 +155,6 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     // After a limit in steps the clock must not show in the history: what is under way then is worked out anew.
     let put_away = if limit.is_over() { put_away } else { PutAway::new() };
     let head = history.finish(&climb, put_away)?;
-    curves.save(&directory)?;
     let page = directory.join("report.html");
     std::fs::write(&page, report::html(&climb, &curves, &head))
         .with_context(|| page.display().to_string())?;
@@ -179,7 +178,7 @@ fn go_through_record(climb: &mut Climb, history: &mut History, curves: &mut repo
             bail!("interrupted before the recorded units were compared: nothing is lost, resume again");
         };
         climb.take(&result);
-        curves.add(&result);
+        curves.add(&result)?;
         history.unit(&result, climb)?;
     }
     Ok(())

@@ -1,4 +1,7 @@
 //! What the report shows of every try at a rung; kept beside the ledger so that a resumed run has its whole report.
+//!
+//! One line of JSON for every try, written before the ledger acknowledges it: a run that was killed loses no curve of
+//! what it keeps. A line that was cut off is dropped, and its try is played and written again.
 
 use crate::cli::solve::to_float;
 use anyhow::{Context, Result};
@@ -9,10 +12,12 @@ use bem_evolve::patch::PatchKind;
 use bem_evolve::verify::RETURN_TOLERANCE;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
 
 /// One try.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
     /// Steps and mean return, one point for every change of the acting policy.
     pub points: Vec<(u64, f64)>,
@@ -25,7 +30,7 @@ pub struct Curve {
 }
 
 /// One decision of the gate.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Patch {
     /// When.
     pub steps: u64,
@@ -70,26 +75,51 @@ pub fn tolerance() -> f64 {
     to_float(RETURN_TOLERANCE)
 }
 
-/// All curves of a run, by task and try.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Curves(BTreeMap<String, Curve>);
+/// All curves of a run, by task and try, and the file that they are kept in.
+#[derive(Debug)]
+pub struct Curves {
+    by_try: BTreeMap<String, Curve>,
+    file: File,
+    path: PathBuf,
+}
 
-const CURVES: &str = "curves.json";
+/// One line of the file.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    /// Task and try.
+    of: String,
+    curve: Curve,
+}
+
+const CURVES: &str = "curves.jsonl";
 
 impl Curves {
-    /// Those of an earlier part of the run. A damaged file is an error: saving would overwrite what it holds.
-    pub fn load(directory: &Path) -> Result<Curves> {
+    /// Those of an earlier part of the run, and the file to go on with. A damaged line is an error, so that somebody
+    /// looks at it; only the last one may be cut off.
+    pub fn open(directory: &Path) -> Result<Curves> {
         let path = directory.join(CURVES);
-        match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Curves::default()),
-            read => serde_json::from_str(&read.with_context(|| path.display().to_string())?)
-                .with_context(|| format!("{} is damaged: mend it or move it away", path.display())),
+        let named = || path.display().to_string();
+        let options = OpenOptions::new().read(true).append(true).create(true).clone();
+        let mut file = options.open(&path).with_context(named)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).with_context(named)?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        if whole < text.len() {
+            file.set_len(whole as u64).with_context(named)?;
         }
+        let mut by_try = BTreeMap::new();
+        for (line, number) in text[..whole].lines().zip(1..) {
+            let Line { of, curve } = serde_json::from_str(line).with_context(|| {
+                format!("{} is damaged in line {number}: mend it or move it away", named())
+            })?;
+            by_try.insert(of, curve);
+        }
+        Ok(Curves { by_try, file, path })
     }
 
-    /// Adds a try at a rung; of practice only the counts are shown.
-    pub fn add(&mut self, result: &UnitResult) {
-        let Purpose::Rung { attempt, .. } = result.unit.purpose else { return };
+    /// Adds a try at a rung and writes it down; of practice only the counts are shown.
+    pub fn add(&mut self, result: &UnitResult) -> Result<()> {
+        let Purpose::Rung { attempt, .. } = result.unit.purpose else { return Ok(()) };
         let solution = &result.solution;
         let yardstick = solution.yardstick;
         let curve = Curve {
@@ -98,18 +128,19 @@ impl Curves {
             random: yardstick.map_or(0.0, |yardstick| to_float(yardstick.random)),
             patches: solution.decisions.iter().map(|decision| patch(decision, solution)).collect(),
         };
-        self.0.insert(format!("{}#{attempt}", result.unit.task), curve);
-    }
-
-    /// Writes them down.
-    pub fn save(&self, directory: &Path) -> Result<()> {
-        let path = directory.join(CURVES);
-        std::fs::write(&path, serde_json::to_string(self)?).with_context(|| path.display().to_string())
+        let line = Line { of: format!("{}#{attempt}", result.unit.task), curve };
+        // A try that is played again after a crash may have its line already.
+        if self.by_try.get(&line.of) != Some(&line.curve) {
+            let text = serde_json::to_string(&line)? + "\n";
+            self.file.write_all(text.as_bytes()).with_context(|| self.path.display().to_string())?;
+            self.by_try.insert(line.of, line.curve);
+        }
+        Ok(())
     }
 
     /// The curve of this try.
     pub fn of(&self, climbed: &Climbed) -> Option<&Curve> {
-        self.0.get(&format!("{}#{}", climbed.task, climbed.attempt))
+        self.by_try.get(&format!("{}#{}", climbed.task, climbed.attempt))
     }
 }
 
