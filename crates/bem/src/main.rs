@@ -9,6 +9,7 @@ mod process;
 mod program_game;
 mod spelling;
 mod task;
+mod world_file;
 
 fn main() -> std::process::ExitCode {
     cli::main()

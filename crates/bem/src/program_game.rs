@@ -8,7 +8,7 @@
 use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
-use bem_games::compose::Programs;
+use bem_games::compose::{NodeKind, Programs, TaskTree};
 use bem_games::game::{Game, GameError, Oracle, Steps, Value};
 use bem_games::import::FILE_BYTES_MAX;
 use bem_isa::assemble::assemble;
@@ -31,13 +31,52 @@ impl Programs for ProgramFiles {
         settings: &BTreeMap<String, String>,
         _instance_seed: u64,
     ) -> Result<Arc<dyn Game>, GameError> {
-        let refuse = |reason: String| GameError::Impossible(format!("program {fragment:?}: {reason}"));
-        let text = source(fragment).map_err(refuse)?;
-        let program = assemble(&text).map_err(|error| refuse(error.to_string()))?;
-        let settings = parse_settings(settings).map_err(refuse)?;
-        let world = ProgramWorld::new(program, &settings).map_err(|error| refuse(error.to_string()))?;
-        Ok(Arc::new(ProgramGame::new(world).map_err(refuse)?))
+        let text = source(fragment).map_err(|reason| refused(fragment, &reason))?;
+        build(fragment, &text, settings)
     }
+}
+
+/// Programs whose sources are at hand, by name: those that a run has kept.
+pub struct Sources<'a>(pub &'a BTreeMap<String, String>);
+
+impl Programs for Sources<'_> {
+    fn build(
+        &self,
+        fragment: &str,
+        settings: &BTreeMap<String, String>,
+        _instance_seed: u64,
+    ) -> Result<Arc<dyn Game>, GameError> {
+        let text = self.0.get(fragment).ok_or_else(|| refused(fragment, "the run has not kept it"))?;
+        build(fragment, text, settings)
+    }
+}
+
+fn refused(fragment: &str, reason: &str) -> GameError {
+    GameError::Impossible(format!("program {fragment:?}: {reason}"))
+}
+
+fn build(
+    fragment: &str,
+    text: &str,
+    settings: &BTreeMap<String, String>,
+) -> Result<Arc<dyn Game>, GameError> {
+    let refuse = |reason: String| refused(fragment, &reason);
+    let program = assemble(text).map_err(|error| refuse(error.to_string()))?;
+    let settings = parse_settings(settings).map_err(refuse)?;
+    let world = ProgramWorld::new(program, &settings).map_err(|error| refuse(error.to_string()))?;
+    Ok(Arc::new(ProgramGame::new(world).map_err(refuse)?))
+}
+
+/// The sources of all programs in a composition.
+pub fn sources(tree: &TaskTree) -> Result<BTreeMap<String, String>, String> {
+    let mut found = BTreeMap::new();
+    if let Some(fragment) = tree.settings().get("fragment").filter(|_| tree.kind() == NodeKind::LeafIsa) {
+        found.insert(fragment.clone(), source(fragment)?);
+    }
+    for part in tree.parts() {
+        found.extend(sources(part)?);
+    }
+    Ok(found)
 }
 
 fn source(fragment: &str) -> Result<String, String> {
@@ -171,7 +210,6 @@ impl Oracle for ProgramOracle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bem_games::compose::TaskTree;
     use bem_games::conformance;
 
     #[test]

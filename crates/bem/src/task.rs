@@ -2,14 +2,15 @@
 
 use crate::files;
 use crate::process::Process;
-use crate::program_game::ProgramFiles;
+use crate::program_game::{ProgramFiles, sources};
 use crate::spelling;
+use crate::world_file::{GameFile, WorldFile};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_games::catalog;
 use bem_games::compose::{TaskTree, operator};
 use bem_games::game::{Family, Game, Range, Setting};
 use bem_games::import::pipe::PipeWorld;
-use bem_games::import::{self, FILE_BYTES_MAX, Format, Opponent, Seat};
+use bem_games::import::{FILE_BYTES_MAX, Format};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -52,6 +53,8 @@ pub struct Task {
     pub text: String,
     /// The world itself.
     pub world: TaskWorld,
+    /// What the world is made of, where the text does not say it.
+    pub file: Option<WorldFile>,
 }
 
 /// What stands behind a task.
@@ -107,7 +110,9 @@ fn named(name: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Task
         let game = tree.build(seed, &ProgramFiles).with_context(|| format!("composition {name:?}"))?;
         let params = texts.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
         let text = tree.to_string();
-        return Ok(Task { name: text.clone(), params, text, world: TaskWorld::Game(game) });
+        let programs = sources(&tree).map_err(|error| anyhow!(error))?;
+        let file = (!programs.is_empty()).then_some(WorldFile::Programs(programs));
+        return Ok(Task { name: text.clone(), params, text, world: TaskWorld::Game(game), file });
     }
     let family = family(name)?;
     let settings = catalog::settings(family, texts).with_context(|| format!("family {name}"))?;
@@ -126,7 +131,7 @@ fn named(name: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Task
     let params = settings.iter().map(describe).collect();
     let given: Vec<String> = texts.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let text = if given.is_empty() { name.to_string() } else { format!("{name}{{{}}}", given.join(",")) };
-    Ok(Task { name: name.to_string(), params, text, world: TaskWorld::Game(game) })
+    Ok(Task { name: name.to_string(), params, text, world: TaskWorld::Game(game), file: None })
 }
 
 /// The family of this name; a slip is answered with the name that was probably meant.
@@ -154,25 +159,21 @@ fn file(path: &Path, mut texts: BTreeMap<String, String>) -> Result<Task> {
     let name = path.display().to_string();
     let format = Format::from_file_name(&name)?;
     let params = texts.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-    let mut seat = Seat::default();
+    let (mut player, mut opponent) = (None, None);
     if format != Format::Table {
-        if let Some(player) = texts.remove("player") {
-            seat.player = player.parse().map_err(|_| anyhow!("player {player:?} is no whole number"))?;
-        }
-        match texts.remove("opponent").as_deref() {
-            None | Some("uniform") => {}
-            Some(policy) => {
-                let text = read_text(Path::new(policy))?;
-                seat.opponent = Opponent::parse(&text).with_context(|| policy.to_string())?;
-            }
-        }
+        player = texts.remove("player");
+        opponent = match texts.remove("opponent").filter(|policy| policy != "uniform") {
+            None => None,
+            Some(policy) => Some((policy.clone(), read_text(Path::new(&policy))?)),
+        };
     }
     if let Some(unknown) = texts.keys().next() {
         let known = if format == Format::Table { "none" } else { "opponent, player" };
         bail!("{name}: there is no parameter called {unknown:?}; known are {known}");
     }
-    let game = import::read(format, &read_text(path)?, &seat).with_context(|| name.clone())?;
-    Ok(Task { text: name.clone(), name, params, world: TaskWorld::Game(game) })
+    let file = GameFile { name: name.clone(), text: read_text(path)?, player, opponent };
+    let world = TaskWorld::Game(file.build()?);
+    Ok(Task { text: name.clone(), name, params, world, file: Some(WorldFile::Game(file)) })
 }
 
 fn program(command: &str, texts: &BTreeMap<String, String>, timeout: Duration) -> Result<Task> {
@@ -182,5 +183,6 @@ fn program(command: &str, texts: &BTreeMap<String, String>, timeout: Duration) -
     let process = Process::start(command, timeout).map_err(|error| anyhow!(error))?;
     let world = PipeWorld::open(process).with_context(|| format!("the program {command:?}"))?;
     let (name, text) = (command.to_string(), command.to_string());
-    Ok(Task { name, params: Map::new(), text, world: TaskWorld::Program(Box::new(world)) })
+    let world = TaskWorld::Program(Box::new(world));
+    Ok(Task { name, params: Map::new(), text, world, file: None })
 }

@@ -129,8 +129,61 @@ fn when_a_program_dies_what_it_taught_is_kept() {
     assert!(message.contains("the program has ended"), "{message}");
     assert!(message.contains("what was learned in 2") && message.contains(&kept), "{message}");
     assert!(bem(&["verify", &kept]).status.success());
+    // It is played again up to where it died.
+    let replay = bem(&["replay", &kept]);
+    assert!(replay.status.success(), "{replay:?}");
     let circuit = bem(&["export", &kept, "--format", "verilog"]);
     assert!(circuit.status.success() && 100 < circuit.stdout.len());
+}
+
+/// Keeps a task, audits it and plays it again; then the same with the file that its world is made of changed.
+fn kept_and_played_again(name: &str, arguments: &[&str]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [run, key] = [name, "key"].map(|name| folder.path().join(name).display().to_string());
+    let output = solve(&[arguments, &["--budget", "1500", "--out", &run, "--key", &key]].concat());
+    assert!(output.status.code() < Some(2), "{output:?}");
+    let verify = bem(&["verify", &run]);
+    assert!(verify.status.success(), "{verify:?}");
+    let replay = bem(&["replay", &run]);
+    let text = String::from_utf8_lossy(&replay.stdout).to_string();
+    assert!(replay.status.success() && text.contains("1 units played again"), "{name}: {replay:?}");
+    // The second slot of CFG names the file; the first one the configuration.
+    let ledger = folder.path().join(name).join("ledger");
+    let mut worlds = Vec::new();
+    for entry in std::fs::read_dir(&ledger).expect("a ledger") {
+        let path = entry.expect("an entry").path();
+        let bytes = std::fs::read(&path).expect("a file");
+        if bytes.get(4..15) == Some(b"bem world 1") || bytes.get(4..15) == Some(b"bem climb 3") {
+            worlds.push((path, bytes));
+        }
+    }
+    assert_eq!(worlds.iter().filter(|(path, _)| path.to_string_lossy().contains("blob-")).count(), 2);
+    for (path, honest) in worlds {
+        std::fs::remove_file(&path).expect("it was there");
+        let missing = bem(&["verify", &run]);
+        assert_eq!(missing.status.code(), Some(1), "{name}: {} went unnoticed", path.display());
+        let mut changed = honest.clone();
+        *changed.last_mut().expect("it is not empty") ^= 1;
+        std::fs::write(&path, &changed).expect("a file");
+        assert_eq!(bem(&["verify", &run]).status.code(), Some(1), "{name}: {}", path.display());
+        assert_ne!(bem(&["replay", &run]).status.code(), Some(0), "{name}: {}", path.display());
+        std::fs::write(&path, honest).expect("a file");
+    }
+    assert!(bem(&["verify", &run]).status.success());
+}
+
+#[test]
+fn games_from_files_and_programs_are_kept_and_played_again() {
+    let kuhn = example("games/kuhn_poker.efg");
+    kept_and_played_again("kuhn", &["--game", &kuhn, "--param", "player=2"]);
+    kept_and_played_again("grid", &["--game", &example("games/gridworld.json")]);
+    kept_and_played_again("nim", &["seq(isa{fragment=nim},parity{n=3})"]);
+}
+
+#[test]
+fn a_program_outside_is_played_again_from_what_it_answered() {
+    let command = format!("python3 {}", example("count_env.py"));
+    kept_and_played_again("count", &["--env-cmd", &command]);
 }
 
 fn gymnasium(world: &str) -> String {

@@ -9,11 +9,12 @@ use super::Answer;
 use super::ledger_directory;
 use super::run::history::{History, put_away_in};
 use crate::files;
-use anyhow::{Context, Result};
+use crate::world_file::{WorldFile, only_file};
+use anyhow::{Context, Result, bail};
 use bem_engine::climb::Climb;
 use bem_engine::journal::{JournalError, Replay, climb_of};
 use bem_ledger::LedgerError;
-use bem_ledger::log::LogOptions;
+use bem_ledger::log::{LogOptions, read_blob};
 use bem_ledger::snapshot::{Snapshot, latest_snapshot, snapshot_name};
 use bem_ledger::store::Store;
 use clap::Args;
@@ -85,6 +86,11 @@ pub fn restore(arguments: &RestoreArguments) -> Result<Answer> {
     let bytes = files::read_bytes(&arguments.file)?;
     let (snapshot, _) = Snapshot::from_bytes(&bytes).with_context(|| format!("{name} is no snapshot"))?;
     let climb = climb_of(&snapshot)?;
+    if !climb.files().is_empty() {
+        bail!(
+            "{name} is of a run over a world's own file, which a snapshot does not hold: copy the run's folder"
+        );
+    }
     let origin = Some(snapshot.head.digest());
     let key = arguments.key.as_deref();
     let history = History::create(&arguments.out, &climb, key, origin, LogOptions::default())?;
@@ -101,6 +107,11 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Answer> {
         Err(error) => return differs(error),
         Ok(replay) => replay,
     };
+    if let Some(file) = only_file(replay.climb().files())? {
+        let bytes = read_blob(&mut ledger_directory::open(&arguments.directory)?, file)?;
+        let world = WorldFile::from_bytes(&bytes).with_context(|| format!("the world's file {file}"))?;
+        replay = replay.in_worlds(Box::new(world));
+    }
     let progress = super::bench::progress_bar(replay.progress().1, false);
     while arguments.to.is_none_or(|to| replay.climb().steps() < to) {
         match replay.advance() {

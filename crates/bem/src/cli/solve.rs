@@ -10,7 +10,10 @@ use super::run::history::{History, PutAway};
 use super::run::report::{self, Curves};
 use crate::interrupt;
 use crate::task::{Task, TaskArguments, TaskWorld};
+use crate::world_file::WorldFile;
+use crate::world_file::record::Recorder;
 use anyhow::{Context as _, Result, bail};
+use bem_base::digest::hash;
 use bem_base::fixed::Fixed;
 use bem_engine::climb::{Climb, UnitResult};
 use bem_engine::learner::{Settings, Tally};
@@ -58,7 +61,7 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     if let Some(directory) = out.filter(|directory| directory.join("ledger").exists()) {
         bail!("{} holds a run already: name another folder", directory.display());
     }
-    let Task { name, params, text, world } = arguments.task.open(arguments.seed)?;
+    let Task { name, params, text, world, mut file } = arguments.task.open(arguments.seed)?;
     let settings = Settings { budget: arguments.budget, ..Settings::new(arguments.seed) };
     let started = Instant::now();
     let bar = progress_bar(arguments);
@@ -72,21 +75,27 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         TaskWorld::Game(game) => {
             teach_on(game.as_ref(), Lesson::alone(settings), None, on_tick).context("the world failed")?
         }
-        TaskWorld::Program(mut program) => match solve_world(program.as_mut(), settings, on_tick) {
-            Ok(solution) => Taught { solution, put_away: None },
-            Err(broken) => {
-                bar.finish_and_clear();
-                return keep_broken(arguments, text, *broken);
+        TaskWorld::Program(mut program) => {
+            // What it answers is all that a replay will have of it.
+            let mut recorder = Recorder::new(program.as_mut());
+            let solved = solve_world(&mut recorder, settings, on_tick);
+            file = Some(WorldFile::Record(recorder.into_record()));
+            match solved {
+                Ok(solution) => Taught { solution, put_away: None },
+                Err(broken) => {
+                    bar.finish_and_clear();
+                    return keep_broken(arguments, text, file.as_ref(), *broken);
+                }
             }
-        },
+        }
     };
     bar.finish_and_clear();
     if interrupt::is_asked() && solution.evaluation.episodes == 0 {
-        return keep_interrupted(arguments, text, &solution, put_away);
+        return keep_interrupted(arguments, text, file.as_ref(), &solution, put_away);
     }
     let wall_ms = started.elapsed().as_millis() as u64;
     if let Some(directory) = out {
-        keep(directory, arguments, text, &solution)?;
+        keep(directory, arguments, text, file.as_ref(), &solution)?;
     }
     if arguments.json {
         say!("{}", to_json(arguments.seed, (&name, params), &solution, wall_ms));
@@ -99,19 +108,27 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     Ok(if solution.is_solved() { Answer::Yes } else { Answer::No })
 }
 
-/// Writes a run folder: ledger with certificates, circuit, curve and report.
-fn keep(directory: &Path, arguments: &SolveArguments, task: String, solution: &Solution) -> Result<()> {
-    let mut climb = Climb::single(short_name(&task), &task, arguments.seed, arguments.budget);
+/// Writes a run folder: ledger with certificates and what the world is made of, circuit, curve and report.
+fn keep(
+    directory: &Path,
+    arguments: &SolveArguments,
+    task: String,
+    file: Option<&WorldFile>,
+    solution: &Solution,
+) -> Result<()> {
+    let files: Vec<Vec<u8>> = file.into_iter().map(WorldFile::to_bytes).collect();
+    let digests = files.iter().map(|file| hash(file)).collect();
+    let mut climb =
+        Climb::single(short_name(&task), &task, arguments.seed, arguments.budget).with_files(digests);
     let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
-    let mut history =
-        History::create(directory, &climb, arguments.key.as_deref(), None, LogOptions::default())?;
+    let key = arguments.key.as_deref();
+    let mut history = History::create_with(directory, &climb, &files, key, None, LogOptions::default())?;
     let result = UnitResult { unit, seed: arguments.seed, solution: solution.clone(), reused: false };
     climb.take(&result);
+    let mut curves = Curves::open(directory)?;
+    curves.add(&result)?;
     history.unit(&result, &climb)?;
     let head = history.finish(&climb, PutAway::new())?;
-    let mut curves = Curves::default();
-    curves.add(&result);
-    curves.save(directory)?;
     let page = directory.join("report.html");
     std::fs::write(&page, report::html(&climb, &curves, &head)).with_context(|| page.display().to_string())
 }
@@ -124,7 +141,12 @@ fn short_name(task: &str) -> &str {
 }
 
 /// A program died: what it taught until then goes to a folder, and the error says where.
-fn keep_broken(arguments: &SolveArguments, task: String, broken: Broken) -> Result<Answer> {
+fn keep_broken(
+    arguments: &SolveArguments,
+    task: String,
+    file: Option<&WorldFile>,
+    broken: Broken,
+) -> Result<Answer> {
     let Broken { error, kept: solution } = broken;
     if solution.learned.tally.episodes == 0 {
         bail!("the world failed: {error}");
@@ -134,7 +156,7 @@ fn keep_broken(arguments: &SolveArguments, task: String, broken: Broken) -> Resu
         Some(directory) => directory.clone(),
         None => free_folder(Path::new("runs"))?,
     };
-    keep(&directory, arguments, task, &solution)?;
+    keep(&directory, arguments, task, file, &solution)?;
     let kept = directory.display();
     bail!("the world failed: {error}; what was learned in {steps} steps is kept in {kept}: {words}")
 }
@@ -143,6 +165,7 @@ fn keep_broken(arguments: &SolveArguments, task: String, broken: Broken) -> Resu
 fn keep_interrupted(
     arguments: &SolveArguments,
     task: String,
+    file: Option<&WorldFile>,
     solution: &Solution,
     put_away: Option<Vec<u8>>,
 ) -> Result<Answer> {
@@ -157,7 +180,7 @@ fn keep_interrupted(
                     format!("go on with bem run --resume {name}")
                 }
                 None => {
-                    keep(directory, arguments, task, solution)?;
+                    keep(directory, arguments, task, file, solution)?;
                     format!("what was learned is kept in {name}")
                 }
             }

@@ -8,7 +8,7 @@ use bem_base::encode::{Reader, Writer};
 use bem_engine::climb::{Climb, Unit, UnitResult};
 use bem_engine::journal::{Journal, Opened};
 use bem_ledger::entry::Entry;
-use bem_ledger::log::LogOptions;
+use bem_ledger::log::{LogOptions, store_blob};
 use bem_ledger::reader::EntryReader;
 use bem_ledger::snapshot::Part;
 use std::collections::BTreeMap;
@@ -69,12 +69,28 @@ impl History {
         origin: Option<Digest>,
         options: LogOptions,
     ) -> Result<History> {
+        History::create_with(directory, climb, &[], key, origin, options)
+    }
+
+    /// The same with the files that the climb's worlds are made of: they are there before anything names them.
+    pub fn create_with(
+        directory: &Path,
+        climb: &Climb,
+        files: &[Vec<u8>],
+        key: Option<&Path>,
+        origin: Option<Digest>,
+        options: LogOptions,
+    ) -> Result<History> {
         if directory.join("ledger/checkpoint").exists() {
             bail!("{} holds a run already: go on with --resume, or name another folder", directory.display());
         }
         let signer = keys::for_new_run(key)?;
         let code = env!("CARGO_PKG_VERSION");
-        let journal = Journal::create(store(directory)?, signer, code, climb, origin, options)?;
+        let mut store = store(directory)?;
+        for file in files {
+            store_blob(&mut store, file)?;
+        }
+        let journal = Journal::create(store, signer, code, climb, origin, options)?;
         Ok(History { journal })
     }
 

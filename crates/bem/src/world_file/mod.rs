@@ -1,0 +1,156 @@
+//! What a run over a world of one's own is played from, as one file beside its history.
+//!
+//! A game that came as a file is kept as that file, a composition with the source of its programs, and a program outside
+//! as everything that it has answered ([`record`]). The file's digest is part of the run's configuration and stands in
+//! CFG, so that `bem verify` misses it and `bem replay` finds it. Clauses: LOG-3, LOG-5, GLE-9.
+
+pub mod record;
+
+use crate::program_game::Sources;
+use anyhow::{Context as _, Result, anyhow, bail};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_engine::worlds::{World, Worlds};
+use bem_games::compose::TaskTree;
+use bem_games::game::{Game, GameError};
+use bem_games::import::{self, Format, Opponent, Seat};
+use record::{Playback, Record};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The first words of the file.
+const FORMAT: &str = "bem world 1";
+
+/// A game that came as a file, with who sits in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GameFile {
+    /// The file's name; its ending says the format.
+    pub name: String,
+    /// What it holds.
+    pub text: String,
+    /// Which player learns, as it was given.
+    pub player: Option<String>,
+    /// Name and content of the file that says how the others play; without one they play uniformly.
+    pub opponent: Option<(String, String)>,
+}
+
+impl GameFile {
+    /// Reads the game.
+    pub fn build(&self) -> Result<Arc<dyn Game>> {
+        let format = Format::from_file_name(&self.name)?;
+        let mut seat = Seat::default();
+        if let Some(player) = &self.player {
+            seat.player = player.parse().map_err(|_| anyhow!("player {player:?} is no whole number"))?;
+        }
+        if let Some((name, text)) = &self.opponent {
+            seat.opponent = Opponent::parse(text).with_context(|| name.clone())?;
+        }
+        import::read(format, &self.text, &seat).with_context(|| self.name.clone())
+    }
+}
+
+/// What a world is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorldFile {
+    /// A game from a file.
+    Game(GameFile),
+    /// The sources of the programs in a composition, by name.
+    Programs(BTreeMap<String, String>),
+    /// What a program outside has answered.
+    Record(Record),
+}
+
+impl WorldFile {
+    /// The canonical bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.text(FORMAT);
+        match self {
+            WorldFile::Game(GameFile { name, text, player, opponent }) => {
+                writer.u8(0);
+                writer.text(name);
+                writer.text(text);
+                writer.bool(player.is_some());
+                player.iter().for_each(|player| writer.text(player));
+                writer.bool(opponent.is_some());
+                if let Some((name, text)) = opponent {
+                    writer.text(name);
+                    writer.text(text);
+                }
+            }
+            WorldFile::Programs(sources) => {
+                writer.u8(1);
+                writer.length(sources.len());
+                for (name, text) in sources {
+                    writer.text(name);
+                    writer.text(text);
+                }
+            }
+            WorldFile::Record(record) => {
+                writer.u8(2);
+                record.encode(&mut writer);
+            }
+        }
+        writer.into_bytes()
+    }
+
+    /// Reads canonical bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<WorldFile, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let foreign = reader.error("not a world's file, or one of another version");
+        if reader.text()? != FORMAT {
+            return Err(foreign);
+        }
+        let text = |reader: &mut Reader<'_>| reader.text().map(str::to_string);
+        let world = match reader.u8()? {
+            0 => WorldFile::Game(GameFile {
+                name: text(&mut reader)?,
+                text: text(&mut reader)?,
+                player: if reader.bool()? { Some(text(&mut reader)?) } else { None },
+                opponent: if reader.bool()? { Some((text(&mut reader)?, text(&mut reader)?)) } else { None },
+            }),
+            1 => {
+                let mut sources = BTreeMap::new();
+                for _ in 0..reader.length(8)? {
+                    let (name, source) = (text(&mut reader)?, text(&mut reader)?);
+                    if sources.last_key_value().is_some_and(|(last, _)| name <= *last) {
+                        return Err(foreign);
+                    }
+                    sources.insert(name, source);
+                }
+                WorldFile::Programs(sources)
+            }
+            2 => WorldFile::Record(Record::decode(&mut reader)?),
+            _ => return Err(foreign),
+        };
+        reader.finish()?;
+        Ok(world)
+    }
+}
+
+impl Worlds for WorldFile {
+    fn open(&self, task: &str, seed: u64) -> Result<World, GameError> {
+        let impossible = |error: anyhow::Error| GameError::Impossible(format!("{error:#}"));
+        match self {
+            WorldFile::Game(file) => file.build().map(World::Game).map_err(impossible),
+            WorldFile::Programs(sources) => {
+                TaskTree::parse(task)?.build(seed, &Sources(sources)).map(World::Game)
+            }
+            WorldFile::Record(record) => {
+                let playback = Playback::new(record);
+                Ok(World::Outside(Box::new(playback)))
+            }
+        }
+    }
+}
+
+/// The file of a run that has one; several are of another version.
+pub fn only_file<T>(files: &[T]) -> Result<Option<&T>> {
+    match files {
+        [] => Ok(None),
+        [file] => Ok(Some(file)),
+        more => bail!("the run names {} files of worlds; this version knows runs with one", more.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

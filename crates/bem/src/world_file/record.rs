@@ -1,0 +1,172 @@
+//! Everything that a world outside was asked and has answered, in order, so that it can be played again without it.
+//!
+//! ```text
+//! reset    0, seed 8 bytes, observation
+//! step     1 + 2 done + 4 bad, action 2 bytes, reward 4 bytes, observation
+//! failure  8, the world's words
+//! ```
+//!
+//! An observation takes as many bytes as its bits need. A playback that is asked for anything but the next call of the
+//! record says so and goes no further. Clauses: LOG-5, GLE-9.
+
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Bits, Environment, EnvironmentError, OBSERVATION_WORDS, Outcome, Shape};
+use bem_base::limits::{ACTIONS_MAX, OBSERVATION_BITS_MAX};
+
+const RESET: u8 = 0;
+const STEP: u8 = 1;
+const FAILURE: u8 = 8;
+
+/// What a world outside has answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    shape: Shape,
+    calls: Vec<u8>,
+}
+
+impl Record {
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        self.shape.encode(writer);
+        writer.bytes(&self.calls);
+    }
+
+    /// Reads the shape and takes the calls as they are: they are looked at when they are played.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Record, DecodeError> {
+        let wild = reader.error("a world that cannot be");
+        let shape = Shape::decode(reader)?;
+        let Shape { observation_bits, actions, horizon, .. } = shape;
+        let ordered = shape.reward_min <= shape.reward_max && shape.return_min <= shape.return_max;
+        let counts = (1..=ACTIONS_MAX).contains(&usize::from(actions)) && 1 <= horizon;
+        if OBSERVATION_BITS_MAX < usize::from(observation_bits) || !counts || !ordered {
+            return Err(wild);
+        }
+        Ok(Record { shape, calls: reader.bytes()?.to_vec() })
+    }
+}
+
+/// Bytes of an observation.
+fn observation_bytes(shape: &Shape) -> usize {
+    usize::from(shape.observation_bits).div_ceil(8)
+}
+
+/// A world outside, with somebody who writes along.
+pub struct Recorder<'a> {
+    world: &'a mut dyn Environment,
+    calls: Writer,
+}
+
+impl Recorder<'_> {
+    /// Nothing was asked yet.
+    pub fn new(world: &mut dyn Environment) -> Recorder<'_> {
+        Recorder { world, calls: Writer::new() }
+    }
+
+    /// What was answered so far.
+    pub fn into_record(self) -> Record {
+        Record { shape: self.world.shape().clone(), calls: self.calls.into_bytes() }
+    }
+
+    fn see(&mut self) {
+        let words = self.world.observation().0.map(u64::to_le_bytes);
+        self.calls.raw(&words.as_flattened()[..observation_bytes(self.world.shape())]);
+    }
+
+    fn fail(&mut self, error: EnvironmentError) -> EnvironmentError {
+        self.calls.u8(FAILURE);
+        self.calls.text(&error.to_string());
+        error
+    }
+}
+
+impl Environment for Recorder<'_> {
+    fn shape(&self) -> &Shape {
+        self.world.shape()
+    }
+
+    fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        self.world.reset(seed).map_err(|error| self.fail(error))?;
+        self.calls.u8(RESET);
+        self.calls.u64(seed);
+        self.see();
+        Ok(())
+    }
+
+    fn observation(&self) -> &Bits {
+        self.world.observation()
+    }
+
+    fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+        let outcome = self.world.step(action).map_err(|error| self.fail(error))?;
+        self.calls.u8(STEP | u8::from(outcome.done) << 1 | u8::from(outcome.bad) << 2);
+        self.calls.u16(action);
+        self.calls.i32(outcome.reward);
+        self.see();
+        Ok(outcome)
+    }
+}
+
+/// A world that answers as it did before.
+pub struct Playback {
+    record: Record,
+    position: usize,
+    observation: Bits,
+}
+
+impl Playback {
+    /// At the start of a record.
+    pub fn new(record: &Record) -> Playback {
+        Playback { record: record.clone(), position: 0, observation: Bits::ZERO }
+    }
+
+    /// Reads the next call with this function; it must be the one that is asked for.
+    fn next<T>(
+        &mut self,
+        what: &str,
+        read: impl FnOnce(&mut Reader<'_>, u8) -> Result<Option<T>, DecodeError>,
+    ) -> Result<T, EnvironmentError> {
+        let place = self.position;
+        let other =
+            || EnvironmentError::External(format!("{what} is not what byte {place} of the record holds"));
+        let cut = |error: DecodeError| EnvironmentError::External(format!("the record ends: {error}"));
+        let mut reader = Reader::new(&self.record.calls[place..]);
+        let tag = reader.u8().map_err(cut)?;
+        if tag == FAILURE {
+            return Err(EnvironmentError::External(reader.text().map_err(cut)?.to_string()));
+        }
+        let answer = read(&mut reader, tag).map_err(cut)?.ok_or_else(other)?;
+        let seen = reader.raw(observation_bytes(&self.record.shape)).map_err(cut)?;
+        let mut bytes = [0; 8 * OBSERVATION_WORDS];
+        bytes[..seen.len()].copy_from_slice(seen);
+        let (words, _) = bytes.as_chunks::<8>();
+        for (word, bytes) in self.observation.0.iter_mut().zip(words) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        self.position = place + reader.position();
+        Ok(answer)
+    }
+}
+
+impl Environment for Playback {
+    fn shape(&self) -> &Shape {
+        &self.record.shape
+    }
+
+    fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        self.next(&format!("an episode with seed {seed}"), |reader, tag| {
+            Ok((tag == RESET && reader.u64()? == seed).then_some(()))
+        })
+    }
+
+    fn observation(&self) -> &Bits {
+        &self.observation
+    }
+
+    fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+        self.next(&format!("action {action}"), |reader, tag| {
+            let is_step = tag & STEP == STEP && tag < FAILURE && reader.u16()? == action;
+            let reward = reader.i32()?;
+            Ok(is_step.then_some(Outcome { reward, done: tag & 2 == 2, bad: tag & 4 == 4 }))
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! Worlds come back from their files, and a record answers what it was asked and nothing else.
+
+use super::record::Recorder;
+use super::*;
+use bem_base::environment::Environment;
+use bem_base::prng::Prng;
+use bem_games::catalog;
+
+fn game() -> Arc<dyn Game> {
+    let family = catalog::family("parity_stream").unwrap();
+    catalog::build(family, &catalog::settings(family, &BTreeMap::new()).unwrap(), 1).unwrap()
+}
+
+/// Plays with these draws; what was seen and earned.
+fn play(world: &mut dyn Environment, draws: u64) -> Vec<String> {
+    let mut prng = Prng::stream(draws, "record");
+    let mut seen = Vec::new();
+    for seed in 0..20 {
+        world.reset(seed).unwrap();
+        loop {
+            let action = prng.below(u64::from(world.shape().actions)) as u16;
+            let before = *world.observation();
+            let outcome = world.step(action).unwrap();
+            seen.push(format!("{before:?} {outcome:?}"));
+            if outcome.done {
+                break;
+            }
+        }
+    }
+    seen
+}
+
+fn recorded(draws: u64) -> (Record, Vec<String>) {
+    let mut world = game().start();
+    let mut recorder = Recorder::new(world.as_mut());
+    let seen = play(&mut recorder, draws);
+    (recorder.into_record(), seen)
+}
+
+fn open(file: &WorldFile) -> Box<dyn Environment> {
+    match file.open("a program", 1).unwrap() {
+        World::Outside(world) => world,
+        World::Game(_) => panic!("a record is no game"),
+    }
+}
+
+#[test]
+fn a_record_answers_as_the_world_did_and_nothing_else() {
+    let (record, seen) = recorded(1);
+    let bytes = WorldFile::Record(record).to_bytes();
+    let file = WorldFile::from_bytes(&bytes).unwrap();
+    assert_eq!(file.to_bytes(), bytes);
+    assert_eq!(play(open(&file).as_mut(), 1), seen);
+    let mut world = open(&file);
+    let error = world.reset(7).unwrap_err().to_string();
+    assert_eq!(error, "an episode with seed 7 is not what byte 0 of the record holds");
+    play(world.as_mut(), 1);
+    let error = world.reset(20).unwrap_err().to_string();
+    assert!(error.starts_with("the record ends"), "{error}");
+}
+
+#[test]
+fn a_failure_is_part_of_the_record() {
+    let mut world = game().start();
+    let mut recorder = Recorder::new(world.as_mut());
+    recorder.reset(3).unwrap();
+    let failure = recorder.step(99).unwrap_err().to_string();
+    let file = WorldFile::Record(recorder.into_record());
+    let mut again = open(&file);
+    again.reset(3).unwrap();
+    assert_eq!(again.step(99).unwrap_err().to_string(), failure);
+}
+
+#[test]
+fn files_come_back_and_damaged_ones_are_refused_or_are_the_one_spelling_of_another() {
+    let text = r#"{"states":2,"actions":2,"horizon":3,"start":[[0,1]],"transitions":[[0,0,1,1,1000,false],[0,1,0,1,0,false],[1,0,0,1,0,true],[1,1,1,1,500,false]],"observe":"state"}"#;
+    let game = GameFile {
+        name: "two.json".to_string(),
+        text: text.to_string(),
+        player: Some("1".to_string()),
+        opponent: Some(("other".to_string(), "uniform".to_string())),
+    };
+    let sources =
+        BTreeMap::from([("a.basm".to_string(), "halt".to_string()), ("b".to_string(), String::new())]);
+    let files = [WorldFile::Game(game), WorldFile::Programs(sources), WorldFile::Record(recorded(2).0)];
+    let mut prng = Prng::stream(1, "world file");
+    for file in files {
+        let honest = file.to_bytes();
+        assert_eq!(WorldFile::from_bytes(&honest), Ok(file));
+        for _ in 0..5_000 {
+            let mut bytes = honest.clone();
+            let place = prng.below(bytes.len() as u64) as usize;
+            match prng.below(3) {
+                0 => bytes.truncate(place),
+                1 => bytes[place] = prng.next_u64() as u8,
+                _ => bytes[place] ^= 1 << prng.below(8),
+            }
+            let Ok(read) = WorldFile::from_bytes(&bytes) else { continue };
+            assert_eq!(read.to_bytes(), bytes);
+            if let WorldFile::Record(_) = &read {
+                // Whatever it holds, it is played without a panic until it refuses.
+                let mut world = open(&read);
+                for seed in 0..3 {
+                    if world.reset(seed).is_err() {
+                        break;
+                    }
+                    while world.step(0).is_ok_and(|outcome| !outcome.done) {}
+                }
+            }
+        }
+    }
+}
