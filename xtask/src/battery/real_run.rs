@@ -279,15 +279,17 @@ fn flip_through_program(run: &Run, count: u64) -> Result<()> {
 /// What somebody with the files, but without the key, can do.
 pub fn tamper(scale: u64) -> Result<()> {
     let place = scratch("tamper")?;
-    let run = Run::new(SMALL, &place);
-    run.finish("1000")?;
+    // Several entries in every file, so that nearly every draw finds two to exchange.
+    let run = Run::new(Kind { segment_bytes: "60000", ..SMALL }, &place);
+    run.finish(STEPS)?;
     let old = place.join("old");
     std::fs::create_dir_all(&old)?;
     for entry in std::fs::read_dir(run.ledger())? {
         let entry = entry?;
         std::fs::copy(entry.path(), old.join(entry.file_name()))?;
     }
-    if run.finish(STEPS)?.is_empty() {
+    // Long enough for five hundred entries that can be moved.
+    if run.finish("8000")?.is_empty() {
         bail!("the run has no head");
     }
     simulate(&["tamper", text(&old)?, text(&run.ledger())?, &(500 * scale).to_string()])?;

@@ -76,16 +76,18 @@ pub fn kill(scale: u64) -> Result<()> {
             let target = PHASES[draw.below(PHASES.len() as u64) as usize];
             let operations = 1 + draw.below(6);
             let mut child = start(&directory, seed)?;
-            let lines = BufReader::new(child.stdout.take().context("the pipe was asked for")?).lines();
-            let (mut heard, mut announced) = (Heard::default(), 0);
-            for line in lines {
-                let line = line?;
-                heard.take(&line)?;
+            let mut output = BufReader::new(child.stdout.take().context("the pipe was asked for")?);
+            let (mut heard, mut announced, mut phase) = (Heard::default(), 0, None);
+            let mut line = String::new();
+            // What it said before it died counts; a line that was cut off does not.
+            while 0 < output.read_line(&mut line)? && line.ends_with('\n') {
+                heard.take(line.trim_end())?;
                 announced += u64::from(line.starts_with("op ") && heard.phase == target);
-                if announced == operations && kills < kills_wanted {
+                if announced == operations && kills < kills_wanted && phase.is_none() {
                     child.kill()?;
-                    break;
+                    phase = Some(heard.phase.clone());
                 }
+                line.clear();
             }
             let status = child.wait()?;
             if let Some(recovered) = heard.recovered {
@@ -98,7 +100,7 @@ pub fn kill(scale: u64) -> Result<()> {
             }
             ensure!(status.code().is_none(), "seed {seed}: the worker failed on its own: {status}");
             kills += 1;
-            *phases.entry(heard.phase).or_default() += 1;
+            *phases.entry(phase.unwrap_or_default()).or_default() += 1;
         }
         std::fs::remove_dir_all(&directory)?;
     }
