@@ -135,6 +135,10 @@ impl Learner {
         if candidate.policy == *self.incumbent.policy {
             return None;
         }
+        // What reads its own actions was held against the log where it was found; replayed here, it would see others'.
+        if candidate.foreseen.is_some() && candidate.exact {
+            return tested.is_none().then_some(Fixed::ZERO);
+        }
         if candidate.foreseen.is_some() {
             // A plan that chance turned down may come again when twice as much is known.
             if tested.is_some_and(|steps| self.tally.steps < 2 * steps) {

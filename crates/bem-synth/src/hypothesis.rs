@@ -21,8 +21,8 @@ pub struct Hypothesis {
     pub description_length: u32,
     /// It explains its samples without exception.
     pub exact: bool,
-    /// For plans: the return that the counted model foresees, in milli-units. Such a policy looks ahead, so what
-    /// logged steps say about single actions does not apply to it.
+    /// For plans: the return that the counted model foresees, in milli-units; for explanations that read their own
+    /// actions, the highest there is. What logged steps say about single actions does not apply to such a policy.
     pub foreseen: Option<i64>,
     /// The digest of the experience it was derived from; zero when it came from the library.
     pub provenance: Digest,

@@ -117,6 +117,11 @@ impl Lens {
         (room && 1 < shape.actions && 1 < shape.horizon).then_some(lens)
     }
 
+    /// Whether the own last action is seen through it.
+    pub fn shows_actions(&self) -> bool {
+        self.echo
+    }
+
     /// What is seen through it, in words.
     pub fn words(&self) -> &'static str {
         self.words

@@ -47,6 +47,9 @@ const BEGINNINGS_MAX: usize = 4_000;
 const KEPT_WRONG_MIN: usize = 4;
 const KEPT_WRONG_PERCENT: usize = 10;
 
+/// Answers kept from fitting without which an explanation that reads its own actions is not borne out.
+const KEPT_RIGHT_MIN: usize = 8;
+
 /// The most recent steps that memory structures are run over.
 const MEMORY_STEPS_MAX: usize = 24_000;
 
@@ -166,10 +169,19 @@ impl Search<'_> {
         let seen: Vec<Episode> = episodes.iter().map(|episode| lens.see(episode)).collect();
         let seen: Vec<&Episode> = seen.iter().collect();
         let found = mealy::fit(&shape, &seen, work)
+            .filter(|(policy, _, _)| is_borne_out(policy, &seen))
             .and_then(|(policy, length, words)| Some((lens.restore(self.shape, &policy)?, length, words)));
         let Some((policy, length, words)) = found else { return false };
         self.add(policy, None, format!("{words}, with {}", lens.words()), length, true);
+        self.foresee_last();
         true
+    }
+
+    /// What was added last reads its own actions: what it would have seen is not in the log of others' actions, and only
+    /// what it is worth by its own explanation can be said.
+    fn foresee_last(&mut self) {
+        let last = self.list.last_mut().expect("called after something was added");
+        last.foreseen = Some(self.shape.return_max);
     }
 
     /// A closer look with means of its own.
@@ -208,6 +220,9 @@ impl Search<'_> {
             explained |= hypothesis.exact;
             let words = format!("{}, with {}", hypothesis.words, lens.words());
             self.add(policy, None, words, hypothesis.description_length, hypothesis.exact);
+            if hypothesis.exact && lens.shows_actions() && is_borne_out(&hypothesis.policy, &seen) {
+                self.foresee_last();
+            }
         }
         explained
     }
@@ -365,6 +380,18 @@ impl Search<'_> {
         let last = self.list.last_mut().expect("called after something was added");
         last.machine = Some(make(self.shape, (last.words.clone(), last.description_length)));
     }
+}
+
+/// Whether hardly any action that earned the highest reward, in the episodes kept from fitting, differs from the
+/// policy's.
+fn is_borne_out(policy: &Policy, episodes: &[&Episode]) -> bool {
+    let kept: Vec<&Episode> = episodes.iter().copied().filter(|episode| episode.is_screen()).collect();
+    let steps = || kept.iter().flat_map(|episode| &episode.steps);
+    let top = steps().map(|step| step.reward).max().unwrap_or(0);
+    let wanted = policy.replay(kept.iter().copied());
+    let highest = || steps().zip(wanted.iter().flatten()).filter(|(step, _)| step.reward == top);
+    let missed = highest().filter(|(step, action)| step.action != **action).count();
+    KEPT_RIGHT_MIN <= highest().count() && 50 * missed <= highest().count()
 }
 
 /// Whether about one action in all earns the highest reward at every step: then there is nothing to look ahead for.

@@ -13,6 +13,8 @@ use bem_circuit::netlist::{Builder, Op, Signal};
 const WIDTH_MAX: usize = 96;
 /// Rows that a pair must settle while there are bits that no pair has used.
 const SETTLED_MIN: u32 = 2;
+/// Rows that the first pair must settle: so many are not all right by chance, whichever pair it is.
+const FIRST_MIN: u32 = 16;
 
 /// A list of pairs of bits.
 pub struct Order;
@@ -62,8 +64,7 @@ impl FunctionClass for Order {
             // Among the last few rows many pairs are right by chance, and may have used up what others need.
             let unused = best(samples, &left, &free).filter(|(settled, _)| SETTLED_MIN <= *settled);
             let (settled, pair) = unused.or_else(|| best(samples, &left, &all))?;
-            // The first pair of two words settles half of all rows, or it is no order.
-            if settled == 0 || list.is_empty() && settled * 3 < size {
+            if settled == 0 || list.is_empty() && settled < FIRST_MIN {
                 return None;
             }
             for (word, left) in left.iter_mut().enumerate() {
@@ -137,6 +138,8 @@ mod tests {
     use super::super::testing::sample;
     use super::*;
     use crate::samples::Row;
+    use bem_base::environment::Field;
+    use bem_base::prng::Prng;
 
     #[test]
     fn two_words_are_compared_wherever_their_bits_lie() {
@@ -157,5 +160,26 @@ mod tests {
         let wanted = |row: &Row| row.gather(&one) <= row.gather(&other);
         let function = Order.fit(&sample(&[24], 400, 1, wanted), &mut Work::new(1 << 32)).unwrap();
         assert_eq!(function.errors(&sample(&[24], 1_000, 2, wanted)), 0, "{}", function.words);
+    }
+
+    #[test]
+    fn words_that_mostly_begin_alike_are_compared_too() {
+        let mut prng = Prng::stream(3, "order");
+        let mut draw = |count: usize| -> Samples {
+            let list: Vec<(Row, bool)> = (0..count)
+                .map(|_| {
+                    let first = prng.below(256);
+                    // The two differ first at a place that was drawn, and then anyhow.
+                    let place = prng.below(8);
+                    let second = first ^ (1 << place | prng.below(1 << place));
+                    let mut row = Row::default();
+                    row.0[0] = first | second << 8;
+                    (row, first < second)
+                })
+                .collect();
+            Samples::new(16, vec![Field { low: 0, width: 16 }], list, 0)
+        };
+        let function = Order.fit(&draw(300), &mut Work::new(1 << 32)).unwrap();
+        assert_eq!(function.errors(&draw(1_000)), 0, "{}", function.words);
     }
 }
