@@ -157,7 +157,7 @@ impl Learner {
 
     /// Whether the bandit's index chooses in this mode: among plain actions it explores, a circuit acts as it is.
     pub(crate) fn is_by_index(&self, mode: Mode) -> bool {
-        mode == Mode::Mixed && self.incumbent.is_choice
+        mode == Mode::Mixed && self.incumbent.is_choice && !self.incumbent.looks_ahead
     }
 
     /// Takes one step of the episode in flight.
@@ -234,6 +234,7 @@ impl Learner {
         let is_incumbents = mode == Mode::Incumbent && self.is_incumbents(&episode);
         self.remember(episode, witness);
         if is_incumbents {
+            self.realised.book(total);
             self.streak = if total == self.shape.return_max { self.streak + 1 } else { 0 };
             self.observe_return(total);
         }

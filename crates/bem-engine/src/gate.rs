@@ -28,6 +28,9 @@ use std::sync::Arc;
 /// Pairs without a single difference after which a candidate is given up: rollouts cost steps.
 const EQUAL_PAIRS_MAX: usize = 80;
 
+/// Episodes from which on the range of returns is taken from what was seen.
+pub(crate) const SPAN_EPISODES: usize = 16;
+
 /// Two who play the same seeds.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
@@ -87,6 +90,22 @@ impl Learner {
         }
     }
 
+    /// How far apart the returns seen so far lie, in milli-units; as declared while few were seen.
+    ///
+    /// What may be declared is often a hundred times wider than what happens, and a test that must fear losses of that
+    /// size takes a hundred times the pairs. It is at least what one step may bring: returns that were all equal so far
+    /// need not stay so.
+    pub(crate) fn seen_span(&self) -> i64 {
+        let declared = (self.shape.return_max - self.shape.return_min).max(1);
+        let (mut low, mut high) = (i64::MAX, i64::MIN);
+        for total in self.experience.episodes().map(Episode::total) {
+            (low, high) = (low.min(total), high.max(total));
+        }
+        let is_few = self.experience.episode_count() < SPAN_EPISODES;
+        let step = i64::from(self.shape.reward_max) - i64::from(self.shape.reward_min);
+        if is_few { declared } else { high.saturating_sub(low).max(step).clamp(1, declared) }
+    }
+
     fn bad_pairs(&self) -> Vec<BadPair> {
         bad_pairs(&propose::recent(&self.experience, self.settings.search.steps_max))
     }
@@ -98,9 +117,9 @@ impl Learner {
         if self.tested_before.is_some() && (is_enough || self.settings.budget <= self.tally.steps) {
             return self.end_judging();
         }
-        let bad = self.bad_pairs();
+        let (bad, span) = (self.bad_pairs(), self.seen_span());
         let Some(machinery) = &mut self.machinery else { return self.end_judging() };
-        match machinery.decide_next(&bad, self.tally.steps) {
+        match machinery.decide_next(&bad, span, self.tally.steps) {
             Advance::Idle => return self.end_judging(),
             Advance::Decided(record) => self.conclude(*record, 0, witness),
             Advance::Measuring => {
@@ -184,6 +203,9 @@ impl Learner {
         let is_same = mode == Mode::Candidate && self.is_incumbents(&episode);
         let Phase::Measure(gate) = &mut self.phase else { unreachable!("only a gate plays rollouts") };
         let (contest, half) = (gate.contest, gate.half.take());
+        if mode == Mode::Incumbent {
+            self.realised.book(episode.total());
+        }
         if mode == Mode::Candidate {
             gate.streak = if episode.total() == self.shape.return_max { gate.streak + 1 } else { 0 };
         }
@@ -216,8 +238,19 @@ impl Learner {
         if is_played && machinery.evolution().trial_never_differed(EQUAL_PAIRS_MAX) {
             self.give_up("it never does anything else", witness);
         } else if is_played && self.settings.budget <= steps {
+            let plan = self.measured_plan();
             self.give_up("no budget is left to measure it", witness);
+            // What cannot be measured any more is left to what was counted.
+            if let Some(plan) = plan.filter(|_| self.is_borne_out()) {
+                self.look_ahead(plan, witness);
+            }
         }
+    }
+
+    /// The candidate that is measured now, if it is a plan.
+    fn measured_plan(&self) -> Option<Hypothesis> {
+        let serial = self.machinery.as_ref()?.evolution().trial()?.patch().serial;
+        self.waiting.get(&serial).filter(|candidate| candidate.foreseen.is_some()).cloned()
     }
 
     fn give_up(&mut self, reason: &str, witness: &mut dyn Witness) {
@@ -285,8 +318,8 @@ impl Learner {
         (self.streak, self.last_gain) = (streak, self.tally.steps);
         let policy = Arc::new(candidate.policy.clone());
         let (words, machine) = (candidate.words.clone(), candidate.machine.clone());
-        let incumbent = Incumbent { policy, words, is_choice: false, machine };
-        self.previous = Some(core::mem::replace(&mut self.incumbent, incumbent));
+        let incumbent = Incumbent { policy, words, is_choice: false, looks_ahead: false, machine };
+        self.previous = Some(self.hand_over(incumbent));
         self.watched = Some(candidate);
         self.open_watch();
         witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);

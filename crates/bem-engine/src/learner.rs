@@ -5,7 +5,7 @@
 //! running world and nothing else: no name, no parameter, no optimum. It stops at its budget, when every recent
 //! episode reached the declared maximum, or when nothing has been gained for long. A witness is told of every new
 //! incumbent and cannot answer. Same seed, same history. What happens in a unit is told where it happens:
-//! [`crate::act`], [`crate::search`], [`crate::gate`].
+//! [`crate::act`], [`crate::search`], [`crate::foresight`], [`crate::gate`].
 //!
 //! ```text
 //! Start -> Judge -> Collect -> Judge -> Measure -> Judge ... -> Collect ... -> Over
@@ -16,6 +16,7 @@
 use crate::act::Flight;
 use crate::agent::Agent;
 use crate::bandit::RoutedBandit;
+use crate::foresight::Realised;
 use crate::gate::Gate;
 use crate::machinery::Machinery;
 use crate::pacing::{Pacing, Workload};
@@ -140,8 +141,10 @@ pub trait Witness {
 pub(crate) struct Incumbent {
     pub(crate) policy: Arc<Policy>,
     pub(crate) words: String,
-    /// It is the frozen choice of the routed bandit, not a synthesised circuit.
+    /// It is a choice by statistics, not a synthesised circuit that passed the gate.
     pub(crate) is_choice: bool,
+    /// A choice that looks ahead ([`crate::foresight`]), not the frozen one of the routed bandit.
+    pub(crate) looks_ahead: bool,
     /// The abstract machine behind it, if it can be built for other sizes.
     pub(crate) machine: Option<Machine>,
 }
@@ -216,6 +219,8 @@ pub struct Learner {
     pub(crate) experience: Experience,
     pub(crate) bandit: RoutedBandit,
     pub(crate) incumbent: Incumbent,
+    /// What the incumbent earned since it acts.
+    pub(crate) realised: Realised,
     /// The incumbent before and the candidate that replaced it, while its patch may be taken back.
     pub(crate) previous: Option<Incumbent>,
     pub(crate) watched: Option<Hypothesis>,
@@ -278,6 +283,7 @@ impl Learner {
             policy: Arc::new(Policy::constant(shape.actions, 0)),
             words: "always 0".to_string(),
             is_choice: true,
+            looks_ahead: false,
             machine: None,
         };
         Learner {
@@ -285,6 +291,7 @@ impl Learner {
             experience: Experience::new(settings.experience_steps),
             bandit: RoutedBandit::new(shape),
             incumbent,
+            realised: Realised::default(),
             previous: None,
             watched: None,
             alarm: None,
@@ -389,7 +396,7 @@ impl Learner {
     /// What acts now, frozen.
     pub(crate) fn agent(&self) -> Agent {
         let policy = Policy::clone(&self.incumbent.policy);
-        if self.incumbent.is_choice {
+        if self.incumbent.is_choice && !self.incumbent.looks_ahead {
             Agent::choice(&self.shape, policy, &self.experience)
         } else {
             Agent::circuit(policy)

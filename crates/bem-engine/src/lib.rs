@@ -12,6 +12,7 @@ pub mod chronicle;
 pub mod climb;
 mod codec;
 pub mod evaluate;
+mod foresight;
 mod gate;
 pub mod journal;
 pub mod learner;

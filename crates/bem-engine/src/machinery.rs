@@ -113,10 +113,11 @@ impl Machinery {
         self.evolution.submit(FAMILY.0, proposal).ok()
     }
 
-    /// Decides the next waiting patch on the evidence at hand, or opens its trial. Only between episodes.
-    pub(crate) fn decide_next(&mut self, bad: &[BadPair], step: u64) -> Advance {
+    /// Decides the next waiting patch on the evidence at hand, or opens its trial, whose differences are weighed by the
+    /// range of returns seen so far. Only between episodes.
+    pub(crate) fn decide_next(&mut self, bad: &[BadPair], span: i64, step: u64) -> Advance {
         self.renew();
-        let surroundings = Surroundings { bad, safety: SafetyDemand::Optional, step };
+        let surroundings = Surroundings { bad, safety: SafetyDemand::Optional, step, span: Some(span) };
         let advance = self.evolution.advance(&surroundings);
         if let Advance::Decided(record) = &advance {
             self.adopt(record);

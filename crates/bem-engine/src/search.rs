@@ -4,9 +4,9 @@
 //! steps speak against is dropped for free. Clauses: SCC-1, SCC-8; decisions D-33 to D-35.
 
 use crate::bandit::RoutedBandit;
+use crate::gate::SPAN_EPISODES;
 use crate::learner::{Announced, Event, Incumbent, Learner, Phase, Witness};
 use bem_base::fixed::Fixed;
-use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::models::control;
 use bem_synth::propose;
@@ -23,11 +23,13 @@ const CONTEXT_STEPS_MAX: usize = 160_000;
 impl Learner {
     /// Grows the contexts again, and searches for candidates unless everything is explained.
     pub(crate) fn search(&mut self, witness: &mut dyn Witness) -> Event {
+        // Whoever acted until now is what the counts are checked with.
+        let is_borne_out = self.settings.synthesis && self.is_borne_out();
         self.settle(witness);
         // What explains everything needs no search until something contradicts it.
         let is_searched = self.settings.synthesis && !self.explains_all();
         if is_searched {
-            self.propose();
+            self.propose(is_borne_out, witness);
         }
         // Structure may be improved where there is nothing to be searched for.
         let is_improved = self.settings.synthesis && self.submit_structure();
@@ -60,12 +62,13 @@ impl Learner {
         if !episodes.is_empty() {
             self.bandit = RoutedBandit::grow(&self.shape, &episodes);
         }
-        let Some(policy) = self.bandit.freeze().filter(|_| self.incumbent.is_choice) else { return };
+        let is_plain = self.incumbent.is_choice && !self.incumbent.looks_ahead;
+        let Some(policy) = self.bandit.freeze().filter(|_| is_plain) else { return };
         let changed = policy != *self.incumbent.policy;
         if changed {
             self.link("bem/chain/choice", policy.digest().as_bytes());
             let (policy, words) = (Arc::new(policy), self.choice_words());
-            self.incumbent = Incumbent { policy, words, is_choice: true, machine: None };
+            self.hand_over(Incumbent { policy, words, is_choice: true, looks_ahead: false, machine: None });
         }
         let agent = self.agent();
         // An agent that learns anew in every episode is the same whatever it begins with; what it knows of changes is
@@ -89,7 +92,7 @@ impl Learner {
     }
 
     /// Searches the log for candidates and makes patches of those worth it.
-    fn propose(&mut self) {
+    fn propose(&mut self, is_borne_out: bool, witness: &mut dyn Witness) {
         let proposal = propose::propose(&self.shape, &self.experience, &self.settings.search);
         self.tally.work = self.tally.work.saturating_add(proposal.work);
         self.explorer = proposal.explorer;
@@ -106,6 +109,9 @@ impl Learner {
                 provenance: self.experience.digest(),
                 machine: None,
             });
+        }
+        if is_borne_out && let Some(plan) = self.take_small_plan(&mut candidates) {
+            self.look_ahead(plan, witness);
         }
         self.submit(candidates, true);
     }
@@ -141,12 +147,13 @@ impl Learner {
         }
         if candidate.foreseen.is_some() {
             // A plan that chance turned down may come again when twice as much is known.
-            if tested.is_some_and(|steps| self.tally.steps < 2 * steps) {
+            // Before the range of returns is known, a test would take far too many pairs.
+            let is_early = tested.is_some_and(|steps| self.tally.steps < 2 * steps);
+            if is_early || self.experience.episode_count() < SPAN_EPISODES {
                 return None;
             }
-            let all: Vec<&Episode> = self.experience.episodes().collect();
-            let gain = control::ripe_gain(&self.shape, &all, &candidate.policy, &self.incumbent.policy)?;
-            let span = (self.shape.return_max - self.shape.return_min).max(1);
+            let gain = self.outlook(&candidate.policy)?.ripe_gain()?;
+            let span = self.seen_span();
             return Some(Fixed::from_ratio(gain.clamp(0, span), span));
         }
         if tested.is_some() {

@@ -18,6 +18,7 @@ use crate::codec::{
     decode_hypothesis, decode_list, decode_option, decode_policy, decode_settings, encode_hypothesis,
     encode_list, encode_option, encode_settings, stays_in_range,
 };
+use crate::foresight::Realised;
 use crate::gate::{Contest, Gate, Half};
 use crate::learner::{Announced, Incumbent, Learner, Phase, Tally};
 use crate::machinery::{Hand, Machinery};
@@ -170,6 +171,7 @@ impl Learner {
 
     fn encode_knowledge(&self, writer: &mut Writer) {
         encode_incumbent(&self.incumbent, writer);
+        self.realised.encode(writer);
         encode_option(writer, self.explorer.as_ref(), Explorer::encode);
         self.bandit.encode(writer);
         encode_option(writer, self.machinery.as_ref(), Machinery::encode);
@@ -182,6 +184,7 @@ impl Learner {
 
     fn decode_knowledge(&mut self, reader: &mut Reader<'_>) -> Result<Option<Claim>, DecodeError> {
         self.incumbent = decode_incumbent(&self.shape, reader)?;
+        self.realised = Realised::decode(&self.shape, reader)?;
         let stranger = reader.error("an explorer of another world");
         self.explorer = decode_option(reader, Explorer::decode)?;
         if self.explorer.as_ref().is_some_and(|explorer| !explorer.fits(&self.shape)) {
@@ -443,6 +446,7 @@ fn encode_incumbent(incumbent: &Incumbent, writer: &mut Writer) {
     incumbent.policy.encode(writer);
     writer.text(&incumbent.words);
     writer.bool(incumbent.is_choice);
+    writer.bool(incumbent.looks_ahead);
     encode_option(writer, incumbent.machine.as_ref(), Machine::encode);
 }
 
@@ -451,6 +455,7 @@ fn decode_incumbent(shape: &Shape, reader: &mut Reader<'_>) -> Result<Incumbent,
         policy: Arc::new(decode_policy(shape, reader)?),
         words: reader.text()?.to_string(),
         is_choice: reader.bool()?,
+        looks_ahead: reader.bool()?,
         machine: decode_option(reader, Machine::decode)?,
     })
 }

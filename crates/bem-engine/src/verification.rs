@@ -161,7 +161,7 @@ mod tests {
         let mut evolution = Evolution::new(config.clone(), vec![Family::new(&config, shape()).unwrap()]);
         let bad = bad_pairs(log);
         evolution.submit(0, proposal(&shape(), &hypothesis(policy), log, &bad, tagged)).unwrap();
-        let surroundings = Surroundings { bad: &bad, safety: SafetyDemand::Optional, step: 0 };
+        let surroundings = Surroundings { bad: &bad, safety: SafetyDemand::Optional, step: 0, span: None };
         match evolution.advance(&surroundings) {
             Advance::Measuring => Ok(evolution.trial().unwrap().clone()),
             Advance::Decided(record) => match record.verdict {

@@ -69,7 +69,10 @@ impl Learner {
 
     /// Books an episode of the incumbent; an alarm opens pairs against the one before.
     pub(crate) fn observe_return(&mut self, total: i64) {
-        let span = (self.shape.return_max - self.shape.return_min).max(1);
+        let guards = self.machinery.as_ref().map(|machinery| machinery.evolution().guards());
+        let declared = (self.shape.return_max - self.shape.return_min).max(1);
+        // The patch was measured on this scale, and its promise is one on it.
+        let span = guards.and_then(<[Guard]>::last).map_or(declared, |guard| guard.span);
         if !self.alarm.as_mut().is_some_and(|alarm| alarm.observe(total, span)) {
             return;
         }
@@ -105,7 +108,7 @@ impl Learner {
             self.tested.remove(&candidate.policy.digest());
         }
         if let Some(previous) = self.previous.take() {
-            self.incumbent = previous;
+            self.hand_over(previous);
         }
         self.streak = 0;
         self.last_gain = self.tally.steps;

@@ -7,7 +7,7 @@ use bem_base::environment::Shape;
 use bem_base::prng::Prng;
 use bem_engine::agent::Agent;
 use bem_engine::evaluate::{Yardstick, evaluate};
-use bem_engine::learner::{Decision, Learned, Learner, Settings, Tally, Witness};
+use bem_engine::learner::{Decision, Event, Learned, Learner, Settings, Tally, Witness};
 use bem_engine::pacing::Pacing;
 use bem_engine::solve::{SOLVED, Solution, solve};
 use bem_evolve::patch::Change;
@@ -384,4 +384,94 @@ fn a_reward_at_the_end_of_a_long_corridor_is_found() {
     let game = import::read(Format::Table, &text, &Seat::default()).unwrap();
     let solution = solve(game.as_ref(), with_budget(1, 20_000), &mut |_| true).unwrap();
     assert!(solution.is_solved(), "{:?}", solution.score());
+}
+
+/// A table of transitions as a game that starts in one state.
+fn table(states: usize, actions: usize, horizon: u32, start: usize, rows: &[String]) -> Arc<dyn Game> {
+    let text = format!(
+        r#"{{"states":{states},"actions":{actions},"horizon":{horizon},"start":[[{start},1]],"observe":"state",
+        "transitions":[{}]}}"#,
+        rows.join(",")
+    );
+    import::read(Format::Table, &text, &Seat::default()).unwrap()
+}
+
+/// A grid of cells; a move is left, down, right or up, and stops at the border.
+fn moved(width: usize, height: usize, cell: usize, move_: usize) -> usize {
+    let (x, y) = (cell % width, cell / width);
+    let (x, y) = match move_ {
+        0 => (x.saturating_sub(1), y),
+        1 => (x, (y + 1).min(height - 1)),
+        2 => ((x + 1).min(width - 1), y),
+        _ => (x, y.saturating_sub(1)),
+    };
+    y * width + x
+}
+
+/// Four by four cells of ice with holes: a move goes astray to either side as often as straight on.
+fn slippery_lake() -> Arc<dyn Game> {
+    const LAKE: &[u8; 16] = b"SFFFFHFHFFFHHFFG";
+    let mut rows = Vec::new();
+    for (cell, action) in (0..16).flat_map(|cell| (0..4).map(move |action| (cell, action))) {
+        for astray in [3, 0, 1] {
+            let next = moved(4, 4, cell, (action + astray) % 4);
+            let (reward, done) = (1_000 * u32::from(LAKE[next] == b'G'), b"GH".contains(&LAKE[next]));
+            rows.push(format!("[{cell},{action},{next},1,{reward},{done}]"));
+        }
+    }
+    table(16, 4, 100, 0, &rows)
+}
+
+/// Twelve by four cells; along the lower border lies a cliff between the start and the goal.
+fn cliff_walk() -> Arc<dyn Game> {
+    let mut rows = Vec::new();
+    for (cell, action) in (0..48).flat_map(|cell| (0..4).map(move |action| (cell, action))) {
+        let (next, reward, done) = match moved(12, 4, cell, action) {
+            37..47 => (36, -100_000, false),
+            47 => (47, -1_000, true),
+            next => (next, -1_000, false),
+        };
+        rows.push(format!("[{cell},{action},{next},1,{reward},{done}]"));
+    }
+    table(48, 4, 100, 36, &rows)
+}
+
+#[test]
+fn declared_returns_far_wider_than_real_ones_do_not_keep_a_world_from_being_learned() {
+    // Declared are 100 times the best reward, and a hundred falls off the cliff.
+    for (name, game) in [("lake", slippery_lake()), ("cliff", cliff_walk())] {
+        let solution = solve(game.as_ref(), with_budget(1, 40_000), &mut |_| true).unwrap();
+        assert!(solution.is_solved(), "{name}: {:?} {}", solution.score(), solution.learned.words);
+    }
+}
+
+#[test]
+fn a_gain_too_small_to_be_shown_is_left_to_the_counts_and_survives_a_restart() {
+    struct Nobody;
+    impl Witness for Nobody {
+        fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
+        fn decided(&mut self, _: &Decision, _: Option<&AcceptedPatch>) {}
+        fn tick(&mut self, _: &Tally) -> bool {
+            true
+        }
+    }
+    let game = random_process(4, 8, 3, 16);
+    let run = |restarts: bool| {
+        let mut world = game.start();
+        let mut learner = Learner::new(game.shape(), with_budget(4, 24_000));
+        let mut units = 0u32;
+        while learner.advance(world.as_mut(), &mut Nobody).unwrap() != Event::Over {
+            units += 1;
+            if restarts && units.is_multiple_of(2_500) {
+                let bytes = learner.encode();
+                world = game.start();
+                learner = Learner::restore(&bytes, world.as_mut()).unwrap();
+                assert!(learner.encode() == bytes);
+            }
+        }
+        learner.learned()
+    };
+    let (straight, restarted) = (run(false), run(true));
+    assert!(straight.words.ends_with("by counts alone"), "{}", straight.words);
+    assert_eq!(straight.chain_head, restarted.chain_head);
 }

@@ -1,7 +1,8 @@
 //! Measured improvement: a sequential test on paired rollouts that may be looked at after every pair.
 //!
-//! Candidate and incumbent play the same fresh seed; the difference of their returns over the declared range
-//! lies between -1 and 1. Four bettors wager fixed shares on it: under "no better on average" the mean of their
+//! Candidate and incumbent play the same fresh seed; the difference of their returns over the range that returns were seen
+//! in lies between -1 and 1. Whoever opens the test knows that range: a gain beyond it counts as the whole range, and a
+//! loss beyond it opens another test, so that what is promised holds for losses no larger than any seen before. Four bettors wager fixed shares on it: under "no better on average" the mean of their
 //! wealth is a supermartingale, so it reaches `1/alpha` with a chance of at most alpha, however often one looks.
 //! The alphas of all candidates ever tested in a family add up to 1/20, because the ledger of tests is never
 //! reset. Reported is a lower confidence bound, not the mean. Must not know what a policy is.
@@ -39,6 +40,21 @@ impl AlphaLedger {
     pub fn open_with_promise(&mut self, promise: Fixed) -> ImprovementTest {
         ImprovementTest { promise, ..self.open() }
     }
+
+    /// About how many pairs the next test takes to show a mean difference with this variance; none if no wager pays.
+    ///
+    /// A wager of a share w grows its logarithm by about `w * mean - w^2 * (variance + mean^2) / 2` a pair.
+    pub fn pairs_expected(&self, mean: Fixed, variance: Fixed) -> Option<u64> {
+        let number = u64::from(self.tested) + 1;
+        let needed = Fixed::ln_count_floor((20 * WAGERS.len() as u64).saturating_mul(number * (number + 1)));
+        let square = i128::from(variance.plus(mean.mul_floor(mean)).to_raw());
+        let growth = |share: i64| {
+            let share = i128::from(share);
+            32 * share * i128::from(mean.to_raw()) - share * share * square
+        };
+        let best = WAGERS.into_iter().map(growth).max().filter(|growth| 0 < *growth)?;
+        Some((512 * i128::from(needed.to_raw()) / best) as u64)
+    }
 }
 
 /// What to do after a pair.
@@ -60,7 +76,7 @@ pub enum Progress {
 pub struct Evidence {
     /// Pairs played.
     pub pairs: u32,
-    /// The mean difference over the declared range.
+    /// The mean difference over the range of returns.
     pub mean: Fixed,
     /// The mean difference is above this, at the level of the test.
     pub lower_bound: Fixed,
@@ -137,9 +153,9 @@ impl ImprovementTest {
         }
     }
 
-    /// Books one pair; `difference` is the candidate's return less the incumbent's over the declared range.
+    /// Books one pair; `difference` is the candidate's return less the incumbent's over their range.
     pub fn observe(&mut self, difference: Fixed, bad_candidate: bool, bad_incumbent: bool) -> Progress {
-        assert!(difference.to_raw().abs() <= Fixed::ONE.to_raw(), "returns stay within the declared range");
+        assert!(difference.to_raw().abs() <= Fixed::ONE.to_raw(), "differences stay within the range");
         bet(&mut self.wealth, difference);
         self.differences.push(difference);
         self.unequal += i64::from(difference != Fixed::ZERO);
@@ -175,6 +191,11 @@ impl ImprovementTest {
     /// Pairs played.
     pub fn pairs(&self) -> u32 {
         self.differences.len() as u32
+    }
+
+    /// The mean difference that the candidate promises; zero when it promises none.
+    pub fn promise(&self) -> Fixed {
+        self.promise
     }
 
     /// Whether the mean lies two standard errors below half of what was promised:
@@ -386,6 +407,24 @@ mod tests {
         }
         assert!(accepted[0] + 10 < accepted[1], "{accepted:?}");
         assert!(fooled <= 5, "{fooled}");
+    }
+
+    #[test]
+    fn the_expected_pairs_are_about_those_that_are_played() {
+        let mut prng = Prng::stream(9, "expected");
+        for (win, lose) in [(40, 0), (60, 20), (40, 25), (33, 22)] {
+            // Differences are 1, 0 or -1: the mean square is the chance of a difference.
+            let mean = Fixed::from_ratio(win as i64 - lose as i64, 100);
+            let variance = Fixed::from_ratio((win + lose) as i64, 100).minus(mean.mul_floor(mean));
+            let expected = AlphaLedger::default().pairs_expected(mean, variance).unwrap();
+            let runs: Vec<Evidence> = (0..60)
+                .map(|_| AlphaLedger::default().open_with_promise(mean))
+                .map(|test| play(test, &mut prng, win, lose).1)
+                .collect();
+            let played = runs.iter().map(|evidence| u64::from(evidence.pairs)).sum::<u64>() / 60;
+            assert!(played < 2 * expected && expected < 2 * played, "{win}, {lose}: {played} {expected}");
+        }
+        assert_eq!(AlphaLedger::default().pairs_expected(Fixed::ZERO, Fixed::ONE), None);
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Surroundings<'a> {
     pub safety: SafetyDemand,
     /// Steps taken in the run.
     pub step: u64,
+    /// The range of the returns seen so far, in milli-units; without it the declared range counts.
+    pub span: Option<i64>,
 }
 
 /// What [`Evolution::advance`] did.
@@ -234,7 +236,7 @@ impl Evolution {
             .waiting
             .remove(&patch.serial)
             .unwrap_or_else(|| Waiting { words: format!("{:?}", patch.kind()), improvement: None });
-        let Surroundings { bad, safety, step } = *surroundings;
+        let Surroundings { bad, safety, step, .. } = *surroundings;
         let context = Context { config: &self.config, tables: &self.tables, bad, safety };
         let verified = match verify(patch.clone(), &context) {
             Ok(verified) => verified,
@@ -275,7 +277,8 @@ impl Evolution {
         words: String,
     ) -> Result<(), TablesError> {
         let (candidate, slot) = self.preview(verified.patch())?;
-        let guard = self.guard(verified.patch(), Basis::Gate);
+        let mut guard = self.guard(verified.patch(), Basis::Gate);
+        guard.span = surroundings.span.map_or(guard.span, |seen| seen.clamp(1, guard.span));
         let (bad, safety) = (surroundings.bad.to_vec(), surroundings.safety);
         // What a synthesised expert promises decides how long pairs that show nothing are endured.
         let is_synthesized = verified.patch().kind() == PatchKind::Synthesize;
@@ -300,6 +303,11 @@ impl Evolution {
     /// The patch that is measured now, with what was shown of it.
     pub fn trial(&self) -> Option<&Verified> {
         self.trial.as_ref().map(|trial| &trial.verified)
+    }
+
+    /// About how many pairs the next trial takes to show a mean difference with this variance.
+    pub fn pairs_expected(&self, mean: Fixed, variance: Fixed) -> Option<u64> {
+        self.trials.pairs_expected(mean, variance)
     }
 
     /// Whether at least this many pairs of the open trial were played and none made a difference.
@@ -343,6 +351,14 @@ impl Evolution {
     /// A pair that cannot differ need not be played: two empty rollouts stand for it.
     pub fn book_pair(&mut self, new: &Rollout, old: &Rollout, step: u64) -> Option<Record> {
         let trial = self.trial.as_mut()?;
+        let loss = old.total() - new.total();
+        if trial.guard.span < loss {
+            // The test holds for losses within the range seen so far. This one is beyond it: another test begins, with
+            // the wider range and the share of error that the next candidate would have had.
+            let promise = trial.test.promise().mul_floor(Fixed::from_ratio(trial.guard.span, loss));
+            trial.test = self.trials.open_with_promise(promise);
+            trial.guard.span = loss;
+        }
         let difference = difference(new, old, trial.guard.span);
         if !new.steps.is_empty() {
             trial.guard.observe(old.total(), new.total());

@@ -5,6 +5,7 @@ use super::*;
 use crate::localize::{TracedEpisode, TracedStep};
 use crate::patch::{Body, Change, ExpectedEffects};
 use crate::propose::{Sources, propose_all};
+use crate::rollout::RolloutStep;
 use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
 use bem_base::prng::{Prng, mix};
@@ -137,7 +138,8 @@ impl Bench {
     /// SYNTH and VERIFY for one proposal: taken in, shown, measured if it must be, decided.
     fn judge(&mut self, proposal: Proposal) -> Record {
         self.evolution.submit(0, proposal).unwrap();
-        let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step: self.steps };
+        let surroundings =
+            Surroundings { bad: &[], safety: SafetyDemand::Optional, step: self.steps, span: None };
         let record = match self.evolution.advance(&surroundings) {
             Advance::Decided(record) => *record,
             Advance::Measuring => self.measure(),
@@ -513,7 +515,7 @@ fn what_waits_for_tables_that_have_changed_is_obsolete() {
     for change in [split.clone(), split] {
         bench.evolution.submit(0, change).unwrap();
     }
-    let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step: 0 };
+    let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step: 0, span: None };
     assert!(
         matches!(bench.evolution.advance(&surroundings), Advance::Decided(record) if record.is_applied())
     );
@@ -536,7 +538,7 @@ fn what_is_read_from_bytes_goes_on_the_same_even_in_the_middle_of_a_trial() {
     }
     let mut seen_in_trial = 0;
     for _ in 0..200 {
-        let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step: 9 };
+        let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step: 9, span: None };
         let bytes = bytes_of(&bench.evolution);
         let mut reader = Reader::new(&bytes);
         let mut copy = Evolution::decode(bench.evolution.config().clone(), &mut reader).unwrap();
@@ -559,4 +561,30 @@ fn what_is_read_from_bytes_goes_on_the_same_even_in_the_middle_of_a_trial() {
             Evolution::decode(bench.evolution.config().clone(), &mut Reader::new(&bytes[..cut])).is_err()
         );
     }
+}
+
+#[test]
+fn a_loss_beyond_all_that_was_seen_starts_the_test_anew() {
+    let mut bench = divided();
+    bench.play(200);
+    let merge = bench.proposals(&[]).into_iter().find(|found| found.kind() == PatchKind::Merge).unwrap();
+    bench.evolution.submit(0, merge).unwrap();
+    let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step: 0, span: Some(1_000) };
+    assert_eq!(bench.evolution.advance(&surroundings), Advance::Measuring);
+    let paid = |reward: i32| {
+        let outcome = Outcome { reward, done: true, bad: false };
+        Rollout { steps: vec![RolloutStep { bucket: 0, slot: 0, observation: Bits::ZERO, outcome }] }
+    };
+    let state = |bench: &Bench| {
+        let trial = bench.evolution.trial.as_ref().unwrap();
+        (trial.guard.span, trial.test.pairs(), bench.evolution.trials.tested())
+    };
+    let tested = state(&bench).2;
+    assert_eq!(bench.evolution.book_pair(&paid(700), &paid(0), 1), None);
+    assert_eq!(state(&bench), (1_000, 1, tested));
+    // A gain beyond the range counts as one of the whole range; a loss beyond it says that the range was wrong.
+    assert_eq!(bench.evolution.book_pair(&paid(3_000), &paid(0), 2), None);
+    assert_eq!(state(&bench), (1_000, 2, tested));
+    assert_eq!(bench.evolution.book_pair(&paid(0), &paid(3_000), 3), None);
+    assert_eq!(state(&bench), (3_000, 1, tested + 1));
 }

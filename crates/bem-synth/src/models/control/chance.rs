@@ -83,12 +83,12 @@ impl Dynamics {
 
     /// Chances drawn around the counts.
     pub fn drawn(model: &Model, prng: &mut Prng) -> Dynamics {
-        Dynamics::with(model, &mut |count| gamma(count, prng))
+        Dynamics::drawn_widely(model, 1, prng)
     }
 
-    /// Chances drawn as if only half as much had been counted: what is still open is rather seen as too much.
-    pub fn drawn_widely(model: &Model, prng: &mut Prng) -> Dynamics {
-        Dynamics::with(model, &mut |count| gamma((count + 1) / 2, prng))
+    /// Chances drawn as if only this part of what was counted had been: what is still open is rather seen as too much.
+    pub fn drawn_widely(model: &Model, part: i64, prng: &mut Prng) -> Dynamics {
+        Dynamics::with(model, &mut |count| gamma((count + part - 1) / part, prng))
     }
 
     fn with(model: &Model, weight: &mut dyn FnMut(i64) -> i64) -> Dynamics {

@@ -15,6 +15,8 @@ use bem_base::prng::Prng;
 
 /// Numbers that planning may touch per step of experience gained since the last plan.
 const WORK_PER_STEP: usize = 20_000;
+/// Parts of the counts that a draw believes, each with the same chance.
+const PARTS: [i64; 4] = [1, 1, 4, 16];
 /// Returns lie within plus or minus this, in milli-units.
 const RETURN_MAX: i64 = 1 << 40;
 /// Steps back that are searched for tries within the episode.
@@ -66,7 +68,10 @@ impl Explorer {
         if self.plan.is_some() && self.fresh * WORK_PER_STEP < size * sweeps {
             return;
         }
-        let dynamics = Dynamics::drawn(&self.model, prng);
+        // What is wanted in the end is the best plan, not the best play until then: what is a little worse by the counts is
+        // looked at more often than its chance to be the best.
+        let part = PARTS[prng.below(PARTS.len() as u64) as usize];
+        let dynamics = Dynamics::drawn_widely(&self.model, part, prng);
         // One half of the plans believes a single try and goes far; the others look ever closer.
         self.known_at = 1 << prng.below(32).leading_zeros().saturating_sub(59).min(4);
         let attitude = Attitude::Curious { known_at: self.known_at, ceiling: self.return_max };
@@ -130,7 +135,7 @@ impl Explorer {
         if RETURN_MAX < return_max.abs() || 1 << 32 < fresh || super::plan::STEPS_MAX < actions.len() {
             return Err(reader.error("an explorer out of bounds"));
         }
-        let plan = (!actions.is_empty()).then_some(Plan { actions, values: Vec::new() });
+        let plan = (!actions.is_empty()).then_some(Plan { actions, values: Vec::new(), direct: Vec::new() });
         Ok(Explorer { model, return_max, plan, known_at, fresh: fresh as usize, full })
     }
 }

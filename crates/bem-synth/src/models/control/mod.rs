@@ -20,4 +20,4 @@ mod tests;
 
 pub use counts::{Lens, Model};
 pub use explore::Explorer;
-pub use prospect::{Prospect, ripe_gain};
+pub use prospect::{Outlook, Prospect};

@@ -6,7 +6,7 @@
 use super::chance::{Dynamics, VALUE_BITS};
 
 /// Numbers of steps left that are told apart at most; with more left the plan is that of this many.
-pub const STEPS_MAX: usize = 160;
+pub const STEPS_MAX: usize = 256;
 
 /// How to value what was hardly tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +29,16 @@ pub struct Plan {
     pub actions: Vec<Vec<u16>>,
     /// The value of every state with all steps left.
     pub values: Vec<i64>,
+    /// Per state the action with the number of steps left from which on more steps change nothing: where time is to
+    /// spare, the action that comes to the point.
+    pub direct: Vec<u16>,
 }
 
 impl Plan {
     /// The best plan for this many steps.
     pub fn best(dynamics: &Dynamics, horizon: u32, attitude: Attitude) -> Plan {
         let states = dynamics.states();
-        let mut plan = Plan { actions: Vec::new(), values: vec![0; states] };
+        let mut plan = Plan { actions: Vec::new(), values: vec![0; states], direct: vec![0; states] };
         for left in 0..(horizon as usize).min(STEPS_MAX) {
             let mut values = vec![0; states];
             let mut actions = vec![0; states];
@@ -56,6 +59,9 @@ impl Plan {
                     }
                 }
                 (values[state], actions[state]) = top.unwrap_or((0, 0));
+                if left == 0 || values[state] != plan.values[state] {
+                    plan.direct[state] = actions[state];
+                }
             }
             plan.values = values;
             plan.actions.push(actions);
@@ -66,7 +72,8 @@ impl Plan {
     /// The plan in which the action with the most steps left is kept wherever it costs at most the tolerance.
     pub fn steadied(&self, dynamics: &Dynamics, tolerance: i64) -> Plan {
         let Some(steady) = self.actions.last() else { return self.clone() };
-        let mut plan = Plan { actions: Vec::new(), values: vec![0; self.values.len()] };
+        let (actions, values, direct) = (Vec::new(), vec![0; self.values.len()], self.direct.clone());
+        let mut plan = Plan { actions, values, direct };
         for best in &self.actions {
             let mut values = vec![0; self.values.len()];
             let mut actions = best.clone();
@@ -86,10 +93,20 @@ impl Plan {
         plan
     }
 
-    /// The plan that always does what is best with the most steps left.
-    pub fn stationary(&self) -> Plan {
-        let steady = self.actions.last().cloned().unwrap_or_default();
-        Plan { actions: vec![steady; self.actions.len()], values: self.values.clone() }
+    /// The better of two plans that do not look at the clock, with its value from the start: what is best with the most
+    /// steps left, or what comes to the point. With the most steps left all ways that arrive in time are equally good,
+    /// and one that only ever puts it off is among them.
+    pub fn stationary(&self, dynamics: &Dynamics) -> (Plan, i64) {
+        let patient = self.actions.last().cloned().unwrap_or_default();
+        let plan = |steady: Vec<u16>| {
+            let actions = vec![steady; self.actions.len()];
+            let plan = Plan { actions, values: self.values.clone(), direct: self.direct.clone() };
+            let values = plan.evaluate(dynamics);
+            let value = dynamics.from_start(|state| values[state]);
+            (plan, value)
+        };
+        let (patient, direct) = (plan(patient), plan(self.direct.clone()));
+        if direct.1 < patient.1 { patient } else { direct }
     }
 
     /// The action in a state with this many steps left.

@@ -18,9 +18,11 @@ use bem_base::prng::Prng;
 
 /// Draws that say what a plan may miss.
 const DRAWS: i64 = 12;
-/// Steps in the log up to which a plan is ripe only when it gains this many times what it may miss. The first install
-/// decides: what it leaves to gain later is small, and small gains take many rollouts to show.
-const GAIN_FACTORS: [(usize, i64); 4] = [(16_000, 160), (64_000, 80), (128_000, 24), (usize::MAX, 8)];
+/// Of these draws, so many must say the same for a plan to be sure.
+const SURE_DRAWS: i64 = 10;
+/// Steps in the log up to which a plan is ripe only when it gains this many times what it may miss. A first install that
+/// comes too early leaves much to gain, and each gain takes rollouts to show.
+const GAIN_FACTORS: [(usize, i64); 2] = [(4_096, 160), (usize::MAX, 8)];
 /// Steps after which a plan need not wait any more for what was never tried.
 const PATIENCE: usize = 20_000;
 /// A circuit without a clock is taken when it loses at most this share of what planning gains.
@@ -55,9 +57,8 @@ impl Prospect {
         let best = dynamics.from_start(|state| plan.values[state]);
         let random = evaluate_uniform(&dynamics, shape.horizon);
         let gap = (best - dynamics.from_start(|state| random[state])).max(0);
-        let plain = compile(shape, &model, &dynamics, &plan, false);
-        let stationary = plan.stationary().evaluate(&dynamics);
-        let plain_value = dynamics.from_start(|state| stationary[state]);
+        let (stationary, plain_value) = plan.stationary(&dynamics);
+        let plain = compile(shape, &model, &dynamics, &stationary, false);
         let tolerance = gap / (CLOCK_SHARE * i64::from(shape.horizon));
         let timed = if plain_value + gap / CLOCK_SHARE < best {
             compile(shape, &model, &dynamics, &plan.steadied(&dynamics, tolerance), true)
@@ -89,29 +90,81 @@ fn counted(shape: &Shape, episodes: &[&Episode]) -> Option<Model> {
     Model::of(shape, lens, episodes)
 }
 
-/// What a candidate promises beyond the acting policy, in milli-units, once that is so much that measuring it should
-/// come now.
-pub fn ripe_gain(shape: &Shape, episodes: &[&Episode], candidate: &Policy, acting: &Policy) -> Option<i64> {
-    let model = counted(shape, episodes)?;
-    let dynamics = Dynamics::expected(&model);
-    let value = value_of(candidate, &model, &dynamics)?;
-    // An acting policy whose memory the model cannot follow is measured without a promise.
-    let Some(held) = value_of(acting, &model, &dynamics) else { return Some(0) };
-    let gain = value - held;
-    let mut prng = Prng::stream(episodes.len() as u64, "synth/prospect");
-    let mut missed = 0;
-    // While the log is short, what was never tried may be worth everything.
-    let steps: usize = episodes.iter().map(|episode| episode.steps.len()).sum();
-    let attitude = match steps < PATIENCE {
-        true => Attitude::Curious { known_at: 1, ceiling: shape.return_max },
-        false => Attitude::Careful,
-    };
-    for _ in 0..DRAWS {
-        let drawn = Dynamics::drawn_widely(&model, &mut prng);
-        let plan = Plan::best(&drawn, shape.horizon, attitude);
-        let best = drawn.from_start(|state| plan.values[state]);
-        missed += (best - value_of(candidate, &model, &drawn).unwrap_or(0)).max(0);
+/// What a candidate promises beyond the acting policy, by what was counted.
+#[derive(Clone, Debug)]
+pub struct Outlook<'p> {
+    candidate: &'p Policy,
+    acting: &'p Policy,
+    model: Model,
+    horizon: u32,
+    return_max: i64,
+    /// Steps of the log.
+    steps: usize,
+    /// What the model foresees for both, with the value bits of a plan; of the acting policy nothing where its memory
+    /// takes too many forms.
+    value: i64,
+    held: Option<i64>,
+    seed: u64,
+}
+
+impl<'p> Outlook<'p> {
+    /// Counts the log; none where there is nothing to plan, or where the model cannot follow the candidate.
+    pub fn of(
+        shape: &Shape,
+        episodes: &[&Episode],
+        candidate: &'p Policy,
+        acting: &'p Policy,
+    ) -> Option<Outlook<'p>> {
+        let model = counted(shape, episodes)?;
+        let dynamics = Dynamics::expected(&model);
+        let value = value_of(candidate, &model, &dynamics)?;
+        let held = value_of(acting, &model, &dynamics);
+        let steps = episodes.iter().map(|episode| episode.steps.len()).sum();
+        let (horizon, return_max, seed) = (shape.horizon, shape.return_max, episodes.len() as u64);
+        Some(Outlook { candidate, acting, model, horizon, return_max, steps, value, held, seed })
     }
-    let factor = GAIN_FACTORS.iter().find(|(most, _)| steps <= *most).map_or(8, |(_, factor)| *factor);
-    (0 < gain && factor * missed <= DRAWS * gain).then_some(to_milli(gain))
+
+    /// What the candidate gains, in milli-units; none where the model cannot follow the acting policy.
+    pub fn gain(&self) -> Option<i64> {
+        self.held.map(|held| to_milli(self.value - held))
+    }
+
+    /// What the model foresees for the acting policy, in milli-units.
+    pub fn held(&self) -> Option<i64> {
+        self.held.map(to_milli)
+    }
+
+    /// The gain in milli-units, once that is so much that measuring it should come now. An acting policy that the model
+    /// cannot follow is measured without a promise.
+    pub fn ripe_gain(&self) -> Option<i64> {
+        let Some(held) = self.held else { return Some(0) };
+        let gain = self.value - held;
+        let mut prng = Prng::stream(self.seed, "synth/prospect");
+        let mut missed = 0;
+        // While the log is short, what was never tried may be worth everything.
+        let attitude = match self.steps < PATIENCE {
+            true => Attitude::Curious { known_at: 1, ceiling: self.return_max },
+            false => Attitude::Careful,
+        };
+        for _ in 0..DRAWS {
+            let drawn = Dynamics::drawn_widely(&self.model, 2, &mut prng);
+            let plan = Plan::best(&drawn, self.horizon, attitude);
+            let best = drawn.from_start(|state| plan.values[state]);
+            missed += (best - value_of(self.candidate, &self.model, &drawn).unwrap_or(0)).max(0);
+        }
+        let factor =
+            GAIN_FACTORS.iter().find(|(most, _)| self.steps <= *most).map_or(8, |(_, factor)| *factor);
+        (0 < gain && factor * missed <= DRAWS * gain).then_some(to_milli(gain))
+    }
+
+    /// Whether the candidate is better in nearly all chances that the counts leave open.
+    pub fn is_sure(&self) -> bool {
+        let mut prng = Prng::stream(self.seed, "synth/outlook");
+        let is_better = |prng: &mut Prng| {
+            let drawn = Dynamics::drawn(&self.model, prng);
+            let worth = |policy: &Policy| value_of(policy, &self.model, &drawn);
+            matches!((worth(self.candidate), worth(self.acting)), (Some(new), Some(old)) if old < new)
+        };
+        SURE_DRAWS <= (0..DRAWS).filter(|_| is_better(&mut prng)).count() as i64
+    }
 }

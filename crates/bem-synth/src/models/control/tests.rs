@@ -4,7 +4,7 @@ use super::chance::Dynamics;
 use super::counts::{Lens, Model};
 use super::dependence::{is_controlled, needed_history};
 use super::explore::Explorer;
-use super::prospect::{Prospect, ripe_gain};
+use super::prospect::{Outlook, Prospect};
 use super::value::{to_milli, value_of};
 use crate::experience::{Episode, Step};
 use crate::policy::{Player, Policy};
@@ -127,9 +127,31 @@ fn a_plan_gives_up_small_rewards_for_a_large_one() {
     let policy = prospect.policy.unwrap();
     assert_eq!(world.mean(&policy), 8_000);
     assert_eq!(prospect.foreseen, 8_000);
-    let gain = ripe_gain(&world.shape, &episodes, &policy, &Policy::constant(2, 0)).unwrap();
+    let zero = Policy::constant(2, 0);
+    let outlook = Outlook::of(&world.shape, &episodes, &policy, &zero).unwrap();
+    let gain = outlook.ripe_gain().unwrap();
+    assert!(outlook.is_sure());
     assert_eq!(gain, 8_000 - 12 * 20);
-    assert_eq!(ripe_gain(&world.shape, &episodes, &policy, &policy), None);
+    let same = Outlook::of(&world.shape, &episodes, &policy, &policy).unwrap();
+    assert_eq!((same.ripe_gain(), same.is_sure()), (None, false));
+}
+
+#[test]
+fn a_plan_with_time_to_spare_does_not_put_it_off() {
+    // More steps than a circuit has a clock for; with so many left, staying and going are worth the same.
+    let world = World {
+        shape: shape(3, 2, 300, (0, 1_000)),
+        start: 0,
+        rule: |place, action, _| match place + u64::from(action) {
+            5 => (None, 1_000),
+            next => (Some(next), 0),
+        },
+        see: |place| place,
+    };
+    let log = world.log(40);
+    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>()).unwrap();
+    assert_eq!(world.mean(&prospect.policy.unwrap()), 1_000);
+    assert_eq!(prospect.foreseen, 1_000);
 }
 
 #[test]

@@ -1,0 +1,145 @@
+//! Foresight: plans that gain too little to be shown by pairs within what is left of the budget.
+//!
+//! Pairs show a large gain soon and a small one hardly ever: four times the pairs for half the gain. A plan is more than a
+//! guess, though. It is made of counts, like the choice among contexts, and like that choice it may act on statistics
+//! alone: no patch, no proof, and the first candidate that wins its pairs replaces it. What can be shown goes through the
+//! gate. Before a plan acts this way, the counts must be sure of its gain, and they must have foreseen what the acting
+//! policy really earned: counts of a world that hides something would foretell too much. Clauses: SCC-1, SCC-8.
+
+use crate::learner::{Incumbent, Learner, Witness};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::Shape;
+use bem_base::fixed::{FRACTION_BITS, Fixed};
+use bem_synth::experience::Episode;
+use bem_synth::hypothesis::Hypothesis;
+use bem_synth::models::control::Outlook;
+use bem_synth::policy::Policy;
+use std::sync::Arc;
+
+/// Pairs may take this many steps even while hardly any were taken.
+const MEASURING_STEPS: u64 = 8_192;
+/// The latest episodes that say how long one is and how much returns vary.
+const RECENT_EPISODES: usize = 256;
+/// Episodes of the acting policy that the model must have foreseen, at least.
+const OWN_EPISODES: u64 = 8;
+
+impl Learner {
+    /// What a plan promises beyond the acting policy, by everything that was counted.
+    pub(crate) fn outlook<'p>(&'p self, plan: &'p Policy) -> Option<Outlook<'p>> {
+        let all: Vec<&Episode> = self.experience.episodes().collect();
+        Outlook::of(&self.shape, &all, plan, &self.incumbent.policy)
+    }
+
+    /// Takes a plan out of the candidates that should act by counts alone: showing its gain would take too many steps, or
+    /// the plan itself is not yet what it could be while something much worse acts.
+    pub(crate) fn take_small_plan(&self, candidates: &mut Vec<Hypothesis>) -> Option<Hypothesis> {
+        let place = candidates.iter().position(|candidate| candidate.foreseen.is_some())?;
+        let policy = &candidates[place].policy;
+        let tested = self.tested.get(&policy.digest());
+        if *policy == *self.incumbent.policy || tested.is_some_and(|steps| self.tally.steps < 2 * steps) {
+            return None;
+        }
+        let outlook = self.outlook(policy)?;
+        let gain = outlook.gain().filter(|gain| 0 < *gain)?;
+        let is_late = MEASURING_STEPS <= self.tally.steps;
+        let is_measured = self.is_affordable(gain) && !(is_late && outlook.ripe_gain().is_none());
+        (!is_measured).then(|| candidates.remove(place))
+    }
+
+    /// The plan acts from now on, if the counts are sure of its gain.
+    pub(crate) fn look_ahead(&mut self, plan: Hypothesis, witness: &mut dyn Witness) {
+        if !self.outlook(&plan.policy).is_some_and(|outlook| outlook.is_sure()) {
+            return;
+        }
+        self.link("bem/chain/choice", plan.policy.digest().as_bytes());
+        let (policy, words) = (Arc::new(plan.policy), format!("{}, by counts alone", plan.words));
+        self.hand_over(Incumbent { policy, words, is_choice: true, looks_ahead: true, machine: None });
+        // A patch that was in force is overruled: there is nothing to compare it with any more.
+        (self.previous, self.watched, self.alarm) = (None, None, None);
+        (self.streak, self.last_gain) = (0, self.tally.steps);
+        witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
+    }
+
+    /// Whether pairs would show a gain of this many milli-units before half of the budget that is left is gone, and within
+    /// as many steps as were taken so far.
+    fn is_affordable(&self, gain: i64) -> bool {
+        let Some(machinery) = &self.machinery else { return false };
+        let span = self.seen_span();
+        let (mut episodes, mut steps, mut sum, mut squares) = (0i128, 0u64, 0i128, 0i128);
+        for episode in self.experience.episodes().rev().take(RECENT_EPISODES) {
+            let total = i128::from(episode.total());
+            (episodes, steps) = (episodes + 1, steps + episode.steps.len() as u64);
+            (sum, squares) = (sum + total, squares + total * total);
+        }
+        // The difference of two returns varies twice as much as one.
+        let variance = 2 * (squares * episodes - sum * sum) / (episodes * episodes).max(1);
+        let share = (variance << FRACTION_BITS) / (i128::from(span) * i128::from(span));
+        let variance = Fixed::from_raw(share.min(i128::from(Fixed::ONE.to_raw())) as i64);
+        let mean = Fixed::from_ratio(gain.clamp(0, span), span);
+        let Some(pairs) = machinery.evolution().pairs_expected(mean, variance) else { return false };
+        let cost = pairs.saturating_mul(2 * steps) / (episodes as u64).max(1);
+        let left = self.settings.budget.saturating_sub(self.tally.steps) / 2;
+        cost <= left.min(self.tally.steps.max(MEASURING_STEPS))
+    }
+
+    /// Whether the acting policy earned what the counts foresee for it: within three standard errors, and half a hundredth
+    /// of the range for what is left of drawing and rounding.
+    pub(crate) fn is_borne_out(&self) -> bool {
+        let Realised { episodes, sum, squares } = self.realised;
+        let acting = &self.incumbent.policy;
+        let foreseen = (OWN_EPISODES <= episodes).then(|| self.outlook(acting)?.held());
+        let Some(foreseen) = foreseen.flatten() else { return false };
+        let count = i128::from(episodes);
+        let error = sum - i128::from(foreseen) * count;
+        let slack = i128::from(self.seen_span() / 200) * count;
+        let variance = 9 * (squares * count - sum * sum) / count;
+        error * error <= variance + slack * slack
+    }
+
+    /// Somebody else acts from now on; returns who did.
+    pub(crate) fn hand_over(&mut self, incumbent: Incumbent) -> Incumbent {
+        self.realised = Realised::default();
+        core::mem::replace(&mut self.incumbent, incumbent)
+    }
+}
+
+/// What the incumbent earned in episodes of its own, since it acts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Realised {
+    pub(crate) episodes: u64,
+    /// Milli-units.
+    pub(crate) sum: i128,
+    pub(crate) squares: i128,
+}
+
+impl Realised {
+    /// Books an episode that the incumbent alone has played.
+    pub(crate) fn book(&mut self, total: i64) {
+        let total = i128::from(total);
+        (self.episodes, self.sum, self.squares) =
+            (self.episodes + 1, self.sum + total, self.squares + total * total);
+    }
+
+    /// Writes the canonical bytes.
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        writer.u64(self.episodes);
+        for wide in [self.sum, self.squares] {
+            writer.u64(wide as u64);
+            writer.i64((wide >> 64) as i64);
+        }
+    }
+
+    /// Reads canonical bytes back; sums that so many returns cannot have are refused.
+    pub(crate) fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Realised, DecodeError> {
+        let wild = reader.error("returns that no episodes can have brought");
+        let episodes = reader.u64()?;
+        let mut wide = || Ok(i128::from(reader.u64()?) | i128::from(reader.i64()?) << 64);
+        let (sum, squares) = (wide()?, wide()?);
+        let largest = i128::from(shape.return_min.unsigned_abs().max(shape.return_max.unsigned_abs()));
+        let count = i128::from(episodes);
+        let fits = episodes < 1 << 48
+            && sum.abs() <= largest * count
+            && (0..=largest * largest * count).contains(&squares);
+        if fits { Ok(Realised { episodes, sum, squares }) } else { Err(wild) }
+    }
+}
