@@ -172,6 +172,7 @@ impl Eq for Machine {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::after::After;
     use crate::memory::both::Both;
     use crate::memory::condition::Condition;
     use crate::memory::counter::Counter;
@@ -227,11 +228,12 @@ mod tests {
             Arc::new(Counter { up: one.clone(), down: Some(other.clone()), bits: 3, digits: true }),
             Arc::new(Delay { fields: shape().fields, length: 2 }),
             Arc::new(Echo { field, length: 4 }),
+            Arc::new(After { inner: Arc::new(stack(Some(field))) }),
             Arc::new(stack(None)),
             Arc::new(stack(Some(field))),
             Arc::new(Queue { push: one.clone(), pop: other.clone(), field, cells: 5 }),
             Arc::new(Both {
-                first: Arc::new(stack(None)),
+                first: Arc::new(After { inner: Arc::new(stack(None)) }),
                 second: Arc::new(Toggle { condition: one.clone() }),
             }),
             Arc::new(Registers {

@@ -7,6 +7,7 @@
 
 pub mod affine;
 pub mod arithmetic;
+pub mod counted_xor;
 pub mod decision;
 pub mod focus;
 pub mod literal;
@@ -37,6 +38,7 @@ pub const PORTFOLIO: &[&[&dyn FunctionClass]] = &[
     &[&literal::Literal],
     &[&affine::Affine, &symmetric::Symmetric, &scan::Scan, &relation::Relation, &multiplexer::Multiplexer],
     &[
+        &counted_xor::CountedXor,
         &symmetric::RankedSymmetric,
         &focus::Focus,
         &order::Order,
@@ -170,6 +172,10 @@ mod tests {
         // Three clauses are as short as the smallest circuit: either will do.
         check(&[24], 140, "", |row| (row.get(5) ^ row.get(21)) && (row.get(9) || row.get(2)));
         check(&[6, 3, 3], 400, "", |row| row.get(1) && row.get(7) || row.get(3) && !row.get(9));
+        check(&[8, 2], 160, "scan", |row| row.get(3 - bits(row, 8, 2) as usize));
+        check(&[5, 5, 5], 400, "xor of counts", |row| {
+            (0..3).filter(|field| 3 <= bits(row, 5 * field, 5).count_ones()).count() % 2 == 1
+        });
         check(&[16], 2_000, "count", |row| (bits(row, 0, 16) & 0xB6D2).count_ones() % 5 == 2);
         check(&[32], 2_000, "count", |row| 6 <= (bits(row, 0, 32) & 0x00C3_F0A8 ^ 0x0003_0000).count_ones());
     }

@@ -58,7 +58,7 @@ impl FunctionClass for Scan {
                     let read_bits = match read {
                         Read::At(place) if place + 1 == walk.places.len() => 1,
                         Read::At(_) => 1 + choice_bits(walk.places.len()),
-                        Read::Named(_) => 3,
+                        Read::Named { .. } => 4,
                     };
                     let length = walk_bits + (2 << walk.places[0].len()) + read_bits + found.len() as u32;
                     if best.as_ref().is_none_or(|held| length < held.0) {
@@ -74,15 +74,22 @@ impl FunctionClass for Scan {
 
 struct Walk {
     places: Places,
-    /// Places in the order of the field, for reading at a place that another field names.
-    reversed: bool,
     words: String,
 }
 
 #[derive(Clone, Debug)]
 enum Read {
     At(usize),
-    Named(Field),
+    /// At the place that a field names, counted from the walk's first place or from its last.
+    Named {
+        field: Field,
+        from_end: bool,
+    },
+}
+
+/// The places of a walk in the order in which a field names them.
+fn named_places(places: usize, from_end: bool) -> impl Iterator<Item = usize> {
+    (0..places).map(move |named| if from_end { places - 1 - named } else { named })
 }
 
 struct Found {
@@ -96,8 +103,8 @@ fn walks(samples: &Samples) -> Vec<Walk> {
     let mut add = |places: Places, words: String| {
         if (2..=PLACES_MAX).contains(&places.len()) && walks.len() < WALKS_MAX {
             let backward: Places = places.iter().rev().cloned().collect();
-            walks.push(Walk { places, reversed: false, words: format!("{words} upward") });
-            walks.push(Walk { places: backward, reversed: true, words: format!("{words} downward") });
+            walks.push(Walk { places, words: format!("{words} upward") });
+            walks.push(Walk { places: backward, words: format!("{words} downward") });
         }
     };
     let wide: Vec<&Field> = samples.groups.iter().filter(|field| 2 <= field.width).collect();
@@ -133,7 +140,7 @@ fn reads(samples: &Samples, walk: &Walk) -> Vec<Read> {
     for field in samples.groups.iter().filter(|field| field.width <= 6 && !used(field)) {
         let places = 1usize << field.width;
         if 1 < field.width && places / 2 < walk.places.len() && walk.places.len() <= places {
-            list.push(Read::Named(*field));
+            list.extend([false, true].map(|from_end| Read::Named { field: *field, from_end }));
         }
     }
     list
@@ -207,13 +214,13 @@ fn judge(
     };
     match read {
         Read::At(place) => (0..words).for_each(|word| tally(*place, word, u64::MAX)),
-        Read::Named(field) => {
+        Read::Named { field, from_end } => {
             let bits: Vec<usize> = (usize::from(field.low)..usize::from(field.low + field.width)).collect();
-            for place in 0..masks.len() {
+            for (name, place) in named_places(masks.len(), *from_end).enumerate() {
                 for word in 0..words {
                     let named = bits.iter().enumerate().fold(u64::MAX, |mask, (bit, index)| {
                         let column = samples.column(*index)[word];
-                        mask & if place >> bit & 1 == 1 { column } else { !column }
+                        mask & if name >> bit & 1 == 1 { column } else { !column }
                     });
                     tally(place, word, named);
                 }
@@ -236,7 +243,7 @@ fn close(samples: &Samples, walk: &Walk, found: &Found, length: u32) -> Option<F
     let mut outputs = Vec::new();
     let last = match found.read {
         Read::At(place) => place,
-        Read::Named(_) => walk.places.len() - 1,
+        Read::Named { .. } => walk.places.len() - 1,
     };
     for bits in &walk.places[..=last] {
         let mut key = vec![state];
@@ -248,14 +255,13 @@ fn close(samples: &Samples, walk: &Walk, found: &Found, length: u32) -> Option<F
     }
     let output = match &found.read {
         Read::At(place) => outputs[*place],
-        Read::Named(field) => {
-            if walk.reversed {
-                outputs.reverse();
-            }
-            outputs.resize(1 << field.width, Signal::FALSE);
+        Read::Named { field, from_end } => {
+            let mut named: Vec<Signal> =
+                named_places(outputs.len(), *from_end).map(|place| outputs[place]).collect();
+            named.resize(1 << field.width, Signal::FALSE);
             let bits: Vec<Signal> =
                 (field.low..field.low + field.width).map(|index| Signal::input(usize::from(index))).collect();
-            select(&mut builder, &bits, &outputs)
+            select(&mut builder, &bits, &named)
         }
     };
     let output = builder.gate(Op::Or, output, Signal::FALSE);

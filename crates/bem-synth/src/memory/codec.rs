@@ -4,6 +4,7 @@
 //! made, so that a decoded structure can be built like any other. Must not know games. Clauses: LOG-1, LOG-5.
 
 use super::Device;
+use super::after::After;
 use super::both::Both;
 use super::condition::Condition;
 use super::counter::Counter;
@@ -49,6 +50,8 @@ pub enum Kind {
     Both = 9,
     /// A shift register.
     Echo = 10,
+    /// A structure looked at after the step.
+    After = 11,
 }
 
 /// Binary digits of a counter at most.
@@ -98,7 +101,7 @@ pub fn decode_fields(
 /// Reads a structure over observations of this width.
 pub fn decode(reader: &mut Reader<'_>, observation_bits: u16) -> Result<Arc<dyn Device>, DecodeError> {
     let start = reader.clone();
-    let device = Decoder { reader, observation_bits }.device(true)?;
+    let device = Decoder { reader, observation_bits }.device(2)?;
     if STATE_BITS_MAX < device.memory_bits() {
         return Err(start.error("a structure with more memory than a machine has"));
     }
@@ -112,7 +115,8 @@ struct Decoder<'r, 'b> {
 }
 
 impl Decoder<'_, '_> {
-    fn device(&mut self, outermost: bool) -> Result<Arc<dyn Device>, DecodeError> {
+    /// A structure with at most this many others around what it is made of.
+    fn device(&mut self, depth: u8) -> Result<Arc<dyn Device>, DecodeError> {
         let unknown = self.reader.error("an unknown memory structure");
         Ok(match self.reader.u8()? {
             0 => Arc::new(Toggle { condition: self.condition()? }),
@@ -138,9 +142,10 @@ impl Decoder<'_, '_> {
             }),
             6 => Arc::new(self.registers()?),
             7 => Arc::new(self.tape()?),
-            8 if outermost => Arc::new(self.sticky()?),
-            9 if outermost => Arc::new(Both { first: self.device(false)?, second: self.device(false)? }),
+            8 if depth == 2 => Arc::new(self.sticky()?),
+            9 if depth == 2 => Arc::new(Both { first: self.device(1)?, second: self.device(1)? }),
             10 => Arc::new(Echo { field: self.field()?, length: self.count(1, DELAY_MAX)? }),
+            11 if 1 <= depth => Arc::new(After { inner: self.device(0)? }),
             _ => return Err(unknown),
         })
     }
@@ -194,7 +199,7 @@ impl Decoder<'_, '_> {
 
     fn sticky(&mut self) -> Result<Sticky, DecodeError> {
         let wild = self.reader.error("a table of pairs outside the grammar");
-        let inner = self.device(false)?;
+        let inner = self.device(0)?;
         let key_bits = usize::from(self.observation_bits) + inner.shows().iter().sum::<usize>();
         let mut raises = BTreeMap::new();
         for _ in 0..self.reader.length(9)? {

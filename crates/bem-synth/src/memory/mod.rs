@@ -4,6 +4,7 @@
 //! bits it says what it shows now and what it keeps. There is one definition, the circuit; what it shows on
 //! logged episodes comes from running that circuit. Must not know actions or rewards. Clauses: SCC-1.
 
+pub mod after;
 pub mod both;
 pub mod codec;
 pub mod condition;

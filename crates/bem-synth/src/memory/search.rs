@@ -4,6 +4,7 @@
 //! A structure is run over logged episodes 64 at a time. The few best go on to the function classes, which see
 //! observation and structure together. Must not know games. Clauses: SCC-1.
 
+use super::after::After;
 use super::both::Both;
 use super::condition::{Condition, conditions};
 use super::counter::Counter;
@@ -31,6 +32,8 @@ const LABELS_MAX: usize = 240;
 const LABELS_MIN: usize = 24;
 /// Bits that a structure may show.
 const SHOWN_MAX: usize = 16;
+/// A structure tells most when it leaves less than one part in as many of the errors.
+const TELLING: usize = 8;
 /// Structures that go on to the function classes.
 pub(super) const BEST_MAX: usize = 6;
 /// Steps that a shift register looks back at most, and bits that it may keep.
@@ -140,22 +143,41 @@ pub fn candidates(
     let conditions = conditions(shape, &ground.episodes);
     let all: Vec<usize> = (0..ground.labelled.len()).collect();
     let base = ground.baseline(&all);
-    let mut judged: Vec<(usize, u32, usize)> = Vec::new();
-    for (number, device) in grammar(shape, &conditions, CELLS_JUDGED).iter().enumerate() {
-        if !work.spend(judging_cost(device.as_ref(), &ground.planes)) {
-            break;
+    let devices = grammar(shape, &conditions, CELLS_JUDGED);
+    let mut judge_all = |after: bool| {
+        let mut judged: Vec<(usize, u32, usize, bool)> = Vec::new();
+        let sized = |device: &Arc<dyn Device>| device.resized(CELLS_JUDGED).is_some();
+        for (number, device) in devices.iter().enumerate().filter(|(_, device)| !after || sized(device)) {
+            let device = if after { look_after(device) } else { device.clone() };
+            if !work.spend(judging_cost(device.as_ref(), &ground.planes)) {
+                break;
+            }
+            let Some(keys) = ground.keys(device.as_ref(), shape) else { continue };
+            let errors = ground.errors(&keys, &all, shape.actions);
+            if errors * 2 < base {
+                judged.push((errors, device.description_length(), number, after));
+            }
         }
-        let Some(keys) = ground.keys(device.as_ref(), shape) else { continue };
-        let errors = ground.errors(&keys, &all, shape.actions);
-        if errors * 2 < base {
-            judged.push((errors, device.description_length(), number));
-        }
+        judged
+    };
+    let mut judged = judge_all(false);
+    // Looking at what is left after a step costs as much again, so that it must be needed.
+    if !judged.iter().any(|(errors, ..)| errors * TELLING < base) {
+        judged.extend(judge_all(true));
     }
     judged.sort_unstable();
     judged.truncate(BEST_MAX);
     // The same structures at full size.
     let full = grammar(shape, &conditions, cells_for(shape));
-    judged.iter().map(|(_, _, number)| full[*number].clone()).collect()
+    let resized = |(_, _, number, after): &(usize, u32, usize, bool)| match after {
+        true => look_after(&full[*number]),
+        false => full[*number].clone(),
+    };
+    judged.iter().map(resized).collect()
+}
+
+fn look_after(device: &Arc<dyn Device>) -> Arc<dyn Device> {
+    Arc::new(After { inner: device.clone() })
 }
 
 /// Pairs of structures for worlds in which a condition of the observation says which of two streams is asked: the
