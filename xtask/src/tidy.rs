@@ -1,4 +1,5 @@
-//! House rules that no other tool checks: every file says first what it is, and nothing unfinished stays.
+//! House rules that no other tool checks: every file says first what it is, none grows without end, and nothing
+//! unfinished stays.
 
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
@@ -6,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// Words that mark unfinished work or speak of something other than the project.
 const UNWANTED: &[&str] =
     &["TO\u{44}O", "FIX\u{4d}E", "XX\u{58}:", "HAC\u{4b}:", "/wor\u{6b}/", "crates.io/ap\u{69}"];
+
+/// The aim is 400 lines; beyond this a file has more than one subject and is split.
+const LINES_MAX: usize = 700;
 
 /// Files below `folder` that git knows and that end like this.
 pub fn files(folder: &Path, endings: &[&str]) -> Result<Vec<PathBuf>> {
@@ -22,6 +26,10 @@ pub fn check(root: &Path) -> Result<()> {
         let name = path.strip_prefix(root).unwrap_or(path).display();
         if !text.starts_with("//!") && !text.starts_with("#!") {
             bail!("{name}: a file starts with `//!` and says what it is");
+        }
+        let lines = text.lines().count();
+        if LINES_MAX < lines {
+            bail!("{name}: {lines} lines; beyond {LINES_MAX} a file is split by subject");
         }
     }
     for path in files(root, &[".rs", ".md", ".toml", ".py", ".sh"])? {

@@ -11,6 +11,7 @@ use bem_base::lanes::LaneWord;
 use bem_base::prng;
 
 /// Answers co-processor calls. The argument is the address of a descriptor; the result goes to a register.
+#[doc(alias = "COP")]
 pub trait Coprocessor {
     /// Performs an operation by its number.
     fn call(&mut self, operation: u8, argument: u64, memory: &mut Memory<'_>) -> Result<u64, Cause>;

@@ -47,7 +47,13 @@ fn print(text: std::fmt::Arguments<'_>) {
 
 /// BEM, the Boolean Expert Machine: learns small Boolean circuits from play, and proves every change.
 #[derive(Parser)]
-#[command(name = "bem", version, about)]
+#[command(
+    name = "bem",
+    version,
+    after_help = "Example: bem solve parity --param n=16\n\
+    Example: bem run --minutes 1 --out my-run, then bem verify my-run\n\
+    Without a command bem climbs the ladder over all families for two minutes."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,

@@ -135,8 +135,8 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
         arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     if !arguments.json {
         say!(
-            "BEM climbs {} families, seed {}, {} threads. The run is kept in {}.",
-            climb.tracks().len(),
+            "BEM climbs {}, seed {}, {} threads. The run is kept in {}.",
+            scoreboard::families(climb.tracks().len()),
             climb.config().seed,
             threads,
             directory.display()

@@ -114,11 +114,16 @@ pub fn table(climb: &Climb) -> String {
     let tops = climb.tracks().iter().filter(|track| track.is_at_top()).count();
     let _ = writeln!(
         text,
-        "\n{tops} of {} families at the top of their ladder, {} steps in all\n",
-        climb.tracks().len(),
+        "\n{tops} of {} at the top of their ladder, {} steps in all\n",
+        families(climb.tracks().len()),
         climb.steps()
     );
     text
+}
+
+/// So many families, in words.
+pub fn families(count: usize) -> String {
+    if count == 1 { "1 family".to_string() } else { format!("{count} families") }
 }
 
 /// The same for scripts.
