@@ -14,7 +14,7 @@ use bem_machine::config::GenesisConfig;
 /// What was measured of one patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// Lower confidence bound of the gain in return, over the declared range.
+    /// Lower confidence bound of the gain in return, over the range of returns.
     pub return_gain: Fixed,
     /// Gates that go less gates that come.
     pub gates_saved: i64,

@@ -21,7 +21,7 @@ pub struct Watch {
 pub struct Contradiction {
     /// Pairs played.
     pub pairs: u32,
-    /// Mean return of what was there before less that of what is there now, over the declared range.
+    /// Mean return of what was there before less that of what is there now, over the range of returns.
     pub mean_loss: Fixed,
 }
 
@@ -46,7 +46,7 @@ impl Watch {
         Ok(Watch { test: ImprovementTest::decode(reader)? })
     }
 
-    /// Books a pair: return now less return before, over the declared range.
+    /// Books a pair: return now less return before, over the range of returns.
     pub fn observe(&mut self, difference: Fixed) -> Option<Contradiction> {
         let progress = self.test.observe(difference.negated(), false, false);
         (progress == Progress::Better)

@@ -255,7 +255,11 @@ fn to_json(seed: u64, task: (&str, Map<String, Value>), solution: &Solution, wal
 
 fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {
     let learned = &solution.learned;
-    let verdict = if solution.is_solved() { "solved" } else { "not solved" };
+    let verdict = match solution.score() {
+        None => "learned as far as it went; the optimum of a world outside is not known",
+        Some(_) if solution.is_solved() => "solved",
+        Some(_) => "not solved",
+    };
     say!("{name} (seed {seed}): {verdict}");
     if let (Some(score), Some(yardstick)) = (solution.score(), solution.yardstick) {
         say!(
@@ -292,7 +296,28 @@ fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {
         );
     }
     say_text!("{}", plot(&solution.curve));
+    if !solution.is_solved() {
+        say!("  what helps   {}", advice(solution));
+    }
     say!("  trace head   {}", learned.chain_head);
+}
+
+/// What may bring more, by what the run showed.
+fn advice(solution: &Solution) -> &'static str {
+    let steps = solution.learned.tally.steps;
+    let is_cut = solution.decisions.iter().any(|decision| decision.reason.contains("no budget is left"));
+    // The last point is the final evaluation, not a change.
+    let changes = solution.curve.split_last().map_or(&[][..], |(_, changes)| changes);
+    let is_gaining = changes.last().is_some_and(|point| steps / 2 < point.steps);
+    if is_cut || is_gaining {
+        "it was still getting better when the budget ended: try a larger --budget"
+    } else if solution.learned.tally.applied == 0 {
+        "nothing was found that plays better than a choice by what is seen: fields that group the observation bits, rewards \
+         nearer to the action, shorter episodes or a larger --budget may help"
+    } else {
+        "nothing better was found for long: what the observation hides would have to be shown, or remembered by a structure \
+         of docs/grammar.md"
+    }
 }
 
 /// The learning curve as a small plot: each line is one change of the acting policy.
