@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""A shop for BEM: order in the morning, sell by day, pay for what lies over night. Needs nothing but Python.
+
+Try it with: bem solve --env-cmd 'python3 examples/inventory_env.py' --budget 60000
+
+Seen is the stock, 0 to 10; an action is how much to order, 0 to 4. Demand is drawn by a generator of our own that the
+seed of the reset alone decides, so that the same seed brings the same demand. Rewards are whole milli-units.
+"""
+import json
+import sys
+
+STOCK_MAX, ORDER_MAX, DAYS = 10, 4, 20
+DEMANDS = [0, 1, 1, 2, 2, 2, 2, 3, 3, 4]
+PRICE, COST, KEEPING, DELIVERY = 1000, 400, 50, 300
+MASK = (1 << 64) - 1
+
+
+def say(message):
+    print(json.dumps(message, separators=(",", ":")), flush=True)
+
+
+def drawn(state):
+    """The next state of the generator (splitmix64) and a number below 2^64."""
+    state = (state + 0x9E3779B97F4A7C15) & MASK
+    number = ((state ^ state >> 30) * 0xBF58476D1CE4E5B9) & MASK
+    number = ((number ^ number >> 27) * 0x94D049BB133111EB) & MASK
+    return state, number ^ number >> 31
+
+
+def bits(stock):
+    return "".join(str(stock >> bit & 1) for bit in range(4))
+
+
+def main():
+    worst = -(ORDER_MAX * COST + STOCK_MAX * KEEPING + DELIVERY)
+    say({"hello": 1, "obs_bits": 4, "actions": ORDER_MAX + 1, "horizon": DAYS,
+         "reward_range": [worst, max(DEMANDS) * PRICE], "fields": [[0, 4]]})
+    stock = day = generator = 0
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "reset" in message:
+            stock, day, generator = 0, 0, message["reset"]
+            say({"obs": bits(stock)})
+            continue
+        have = min(STOCK_MAX, stock + message["act"])
+        generator, number = drawn(generator)
+        sold = min(have, DEMANDS[number % len(DEMANDS)])
+        reward = sold * PRICE - (have - stock) * COST - have * KEEPING - (DELIVERY if message["act"] else 0)
+        stock, day = have - sold, day + 1
+        say({"obs": bits(stock), "reward": reward, "done": day == DAYS})
+
+
+if __name__ == "__main__":
+    main()
