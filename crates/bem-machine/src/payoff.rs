@@ -54,8 +54,9 @@ impl PayoffScale {
         let low = self.reward.0 - bad - self.cost_penalty_max;
         let high = self.reward.1.max(low + 1).min(low + SPAN_MAX);
         self.step_range = PayoffRange::new(low, high).expect("at least one and at most SPAN_MAX units");
-        let low = self.episode_return.0.saturating_sub(bad);
-        let high = self.episode_return.1.max(low.saturating_add(1));
+        // A declared return at the very end of the numbers still leaves a range of one unit.
+        let low = self.episode_return.0.saturating_sub(bad).min(i64::MAX - 1);
+        let high = self.episode_return.1.max(low + 1);
         let mut shift = 0;
         while SPAN_MAX <= (high >> shift).saturating_sub(low >> shift) {
             shift += 1;
@@ -150,6 +151,21 @@ mod tests {
         assert_eq!(scale.payoff(&outcome(700, true), 50), 700 - 1_000 - 50);
         // The range is -1000 (no reward at the highest cost) to 1000.
         assert_eq!(scale.step_loss(&outcome(0, false), 0).to_raw(), 1 << 31);
+    }
+
+    #[test]
+    fn returns_at_the_ends_of_all_numbers_have_a_scale() {
+        let ends = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
+        for (return_min, return_max) in ends.iter().flat_map(|low| ends.map(|high| (*low, high))) {
+            let shape = Shape { return_min, return_max, ..shape() };
+            let mut scale = PayoffScale::new(&GenesisConfig::default(), &shape);
+            for widened in [false, true] {
+                let (_, range, shift) = scale.ranges();
+                let middle = (return_min >> 1) + (return_max >> 1);
+                assert!(scale.episode_loss(middle) <= Loss::ONE, "{shape:?} {range:?} {shift} {widened}");
+                scale.widen();
+            }
+        }
     }
 
     #[test]
