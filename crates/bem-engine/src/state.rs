@@ -12,7 +12,8 @@
 //! Bytes that no learner can have written are refused; none make it panic. Must not know files.
 //! Clauses: LOG-4, LOG-5; invariant 5 of the architecture.
 
-use crate::act::{Flight, Mode};
+mod flight;
+
 use crate::bandit::RoutedBandit;
 use crate::codec::{
     decode_hypothesis, decode_list, decode_option, decode_policy, decode_settings, encode_hypothesis,
@@ -21,13 +22,13 @@ use crate::codec::{
 use crate::foresight::Realised;
 use crate::gate::{Contest, Gate, Half};
 use crate::learner::{Announced, Incumbent, Learner, Phase, Tally};
-use crate::machinery::{Hand, Machinery};
+use crate::machinery::Machinery;
 use crate::seeds::{Domain, Seeds};
 use crate::verification::config_for;
 use crate::watch::Alarm;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Bits, Environment, EnvironmentError, OBSERVATION_WORDS, Outcome, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, OBSERVATION_WORDS, Shape};
 use bem_base::prng::Prng;
 use bem_evolve::evolution::Claim;
 use bem_evolve::improvement::AlphaLedger;
@@ -36,7 +37,8 @@ use bem_evolve::watch::Watch;
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::library::Machine;
 use bem_synth::models::control::Explorer;
-use bem_synth::policy::{Policy, PolicyState};
+use bem_synth::policy::Policy;
+use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
 /// Version of the bytes.
@@ -404,42 +406,6 @@ impl Learner {
         self.experience = experience;
         Ok(())
     }
-
-    /// Plays the episode in flight again up to where it was saved.
-    fn replay(
-        &mut self,
-        world: &mut dyn Environment,
-        seed: u64,
-        mode: Mode,
-        moves: &[Move],
-    ) -> Result<(), RestoreError> {
-        world.reset(seed)?;
-        let policy = self.policy_of(mode).expect("a mode is read where its policy is");
-        let state = PolicyState::new(&policy);
-        self.flight = Some(Flight { seed, mode, policy, state, steps: Vec::new() });
-        let is_guest = self.hand(mode) == Hand::Guest;
-        let acts = is_guest && mode != Mode::Uniform && !self.is_by_index(mode);
-        let Some(flight) = &mut self.flight else { return Ok(()) };
-        for (place, Move { action, uniform, propensity }) in moves.iter().copied().enumerate() {
-            let observation = *world.observation();
-            if acts {
-                let wanted = match (&self.explorer, mode) {
-                    (Some(explorer), Mode::Curious) => explorer.act(&flight.steps, &observation),
-                    _ => Some(flight.state.act(&flight.policy, &observation)),
-                };
-                if !uniform && wanted != Some(action) {
-                    return Err(RestoreError::Diverged { step: place });
-                }
-            }
-            let outcome = world.step(action)?;
-            if outcome.done {
-                return Err(RestoreError::Diverged { step: place });
-            }
-            let Outcome { reward, done, bad } = outcome;
-            flight.steps.push(Step { observation, action, reward, done, bad, uniform, propensity });
-        }
-        Ok(())
-    }
 }
 
 fn encode_incumbent(incumbent: &Incumbent, writer: &mut Writer) {
@@ -458,50 +424,6 @@ fn decode_incumbent(shape: &Shape, reader: &mut Reader<'_>) -> Result<Incumbent,
         looks_ahead: reader.bool()?,
         machine: decode_option(reader, Machine::decode)?,
     })
-}
-
-fn encode_flight(flight: &Flight, writer: &mut Writer) {
-    writer.u64(flight.seed);
-    writer.u8(flight.mode as u8);
-    encode_list(writer, flight.steps.iter(), |step, writer| {
-        writer.u16(step.action);
-        writer.bool(step.uniform);
-        writer.u16(step.propensity);
-    });
-}
-
-/// What is saved of one step in flight: what was done, and how it was chosen.
-#[derive(Clone, Copy, Debug)]
-struct Move {
-    action: u16,
-    uniform: bool,
-    propensity: u16,
-}
-
-/// Seed, mode and steps.
-type SavedFlight = (u64, Mode, Vec<Move>);
-
-fn decode_flight(learner: &Learner, reader: &mut Reader<'_>) -> Result<SavedFlight, DecodeError> {
-    let wild = reader.error("an episode in flight that nobody began");
-    let seed = reader.u64()?;
-    let mode = Mode::ALL.get(usize::from(reader.u8()?)).copied().ok_or(wild.clone())?;
-    let moves = decode_list(reader, |reader| {
-        Ok(Move { action: reader.u16()?, uniform: reader.bool()?, propensity: reader.u16()? })
-    })?;
-    let fits = match (&learner.phase, mode) {
-        (Phase::Measure(gate), mode) => {
-            let second = gate.half.as_ref().is_some_and(|half| half.seed == seed);
-            match (gate.contest, mode) {
-                (Contest::Trial, Mode::Candidate) | (Contest::Watch, Mode::Incumbent) => gate.half.is_none(),
-                (Contest::Trial, Mode::Incumbent) | (Contest::Watch, Mode::Previous) => second,
-                _ => false,
-            }
-        }
-        (Phase::Collect, Mode::Candidate | Mode::Previous) => false,
-        (Phase::Collect, _) => learner.policy_of(mode).is_some(),
-        _ => false,
-    };
-    if fits { Ok((seed, mode, moves)) } else { Err(wild) }
 }
 
 #[cfg(test)]
