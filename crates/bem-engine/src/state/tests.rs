@@ -1,6 +1,7 @@
 //! A learner saved and restored anywhere: nothing of its history may change. Clauses: LOG-4, LOG-5.
 
 use super::*;
+use crate::act::Mode;
 use crate::agent::Agent;
 use crate::learner::{Decision, Event, Settings, Witness};
 use crate::pacing::Pacing;
