@@ -107,6 +107,8 @@ impl Learner {
             }
             _ => mode,
         };
+        let is_alarmed = self.workload.as_ref().is_some_and(|workload| workload.safety.is_alarmed());
+        let mode = if is_alarmed { Mode::Incumbent } else { mode };
         let seed = self.play_seeds.next_seed();
         self.begin(world, seed, mode)
     }
@@ -232,6 +234,9 @@ impl Learner {
             workload.book_return(total, (self.shape.return_min, self.shape.return_max));
         }
         let is_incumbents = mode == Mode::Incumbent && self.is_incumbents(&episode);
+        if let Some(workload) = self.workload.as_mut().filter(|_| is_incumbents) {
+            workload.safety.book(episode.steps.iter().any(|step| step.bad));
+        }
         self.remember(episode, witness);
         if is_incumbents {
             self.realised.book(total);

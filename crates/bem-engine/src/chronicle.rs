@@ -8,7 +8,7 @@ use crate::learner::Decision;
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_evolve::improvement::Evidence;
-use bem_evolve::patch::{Change, Patch};
+use bem_evolve::patch::{Change, Patch, Subject};
 use bem_evolve::verify::AcceptedPatch;
 use bem_ledger::play::{PlayBlock, PlayedStep, Sealer};
 use bem_synth::experience::Episode;
@@ -150,7 +150,9 @@ fn note(decision: &Decision, patch: Option<&AcceptedPatch>) -> PatchNote {
         }
     }
     let change = patch.map(|accepted| &accepted.patch().change);
-    let installed = change.map(|change| match change {
+    // Contexts are no experts: what stands in the table stays.
+    let of_pool = change.filter(|change| change.subject() == Subject::Pool);
+    let installed = of_pool.map(|change| match change {
         Change::Synthesize { policy, .. } => policy.digest(),
         _ => hash(payload.as_bytes()),
     });

@@ -16,7 +16,7 @@ use bem_base::fixed::Fixed;
 use bem_evolve::condition::BadPair;
 use bem_evolve::evolution::{Advance, Record, Verdict};
 use bem_evolve::improvement::Evidence;
-use bem_evolve::patch::PatchKind;
+use bem_evolve::patch::{Change, PatchKind};
 use bem_evolve::rollout::Rollout;
 use bem_evolve::verify::{AcceptedPatch, Improvement};
 use bem_synth::experience::Episode;
@@ -235,7 +235,10 @@ impl Learner {
             return self.conclude(record, streak, witness);
         }
         let is_played = !new.steps.is_empty();
-        if is_played && machinery.evolution().trial_never_differed(EQUAL_PAIRS_MAX) {
+        let shown = machinery.evolution().trial();
+        // What saves gates may live by doing the same; everybody else must do something else.
+        let may_be_equal = shown.is_some_and(|shown| matches!(shown.patch().change, Change::Play { .. }));
+        if is_played && !may_be_equal && machinery.evolution().trial_never_differed(EQUAL_PAIRS_MAX) {
             self.give_up("it never does anything else", witness);
         } else if is_played && self.settings.budget <= steps {
             let plan = self.measured_plan();
@@ -291,7 +294,7 @@ impl Learner {
                         // Only the latest patch can be taken back.
                         (self.previous, self.watched, self.alarm) = (None, None, None);
                         self.install(candidate, streak, witness);
-                        if record.kind != PatchKind::Synthesize {
+                        if record.kind == PatchKind::Merge {
                             // The experts that a merge is made of are gone: there is nobody to fall back to.
                             (self.previous, self.watched, self.alarm) = (None, None, None);
                         }
@@ -327,7 +330,7 @@ impl Learner {
 }
 
 /// What is linked into the chain.
-fn decision_bytes(record: &Record, candidate: Option<&Hypothesis>) -> Vec<u8> {
+pub(crate) fn decision_bytes(record: &Record, candidate: Option<&Hypothesis>) -> Vec<u8> {
     let mut writer = Writer::new();
     record.encode(&mut writer);
     if let Some(candidate) = candidate {
@@ -338,10 +341,13 @@ fn decision_bytes(record: &Record, candidate: Option<&Hypothesis>) -> Vec<u8> {
 }
 
 /// What the witness is told.
-fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decision {
+pub(crate) fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decision {
     let (mean, lower_bound) = (Fixed::ZERO, Fixed::ONE.negated());
     let evidence = match record.improvement() {
         Some(Improvement::Rollouts(evidence)) => *evidence,
+        Some(Improvement::Logged { lower_bound, .. }) => {
+            Evidence { pairs: 0, mean: *lower_bound, lower_bound: *lower_bound, odds: 20, bad_excess: 0 }
+        }
         _ => Evidence { pairs: 0, mean, lower_bound, odds: 1, bad_excess: 0 },
     };
     let patch = applied_patch(record);

@@ -266,6 +266,8 @@ pub struct Learned {
     pub machine: Option<Machine>,
     /// Counts.
     pub tally: Tally,
+    /// What was seen where it fails most often, if it fails.
+    pub counterexample: Option<Bits>,
     /// The head of the digest chain over everything that happened.
     pub chain_head: Digest,
 }
@@ -374,6 +376,7 @@ impl Learner {
             words: self.incumbent.words.clone(),
             machine: self.incumbent.machine.clone(),
             tally: self.tally,
+            counterexample: self.counterexample(),
             chain_head: self.chain,
         }
     }

@@ -10,14 +10,20 @@
 //!
 //! A guest has no slot, because slots are for what was accepted: NOOP stands in for it and is overruled at every step.
 //! So every step of the run has its records, whoever chose its action. The choice over plain actions is such a guest
-//! too: it knows more contexts and more actions than a pool has arms (decision D-33). Must not know what a step is
-//! played for. Clauses: VM-13, VM-16, LOG-1; decisions D-18, D-32.
+//! too: it knows more contexts and more actions than a pool has arms (decision D-33).
+//!
+//! [`Machine::barrier`] is not called here. Its group advantages compare experts on the same task and first bucket; a learner
+//! plays one task, in which nearly all episodes are the incumbent's, so that a group would say of the others what their
+//! statistics say already, a second time and with less care for how often they were tried. Its other half publishes tables
+//! for programs of the control core, of which none runs beside a learner. Must not know what a step is played for.
+//! Clauses: VM-13, VM-16, LOG-1; decisions D-18, D-32.
 
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_circuit::netlist::Netlist;
 use bem_evolve::apply::structure_digest;
 use bem_evolve::condition::{BadPair, SafetyDemand};
+use bem_evolve::contexts::Choice;
 use bem_evolve::evolution::{self as patches, Advance, Claim, Evolution, Surroundings, Verdict};
 use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::{Change, ExpectedEffects, PatchKind};
@@ -106,6 +112,17 @@ impl Machinery {
     /// The way of patches.
     pub(crate) fn evolution(&self) -> &Evolution {
         &self.evolution
+    }
+
+    /// The contexts of the choice over plain actions.
+    pub(crate) fn choice(&self) -> &Choice {
+        self.evolution.tables().choice(FAMILY.0).expect("every family has a choice")
+    }
+
+    /// Decides a change of contexts on the evidence that it brings; nothing where the queue is full, which is counted.
+    pub(crate) fn decide_at_once(&mut self, proposal: Proposal, step: u64) -> Option<patches::Record> {
+        let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step, span: None };
+        self.evolution.decide_at_once(FAMILY.0, proposal, &surroundings).ok()
     }
 
     /// Takes a proposal in as PENDING; its serial, or nothing where the queue is full, which is counted.
@@ -214,10 +231,14 @@ impl Machinery {
         let new = family.occupied().map(|(slot, _)| slot).find(is_new);
         self.note_superseded(record);
         (self.slot, self.slot_before) = match &record.verdict {
-            Verdict::Applied { .. } if record.kind == PatchKind::Synthesize => (new, self.slot),
+            Verdict::Applied { .. } if matches!(record.kind, PatchKind::Synthesize | PatchKind::Macro) => {
+                (new, self.slot)
+            }
             // The experts that it is made of are gone.
             Verdict::Applied { .. } if record.kind == PatchKind::Merge => (new, None),
-            Verdict::RolledBack { .. } if record.kind == PatchKind::Synthesize => (self.slot_before, None),
+            Verdict::RolledBack { .. } if matches!(record.kind, PatchKind::Synthesize | PatchKind::Macro) => {
+                (self.slot_before, None)
+            }
             // A smaller circuit that does the same is the same incumbent, and is taken back together with it.
             Verdict::Applied { .. } if record.kind == PatchKind::Superoptimize => {
                 (self.slot, self.slot_before)

@@ -2,15 +2,22 @@
 //!
 //! Paced, the learner plays until a search is due, searches, and decides everything that waits. Scheduled, units of
 //! three kinds follow as a [`Scheduler`] says: ACT plays a block of steps, SYNTH searches once, VERIFY decides the head
-//! of the queue with all its rollouts. What makes no sense is overridden: no search without new data, no deciding where
-//! nothing waits, and nothing else while the queue is full. A unit that puts a patch into force pays one, one that makes
-//! a patch wait a quarter, acting an eighth of the mean return over its range, all else nothing. Work is counted in units
-//! and steps, never in time.
+//! of the queue with all its rollouts. What makes no sense is not among its choices: no search before the log has grown by
+//! an eighth, no deciding where nothing waits, and nothing else while the queue is full. Where BAD is on the rise nothing
+//! but acting is allowed ([`Safety`]).
+//!
+//! A unit pays half of one, and half of what it gained less what it cost. Gained: one for a patch put into force, a quarter
+//! for a patch that waits now, for acting an eighth of the mean return over its range. Cost: its steps over those of a
+//! unit of acting; a search takes no step and costs an eighth. When a patch is put into force, the search that found it is
+//! paid as well. Without costs a scheduler learns to act for ever, because acting always pays a little and searching
+//! nearly never. Work is counted in units and steps, never in time.
 //! Clauses: SCC-10, SCC-11, SCC-15; decision D-26.
 
 use crate::learner::{Event, Learner, Phase, Witness};
+use crate::safety::Safety;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::FRACTION_BITS;
+use bem_evolve::patch::PatchKind;
 use bem_learn::index::Parameters;
 use bem_learn::linear_scheduler::LinearParameters;
 use bem_learn::loss::Loss;
@@ -61,10 +68,25 @@ impl Pacing {
 /// What the linear scheduler looks at: a constant, whether patches wait, how new the log is, and the yield of late.
 const FEATURES: usize = 4;
 /// Units that one cyclic schedule is played for.
-const BLOCK_UNITS: u32 = 16;
-/// Steps of an ACT unit: at least these, and one in this many of those taken so far.
-const ACT_STEPS_MIN: u64 = 32;
+const BLOCK_UNITS: u32 = 8;
+/// Steps of an ACT unit: at least these, and one in this many of those taken so far. As many must be new for a search.
+const ACT_STEPS_MIN: u64 = 16;
 const ACT_STEPS_SHARE: u64 = 8;
+/// What a search costs, which takes no step: an eighth of a unit of acting.
+const SEARCH_COST: u64 = Loss::ONE.to_raw() / 8;
+
+/// Steps of an ACT unit that begins now.
+fn act_steps(steps: u64) -> u64 {
+    (steps / ACT_STEPS_SHARE).max(ACT_STEPS_MIN)
+}
+
+/// Where patches of the pool stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Patches {
+    applied: u32,
+    rolled_back: u32,
+    waiting: u32,
+}
 
 /// A scheduler and the unit it has chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,17 +94,21 @@ pub(crate) struct Workload {
     scheduler: Scheduler,
     /// The unit that runs, and what was seen when it was chosen; none before the first.
     unit: Option<(Activity, [Loss; FEATURES])>,
+    /// Steps taken when it began.
+    began_at: u64,
     /// An ACT unit ends at this step.
     pub(crate) act_until: u64,
     /// Steps taken when the log was last searched.
     searched_at: u64,
-    /// Patches applied and patches waiting when the unit began.
-    applied: u32,
-    backlog: u32,
+    /// What was seen when a search found what waits, until it is paid for it.
+    unpaid: Option<[Loss; FEATURES]>,
+    /// Where patches stood when the unit began.
+    patches: Patches,
     /// Whether the unit has decided a patch.
     pub(crate) decided: bool,
     /// Returns of the unit, each as a share of its range, and how many.
     returns: (u64, u32),
+    pub(crate) safety: Safety,
 }
 
 impl Workload {
@@ -92,12 +118,14 @@ impl Workload {
         Some(Workload {
             scheduler,
             unit: None,
+            began_at: 0,
             act_until: 0,
             searched_at: 0,
-            applied: 0,
-            backlog: 0,
+            unpaid: None,
+            patches: Patches::default(),
             decided: false,
             returns: (0, 0),
+            safety: Safety::default(),
         })
     }
 
@@ -110,19 +138,42 @@ impl Workload {
     }
 
     /// Ends the unit that ran: the scheduler learns what it has paid.
-    fn finish_unit(&mut self, applied: u32, backlog: u32) {
+    fn finish_unit(&mut self, steps: u64, patches: Patches) {
+        let was_alarmed = self.safety.is_alarmed();
+        let is_applied = self.patches.applied < patches.applied;
+        let is_found = self.patches.waiting < patches.waiting;
+        if is_applied || self.patches.rolled_back < patches.rolled_back {
+            self.safety.begin_anew();
+        }
         let Some((activity, features)) = self.unit.take() else { return };
-        let paid = if self.applied < applied {
-            Loss::ONE
-        } else if activity == Activity::Synthesize && self.backlog < backlog {
-            Loss::from_raw(Loss::ONE.to_raw() / 4)
+        let one = Loss::ONE.to_raw();
+        let gain = if is_applied {
+            one
+        } else if activity == Activity::Synthesize && is_found {
+            one / 4
         } else if activity == Activity::Act && 0 < self.returns.1 {
-            Loss::from_raw(self.returns.0 / u64::from(self.returns.1) / 8)
+            self.returns.0 / u64::from(self.returns.1) / 8
         } else {
-            Loss::ZERO
+            0
         };
-        let situation = Situation { features: &features, safety_alarm: false };
+        let span = act_steps(self.began_at);
+        let cost = match activity {
+            Activity::Synthesize => SEARCH_COST,
+            _ => (one / span).saturating_mul((steps - self.began_at).min(span)),
+        };
+        let paid = Loss::from_raw((one + gain - cost) / 2);
+        let situation = Situation { features: &features, safety_alarm: was_alarmed, possible: [true; 3] };
         self.scheduler.learn(&situation, activity, paid);
+        match activity {
+            Activity::Synthesize if is_found => self.unpaid = Some(features),
+            Activity::Verify if is_applied => {
+                if let Some(features) = self.unpaid.take() {
+                    let situation = Situation { features: &features, ..situation };
+                    self.scheduler.credit(&situation, Activity::Synthesize, Loss::ONE);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Writes the canonical bytes.
@@ -131,13 +182,17 @@ impl Workload {
         writer.u8(self.unit.map_or(u8::MAX, |(activity, _)| activity as u8));
         let features = self.unit.map_or([Loss::ZERO; FEATURES], |(_, features)| features);
         features.iter().for_each(|feature| writer.u64(feature.to_raw()));
+        writer.u64(self.began_at);
         writer.u64(self.act_until);
         writer.u64(self.searched_at);
-        writer.u32(self.applied);
-        writer.u32(self.backlog);
+        writer.bool(self.unpaid.is_some());
+        self.unpaid.iter().flatten().for_each(|feature| writer.u64(feature.to_raw()));
+        let Patches { applied, rolled_back, waiting } = self.patches;
+        [applied, rolled_back, waiting].into_iter().for_each(|count| writer.u32(count));
         writer.bool(self.decided);
         writer.u64(self.returns.0);
         writer.u32(self.returns.1);
+        self.safety.encode(writer);
     }
 
     /// Reads canonical bytes into a fresh workload of the same pacing.
@@ -145,22 +200,19 @@ impl Workload {
         let wild = reader.error("a unit of work that no scheduler can have chosen");
         self.scheduler.restore(reader)?;
         let number = usize::from(reader.u8()?);
-        let mut features = [Loss::ZERO; FEATURES];
-        for feature in &mut features {
-            let raw = reader.u64()?;
-            if Loss::ONE.to_raw() < raw {
-                return Err(wild);
-            }
-            *feature = Loss::from_raw(raw);
-        }
+        let features = decode_features(reader)?;
         self.unit = match number {
             255 if features == [Loss::ZERO; FEATURES] => None,
             number => Some((*Activity::ALL.get(number).ok_or(wild.clone())?, features)),
         };
-        (self.act_until, self.searched_at) = (reader.u64()?, reader.u64()?);
-        (self.applied, self.backlog, self.decided) = (reader.u32()?, reader.u32()?, reader.bool()?);
+        (self.began_at, self.act_until, self.searched_at) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        self.unpaid = if reader.bool()? { Some(decode_features(reader)?) } else { None };
+        self.patches = Patches { applied: reader.u32()?, rolled_back: reader.u32()?, waiting: reader.u32()? };
+        self.decided = reader.bool()?;
         self.returns = (reader.u64()?, reader.u32()?);
+        self.safety = Safety::decode(reader)?;
         let fits = self.act_until < 1 << 48
+            && self.began_at < 1 << 48
             && self.searched_at < 1 << 48
             && self.returns.0 <= u64::from(self.returns.1) << FRACTION_BITS
             && self.returns.1 < u32::MAX;
@@ -168,16 +220,39 @@ impl Workload {
     }
 }
 
+fn decode_features(reader: &mut Reader<'_>) -> Result<[Loss; FEATURES], DecodeError> {
+    let wild = reader.error("a feature above one");
+    let mut features = [Loss::ZERO; FEATURES];
+    for feature in &mut features {
+        let raw = reader.u64()?;
+        if Loss::ONE.to_raw() < raw {
+            return Err(wild);
+        }
+        *feature = Loss::from_raw(raw);
+    }
+    Ok(features)
+}
+
 impl Learner {
     /// Ends the unit that ran and begins the one that the scheduler chooses.
     pub(crate) fn next_unit(&mut self, witness: &mut dyn Witness) -> Event {
-        let (steps, applied) = (self.tally.steps, self.tally.applied);
+        let steps = self.tally.steps;
         let evolution = self.machinery.as_ref().map(|machinery| machinery.evolution());
         let backlog = evolution.map_or(0, |evolution| evolution.backlog());
         let capacity = evolution.map_or(1, |evolution| evolution.config().patches_pending_max as usize);
         let yield_share = evolution.and_then(|evolution| Loss::from_fixed(evolution.pox().yield_average()));
+        // Contexts come and go with every search; they are no reason to search.
+        let applied = |kind: PatchKind| evolution.map_or(0, |evolution| evolution.pox().record(kind).applied);
+        let patches = Patches {
+            applied: [PatchKind::Synthesize, PatchKind::Superoptimize, PatchKind::Macro]
+                .map(applied)
+                .iter()
+                .sum(),
+            rolled_back: self.tally.rolled_back,
+            waiting: backlog as u32,
+        };
         let workload = self.workload.as_mut().expect("only a scheduler chooses units");
-        workload.finish_unit(applied, backlog as u32);
+        workload.finish_unit(steps, patches);
         if self.settings.budget <= steps || self.is_done() {
             // Contexts grow when the log is searched; what acts at the end should know all of it.
             self.settle(witness);
@@ -188,19 +263,19 @@ impl Learner {
         let fresh = steps - workload.searched_at.min(steps);
         let newness = Loss::from_raw((fresh << 32) / steps.max(1));
         let features = [Loss::ONE, Loss::from_bit(0 < backlog), newness, yield_share.unwrap_or(Loss::ZERO)];
-        let situation = Situation { features: &features, safety_alarm: false };
-        let activity = match workload.scheduler.choose(&situation) {
-            _ if capacity <= backlog => Activity::Verify,
-            Activity::Synthesize if fresh == 0 || !self.settings.synthesis => Activity::Act,
-            Activity::Verify if backlog == 0 => Activity::Act,
-            activity => activity,
-        };
+        let safety_alarm = workload.safety.begin_unit();
+        let is_fresh = act_steps(steps) <= fresh && self.settings.synthesis;
+        let possible = [true, is_fresh, 0 < backlog];
+        let situation = Situation { features: &features, safety_alarm, possible };
+        // Where BAD is on the rise no patch is put into force, whatever waits.
+        let is_full = capacity <= backlog && !safety_alarm;
+        let activity = if is_full { Activity::Verify } else { workload.scheduler.choose(&situation) };
         workload.unit = Some((activity, features));
-        (workload.applied, workload.backlog) = (applied, backlog as u32);
+        (workload.began_at, workload.patches) = (steps, patches);
         (workload.decided, workload.returns) = (false, (0, 0));
         match activity {
             Activity::Act => {
-                workload.act_until = steps + (steps / ACT_STEPS_SHARE).max(ACT_STEPS_MIN);
+                workload.act_until = steps + act_steps(steps);
                 Event::RoundEnded
             }
             Activity::Synthesize => {

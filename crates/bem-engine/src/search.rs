@@ -1,9 +1,8 @@
 //! Searching: when it happens, what it looks at, and which of its candidates are worth measuring.
 //!
-//! A search grows the contexts of the plain choice again and asks the grammar for hypotheses. A candidate that logged
+//! A search tends the contexts of the plain choice and asks the grammar for hypotheses. A candidate that logged
 //! steps speak against is dropped for free. Clauses: SCC-1, SCC-8; decisions D-33 to D-35.
 
-use crate::bandit::RoutedBandit;
 use crate::gate::SPAN_EPISODES;
 use crate::learner::{Announced, Event, Incumbent, Learner, Phase, Witness};
 use bem_base::fixed::Fixed;
@@ -17,11 +16,8 @@ use std::sync::Arc;
 /// more time than in proportion to what was seen.
 const WORK_PER_STEP: u64 = 1_000_000;
 
-/// Steps of the log that contexts are grown from, at most.
-const CONTEXT_STEPS_MAX: usize = 160_000;
-
 impl Learner {
-    /// Grows the contexts again, and searches for candidates unless everything is explained.
+    /// Tends the contexts, and searches for candidates unless everything is explained.
     pub(crate) fn search(&mut self, witness: &mut dyn Witness) -> Event {
         // Whoever acted until now is what the counts are checked with.
         let is_borne_out = self.settings.synthesis && self.is_borne_out();
@@ -56,12 +52,9 @@ impl Learner {
         Event::RoundEnded
     }
 
-    /// Regrows the contexts from the log; where the choice itself acts, its new best actions act from now on.
+    /// Tends the contexts; where the choice itself acts, its new best actions act from now on.
     pub(crate) fn settle(&mut self, witness: &mut dyn Witness) {
-        let episodes = propose::recent(&self.experience, CONTEXT_STEPS_MAX);
-        if !episodes.is_empty() {
-            self.bandit = RoutedBandit::grow(&self.shape, &episodes);
-        }
+        self.tend_contexts(witness);
         let is_plain = self.incumbent.is_choice && !self.incumbent.looks_ahead;
         let Some(policy) = self.bandit.freeze().filter(|_| is_plain) else { return };
         let changed = policy != *self.incumbent.policy;
@@ -69,6 +62,9 @@ impl Learner {
             self.link("bem/chain/choice", policy.digest().as_bytes());
             let (policy, words) = (Arc::new(policy), self.choice_words());
             self.hand_over(Incumbent { policy, words, is_choice: true, looks_ahead: false, machine: None });
+        } else if self.announced != Announced::Nothing {
+            // The same choice may be made with fewer contexts, or with more of them.
+            self.incumbent.words = self.choice_words();
         }
         let agent = self.agent();
         // An agent that learns anew in every episode is the same whatever it begins with; what it knows of changes is

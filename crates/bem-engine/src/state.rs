@@ -114,6 +114,10 @@ impl SavedLearner {
         if learner.machinery.as_ref().is_some_and(|machinery| machinery.steps_in_flight() != in_flight) {
             return Err(Reader::new(bytes).error("a machine that plays another episode").into());
         }
+        let is_other = |machinery: &Machinery| machinery.choice().tree() != learner.bandit.tree();
+        if learner.machinery.as_ref().is_some_and(is_other) {
+            return Err(Reader::new(bytes).error("statistics of other contexts than those in force").into());
+        }
         Ok(SavedLearner { learner, claim, flight })
     }
 
@@ -309,6 +313,9 @@ impl Learner {
                 let candidate = self.waiting.get(&patch.serial).ok_or(wild.clone())?;
                 match &patch.change {
                     Change::Synthesize { policy, .. } if *policy == candidate.policy => {
+                        Ok((Contest::Trial, Arc::new(policy.clone())))
+                    }
+                    Change::Play { policy, .. } if *policy == candidate.policy => {
                         Ok((Contest::Trial, Arc::new(policy.clone())))
                     }
                     Change::Merge { body, .. } if body.circuit == *candidate.policy.circuit() => {

@@ -4,7 +4,8 @@
 //! proven to do the same and costs no step. Once an incumbent has stood for a while, two experts that are right on the
 //! sides of a bit become one, which must win its rollouts like every candidate; experts that are dominated go, a bucket is
 //! divided where the log says that its halves want different experts, and statistics that late steps contradict are
-//! forgotten. MACRO has nothing to work on here: no synthesised circuit reads what another one wrote.
+//! forgotten. Where every episode of the incumbent goes the same way, the sequence itself becomes an expert: a counter in
+//! its memory takes the place of what the incumbent looks at (MACRO), if that is smaller and wins or ties its rollouts.
 //!
 //! Statistics for this are made anew from the log each time, from steps whose action was drawn with equal chance: each
 //! counts for every expert that would have done the same. So nothing has to be saved, and what the machine has booked for
@@ -44,8 +45,10 @@ impl Learner {
         let Some(machinery) = &mut self.machinery else { return false };
         let Some(slot) = machinery.incumbent_slot() else { return false };
         let (family, pox) = (machinery.family().clone(), machinery.evolution().pox().clone());
-        let proposal = suggest(&family, slot, &episodes, &pox, machinery.notebook_mut());
-        let Some(proposal) = proposal else { return false };
+        let suggested = suggest(&family, slot, &episodes, &pox, machinery.notebook_mut());
+        let Some(proposal) = suggested.or_else(|| self.propose_play(slot as u8, is_settled)) else {
+            return false;
+        };
         let candidate = self.candidate(&family, &proposal);
         let Some(serial) = self.machinery.as_mut().and_then(|machinery| machinery.submit(proposal)) else {
             return false;
@@ -54,17 +57,22 @@ impl Learner {
         true
     }
 
-    /// Who plays the rollouts of a merged expert.
+    /// Who plays the rollouts of a merged expert or a macro.
     fn candidate(&self, family: &Family, proposal: &Proposal) -> Option<Hypothesis> {
-        let Change::Merge { body, .. } = &proposal.change else { return None };
+        let (policy, machine) = match &proposal.change {
+            Change::Merge { body, .. } => (policy_of(family, body.clone())?, None),
+            // What it stands for is still what can be built for other sizes.
+            Change::Play { policy, .. } => (policy.clone(), self.incumbent.machine.clone()),
+            _ => return None,
+        };
         Some(Hypothesis {
-            policy: policy_of(family, body.clone())?,
+            policy,
             words: proposal.words.clone(),
             description_length: u32::MAX,
             exact: false,
             foreseen: None,
             provenance: self.experience.digest(),
-            machine: None,
+            machine,
         })
     }
 
@@ -126,8 +134,14 @@ pub(crate) fn gates_of(change: &Change) -> usize {
     match change {
         Change::Merge { body, .. } | Change::Macro { body, .. } => body.circuit.gates().len(),
         Change::Superoptimize { circuit, .. } => circuit.gates().len(),
-        Change::Synthesize { policy, .. } => policy.gates(),
-        Change::Retire { .. } | Change::Reset { .. } | Change::Split { .. } | Change::TeachEdit { .. } => 0,
+        Change::Synthesize { policy, .. } | Change::Play { policy, .. } => policy.gates(),
+        Change::Retire { .. }
+        | Change::Reset { .. }
+        | Change::Split { .. }
+        | Change::Divide { .. }
+        | Change::Join { .. }
+        | Change::Forget { .. }
+        | Change::TeachEdit { .. } => 0,
     }
 }
 

@@ -1,15 +1,22 @@
-//! Changes of structure in real runs: what acts is made smaller by proof, and goes on doing the same.
+//! Changes of structure in real runs: what acts is made smaller by proof and goes on doing the same, contexts come and go,
+//! and sequences become macros.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its world has failed")]
 
+use bem_base::fixed::Fixed;
 use bem_engine::learner::{Decision, Settings};
 use bem_engine::solve::{Solution, solve};
-use bem_evolve::patch::{Change, PatchKind};
+use bem_evolve::condition::Finding;
+use bem_evolve::patch::{Change, PatchKind, Subject};
 use bem_games::compose::{NoPrograms, TaskTree};
 
 fn run(task: &str, budget: u64) -> Solution {
-    let game = TaskTree::parse(task).unwrap().build(1, &NoPrograms).unwrap();
-    solve(game.as_ref(), Settings { budget, ..Settings::new(1) }, &mut |_| true).unwrap()
+    run_seeded(task, budget, 1)
+}
+
+fn run_seeded(task: &str, budget: u64, seed: u64) -> Solution {
+    let game = TaskTree::parse(task).unwrap().build(seed, &NoPrograms).unwrap();
+    solve(game.as_ref(), Settings { budget, ..Settings::new(seed) }, &mut |_| true).unwrap()
 }
 
 fn applied(solution: &Solution, kind: PatchKind) -> Vec<&Decision> {
@@ -30,15 +37,87 @@ fn the_circuit_that_acts_at_the_end_was_made_smaller_by_proof() {
             solution.chronicle.applied().last().expect("what is in force is in the chronicle").change;
         let Change::Superoptimize { circuit, .. } = &change else { panic!("another kind") };
         assert_eq!(solution.learned.agent.policy().circuit(), circuit, "{task}");
-        assert_eq!(solution.learned.tally.applied as usize, synthesized.len() + smaller.len());
+        let all = solution.decisions.iter().filter(|decision| decision.accepted).count();
+        assert_eq!(solution.learned.tally.applied as usize, all);
         assert_eq!(solution.learned.tally.rolled_back, 0);
     }
 }
 
+/// What every context of the choice is, after all patches about them.
+fn contexts(solution: &Solution) -> usize {
+    let changes = solution.decisions.iter().filter_map(|decision| decision.patch.as_ref());
+    changes.fold(1, |count, accepted| match &accepted.patch().change {
+        Change::Divide { after } | Change::Join { after, .. } => after.count(),
+        _ => count,
+    })
+}
+
 #[test]
-fn without_synthesis_no_structure_changes() {
+fn contexts_of_the_choice_come_and_go_by_patches_alone() {
+    let solution = run("contextual_bandit{context_bits=3,noise_bits=5,arms=4}", 40_000);
+    assert!(solution.is_solved());
+    let (divided, joined) = (applied(&solution, PatchKind::Split), applied(&solution, PatchKind::Merge));
+    assert!(!divided.is_empty() && !joined.is_empty(), "{:?}", solution.decisions);
+    for decision in divided {
+        let accepted = decision.patch.as_ref().unwrap();
+        assert!(matches!(accepted.patch().change, Change::Divide { .. }), "{}", decision.words);
+        // What speaks for it was measured on the log.
+        assert!(Fixed::ZERO < decision.evidence.lower_bound && decision.evidence.lower_bound < Fixed::ONE);
+    }
+    for decision in joined {
+        let accepted = decision.patch.as_ref().unwrap();
+        assert!(matches!(accepted.patch().change, Change::Join { .. }), "{}", decision.words);
+        // The choice before and after were shown to be the same function.
+        assert!(
+            accepted.verified().findings().iter().any(|finding| matches!(finding, Finding::Exhausted { .. }))
+        );
+    }
+    let words = format!("best action in each of {} contexts", contexts(&solution));
+    assert_eq!(solution.learned.words, words);
+}
+
+#[test]
+fn a_context_whose_late_steps_contradict_it_forgets_what_came_before() {
+    let solution = run_seeded("nonstationary_bandit{arms=4,segment=1000,gap=40}", 4_000, 2);
+    let reset = applied(&solution, PatchKind::Reset);
+    assert_eq!(reset.len(), 1, "{:?}", solution.decisions);
+    let change = &reset[0].patch.as_ref().unwrap().patch().change;
+    assert!(
+        matches!(change, Change::Forget { context: 0, before } if (2_000..4_000).contains(before)),
+        "{change:?}"
+    );
+    assert!(Fixed::ZERO < reset[0].evidence.lower_bound);
+}
+
+#[test]
+fn a_sequence_that_is_played_in_every_episode_becomes_a_macro_that_does_the_same_with_fewer_gates() {
+    let text = include_str!("../../../examples/games/key_and_door.json");
+    let game = bem_games::import::mdp::read(text).unwrap();
+    let settings = Settings { budget: 60_000, ..Settings::new(1) };
+    let solution = solve(game.as_ref(), settings, &mut |_| true).unwrap();
+    assert!(solution.is_solved(), "{:?}", solution.score());
+    let macros = applied(&solution, PatchKind::Macro);
+    assert_eq!(macros.len(), 1, "{:?}", solution.decisions);
+    let accepted = macros[0].patch.as_ref().unwrap();
+    let Change::Play { sequence, policy, examples, .. } = &accepted.patch().change else {
+        panic!("another form")
+    };
+    // Six steps to the key and three to the door, whatever is seen on the way.
+    assert_eq!((sequence.len(), policy.reads().len()), (9, 0));
+    assert!(!examples.is_empty() && 0 < macros[0].evidence.pairs && macros[0].evidence.mean == Fixed::ZERO);
+    let before = applied(&solution, PatchKind::Synthesize).last().unwrap().gates;
+    assert!(policy.gates() < before);
+    assert_eq!(solution.learned.agent.policy(), policy);
+}
+
+#[test]
+fn without_synthesis_no_expert_changes() {
     let game = TaskTree::parse("compare{bits=2}").unwrap().build(1, &NoPrograms).unwrap();
     let settings = Settings { budget: 4_000, synthesis: false, ..Settings::new(1) };
     let solution = solve(game.as_ref(), settings, &mut |_| true).unwrap();
-    assert!(solution.decisions.is_empty());
+    let about_experts = |decision: &Decision| match &decision.patch {
+        Some(accepted) => accepted.patch().change.subject() == Subject::Pool,
+        None => true,
+    };
+    assert!(!solution.decisions.iter().any(about_experts));
 }

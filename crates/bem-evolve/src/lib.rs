@@ -8,6 +8,7 @@
 pub mod apply;
 pub mod battery;
 pub mod condition;
+pub mod contexts;
 pub mod evolution;
 pub mod improvement;
 pub mod localize;

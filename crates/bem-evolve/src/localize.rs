@@ -98,7 +98,7 @@ const VISITS_MIN: u32 = 16;
 /// How far a mean of this many losses may be from the truth, in all of this many comparisons but one case in twenty.
 ///
 /// Hoeffding's bound: losses lie between zero and one, and every comparison gets its share of the twentieth.
-pub(crate) fn doubt(visits: u32, comparisons: u64) -> Fixed {
+pub fn doubt(visits: u32, comparisons: u64) -> Fixed {
     let surprise = Fixed::ln_count_floor(comparisons.saturating_mul(20).max(2)).plus(Fixed::from_raw(2));
     surprise.div_count_floor(2 * u64::from(visits.max(1))).sqrt_floor().plus(Fixed::from_raw(1))
 }

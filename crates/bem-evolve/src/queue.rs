@@ -162,6 +162,11 @@ impl PatchQueue {
         pending.map(|(patch, _)| patch).min_by_key(|patch| patch.serial)
     }
 
+    /// A patch that is still in the queue.
+    pub fn get(&self, serial: u64) -> Option<&Patch> {
+        self.slots.iter().find(|(patch, _)| patch.serial == serial).map(|(patch, _)| patch)
+    }
+
     /// Where a patch stands, if it is still in the queue.
     pub fn status(&self, serial: u64) -> Option<PatchStatus> {
         self.slots.iter().find(|(patch, _)| patch.serial == serial).map(|(_, status)| *status)

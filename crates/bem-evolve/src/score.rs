@@ -151,6 +151,12 @@ impl PoxState {
         }
     }
 
+    /// Books a decision that leaves averages and threshold as they are.
+    pub fn book_aside(&mut self, kind: PatchKind, applied: bool) {
+        let record = &mut self.records[kind as usize];
+        *if applied { &mut record.applied } else { &mut record.rejected } += 1;
+    }
+
     /// Books that a patch was rejected before it reached the gate.
     pub fn book_rejected(&mut self, kind: PatchKind) {
         self.records[kind as usize].rejected += 1;

@@ -8,7 +8,7 @@
 use crate::apply::TablesError;
 use crate::condition::{self, Context, Finding, Rejection, circuits, misfit};
 use crate::improvement::Evidence;
-use crate::patch::{Change, Patch, PatchKind};
+use crate::patch::{Change, Patch, PatchKind, Subject};
 use crate::score::{Measured, PoxState};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
@@ -88,9 +88,10 @@ impl AcceptedPatch {
 pub enum Improvement {
     /// Paired rollouts on fresh seeds.
     Rollouts(Evidence),
-    /// A lower bound from logged steps, over the range of losses. For SPLIT: of what the halves would gain. For RETIRE:
-    /// of how much better another expert is wherever this one may be chosen. For RESET: of how far the losses of late
-    /// are from the means that would be forgotten.
+    /// A lower bound from logged steps, over the range of losses. For SPLIT: of what the halves would gain, or, for the
+    /// contexts of a choice, of the share of the rewards' variance that the new contexts explain. For RETIRE: of how much
+    /// better another expert is wherever this one may be chosen. For RESET: of how far the losses of late are from the
+    /// means that would be forgotten, or, for a context, of what the choice loses by trusting them.
     Logged {
         /// The bound.
         lower_bound: Fixed,
@@ -130,7 +131,8 @@ impl Improvement {
     }
 }
 
-/// The kind of evidence that the proposers of a kind of patch bring. SPLIT and RETIRE may also be shown by rollouts.
+/// The kind of evidence that the proposers of a kind of patch bring. SPLIT and RETIRE of a pool may also be shown by
+/// rollouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvidenceKind {
     /// Paired rollouts in the world; they cost steps.
@@ -148,6 +150,14 @@ impl EvidenceKind {
             PatchKind::Synthesize | PatchKind::Merge | PatchKind::Macro => EvidenceKind::Rollouts,
             PatchKind::Split | PatchKind::Retire | PatchKind::Reset => EvidenceKind::Statistics,
             PatchKind::Superoptimize | PatchKind::TeachEdit => EvidenceKind::Exact,
+        }
+    }
+
+    /// What this very patch is measured by: joined contexts are proven to change nothing.
+    pub fn of_change(change: &Change) -> EvidenceKind {
+        match change {
+            Change::Join { .. } => EvidenceKind::Exact,
+            other => EvidenceKind::of(other.kind()),
         }
     }
 }
@@ -204,6 +214,14 @@ fn show(patch: &Patch, context: &Context<'_>) -> Result<(Vec<Finding>, i64), Rej
         return Ok((vec![check_template(context, tree, *difficulty)?], 0));
     }
     let family = context.tables.family(patch.family)?;
+    if patch.change.subject() == Subject::Choice {
+        return condition::contexts::check(
+            context,
+            family,
+            context.tables.choice(patch.family)?,
+            &patch.change,
+        );
+    }
     let gates_of = |slot: u8| {
         circuits::occupant(family, slot).map(|expert| expert.placed().circuit().gates().len() as i64)
     };
@@ -242,11 +260,20 @@ fn show(patch: &Patch, context: &Context<'_>) -> Result<(Vec<Finding>, i64), Rej
             // The parts stay where they are, so that a macro saves nothing.
             (findings, -(body.circuit.gates().len() as i64))
         }
+        Change::Play { sequence, policy, safe, examples } => {
+            let findings = condition::play::check(context, family, sequence, (policy, *safe), examples)?;
+            let slots: BTreeSet<u8> = sequence.iter().copied().collect();
+            // What acts from now on is the one expert in place of those that it stands for.
+            let old = slots.into_iter().map(gates_of).sum::<Result<i64, _>>()?;
+            (findings, old - policy.gates() as i64)
+        }
         Change::Synthesize { policy, safe, examples } => {
             let findings = condition::synthesize::check(context, family, policy, *safe, examples)?;
             (findings, -(policy.gates() as i64))
         }
-        Change::TeachEdit { .. } => unreachable!("templates were dealt with above"),
+        Change::TeachEdit { .. } | Change::Divide { .. } | Change::Join { .. } | Change::Forget { .. } => {
+            unreachable!("templates and contexts were dealt with above")
+        }
     })
 }
 
@@ -283,12 +310,13 @@ pub fn accept(
     novelty: Fixed,
     pox: &PoxState,
 ) -> Result<AcceptedPatch, Refusal> {
-    let kind = verified.patch.kind();
-    let (return_gain, safety_gain) = judge(kind, &improvement)?;
+    let change = &verified.patch.change;
+    let (return_gain, safety_gain) = judge(change, &improvement)?;
     let measured = Measured {
         return_gain,
         gates_saved: verified.gates_saved,
-        behaviour_is_equal: kind == PatchKind::Superoptimize || is_measured_equal(kind, &improvement),
+        behaviour_is_equal: matches!(change, Change::Superoptimize { .. } | Change::Join { .. })
+            || is_measured_equal(change, &improvement),
         safety_gain,
         novelty,
     };
@@ -299,14 +327,18 @@ pub fn accept(
     Ok(AcceptedPatch { verified, improvement, score })
 }
 
-/// Whether a merged expert did just as well as its members in every rollout; then it may live by the gates it saves.
-fn is_measured_equal(kind: PatchKind, improvement: &Improvement) -> bool {
+/// Whether an expert that stands for others did just as well as they in every rollout; then it may live by the gates it
+/// saves.
+fn is_measured_equal(change: &Change, improvement: &Improvement) -> bool {
     let equal = |evidence: &Evidence| evidence.mean == Fixed::ZERO && evidence.bad_excess == 0;
-    kind == PatchKind::Merge && matches!(improvement, Improvement::Rollouts(evidence) if equal(evidence))
+    matches!(change, Change::Merge { .. } | Change::Play { .. })
+        && matches!(improvement, Improvement::Rollouts(evidence) if equal(evidence))
 }
 
 /// The gain in return and in safety that the evidence shows, if it is the right kind for the patch.
-fn judge(kind: PatchKind, improvement: &Improvement) -> Result<(Fixed, Fixed), Refusal> {
+fn judge(change: &Change, improvement: &Improvement) -> Result<(Fixed, Fixed), Refusal> {
+    let kind = change.kind();
+    let is_pool = change.subject() == Subject::Pool;
     match (kind, improvement) {
         (
             PatchKind::Synthesize
@@ -315,11 +347,11 @@ fn judge(kind: PatchKind, improvement: &Improvement) -> Result<(Fixed, Fixed), R
             | PatchKind::Retire
             | PatchKind::Split,
             Improvement::Rollouts(evidence),
-        ) => {
+        ) if is_pool => {
             if evidence.is_unsafe() {
                 return Err(Refusal::Unsafe { excess: evidence.bad_excess });
             }
-            let adds = matches!(kind, PatchKind::Synthesize | PatchKind::Macro);
+            let adds = matches!(change, Change::Synthesize { .. } | Change::Macro { .. });
             let floor = if adds { Fixed::ZERO } else { RETURN_TOLERANCE.negated() };
             if evidence.pairs == 0 || evidence.lower_bound < floor {
                 return Err(Refusal::MayBeWorse { lower_bound: evidence.lower_bound });
@@ -338,7 +370,7 @@ fn judge(kind: PatchKind, improvement: &Improvement) -> Result<(Fixed, Fixed), R
             }
             Ok((*lower_bound, Fixed::ZERO))
         }
-        (PatchKind::Superoptimize | PatchKind::TeachEdit, Improvement::Static) => {
+        (_, Improvement::Static) if EvidenceKind::of_change(change) == EvidenceKind::Exact => {
             Ok((Fixed::ZERO, Fixed::ZERO))
         }
         _ => Err(Refusal::WrongEvidence { kind }),
@@ -374,8 +406,9 @@ mod tests {
         let logged = Improvement::Logged { lower_bound: Fixed::HALF, steps: 100 };
         for kind in PatchKind::ALL {
             let passes = |improvement| accept(verified(kind), improvement, Fixed::ONE, &pox).is_ok();
-            let wanted = EvidenceKind::of(kind);
-            let either = matches!(kind, PatchKind::Split | PatchKind::Retire);
+            let change = &verified(kind).patch.change;
+            let wanted = EvidenceKind::of_change(change);
+            let either = matches!(change, Change::Split { .. } | Change::Retire { .. });
             assert_eq!(passes(measured), wanted == EvidenceKind::Rollouts || either, "{kind:?}");
             assert_eq!(passes(logged), wanted == EvidenceKind::Statistics, "{kind:?}");
             assert_eq!(passes(Improvement::Static), wanted == EvidenceKind::Exact, "{kind:?}");

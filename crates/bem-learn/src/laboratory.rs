@@ -161,7 +161,7 @@ fn play_units(scheduler: &mut Scheduler, seed: u64, units: u64, mut seen: impl F
     let mut backlog = false;
     for _ in 0..units {
         let features = [Loss::ONE, Loss::from_bit(backlog)];
-        let situation = Situation { features: &features, safety_alarm: false };
+        let situation = Situation { features: &features, safety_alarm: false, possible: [true; 3] };
         let activity = scheduler.choose(&situation);
         let pays = match activity {
             Activity::Act => prng.below(10) < 3,

@@ -71,6 +71,11 @@ impl LinearScheduler {
 
     /// The activity with the highest score; ties go to the first.
     pub fn choose(&mut self, features: &[Loss]) -> Activity {
+        self.choose_among(features, [true; 3])
+    }
+
+    /// The same among those that are possible; acting always is.
+    pub fn choose_among(&mut self, features: &[Loss], possible: [bool; 3]) -> Activity {
         let x = self.vector(features);
         let parameters = self.parameters;
         let mut best = (Fixed::MIN, Activity::Act);
@@ -79,7 +84,7 @@ impl LinearScheduler {
             let spread = solve(&parameters, &model.matrix, &x, [Fixed::ZERO; FEATURES_MAX]);
             let bonus = parameters.exploration.mul_floor(dot(&x, &spread).max(Fixed::ZERO).sqrt_floor());
             let score = dot(&x, &model.theta).plus(bonus);
-            if best.0 < score {
+            if best.0 < score && (possible[activity as usize] || activity == Activity::Act) {
                 best = (score, activity);
             }
         }

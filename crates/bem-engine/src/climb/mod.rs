@@ -11,7 +11,7 @@ mod snapshot;
 mod track;
 mod unit;
 
-pub use track::{Climbed, Practised, Track};
+pub use track::{Climbed, Edit, Practised, Track};
 pub use unit::{Assignment, Purpose, Unit, UnitKey, UnitResult, Worked};
 
 use bem_base::digest::{self, Digest};

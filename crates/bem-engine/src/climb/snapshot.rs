@@ -4,11 +4,12 @@
 //! Restoring accepts only what this version could have written; `snapshot(restore(bytes))` is `bytes`.
 //! Clauses: LOG-5, GLE-10; decision D-19.
 
-use super::track::{Climbed, Practised, Track, teacher_config};
+use super::track::{Climbed, Edit, Practised, Track, teacher_config};
 use super::unit::{Purpose, Unit};
 use super::{ATTEMPTS_MAX, Climb, ClimbConfig};
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
 use bem_synth::library::Machine;
 use bem_synth::policy::Policy;
@@ -225,6 +226,8 @@ impl Practised {
         writer.bool(self.solved);
         writer.u64(self.steps);
         writer.raw(self.head.as_bytes());
+        writer.length(self.edits.len());
+        self.edits.iter().for_each(|edit| edit.encode(writer));
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Practised, DecodeError> {
@@ -235,7 +238,26 @@ impl Practised {
             solved: reader.bool()?,
             steps: reader.u64()?,
             head: Digest::decode(reader)?,
+            edits: decode_list(reader, 9, Edit::decode)?,
         })
+    }
+}
+
+impl Edit {
+    fn encode(&self, writer: &mut Writer) {
+        writer.text(&self.tree);
+        writer.bool(self.situation.is_some());
+        self.situation.iter().flat_map(|bits| bits.0).for_each(|word| writer.u64(word));
+        writer.bytes(&self.patch);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Edit, DecodeError> {
+        let tree = reader.text()?.to_string();
+        let mut situation = reader.bool()?.then_some(Bits::ZERO);
+        for word in situation.iter_mut().flat_map(|bits| &mut bits.0) {
+            *word = reader.u64()?;
+        }
+        Ok(Edit { tree, situation, patch: reader.bytes()?.to_vec() })
     }
 }
 

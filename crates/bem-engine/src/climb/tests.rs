@@ -146,6 +146,31 @@ fn after_the_top_the_teacher_replays_bands_and_makes_templates_of_its_own() {
     assert!(tasks.iter().all(|task| TaskTree::parse(task).is_ok()));
 }
 
+#[test]
+fn what_keeps_failing_asks_the_teacher_for_tasks_that_show_it_more_often() {
+    // Too few steps for what the teachers ask for.
+    let families = ["parity_stream", "copy", "reverse"];
+    let first = ["parity_stream{n=2}", "copy{length=1}", "reverse{length=1}"];
+    let config = ClimbConfig { unit_steps: 48, ..config(4, &families) };
+    let rungs = first.map(|task| vec![task.to_string()]).to_vec();
+    let mut climb = Climb::with_rungs(config, rungs).unwrap();
+    in_order(&mut climb, 60);
+    let mut asked = 0;
+    for track in climb.tracks() {
+        // Each edit was judged as a patch and admitted; a task that was solved asks for nothing.
+        let templates: Vec<String> =
+            (0..track.templates()).filter_map(|index| track.template(index)).collect();
+        for practised in &track.practised {
+            assert!(practised.edits.iter().all(|edit| templates.contains(&edit.tree)));
+            let of_practised = practised.edits.iter().filter(|edit| edit.situation.is_some()).count();
+            assert!(of_practised == 0 || !practised.solved);
+            asked += of_practised;
+        }
+    }
+    assert!(0 < asked, "nothing was asked for");
+    assert!(Climb::restore(&climb.snapshot()).unwrap() == climb);
+}
+
 /// The low rung is learned; on the high one the first thing installed is the same machine, and nothing is left to gain.
 fn check_zero_shot(family: &str, low: &str, high: &str) {
     let rungs = vec![[low, high].map(|task| format!("{family}{{{task}}}")).to_vec()];

@@ -8,7 +8,9 @@ use super::unit::{Purpose, Unit, UnitResult};
 use super::{ATTEMPTS_MAX, ClimbConfig, OPENING_UNITS};
 use bem_base::digest::{self, Digest};
 use bem_base::encode::Writer;
+use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
+use bem_evolve::patch::Patch;
 use bem_evolve::score::PoxState;
 use bem_evolve::teach::judge_edit;
 use bem_games::compose::{NoPrograms, TaskTree};
@@ -17,7 +19,7 @@ use bem_synth::library::Machine;
 use bem_synth::policy::Policy;
 use bem_teacher::controller::REPLAY_EVERY;
 use bem_teacher::ladder::Domain;
-use bem_teacher::mutate::MutationRate;
+use bem_teacher::mutate::{MutationRate, TeachEdit};
 use bem_teacher::teacher::{Report, Teacher, TeacherConfig};
 use bem_teacher::template::{TemplateId, structural_difficulty};
 
@@ -78,6 +80,19 @@ pub struct Practised {
     pub steps: u64,
     /// Head of the unit's own chain.
     pub head: Digest,
+    /// What it made of the teacher's templates, in order.
+    pub edits: Vec<Edit>,
+}
+
+/// A TEACH_EDIT patch that a unit of practice brought. Only what was admitted is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The new template as text.
+    pub tree: String,
+    /// What asked for it: the situation in which what was learned kept failing; none for a mutation by chance.
+    pub situation: Option<Bits>,
+    /// The accepted patch as canonical bytes.
+    pub patch: Vec<u8>,
 }
 
 /// One family.
@@ -207,6 +222,12 @@ impl Track {
         self.teacher.as_ref().map_or(0, |teacher| teacher.templates().len())
     }
 
+    /// What its latest unit made of the teacher's templates.
+    pub fn latest_edits(&self) -> &[Edit] {
+        let latest = self.practised.last().filter(|practised| practised.number + 1 == self.units);
+        latest.map_or(&[], |practised| &practised.edits)
+    }
+
     /// The task of one of its teacher's templates.
     pub fn template(&self, index: usize) -> Option<String> {
         self.teacher.as_ref()?.templates().get(index).map(|template| template.tree.to_string())
@@ -252,24 +273,33 @@ impl Track {
         }
     }
 
+    /// What a unit of practice says to the teacher, and the templates that come of it.
     fn report(&mut self, template: TemplateId, result: &UnitResult) {
         let Some(teacher) = &mut self.teacher else { return };
-        let score = result.solution.score().unwrap_or(Fixed::ZERO);
+        let solution = &result.solution;
+        let score = solution.score().unwrap_or(Fixed::ZERO);
         let regret = Fixed::ONE.minus(score.clamp(Fixed::ZERO, Fixed::ONE));
-        teacher.report(Report { template, passed: result.solution.is_solved(), regret, step: self.steps });
-        // A mutation is a TEACH_EDIT patch like any other (D-24): its condition is shown before it is admitted. A full
-        // band keeps newcomers out; that is an outcome, not an error.
-        if let Some(edit) = teacher.maybe_mutate(template, &NoPrograms) {
-            let config = GenesisConfig::default();
-            let accepted =
-                judge_edit(&config, teacher, u64::from(self.units), &edit, &PoxState::new(&config)).ok();
-            let admitted = accepted.filter(|_| teacher.admit(&edit, &NoPrograms).is_ok());
-            if let Some(accepted) = admitted {
-                let patch = accepted.patch().digest();
-                self.head = digest::hash_parts("bem/climb/edit", &[self.head.as_bytes(), patch.as_bytes()]);
+        teacher.report(Report { template, passed: solution.is_solved(), regret, step: self.steps });
+        let mutation = teacher.maybe_mutate(template, &NoPrograms).map(|edit| (edit, None));
+        // A situation in which what was learned keeps failing asks for tasks that show it more often.
+        let counterexample = solution.learned.counterexample.filter(|_| !solution.is_solved());
+        let focus = counterexample.and_then(|situation| {
+            let edit = teacher.focus_on(template, &situation, &NoPrograms)?;
+            Some((edit, Some(situation)))
+        });
+        let mut edits = Vec::new();
+        for (place, (edit, situation)) in (0u64..).zip([mutation, focus].into_iter().flatten()) {
+            let serial = 2 * u64::from(self.units) + place;
+            if let Some(patch) = admit(teacher, serial, &edit) {
+                let digest = patch.digest();
+                self.head = digest::hash_parts("bem/climb/edit", &[self.head.as_bytes(), digest.as_bytes()]);
+                edits.push(Edit { tree: edit.tree.to_string(), situation, patch: patch.to_bytes() });
             }
         }
         teacher.re_estimate();
+        if let Some(practised) = self.practised.last_mut() {
+            practised.edits = edits;
+        }
     }
 
     fn plan(&mut self, config: &ClimbConfig) -> Option<Unit> {
@@ -321,6 +351,15 @@ impl Track {
     }
 }
 
+/// An edit as a TEACH_EDIT patch like any other (D-24): its condition is shown before it is admitted. A full band keeps
+/// newcomers out; that is an outcome, not an error.
+fn admit(teacher: &mut Teacher, serial: u64, edit: &TeachEdit) -> Option<Patch> {
+    let config = GenesisConfig::default();
+    let accepted = judge_edit(&config, teacher, serial, edit, &PoxState::new(&config)).ok()?;
+    teacher.admit(edit, &NoPrograms).ok()?;
+    Some(accepted.patch().clone())
+}
+
 /// A teacher of one family: its choices depend on nothing outside the family's chain.
 pub(super) fn teacher_config(seed: u64, domain: Domain) -> TeacherConfig {
     TeacherConfig { domains: vec![domain], mutation: MUTATION, ..TeacherConfig::new(seed) }
@@ -357,5 +396,6 @@ fn practised(result: &UnitResult) -> Practised {
         solved: solution.is_solved(),
         steps: solution.learned.tally.steps,
         head: solution.learned.chain_head,
+        edits: Vec::new(),
     }
 }

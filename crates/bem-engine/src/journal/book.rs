@@ -143,12 +143,7 @@ impl Book {
                 Happening::Patch(note) => self.patch(sink, unit.track, note)?,
             }
         }
-        let edits = self.new_templates(unit.track, climb);
-        if !edits.is_empty() {
-            self.set_all(&edits);
-            let roots = self.tables.roots();
-            sink.append(&Entry::Tables { step: climb.steps(), edits, roots })?;
-        }
+        self.templates_of(sink, unit.track, climb)?;
         let policy = solution.learned.agent.policy();
         let mut circuit = Writer::new();
         policy.encode(&mut circuit);
@@ -164,6 +159,37 @@ impl Book {
             values: [&place[..], &outcome[..]].concat(),
             payload: text.into_bytes(),
         })
+    }
+
+    /// New templates: those that a new teacher begins with at once, those that edits brought as a patch each.
+    fn templates_of(&mut self, sink: &mut impl Sink, track: usize, climb: &Climb) -> Result<(), LedgerError> {
+        let (mut edits, step) = (self.new_templates(track, climb), climb.steps());
+        let taught = climb.tracks()[track].latest_edits();
+        let by_patch = edits.split_off(edits.len() - taught.len());
+        if !edits.is_empty() {
+            self.set_all(&edits);
+            sink.append(&Entry::Tables { step, edits, roots: self.tables.roots() })?;
+        }
+        for (edit, taught) in by_patch.into_iter().zip(taught) {
+            let (payload, roots_before) = (sink.put_blob(&taught.patch)?, self.tables.roots());
+            self.serial += 1;
+            let edits = vec![edit];
+            self.set_all(&edits);
+            sink.append(&Entry::Patch(Box::new(PatchEvent {
+                serial: self.serial,
+                step,
+                kind: PatchKind::TeachEdit,
+                status: PatchStatus::Applied,
+                target: ObjectId::sharded(ObjectClass::TaskFamily, 0, track as u16),
+                score: 0,
+                payload,
+                certificates: Vec::new(),
+                roots_before,
+                roots_after: self.tables.roots(),
+                edits,
+            })))?;
+        }
+        Ok(())
     }
 
     fn patch(&mut self, sink: &mut impl Sink, track: usize, note: &PatchNote) -> Result<(), LedgerError> {

@@ -5,7 +5,8 @@
 //! the improvement gate can build. What was there before is handed back with the receipt, so that a patch whose
 //! promise does not come true can be taken back. Must not know files or clocks. Clauses: SCC-9, SCC-1.
 
-use crate::patch::{Change, Patch, PatchKind};
+use crate::contexts::Choice;
+use crate::patch::{Body, Change, Patch, PatchKind, Subject};
 use crate::verify::AcceptedPatch;
 use crate::watch::Contradiction;
 use bem_base::digest::{self, Digest};
@@ -48,6 +49,9 @@ pub enum TablesError {
     /// The directory after the split is not the one that was proven.
     #[error("the split leads to another directory than the one that was proven")]
     OtherDirectory,
+    /// The contexts afterwards do not follow from those before.
+    #[error("the contexts after the patch are not those before it, divided, joined or forgetting")]
+    OtherContexts,
     /// Every expert number is used.
     #[error("all {maximum} experts of the machine have been made (S)")]
     Experts {
@@ -73,9 +77,12 @@ pub enum TablesError {
 #[derive(Clone, Debug)]
 pub struct Tables {
     families: Vec<Family>,
+    /// The contexts of each family's choice.
+    choices: Vec<Choice>,
     templates: Vec<String>,
     experts_made: u32,
-    last_applied: Option<u64>,
+    /// The highest serial applied to pools and templates, and the highest one applied to choices.
+    last_applied: [Option<u64>; 2],
 }
 
 impl Tables {
@@ -85,7 +92,8 @@ impl Tables {
             family.occupied().map(|(_, expert)| expert.id().payload() + 1).collect::<Vec<_>>()
         });
         let experts_made = numbers.max().unwrap_or(0);
-        Tables { families, templates: Vec::new(), experts_made, last_applied: None }
+        let choices = vec![Choice::new(); families.len()];
+        Tables { families, choices, templates: Vec::new(), experts_made, last_applied: [None; 2] }
     }
 
     /// The same tables with these templates known already, as text.
@@ -98,6 +106,12 @@ impl Tables {
     pub fn family(&self, family: u16) -> Result<&Family, TablesError> {
         let count = self.families.len();
         self.families.get(usize::from(family)).ok_or(TablesError::UnknownFamily { family, count })
+    }
+
+    /// The contexts of a family's choice.
+    pub fn choice(&self, family: u16) -> Result<&Choice, TablesError> {
+        let count = self.choices.len();
+        self.choices.get(usize::from(family)).ok_or(TablesError::UnknownFamily { family, count })
     }
 
     /// How many families there are.
@@ -124,29 +138,34 @@ impl Tables {
         &self.templates
     }
 
-    /// The highest serial that was applied.
-    pub fn last_applied(&self) -> Option<u64> {
-        self.last_applied
+    /// The highest serial that was applied to this subject. Contexts change while other patches wait, so that they count
+    /// for themselves.
+    pub fn last_applied(&self, subject: Subject) -> Option<u64> {
+        self.last_applied[usize::from(subject == Subject::Choice)]
     }
 
-    /// The digest that a patch of this kind about this family must name: the structure it was made against.
+    /// The digest that a patch about this subject of a family must name: the structure it was made against.
     ///
     /// Statistics are not part of it, or every step would make every patch obsolete.
-    pub fn parent(&self, kind: PatchKind, family: u16) -> Result<Digest, TablesError> {
-        if kind == PatchKind::TeachEdit {
-            let texts: Vec<&[u8]> = self.templates.iter().map(|text| text.as_bytes()).collect();
-            return Ok(digest::hash_parts("bem/structure/templates", &texts));
-        }
-        Ok(structure_digest(self.family(family)?))
+    pub fn parent(&self, subject: Subject, family: u16) -> Result<Digest, TablesError> {
+        Ok(match subject {
+            Subject::Pool => structure_digest(self.family(family)?),
+            Subject::Choice => self.choice(family)?.digest(),
+            Subject::Templates => {
+                let texts: Vec<&[u8]> = self.templates.iter().map(|text| text.as_bytes()).collect();
+                digest::hash_parts("bem/structure/templates", &texts)
+            }
+        })
     }
 
     /// Checks that a patch is new and about what there is.
     pub fn check_current(&self, patch: &Patch) -> Result<(), TablesError> {
         let serial = patch.serial;
-        if let Some(last) = self.last_applied.filter(|last| serial <= *last) {
+        let subject = patch.change.subject();
+        if let Some(last) = self.last_applied(subject).filter(|last| serial <= *last) {
             return Err(TablesError::Replayed { serial, last });
         }
-        if self.parent(patch.kind(), patch.family)? != patch.parent {
+        if self.parent(subject, patch.family)? != patch.parent {
             return Err(TablesError::Obsolete { serial });
         }
         Ok(())
@@ -156,23 +175,32 @@ impl Tables {
     pub fn apply(&mut self, config: &GenesisConfig, accepted: AcceptedPatch) -> Result<Applied, TablesError> {
         let patch = accepted.patch();
         self.check_current(patch)?;
-        let before = if let Change::TeachEdit { tree, .. } = &patch.change {
-            if config.templates_max as usize <= self.templates.len() {
-                return Err(TablesError::Templates { maximum: config.templates_max });
+        let subject = patch.change.subject();
+        let before = match (subject, &patch.change) {
+            (_, Change::TeachEdit { tree, .. }) => {
+                if config.templates_max as usize <= self.templates.len() {
+                    return Err(TablesError::Templates { maximum: config.templates_max });
+                }
+                self.templates.push(tree.clone());
+                Before::Templates(self.templates.len() - 1)
             }
-            self.templates.push(tree.clone());
-            Before::Templates(self.templates.len() - 1)
-        } else {
-            let old = self.family(patch.family)?;
-            let mut experts_made = self.experts_made;
-            let new = changed(config, old, &patch.change, &mut experts_made)?;
-            self.experts_made = experts_made;
-            let place = &mut self.families[usize::from(patch.family)];
-            Before::Family(Box::new(std::mem::replace(place, new)))
+            (Subject::Choice, change) => {
+                let new = rechosen(self.choice(patch.family)?, change).ok_or(TablesError::OtherContexts)?;
+                let place = &mut self.choices[usize::from(patch.family)];
+                Before::Choice(std::mem::replace(place, new))
+            }
+            (_, change) => {
+                let old = self.family(patch.family)?;
+                let mut experts_made = self.experts_made;
+                let new = changed(config, old, change, &mut experts_made)?;
+                self.experts_made = experts_made;
+                let place = &mut self.families[usize::from(patch.family)];
+                Before::Family(Box::new(std::mem::replace(place, new)))
+            }
         };
         let (serial, kind, family) = (patch.serial, patch.kind(), patch.family);
-        self.last_applied = Some(serial);
-        let after = self.parent(kind, family)?;
+        self.last_applied[usize::from(subject == Subject::Choice)] = Some(serial);
+        let after = self.parent(subject, family)?;
         Ok(Applied { accepted, receipt: Receipt { serial, kind, family, before, after } })
     }
 
@@ -186,10 +214,11 @@ impl Tables {
     /// Only the latest change of a family can be taken back; what was learned in the family since is lost.
     pub fn roll_back(&mut self, receipt: Receipt, reason: Contradiction) -> Result<RolledBack, TablesError> {
         let Receipt { serial, kind, family, before, after } = receipt;
-        if self.parent(kind, family)? != after {
+        if self.parent(before.subject(), family)? != after {
             return Err(TablesError::Obsolete { serial });
         }
         match before {
+            Before::Choice(old) => self.choices[usize::from(family)] = old,
             Before::Family(old) => self.families[usize::from(family)] = *old,
             Before::Templates(count) => self.templates.truncate(count),
         }
@@ -200,11 +229,14 @@ impl Tables {
     pub fn encode(&self, writer: &mut Writer) {
         writer.length(self.families.len());
         self.families.iter().for_each(|family| family.encode(writer));
+        self.choices.iter().for_each(|choice| choice.encode(writer));
         writer.length(self.templates.len());
         self.templates.iter().for_each(|text| writer.text(text));
         writer.u32(self.experts_made);
-        writer.bool(self.last_applied.is_some());
-        writer.u64(self.last_applied.unwrap_or(0));
+        for last in self.last_applied {
+            writer.bool(last.is_some());
+            writer.u64(last.unwrap_or(0));
+        }
     }
 
     /// Reads canonical bytes back.
@@ -213,18 +245,25 @@ impl Tables {
         let families = (0..reader.length(64)?)
             .map(|_| Family::decode(config, reader))
             .collect::<Result<Vec<_>, DecodeError>>()?;
+        let choices = families.iter().map(|_| Choice::decode(reader)).collect::<Result<Vec<_>, _>>()?;
         let templates = (0..reader.length(4)?)
             .map(|_| Ok(reader.text()?.to_string()))
             .collect::<Result<Vec<_>, DecodeError>>()?;
         let experts_made = reader.u32()?;
-        let (any, last) = (reader.bool()?, reader.u64()?);
+        let mut last_applied = [None; 2];
+        let mut is_stray = false;
+        for last in &mut last_applied {
+            let (any, serial) = (reader.bool()?, reader.u64()?);
+            is_stray |= !any && serial != 0;
+            *last = any.then_some(serial);
+        }
         let full = config.families_max < families.len() as u32
             || config.templates_max < templates.len() as u32
             || config.experts_max < experts_made;
-        if full || !any && last != 0 {
+        if full || is_stray {
             return Err(start.error("tables beyond the bounds of the configuration"));
         }
-        Ok(Tables { families, templates, experts_made, last_applied: any.then_some(last) })
+        Ok(Tables { families, choices, templates, experts_made, last_applied })
     }
 }
 
@@ -292,21 +331,49 @@ fn changed(
                 body.to_parts(ObjectId::new(ObjectClass::Macro, id.payload()).to_word()),
             )?;
         }
+        Change::Play { policy, safe, .. } => {
+            let (id, body) = (next_id()?, Body::from_policy(policy, family.layout(), *safe));
+            let tag = ObjectId::new(ObjectClass::Macro, id.payload()).to_word();
+            family.install(config, id, body.to_parts(tag))?;
+        }
         Change::Synthesize { policy, safe, .. } => {
-            let body = crate::patch::Body::from_policy(policy, family.layout(), *safe);
+            let body = Body::from_policy(policy, family.layout(), *safe);
             family.install(config, next_id()?, body.to_parts(0))?;
         }
-        Change::TeachEdit { .. } => unreachable!("templates belong to no family"),
+        Change::TeachEdit { .. } | Change::Divide { .. } | Change::Join { .. } | Change::Forget { .. } => {
+            unreachable!("templates and contexts are no part of a family's pool")
+        }
     }
     Ok(family)
+}
+
+/// The contexts after the change; nothing if they are not what the change says.
+pub(crate) fn rechosen(choice: &Choice, change: &Change) -> Option<Choice> {
+    match change {
+        Change::Divide { after } => choice.divided(after),
+        Change::Join { after, .. } => choice.joined(after),
+        Change::Forget { context, before } => choice.forgetting(*context, *before),
+        _ => None,
+    }
 }
 
 /// What was there before a patch.
 #[derive(Clone, Debug)]
 enum Before {
     Family(Box<Family>),
+    Choice(Choice),
     /// How many templates there were.
     Templates(usize),
+}
+
+impl Before {
+    fn subject(&self) -> Subject {
+        match self {
+            Before::Family(_) => Subject::Pool,
+            Before::Choice(_) => Subject::Choice,
+            Before::Templates(_) => Subject::Templates,
+        }
+    }
 }
 
 /// What it takes to take a patch back.
@@ -344,7 +411,7 @@ impl Receipt {
     pub fn family_before(&self) -> Option<&Family> {
         match &self.before {
             Before::Family(family) => Some(family),
-            Before::Templates(_) => None,
+            Before::Templates(_) | Before::Choice(_) => None,
         }
     }
 
@@ -354,8 +421,10 @@ impl Receipt {
         writer.u8(self.kind as u8);
         writer.u16(self.family);
         writer.raw(self.after.as_bytes());
+        writer.u8(self.before.subject() as u8);
         match &self.before {
             Before::Family(family) => family.encode(writer),
+            Before::Choice(choice) => choice.encode(writer),
             Before::Templates(count) => writer.u32(*count as u32),
         }
     }
@@ -364,12 +433,14 @@ impl Receipt {
     pub fn decode(config: &GenesisConfig, reader: &mut Reader<'_>) -> Result<Receipt, DecodeError> {
         let unknown = reader.error("a receipt of no known kind");
         let serial = reader.u64()?;
-        let kind = *PatchKind::ALL.get(usize::from(reader.u8()?)).ok_or(unknown)?;
+        let kind = *PatchKind::ALL.get(usize::from(reader.u8()?)).ok_or(unknown.clone())?;
         let family = reader.u16()?;
         let after = Digest::decode(reader)?;
-        let before = match kind {
-            PatchKind::TeachEdit => Before::Templates(reader.u32()? as usize),
-            _ => Before::Family(Box::new(Family::decode(config, reader)?)),
+        let before = match Subject::ALL.get(usize::from(reader.u8()?)) {
+            Some(Subject::Templates) => Before::Templates(reader.u32()? as usize),
+            Some(Subject::Choice) => Before::Choice(Choice::decode(reader)?),
+            Some(Subject::Pool) => Before::Family(Box::new(Family::decode(config, reader)?)),
+            None => return Err(unknown),
         };
         Ok(Receipt { serial, kind, family, before, after })
     }

@@ -9,8 +9,9 @@ use bem_base::prng::Prng;
 
 fn accepted(laboratory: &Laboratory, kind: PatchKind, seed: u64) -> AcceptedPatch {
     let patch = laboratory.good_patch(kind, &mut Prng::stream(seed, "accepted"));
+    let improvement = good_improvement(&patch.change);
     let verified = verify(patch, &laboratory.context()).unwrap();
-    accept(verified, good_improvement(kind), Fixed::ONE, &PoxState::new(laboratory.config())).unwrap()
+    accept(verified, improvement, Fixed::ONE, &PoxState::new(laboratory.config())).unwrap()
 }
 
 /// All bytes that patches can touch.
@@ -47,18 +48,19 @@ fn every_kind_is_applied_and_can_be_taken_back() {
     let config = laboratory.config();
     for kind in PatchKind::ALL {
         let mut tables = laboratory.tables().clone();
-        let before = tables.parent(kind, 0).unwrap();
-        let serial = accepted(&laboratory, kind, 1).patch().serial;
+        let patch = accepted(&laboratory, kind, 1).patch().clone();
+        let (serial, subject) = (patch.serial, patch.change.subject());
+        let before = tables.parent(subject, 0).unwrap();
         let applied = tables.apply(config, accepted(&laboratory, kind, 1)).unwrap();
         let (from, to) = applied.digests();
-        assert_eq!((from, to), (before, tables.parent(kind, 0).unwrap()));
+        assert_eq!((from, to), (before, tables.parent(subject, 0).unwrap()));
         // RESET changes statistics alone.
-        assert_eq!(from == to, kind == PatchKind::Reset, "{kind:?}");
-        assert_eq!(tables.last_applied(), Some(serial));
+        assert_eq!(from == to, matches!(patch.change, Change::Reset { .. }), "{kind:?}");
+        assert_eq!(tables.last_applied(subject), Some(serial));
         let reason = Contradiction { pairs: 9, mean_loss: Fixed::HALF };
         let back = tables.roll_back(applied.into_receipt(), reason).unwrap();
         assert_eq!((back.serial, back.kind, back.reason), (serial, kind, reason));
-        assert_eq!(tables.parent(kind, 0).unwrap(), before);
+        assert_eq!(tables.parent(subject, 0).unwrap(), before);
         // The serial stays used: taking back is no way to apply something twice.
         let again = tables.apply(config, accepted(&laboratory, kind, 1));
         assert!(matches!(again, Err(TablesError::Replayed { .. })));

@@ -2,9 +2,11 @@
 //!
 //! Clauses: SCC-2, SCC-3.
 
+use super::spoil::other_than;
 use crate::apply::Tables;
 use crate::condition::circuits::{body_of, compose};
 use crate::condition::{BadPair, Context, SafetyDemand};
+use crate::contexts::ContextTree;
 use crate::patch::{Body, Change, Example, ExampleStep, ExpectedEffects, Member, Patch, PatchKind};
 use crate::propose::{merge_by_bit, patch};
 use crate::score::PoxState;
@@ -74,12 +76,26 @@ impl Laboratory {
         let pox = PoxState::new(&laboratory.config);
         let accepted = accept(verified, Improvement::Static, Fixed::ZERO, &pox).expect("it saves gates");
         laboratory.tables.apply(&laboratory.config, accepted).expect("nothing has changed since");
+        let divided = laboratory.make(7, Change::Divide { after: tree(&[Some(3), None, None]) });
+        let verified = verify(divided, &laboratory.context()).expect("the bit can be seen");
+        let logged = Improvement::Logged { lower_bound: Fixed::HALF, steps: 1_000 };
+        let accepted = accept(verified, logged, Fixed::ZERO, &pox).expect("it explains half of everything");
+        laboratory.tables.apply(&laboratory.config, accepted).expect("nothing has changed since");
         laboratory
     }
 
     /// What patches are judged against.
     pub fn context(&self) -> Context<'_> {
         Context { config: &self.config, tables: &self.tables, bad: &self.bad, safety: SafetyDemand::Required }
+    }
+
+    /// Applies an accepted patch.
+    #[cfg(test)]
+    pub(crate) fn apply(
+        &mut self,
+        accepted: crate::verify::AcceptedPatch,
+    ) -> Result<(), crate::apply::TablesError> {
+        self.tables.apply(&self.config, accepted).map(drop)
     }
 
     /// The tables.
@@ -149,6 +165,26 @@ impl Laboratory {
         self.make(serial, change)
     }
 
+    /// A patch of this kind that is right: about experts, or, where the kind has that form, about contexts.
+    pub fn any_good_patch(&self, kind: PatchKind, prng: &mut Prng) -> Patch {
+        let serial = 8 + prng.below(1_000);
+        match (kind, prng.bit()) {
+            (PatchKind::Reset, true) => {
+                let (context, before) = (prng.below(2) as u16, 1 + prng.below(1_000));
+                self.make(serial, Change::Forget { context, before })
+            }
+            (PatchKind::Split, true) => {
+                let after = tree(&[Some(3), Some(other_than(3, prng)), None, None, None]);
+                self.make(serial, Change::Divide { after })
+            }
+            (PatchKind::Merge, true) => {
+                let actions = vec![prng.below(u64::from(ACTIONS)) as u16; 2];
+                self.make(serial, Change::Join { after: tree(&[None]), actions })
+            }
+            _ => self.good_patch(kind, prng),
+        }
+    }
+
     /// A random table as a policy, with or without one bit of memory, and what it does as its examples.
     pub(super) fn synthesized(&self, prng: &mut Prng, take_bad: bool) -> Change {
         let memory_bits = prng.below(2) as usize;
@@ -177,6 +213,11 @@ impl Laboratory {
         let examples = if take_bad { Vec::new() } else { examples_of(&policy, memory_bits, prng) };
         Change::Synthesize { policy, safe: true, examples }
     }
+}
+
+/// A tree of contexts with these places.
+pub(super) fn tree(places: &[Option<u16>]) -> ContextTree {
+    ContextTree::from_places(places).expect("no bit is tested twice")
 }
 
 /// The laboratory's experts: two safe ones that read and rewrite the action, two that are larger than needed.

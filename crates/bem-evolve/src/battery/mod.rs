@@ -11,7 +11,7 @@ pub use laboratory::Laboratory;
 
 use crate::condition::Rejection;
 use crate::improvement::Evidence;
-use crate::patch::{Patch, PatchKind};
+use crate::patch::{Change, Patch, PatchKind};
 use crate::score::PoxState;
 use crate::verify::{EvidenceKind, Improvement, accept, verify};
 use bem_base::fixed::Fixed;
@@ -56,9 +56,9 @@ impl Fault {
     ];
 }
 
-/// What speaks for a good patch of this kind: evidence of the right kind that it is better.
-pub fn good_improvement(kind: PatchKind) -> Improvement {
-    match EvidenceKind::of(kind) {
+/// What speaks for a good patch: evidence of the right kind that it is better.
+pub fn good_improvement(change: &Change) -> Improvement {
+    match EvidenceKind::of_change(change) {
         EvidenceKind::Rollouts => Improvement::Rollouts(Evidence {
             pairs: 50,
             mean: Fixed::HALF,
@@ -73,8 +73,8 @@ pub fn good_improvement(kind: PatchKind) -> Improvement {
     }
 }
 
-/// Evidence that must not let a patch of this kind in: of another kind, of a loss, or of more BAD episodes.
-fn bad_improvement(kind: PatchKind, prng: &mut Prng) -> Improvement {
+/// Evidence that must not let a patch in: of another kind, of a loss, or of more BAD episodes.
+fn bad_improvement(change: &Change, prng: &mut Prng) -> Improvement {
     let worse = Fixed::from_ratio(-3 - prng.below(60) as i64, 128);
     let good = Evidence { pairs: 50, mean: Fixed::HALF, lower_bound: Fixed::HALF, odds: 40, bad_excess: 0 };
     let rollouts = [
@@ -82,7 +82,7 @@ fn bad_improvement(kind: PatchKind, prng: &mut Prng) -> Improvement {
         Improvement::Rollouts(Evidence { bad_excess: 3 + prng.below(10) as i32, ..good }),
         Improvement::Rollouts(Evidence { pairs: 0, ..good }),
     ];
-    match EvidenceKind::of(kind) {
+    match EvidenceKind::of_change(change) {
         EvidenceKind::Rollouts if prng.below(4) != 0 => rollouts[prng.below(3) as usize],
         EvidenceKind::Rollouts => Improvement::Static,
         EvidenceKind::Statistics if prng.bit() => Improvement::Logged { lower_bound: worse, steps: 1_000 },
@@ -125,10 +125,13 @@ pub fn run(seed: u64, count: usize) -> Report {
         let kind = PatchKind::ALL[tried % PatchKind::ALL.len()];
         let fault = Fault::ALL[prng.below(Fault::ALL.len() as u64) as usize];
         let (patch, improvement) = if fault == Fault::NotBetter {
-            (laboratory.good_patch(kind, &mut prng), bad_improvement(kind, &mut prng))
+            let patch = laboratory.any_good_patch(kind, &mut prng);
+            let improvement = bad_improvement(&patch.change, &mut prng);
+            (patch, improvement)
         } else {
             let Some(patch) = laboratory.bad_patch(kind, fault, &mut prng) else { continue };
-            (patch, good_improvement(kind))
+            let improvement = good_improvement(&patch.change);
+            (patch, improvement)
         };
         tried += 1;
         *report.tried.entry((kind, fault)).or_default() += 1;
@@ -155,12 +158,13 @@ fn accept_good(
     prng: &mut Prng,
     report: &mut Report,
 ) {
-    let patch = laboratory.good_patch(kind, prng);
+    let patch = laboratory.any_good_patch(kind, prng);
+    let improvement = good_improvement(&patch.change);
     let verified = match verify(patch, &laboratory.context()) {
         Ok(verified) => verified,
         Err(rejection) => return report.refused.push((kind, rejection.to_string())),
     };
-    match accept(verified, good_improvement(kind), Fixed::ONE, pox) {
+    match accept(verified, improvement, Fixed::ONE, pox) {
         Ok(_) => *report.accepted.entry(kind).or_default() += 1,
         Err(refusal) => report.refused.push((kind, refusal.to_string())),
     }
@@ -193,6 +197,7 @@ mod tests {
             "domains cover all states",
             "equivalence",
             "halves of the bucket",
+            "the same choice",
             "trace constraints",
         ];
         assert!(

@@ -2,7 +2,7 @@
 //! the conditions. Clause: SCC-3.
 
 use super::Fault;
-use super::laboratory::{ACTIONS, Laboratory, OBSERVATION_BITS};
+use super::laboratory::{ACTIONS, Laboratory, OBSERVATION_BITS, tree};
 use crate::condition::circuits::compose;
 use crate::patch::{Body, Change, Example, Patch, PatchKind};
 use bem_base::digest::Digest;
@@ -15,7 +15,7 @@ use bem_synth::policy::{Player, Policy};
 impl Laboratory {
     /// A spoiled patch; none if this kind cannot be spoiled this way, or if it would still be right.
     pub fn bad_patch(&self, kind: PatchKind, fault: Fault, prng: &mut Prng) -> Option<Patch> {
-        let mut patch = self.good_patch(kind, prng);
+        let mut patch = self.any_good_patch(kind, prng);
         match fault {
             Fault::WrongParent => {
                 let mut bytes = *patch.parent.as_bytes();
@@ -58,7 +58,7 @@ impl Laboratory {
             Change::Split { bucket, by, after } => {
                 // The result of dividing by another bit.
                 let RouteInput::State(bit) = by[0] else { return None };
-                let other = (bit + 1 + prng.below(u64::from(OBSERVATION_BITS) - 1) as u16) % OBSERVATION_BITS;
+                let other = other_than(bit, prng);
                 *after = self.family().directory().clone();
                 after.split(*bucket, &[RouteInput::State(other)]).ok()?;
             }
@@ -83,7 +83,14 @@ impl Laboratory {
                 };
                 *policy = examples.iter().any(breaks).then_some(flipped)?;
             }
-            Change::Retire { .. } | Change::Reset { .. } => return None,
+            // Divided by another bit than before, so that old contexts are mixed.
+            Change::Divide { after } => {
+                *after = tree(&[Some(other_than(3, prng)), Some(3), None, None, None])
+            }
+            Change::Join { actions, .. } => actions[1] = (actions[0] + 1) % ACTIONS,
+            Change::Retire { .. } | Change::Reset { .. } | Change::Forget { .. } | Change::Play { .. } => {
+                return None;
+            }
         }
         Some(())
     }
@@ -92,6 +99,15 @@ impl Laboratory {
         match change {
             Change::Retire { slot } => *slot = [0, 5 + prng.below(251) as u8][prng.below(2) as usize],
             Change::Reset { bucket } => *bucket = 1 + prng.below(65_535) as u16,
+            Change::Forget { context, .. } => *context = 2 + prng.below(65_534) as u16,
+            Change::Divide { after } => {
+                let unseen = OBSERVATION_BITS + prng.below(250) as u16;
+                *after = tree(&[Some(3), Some(unseen), None, None, None]);
+            }
+            Change::Join { actions, .. } => match prng.below(2) {
+                0 => actions.truncate(1),
+                _ => actions.fill(ACTIONS + prng.below(60_000) as u16),
+            },
             Change::Split { bucket, by, .. } => match prng.below(3) {
                 0 => *bucket = 1 + prng.below(65_535) as u16,
                 1 => by[0] = RouteInput::State(512 + prng.below(60_000) as u16),
@@ -123,7 +139,7 @@ impl Laboratory {
                 1 => sequence.truncate(1),
                 _ => sequence[0] = 5 + prng.below(251) as u8,
             },
-            Change::Synthesize { policy, .. } => {
+            Change::Synthesize { policy, .. } | Change::Play { policy, .. } => {
                 let (circuit, memory) = (policy.circuit().clone(), policy.memory_bits());
                 let reads: Vec<u16> = policy.reads().iter().map(|bit| bit + OBSERVATION_BITS).collect();
                 let spoiled = match prng.below(2) {
@@ -164,6 +180,8 @@ impl Laboratory {
                 let other = compose(&[self.body(2), self.body(1)]).ok()?;
                 (other.reads != body.reads || differs(&other.circuit, &body.circuit)).then_some(())?;
             }
+            // A test that was not made before.
+            Change::Join { after, .. } => *after = tree(&[Some(other_than(3, prng)), None, None]),
             Change::Superoptimize { slot, circuit } => {
                 // The circuit of one expert offered for another.
                 *slot = 1 + prng.below(2) as u8;
@@ -174,6 +192,11 @@ impl Laboratory {
         }
         Some(())
     }
+}
+
+/// A bit of the observation that is not this one.
+pub(super) fn other_than(bit: u16, prng: &mut Prng) -> u16 {
+    (bit + 1 + prng.below(u64::from(OBSERVATION_BITS) - 1) as u16) % OBSERVATION_BITS
 }
 
 fn flip_gate(circuit: &Netlist, prng: &mut Prng) -> Option<Netlist> {

@@ -7,6 +7,8 @@
 //! Must not know whether the change is an improvement. Clauses: SCC-2, SCC-3, SCC-4, SCC-5.
 
 pub mod circuits;
+pub mod contexts;
+pub mod play;
 pub mod split;
 pub mod synthesize;
 

@@ -5,8 +5,9 @@
 
 use super::{
     Body, Change, EXAMPLE_STEPS_MAX, EXAMPLES_MAX, Example, ExampleStep, ExpectedEffects, MEMBERS_MAX,
-    Member, Patch, PatchKind, TREE_BYTES_MAX,
+    Member, PLAY_STEPS_MAX, Patch, PatchKind, TREE_BYTES_MAX,
 };
+use crate::contexts::ContextTree;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, OBSERVATION_WORDS};
@@ -14,6 +15,12 @@ use bem_base::fixed::Fixed;
 use bem_circuit::netlist::Netlist;
 use bem_machine::route::directory::{Directory, RouteInput};
 use bem_synth::policy::Policy;
+
+/// Forms of a change beside the one that its kind has; stored and never changed.
+const FORM_DIVIDE: u8 = 8;
+const FORM_JOIN: u8 = 9;
+const FORM_FORGET: u8 = 10;
+const FORM_PLAY: u8 = 11;
 
 impl Patch {
     /// Writes the canonical bytes.
@@ -25,7 +32,6 @@ impl Patch {
         writer.i32(self.effects.gates_saved);
         writer.i64(self.effects.safety_gain.to_raw());
         writer.i64(self.effects.novelty.to_raw());
-        writer.u8(self.kind() as u8);
         self.change.encode(writer);
     }
 
@@ -65,9 +71,25 @@ impl Body {
 }
 
 impl Change {
-    /// Writes the canonical bytes of what the kind needs; the kind itself is not among them.
+    /// Writes the canonical bytes: the form, which says the kind, and what it needs.
     pub(crate) fn encode(&self, writer: &mut Writer) {
+        writer.u8(match self {
+            Change::Divide { .. } => FORM_DIVIDE,
+            Change::Join { .. } => FORM_JOIN,
+            Change::Forget { .. } => FORM_FORGET,
+            Change::Play { .. } => FORM_PLAY,
+            _ => self.kind() as u8,
+        });
         match self {
+            Change::Divide { after } => after.encode(writer),
+            Change::Join { after, actions } => {
+                after.encode(writer);
+                encode_words(writer, actions);
+            }
+            Change::Forget { context, before } => {
+                writer.u16(*context);
+                writer.u64(*before);
+            }
             Change::Retire { slot } => writer.u8(*slot),
             Change::Reset { bucket } => writer.u16(*bucket),
             Change::Split { bucket, by, after } => {
@@ -101,19 +123,32 @@ impl Change {
                 writer.bytes(sequence);
                 body.encode(writer);
             }
-            Change::Synthesize { policy, safe, examples } => {
-                policy.encode(writer);
-                writer.bool(*safe);
-                writer.length(examples.len());
-                examples.iter().for_each(|example| encode_example(example, writer));
+            Change::Play { sequence, policy, safe, examples } => {
+                writer.bytes(sequence);
+                encode_policy(policy, *safe, examples, writer);
             }
+            Change::Synthesize { policy, safe, examples } => encode_policy(policy, *safe, examples, writer),
         }
     }
 }
 
 fn decode_change(reader: &mut Reader<'_>) -> Result<Change, DecodeError> {
     let unknown = reader.error("an unknown patch kind");
-    let kind = *PatchKind::ALL.get(usize::from(reader.u8()?)).ok_or(unknown)?;
+    let form = reader.u8()?;
+    let kind = match form {
+        FORM_DIVIDE => return Ok(Change::Divide { after: ContextTree::decode(reader)? }),
+        FORM_JOIN => {
+            let (after, actions) = (ContextTree::decode(reader)?, decode_words(reader)?);
+            return Ok(Change::Join { after, actions });
+        }
+        FORM_FORGET => return Ok(Change::Forget { context: reader.u16()?, before: reader.u64()? }),
+        FORM_PLAY => {
+            let sequence = decode_sequence(reader, PLAY_STEPS_MAX)?;
+            let (policy, safe, examples) = decode_policy(reader)?;
+            return Ok(Change::Play { sequence, policy, safe, examples });
+        }
+        kind => *PatchKind::ALL.get(usize::from(kind)).ok_or(unknown)?,
+    };
     Ok(match kind {
         PatchKind::Retire => Change::Retire { slot: reader.u8()? },
         PatchKind::Reset => Change::Reset { bucket: reader.u16()? },
@@ -142,21 +177,34 @@ fn decode_change(reader: &mut Reader<'_>) -> Result<Change, DecodeError> {
             Change::TeachEdit { template, tree, difficulty: Fixed::from_raw(reader.i64()?) }
         }
         PatchKind::Macro => {
-            let long = reader.error("a longer sequence than a macro may have");
-            let sequence = reader.bytes()?.to_vec();
-            if MEMBERS_MAX < sequence.len() {
-                return Err(long);
-            }
+            let sequence = decode_sequence(reader, MEMBERS_MAX)?;
             Change::Macro { sequence, body: Body::decode(reader)? }
         }
         PatchKind::Synthesize => {
-            let policy = Policy::decode(reader)?;
-            let safe = reader.bool()?;
-            let count = bounded(reader, 4, EXAMPLES_MAX, "more examples than a patch may have")?;
-            let examples = (0..count).map(|_| decode_example(reader)).collect::<Result<_, _>>()?;
+            let (policy, safe, examples) = decode_policy(reader)?;
             Change::Synthesize { policy, safe, examples }
         }
     })
+}
+
+fn encode_policy(policy: &Policy, safe: bool, examples: &[Example], writer: &mut Writer) {
+    policy.encode(writer);
+    writer.bool(safe);
+    writer.length(examples.len());
+    examples.iter().for_each(|example| encode_example(example, writer));
+}
+
+fn decode_policy(reader: &mut Reader<'_>) -> Result<(Policy, bool, Vec<Example>), DecodeError> {
+    let (policy, safe) = (Policy::decode(reader)?, reader.bool()?);
+    let count = bounded(reader, 4, EXAMPLES_MAX, "more examples than a patch may have")?;
+    let examples = (0..count).map(|_| decode_example(reader)).collect::<Result<_, _>>()?;
+    Ok((policy, safe, examples))
+}
+
+fn decode_sequence(reader: &mut Reader<'_>, maximum: usize) -> Result<Vec<u8>, DecodeError> {
+    let long = reader.error("a longer sequence than a macro may have");
+    let sequence = reader.bytes()?.to_vec();
+    if sequence.len() <= maximum { Ok(sequence) } else { Err(long) }
 }
 
 fn bounded(

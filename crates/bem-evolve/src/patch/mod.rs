@@ -18,6 +18,7 @@
 
 mod codec;
 
+use crate::contexts::ContextTree;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::Writer;
 use bem_base::environment::Bits;
@@ -34,6 +35,8 @@ pub const EXAMPLES_MAX: usize = 4_096;
 pub const EXAMPLE_STEPS_MAX: usize = 65_536;
 /// Experts that one merge or macro may name.
 pub const MEMBERS_MAX: usize = 16;
+/// Steps of a sequence that one macro may play.
+pub const PLAY_STEPS_MAX: usize = 64;
 /// Bytes of a template's text.
 pub const TREE_BYTES_MAX: usize = 4_096;
 
@@ -181,6 +184,25 @@ pub enum Change {
         /// The smaller circuit.
         circuit: Netlist,
     },
+    /// SPLIT of the contexts of a choice, all divisions between two barriers at once.
+    Divide {
+        /// The contexts afterwards.
+        after: ContextTree,
+    },
+    /// MERGE of contexts that make no difference to the choice.
+    Join {
+        /// The contexts afterwards.
+        after: ContextTree,
+        /// What is chosen in every context before.
+        actions: Vec<u16>,
+    },
+    /// RESET of one context of a choice.
+    Forget {
+        /// The context.
+        context: u16,
+        /// What came before this step of the run no longer counts.
+        before: u64,
+    },
     /// TEACH_EDIT.
     TeachEdit {
         /// The template it came from.
@@ -196,6 +218,17 @@ pub enum Change {
         sequence: Vec<u8>,
         /// The one expert.
         body: Body,
+    },
+    /// MACRO in time: what a sequence of experts does from the start of an episode on, by a counter.
+    Play {
+        /// The slot that acts at each step.
+        sequence: Vec<u8>,
+        /// The one expert.
+        policy: Policy,
+        /// Whether it claims to avoid every BAD action of the learned table.
+        safe: bool,
+        /// Episodes in which the sequence acted, and what it did.
+        examples: Vec<Example>,
     },
     /// SYNTH.
     Synthesize {
@@ -213,13 +246,42 @@ impl Change {
     pub fn kind(&self) -> PatchKind {
         match self {
             Change::Retire { .. } => PatchKind::Retire,
-            Change::Reset { .. } => PatchKind::Reset,
-            Change::Split { .. } => PatchKind::Split,
-            Change::Merge { .. } => PatchKind::Merge,
+            Change::Reset { .. } | Change::Forget { .. } => PatchKind::Reset,
+            Change::Split { .. } | Change::Divide { .. } => PatchKind::Split,
+            Change::Merge { .. } | Change::Join { .. } => PatchKind::Merge,
             Change::Superoptimize { .. } => PatchKind::Superoptimize,
             Change::TeachEdit { .. } => PatchKind::TeachEdit,
-            Change::Macro { .. } => PatchKind::Macro,
+            Change::Macro { .. } | Change::Play { .. } => PatchKind::Macro,
             Change::Synthesize { .. } => PatchKind::Synthesize,
+        }
+    }
+}
+
+/// What a patch is about: each subject has its own parent digest, so that a change of one leaves patches about the others
+/// as they are. The numbers are stored and never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Subject {
+    /// Experts, routing and statistics of a family.
+    Pool = 0,
+    /// The contexts of a family's choice over plain actions.
+    Choice = 1,
+    /// The teacher's templates.
+    Templates = 2,
+}
+
+impl Subject {
+    /// All of them, in order of their numbers.
+    pub const ALL: [Subject; 3] = [Subject::Pool, Subject::Choice, Subject::Templates];
+}
+
+impl Change {
+    /// What it is about.
+    pub fn subject(&self) -> Subject {
+        match self {
+            Change::Divide { .. } | Change::Join { .. } | Change::Forget { .. } => Subject::Choice,
+            Change::TeachEdit { .. } => Subject::Templates,
+            _ => Subject::Pool,
         }
     }
 }
@@ -260,10 +322,15 @@ impl Patch {
         self.change.kind()
     }
 
-    /// The digest of the canonical bytes.
-    pub fn digest(&self) -> Digest {
+    /// The canonical bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         self.encode(&mut writer);
-        digest::hash_parts("bem/patch", &[writer.as_bytes()])
+        writer.into_bytes()
+    }
+
+    /// The digest of the canonical bytes.
+    pub fn digest(&self) -> Digest {
+        digest::hash_parts("bem/patch", &[&self.to_bytes()])
     }
 }

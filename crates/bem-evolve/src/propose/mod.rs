@@ -65,7 +65,7 @@ impl Proposal {
 
     /// What it takes to accept it: rollouts cost steps, everything else is at hand.
     pub fn evidence_kind(&self) -> EvidenceKind {
-        EvidenceKind::of(self.kind())
+        EvidenceKind::of_change(&self.change)
     }
 }
 
@@ -125,7 +125,7 @@ pub fn patch(
     change: Change,
     effects: ExpectedEffects,
 ) -> Result<Patch, TablesError> {
-    let parent = tables.parent(change.kind(), family)?;
+    let parent = tables.parent(change.subject(), family)?;
     Ok(Patch { serial, family, parent, change, effects })
 }
 

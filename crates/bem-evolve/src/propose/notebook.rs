@@ -19,7 +19,7 @@ pub struct Notebook {
 impl Notebook {
     /// Notes that a change was refused. One that rests on statistics may come again, because these grow.
     pub fn note_refused(&mut self, change: &Change) {
-        if EvidenceKind::of(change.kind()) == EvidenceKind::Statistics {
+        if EvidenceKind::of_change(change) == EvidenceKind::Statistics {
             return;
         }
         if NOTES_MAX <= self.refused.len() {
@@ -80,7 +80,6 @@ impl Notebook {
 
 fn digest_of(change: &Change) -> Digest {
     let mut writer = Writer::new();
-    writer.u8(change.kind() as u8);
     change.encode(&mut writer);
     digest::hash_parts("bem/change", &[writer.as_bytes()])
 }

@@ -146,7 +146,7 @@ pub fn to_json(climb: &Climb, head: &Digest, directory: &Path) -> Value {
                 "family": track.family, "rungs_solved": track.solved(), "rungs": track.stages(),
                 "standing": standing(track), "steps": track.steps(), "practised": track.practised.len(),
                 "practised_solved": track.practised.iter().filter(|practised| practised.solved).count(),
-                "templates": track.templates(), "trace_head": track.head().to_hex(), "climbed": track.climbed.iter().map(rung).collect::<Vec<_>>(),
+                "templates": track.templates(), "teach_edits": teach_edits(track), "trace_head": track.head().to_hex(), "climbed": track.climbed.iter().map(rung).collect::<Vec<_>>(),
             })
         })
         .collect();
@@ -154,4 +154,11 @@ pub fn to_json(climb: &Climb, head: &Digest, directory: &Path) -> Value {
         "seed": climb.config().seed, "steps": climb.steps(), "trace_head": climb.head().to_hex(),
         "ledger_head": head.to_hex(), "out": directory.display().to_string(), "families": families,
     })
+}
+
+/// Templates that came through TEACH_EDIT patches: by mutation, and for a counterexample.
+fn teach_edits(track: &Track) -> Value {
+    let edits = || track.practised.iter().flat_map(|practised| &practised.edits);
+    let asked = edits().filter(|edit| edit.situation.is_some()).count();
+    json!({ "mutation": edits().count() - asked, "counterexample": asked })
 }

@@ -9,7 +9,7 @@ pub use curves::Curves;
 use super::scoreboard::{best, standing};
 use crate::cli::solve::to_float;
 use bem_base::digest::Digest;
-use bem_engine::climb::{Climb, Climbed, Track};
+use bem_engine::climb::{Climb, Climbed, Edit, Practised, Track};
 use curves::{Curve, Patch, tolerance};
 use drawing::{chart, drawing, legend};
 use std::collections::BTreeMap;
@@ -255,21 +255,32 @@ fn practice(page: &mut String, track: &Track) {
     let _ = write!(
         page,
         "<details><summary>{} tasks of practice, chosen among {} templates</summary><div class=wide><table>\
-         <tr><th class=left>task<th>score<th>steps</tr>",
+         <tr><th class=left>task<th>score<th>steps<th class=left>templates that came of it (TEACH_EDIT)</tr>",
         track.practised.len(),
         track.templates()
     );
     for practised in track.practised.iter().rev().take(SHOWN) {
         let _ = write!(
             page,
-            "<tr><td class=left>{}<td class={}>{:.3}<td>{}</tr>",
+            "<tr><td class=left>{}<td class={}>{:.3}<td>{}<td class='left long'>{}</tr>",
             escaped(&practised.task),
             if practised.solved { "pass" } else { "fail" },
             to_float(practised.score),
-            grouped(practised.steps)
+            grouped(practised.steps),
+            edits_text(practised)
         );
     }
     page.push_str("</table></div></details>");
+}
+
+/// What a unit of practice made of the templates, and why.
+fn edits_text(practised: &Practised) -> String {
+    let reason = |edit: &Edit| match edit.situation {
+        Some(_) => "for a counterexample",
+        None => "by mutation",
+    };
+    let words = practised.edits.iter().map(|edit| format!("{} {}", escaped(&edit.tree), reason(edit)));
+    words.collect::<Vec<_>>().join("; ")
 }
 
 /// The regression guard: every installed patch, with the return before and after it.

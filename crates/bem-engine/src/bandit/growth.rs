@@ -1,0 +1,413 @@
+//! What the log says about contexts: where rewards depend on a bit, where they no longer do, and where they have changed.
+//!
+//! A bit enters only where the log shows, by a test that knows how many bits it looked at, that the reward of some action
+//! depends on it. First come bits that tell something everywhere, each tested over all contexts at once; a bit that tells
+//! something in many contexts shows sooner that way than in any one of them. Then every context is looked at by itself.
+//! What comes out of it is proposed only if the parts also differ in which action pays more: a bit that tells how much there
+//! is to get, and not how to get it, is no reason to keep contexts apart. Nothing is changed here: what is found becomes a
+//! patch. Clauses: SCC-13, VM-16; decision D-33.
+
+use super::{RoutedBandit, Seen};
+use bem_base::fixed::Fixed;
+use bem_evolve::contexts::{CONTEXTS_MAX, ContextTree};
+use bem_evolve::localize::doubt;
+
+/// Bits of the observation that are tested at most.
+const BITS_MAX: usize = 64;
+/// Bits up to which pairs are tested, and the latest steps they are tested on.
+const PAIR_BITS_MAX: usize = 16;
+const PAIR_STEPS_MAX: usize = 20_000;
+/// Squared differences are kept in these parts of one.
+const SCALE: i128 = 1 << 10;
+/// The newest steps of a context that count as late: one in this many; and how many there must be.
+const LATE_ONE_IN: usize = 4;
+const LATE_MIN: usize = 256;
+/// Comparisons that the error of one look for changes is shared with, because the log is looked at again and again.
+const LOOKS: u64 = 1_024;
+
+/// Contexts that the log asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Growth {
+    /// The contexts afterwards.
+    pub(crate) after: ContextTree,
+    /// A lower bound of the share of the rewards' variance that the new parts explain together with the action.
+    pub(crate) explained: Fixed,
+    /// Logged steps it rests on.
+    pub(crate) steps: u32,
+}
+
+/// A context on its way.
+struct Open<'e> {
+    /// The context that it is a part of.
+    origin: usize,
+    path: Vec<(u16, bool)>,
+    steps: Vec<Seen<'e>>,
+}
+
+impl<'e> Open<'e> {
+    fn tests(&self, bit: u16) -> bool {
+        self.path.iter().any(|(tested, _)| *tested == bit)
+    }
+
+    /// Its two halves; a bit that was tested before divides nothing.
+    fn split(self, bit: u16) -> Vec<Open<'e>> {
+        if self.tests(bit) {
+            return vec![self];
+        }
+        let Open { origin, path, steps } = self;
+        let (high, low): (Vec<Seen<'e>>, Vec<Seen<'e>>) =
+            steps.into_iter().partition(|(_, step)| step.observation.get(usize::from(bit)));
+        let half = |value, steps| Open { origin, path: [&path[..], &[(bit, value)]].concat(), steps };
+        vec![half(false, low), half(true, high)]
+    }
+}
+
+/// The contexts divided further, where rewards depend on what tells the parts apart.
+#[doc(alias = "SPLIT")]
+pub(crate) fn divide(
+    tree: &ContextTree,
+    counted: Vec<Vec<Seen<'_>>>,
+    observation_bits: u16,
+    actions: u16,
+) -> Option<Growth> {
+    let bits = usize::from(observation_bits).min(BITS_MAX);
+    let steps: usize = counted.iter().map(Vec::len).sum();
+    let paths = tree.paths().into_iter().enumerate().zip(counted);
+    let mut open: Vec<Open<'_>> = paths.map(|((origin, path), steps)| Open { origin, path, steps }).collect();
+    while let Some(bit) = shared_bit(&open, bits, actions) {
+        open = open.into_iter().flat_map(|leaf| leaf.split(bit)).collect();
+    }
+    let (mut done, mut count) = (Vec::new(), open.len());
+    while let Some(leaf) = open.pop() {
+        let look =
+            || telling_bit(&leaf.steps, bits, actions).or_else(|| telling_pair(&leaf.steps, bits, actions));
+        match (count < CONTEXTS_MAX).then(look).flatten() {
+            Some(bit) => {
+                count += 1;
+                open.extend(leaf.split(bit));
+            }
+            None => done.push(leaf),
+        }
+    }
+    if count == tree.count() {
+        return None;
+    }
+    let surplus = interaction(&done, tree.count(), usize::from(actions)) / SCALE;
+    (0 < surplus).then(|| Growth {
+        explained: Fixed::from_ratio(surplus.min(steps as i128) as i64, steps.max(1) as i64),
+        steps: steps as u32,
+        after: ContextTree::from_paths(done.into_iter().map(|leaf| leaf.path).collect())
+            .expect("halves of contexts are a tree"),
+    })
+}
+
+/// How far parts of a context differ in which action pays more, beyond what chance brings: what is left of the mean of every
+/// part and action when what the part and what the action explain alone is taken off.
+fn interaction(parts: &[Open<'_>], origins: usize, actions: usize) -> i128 {
+    let (mut evidence, mut freedom) = (0i128, 0i128);
+    for origin in 0..origins {
+        let parts: Vec<&Open<'_>> = parts.iter().filter(|part| part.origin == origin).collect();
+        if parts.len() < 2 {
+            continue;
+        }
+        let cells_of = |part: &&Open<'_>| {
+            let mut cells = vec![Cell::default(); actions];
+            part.steps.iter().for_each(|(_, step)| cells[usize::from(step.action)].add(step.reward));
+            cells
+        };
+        let (found, free) = interaction_within(&parts.iter().map(cells_of).collect::<Vec<_>>());
+        (evidence, freedom) = (evidence + found, freedom + free);
+    }
+    let deviation = (2 * freedom * SCALE * SCALE).unsigned_abs().isqrt() as i128;
+    evidence - freedom * SCALE - 3 * deviation - 6 * SCALE
+}
+
+/// The same for the parts of one context: evidence, and its mean under chance.
+fn interaction_within(parts: &[Vec<Cell>]) -> (i128, i128) {
+    const FRACTION: u32 = 16;
+    let total = |count: i64, sum: i128| if count == 0 { 0 } else { sum / i128::from(count) };
+    let scaled = |cell: &Cell| i128::from(cell.sum) << FRACTION;
+    let actions = parts[0].len();
+    let (mut by_action, mut by_part) = (vec![0i128; actions], vec![0i128; parts.len()]);
+    // Each in turn explains what the other leaves; three rounds are enough where actions are drawn nearly evenly.
+    for _ in 0..3 {
+        for (effect, cells) in by_part.iter_mut().zip(parts) {
+            let left = cells
+                .iter()
+                .zip(&by_action)
+                .map(|(cell, other)| scaled(cell) - i128::from(cell.count) * other);
+            *effect = total(cells.iter().map(|cell| cell.count).sum(), left.sum());
+        }
+        for (action, effect) in by_action.iter_mut().enumerate() {
+            let column = || parts.iter().map(|cells| &cells[action]);
+            let left =
+                column().zip(&by_part).map(|(cell, other)| scaled(cell) - i128::from(cell.count) * other);
+            *effect = total(column().map(|cell| cell.count).sum(), left.sum());
+        }
+    }
+    let known = |cells: &'_ [Cell]| -> Vec<(usize, Cell)> {
+        cells.iter().copied().enumerate().filter(|(_, cell)| 3 <= cell.count).collect()
+    };
+    // How far rewards of one part and action are spread, and over how many steps that is known.
+    let spread = |cells: &[Cell]| {
+        let squares = |cell: &Cell| cell.squares - i128::from(cell.sum).pow(2) / i128::from(cell.count);
+        let known = known(cells);
+        let count: i128 = known.iter().map(|(_, cell)| i128::from(cell.count) - 1).sum();
+        (known.iter().map(|(_, cell)| squares(cell)).sum::<i128>(), count)
+    };
+    let all = parts.iter().map(|cells| spread(cells));
+    let (squares, count) = all.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    let common = squares / count.max(1);
+    let (mut evidence, mut tested, mut known_parts) = (0i128, 0i128, 0i128);
+    let mut is_tried = vec![false; actions];
+    for (cells, part) in parts.iter().zip(&by_part) {
+        // A part in which nothing varies is measured by the others: it takes over what the fit leaves of their chance.
+        let (squares, count) = spread(cells);
+        let variance = (squares / count.max(1)).max(common) + 1;
+        let known = known(cells);
+        for (action, cell) in &known {
+            let left = (scaled(cell) / i128::from(cell.count) - part - by_action[*action]) >> (FRACTION / 2);
+            evidence += ((i128::from(cell.count) * left * left) >> FRACTION) * SCALE / variance;
+            is_tried[*action] = true;
+        }
+        tested += known.len() as i128;
+        known_parts += i128::from(!known.is_empty());
+    }
+    let tried = is_tried.iter().filter(|tried| **tried).count() as i128;
+    (evidence, (tested - known_parts - tried + 1).max(0))
+}
+
+/// The contexts without those divisions whose sides choose the same, and of which the log no longer shows any trace.
+#[doc(alias = "MERGE")]
+pub(crate) fn join(bandit: &RoutedBandit, counted: &[Vec<Seen<'_>>], actions: u16) -> Option<ContextTree> {
+    let best = bandit.best_actions();
+    let is_idle = |low: &usize| {
+        best[*low] == best[low + 1] && !tells_anything(&counted[*low], &counted[low + 1], actions)
+    };
+    let siblings = bandit.tree().siblings().into_iter().map(|(low, _)| low);
+    let lower_sides: Vec<usize> = siblings.filter(is_idle).collect();
+    (!lower_sides.is_empty()).then(|| bandit.tree().joined(&lower_sides))
+}
+
+/// Whether rewards of the two sides differ by more than chance does on average.
+fn tells_anything(low: &[Seen<'_>], high: &[Seen<'_>], actions: u16) -> bool {
+    let mut cells = vec![[Cell::default(); 2]; usize::from(actions)];
+    for (side, steps) in [low, high].into_iter().enumerate() {
+        steps.iter().for_each(|(_, step)| cells[usize::from(step.action)][side].add(step.reward));
+    }
+    let (mut evidence, mut tested) = (0i128, 0i128);
+    for [low, high] in cells.iter().filter(|[low, high]| 3 <= low.count && 3 <= high.count) {
+        tested += 1;
+        evidence += squared_difference(low, high, SCALE);
+    }
+    // Where too little was seen of a side, nothing speaks against the test that once divided it.
+    tested == 0 || tested * SCALE < evidence
+}
+
+/// A context whose late steps say that another action is the best one now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Changed {
+    /// The context.
+    pub(crate) context: u16,
+    /// The number of the first late step.
+    pub(crate) since: u64,
+    /// A lower bound of what the choice loses by trusting all of its steps.
+    pub(crate) loss: Fixed,
+    /// Late steps that it rests on.
+    pub(crate) steps: u32,
+}
+
+/// The context that loses most by trusting what came before its late steps.
+///
+/// Only steps whose action was drawn with equal chance are compared, unless there is nothing to see: whoever acts with more
+/// knowledge than the context would make actions look better or worse than they are.
+#[doc(alias = "RESET")]
+pub(crate) fn forget(
+    bandit: &RoutedBandit,
+    counted: &[Vec<Seen<'_>>],
+    observation_bits: u16,
+    actions: u16,
+) -> Option<Changed> {
+    let comparisons = LOOKS * counted.len() as u64 * u64::from(actions);
+    let changed =
+        counted.iter().zip(bandit.best_actions()).enumerate().filter_map(|(context, (seen, trusted))| {
+            let late = &seen[seen.len() - seen.len() / LATE_ONE_IN..];
+            let (since, _) = *late.first().filter(|_| LATE_MIN <= late.len())?;
+            let mut sums = vec![(0u32, 0i64); usize::from(actions)];
+            for (_, step) in late.iter().filter(|(_, step)| step.uniform || observation_bits == 0) {
+                let (count, sum) = &mut sums[usize::from(step.action)];
+                *count += 1;
+                *sum += bandit.range().loss(i64::from(step.reward)).to_raw() as i64;
+            }
+            let mean = |action: usize| Fixed::from_raw(sums[action].1 / i64::from(sums[action].0.max(1)));
+            let sure = |action: usize| doubt(sums[action].0, comparisons);
+            let tried = (0..sums.len()).filter(|action| 0 < sums[*action].0);
+            let best = tried.min_by_key(|action| (mean(*action).plus(sure(*action)), *action))?;
+            let trusted = usize::from(trusted);
+            let loss = mean(trusted).minus(sure(trusted)).minus(mean(best)).minus(sure(best));
+            let steps = late.len() as u32;
+            (0 < sums[trusted].0 && Fixed::ZERO < loss).then_some(Changed {
+                context: context as u16,
+                since,
+                loss,
+                steps,
+            })
+        });
+    changed.max_by_key(|changed| (changed.loss, core::cmp::Reverse(changed.context)))
+}
+
+/// Sums of one action on one side of a bit.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    count: i64,
+    sum: i64,
+    squares: i128,
+}
+
+impl Cell {
+    fn add(&mut self, reward: i32) {
+        self.count += 1;
+        self.sum += i64::from(reward);
+        self.squares += i128::from(reward).pow(2);
+    }
+
+    /// The rest, and a part with this count and sum. Squares are not told apart: the pooled variance needs only all.
+    fn parted(&self, count: i64, sum: i64) -> (Cell, Cell) {
+        let rest = Cell { count: self.count - count, sum: self.sum - sum, squares: self.squares };
+        (rest, Cell { count, sum, squares: 0 })
+    }
+
+    fn plus(&self, other: &Cell) -> Cell {
+        let (count, sum) = (self.count + other.count, self.sum + other.sum);
+        Cell { count, sum, squares: self.squares + other.squares }
+    }
+}
+
+/// The bit on which rewards depend most over all contexts at once, beyond chance.
+fn shared_bit(open: &[Open<'_>], bits: usize, actions: u16) -> Option<u16> {
+    if bits == 0 || CONTEXTS_MAX < 2 * open.len() {
+        return None;
+    }
+    let actions = usize::from(actions);
+    let mut wholes = vec![Cell::default(); open.len() * actions];
+    let mut halves = vec![(0i64, 0i64); open.len() * actions * bits];
+    for (context, leaf) in open.iter().enumerate() {
+        for (_, step) in &leaf.steps {
+            let place = context * actions + usize::from(step.action);
+            wholes[place].add(step.reward);
+            let mut word = step.observation.0[0] & (u64::MAX >> (64 - bits));
+            while word != 0 {
+                let half = &mut halves[place * bits + word.trailing_zeros() as usize];
+                *half = (half.0 + 1, half.1 + i64::from(step.reward));
+                word &= word - 1;
+            }
+        }
+    }
+    let surplus = |bit: usize| {
+        let halves = wholes.iter().enumerate().map(|(place, whole)| (whole, halves[place * bits + bit]));
+        surplus_of(halves.map(|(whole, (count, sum))| whole.parted(count, sum)), bits)
+    };
+    // A bit that is tested on the way to every context divides none.
+    let free = (0..bits).filter(|bit| open.iter().any(|leaf| !leaf.tests(*bit as u16)));
+    let best = free.map(|bit| (surplus(bit), bit)).max_by_key(|(surplus, bit)| (*surplus, bits - bit));
+    best.filter(|(surplus, _)| 0 < *surplus).map(|(_, bit)| bit as u16)
+}
+
+/// How far the squared differences of the parts exceed what chance brings, for as many bits as were tried.
+fn surplus_of(parts: impl Iterator<Item = (Cell, Cell)>, bits: usize) -> i128 {
+    let (mut evidence, mut tested, mut mean) = (0i128, 0i128, 0i128);
+    for (low, high) in parts.filter(|(low, high)| 4 <= low.count && 4 <= high.count) {
+        let count = i128::from(low.count + high.count);
+        tested += 1;
+        // With both counts fixed, the mean of a squared difference is a little above one.
+        mean += SCALE * count / (count - 1);
+        evidence += squared_difference(&low, &high, SCALE);
+    }
+    let deviation = (2 * tested * SCALE * SCALE).unsigned_abs().isqrt() as i128;
+    let margin = SCALE * (6 + 2 * i128::from(bits.max(1).ilog2()));
+    evidence - mean - 3 * deviation - margin
+}
+
+/// The bit on which rewards depend most, if the dependence is beyond chance for as many bits as were tried.
+///
+/// For every action the two means are compared in units of their standard error; the squares add up to about
+/// one per action when the bit tells nothing.
+fn telling_bit(steps: &[Seen<'_>], bits: usize, actions: u16) -> Option<u16> {
+    if steps.len() < 8 * usize::from(actions).min(16) {
+        return None;
+    }
+    let mut best: Option<(i128, usize)> = None;
+    for bit in 0..bits {
+        let mut cells = vec![[Cell::default(); 2]; usize::from(actions)];
+        for (_, step) in steps {
+            let cell = &mut cells[usize::from(step.action)][usize::from(step.observation.get(bit))];
+            cell.add(step.reward);
+        }
+        let mut evidence = 0i128;
+        let mut tested = 0i128;
+        for [low, high] in cells.iter().filter(|[low, high]| 3 <= low.count && 3 <= high.count) {
+            tested += 1;
+            evidence += squared_difference(low, high, SCALE);
+        }
+        if tested == 0 {
+            continue;
+        }
+        // A chi-square of `tested` degrees exceeds mean + 4 deviations + a margin for the bits tried rarely.
+        let deviation = (2 * tested * SCALE * SCALE).unsigned_abs().isqrt() as i128;
+        let margin = SCALE * (6 + 2 * i128::from((bits.max(1)).ilog2()));
+        let surplus = evidence - tested * SCALE - 3 * deviation - margin;
+        if 0 < surplus && best.is_none_or(|held| held.0 < surplus) {
+            best = Some((surplus, bit));
+        }
+    }
+    best.map(|(_, bit)| bit as u16)
+}
+
+/// The first of two bits on which rewards depend together, where neither tells anything alone.
+fn telling_pair(steps: &[Seen<'_>], bits: usize, actions: u16) -> Option<u16> {
+    if PAIR_BITS_MAX < bits || steps.len() < 16 * usize::from(actions).min(16) {
+        return None;
+    }
+    let latest = &steps[steps.len().saturating_sub(PAIR_STEPS_MAX)..];
+    let mut best: Option<(i128, usize)> = None;
+    for first in 0..bits {
+        for second in first + 1..bits {
+            let mut cells = vec![[Cell::default(); 4]; usize::from(actions)];
+            for (_, step) in latest {
+                let seen = &step.observation;
+                let group = usize::from(seen.get(first)) + 2 * usize::from(seen.get(second));
+                cells[usize::from(step.action)][group].add(step.reward);
+            }
+            let (mut evidence, mut tested) = (0i128, 0i128);
+            for [a, b, c, d] in cells.iter().filter(|cells| cells.iter().all(|cell| 3 <= cell.count)) {
+                tested += 1;
+                // Neither bit alone: only the two diagonals are compared.
+                evidence += squared_difference(&a.plus(d), &b.plus(c), SCALE);
+            }
+            if tested == 0 {
+                continue;
+            }
+            let deviation = (2 * tested * SCALE * SCALE).unsigned_abs().isqrt() as i128;
+            let margin = SCALE * (6 + 4 * i128::from(bits.ilog2()));
+            let surplus = evidence - tested * SCALE - 3 * deviation - margin;
+            if 0 < surplus && best.is_none_or(|held| held.0 < surplus) {
+                best = Some((surplus, first));
+            }
+        }
+    }
+    best.map(|(_, bit)| bit as u16)
+}
+
+/// The squared difference of two means over its variance, times `scale`.
+fn squared_difference(low: &Cell, high: &Cell, scale: i128) -> i128 {
+    let (low_count, high_count) = (i128::from(low.count), i128::from(high.count));
+    // Both means over the common denominator; the pooled variance has one milli-unit squared added, so that
+    // rewards without any spread do not divide by zero.
+    let difference = i128::from(high.sum) * low_count - i128::from(low.sum) * high_count;
+    let count = low_count + high_count;
+    let sum = i128::from(low.sum + high.sum);
+    let pooled = (low.squares + high.squares) * count - sum * sum;
+    let variance = pooled / (count * count) + 1;
+    // difference^2 / (n0 n1)^2 / (variance (1/n0 + 1/n1)) = difference^2 / (n0 n1 variance count)
+    difference * difference / (low_count * high_count * count).max(1) * scale / variance
+}

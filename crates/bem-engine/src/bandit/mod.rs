@@ -1,0 +1,198 @@
+//! The routed choice over plain actions: contexts of tested bits with action statistics in each.
+//!
+//! It starts as one context (decision D-33). Contexts come and go by patches alone ([`crate::contexts`]); what the log says
+//! about them is in [`growth`]. Statistics then choose by UCB-V; frozen, the tree compiles into a circuit of its best
+//! actions. Must not know which game it plays. Clauses: VM-9, VM-10, VM-16; decisions D-1 to D-4, D-33.
+
+pub(crate) mod growth;
+
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Bits, Shape};
+use bem_base::fixed::{FRACTION_BITS, Fixed};
+use bem_circuit::netlist::{Builder, Signal};
+use bem_evolve::contexts::{Choice, ContextTree};
+use bem_learn::index::{self, ArmStatistics, Parameters};
+use bem_learn::loss::{Loss, PayoffRange};
+use bem_learn::ucb_v::estimate;
+use bem_synth::experience::{Episode, Step};
+use bem_synth::policy::{Policy, action_bits};
+
+/// A logged step with its number in the run.
+pub(crate) type Seen<'e> = (u64, &'e Step);
+
+/// The logged steps of every context that count, oldest first; `now` is the number of steps that were ever logged.
+pub(crate) fn counted<'e>(choice: &Choice, episodes: &[&'e Episode], now: u64) -> Vec<Vec<Seen<'e>>> {
+    let steps = || episodes.iter().flat_map(|episode| &episode.steps);
+    let first = now.saturating_sub(steps().count() as u64);
+    let mut contexts = vec![Vec::new(); choice.tree().count()];
+    for (number, step) in (first..).zip(steps()) {
+        let context = choice.tree().context(&step.observation);
+        if choice.since()[context] <= number {
+            contexts[context].push((number, step));
+        }
+    }
+    contexts
+}
+
+/// What the actions brought in one context.
+#[derive(Clone, Debug)]
+struct Leaf {
+    arms: Vec<ArmStatistics>,
+    total: u64,
+}
+
+impl Leaf {
+    fn new(actions: u16) -> Leaf {
+        let half = Fixed::HALF.to_raw() as u64;
+        let arm = ArmStatistics { visits: 1, loss_sum: half, loss_sq_sum: half / 2, prior: 0 };
+        Leaf { arms: vec![arm; usize::from(actions)], total: 0 }
+    }
+
+    fn record(&mut self, action: u16, loss: Loss) {
+        let arm = &mut self.arms[usize::from(action)];
+        arm.visits += 1;
+        arm.loss_sum += loss.to_raw();
+        arm.loss_sq_sum += loss.squared_raw();
+        self.total += 1;
+    }
+
+    fn choose(&self, parameters: &Parameters) -> u16 {
+        let ln_total = Fixed::ln_count_floor(self.total + 1).to_raw() as u64;
+        let indices =
+            self.arms.iter().map(|arm| index::index_of(parameters, &estimate(arm, ln_total), arm.prior));
+        indices.enumerate().min_by_key(|(action, index)| (*index, *action)).expect("worlds have actions").0
+            as u16
+    }
+
+    fn decode(actions: u16, reader: &mut Reader<'_>) -> Result<Leaf, DecodeError> {
+        let wild = reader.error("statistics that no play can have left");
+        let mut leaf = Leaf::new(actions);
+        leaf.total = reader.u64()?;
+        for arm in &mut leaf.arms {
+            (arm.visits, arm.loss_sum, arm.loss_sq_sum) = (reader.u32()?, reader.u64()?, reader.u64()?);
+            let most = u64::from(arm.visits) << FRACTION_BITS;
+            if arm.visits == 0 || most < arm.loss_sum || arm.loss_sum < arm.loss_sq_sum {
+                return Err(wild);
+            }
+        }
+        if leaf.total < 1 << 48 { Ok(leaf) } else { Err(wild) }
+    }
+
+    /// The action with the lowest mean loss; the imagined visit at one half keeps untried ones in the middle.
+    fn best(&self) -> u16 {
+        let mean = |arm: &ArmStatistics| (arm.loss_sum / u64::from(arm.visits)) as i64;
+        let means = self.arms.iter().map(mean).enumerate();
+        means.min_by_key(|(action, mean)| (*mean, *action)).expect("worlds have actions").0 as u16
+    }
+}
+
+/// Statistics of every action in every context.
+#[derive(Clone, Debug)]
+pub struct RoutedBandit {
+    contexts: ContextTree,
+    leaves: Vec<Leaf>,
+    parameters: Parameters,
+    range: PayoffRange,
+    actions: u16,
+    observation_bits: usize,
+}
+
+impl RoutedBandit {
+    /// One context, nothing known.
+    pub fn new(shape: &Shape) -> RoutedBandit {
+        RoutedBandit::with(shape, ContextTree::whole())
+    }
+
+    fn with(shape: &Shape, contexts: ContextTree) -> RoutedBandit {
+        let (low, high) = (i64::from(shape.reward_min), i64::from(shape.reward_max));
+        RoutedBandit {
+            leaves: vec![Leaf::new(shape.actions); contexts.count()],
+            contexts,
+            parameters: Parameters { change: None, ..Parameters::DEFAULT },
+            range: PayoffRange::new(low, high.max(low + 1)).expect("rewards of 32 bits lie within the span"),
+            actions: shape.actions,
+            observation_bits: usize::from(shape.observation_bits),
+        }
+    }
+
+    /// These contexts with the statistics that the log gives them; `now` is the number of steps that were ever logged.
+    pub fn from_log(shape: &Shape, choice: &Choice, episodes: &[&Episode], now: u64) -> RoutedBandit {
+        let mut bandit = RoutedBandit::with(shape, choice.tree().clone());
+        let range = bandit.range;
+        for (leaf, steps) in bandit.leaves.iter_mut().zip(counted(choice, episodes, now)) {
+            steps.iter().for_each(|(_, step)| leaf.record(step.action, range.loss(i64::from(step.reward))));
+        }
+        bandit
+    }
+
+    /// The contexts.
+    pub fn tree(&self) -> &ContextTree {
+        &self.contexts
+    }
+
+    /// The range that losses are measured in.
+    pub(crate) fn range(&self) -> PayoffRange {
+        self.range
+    }
+
+    /// The best action of every context.
+    pub fn best_actions(&self) -> Vec<u16> {
+        self.leaves.iter().map(Leaf::best).collect()
+    }
+
+    /// The action whose loss could plausibly be lowest here.
+    pub fn choose(&self, observation: &Bits) -> u16 {
+        self.leaves[self.contexts.context(observation)].choose(&self.parameters)
+    }
+
+    /// Books one reward.
+    pub fn record(&mut self, observation: &Bits, action: u16, reward: i32) {
+        let loss = self.range.loss(i64::from(reward));
+        self.leaves[self.contexts.context(observation)].record(action, loss);
+    }
+
+    /// Writes contexts and statistics; the rest follows from the shape.
+    pub fn encode(&self, writer: &mut Writer) {
+        self.contexts.encode(writer);
+        for leaf in &self.leaves {
+            writer.u64(leaf.total);
+            for arm in &leaf.arms {
+                writer.u32(arm.visits);
+                writer.u64(arm.loss_sum);
+                writer.u64(arm.loss_sq_sum);
+            }
+        }
+    }
+
+    /// Reads canonical bytes back and checks that they are a tree over the bits of this shape.
+    pub fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<RoutedBandit, DecodeError> {
+        let wild = reader.error("contexts that test what cannot be seen");
+        let contexts = ContextTree::decode(reader)?;
+        if contexts.bits().last().is_some_and(|bit| shape.observation_bits <= *bit) {
+            return Err(wild);
+        }
+        let mut bandit = RoutedBandit::with(shape, contexts);
+        for leaf in &mut bandit.leaves {
+            *leaf = Leaf::decode(shape.actions, reader)?;
+        }
+        Ok(bandit)
+    }
+
+    /// How many contexts there are.
+    pub fn contexts(&self) -> usize {
+        self.contexts.count()
+    }
+
+    /// The best action of every context as one circuit.
+    pub fn freeze(&self) -> Option<Policy> {
+        let frozen = self.contexts.freeze(&self.best_actions(), action_bits(self.actions));
+        let mut builder = Builder::new(self.observation_bits);
+        let inputs: Vec<Signal> =
+            self.contexts.bits().iter().map(|bit| Signal::input(usize::from(*bit))).collect();
+        let action = builder.embed(&frozen, &inputs);
+        Policy::close(builder, self.observation_bits, self.actions, &action, &[]).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

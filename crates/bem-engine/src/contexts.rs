@@ -1,0 +1,115 @@
+//! The contexts of the choice in a running learner: what the log asks for becomes patches, decided at once.
+//!
+//! With every search the contexts that make no difference any more are joined (MERGE), those on which rewards depend are
+//! divided (SPLIT, one patch for all divisions between two barriers), and one whose late steps contradict it forgets what
+//! came before (RESET). Each is judged like any other patch: its condition is shown, what speaks for it was measured on the
+//! log, the decision goes into the chain and to the witness. No step in the world is taken, because such evidence is at
+//! hand. Clauses: SCC-2, SCC-8, SCC-13; decisions D-20, D-33.
+
+use crate::bandit::growth::{self, Changed, Growth};
+use crate::bandit::{RoutedBandit, counted};
+use crate::gate::{decision, decision_bytes};
+use crate::learner::{Learner, Witness};
+use bem_base::fixed::Fixed;
+use bem_evolve::contexts::Choice;
+use bem_evolve::evolution::Record;
+use bem_evolve::patch::{Change, ExpectedEffects};
+use bem_evolve::propose::Proposal;
+use bem_evolve::verify::Improvement;
+use bem_synth::experience::Episode;
+use bem_synth::propose;
+
+/// Steps of the log that contexts are grown from, at most.
+const CONTEXT_STEPS_MAX: usize = 160_000;
+
+impl Learner {
+    /// Brings contexts and statistics of the choice up to date with the log.
+    pub(crate) fn tend_contexts(&mut self, witness: &mut dyn Witness) {
+        for look in [Learner::joins, Learner::divisions, Learner::changes] {
+            if let Some(proposal) = look(self) {
+                self.decide_contexts(proposal, witness);
+            }
+        }
+        let episodes = self.context_log();
+        if !episodes.is_empty() {
+            self.bandit = RoutedBandit::from_log(&self.shape, self.choice(), &episodes, self.tally.steps);
+        }
+    }
+
+    fn context_log(&self) -> Vec<&Episode> {
+        propose::recent(&self.experience, CONTEXT_STEPS_MAX)
+    }
+
+    /// The contexts in force. A world that the machine cannot hold has one.
+    fn choice(&self) -> &Choice {
+        static WHOLE: std::sync::LazyLock<Choice> = std::sync::LazyLock::new(Choice::new);
+        self.machinery.as_ref().map_or(&WHOLE, |machinery| machinery.choice())
+    }
+
+    fn joins(&self) -> Option<Proposal> {
+        let (choice, episodes) = (self.choice(), self.context_log());
+        if choice.tree().count() == 1 {
+            return None;
+        }
+        let bandit = RoutedBandit::from_log(&self.shape, choice, &episodes, self.tally.steps);
+        let counted = counted(choice, &episodes, self.tally.steps);
+        let after = growth::join(&bandit, &counted, self.shape.actions)?;
+        let (from, to) = (choice.tree().count(), after.count());
+        Some(Proposal {
+            change: Change::Join { after, actions: bandit.best_actions() },
+            improvement: Some(Improvement::Static),
+            effects: ExpectedEffects { gates_saved: (from - to) as i32, ..ExpectedEffects::default() },
+            words: format!("{from} contexts as {to} that choose the same"),
+        })
+    }
+
+    fn divisions(&self) -> Option<Proposal> {
+        let choice = self.choice();
+        let counted = counted(choice, &self.context_log(), self.tally.steps);
+        let (bits, actions) = (self.shape.observation_bits, self.shape.actions);
+        let Growth { after, explained, steps } = growth::divide(choice.tree(), counted, bits, actions)?;
+        let (from, to) = (choice.tree().count(), after.count());
+        Some(Proposal {
+            change: Change::Divide { after },
+            improvement: Some(Improvement::Logged { lower_bound: explained, steps }),
+            effects: ExpectedEffects { novelty: Fixed::ONE, ..ExpectedEffects::default() },
+            words: format!(
+                "{from} contexts as {to}, which explain at least {explained} of what rewards differ by"
+            ),
+        })
+    }
+
+    fn changes(&self) -> Option<Proposal> {
+        let (choice, episodes) = (self.choice(), self.context_log());
+        let bandit = RoutedBandit::from_log(&self.shape, choice, &episodes, self.tally.steps);
+        let counted = counted(choice, &episodes, self.tally.steps);
+        let (bits, actions) = (self.shape.observation_bits, self.shape.actions);
+        let Changed { context, since, loss, steps } = growth::forget(&bandit, &counted, bits, actions)?;
+        Some(Proposal {
+            change: Change::Forget { context, before: since },
+            improvement: Some(Improvement::Logged { lower_bound: loss, steps }),
+            effects: ExpectedEffects { return_gain: loss, ..ExpectedEffects::default() },
+            words: format!(
+                "context {context} before step {since}: another action has been better by {loss} since"
+            ),
+        })
+    }
+
+    /// Decides a change of contexts; everybody is told.
+    fn decide_contexts(&mut self, proposal: Proposal, witness: &mut dyn Witness) {
+        let steps = self.tally.steps;
+        let decided = self.machinery.as_mut().and_then(|machinery| machinery.decide_at_once(proposal, steps));
+        let Some(record) = decided else { return };
+        self.link("bem/chain/decision", &decision_bytes(&record, None));
+        witness.decided(&decision(&record, None));
+        self.count(&record);
+    }
+
+    fn count(&mut self, record: &Record) {
+        if record.is_applied() {
+            self.tally.applied += 1;
+        } else {
+            self.tally.rejected += 1;
+        }
+    }
+}
