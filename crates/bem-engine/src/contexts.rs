@@ -8,7 +8,7 @@
 
 use crate::bandit::growth::{self, Changed, Growth};
 use crate::bandit::{RoutedBandit, counted};
-use crate::gate::{decision, decision_bytes};
+use crate::gate::{applied_patch, decision, decision_bytes};
 use crate::learner::{Learner, Witness};
 use bem_base::fixed::Fixed;
 use bem_evolve::contexts::Choice;
@@ -101,7 +101,7 @@ impl Learner {
         let decided = self.machinery.as_mut().and_then(|machinery| machinery.decide_at_once(proposal, steps));
         let Some(record) = decided else { return };
         self.link("bem/chain/decision", &decision_bytes(&record, None));
-        witness.decided(&decision(&record, None));
+        witness.decided(&decision(&record, None), applied_patch(&record));
         self.count(&record);
     }
 

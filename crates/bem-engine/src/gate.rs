@@ -379,7 +379,7 @@ pub(crate) fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decisio
 }
 
 /// What was put into force.
-fn applied_patch(record: &Record) -> Option<&AcceptedPatch> {
+pub(crate) fn applied_patch(record: &Record) -> Option<&AcceptedPatch> {
     match &record.verdict {
         Verdict::Applied { accepted, .. } => Some(accepted),
         _ => None,

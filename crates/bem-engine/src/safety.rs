@@ -99,6 +99,7 @@ mod tests {
     use crate::pacing::Pacing;
     use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
     use bem_base::prng::mix;
+    use bem_evolve::verify::AcceptedPatch;
 
     /// Four steps an episode; the right action is the parity of the three bits that are seen. From some episode on it is the
     /// opposite, and what is wrong is BAD.
@@ -152,7 +153,7 @@ mod tests {
     impl Witness for Nobody {
         fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
 
-        fn decided(&mut self, _: &Decision) {}
+        fn decided(&mut self, _: &Decision, _: Option<&AcceptedPatch>) {}
 
         fn tick(&mut self, _: &Tally) -> bool {
             true

