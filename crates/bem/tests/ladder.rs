@@ -91,7 +91,8 @@ fn measuring_learns_every_rung_and_saves_what_it_found() {
     let short = ["--measure", "--seeds", "2", "--budget", "400", "--save", &file];
     let now = json(&[&few[..], &short[..]].concat());
     let rungs = now["families"][0]["rungs"].as_array().expect("a list").clone();
-    assert_eq!((rungs[0]["measured"].as_u64(), rungs[2]["measured"].as_u64()), (Some(32), None));
+    let measured = |rung: usize| rungs[rung]["measured"].as_u64();
+    assert!(measured(0).is_some_and(|steps| steps < 400) && measured(2).is_none(), "{rungs:?}");
     let later = json(&[&few[..], &["--measured", &file]].concat());
     assert_eq!(now["families"], later["families"]);
 }
