@@ -69,11 +69,11 @@ impl Learner {
         for episode in self.experience.episodes().rev().take(RECENT_EPISODES) {
             let total = i128::from(episode.total());
             (episodes, steps) = (episodes + 1, steps + episode.steps.len() as u64);
-            (sum, squares) = (sum + total, squares + total * total);
+            (sum, squares) = (sum + total, squares.saturating_add(total * total));
         }
         // The difference of two returns varies twice as much as one.
-        let variance = 2 * (squares * episodes - sum * sum) / (episodes * episodes).max(1);
-        let share = (variance << FRACTION_BITS) / (i128::from(span) * i128::from(span));
+        let variance = spread(squares, episodes, sum) / (episodes * episodes).max(1);
+        let share = variance.saturating_mul(2 << FRACTION_BITS) / (i128::from(span) * i128::from(span));
         let variance = Fixed::from_raw(share.min(i128::from(Fixed::ONE.to_raw())) as i64);
         let mean = Fixed::from_ratio(gain.clamp(0, span), span);
         let Some(pairs) = machinery.evolution().pairs_expected(mean, variance) else { return false };
@@ -92,8 +92,8 @@ impl Learner {
         let count = i128::from(episodes);
         let error = sum - i128::from(foreseen) * count;
         let slack = i128::from(self.seen_span() / 200) * count;
-        let variance = 9 * (squares * count - sum * sum) / count;
-        error * error <= variance + slack * slack
+        let variance = (spread(squares, count, sum) / count).saturating_mul(9);
+        error.saturating_mul(error) <= variance.saturating_add(slack.saturating_mul(slack))
     }
 
     /// Somebody else acts from now on; returns who did.
@@ -101,6 +101,11 @@ impl Learner {
         self.realised = Realised::default();
         core::mem::replace(&mut self.incumbent, incumbent)
     }
+}
+
+/// The squared number of episodes times the variance of their returns. Returns may be as large as numbers go.
+fn spread(squares: i128, episodes: i128, sum: i128) -> i128 {
+    squares.saturating_mul(episodes).saturating_sub(sum.saturating_mul(sum))
 }
 
 /// What the incumbent earned in episodes of its own, since it acts.
@@ -117,7 +122,7 @@ impl Realised {
     pub(crate) fn book(&mut self, total: i64) {
         let total = i128::from(total);
         (self.episodes, self.sum, self.squares) =
-            (self.episodes + 1, self.sum + total, self.squares + total * total);
+            (self.episodes + 1, self.sum + total, self.squares.saturating_add(total * total));
     }
 
     /// Writes the canonical bytes.
@@ -138,8 +143,8 @@ impl Realised {
         let largest = i128::from(shape.return_min.unsigned_abs().max(shape.return_max.unsigned_abs()));
         let count = i128::from(episodes);
         let fits = episodes < 1 << 48
-            && sum.abs() <= largest * count
-            && (0..=largest * largest * count).contains(&squares);
+            && sum.unsigned_abs() <= (largest * count).unsigned_abs()
+            && (0..=(largest * largest).saturating_mul(count)).contains(&squares);
         if fits { Ok(Realised { episodes, sum, squares }) } else { Err(wild) }
     }
 }

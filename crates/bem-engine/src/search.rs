@@ -52,11 +52,11 @@ impl Learner {
         Event::RoundEnded
     }
 
-    /// Tends the contexts; where the choice itself acts, its new best actions act from now on.
+    /// Tends the contexts; where the choice itself acts and may go on by itself, its new best actions act from now on.
     pub(crate) fn settle(&mut self, witness: &mut dyn Witness) {
         self.tend_contexts(witness);
-        let is_plain = self.incumbent.is_choice && !self.incumbent.looks_ahead;
-        let Some(policy) = self.bandit.freeze().filter(|_| is_plain) else { return };
+        let goes_on = self.incumbent.is_choice && !self.incumbent.looks_ahead && self.pays_at_once();
+        let Some(policy) = self.bandit.freeze().filter(|_| goes_on) else { return };
         let changed = policy != *self.incumbent.policy;
         if changed {
             self.link("bem/chain/choice", policy.digest().as_bytes());
@@ -83,6 +83,13 @@ impl Learner {
         }
     }
 
+    /// Whether what an action brings at once is all there is to choose by: in worlds of one step, and as long as the
+    /// choice keeps no contexts apart. Elsewhere the best action in every context may be the worst in the long run, so
+    /// that a new choice is measured against what acts like any other candidate.
+    fn pays_at_once(&self) -> bool {
+        self.shape.horizon == 1 || self.bandit.contexts() == 1
+    }
+
     fn choice_words(&self) -> String {
         format!("best action in each of {} contexts", self.bandit.contexts())
     }
@@ -93,7 +100,7 @@ impl Learner {
         self.tally.work = self.tally.work.saturating_add(proposal.work);
         self.explorer = proposal.explorer;
         let mut candidates = proposal.hypotheses;
-        if !self.incumbent.is_choice
+        if !(self.incumbent.is_choice && self.pays_at_once())
             && let Some(policy) = self.bandit.freeze()
         {
             candidates.push(Hypothesis {

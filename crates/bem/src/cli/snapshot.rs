@@ -125,7 +125,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Answer> {
     }
     progress.finish_and_clear();
     say!(
-        "{} units played again, {} steps, every entry as recorded: {}",
+        "{} units played again, {} steps, every entry as recorded; the climb's own chain ends in {}",
         replay.units(),
         replay.climb().steps(),
         replay.climb().head()
