@@ -161,11 +161,12 @@ fn patch(decision: &Decision, solution: &Solution) -> Patch {
     }
 }
 
-/// The evaluation after a change at this step, and the one before it.
+/// The evaluation before a change at this step, and the one that the change brought about. Where what acts stayed the
+/// same there was none, and the return is what it was.
 fn returns_around(steps: u64, curve: &[Point]) -> Option<(f64, f64)> {
-    let after = curve.iter().position(|point| steps <= point.steps)?;
-    let before = curve.get(after.checked_sub(1)?)?;
-    Some((to_float(before.mean), to_float(curve[after].mean)))
+    let before = curve.iter().rev().find(|point| point.steps < steps)?;
+    let after = curve.iter().find(|point| point.steps == steps).unwrap_or(before);
+    Some((to_float(before.mean), to_float(after.mean)))
 }
 
 /// The kind in the words of the specification.
@@ -193,8 +194,8 @@ mod tests {
         let curve = [point(0, 100), point(40, 300), point(90, 900), point(120, 900)];
         assert_eq!(returns_around(40, &curve), Some((100.0, 300.0)));
         assert_eq!(returns_around(90, &curve), Some((300.0, 900.0)));
+        assert_eq!(returns_around(60, &curve), Some((300.0, 300.0)));
         assert_eq!(returns_around(0, &curve), None);
-        assert_eq!(returns_around(500, &curve), None);
     }
 
     #[test]
