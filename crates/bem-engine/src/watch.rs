@@ -59,20 +59,22 @@ impl Learner {
     /// Where a pair that cannot differ is not played, the rollouts are no fair sample, and the first episodes after the
     /// patch make the promise.
     pub(crate) fn open_watch(&mut self) {
-        let guards = self.machinery.as_ref().map(|machinery| machinery.evolution().guards());
-        let guard = guards.and_then(<[Guard]>::last).filter(|_| 1 < self.shape.horizon);
+        let guard = self.watched_guard().filter(|_| 1 < self.shape.horizon);
         let promised = guard.map(|guard| guard.return_after.to_raw() >> FRACTION_BITS);
         let mut ledger = AlphaLedger::default();
         let watch = Watch::new(&mut ledger);
         self.alarm = Some(Alarm { promised, episodes: 0, sum: 0, watch, ledger });
     }
 
+    fn watched_guard(&self) -> Option<&Guard> {
+        self.machinery.as_ref().and_then(|machinery| machinery.evolution().watched_guard())
+    }
+
     /// Books an episode of the incumbent; an alarm opens pairs against the one before.
     pub(crate) fn observe_return(&mut self, total: i64) {
-        let guards = self.machinery.as_ref().map(|machinery| machinery.evolution().guards());
         let declared = (self.shape.return_max - self.shape.return_min).max(1);
         // The patch was measured on this scale, and its promise is one on it.
-        let span = guards.and_then(<[Guard]>::last).map_or(declared, |guard| guard.span);
+        let span = self.watched_guard().map_or(declared, |guard| guard.span);
         if !self.alarm.as_mut().is_some_and(|alarm| alarm.observe(total, span)) {
             return;
         }

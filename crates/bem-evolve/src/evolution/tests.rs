@@ -479,6 +479,21 @@ fn a_patch_whose_promise_is_broken_is_taken_back_and_its_proposer_is_trusted_les
 }
 
 #[test]
+fn a_division_of_contexts_in_between_does_not_change_what_is_watched() {
+    let mut bench = divided();
+    let merged = bench.evolve(PatchKind::Merge);
+    let after = crate::contexts::ContextTree::from_places(&[Some(2), None, None]).unwrap();
+    let evidence = Improvement::Logged { lower_bound: Fixed::HALF, steps: 1_000 };
+    let surroundings =
+        Surroundings { bad: &[], safety: SafetyDemand::Optional, step: bench.steps, span: None };
+    let division = proposal(Change::Divide { after }, Some(evidence));
+    let record = bench.evolution.decide_at_once(0, division, &surroundings).unwrap();
+    assert!(record.is_applied());
+    assert_eq!(bench.evolution.guards().last().unwrap().serial, record.serial);
+    assert_eq!(bench.evolution.watched_guard().unwrap().serial, merged.serial);
+}
+
+#[test]
 fn averages_and_threshold_move_with_every_decision_and_are_written_down() {
     let mut bench = divided();
     let start = bench.evolution.pox().clone();

@@ -2,7 +2,7 @@
 //!
 //! Clauses: SCC-9, SCC-14.
 
-use super::{Basis, Duel, Evolution, PoxReading, Record, Verdict, difference};
+use super::{Basis, Duel, Evolution, Guard, PoxReading, Record, Verdict, difference};
 use crate::apply::Receipt;
 use crate::patch::PatchKind;
 use crate::queue::PatchStatus;
@@ -28,6 +28,13 @@ impl Evolution {
     /// The applied patch that may still be taken back.
     pub fn watched(&self) -> Option<u64> {
         self.watched.as_ref().map(|watched| watched.receipt.serial())
+    }
+
+    /// What was measured of the applied patch that may still be taken back. Others may have been put into force since: a
+    /// proven one leaves what is watched as it is.
+    pub fn watched_guard(&self) -> Option<&Guard> {
+        let serial = self.watched()?;
+        self.guards.iter().find(|guard| guard.serial == serial)
     }
 
     /// The two whose rollouts tell whether the latest change keeps its promise; none if there is nothing to watch now.
