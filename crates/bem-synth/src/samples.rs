@@ -63,9 +63,10 @@ impl Row {
         indices.iter().enumerate().fold(0, |key, (place, index)| key | u64::from(self.get(*index)) << place)
     }
 
-    /// How many of these bits are set.
-    pub fn count_in(&self, mask: &Row) -> u32 {
-        self.0.iter().zip(mask.0).map(|(word, mask)| (word & mask).count_ones()).sum()
+    /// The number that a field of at most 64 bits shows.
+    pub fn word(&self, field: &Field) -> u64 {
+        let bits = field.low..field.low + field.width;
+        bits.zip(0..).fold(0, |word, (index, place)| word | u64::from(self.get(usize::from(index))) << place)
     }
 }
 
@@ -124,6 +125,14 @@ impl Samples {
         let ones = votes.values().map(|vote| vote[1]).sum::<usize>();
         let tolerance = (observations * tolerance_percent / 100).min(ones.min(observations - ones) / 3);
         Samples { width, groups, rows, labels, observations, tolerance, contradictions, columns, label_words }
+    }
+
+    /// The same labels for rows that are seen in another way. What becomes equal votes, row by row; exceptions are allowed
+    /// as before, and as many observations stand behind all rows.
+    pub fn seen_as(&self, width: usize, groups: Vec<Field>, see: impl Fn(&Row) -> Row) -> Samples {
+        let list = self.rows.iter().zip(&self.labels).map(|(row, label)| (see(row), *label));
+        let seen = Samples::new(width, groups, list, 0);
+        Samples { observations: self.observations, tolerance: self.tolerance, ..seen }
     }
 
     /// How many distinct rows there are.

@@ -72,13 +72,11 @@ impl FunctionClass for Arithmetic {
 fn fit_word(samples: &Samples, pair: &(Field, Field), kind: Kind, work: &mut Work) -> Option<Function> {
     let width = kind.width(pair);
     let groups = (0..width as u16).map(|low| Field { low, width: 1 }).collect();
-    let rows = samples.rows.iter().zip(&samples.labels).map(|(row, label)| (kind.make(row, pair), *label));
-    let mut made = Samples::new(width, groups, rows, 0);
+    let made = samples.seen_as(width, groups, |row| kind.make(row, pair));
     // Equal words with different labels: it is something else.
     if 0 < made.contradictions {
         return None;
     }
-    made.observations = samples.observations;
     let found = Literal.fit(&made, work).or_else(|| Decision.fit(&made, work))?;
     is_short(found.description_length, samples.observations).then_some(found)
 }
@@ -112,11 +110,7 @@ impl Kind {
     }
 
     fn make(self, row: &Row, pair: &(Field, Field)) -> Row {
-        let word = |field: &Field| {
-            (0..field.width)
-                .fold(0u64, |word, bit| word | u64::from(row.get(usize::from(field.low + bit))) << bit)
-        };
-        let (first, second) = (word(&pair.0), word(&pair.1));
+        let (first, second) = (row.word(&pair.0), row.word(&pair.1));
         let made = match self {
             Kind::Sum => first + second,
             Kind::Difference => first.wrapping_sub(second),

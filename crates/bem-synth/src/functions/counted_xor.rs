@@ -27,7 +27,7 @@ impl FunctionClass for CountedXor {
         if fields.len() < 2 || ROW_BITS_MAX < width + 2 || !work.spend(cost as u64) {
             return None;
         }
-        let shown = samples.rows.iter().map(|row| {
+        let counted = samples.seen_as(width, Vec::new(), |row| {
             let (mut shown, mut low) = (Row::default(), 0);
             for field in &fields {
                 let count = bits(field).filter(|index| row.get(*index)).count();
@@ -36,10 +36,6 @@ impl FunctionClass for CountedXor {
             }
             shown
         });
-        let list = shown.zip(samples.labels.iter().copied());
-        let mut counted = Samples::new(width, Vec::new(), list, 0);
-        counted.tolerance = samples.tolerance;
-        counted.observations = samples.observations;
         let sum = Affine.fit(&counted, work)?;
         let mut builder = Builder::new(samples.width);
         let mut row = Vec::new();

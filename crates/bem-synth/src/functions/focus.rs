@@ -138,18 +138,11 @@ fn count(samples: &Samples, bits: &[usize], choice: u32, work: &mut Work) -> Opt
 /// The smallest circuit over the bits, where there is a small one and the bits were not seen with all their values: a
 /// table that is complete needs no other.
 fn smallest(samples: &Samples, bits: &[usize], choice: u32, work: &mut Work) -> Option<Function> {
-    let seen = seen(samples, bits);
-    if seen.len() == 1 << bits.len() {
+    let groups = vec![Field { low: 0, width: bits.len() as u16 }];
+    let narrow = samples.seen_as(bits.len(), groups, |row| Row([row.gather(bits), 0, 0, 0, 0, 0]));
+    if narrow.len() == 1 << bits.len() {
         return None;
     }
-    let rows = seen.into_iter().map(|(key, label)| {
-        let mut row = Row::default();
-        row.0[0] = key;
-        (row, label)
-    });
-    let groups = vec![Field { low: 0, width: bits.len() as u16 }];
-    let mut narrow = Samples::new(bits.len(), groups, rows, 0);
-    narrow.observations = samples.observations;
     let found = Minimal.fit(&narrow, work)?;
     let mut builder = Builder::new(samples.width);
     let inputs: Vec<Signal> = bits.iter().map(|bit| Signal::input(*bit)).collect();

@@ -51,14 +51,11 @@ impl FunctionClass for Relation {
         }
         let width = pairs.len() * KINDS.len();
         let groups = (0..width as u16).map(|low| Field { low, width: 1 }).collect();
-        let rows =
-            samples.rows.iter().zip(&samples.labels).map(|(row, label)| (answers(row, &pairs), *label));
-        let mut derived = Samples::new(width, groups, rows, 0);
+        let derived = samples.seen_as(width, groups, |row| answers(row, &pairs));
         // Rows that no relation tells apart, with different labels: it is something else.
         if 0 < derived.contradictions {
             return None;
         }
-        derived.observations = samples.observations;
         let rules = Decision.fit(&derived, work)?;
         let mut builder = Builder::new(samples.width);
         let signals: Vec<Signal> =
@@ -84,12 +81,8 @@ fn pairs(groups: &[Field]) -> Vec<(Field, Field)> {
 /// Whether each relation holds in each pair.
 fn answers(row: &Row, pairs: &[(Field, Field)]) -> Row {
     let mut answers = Row::default();
-    let word = |field: &Field| {
-        (0..field.width)
-            .fold(0u64, |word, bit| word | u64::from(row.get(usize::from(field.low + bit))) << bit)
-    };
     for (place, (first, second)) in pairs.iter().enumerate() {
-        let (first, second) = (word(first), word(second));
+        let (first, second) = (row.word(first), row.word(second));
         for (offset, kind) in KINDS.iter().enumerate() {
             answers.set(place * KINDS.len() + offset, kind.holds(first, second));
         }
