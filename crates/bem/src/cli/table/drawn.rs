@@ -12,34 +12,45 @@ use std::sync::Arc;
 
 /// One row a kind, each drawn anew for every seed.
 pub fn rows() -> Vec<Row> {
-    let drawn = |name: &str, build: fn(u64) -> Result<Arc<dyn Game>>| Row {
-        name: name.to_string(),
-        floor: None,
-        build: Box::new(build),
-    };
     vec![
-        drawn("truth table of 6 bits", |seed| truth_table(seed, 6, 2)),
-        drawn("truth table of 8 bits", |seed| truth_table(seed, 8, 2)),
-        drawn("truth table of 5 bits, 4 actions", |seed| truth_table(seed, 5, 4)),
-        drawn("truth table of 6 bits, 8 actions", |seed| truth_table(seed, 6, 8)),
-        drawn("hidden truth table of 4 of 24 bits", |seed| hidden(seed, 24, 4, any_table)),
-        drawn("hidden truth table of 6 of 24 bits", |seed| hidden(seed, 24, 6, any_table)),
-        drawn("hidden truth table of 8 of 24 bits", |seed| hidden(seed, 24, 8, any_table)),
-        drawn("hidden threshold over 9 of 24 bits", |seed| hidden(seed, 24, 9, count_at_least)),
-        drawn("hidden count modulo 3 over 8 of 20 bits", |seed| hidden(seed, 20, 8, |_, _| count_modulo(3))),
-        drawn("hidden count modulo 5 over 9 of 20 bits", |seed| hidden(seed, 20, 9, |_, _| count_modulo(5))),
-        drawn("hidden xor of 4 ands, 20 bits", |seed| hidden(seed, 20, 8, |_, _| xor_of_ands())),
-        drawn("hidden order of two words of 5, 20 bits", |seed| hidden(seed, 20, 10, |_, _| order())),
-        drawn("4 conjunctions of 3 literals, 16 bits", |seed| function(seed, 16, conjunctions)),
-        drawn("6 conjunctions of 2 to 5 literals, 20 bits", |seed| function(seed, 20, many_conjunctions)),
-        drawn("list of 6 rules with 2 literals, 16 bits", |seed| function(seed, 16, rule_list)),
-        drawn("list of 8 rules with 1 to 4 literals, 16 bits", |seed| function(seed, 16, longer_rule_list)),
-        drawn("tree of depth 4, 16 bits", |seed| function(seed, 16, |prng, bits| tree(prng, bits, 4))),
-        drawn("tree of depth 6, 16 bits", |seed| function(seed, 16, |prng, bits| tree(prng, bits, 6))),
-        drawn("circuit of 8 gates, 10 bits", |seed| function(seed, 10, |prng, bits| circuit(prng, bits, 8))),
-        drawn("circuit of 20 gates, 8 bits", |seed| function(seed, 8, |prng, bits| circuit(prng, bits, 20))),
-        drawn("weights 1 to 5, 12 bits", |seed| function(seed, 12, |prng, bits| weighted(prng, bits, 5))),
-        drawn("weights 1 to 9, 16 bits", |seed| function(seed, 16, |prng, bits| weighted(prng, bits, 9))),
+        Row::drawn("truth table of 6 bits", |seed| truth_table(seed, 6, 2)),
+        Row::drawn("truth table of 8 bits", |seed| truth_table(seed, 8, 2)),
+        Row::drawn("truth table of 5 bits, 4 actions", |seed| truth_table(seed, 5, 4)),
+        Row::drawn("truth table of 6 bits, 8 actions", |seed| truth_table(seed, 6, 8)),
+        Row::drawn("hidden truth table of 4 of 24 bits", |seed| hidden(seed, 24, 4, any_table)),
+        Row::drawn("hidden truth table of 6 of 24 bits", |seed| hidden(seed, 24, 6, any_table)),
+        Row::drawn("hidden truth table of 8 of 24 bits", |seed| hidden(seed, 24, 8, any_table)),
+        Row::drawn("hidden threshold over 9 of 24 bits", |seed| hidden(seed, 24, 9, count_at_least)),
+        Row::drawn("hidden count modulo 3 over 8 of 20 bits", |seed| {
+            hidden(seed, 20, 8, |_, _| count_modulo(3))
+        }),
+        Row::drawn("hidden count modulo 5 over 9 of 20 bits", |seed| {
+            hidden(seed, 20, 9, |_, _| count_modulo(5))
+        }),
+        Row::drawn("hidden xor of 4 ands, 20 bits", |seed| hidden(seed, 20, 8, |_, _| xor_of_ands())),
+        Row::drawn("hidden order of two words of 5, 20 bits", |seed| hidden(seed, 20, 10, |_, _| order())),
+        Row::drawn("4 conjunctions of 3 literals, 16 bits", |seed| function(seed, 16, conjunctions)),
+        Row::drawn("6 conjunctions of 2 to 5 literals, 20 bits", |seed| {
+            function(seed, 20, many_conjunctions)
+        }),
+        Row::drawn("list of 6 rules with 2 literals, 16 bits", |seed| function(seed, 16, rule_list)),
+        Row::drawn("list of 8 rules with 1 to 4 literals, 16 bits", |seed| {
+            function(seed, 16, longer_rule_list)
+        }),
+        Row::drawn("tree of depth 4, 16 bits", |seed| function(seed, 16, |prng, bits| tree(prng, bits, 4))),
+        Row::drawn("tree of depth 6, 16 bits", |seed| function(seed, 16, |prng, bits| tree(prng, bits, 6))),
+        Row::drawn("circuit of 8 gates, 10 bits", |seed| {
+            function(seed, 10, |prng, bits| circuit(prng, bits, 8))
+        }),
+        Row::drawn("circuit of 20 gates, 8 bits", |seed| {
+            function(seed, 8, |prng, bits| circuit(prng, bits, 20))
+        }),
+        Row::drawn("weights 1 to 5, 12 bits", |seed| {
+            function(seed, 12, |prng, bits| weighted(prng, bits, 5))
+        }),
+        Row::drawn("weights 1 to 9, 16 bits", |seed| {
+            function(seed, 16, |prng, bits| weighted(prng, bits, 9))
+        }),
     ]
 }
 

@@ -19,26 +19,21 @@ pub fn rows() -> Vec<Row> {
             build: Box::new(move |seed| named_game(task, &texts, seed)),
         }
     };
-    let drawn = |name: &str, build: fn(u64) -> Result<Arc<dyn Game>>| Row {
-        name: name.to_string(),
-        floor: None,
-        build: Box::new(build),
-    };
     vec![
         named("parity", &["n=48", "relevant=13"]),
         named("majority", &["n=32", "relevant=11"]),
         named("transducer", &["states=12", "inputs=2", "outputs=2", "horizon=24"]),
         named("transducer", &["states=16", "inputs=2", "outputs=2", "horizon=24"]),
-        drawn("process of 12 states, 3 actions", |seed| process(seed, 12, 3, 12)),
-        drawn("process of 32 states, 4 actions", |seed| process(seed, 32, 4, 16)),
-        drawn("seq of two", |seed| composed(seed, "seq", STREAMS)),
-        drawn("interleave of two", |seed| composed(seed, "interleave", STREAMS)),
-        drawn("branch of two", |seed| composed(seed, "branch", STREAMS)),
-        drawn("par of two", |seed| composed(seed, "par", WORDS)),
-        drawn("repeat of one", |seed| composed(seed, "repeat", STREAMS)),
-        drawn("loop of one", |seed| composed(seed, "loop", STREAMS)),
-        drawn("nest of one", |seed| composed(seed, "nest", WORDS)),
-        drawn("mask of one", |seed| composed(seed, "mask", WORDS)),
+        Row::drawn("process of 12 states, 3 actions", |seed| process(seed, 12, 3, 12)),
+        Row::drawn("process of 32 states, 4 actions", |seed| process(seed, 32, 4, 16)),
+        Row::drawn("seq of two", |seed| composed(seed, "seq", STREAMS)),
+        Row::drawn("interleave of two", |seed| composed(seed, "interleave", STREAMS)),
+        Row::drawn("branch of two", |seed| composed(seed, "branch", STREAMS)),
+        Row::drawn("par of two", |seed| composed(seed, "par", WORDS)),
+        Row::drawn("repeat of one", |seed| composed(seed, "repeat", STREAMS)),
+        Row::drawn("loop of one", |seed| composed(seed, "loop", STREAMS)),
+        Row::drawn("nest of one", |seed| composed(seed, "nest", WORDS)),
+        Row::drawn("mask of one", |seed| composed(seed, "mask", WORDS)),
     ]
 }
 

@@ -12,16 +12,11 @@ use std::sync::Arc;
 
 /// One row a kind, each drawn anew for every seed.
 pub fn rows() -> Vec<Row> {
-    let drawn = |name: &str, build: fn(u64) -> Result<Arc<dyn Game>>| Row {
-        name: name.to_string(),
-        floor: None,
-        build: Box::new(build),
-    };
     vec![
-        drawn("machine of 2 to 8 states", |seed| machine(seed, 2, 8)),
-        drawn("machine of 9 to 16 states", |seed| machine(seed, 9, 16)),
-        drawn("machine of 3 states that follows the answer", |seed| follower(seed, 3)),
-        drawn("machine of 6 states that follows the answer", |seed| follower(seed, 6)),
+        Row::drawn("machine of 2 to 8 states", |seed| machine(seed, 2, 8)),
+        Row::drawn("machine of 9 to 16 states", |seed| machine(seed, 9, 16)),
+        Row::drawn("machine of 3 states that follows the answer", |seed| follower(seed, 3)),
+        Row::drawn("machine of 6 states that follows the answer", |seed| follower(seed, 6)),
     ]
 }
 

@@ -10,16 +10,13 @@ use std::sync::Arc;
 
 /// One row a kind, each drawn anew for every seed.
 pub fn rows() -> Vec<Row> {
-    let drawn = |name: &str, build: fn(u64) -> Result<Arc<dyn Game>>| Row {
-        name: name.to_string(),
-        floor: None,
-        build: Box::new(build),
-    };
     vec![
-        drawn("process of 4 to 32 states", |seed| process(seed, &Kind::of(seed, 32, false))),
-        drawn("process of 4 to 8 states that hides one bit", |seed| process(seed, &Kind::of(seed, 8, true))),
-        drawn("corridor of 20 cells", |seed| corridor(seed, 20)),
-        drawn("key and door on 25 cells", key_and_door),
+        Row::drawn("process of 4 to 32 states", |seed| process(seed, &Kind::of(seed, 32, false))),
+        Row::drawn("process of 4 to 8 states that hides one bit", |seed| {
+            process(seed, &Kind::of(seed, 8, true))
+        }),
+        Row::drawn("corridor of 20 cells", |seed| corridor(seed, 20)),
+        Row::drawn("key and door on 25 cells", key_and_door),
     ]
 }
 
