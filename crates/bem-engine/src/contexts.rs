@@ -7,7 +7,7 @@
 //! hand. Clauses: SCC-2, SCC-8, SCC-13; decisions D-20, D-33.
 
 use crate::bandit::growth::{self, Changed, Growth};
-use crate::bandit::{RoutedBandit, counted};
+use crate::bandit::{RoutedBandit, Seen, counted};
 use crate::gate::{applied_patch, decision, decision_bytes};
 use crate::learner::{Learner, Witness};
 use bem_base::fixed::Fixed;
@@ -16,7 +16,6 @@ use bem_evolve::evolution::Record;
 use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::Proposal;
 use bem_evolve::verify::Improvement;
-use bem_synth::experience::Episode;
 use bem_synth::propose;
 
 /// Steps of the log that contexts are grown from, at most.
@@ -30,14 +29,16 @@ impl Learner {
                 self.decide_contexts(proposal, witness);
             }
         }
-        let episodes = self.context_log();
-        if !episodes.is_empty() {
-            self.bandit = RoutedBandit::from_log(&self.shape, self.choice(), &episodes, self.tally.steps);
+        let counted = self.counted();
+        if counted.iter().any(|steps| !steps.is_empty()) {
+            self.bandit = RoutedBandit::from_counted(&self.shape, self.choice().tree(), &counted);
         }
     }
 
-    fn context_log(&self) -> Vec<&Episode> {
-        propose::recent(&self.experience, CONTEXT_STEPS_MAX)
+    /// The logged steps of every context that count.
+    fn counted(&self) -> Vec<Vec<Seen<'_>>> {
+        let episodes = propose::recent(&self.experience, CONTEXT_STEPS_MAX);
+        counted(self.choice(), &episodes, self.tally.steps)
     }
 
     /// The contexts in force. A world that the machine cannot hold has one.
@@ -47,14 +48,14 @@ impl Learner {
     }
 
     fn joins(&self) -> Option<Proposal> {
-        let (choice, episodes) = (self.choice(), self.context_log());
-        if choice.tree().count() == 1 {
+        let tree = self.choice().tree();
+        if tree.count() == 1 {
             return None;
         }
-        let bandit = RoutedBandit::from_log(&self.shape, choice, &episodes, self.tally.steps);
-        let counted = counted(choice, &episodes, self.tally.steps);
+        let counted = self.counted();
+        let bandit = RoutedBandit::from_counted(&self.shape, tree, &counted);
         let after = growth::join(&bandit, &counted, self.shape.actions)?;
-        let (from, to) = (choice.tree().count(), after.count());
+        let (from, to) = (tree.count(), after.count());
         Some(Proposal {
             change: Change::Join { after, actions: bandit.best_actions() },
             improvement: Some(Improvement::Static),
@@ -64,11 +65,10 @@ impl Learner {
     }
 
     fn divisions(&self) -> Option<Proposal> {
-        let choice = self.choice();
-        let counted = counted(choice, &self.context_log(), self.tally.steps);
+        let tree = self.choice().tree();
         let (bits, actions) = (self.shape.observation_bits, self.shape.actions);
-        let Growth { after, explained, steps } = growth::divide(choice.tree(), counted, bits, actions)?;
-        let (from, to) = (choice.tree().count(), after.count());
+        let Growth { after, explained, steps } = growth::divide(tree, self.counted(), bits, actions)?;
+        let (from, to) = (tree.count(), after.count());
         Some(Proposal {
             change: Change::Divide { after },
             improvement: Some(Improvement::Logged { lower_bound: explained, steps }),
@@ -80,9 +80,8 @@ impl Learner {
     }
 
     fn changes(&self) -> Option<Proposal> {
-        let (choice, episodes) = (self.choice(), self.context_log());
-        let bandit = RoutedBandit::from_log(&self.shape, choice, &episodes, self.tally.steps);
-        let counted = counted(choice, &episodes, self.tally.steps);
+        let counted = self.counted();
+        let bandit = RoutedBandit::from_counted(&self.shape, self.choice().tree(), &counted);
         let (bits, actions) = (self.shape.observation_bits, self.shape.actions);
         let Changed { context, since, loss, steps } = growth::forget(&bandit, &counted, bits, actions)?;
         Some(Proposal {

@@ -5,6 +5,7 @@
 //! take its place. It is proposed if its circuit is smaller, and must win or tie its rollouts. Clauses: SCC-2, SCC-13.
 
 use crate::learner::Learner;
+use crate::structure::LOG_STEPS_MAX;
 use bem_base::environment::Shape;
 use bem_circuit::netlist::{Builder, Signal};
 use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects, PLAY_STEPS_MAX};
@@ -16,8 +17,6 @@ use bem_synth::policy::{Policy, action_bits};
 use bem_synth::propose;
 use std::collections::BTreeMap;
 
-/// The newest steps of the log that are looked at.
-const LOG_STEPS_MAX: usize = 8_192;
 /// Episodes of the incumbent that must have gone the same way.
 const EPISODES_MIN: usize = 32;
 /// Gates of a smallest circuit for one bit of the action, and what the solver may spend on each size.

@@ -29,7 +29,7 @@ use bem_synth::propose;
 use std::sync::Arc;
 
 /// The newest steps of the log that structure is judged by.
-const LOG_STEPS_MAX: usize = 8_192;
+pub(crate) const LOG_STEPS_MAX: usize = 8_192;
 /// Steps that an incumbent must have stood before its pool is changed: until then it may soon be replaced, and its patch may
 /// be taken back, which only the latest can be. Its circuit is also made smaller when the run is about to end.
 const SETTLED_STEPS: u64 = 8_192;

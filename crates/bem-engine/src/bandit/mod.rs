@@ -115,11 +115,11 @@ impl RoutedBandit {
         }
     }
 
-    /// These contexts with the statistics that the log gives them; `now` is the number of steps that were ever logged.
-    pub fn from_log(shape: &Shape, choice: &Choice, episodes: &[&Episode], now: u64) -> RoutedBandit {
-        let mut bandit = RoutedBandit::with(shape, choice.tree().clone());
+    /// These contexts with the statistics that the logged steps of each give it.
+    pub(crate) fn from_counted(shape: &Shape, tree: &ContextTree, counted: &[Vec<Seen<'_>>]) -> RoutedBandit {
+        let mut bandit = RoutedBandit::with(shape, tree.clone());
         let range = bandit.range;
-        for (leaf, steps) in bandit.leaves.iter_mut().zip(counted(choice, episodes, now)) {
+        for (leaf, steps) in bandit.leaves.iter_mut().zip(counted) {
             steps.iter().for_each(|(_, step)| leaf.record(step.action, range.loss(i64::from(step.reward))));
         }
         bandit

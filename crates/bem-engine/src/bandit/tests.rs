@@ -46,6 +46,11 @@ fn divided(choice: &Choice, log: &[&Episode]) -> Option<Growth> {
     divide(choice.tree(), counted(choice, log, log.len() as u64), shape().observation_bits, shape().actions)
 }
 
+/// These contexts with the statistics of a log.
+fn filled(choice: &Choice, log: &[&Episode]) -> RoutedBandit {
+    RoutedBandit::from_counted(&shape(), choice.tree(), &counted(choice, log, log.len() as u64))
+}
+
 /// With the contexts that a log asks for, and its statistics.
 fn grown(episodes: &[Episode]) -> RoutedBandit {
     let log: Vec<&Episode> = episodes.iter().collect();
@@ -55,7 +60,7 @@ fn grown(episodes: &[Episode]) -> RoutedBandit {
         assert_eq!(growth.steps as usize, log.len());
         choice = choice.divided(&growth.after).unwrap();
     }
-    RoutedBandit::from_log(&shape(), &choice, &log, log.len() as u64)
+    filled(&choice, &log)
 }
 
 #[test]
@@ -77,7 +82,7 @@ fn sides_that_choose_the_same_and_tell_nothing_are_joined_and_others_are_not() {
     let idle = ContextTree::from_places(&[Some(5), Some(7), None, None, Some(7), None, None]).unwrap();
     let choice = Choice::new().divided(&idle).unwrap();
     let joined = |choice: &Choice| {
-        let bandit = RoutedBandit::from_log(&shape(), choice, &log, log.len() as u64);
+        let bandit = filled(choice, &log);
         join(&bandit, &counted(choice, &log, log.len() as u64), shape().actions)
     };
     let mut choice = choice;
@@ -97,7 +102,7 @@ fn a_context_forgets_when_another_action_has_become_the_best() {
     let choice = Choice::new();
     let look = |log: &[&Episode], choice: &Choice| {
         let now = log.len() as u64;
-        let bandit = RoutedBandit::from_log(&shape(), choice, log, now);
+        let bandit = filled(choice, log);
         let found = forget(&bandit, &counted(choice, log, now), shape().observation_bits, shape().actions);
         (found, bandit.best_actions())
     };
