@@ -2,7 +2,7 @@
 //!
 //! An episode in flight is its seed and the actions so far: worlds repeat themselves, so that this is all that has to
 //! be saved. How an action was chosen is written beside it, because a log without it could not be weighed.
-//! Clauses: SCC-1, VM-16; decisions D-32 to D-34.
+//! Clauses: SCC-2, VM-16; decisions D-32 to D-34.
 
 use crate::learner::{Event, Learner, Phase, Witness};
 use crate::machinery::{Hand, Machinery};

@@ -4,7 +4,7 @@
 //! guess, though. It is made of counts, like the choice among contexts, and like that choice it may act on statistics
 //! alone: no patch, no proof, and the first candidate that wins its pairs replaces it. What can be shown goes through the
 //! gate. Before a plan acts this way, the counts must be sure of its gain, and they must have foreseen what the acting
-//! policy really earned: counts of a world that hides something would foretell too much. Clauses: SCC-1, SCC-8.
+//! policy really earned: counts of a world that hides something would foretell too much. Clauses: SCC-2, SCC-8.
 
 use crate::learner::{Incumbent, Learner, Witness};
 use bem_base::encode::{DecodeError, Reader, Writer};

@@ -1,7 +1,7 @@
 //! Searching: when it happens, what it looks at, and which of its candidates are worth measuring.
 //!
 //! A search tends the contexts of the plain choice and asks the grammar for hypotheses. A candidate that logged
-//! steps speak against is dropped for free. Clauses: SCC-1, SCC-8; decisions D-33 to D-35.
+//! steps speak against is dropped for free. Clauses: SCC-2, SCC-8; decisions D-33 to D-35.
 
 use crate::gate::SPAN_EPISODES;
 use crate::learner::{Announced, Event, Incumbent, Learner, Phase, Witness};

@@ -2,7 +2,7 @@
 //!
 //! A step holds observation bits, the learner's own action, reward, done, BAD, and how the action was chosen.
 //! There is no room here for a game's name or parameters. Everything a hypothesis is made from has a digest,
-//! so that it can be derived again. Clauses: SCC-1, SCC-8, LOG-5.
+//! so that it can be derived again. Clauses: SCC-2, SCC-8, LOG-5.
 
 use bem_base::digest::{self, Digest};
 use bem_base::encode::{DecodeError, Reader, Writer};

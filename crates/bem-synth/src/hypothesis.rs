@@ -1,6 +1,6 @@
 //! A candidate policy with everything the gate and the report need to know about it.
 //!
-//! Clauses: SCC-1, SCC-8; decision D-35.
+//! Clauses: SCC-2, SCC-8; decision D-35.
 
 use crate::function::Function;
 use crate::library::Machine;

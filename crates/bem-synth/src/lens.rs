@@ -3,7 +3,7 @@
 //!
 //! A lens makes a world of another shape out of a log and turns a policy for that world back into one for this. Groups
 //! come from statistics alone: bits that rise and fall together, bits that the same other bits hold still, or pairs whose
-//! equality goes with the right action. Must not know games. Clauses: SCC-1, GLE-2.
+//! equality goes with the right action. Must not know games. Clauses: SCC-2, GLE-2.
 
 use crate::experience::Episode;
 use crate::policy::{Policy, action_bits};

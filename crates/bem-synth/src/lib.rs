@@ -2,7 +2,7 @@
 //!
 //! What comes in is bits, own actions, rewards, dones, BAD flags and unnamed field widths; what goes out is
 //! sequential circuits with a description length and a provenance. Must not know games, teacher or optima:
-//! the crate cannot name them. Clauses: SCC-1; decisions D-34, D-35; the grammar is in `docs/grammar.md`.
+//! the crate cannot name them. Clauses: SCC-2; decisions D-34, D-35; the grammar is in `docs/grammar.md`.
 
 pub mod experience;
 pub mod function;

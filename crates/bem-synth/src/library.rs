@@ -3,7 +3,7 @@
 //! A structure refers to fields and conditions, not to its size; built for a world with longer episodes it gets
 //! more cells and keeps its control and its functions. Tried on the next rung before anything is fitted.
 //! A machine is kept as canonical bytes in a run's snapshot; reading them back accepts only what can be built.
-//! Must not know games. Clauses: SCC-1, GLE-10, LOG-5.
+//! Must not know games. Clauses: SCC-2, GLE-10, LOG-5.
 
 use crate::function::Function;
 use crate::hypothesis::{Hypothesis, assemble};

@@ -2,7 +2,7 @@
 //!
 //! Inputs are the observation bits it reads and then its memory bits; outputs are the action's bits and then
 //! the next memory bits. Memory is zero at the start of an episode (decision D-32). Must not know how it was
-//! found. Clauses: VM-1, SCC-1.
+//! found. Clauses: VM-1, SCC-2.
 
 use crate::experience::Episode;
 use bem_base::digest::{self, Digest};

@@ -2,7 +2,7 @@
 //!
 //! Order: answers as functions of the observation; reward models per action; then memory structures, each with
 //! the same functions; then state machines. Everything is bounded in counted work. Must not know games.
-//! Clauses: SCC-1; decisions D-34, D-35.
+//! Clauses: SCC-2; decisions D-34, D-35.
 
 use crate::experience::{Episode, Experience};
 use crate::function::Function;

@@ -256,11 +256,6 @@ impl Turns {
         self.under_way.iter().chain(self.finished.keys()).map(|key| key.track).collect()
     }
 
-    /// Whether nothing is under way.
-    pub fn is_idle(&self) -> bool {
-        self.under_way.is_empty()
-    }
-
     /// The unit that the climb wants next, if it is finished.
     pub fn next_in_order(&mut self, climb: &Climb) -> Option<UnitResult> {
         let wanted = climb.next(&BTreeSet::new())?;

@@ -2,7 +2,7 @@
 //!
 //! A class fits rows and labels and says how many bits it took to describe what it found. The shortest
 //! description that explains the samples and is short against them wins (Occam's rule below). To add a class,
-//! write its file and add one line to [`PORTFOLIO`]. No class may know a game. Clauses: SCC-1; see
+//! write its file and add one line to [`PORTFOLIO`]. No class may know a game. Clauses: SCC-2; see
 //! `docs/grammar.md`.
 
 pub mod affine;

@@ -2,7 +2,7 @@
 //!
 //! A structure is a piece of sequential circuit with learned control: given the observation and its own memory
 //! bits it says what it shows now and what it keeps. There is one definition, the circuit; what it shows on
-//! logged episodes comes from running that circuit. Must not know actions or rewards. Clauses: SCC-1.
+//! logged episodes comes from running that circuit. Must not know actions or rewards. Clauses: SCC-2.
 
 pub mod after;
 pub mod both;

@@ -2,7 +2,7 @@
 //! it shows alone tells the right answers.
 //!
 //! A structure is run over logged episodes 64 at a time. The few best go on to the function classes, which see
-//! observation and structure together. Must not know games. Clauses: SCC-1.
+//! observation and structure together. Must not know games. Clauses: SCC-2.
 
 use super::after::After;
 use super::both::Both;

@@ -1,7 +1,7 @@
 //! Structures with a sticky flag, for worlds that ask once, at the end of an episode, with two answers.
 //!
 //! Which pairs of observation and shown bits occur only in episodes of one class is counted on one half of the episodes
-//! and judged on the other. Must not know games. Clauses: SCC-1.
+//! and judged on the other. Must not know games. Clauses: SCC-2.
 
 use super::condition::{Condition, conditions};
 use super::delay::Delay;

@@ -4,7 +4,7 @@
 //! All logged episodes make one tree. From the root on, states are either merged with one that is already kept,
 //! the merge with most agreeing evidence first, or kept as new when no merge is free of contradiction. What
 //! contradicts: the same action with two rewards, or two actions with the highest one. Actions must not change
-//! what is seen. Must not know games. Clauses: SCC-1.
+//! what is seen. Must not know games. Clauses: SCC-2.
 
 use crate::experience::Episode;
 use crate::function::{build_word_table, choice_bits};

@@ -4,7 +4,7 @@
 //! last few observations and own actions. [`chance`] turns counts into chances, expected or drawn from what the
 //! counts leave open. [`plan`] finds the best action for every state and number of steps left, [`value`] says what
 //! any circuit is worth in a model, [`compile`] makes a circuit of a plan, and [`explore`] plays for knowledge.
-//! Must not know games. Clauses: SCC-1, SCC-8.
+//! Must not know games. Clauses: SCC-2, SCC-8.
 
 pub mod chance;
 pub mod compile;
