@@ -382,7 +382,7 @@ mod tests {
     use super::*;
     use crate::battery::Laboratory;
     use crate::condition::BadPair;
-    use crate::patch::ExpectedEffects;
+    use crate::patch::{ExpectedEffects, Form};
     use crate::propose::patch;
     use bem_base::environment::Bits;
     use bem_base::prng::Prng;
@@ -393,9 +393,9 @@ mod tests {
         Evidence { pairs: 100, mean: Fixed::HALF, lower_bound, odds: 40, bad_excess }
     }
 
-    fn verified(kind: PatchKind) -> Verified {
+    fn verified(form: Form) -> Verified {
         let laboratory = Laboratory::new();
-        let patch = laboratory.good_patch(kind, &mut Prng::stream(1, "verified"));
+        let patch = laboratory.good_patch(form, &mut Prng::stream(1, "verified"));
         verify(patch, &laboratory.context()).unwrap()
     }
 
@@ -404,31 +404,31 @@ mod tests {
         let pox = PoxState::new(Laboratory::new().config());
         let measured = Improvement::Rollouts(evidence(Fixed::HALF, 0));
         let logged = Improvement::Logged { lower_bound: Fixed::HALF, steps: 100 };
-        for kind in PatchKind::ALL {
-            let passes = |improvement| accept(verified(kind), improvement, Fixed::ONE, &pox).is_ok();
-            let change = &verified(kind).patch.change;
+        for form in Form::ALL {
+            let passes = |improvement| accept(verified(form), improvement, Fixed::ONE, &pox).is_ok();
+            let change = &verified(form).patch.change;
             let wanted = EvidenceKind::of_change(change);
             let either = matches!(change, Change::Split { .. } | Change::Retire { .. });
-            assert_eq!(passes(measured), wanted == EvidenceKind::Rollouts || either, "{kind:?}");
-            assert_eq!(passes(logged), wanted == EvidenceKind::Statistics, "{kind:?}");
-            assert_eq!(passes(Improvement::Static), wanted == EvidenceKind::Exact, "{kind:?}");
+            assert_eq!(passes(measured), wanted == EvidenceKind::Rollouts || either, "{form:?}");
+            assert_eq!(passes(logged), wanted == EvidenceKind::Statistics, "{form:?}");
+            assert_eq!(passes(Improvement::Static), wanted == EvidenceKind::Exact, "{form:?}");
         }
     }
 
     #[test]
     fn what_may_be_worse_or_is_bad_more_often_is_refused() {
         let pox = PoxState::new(Laboratory::new().config());
-        let refusal = |kind, evidence| {
-            accept(verified(kind), Improvement::Rollouts(evidence), Fixed::ONE, &pox).unwrap_err()
+        let refusal = |form, evidence| {
+            accept(verified(form), Improvement::Rollouts(evidence), Fixed::ONE, &pox).unwrap_err()
         };
         let worse = evidence(Fixed::from_ratio(-1, 128), 0);
-        assert!(matches!(refusal(PatchKind::Synthesize, worse), Refusal::MayBeWorse { .. }));
+        assert!(matches!(refusal(Form::Synthesize, worse), Refusal::MayBeWorse { .. }));
         let much_worse = evidence(Fixed::from_ratio(-1, 32), 0);
-        assert!(matches!(refusal(PatchKind::Merge, much_worse), Refusal::MayBeWorse { .. }));
+        assert!(matches!(refusal(Form::Merge, much_worse), Refusal::MayBeWorse { .. }));
         let bad = evidence(Fixed::HALF, 3);
-        assert_eq!(refusal(PatchKind::Synthesize, bad), Refusal::Unsafe { excess: 3 });
+        assert_eq!(refusal(Form::Synthesize, bad), Refusal::Unsafe { excess: 3 });
         let nothing = Improvement::Rollouts(evidence(Fixed::ZERO, 0));
-        let refused = accept(verified(PatchKind::Synthesize), nothing, Fixed::ZERO, &pox).unwrap_err();
+        let refused = accept(verified(Form::Synthesize), nothing, Fixed::ZERO, &pox).unwrap_err();
         assert!(matches!(refused, Refusal::BelowThreshold { .. }));
     }
 
@@ -476,7 +476,7 @@ mod tests {
 
     #[test]
     fn proofs_of_a_verified_patch_are_accepted_again_and_belong_to_their_formula() {
-        let verified = verified(PatchKind::Synthesize);
+        let verified = verified(Form::Synthesize);
         assert!(3 <= verified.proofs(), "range, trace constraints and avoidance are proven by clauses");
         let proofs: Vec<_> = verified.findings().iter().filter_map(Finding::proof).collect();
         for (place, (formula, certificate)) in proofs.iter().enumerate() {

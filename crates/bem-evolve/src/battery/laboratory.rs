@@ -2,12 +2,13 @@
 //!
 //! Clauses: SCC-2, SCC-3.
 
+use super::play::{PLAYERS, Recital, player};
 use super::spoil::other_than;
 use crate::apply::Tables;
 use crate::condition::circuits::{body_of, compose};
 use crate::condition::{BadPair, Context, SafetyDemand};
 use crate::contexts::ContextTree;
-use crate::patch::{Body, Change, Example, ExampleStep, ExpectedEffects, Member, Patch, PatchKind};
+use crate::patch::{Body, Change, Example, ExampleStep, ExpectedEffects, Form, Member, Patch};
 use crate::propose::{merge_by_bit, patch};
 use crate::score::PoxState;
 use crate::verify::{Improvement, accept, verify};
@@ -28,13 +29,17 @@ use std::collections::BTreeMap;
 pub(super) const OBSERVATION_BITS: u16 = 6;
 /// Actions there; not a power of two, so that a code can be out of range.
 pub(super) const ACTIONS: u16 = 3;
+/// Experts that work on the action that another one left, in the first slots.
+pub(super) const EDITORS: u8 = 4;
+/// The first slot without an expert.
+pub(super) const FREE_SLOT: u8 = EDITORS + 1 + PLAYERS;
 
 /// Tables with a few experts and a BAD table, and good patches against them.
 #[derive(Clone, Debug)]
 pub struct Laboratory {
     config: GenesisConfig,
     tables: Tables,
-    bad: Vec<BadPair>,
+    pub(super) bad: Vec<BadPair>,
 }
 
 impl Default for Laboratory {
@@ -44,7 +49,7 @@ impl Default for Laboratory {
 }
 
 impl Laboratory {
-    /// A family with four experts, after one applied patch.
+    /// A family with four experts that edit the action and three that play, after one applied patch for each subject.
     pub fn new() -> Laboratory {
         let config = GenesisConfig::default();
         let shape = Shape {
@@ -58,16 +63,15 @@ impl Laboratory {
             fields: vec![Field { low: 0, width: OBSERVATION_BITS }],
         };
         let mut family = Family::new(&config, shape).expect("the laboratory's world is small");
-        for number in 0..4u32 {
-            let body = expert(number);
+        let editors = (0..u32::from(EDITORS)).map(expert);
+        let players =
+            (0..PLAYERS).map(|number| Body::from_policy(&player(number), family.layout(), number == 0));
+        let bodies: Vec<Body> = editors.chain(players).collect();
+        for (number, body) in (0..).zip(bodies) {
             let id = ObjectId::new(ObjectClass::Expert, number + 1);
             family.install(&config, id, body.to_parts(0)).expect("the laboratory's experts are small");
         }
-        let pair = |seen: u64, action| {
-            let mut observation = Bits::ZERO;
-            observation.set_field(0, usize::from(OBSERVATION_BITS), seen);
-            BadPair { observation, action }
-        };
+        let pair = |seen, action| BadPair { observation: observation(seen), action };
         let bad = vec![pair(5, 1), pair(9, 2), pair(33, 0)];
         let mut laboratory = Laboratory { tables: Tables::new(vec![family]), config, bad };
         // One patch is applied, so that there is a serial that can be replayed.
@@ -131,58 +135,55 @@ impl Laboratory {
             .expect("it uses STATE only")
     }
 
-    /// A patch of this kind that is right.
-    pub fn good_patch(&self, kind: PatchKind, prng: &mut Prng) -> Patch {
+    /// A patch of this form that is right.
+    pub fn good_patch(&self, form: Form, prng: &mut Prng) -> Patch {
         let serial = 8 + prng.below(1_000);
         let bit = prng.below(u64::from(OBSERVATION_BITS)) as u16;
-        let change = match kind {
-            PatchKind::Retire => Change::Retire { slot: 1 + prng.below(4) as u8 },
-            PatchKind::Reset => Change::Reset { bucket: 0 },
-            PatchKind::Split => {
+        let change = match form {
+            Form::Retire => Change::Retire { slot: 1 + prng.below(u64::from(EDITORS)) as u8 },
+            Form::Reset => Change::Reset { bucket: 0 },
+            Form::Forget => Change::Forget { context: prng.below(2) as u16, before: 1 + prng.below(1_000) },
+            Form::Split => {
                 let by = vec![RouteInput::State(bit)];
                 let mut after = self.family().directory().clone();
                 after.split(0, &by).expect("the first bucket is not divided yet");
                 Change::Split { bucket: 0, by, after }
             }
-            PatchKind::Merge => {
+            Form::Divide => {
+                Change::Divide { after: tree(&[Some(3), Some(other_than(3, prng)), None, None, None]) }
+            }
+            Form::Merge => {
                 let body = merge_by_bit(&self.body(1), &self.body(2), bit).expect("both write the action");
                 let member = |slot, value| Member { slot, domain: vec![(bit, value)] };
                 Change::Merge { members: vec![member(1, false), member(2, true)], body }
             }
-            PatchKind::Superoptimize => return self.smaller(3, serial),
-            PatchKind::TeachEdit => {
+            Form::Join => {
+                let actions = vec![prng.below(u64::from(ACTIONS)) as u16; 2];
+                Change::Join { after: tree(&[None]), actions }
+            }
+            Form::Superoptimize => return self.smaller(3, serial),
+            Form::TeachEdit => {
                 let tree =
                     format!("repeat{{times={}}}(parity{{n={}}})", 1 + prng.below(8), 2 + prng.below(12));
                 let difficulty = bem_teacher::template::measure(&tree).expect("the tree is right").difficulty;
                 Change::TeachEdit { template: 0, tree, difficulty }
             }
-            PatchKind::Macro => {
+            Form::Macro => {
                 let body = compose(&[self.body(1), self.body(2)]).expect("both use STATE only");
                 Change::Macro { sequence: vec![1, 2], body }
             }
-            PatchKind::Synthesize => self.synthesized(prng, false),
+            Form::Play => Recital::draw(self, prng).into_change(self),
+            Form::Synthesize => self.synthesized(prng, false),
         };
         self.make(serial, change)
     }
 
-    /// A patch of this kind that is right: about experts, or, where the kind has that form, about contexts.
-    pub fn any_good_patch(&self, kind: PatchKind, prng: &mut Prng) -> Patch {
-        let serial = 8 + prng.below(1_000);
-        match (kind, prng.bit()) {
-            (PatchKind::Reset, true) => {
-                let (context, before) = (prng.below(2) as u16, 1 + prng.below(1_000));
-                self.make(serial, Change::Forget { context, before })
-            }
-            (PatchKind::Split, true) => {
-                let after = tree(&[Some(3), Some(other_than(3, prng)), None, None, None]);
-                self.make(serial, Change::Divide { after })
-            }
-            (PatchKind::Merge, true) => {
-                let actions = vec![prng.below(u64::from(ACTIONS)) as u16; 2];
-                self.make(serial, Change::Join { after: tree(&[None]), actions })
-            }
-            _ => self.good_patch(kind, prng),
-        }
+    /// Whether the table says that this action is BAD for what is seen.
+    pub(super) fn is_bad(&self, seen: u64, action: u64) -> bool {
+        let width = usize::from(OBSERVATION_BITS);
+        self.bad
+            .iter()
+            .any(|pair| pair.observation.field(0, width) == seen && u64::from(pair.action) == action)
     }
 
     /// A random table as a policy, with or without one bit of memory, and what it does as its examples.
@@ -190,13 +191,10 @@ impl Laboratory {
         let memory_bits = prng.below(2) as usize;
         let seen = usize::from(OBSERVATION_BITS);
         let rows = 1u64 << (seen + memory_bits);
-        let is_bad = |row: u64, action: u64| {
-            let pair = |pair: &&BadPair| pair.observation.field(0, seen) == row & 63;
-            self.bad.iter().filter(pair).any(|pair| u64::from(pair.action) == action)
-        };
         let mut actions = BTreeMap::new();
         for row in 0..rows {
-            let free: Vec<u64> = (0..u64::from(ACTIONS)).filter(|action| !is_bad(row, *action)).collect();
+            let free: Vec<u64> =
+                (0..u64::from(ACTIONS)).filter(|action| !self.is_bad(row & 63, *action)).collect();
             actions.insert(row, free[prng.below(free.len() as u64) as usize]);
         }
         if take_bad {
@@ -213,6 +211,13 @@ impl Laboratory {
         let examples = if take_bad { Vec::new() } else { examples_of(&policy, memory_bits, prng) };
         Change::Synthesize { policy, safe: true, examples }
     }
+}
+
+/// What is seen, from its number.
+pub(super) fn observation(seen: u64) -> Bits {
+    let mut observation = Bits::ZERO;
+    observation.set_field(0, usize::from(OBSERVATION_BITS), seen);
+    observation
 }
 
 /// A tree of contexts with these places.
@@ -263,8 +268,7 @@ fn examples_of(policy: &Policy, memory_bits: usize, prng: &mut Prng) -> Vec<Exam
         let mut player = Player::new(policy);
         player.begin();
         let steps = episode.into_iter().map(|seen| {
-            let mut observation = Bits::ZERO;
-            observation.set_field(0, usize::from(OBSERVATION_BITS), seen);
+            let observation = observation(seen);
             ExampleStep { observation, wanted: Some(player.act(&observation)) }
         });
         Example { steps: steps.collect() }

@@ -1,17 +1,18 @@
-//! Bad patches by the thousand: a small laboratory, good patches of every kind, and ways to spoil them.
+//! Bad patches by the thousand: a small laboratory, good patches of every form, and ways to spoil them.
 //!
 //! Every spoiled patch is wrong by construction or by an evaluation that shares no code with the conditions, so
 //! that an accepted one is a hole. A battery in which nothing is accepted would prove nothing: as many good patches
 //! go the same way and must all be accepted. [`run`] takes any number of both. Clauses: SCC-2, SCC-3, SCC-4.
 
 mod laboratory;
+mod play;
 mod spoil;
 
 pub use laboratory::Laboratory;
 
 use crate::condition::Rejection;
 use crate::improvement::Evidence;
-use crate::patch::{Change, Patch, PatchKind};
+use crate::patch::{Change, Form, Patch};
 use crate::score::PoxState;
 use crate::verify::{EvidenceKind, Improvement, accept, verify};
 use bem_base::fixed::Fixed;
@@ -95,26 +96,26 @@ fn bad_improvement(change: &Change, prng: &mut Prng) -> Improvement {
 /// What a battery found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Bad patches tried, by kind and fault.
-    pub tried: BTreeMap<(PatchKind, Fault), u32>,
+    /// Bad patches tried, by form and fault.
+    pub tried: BTreeMap<(Form, Fault), u32>,
     /// Bad patches that were accepted: each is a hole.
-    pub passed: Vec<(PatchKind, Fault, Patch)>,
+    pub passed: Vec<(Form, Fault, Patch)>,
     /// Counterexamples that a solver or a table found, by condition.
     pub refuted: BTreeMap<&'static str, u32>,
-    /// Good patches that were accepted, by kind.
-    pub accepted: BTreeMap<PatchKind, u32>,
+    /// Good patches that were accepted, by form.
+    pub accepted: BTreeMap<Form, u32>,
     /// Good patches that were not, with the reason.
-    pub refused: Vec<(PatchKind, String)>,
+    pub refused: Vec<(Form, String)>,
 }
 
 impl Report {
     /// Whether no bad patch was accepted and every good one was.
     pub fn is_clean(&self) -> bool {
-        self.passed.is_empty() && self.refused.is_empty() && self.accepted.len() == PatchKind::ALL.len()
+        self.passed.is_empty() && self.refused.is_empty() && self.accepted.len() == Form::ALL.len()
     }
 }
 
-/// Tries this many bad patches of all kinds in turn, and as many good ones.
+/// Tries this many bad patches of all forms in turn, and as many good ones.
 pub fn run(seed: u64, count: usize) -> Report {
     let laboratory = Laboratory::new();
     let pox = PoxState::new(laboratory.config());
@@ -122,51 +123,45 @@ pub fn run(seed: u64, count: usize) -> Report {
     let mut report = Report::default();
     let mut tried = 0;
     while tried < count {
-        let kind = PatchKind::ALL[tried % PatchKind::ALL.len()];
+        let form = Form::ALL[tried % Form::ALL.len()];
         let fault = Fault::ALL[prng.below(Fault::ALL.len() as u64) as usize];
         let (patch, improvement) = if fault == Fault::NotBetter {
-            let patch = laboratory.any_good_patch(kind, &mut prng);
+            let patch = laboratory.good_patch(form, &mut prng);
             let improvement = bad_improvement(&patch.change, &mut prng);
             (patch, improvement)
         } else {
-            let Some(patch) = laboratory.bad_patch(kind, fault, &mut prng) else { continue };
+            let Some(patch) = laboratory.bad_patch(form, fault, &mut prng) else { continue };
             let improvement = good_improvement(&patch.change);
             (patch, improvement)
         };
         tried += 1;
-        *report.tried.entry((kind, fault)).or_default() += 1;
+        *report.tried.entry((form, fault)).or_default() += 1;
         match verify(patch.clone(), &laboratory.context()) {
             Ok(verified) => {
                 // Evidence is all that a right patch lacks, so that novelty must not make up for it.
                 if accept(verified, improvement, Fixed::ONE, &pox).is_ok() {
-                    report.passed.push((kind, fault, patch));
+                    report.passed.push((form, fault, patch));
                 }
             }
             Err(Rejection::Refuted { condition, .. }) => *report.refuted.entry(condition).or_default() += 1,
             Err(_) => {}
         }
-        accept_good(&laboratory, kind, &pox, &mut prng, &mut report);
+        accept_good(&laboratory, form, &pox, &mut prng, &mut report);
     }
     report
 }
 
-/// Sends a good patch of this kind the whole way.
-fn accept_good(
-    laboratory: &Laboratory,
-    kind: PatchKind,
-    pox: &PoxState,
-    prng: &mut Prng,
-    report: &mut Report,
-) {
-    let patch = laboratory.any_good_patch(kind, prng);
+/// Sends a good patch of this form the whole way.
+fn accept_good(laboratory: &Laboratory, form: Form, pox: &PoxState, prng: &mut Prng, report: &mut Report) {
+    let patch = laboratory.good_patch(form, prng);
     let improvement = good_improvement(&patch.change);
     let verified = match verify(patch, &laboratory.context()) {
         Ok(verified) => verified,
-        Err(rejection) => return report.refused.push((kind, rejection.to_string())),
+        Err(rejection) => return report.refused.push((form, rejection.to_string())),
     };
     match accept(verified, improvement, Fixed::ONE, pox) {
-        Ok(_) => *report.accepted.entry(kind).or_default() += 1,
-        Err(refusal) => report.refused.push((kind, refusal.to_string())),
+        Ok(_) => *report.accepted.entry(form).or_default() += 1,
+        Err(refusal) => report.refused.push((form, refusal.to_string())),
     }
 }
 
@@ -180,10 +175,10 @@ mod tests {
         assert!(report.passed.is_empty(), "{:?}", report.passed[0]);
         assert!(report.refused.is_empty(), "{:?}", report.refused[0]);
         assert!(report.is_clean());
-        // Every kind is spoiled in at least four ways, and every way occurs.
-        for kind in PatchKind::ALL {
-            assert!(4 <= report.tried.keys().filter(|(of, _)| *of == kind).count(), "{kind:?}");
-            assert_eq!(report.accepted[&kind], 300, "{kind:?}");
+        // Every form is spoiled in at least four ways, and every way occurs.
+        for form in Form::ALL {
+            assert!(4 <= report.tried.keys().filter(|(of, _)| *of == form).count(), "{form:?}");
+            assert_eq!(report.accepted[&form], 200, "{form:?}");
         }
         for fault in Fault::ALL {
             assert!(report.tried.keys().any(|(_, by)| *by == fault), "{fault:?}");

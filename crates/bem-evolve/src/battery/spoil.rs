@@ -2,9 +2,10 @@
 //! the conditions. Clause: SCC-3.
 
 use super::Fault;
-use super::laboratory::{ACTIONS, Laboratory, OBSERVATION_BITS, tree};
+use super::laboratory::{ACTIONS, FREE_SLOT, Laboratory, OBSERVATION_BITS, tree};
+use super::play::{Recital, exceed_sequence};
 use crate::condition::circuits::compose;
-use crate::patch::{Body, Change, Example, Patch, PatchKind};
+use crate::patch::{Body, Change, Example, Form, Patch};
 use bem_base::digest::Digest;
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
@@ -13,9 +14,9 @@ use bem_machine::route::directory::RouteInput;
 use bem_synth::policy::{Player, Policy};
 
 impl Laboratory {
-    /// A spoiled patch; none if this kind cannot be spoiled this way, or if it would still be right.
-    pub fn bad_patch(&self, kind: PatchKind, fault: Fault, prng: &mut Prng) -> Option<Patch> {
-        let mut patch = self.any_good_patch(kind, prng);
+    /// A spoiled patch; none if this form cannot be spoiled this way, or if it would still be right.
+    pub fn bad_patch(&self, form: Form, fault: Fault, prng: &mut Prng) -> Option<Patch> {
+        let mut patch = self.good_patch(form, prng);
         match fault {
             Fault::WrongParent => {
                 let mut bytes = *patch.parent.as_bytes();
@@ -26,25 +27,32 @@ impl Laboratory {
             Fault::Flipped => self.flip(&mut patch.change, prng)?,
             Fault::BoundExceeded => self.exceed(&mut patch.change, prng),
             Fault::SafetyDropped => match &mut patch.change {
-                Change::Synthesize { safe, .. } => *safe = false,
+                Change::Synthesize { safe, .. } | Change::Play { safe, .. } => *safe = false,
                 Change::Merge { body, .. } | Change::Macro { body, .. } => body.safe = false,
                 _ => return None,
             },
             Fault::ActionOutOfRange => {
-                let Change::Synthesize { policy, examples, .. } = &mut patch.change else { return None };
+                let (Change::Synthesize { policy, .. } | Change::Play { policy, .. }) = &mut patch.change
+                else {
+                    return None;
+                };
                 // Both bits of the code are one input: the code is 0 or 3.
                 let mut outputs = policy.circuit().outputs().to_vec();
                 outputs[..2].fill(Signal::input(prng.below(policy.reads().len() as u64) as usize));
                 let circuit =
                     Netlist::new(policy.circuit().inputs(), policy.circuit().gates().to_vec(), outputs);
                 *policy = Policy::new(circuit.ok()?, policy.reads().to_vec(), policy.memory_bits(), ACTIONS)?;
-                examples.clear();
+                // A macro that claims nothing would be refused for that.
+                if let Change::Synthesize { examples, .. } = &mut patch.change {
+                    examples.clear();
+                }
             }
             Fault::BadAction => {
-                if kind != PatchKind::Synthesize {
-                    return None;
-                }
-                patch.change = self.synthesized(prng, true);
+                patch.change = match form {
+                    Form::Synthesize => self.synthesized(prng, true),
+                    Form::Play => Recital::draw(self, prng).into_bad_change(self, prng),
+                    _ => return None,
+                };
             }
             Fault::WrongLabel => self.mislabel(&mut patch.change, prng)?,
             // The fault is in the evidence, not in the patch.
@@ -71,7 +79,7 @@ impl Laboratory {
                 *circuit = differs(circuit, &flipped).then_some(flipped)?;
             }
             Change::TeachEdit { difficulty, .. } => *difficulty = difficulty.plus(Fixed::from_raw(1)),
-            Change::Synthesize { policy, examples, .. } => {
+            Change::Synthesize { policy, examples, .. } | Change::Play { policy, examples, .. } => {
                 let circuit = flip_gate(policy.circuit(), prng)?;
                 let flipped = Policy::new(circuit, policy.reads().to_vec(), policy.memory_bits(), ACTIONS)?;
                 let breaks = |example: &Example| {
@@ -88,18 +96,20 @@ impl Laboratory {
                 *after = tree(&[Some(other_than(3, prng)), Some(3), None, None, None])
             }
             Change::Join { actions, .. } => actions[1] = (actions[0] + 1) % ACTIONS,
-            Change::Retire { .. } | Change::Reset { .. } | Change::Forget { .. } | Change::Play { .. } => {
-                return None;
-            }
+            Change::Retire { .. } | Change::Reset { .. } | Change::Forget { .. } => return None,
         }
         Some(())
     }
 
     fn exceed(&self, change: &mut Change, prng: &mut Prng) {
         match change {
-            Change::Retire { slot } => *slot = [0, 5 + prng.below(251) as u8][prng.below(2) as usize],
+            Change::Retire { slot } => *slot = [0, free_slot(prng)][prng.below(2) as usize],
             Change::Reset { bucket } => *bucket = 1 + prng.below(65_535) as u16,
-            Change::Forget { context, .. } => *context = 2 + prng.below(65_534) as u16,
+            Change::Forget { context, before } => match prng.below(2) {
+                0 => *context = 2 + prng.below(65_534) as u16,
+                // Nothing came before the first step, so that it was forgotten already.
+                _ => *before = 0,
+            },
             Change::Divide { after } => {
                 let unseen = OBSERVATION_BITS + prng.below(250) as u16;
                 *after = tree(&[Some(3), Some(unseen), None, None, None]);
@@ -117,12 +127,12 @@ impl Laboratory {
                 0 => spoil_places(body, prng),
                 1 => members.truncate(1),
                 2 => members[1].slot = members[0].slot,
-                _ => members[0].slot = 5 + prng.below(251) as u8,
+                _ => members[0].slot = free_slot(prng),
             },
             // Not smaller than what it replaces.
             Change::Superoptimize { slot, circuit } => match prng.below(2) {
                 0 => *circuit = self.circuit(*slot).clone(),
-                _ => *slot = 5 + prng.below(251) as u8,
+                _ => *slot = free_slot(prng),
             },
             Change::TeachEdit { tree, difficulty, .. } => {
                 *tree = match prng.below(3) {
@@ -137,8 +147,9 @@ impl Laboratory {
             Change::Macro { sequence, body } => match prng.below(3) {
                 0 => spoil_places(body, prng),
                 1 => sequence.truncate(1),
-                _ => sequence[0] = 5 + prng.below(251) as u8,
+                _ => sequence[0] = free_slot(prng),
             },
+            Change::Play { sequence, .. } if prng.bit() => exceed_sequence(sequence, prng),
             Change::Synthesize { policy, .. } | Change::Play { policy, .. } => {
                 let (circuit, memory) = (policy.circuit().clone(), policy.memory_bits());
                 let reads: Vec<u16> = policy.reads().iter().map(|bit| bit + OBSERVATION_BITS).collect();
@@ -180,6 +191,7 @@ impl Laboratory {
                 let other = compose(&[self.body(2), self.body(1)]).ok()?;
                 (other.reads != body.reads || differs(&other.circuit, &body.circuit)).then_some(())?;
             }
+            Change::Play { .. } => *change = Recital::draw(self, prng).into_false_change(self, prng)?,
             // A test that was not made before.
             Change::Join { after, .. } => *after = tree(&[Some(other_than(3, prng)), None, None]),
             Change::Superoptimize { slot, circuit } => {
@@ -192,6 +204,11 @@ impl Laboratory {
         }
         Some(())
     }
+}
+
+/// A slot without an expert.
+pub(super) fn free_slot(prng: &mut Prng) -> u8 {
+    FREE_SLOT + prng.below(256 - u64::from(FREE_SLOT)) as u8
 }
 
 /// A bit of the observation that is not this one.

@@ -74,3 +74,36 @@ pub fn policy_of(family: &Family, expert: &Expert) -> Option<Policy> {
     }
     Policy::new(body.circuit, reads, memory_bits, family.shape().actions)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::battery::Laboratory;
+    use crate::condition::SafetyDemand;
+    use crate::patch::{Change, Form};
+    use crate::verify::verify;
+    use bem_base::prng::Prng;
+
+    #[test]
+    fn a_macro_keeps_the_safety_tag_of_whom_it_stands_for_even_where_none_is_demanded() {
+        let laboratory = Laboratory::new();
+        let context = Context { safety: SafetyDemand::Optional, ..laboratory.context() };
+        let mut prng = Prng::stream(1, "tags");
+        let (mut dropped, mut free) = (0, 0);
+        for _ in 0..24 {
+            let mut patch = laboratory.good_patch(Form::Play, &mut prng);
+            let Change::Play { sequence, safe, .. } = &mut patch.change else { panic!("another form") };
+            *safe = false;
+            let is_tagged =
+                |slot: &u8| laboratory.family().expert(usize::from(*slot)).unwrap().profile().safe;
+            if sequence.iter().any(is_tagged) {
+                assert_eq!(verify(patch, &context).unwrap_err(), Rejection::SafetyDropped);
+                dropped += 1;
+            } else {
+                assert!(verify(patch, &context).is_ok());
+                free += 1;
+            }
+        }
+        assert!(0 < dropped && 0 < free, "{dropped} {free}");
+    }
+}

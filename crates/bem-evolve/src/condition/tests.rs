@@ -106,7 +106,7 @@ fn a_policy_with_memory_is_proven_along_its_walks_and_refuted_by_one_wrong_step(
 #[test]
 fn a_domain_that_nothing_satisfies_proves_nothing() {
     let laboratory = Laboratory::new();
-    let mut patch = laboratory.good_patch(crate::patch::PatchKind::Merge, &mut Prng::stream(1, "empty"));
+    let mut patch = laboratory.good_patch(crate::patch::Form::Merge, &mut Prng::stream(1, "empty"));
     let Change::Merge { members, .. } = &mut patch.change else { panic!("a merge was asked for") };
     let (bit, value) = members[0].domain[0];
     members[0].domain.push((bit, !value));

@@ -4,8 +4,8 @@
 //! anything is allocated. Must not know whether the change is right. Clauses: SCC-1, SCC-2.
 
 use super::{
-    Body, Change, EXAMPLE_STEPS_MAX, EXAMPLES_MAX, Example, ExampleStep, ExpectedEffects, MEMBERS_MAX,
-    Member, PLAY_STEPS_MAX, Patch, PatchKind, TREE_BYTES_MAX,
+    Body, Change, EXAMPLE_STEPS_MAX, EXAMPLES_MAX, Example, ExampleStep, ExpectedEffects, Form, MEMBERS_MAX,
+    Member, PLAY_STEPS_MAX, Patch, TREE_BYTES_MAX,
 };
 use crate::contexts::ContextTree;
 use bem_base::digest::Digest;
@@ -15,12 +15,6 @@ use bem_base::fixed::Fixed;
 use bem_circuit::netlist::Netlist;
 use bem_machine::route::directory::{Directory, RouteInput};
 use bem_synth::policy::Policy;
-
-/// Forms of a change beside the one that its kind has; stored and never changed.
-const FORM_DIVIDE: u8 = 8;
-const FORM_JOIN: u8 = 9;
-const FORM_FORGET: u8 = 10;
-const FORM_PLAY: u8 = 11;
 
 impl Patch {
     /// Writes the canonical bytes.
@@ -73,13 +67,7 @@ impl Body {
 impl Change {
     /// Writes the canonical bytes: the form, which says the kind, and what it needs.
     pub(crate) fn encode(&self, writer: &mut Writer) {
-        writer.u8(match self {
-            Change::Divide { .. } => FORM_DIVIDE,
-            Change::Join { .. } => FORM_JOIN,
-            Change::Forget { .. } => FORM_FORGET,
-            Change::Play { .. } => FORM_PLAY,
-            _ => self.kind() as u8,
-        });
+        writer.u8(self.form() as u8);
         match self {
             Change::Divide { after } => after.encode(writer),
             Change::Join { after, actions } => {
@@ -134,40 +122,34 @@ impl Change {
 
 fn decode_change(reader: &mut Reader<'_>) -> Result<Change, DecodeError> {
     let unknown = reader.error("an unknown patch kind");
-    let form = reader.u8()?;
-    let kind = match form {
-        FORM_DIVIDE => return Ok(Change::Divide { after: ContextTree::decode(reader)? }),
-        FORM_JOIN => {
-            let (after, actions) = (ContextTree::decode(reader)?, decode_words(reader)?);
-            return Ok(Change::Join { after, actions });
-        }
-        FORM_FORGET => return Ok(Change::Forget { context: reader.u16()?, before: reader.u64()? }),
-        FORM_PLAY => {
+    let form = *Form::ALL.get(usize::from(reader.u8()?)).ok_or(unknown)?;
+    Ok(match form {
+        Form::Divide => Change::Divide { after: ContextTree::decode(reader)? },
+        Form::Join => Change::Join { after: ContextTree::decode(reader)?, actions: decode_words(reader)? },
+        Form::Forget => Change::Forget { context: reader.u16()?, before: reader.u64()? },
+        Form::Play => {
             let sequence = decode_sequence(reader, PLAY_STEPS_MAX)?;
             let (policy, safe, examples) = decode_policy(reader)?;
-            return Ok(Change::Play { sequence, policy, safe, examples });
+            Change::Play { sequence, policy, safe, examples }
         }
-        kind => *PatchKind::ALL.get(usize::from(kind)).ok_or(unknown)?,
-    };
-    Ok(match kind {
-        PatchKind::Retire => Change::Retire { slot: reader.u8()? },
-        PatchKind::Reset => Change::Reset { bucket: reader.u16()? },
-        PatchKind::Split => {
+        Form::Retire => Change::Retire { slot: reader.u8()? },
+        Form::Reset => Change::Reset { bucket: reader.u16()? },
+        Form::Split => {
             let bucket = reader.u16()?;
             let by = (0..reader.length(6)?)
                 .map(|_| decode_route_input(reader))
                 .collect::<Result<Vec<_>, DecodeError>>()?;
             Change::Split { bucket, by, after: Directory::decode(reader)? }
         }
-        PatchKind::Merge => {
+        Form::Merge => {
             let count = bounded(reader, 5, MEMBERS_MAX, "more members than a merge may have")?;
             let members = (0..count).map(|_| decode_member(reader)).collect::<Result<_, _>>()?;
             Change::Merge { members, body: Body::decode(reader)? }
         }
-        PatchKind::Superoptimize => {
+        Form::Superoptimize => {
             Change::Superoptimize { slot: reader.u8()?, circuit: Netlist::decode(reader)? }
         }
-        PatchKind::TeachEdit => {
+        Form::TeachEdit => {
             let template = reader.u32()?;
             let long = reader.error("a longer template than allowed");
             let tree = reader.text()?.to_string();
@@ -176,11 +158,11 @@ fn decode_change(reader: &mut Reader<'_>) -> Result<Change, DecodeError> {
             }
             Change::TeachEdit { template, tree, difficulty: Fixed::from_raw(reader.i64()?) }
         }
-        PatchKind::Macro => {
+        Form::Macro => {
             let sequence = decode_sequence(reader, MEMBERS_MAX)?;
             Change::Macro { sequence, body: Body::decode(reader)? }
         }
-        PatchKind::Synthesize => {
+        Form::Synthesize => {
             let (policy, safe, examples) = decode_policy(reader)?;
             Change::Synthesize { policy, safe, examples }
         }
@@ -297,11 +279,11 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_of_every_kind_comes_back_from_its_bytes() {
+    fn a_patch_of_every_form_comes_back_from_its_bytes() {
         let laboratory = Laboratory::new();
-        for kind in PatchKind::ALL {
-            let patch = laboratory.good_patch(kind, &mut Prng::stream(1, "bytes"));
-            assert_eq!(patch.kind(), kind);
+        for form in Form::ALL {
+            let patch = laboratory.good_patch(form, &mut Prng::stream(1, "bytes"));
+            assert_eq!(patch.change.form(), form);
             let bytes = bytes_of(&patch);
             let mut reader = Reader::new(&bytes);
             assert_eq!(Patch::decode(&mut reader), Ok(patch));
@@ -317,10 +299,10 @@ mod tests {
 
         #[test]
         fn what_decodes_after_a_mutation_has_exactly_these_bytes(
-            kind in 0usize..8, seed in 0u64..50, place in 0usize..4_096, flip in 1u8..,
+            form in 0usize..Form::ALL.len(), seed in 0u64..50, place in 0usize..4_096, flip in 1u8..,
         ) {
             let laboratory = Laboratory::new();
-            let patch = laboratory.good_patch(PatchKind::ALL[kind], &mut Prng::stream(seed, "mutate"));
+            let patch = laboratory.good_patch(Form::ALL[form], &mut Prng::stream(seed, "mutate"));
             let mut bytes = bytes_of(&patch);
             let place = place % bytes.len();
             bytes[place] ^= flip;

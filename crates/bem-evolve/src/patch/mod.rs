@@ -241,19 +241,91 @@ pub enum Change {
     },
 }
 
+/// The form of a change: its kind, and which of the kind's subjects it is about. The numbers are stored and never change; up
+/// to seven they are those of the kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Form {
+    /// RETIRE.
+    Retire = 0,
+    /// RESET of a bucket.
+    Reset = 1,
+    /// SPLIT of a bucket.
+    Split = 2,
+    /// MERGE of experts.
+    Merge = 3,
+    /// SUPEROPT.
+    Superoptimize = 4,
+    /// TEACH_EDIT.
+    TeachEdit = 5,
+    /// MACRO in one step.
+    Macro = 6,
+    /// SYNTH.
+    Synthesize = 7,
+    /// SPLIT of contexts.
+    Divide = 8,
+    /// MERGE of contexts.
+    Join = 9,
+    /// RESET of a context.
+    Forget = 10,
+    /// MACRO in time.
+    Play = 11,
+}
+
+impl Form {
+    /// All forms, in order of their numbers.
+    pub const ALL: [Form; 12] = [
+        Form::Retire,
+        Form::Reset,
+        Form::Split,
+        Form::Merge,
+        Form::Superoptimize,
+        Form::TeachEdit,
+        Form::Macro,
+        Form::Synthesize,
+        Form::Divide,
+        Form::Join,
+        Form::Forget,
+        Form::Play,
+    ];
+
+    /// The kind that it is a form of.
+    pub const fn kind(self) -> PatchKind {
+        match self {
+            Form::Retire => PatchKind::Retire,
+            Form::Reset | Form::Forget => PatchKind::Reset,
+            Form::Split | Form::Divide => PatchKind::Split,
+            Form::Merge | Form::Join => PatchKind::Merge,
+            Form::Superoptimize => PatchKind::Superoptimize,
+            Form::TeachEdit => PatchKind::TeachEdit,
+            Form::Macro | Form::Play => PatchKind::Macro,
+            Form::Synthesize => PatchKind::Synthesize,
+        }
+    }
+}
+
 impl Change {
+    /// Which form this is.
+    pub fn form(&self) -> Form {
+        match self {
+            Change::Retire { .. } => Form::Retire,
+            Change::Reset { .. } => Form::Reset,
+            Change::Split { .. } => Form::Split,
+            Change::Merge { .. } => Form::Merge,
+            Change::Superoptimize { .. } => Form::Superoptimize,
+            Change::Divide { .. } => Form::Divide,
+            Change::Join { .. } => Form::Join,
+            Change::Forget { .. } => Form::Forget,
+            Change::TeachEdit { .. } => Form::TeachEdit,
+            Change::Macro { .. } => Form::Macro,
+            Change::Play { .. } => Form::Play,
+            Change::Synthesize { .. } => Form::Synthesize,
+        }
+    }
+
     /// Which kind this is.
     pub fn kind(&self) -> PatchKind {
-        match self {
-            Change::Retire { .. } => PatchKind::Retire,
-            Change::Reset { .. } | Change::Forget { .. } => PatchKind::Reset,
-            Change::Split { .. } | Change::Divide { .. } => PatchKind::Split,
-            Change::Merge { .. } | Change::Join { .. } => PatchKind::Merge,
-            Change::Superoptimize { .. } => PatchKind::Superoptimize,
-            Change::TeachEdit { .. } => PatchKind::TeachEdit,
-            Change::Macro { .. } | Change::Play { .. } => PatchKind::Macro,
-            Change::Synthesize { .. } => PatchKind::Synthesize,
-        }
+        self.form().kind()
     }
 }
 
@@ -332,5 +404,33 @@ impl Patch {
     /// The digest of the canonical bytes.
     pub fn digest(&self) -> Digest {
         digest::hash_parts("bem/patch", &[&self.to_bytes()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_that_can_be_written_down_has_a_form_at_its_number() {
+        // The list cannot be compared with the enum by the compiler, so its source is read.
+        let source = include_str!("mod.rs");
+        let body = source.split("\npub enum Change {\n").nth(1).unwrap().split("\n}\n").next().unwrap();
+        let is_variant = |line: &&str| {
+            line.strip_prefix("    ").is_some_and(|rest| rest.starts_with(|first: char| first.is_uppercase()))
+        };
+        let mut variants: Vec<&str> = body
+            .lines()
+            .filter(is_variant)
+            .map(|line| line.trim().trim_end_matches([' ', '{', ',']))
+            .collect();
+        let mut forms: Vec<String> = Form::ALL.iter().map(|form| format!("{form:?}")).collect();
+        for (number, form) in Form::ALL.into_iter().enumerate() {
+            assert_eq!(form as usize, number);
+            assert!(number >= PatchKind::ALL.len() || form.kind() as usize == number, "{form:?}");
+        }
+        variants.sort_unstable();
+        forms.sort_unstable();
+        assert_eq!(variants, forms);
     }
 }
