@@ -125,6 +125,13 @@ impl Realised {
             (self.episodes + 1, self.sum + total, self.squares.saturating_add(total * total));
     }
 
+    /// How far all episodes together fell short of the declared maximum, and how far they could have.
+    pub(crate) fn lost(&self, shape: &Shape) -> (i128, i128) {
+        let episodes = i128::from(self.episodes);
+        let span = i128::from(shape.return_max) - i128::from(shape.return_min);
+        (i128::from(shape.return_max) * episodes - self.sum, span * episodes)
+    }
+
     /// Writes the canonical bytes.
     pub(crate) fn encode(&self, writer: &mut Writer) {
         writer.u64(self.episodes);

@@ -208,6 +208,8 @@ pub(crate) enum Phase {
 const FIRST_SEARCH: u64 = 32;
 /// Episodes in a row at the declared maximum that end a run.
 const PERFECT_STREAK: u32 = 400;
+/// After failures, a streak must be this many times as long as it usually goes between two of them.
+const STREAK_FAILURES: i128 = 8;
 /// Steps without any gain that end a run, at least.
 const QUIET_MIN: u64 = 120_000;
 
@@ -424,7 +426,15 @@ impl Learner {
     /// Whether, by the learner's own evidence, there is nothing left to gain.
     pub(crate) fn is_done(&self) -> bool {
         let quiet = self.tally.steps - self.last_gain;
-        PERFECT_STREAK <= self.streak || QUIET_MIN.max(4 * self.last_gain) < quiet
+        self.is_perfect() || QUIET_MIN.max(4 * self.last_gain) < quiet
+    }
+
+    /// Whether what acts has reached the declared maximum for so long that no luck explains it. What was seen to fall short
+    /// at times may do so again: it must have gone many times as long as it usually goes between two failures.
+    fn is_perfect(&self) -> bool {
+        let streak = i128::from(self.streak);
+        let (lost, staked) = self.realised.lost(&self.shape);
+        PERFECT_STREAK <= self.streak && (lost == 0 || STREAK_FAILURES * staked <= streak * lost)
     }
 
     /// Adds a link to the chain over everything that happens.

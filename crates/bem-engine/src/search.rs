@@ -164,8 +164,8 @@ impl Learner {
         }
         let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
         let (theirs, ours) = Screen::compare(&candidate.policy, &self.incumbent.policy, &episodes);
-        let convinces = theirs.beats(&ours)
-            || candidate.exact && theirs.misses_nothing() && theirs.missed < ours.missed + 1;
+        let explains = theirs.misses_nothing() && theirs.missed < ours.missed + 1 || theirs.may_mend(&ours);
+        let convinces = theirs.beats(&ours) || candidate.exact && explains;
         convinces.then_some(Fixed::ZERO)
     }
 }

@@ -82,6 +82,14 @@ impl Screen {
         0 < difference && 9 * (my_variance + their_variance) < 4 * difference * difference
     }
 
+    /// Whether, where they differ, the other was often seen to earn less than could be had, and this one not more often
+    /// than not. What the other does is played far more often than what this one would do, so that a screen alone cannot
+    /// tell them apart; what explains the other's losses is worth measuring.
+    pub fn may_mend(&self, other: &Screen) -> bool {
+        let known = other.proved + other.disproved;
+        DISPROVED_MIN <= other.disproved && known <= 8 * other.disproved && self.disproved <= self.proved
+    }
+
     /// Whether hardly any action that earned the highest reward differs from the policy's.
     pub fn misses_nothing(&self) -> bool {
         6 <= self.tops && self.missed * 50 <= self.tops
@@ -97,5 +105,21 @@ impl Screen {
         // Two imagined steps, one full success and one failure, keep a few equal rewards from looking certain.
         let spread = self.reward_squares - sum * sum / count + 500 * 500;
         Some((sum / count, spread / (count * count)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_seen_losing_may_be_mended_by_what_is_not_known_to_lose_more_often_than_not() {
+        let seen = |proved, disproved| Screen { proved, disproved, ..Screen::default() };
+        assert!(seen(1, 1).may_mend(&seen(13, 9)));
+        assert!(seen(0, 0).may_mend(&seen(20, 4)));
+        // Too few losses, hardly any among many, or a candidate that is worse.
+        assert!(!seen(0, 0).may_mend(&seen(0, 3)));
+        assert!(!seen(0, 0).may_mend(&seen(90, 10)));
+        assert!(!seen(6, 14).may_mend(&seen(20, 27)));
     }
 }

@@ -4,7 +4,7 @@
 //! the first action whose model says yes. Must not know games.
 
 use crate::function::Function;
-use crate::functions;
+use crate::functions::{self, Found};
 use crate::hypothesis::build;
 use crate::memory::Device;
 use crate::policy::{Policy, action_bits};
@@ -31,6 +31,7 @@ pub fn fit(
     }
     let top = view.top();
     let mut models: Vec<(u16, Function)> = Vec::new();
+    let mut sibling: Option<Found> = None;
     let mut counts: Vec<(usize, u16)> = Vec::new();
     for action in 0..shape.actions {
         let taken = view.records.iter().rev().filter(|record| record.action == action && !record.screen);
@@ -40,10 +41,11 @@ pub fn fit(
         let samples = Samples::new(view.width, view.groups.clone(), labelled, tolerance_percent);
         // Where several actions are right, the policy can do without those that are not understood yet.
         // A model that always says no is nothing to act by.
-        if let Some(model) = functions::fit(&samples, work)
-            && model.circuit.outputs() != [Signal::FALSE]
+        if let Some(found) = functions::fit_like(&samples, sibling.as_ref(), work)
+            && found.function.circuit.outputs() != [Signal::FALSE]
         {
-            models.push((action, model));
+            models.push((action, found.function.clone()));
+            sibling = Some(found);
         }
         // When the first few are not understood, there is not enough to go on yet.
         if models.is_empty() && GIVE_UP_AFTER <= action {

@@ -58,10 +58,19 @@ pub fn rows() -> Vec<Row> {
 type Truth = Box<dyn Fn(u64) -> bool + Send + Sync>;
 
 /// One step: a random word is seen, and one action is right by a function that was drawn.
-struct FunctionRules {
-    bits: usize,
-    actions: usize,
-    right: Box<dyn Fn(u64) -> u16 + Send + Sync>,
+pub struct FunctionRules {
+    /// The widths of the fields that the word is shown as.
+    pub widths: Vec<usize>,
+    /// Actions are below this.
+    pub actions: usize,
+    /// The right action for a word.
+    pub right: Box<dyn Fn(u64) -> u16 + Send + Sync>,
+}
+
+impl FunctionRules {
+    fn bits(&self) -> usize {
+        self.widths.iter().sum()
+    }
 }
 
 /// A function of this many bits, drawn until neither answer is right far more often.
@@ -72,7 +81,7 @@ fn function(seed: u64, bits: usize, draw: fn(&mut Prng, usize) -> Truth) -> Resu
         let ones = (0..512).filter(|_| truth(prng.below(1 << bits))).count();
         if (154..=358).contains(&ones) {
             let right = Box::new(move |word| u16::from(truth(word)));
-            return Ok(Arc::new(RuleGame::new(FunctionRules { bits, actions: 2, right })));
+            return Ok(Arc::new(RuleGame::new(FunctionRules { widths: vec![bits], actions: 2, right })));
         }
     }
 }
@@ -97,7 +106,7 @@ fn hidden(
                 let shown = places.iter().rev().fold(0, |shown, place| shown << 1 | word >> place & 1);
                 u16::from(truth(shown ^ inverted))
             });
-            return Ok(Arc::new(RuleGame::new(FunctionRules { bits, actions: 2, right })));
+            return Ok(Arc::new(RuleGame::new(FunctionRules { widths: vec![bits], actions: 2, right })));
         }
     }
 }
@@ -107,7 +116,7 @@ fn truth_table(seed: u64, bits: usize, actions: usize) -> Result<Arc<dyn Game>> 
     let mut prng = Prng::stream(seed, "table/truth");
     let table: Vec<u16> = (0..1u64 << bits).map(|_| prng.below(actions as u64) as u16).collect();
     let right = Box::new(move |word| table[word as usize]);
-    Ok(Arc::new(RuleGame::new(FunctionRules { bits, actions, right })))
+    Ok(Arc::new(RuleGame::new(FunctionRules { widths: vec![bits], actions, right })))
 }
 
 fn any_table(prng: &mut Prng, bits: usize) -> Truth {
@@ -220,16 +229,16 @@ impl Rules for FunctionRules {
     type State = u64;
 
     fn shape(&self) -> Shape {
-        rules::answer_shape(&[self.bits], self.actions, 1, 1)
+        rules::answer_shape(&self.widths, self.actions, 1, 1)
     }
 
     fn begin<D: Draw>(&self, draw: &mut D) -> u64 {
-        draw.bits(self.bits as u32)
+        draw.bits(self.bits() as u32)
     }
 
     fn observe(&self, state: &u64) -> Bits {
         let mut observation = Bits::ZERO;
-        observation.set_field(0, self.bits, *state);
+        observation.set_field(0, self.bits(), *state);
         observation
     }
 
