@@ -31,4 +31,5 @@ mod structure;
 mod suspend;
 pub mod verification;
 mod watch;
+pub mod world_file;
 pub mod worlds;

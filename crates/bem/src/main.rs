@@ -4,12 +4,12 @@ mod cli;
 mod file_store;
 mod files;
 mod interrupt;
+mod kept_world;
 mod keys;
 mod process;
 mod program_game;
 mod spelling;
 mod task;
-mod world_file;
 
 fn main() -> std::process::ExitCode {
     cli::main()

@@ -1,11 +1,12 @@
 //! What to learn, as named on the command line: a family, a composition, a game file, or a program.
 
 use crate::files;
+use crate::kept_world;
 use crate::process::Process;
 use crate::program_game::{ProgramFiles, sources};
 use crate::spelling;
-use crate::world_file::{GameFile, WorldFile};
 use anyhow::{Context as _, Result, anyhow, bail};
+use bem_engine::world_file::{GameFile, WorldFile};
 use bem_games::catalog;
 use bem_games::compose::{TaskTree, operator};
 use bem_games::game::{Family, Game, Range, Setting};
@@ -172,7 +173,7 @@ fn file(path: &Path, mut texts: BTreeMap<String, String>) -> Result<Task> {
         bail!("{name}: there is no parameter called {unknown:?}; known are {known}");
     }
     let file = GameFile { name: name.clone(), text: read_text(path)?, player, opponent };
-    let world = TaskWorld::Game(file.build()?);
+    let world = TaskWorld::Game(kept_world::build(&file)?);
     Ok(Task { text: name.clone(), name, params, world, file: Some(WorldFile::Game(file)) })
 }
 

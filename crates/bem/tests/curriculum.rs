@@ -1,6 +1,7 @@
 //! The commitment curriculum as a user meets it: verdicts, exit codes, the same manifest for the same seeds.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 fn curriculum(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_bem")).arg("curriculum").args(arguments).output().unwrap()
@@ -30,6 +31,31 @@ fn starved_controls_and_the_pilot_have_commands_of_their_own() {
     assert!(String::from_utf8(wild.stdout).unwrap().contains("ESCALATE"));
     let frames = String::from_utf8(curriculum(&["render", "--ticks", "2"]).stdout).unwrap();
     assert!(frames.contains("latch") && frames.contains('@'));
+}
+
+#[test]
+fn ctrl_c_ends_after_the_seed_under_way_and_keeps_what_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("cut");
+    let seeds: Vec<String> = (42..242).map(|seed| seed.to_string()).collect();
+    let child = Command::new(env!("CARGO_BIN_EXE_bem"))
+        .args(["curriculum", "run", "--json", "--seeds", &seeds.join(","), "--out"])
+        .arg(&out)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Long before two hundred seeds are done, and long after it has begun to listen.
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("bem: interrupted after "), "{output:?}");
+    let manifest: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let count = |key: &str| manifest[key].as_array().unwrap().len();
+    assert!(0 < count("seeds") && count("seeds") + count("seeds_not_run") == 200, "{manifest}");
+    let kept = std::fs::read_to_string(out.join("manifest.json")).unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&kept).unwrap(), manifest);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! Clauses: GLE-5, GLE-6.
 
 use serde_json::Value;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 fn ladder(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_bem")).arg("ladder").args(arguments).output().expect("bem starts")
@@ -95,6 +96,32 @@ fn measuring_learns_every_rung_and_saves_what_it_found() {
     assert!(measured(0).is_some_and(|steps| steps < 400) && measured(2).is_none(), "{rungs:?}");
     let later = json(&[&few[..], &["--measured", &file]].concat());
     assert_eq!(now["families"], later["families"]);
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_measured() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("measured.jsonl");
+    let file = path.display().to_string();
+    let families = ["--families", "parity,dyck,sorting", "--json"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_bem"))
+        .args([&["ladder", "--measure", "--save", &file], &families[..]].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("bem starts");
+    while std::fs::read_to_string(&path).map_or(0, |text| text.lines().count()) < 2 {
+        assert!(child.try_wait().expect("it can be asked").is_none(), "it ended by itself");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(sent.expect("kill starts").success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(said.contains("bem: interrupted after ") && said.contains(" of 22 rungs"), "{said}");
+    let shown: Value = serde_json::from_slice(&output.stdout).expect("exactly one JSON object");
+    assert_eq!(shown["families"], json(&[&families[..2], &["--measured", &file]].concat())["families"]);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 fn example(name: &str) -> String {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name).display().to_string()
@@ -184,6 +185,80 @@ fn games_from_files_and_programs_are_kept_and_played_again() {
 fn a_program_outside_is_played_again_from_what_it_answered() {
     let command = format!("python3 {}", example("count_env.py"));
     kept_and_played_again("count", &["--env-cmd", &command]);
+}
+
+/// Starts a task in a folder of its own and stops it with Ctrl-C in the middle; what it said, and the folder.
+///
+/// The moment is up to the machine: too early nobody listens yet, too late the task is learned.
+fn interrupted(folder: &std::path::Path, arguments: &[&str]) -> (Output, String) {
+    let key = folder.join("key").display().to_string();
+    for pause in [400, 900, 1_800, 200, 3_600, 100] {
+        let cut = folder.join(format!("cut-{pause}")).display().to_string();
+        let child = Command::new(env!("CARGO_BIN_EXE_bem"))
+            .args([&["solve"], arguments, &["--json", "--out", &cut, "--key", &key]].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("bem starts");
+        std::thread::sleep(Duration::from_millis(pause));
+        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(sent.expect("kill starts").success());
+        let output = child.wait_with_output().expect("it ends");
+        if String::from_utf8_lossy(&output.stderr).contains("bem: interrupted after ") {
+            assert_eq!(output.status.code(), Some(1), "{output:?}");
+            return (output, cut);
+        }
+    }
+    panic!("the task was never under way");
+}
+
+#[test]
+fn a_program_outside_that_ctrl_c_stops_is_played_again_up_to_the_stop() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let command = format!("python3 {}", example("inventory_env.py"));
+    let (output, cut) = interrupted(folder.path(), &["--env-cmd", &command]);
+    let said: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!(said["kept"], Value::from(cut.clone()));
+    assert!(bem(&["verify", &cut]).status.success());
+    let replay = bem(&["replay", &cut]);
+    let text = String::from_utf8_lossy(&replay.stdout).to_string();
+    assert!(replay.status.success() && text.contains(&format!(" {} steps", said["steps"])), "{replay:?}");
+}
+
+#[test]
+fn a_game_from_a_file_that_ctrl_c_cuts_short_goes_on_from_its_folder_and_from_a_snapshot() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("key").display().to_string();
+    let game = example("games/gridworld.json");
+    let words = ["--game", game.as_str(), "--budget", "30000"];
+    let whole = folder.path().join("whole").display().to_string();
+    assert!(solve(&[&words[..], &["--out", &whole, "--key", &key]].concat()).status.code() < Some(2));
+    let circuit = |run: &str| {
+        let output = bem(&["export", run, "--format", "net"]);
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    };
+    let (_, cut) = interrupted(folder.path(), &words);
+    // A snapshot takes the game along, so that it needs the folder no more.
+    let [saved, restored] = ["saved", "restored"].map(|name| folder.path().join(name).display().to_string());
+    assert!(bem(&["snapshot", &cut, "--out", &saved]).status.success());
+    let resume = |run: &str| bem(&["run", "--resume", run, "--minutes", "10", "--key", &key, "--json"]);
+    assert!(resume(&cut).status.success());
+    std::fs::remove_dir_all(&cut).expect("it is there");
+    let restore = bem(&["restore", &saved, "--out", &restored, "--key", &key]);
+    assert!(restore.status.success(), "{restore:?}");
+    assert!(resume(&restored).status.success());
+    assert_eq!(circuit(&restored), circuit(&whole));
+    let replay = bem(&["replay", &restored]);
+    assert!(replay.status.success(), "{replay:?}");
+    // The snapshot as it lies in the folder has the game beside it, not in it.
+    let inside = std::fs::read_dir(folder.path().join("whole/ledger")).expect("a ledger");
+    let inside = inside.map(|entry| entry.expect("an entry").path());
+    let snapshot = inside.filter(|path| path.extension().is_some_and(|end| end == "snap")).max();
+    let snapshot = snapshot.expect("a snapshot").display().to_string();
+    let bare = bem(&["restore", &snapshot, "--out", &cut, "--key", &key]);
+    assert_eq!(bare.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&bare.stderr).contains("copy it with bem snapshot DIR"), "{bare:?}");
 }
 
 fn gymnasium(world: &str) -> String {

@@ -5,7 +5,7 @@
 use super::ClimbError;
 use crate::learner::Settings;
 use crate::solve::{Lesson, Solution, Taught, solve_world, teach_on};
-use crate::worlds::Catalog;
+use crate::worlds::{Catalog, World, Worlds};
 use bem_base::environment::{Environment, Shape};
 use bem_games::game::Game;
 use bem_synth::library::Machine;
@@ -133,13 +133,25 @@ impl Assignment {
         put_away: Option<&[u8]>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Worked, ClimbError> {
-        let impossible = |error| ClimbError::Game { task: self.unit.task.clone(), error };
-        let game = Catalog.game(&self.unit.task, self.seed).map_err(impossible)?;
-        self.go_on_with(game.as_ref(), put_away, go_on)
+        self.go_on_in(&Catalog, put_away, go_on)
     }
 
-    /// The same in a game that is not found by the task's text.
-    pub fn go_on_with(
+    /// The same in these worlds. One outside is gone through to its end: it cannot be put away.
+    pub fn go_on_in(
+        self,
+        worlds: &dyn Worlds,
+        put_away: Option<&[u8]>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Worked, ClimbError> {
+        let impossible = |error| ClimbError::Game { task: self.unit.task.clone(), error };
+        match worlds.open(&self.unit.task, self.seed).map_err(impossible)? {
+            World::Game(game) => self.go_on_with(game.as_ref(), put_away, go_on),
+            World::Outside(mut world) => Ok(Worked::Done(Box::new(self.work_outside(world.as_mut())))),
+        }
+    }
+
+    /// The same in this game.
+    fn go_on_with(
         self,
         game: &dyn Game,
         put_away: Option<&[u8]>,
@@ -161,7 +173,7 @@ impl Assignment {
     }
 
     /// Works on it in a world outside, to its end or until the world fails: what was learned until then counts.
-    pub fn work_outside(self, world: &mut dyn Environment) -> UnitResult {
+    fn work_outside(self, world: &mut dyn Environment) -> UnitResult {
         let solution =
             solve_world(world, self.settings(), &mut |_| true).unwrap_or_else(|broken| broken.kept);
         UnitResult { unit: self.unit, seed: self.seed, solution, reused: false }

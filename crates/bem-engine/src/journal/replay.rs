@@ -5,7 +5,7 @@
 use super::book::{Book, Sink};
 use super::{JournalError, configured_climb, next_unit};
 use crate::climb::{Climb, ClimbError, Unit, UnitResult, Worked};
-use crate::worlds::{Catalog, World, Worlds};
+use crate::worlds::{Catalog, Worlds};
 use bem_base::digest::{Digest, hash};
 use bem_ledger::LedgerError;
 use bem_ledger::entry::Entry;
@@ -81,14 +81,9 @@ impl<S: Store> Replay<S> {
     }
 
     fn play(&self, unit: &Unit) -> Result<UnitResult, ClimbError> {
-        let assignment = self.climb.assign(unit);
-        let impossible = |error| ClimbError::Game { task: unit.task.clone(), error };
-        match self.worlds.open(&unit.task, assignment.seed).map_err(impossible)? {
-            World::Outside(mut world) => Ok(assignment.work_outside(world.as_mut())),
-            World::Game(game) => match assignment.go_on_with(game.as_ref(), None, &mut || true)? {
-                Worked::Done(result) => Ok(*result),
-                Worked::PutAway(_) => unreachable!("nobody asks it to stop"),
-            },
+        match self.climb.assign(unit).go_on_in(self.worlds.as_ref(), None, &mut || true)? {
+            Worked::Done(result) => Ok(*result),
+            Worked::PutAway(_) => unreachable!("nobody asks it to stop"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use bem_base::digest::hash;
 use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::Environment;
 use bem_base::prng::Prng;
 use bem_checker::certificate::Certificate;
 use bem_checker::cnf::Cnf;
@@ -12,6 +13,8 @@ use bem_engine::climb::{Climb, ClimbConfig};
 use bem_engine::learner::{Learner, Settings};
 use bem_engine::solve::{Solution, solve};
 use bem_engine::state::SavedLearner;
+use bem_engine::world_file::record::{Playback, Recorder};
+use bem_engine::world_file::{GameFile, WorldFile};
 use bem_evolve::patch::Patch;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
@@ -72,6 +75,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "game_nfg", seeds: normal_games, run: read_normal_game },
     Target { name: "game_efg", seeds: extensive_games, run: read_extensive_game },
     Target { name: "game_json", seeds: table_games, run: read_table_game },
+    Target { name: "world_file", seeds: world_files, run: read_world_file },
 ];
 
 fn bytes_of(encode: impl FnOnce(&mut Writer)) -> Vec<u8> {
@@ -508,4 +512,51 @@ fn table_games() -> Vec<Vec<u8>> {
 
 fn read_table_game(bytes: &[u8]) -> bool {
     read_game(Format::Table, bytes)
+}
+
+/// A game with everything and one with little, a composition's programs, and what two worlds outside answered, the second
+/// until it failed.
+fn world_files() -> Vec<Vec<u8>> {
+    let game = |player: Option<&str>, opponent: Option<(&str, &str)>| GameFile {
+        name: "two.json".to_string(),
+        text: String::from_utf8(table_games().remove(0)).expect("JSON is text"),
+        player: player.map(str::to_string),
+        opponent: opponent.map(|(name, text)| (name.to_string(), text.to_string())),
+    };
+    let sources =
+        [("a.basm", "halt"), ("b.basm", "")].map(|(name, text)| (name.to_string(), text.to_string()));
+    let record = |family: &str, parameter: &str, fails: bool| {
+        let mut world = self::game(family, parameter, "3").start();
+        let mut recorder = Recorder::new(world.as_mut());
+        for seed in 0..4 {
+            recorder.reset(seed).expect("it can be played");
+            while !recorder.step((seed % 2) as u16).expect("the action exists").done {}
+        }
+        assert!(!fails || recorder.step(u16::MAX).is_err(), "no world has so many actions");
+        WorldFile::Record(recorder.into_record())
+    };
+    let files = [
+        WorldFile::Game(game(None, None)),
+        WorldFile::Game(game(Some("2"), Some(("other.json", "uniform")))),
+        WorldFile::Programs(BTreeMap::from(sources)),
+        record("parity_stream", "n", false),
+        record("copy", "length", true),
+    ];
+    files.iter().map(WorldFile::to_bytes).collect()
+}
+
+/// A record is also played, with the calls that the seeds were made of, until it refuses or ends.
+fn read_world_file(bytes: &[u8]) -> bool {
+    let Ok(file) = WorldFile::from_bytes(bytes) else { return false };
+    assert_eq!(file.to_bytes(), bytes, "a second spelling");
+    if let WorldFile::Record(record) = &file {
+        let mut world = Playback::new(record);
+        for seed in 0..4 {
+            if world.reset(seed).is_err() {
+                break;
+            }
+            while world.step((seed % 2) as u16).is_ok_and(|outcome| !outcome.done) {}
+        }
+    }
+    true
 }

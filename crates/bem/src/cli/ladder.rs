@@ -6,7 +6,7 @@ mod regret;
 mod show;
 
 use super::Answer;
-use crate::spelling;
+use crate::{interrupt, spelling};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::fixed::{Fixed, log2_count_floor};
 use bem_engine::learner::Settings;
@@ -27,6 +27,7 @@ use std::path::PathBuf;
     Example: bem ladder --families parity,dyck\n\
     Example: bem ladder --families copy --measure --budget 20000\n\
     Example: bem ladder --bandit\n\n\
+    Ctrl-C during --measure ends the run under way, keeps what was measured and exits with code 1.\n\
     Without --measure or --measured the measurement that this build was shipped with is shown.\n\
     The FILE of --measured holds what --save wrote or `bem solve --json` prints, one object a line.")]
 pub struct LadderArguments {
@@ -121,8 +122,9 @@ pub fn run(arguments: &LadderArguments) -> Result<Answer> {
         .into_iter()
         .map(|domain| Shown::new(domain, arguments.stages))
         .collect();
+    let mut answer = Answer::Yes;
     if arguments.measure {
-        measure(&mut shown, arguments)?;
+        answer = measure(&mut shown, arguments)?;
     } else {
         let file = match &arguments.measured {
             Some(path) => Measurements::read(path)?,
@@ -140,7 +142,7 @@ pub fn run(arguments: &LadderArguments) -> Result<Answer> {
     } else {
         shown.iter().for_each(show::print_rungs);
     }
-    Ok(Answer::Yes)
+    Ok(answer)
 }
 
 fn domains(names: &[String]) -> Result<Vec<Domain>> {
@@ -160,21 +162,29 @@ fn domains(names: &[String]) -> Result<Vec<Domain>> {
     names.iter().map(find).collect()
 }
 
-/// Learns every rung with every seed; each line is written as soon as it is known.
-fn measure(shown: &mut [Shown], arguments: &LadderArguments) -> Result<()> {
+/// Learns every rung with every seed; each line is written as soon as it is known. Ctrl-C ends it after the run under way:
+/// the rung that this belongs to then counts with the runs that it has.
+fn measure(shown: &mut [Shown], arguments: &LadderArguments) -> Result<Answer> {
     let mut file = match &arguments.save {
         Some(path) => Some(std::fs::File::create(path).with_context(|| path.display().to_string())?),
         None => None,
     };
-    for family in shown {
-        for (rung, measured) in family.rungs.iter().zip(&mut family.measured) {
-            let run = |seed: u64| -> Result<Option<u64>> {
-                let game = rung.tree.build(seed, &NoPrograms)?;
-                let settings = Settings { budget: arguments.budget, ..Settings::new(seed) };
-                Ok(steps_to_solve(game.as_ref(), settings)?)
-            };
-            let seeds = arguments.seed..arguments.seed + arguments.seeds;
-            let steps = seeds.map(run).collect::<Result<Vec<Option<u64>>>>()?;
+    interrupt::listen();
+    let all: usize = shown.iter().map(|family| family.rungs.len()).sum();
+    let mut whole = 0;
+    for (rung, measured) in shown.iter_mut().flat_map(|family| family.rungs.iter().zip(&mut family.measured))
+    {
+        let mut steps = Vec::new();
+        for seed in arguments.seed..arguments.seed + arguments.seeds {
+            if interrupt::is_asked() {
+                break;
+            }
+            let game = rung.tree.build(seed, &NoPrograms)?;
+            let settings = Settings { budget: arguments.budget, ..Settings::new(seed) };
+            steps.push(steps_to_solve(game.as_ref(), settings)?);
+        }
+        whole += usize::from(steps.len() as u64 == arguments.seeds);
+        if !steps.is_empty() {
             let measurement = Measurement { budget: arguments.budget, steps };
             let line = measurement.to_line(&rung.tree);
             eprintln!("{line}");
@@ -183,6 +193,10 @@ fn measure(shown: &mut [Shown], arguments: &LadderArguments) -> Result<()> {
             }
             *measured = Some(measurement);
         }
+        if interrupt::is_asked() && whole < all {
+            eprintln!("bem: interrupted after {whole} of {all} rungs; what was measured is shown and saved");
+            return Ok(Answer::No);
+        }
     }
-    Ok(())
+    Ok(Answer::Yes)
 }

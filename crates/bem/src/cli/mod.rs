@@ -23,7 +23,7 @@ mod hoare;
 mod inspect;
 mod isa;
 mod ladder;
-mod ledger_directory;
+pub mod ledger_directory;
 mod proof;
 mod prove;
 mod run;

@@ -1,7 +1,8 @@
 //! `bem snapshot`, `bem restore` and `bem replay`: a run's state as one file, and its history played again.
 //!
 //! A snapshot holds everything that decides what comes next; a restored run gets a key and an identity of its own
-//! and says where it came from. Replay starts from the configuration and compares every entry: blocks of
+//! and says where it came from. The copy of a run over a world of one's own also holds what that world is made of, as parts
+//! `file_0` and so on; the snapshots inside a run do not, because the run has it beside them. Replay starts from the configuration and compares every entry: blocks of
 //! what was played, patches, table roots.
 //! Clauses: LOG-4, LOG-5.
 
@@ -9,14 +10,14 @@ use super::Answer;
 use super::ledger_directory;
 use super::run::history::{History, put_away_in};
 use crate::files;
-use crate::world_file::{WorldFile, only_file};
+use crate::kept_world::{kept_files, worlds_of};
 use anyhow::{Context, Result, bail};
+use bem_base::digest::{Digest, hash};
 use bem_engine::climb::Climb;
 use bem_engine::journal::{JournalError, Replay, climb_of};
 use bem_ledger::LedgerError;
-use bem_ledger::log::{LogOptions, read_blob};
-use bem_ledger::snapshot::{Snapshot, latest_snapshot, snapshot_name};
-use bem_ledger::store::Store;
+use bem_ledger::log::LogOptions;
+use bem_ledger::snapshot::{Part, Snapshot, latest_snapshot};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -71,13 +72,35 @@ pub fn newest_climb(directory: &Path) -> Result<(Climb, Snapshot)> {
 
 /// `bem snapshot`
 pub fn snapshot(arguments: &SnapshotArguments) -> Result<Answer> {
-    let (climb, snapshot) = newest_climb(&arguments.directory)?;
-    let mut store = ledger_directory::open(&arguments.directory)?;
-    let bytes = store.read_all(&snapshot_name(snapshot.entries), u64::MAX)?;
+    let (climb, mut snapshot) = newest_climb(&arguments.directory)?;
+    for (number, bytes) in kept_files(&arguments.directory, climb.files())?.into_iter().enumerate() {
+        snapshot.parts.push(Part { name: file_part(number), bytes });
+    }
+    snapshot.parts.sort_by(|left, right| left.name.cmp(&right.name));
+    let (bytes, _) = snapshot.to_bytes();
     let out = arguments.out.clone().unwrap_or_else(|| arguments.directory.with_extension("bem-snapshot"));
     std::fs::write(&out, bytes).with_context(|| format!("{} cannot be written", out.display()))?;
     say!("{}: {} steps, head {}", out.display(), climb.steps(), climb.head());
     Ok(Answer::Yes)
+}
+
+/// The part of a copied snapshot that holds the file of this number.
+fn file_part(number: usize) -> String {
+    format!("file_{number}")
+}
+
+/// What the climb's worlds are made of, from the parts of a copied snapshot; each must have the digest that the climb names.
+fn files_in(snapshot: &Snapshot, climb: &Climb) -> Result<Vec<Vec<u8>>> {
+    let file = |(number, digest): (usize, &Digest)| {
+        let bytes = snapshot.part(&file_part(number)).context(
+            "it is of a run over a world's own file and does not hold it: copy it with bem snapshot DIR",
+        )?;
+        if hash(bytes) != *digest {
+            bail!("the world's file in it is not the one that its run was played with");
+        }
+        Ok(bytes.to_vec())
+    };
+    climb.files().iter().enumerate().map(file).collect()
 }
 
 /// `bem restore`
@@ -86,14 +109,10 @@ pub fn restore(arguments: &RestoreArguments) -> Result<Answer> {
     let bytes = files::read_bytes(&arguments.file)?;
     let (snapshot, _) = Snapshot::from_bytes(&bytes).with_context(|| format!("{name} is no snapshot"))?;
     let climb = climb_of(&snapshot)?;
-    if !climb.files().is_empty() {
-        bail!(
-            "{name} is of a run over a world's own file, which a snapshot does not hold: copy the run's folder"
-        );
-    }
+    let files = files_in(&snapshot, &climb).with_context(|| name.to_string())?;
     let origin = Some(snapshot.head.digest());
     let key = arguments.key.as_deref();
-    let history = History::create(&arguments.out, &climb, key, origin, LogOptions::default())?;
+    let history = History::create_with(&arguments.out, &climb, &files, key, origin, LogOptions::default())?;
     history.finish(&climb, put_away_in(&snapshot.parts))?;
     say!("{}: {} steps, head {}", arguments.out.display(), climb.steps(), climb.head());
     say!("go on    bem run --resume {}", arguments.out.display());
@@ -107,11 +126,8 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Answer> {
         Err(error) => return differs(error),
         Ok(replay) => replay,
     };
-    if let Some(file) = only_file(replay.climb().files())? {
-        let bytes = read_blob(&mut ledger_directory::open(&arguments.directory)?, file)?;
-        let world = WorldFile::from_bytes(&bytes).with_context(|| format!("the world's file {file}"))?;
-        replay = replay.in_worlds(Box::new(world));
-    }
+    let worlds = worlds_of(&arguments.directory, replay.climb().files())?;
+    replay = replay.in_worlds(worlds);
     let progress = super::bench::progress_bar(replay.progress().1, false);
     while arguments.to.is_none_or(|to| replay.climb().steps() < to) {
         match replay.advance() {

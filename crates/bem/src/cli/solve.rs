@@ -10,15 +10,14 @@ use super::run::history::{History, PutAway};
 use super::run::report::{self, Curves};
 use crate::interrupt;
 use crate::task::{Task, TaskArguments, TaskWorld};
-use crate::world_file::WorldFile;
-use crate::world_file::record::Recorder;
 use anyhow::{Context as _, Result, bail};
 use bem_base::digest::hash;
 use bem_base::fixed::Fixed;
 use bem_engine::climb::{Climb, UnitResult};
 use bem_engine::learner::{Settings, Tally};
 use bem_engine::solve::{Broken, Lesson, Point, Solution, Taught, solve_world, teach_on};
-use bem_games::compose::{NoPrograms, TaskTree};
+use bem_engine::world_file::WorldFile;
+use bem_engine::world_file::record::Recorder;
 use bem_ledger::log::LogOptions;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -76,12 +75,16 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
             teach_on(game.as_ref(), Lesson::alone(settings), None, on_tick).context("the world failed")?
         }
         TaskWorld::Program(mut program) => {
-            // What it answers is all that a replay will have of it.
-            let mut recorder = Recorder::new(program.as_mut());
-            let solved = solve_world(&mut recorder, settings, on_tick);
+            // What it answers is all that a replay will have of it, Ctrl-C included: that is a call which fails.
+            let mut recorder = Recorder::until(program.as_mut(), &interrupt::is_asked);
+            let solved = solve_world(&mut recorder, settings, &mut |tally| {
+                on_tick(tally);
+                true
+            });
             file = Some(WorldFile::Record(recorder.into_record()));
             match solved {
                 Ok(solution) => Taught { solution, put_away: None },
+                Err(broken) if interrupt::is_asked() => Taught { solution: broken.kept, put_away: None },
                 Err(broken) => {
                     bar.finish_and_clear();
                     return keep_broken(arguments, text, file.as_ref(), *broken);
@@ -116,10 +119,7 @@ fn keep(
     file: Option<&WorldFile>,
     solution: &Solution,
 ) -> Result<()> {
-    let files: Vec<Vec<u8>> = file.into_iter().map(WorldFile::to_bytes).collect();
-    let digests = files.iter().map(|file| hash(file)).collect();
-    let mut climb =
-        Climb::single(short_name(&task), &task, arguments.seed, arguments.budget).with_files(digests);
+    let (mut climb, files) = single(arguments, &task, file);
     let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
     let key = arguments.key.as_deref();
     let mut history = History::create_with(directory, &climb, &files, key, None, LogOptions::default())?;
@@ -161,7 +161,7 @@ fn keep_broken(
     bail!("the world failed: {error}; what was learned in {steps} steps is kept in {kept}: {words}")
 }
 
-/// Ctrl-C: the folder asked for gets what was learned, and what is needed to go on where the task can be built again.
+/// Ctrl-C: the folder asked for gets what is needed to go on, or, of a program outside, what was learned from it.
 fn keep_interrupted(
     arguments: &SolveArguments,
     task: String,
@@ -174,9 +174,9 @@ fn keep_interrupted(
         None => "nothing is kept without --out DIR".to_string(),
         Some(directory) => {
             let name = directory.display();
-            match put_away.filter(|_| can_be_built_again(&task, arguments.seed)) {
+            match put_away {
                 Some(bytes) => {
-                    put_away_in(directory, arguments, &task, bytes)?;
+                    put_away_in(directory, arguments, &task, file, bytes)?;
                     format!("go on with bem run --resume {name}")
                 }
                 None => {
@@ -196,18 +196,28 @@ fn keep_interrupted(
     Ok(Answer::No)
 }
 
-/// Whether `bem run --resume` can build the world from its text alone: not so for files and programs outside.
-fn can_be_built_again(task: &str, seed: u64) -> bool {
-    TaskTree::parse(task).is_ok_and(|tree| tree.build(seed, &NoPrograms).is_ok())
-}
-
 /// Writes a run folder whose only unit is under way.
-fn put_away_in(directory: &Path, arguments: &SolveArguments, task: &str, bytes: Vec<u8>) -> Result<()> {
-    let climb = Climb::single(short_name(task), task, arguments.seed, arguments.budget);
+fn put_away_in(
+    directory: &Path,
+    arguments: &SolveArguments,
+    task: &str,
+    file: Option<&WorldFile>,
+    bytes: Vec<u8>,
+) -> Result<()> {
+    let (climb, files) = single(arguments, task, file);
     let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
-    let history = History::create(directory, &climb, arguments.key.as_deref(), None, LogOptions::default())?;
+    let key = arguments.key.as_deref();
+    let history = History::create_with(directory, &climb, &files, key, None, LogOptions::default())?;
     history.finish(&climb, PutAway::from([(unit.track, (unit.number, bytes))]))?;
     Ok(())
+}
+
+/// The run over this task alone, and the files that its world is made of.
+fn single(arguments: &SolveArguments, task: &str, file: Option<&WorldFile>) -> (Climb, Vec<Vec<u8>>) {
+    let files: Vec<Vec<u8>> = file.into_iter().map(WorldFile::to_bytes).collect();
+    let digests = files.iter().map(|file| hash(file)).collect();
+    let climb = Climb::single(short_name(task), task, arguments.seed, arguments.budget);
+    (climb.with_files(digests), files)
 }
 
 fn progress_bar(arguments: &SolveArguments) -> ProgressBar {

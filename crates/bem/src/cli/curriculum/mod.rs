@@ -1,13 +1,15 @@
 //! `bem curriculum`: the phased commitment protocol as commands. Clauses: CUR-4 to CUR-8, CUR-10.
 //!
 //! Exit codes of `run`: 0 pass, 1 fail, 2 bad input, 3 commitment not elicited, 4 gate miscalibrated, 5 a starved
-//! control did not abort, 6 the pilot says nothing.
+//! control did not abort, 6 the pilot says nothing. Ctrl-C ends every command after the seed under way: what there is
+//! is judged, written and shown, and the code is 1, because fewer seeds than asked for are no pass.
 
 mod manifest;
 mod render;
 mod report;
 
 use super::Answer;
+use crate::interrupt;
 use anyhow::{Context, bail};
 use bem_curriculum::agent::AgentConfig;
 use bem_curriculum::experiment::{self, Arm, Criterion, Outcome, PilotResult, SeedResult, Trained};
@@ -108,14 +110,25 @@ fn run_all(arguments: &RunArguments) -> anyhow::Result<Answer> {
     config.check()?;
     let progress = super::bench::progress_bar(seeds.len() as u64, arguments.seeds.json);
     let mut results = Vec::new();
+    interrupt::listen();
     for seed in seeds {
+        if interrupt::is_asked() {
+            break;
+        }
         progress.set_message(format!("seed {seed}"));
         results.push(experiment::run_seed(&config, *seed)?);
         progress.inc(1);
     }
     progress.finish_and_clear();
+    let is_cut = is_cut(results.len(), seeds);
+    if results.is_empty() {
+        return Ok(Answer::No);
+    }
     let (outcome, criteria) = experiment::judge(&results);
-    let manifest = manifest::manifest(&config, &results, outcome, &criteria);
+    let mut manifest = manifest::manifest(&config, &results, outcome, &criteria);
+    if is_cut {
+        manifest["seeds_not_run"] = serde_json::json!(seeds[results.len()..]);
+    }
     if let Some(directory) = &arguments.out {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("{} cannot be made", directory.display()))?;
@@ -139,7 +152,15 @@ fn run_all(arguments: &RunArguments) -> anyhow::Result<Answer> {
             say!("wrote {}", directory.join("report.html").display());
         }
     }
-    Ok(Answer::Code(outcome.exit_code()))
+    Ok(if is_cut { Answer::No } else { Answer::Code(outcome.exit_code()) })
+}
+
+/// Whether Ctrl-C left seeds out; if so, it is said.
+fn is_cut(done: usize, seeds: &[u64]) -> bool {
+    if done < seeds.len() {
+        eprintln!("bem: interrupted after {done} of {} seeds", seeds.len());
+    }
+    done < seeds.len()
 }
 
 /// A curve as a line of blocks: full is one.
@@ -236,8 +257,10 @@ fn milli(value: i64) -> f64 {
 fn starve(arguments: &SeedArguments) -> anyhow::Result<Answer> {
     check_seeds(&arguments.seeds)?;
     let mut all = true;
-    let mut rows = Vec::new();
-    for seed in &arguments.seeds {
+    let (mut rows, mut done) = (Vec::new(), 0);
+    interrupt::listen();
+    for seed in arguments.seeds.iter().take_while(|_| !interrupt::is_asked()) {
+        done += 1;
         for control in experiment::starve(&ProtocolConfig::default(), *seed)? {
             all &= control.as_required || control.control.starts_with("S4");
             if !arguments.json {
@@ -256,7 +279,12 @@ fn starve(arguments: &SeedArguments) -> anyhow::Result<Answer> {
     if arguments.json {
         say!("{}", serde_json::json!({ "controls": rows, "all_abort": all }));
     }
-    Ok(if all { Answer::Yes } else { Answer::Code(Outcome::StarvedControlFailed.exit_code()) })
+    let is_cut = is_cut(done, &arguments.seeds);
+    Ok(match (all, is_cut) {
+        (false, _) => Answer::Code(Outcome::StarvedControlFailed.exit_code()),
+        (true, true) => Answer::No,
+        (true, false) => Answer::Yes,
+    })
 }
 
 /// Trains a seed, or says why that failed.
@@ -272,7 +300,8 @@ fn pilot(arguments: &SeedArguments) -> anyhow::Result<Answer> {
     check_seeds(&arguments.seeds)?;
     let mut rows = Vec::new();
     let mut better = 0;
-    for seed in &arguments.seeds {
+    interrupt::listen();
+    for seed in arguments.seeds.iter().take_while(|_| !interrupt::is_asked()) {
         let results = experiment::pilot(&trained(*seed)?, 30);
         let success = |arm: Arm| {
             results.iter().find(|result| result.arm == arm).map_or(0, |result| result.success_milli)
@@ -287,7 +316,8 @@ fn pilot(arguments: &SeedArguments) -> anyhow::Result<Answer> {
     if arguments.json {
         say!("{}", serde_json::json!({ "seeds": rows, "hold_better_by_0.20": better }));
     }
-    Ok(if 2 * arguments.seeds.len() <= 3 * better { Answer::Yes } else { Answer::No })
+    let is_cut = is_cut(rows.len(), &arguments.seeds);
+    Ok(if !is_cut && 2 * arguments.seeds.len() <= 3 * better { Answer::Yes } else { Answer::No })
 }
 
 fn probe(arguments: &ProbeArguments) -> anyhow::Result<Answer> {
@@ -297,7 +327,8 @@ fn probe(arguments: &ProbeArguments) -> anyhow::Result<Answer> {
         GridConfig { hazards: arguments.hazards, drift: (arguments.interval, arguments.drift), ..easy };
     let config = ProtocolConfig { easy_grid, ..ProtocolConfig::default() };
     let mut rows = Vec::new();
-    for seed in &arguments.seeds.seeds {
+    interrupt::listen();
+    for seed in arguments.seeds.seeds.iter().take_while(|_| !interrupt::is_asked()) {
         let mut run = Run::new(config.clone(), AgentConfig::default(), *seed)?;
         let (_, _, end) = experiment::train(&mut run);
         let word = match (end, run.threshold_step_used()) {
@@ -313,5 +344,5 @@ fn probe(arguments: &ProbeArguments) -> anyhow::Result<Answer> {
     if arguments.seeds.json {
         say!("{}", serde_json::json!({ "probes": rows }));
     }
-    Ok(Answer::Yes)
+    Ok(if is_cut(rows.len(), &arguments.seeds.seeds) { Answer::No } else { Answer::Yes })
 }

@@ -10,9 +10,10 @@ pub mod report;
 pub mod scoreboard;
 
 use super::Answer;
+use crate::kept_world::{SharedWorlds, worlds_of};
 use crate::{interrupt, task};
 use anyhow::{Context, Result, bail};
-use bem_engine::climb::{Climb, ClimbConfig, UnitResult};
+use bem_engine::climb::{Climb, ClimbConfig, UnitResult, Worked};
 use bem_ledger::limits::SEGMENT_BYTES_DEFAULT;
 use bem_ledger::log::LogOptions;
 use bem_teacher::ladder::{Domain, STAGES_MAX};
@@ -124,6 +125,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     check(arguments)?;
     interrupt::listen();
     let (mut climb, mut history, directory, mut put_away) = open(arguments)?;
+    let worlds = worlds_of(&directory, climb.files())?;
     let mut curves = report::Curves::open(&directory)?;
     let time = match (arguments.minutes, arguments.steps) {
         (Some(minutes), _) => Some(Duration::from_secs_f64(minutes * 60.0)),
@@ -142,7 +144,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
             directory.display()
         );
     }
-    go_through_record(&mut climb, &mut history, &mut curves)?;
+    go_through_record(&mut climb, &worlds, &mut history, &mut curves)?;
     let board = scoreboard::Live::new(!arguments.json && std::io::stderr().is_terminal(), &climb);
     let mut taken = |result: &UnitResult, climb: &Climb| {
         curves.add(result)?;
@@ -150,7 +152,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
         board.unit(result, climb);
         Ok(())
     };
-    pool::work(&mut climb, threads, &limit, &board, &mut put_away, &mut taken)?;
+    pool::work(&mut climb, &worlds, threads, &limit, &board, &mut put_away, &mut taken)?;
     board.finish();
     // After a limit in steps the clock must not show in the history: what is under way then is worked out anew.
     let put_away = if limit.is_over() { put_away } else { PutAway::new() };
@@ -172,9 +174,15 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
 }
 
 /// Units that are recorded after the newest snapshot are worked on again and compared before anything new.
-fn go_through_record(climb: &mut Climb, history: &mut History, curves: &mut report::Curves) -> Result<()> {
+fn go_through_record(
+    climb: &mut Climb,
+    worlds: &SharedWorlds,
+    history: &mut History,
+    curves: &mut report::Curves,
+) -> Result<()> {
     while let Some(unit) = history.recorded_unit(climb)? {
-        let Some(result) = climb.work(&unit, &mut || !interrupt::is_asked())? else {
+        let worked = climb.assign(&unit).go_on_in(worlds.as_ref(), None, &mut || !interrupt::is_asked())?;
+        let Worked::Done(result) = worked else {
             bail!("interrupted before the recorded units were compared: nothing is lost, resume again");
         };
         climb.take(&result);

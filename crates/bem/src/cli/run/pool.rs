@@ -7,6 +7,7 @@
 use super::Limit;
 use super::history::PutAway;
 use super::scoreboard::Live;
+use crate::kept_world::SharedWorlds;
 use anyhow::{Result, anyhow};
 use bem_engine::climb::{Assignment, Climb, ClimbError, Turns, Unit, UnitResult, Worked};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,7 @@ type Finished = (Unit, Result<Worked, ClimbError>);
 /// Works until the limit is reached or nothing is left; `taken` sees every result after the climb has taken it in.
 pub fn work(
     climb: &mut Climb,
+    worlds: &SharedWorlds,
     threads: usize,
     limit: &Limit,
     board: &Live,
@@ -34,7 +36,9 @@ pub fn work(
     std::thread::scope(|scope| {
         for _ in 0..threads {
             let results = results.clone();
-            scope.spawn(|| serve(&queue, results, &|| !cut.load(Ordering::Relaxed) && !limit.is_over()));
+            scope.spawn(|| {
+                serve(&queue, worlds, results, &|| !cut.load(Ordering::Relaxed) && !limit.is_over());
+            });
         }
         let outcome = hand_out(climb, threads, limit, board, (&jobs, &finished), put_away, taken);
         // Whatever is under way now is put away.
@@ -50,12 +54,17 @@ pub fn work(
 }
 
 /// A thread: one assignment after the other until there are no more.
-fn serve(queue: &Mutex<Receiver<Job>>, results: Sender<Finished>, go_on: &dyn Fn() -> bool) {
+fn serve(
+    queue: &Mutex<Receiver<Job>>,
+    worlds: &SharedWorlds,
+    results: Sender<Finished>,
+    go_on: &dyn Fn() -> bool,
+) {
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((assignment, put_away)) = job else { return };
         let unit = assignment.unit.clone();
-        let result = assignment.go_on(put_away.as_deref(), &mut || go_on());
+        let result = assignment.go_on_in(worlds.as_ref(), put_away.as_deref(), &mut || go_on());
         if results.send((unit, result)).is_err() {
             return;
         }

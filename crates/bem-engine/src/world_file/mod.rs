@@ -1,21 +1,15 @@
-//! What a run over a world of one's own is played from, as one file beside its history.
+//! What a run over a world of one's own is played from, as bytes beside its history.
 //!
 //! A game that came as a file is kept as that file, a composition with the source of its programs, and a program outside
-//! as everything that it has answered ([`record`]). The file's digest is part of the run's configuration and stands in
-//! CFG, so that `bem verify` misses it and `bem replay` finds it. Clauses: LOG-3, LOG-5, GLE-9.
+//! as everything that it has answered ([`record`]). The digest of the bytes is part of the run's configuration and stands
+//! in CFG, so that `bem verify` misses them and `bem replay` finds them. What they mean is the application's part
+//! ([`crate::worlds::Worlds`]). Must not know files, nor how a game is read. Clauses: LOG-3, LOG-5, GLE-9.
 
 pub mod record;
 
-use crate::program_game::Sources;
-use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_engine::worlds::{World, Worlds};
-use bem_games::compose::TaskTree;
-use bem_games::game::{Game, GameError};
-use bem_games::import::{self, Format, Opponent, Seat};
-use record::{Playback, Record};
+use record::Record;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The first words of the file.
 const FORMAT: &str = "bem world 1";
@@ -31,21 +25,6 @@ pub struct GameFile {
     pub player: Option<String>,
     /// Name and content of the file that says how the others play; without one they play uniformly.
     pub opponent: Option<(String, String)>,
-}
-
-impl GameFile {
-    /// Reads the game.
-    pub fn build(&self) -> Result<Arc<dyn Game>> {
-        let format = Format::from_file_name(&self.name)?;
-        let mut seat = Seat::default();
-        if let Some(player) = &self.player {
-            seat.player = player.parse().map_err(|_| anyhow!("player {player:?} is no whole number"))?;
-        }
-        if let Some((name, text)) = &self.opponent {
-            seat.opponent = Opponent::parse(text).with_context(|| name.clone())?;
-        }
-        import::read(format, &self.text, &seat).with_context(|| self.name.clone())
-    }
 }
 
 /// What a world is made of.
@@ -124,31 +103,6 @@ impl WorldFile {
         };
         reader.finish()?;
         Ok(world)
-    }
-}
-
-impl Worlds for WorldFile {
-    fn open(&self, task: &str, seed: u64) -> Result<World, GameError> {
-        let impossible = |error: anyhow::Error| GameError::Impossible(format!("{error:#}"));
-        match self {
-            WorldFile::Game(file) => file.build().map(World::Game).map_err(impossible),
-            WorldFile::Programs(sources) => {
-                TaskTree::parse(task)?.build(seed, &Sources(sources)).map(World::Game)
-            }
-            WorldFile::Record(record) => {
-                let playback = Playback::new(record);
-                Ok(World::Outside(Box::new(playback)))
-            }
-        }
-    }
-}
-
-/// The file of a run that has one; several are of another version.
-pub fn only_file<T>(files: &[T]) -> Result<Option<&T>> {
-    match files {
-        [] => Ok(None),
-        [file] => Ok(Some(file)),
-        more => bail!("the run names {} files of worlds; this version knows runs with one", more.len()),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Worlds come back from their files, and a record answers what it was asked and nothing else.
 
-use super::record::Recorder;
+use super::record::{Playback, Recorder};
 use super::*;
 use bem_base::environment::Environment;
 use bem_base::prng::Prng;
 use bem_games::catalog;
+use bem_games::game::Game;
+use std::sync::Arc;
 
 fn game() -> Arc<dyn Game> {
     let family = catalog::family("parity_stream").unwrap();
@@ -37,11 +39,9 @@ fn recorded(draws: u64) -> (Record, Vec<String>) {
     (recorder.into_record(), seen)
 }
 
-fn open(file: &WorldFile) -> Box<dyn Environment> {
-    match file.open("a program", 1).unwrap() {
-        World::Outside(world) => world,
-        World::Game(_) => panic!("a record is no game"),
-    }
+fn open(file: &WorldFile) -> Playback {
+    let WorldFile::Record(record) = file else { panic!("a record was written") };
+    Playback::new(record)
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn a_record_answers_as_the_world_did_and_nothing_else() {
     let bytes = WorldFile::Record(record).to_bytes();
     let file = WorldFile::from_bytes(&bytes).unwrap();
     assert_eq!(file.to_bytes(), bytes);
-    assert_eq!(play(open(&file).as_mut(), 1), seen);
+    assert_eq!(play(&mut open(&file), 1), seen);
     let mut world = open(&file);
     let error = world.reset(7).unwrap_err().to_string();
     assert_eq!(error, "an episode with seed 7 is not what byte 0 of the record holds");
-    play(world.as_mut(), 1);
+    play(&mut world, 1);
     let error = world.reset(20).unwrap_err().to_string();
     assert!(error.starts_with("the record ends"), "{error}");
 }
@@ -69,6 +69,22 @@ fn a_failure_is_part_of_the_record() {
     let mut again = open(&file);
     again.reset(3).unwrap();
     assert_eq!(again.step(99).unwrap_err().to_string(), failure);
+}
+
+#[test]
+fn who_is_asked_to_stop_fails_at_the_next_call_and_so_does_the_record() {
+    let mut world = game().start();
+    let calls = std::cell::Cell::new(0);
+    let is_asked = || 2 <= calls.replace(calls.get() + 1);
+    let mut recorder = Recorder::until(world.as_mut(), &is_asked);
+    recorder.reset(3).unwrap();
+    let outcome = recorder.step(1).unwrap();
+    let stopped = recorder.step(1).unwrap_err().to_string();
+    assert_eq!(stopped, "stopped on request");
+    let mut again = open(&WorldFile::Record(recorder.into_record()));
+    again.reset(3).unwrap();
+    assert_eq!(again.step(1).unwrap(), outcome);
+    assert_eq!(again.step(1).unwrap_err().to_string(), stopped);
 }
 
 #[test]

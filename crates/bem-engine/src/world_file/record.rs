@@ -51,15 +51,24 @@ fn observation_bytes(shape: &Shape) -> usize {
 }
 
 /// A world outside, with somebody who writes along.
+///
+/// It can be told to stop: the next call then fails, and the failure is written down like any other. A learner in the
+/// playback therefore comes to the same end, whatever it thought about between its last call and this one.
 pub struct Recorder<'a> {
     world: &'a mut dyn Environment,
     calls: Writer,
+    is_asked_to_stop: &'a dyn Fn() -> bool,
 }
 
-impl Recorder<'_> {
+impl<'a> Recorder<'a> {
     /// Nothing was asked yet.
-    pub fn new(world: &mut dyn Environment) -> Recorder<'_> {
-        Recorder { world, calls: Writer::new() }
+    pub fn new(world: &'a mut dyn Environment) -> Recorder<'a> {
+        Recorder::until(world, &|| false)
+    }
+
+    /// The same until somebody asks to stop.
+    pub fn until(world: &'a mut dyn Environment, is_asked_to_stop: &'a dyn Fn() -> bool) -> Recorder<'a> {
+        Recorder { world, calls: Writer::new(), is_asked_to_stop }
     }
 
     /// What was answered so far.
@@ -70,6 +79,13 @@ impl Recorder<'_> {
     fn see(&mut self) {
         let words = self.world.observation().0.map(u64::to_le_bytes);
         self.calls.raw(&words.as_flattened()[..observation_bytes(self.world.shape())]);
+    }
+
+    fn check_stop(&mut self) -> Result<(), EnvironmentError> {
+        if !(self.is_asked_to_stop)() {
+            return Ok(());
+        }
+        Err(self.fail(EnvironmentError::External("stopped on request".to_string())))
     }
 
     fn fail(&mut self, error: EnvironmentError) -> EnvironmentError {
@@ -85,6 +101,7 @@ impl Environment for Recorder<'_> {
     }
 
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        self.check_stop()?;
         self.world.reset(seed).map_err(|error| self.fail(error))?;
         self.calls.u8(RESET);
         self.calls.u64(seed);
@@ -97,6 +114,7 @@ impl Environment for Recorder<'_> {
     }
 
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+        self.check_stop()?;
         let outcome = self.world.step(action).map_err(|error| self.fail(error))?;
         self.calls.u8(STEP | u8::from(outcome.done) << 1 | u8::from(outcome.bad) << 2);
         self.calls.u16(action);
