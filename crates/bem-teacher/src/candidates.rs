@@ -44,7 +44,7 @@ pub fn settings_of(family: &str) -> Vec<String> {
             format!("bits={bits},opponents={others}")
         }),
         "small_sat" => {
-            let list_of = [(1, 1), (2, 2), (2, 3), (2, 4), (3, 3), (3, 4), (3, 5), (3, 6), (4, 3)];
+            let list_of = [(1, 1), (2, 4), (3, 6), (4, 8), (5, 10), (6, 12), (7, 14), (8, 16)];
             list(&list_of, |vars, clauses| format!("vars={vars},clauses={clauses}"))
         }
         "safety_grid" => each(2..=12, |size| format!("size={size},bad={}", size * size / 8)),
@@ -54,8 +54,8 @@ pub fn settings_of(family: &str) -> Vec<String> {
             [clean, noisy].concat()
         }
         // Words of several bits are right or wrong as a whole. The carry makes a sum a bit longer.
-        "add" => each(1..=5, |bits| format!("bits={bits},form=word")),
-        "subtract" => each(1..=6, |bits| format!("bits={bits},form=word")),
+        "add" => each(1..=8, |bits| format!("bits={bits},form=word")),
+        "subtract" => each(1..=8, |bits| format!("bits={bits},form=word")),
         "sorting" => list(&[(3, 1), (4, 1), (5, 1), (6, 1), (7, 1), (5, 3), (6, 3)], |keys, bits| {
             format!("keys={keys},key_bits={bits}")
         }),
