@@ -1,37 +1,51 @@
-//! Words made of two words: their sum, their difference either way, how far they are apart, the smaller and the larger.
+//! Words made of words: sum, product, difference either way, how far two are apart, the smaller and the larger.
 //!
-//! For every pair of fields of one width such a word is made, and a bit of it or a short list of rules over its bits
-//! is sought: a capped distance is a few rules over the bits of the distance.
+//! Such words are made for pairs of fields of one width, and of all fields of one width where there are more than two.
+//! A bit of the word, an exclusive or of its bits, a short list of rules over them or a table of its values is sought: a
+//! capped distance is a few rules over the bits of the distance.
 
+use super::affine::Affine;
 use super::decision::Decision;
 use super::literal::Literal;
+use super::table::Table;
 use super::{FunctionClass, is_short};
-use crate::function::{Function, choice_bits};
+use crate::function::{Function, build_sum, choice_bits};
 use crate::samples::{Row, Samples, Work};
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
 
 /// Pairs of fields at most.
 const PAIRS_MAX: usize = 6;
-/// Fields from two bits up to as many are words.
+/// Fields from two bits up to as many are words, and those whose product is looked at.
 const WIDTH_MAX: u16 = 32;
+const FACTOR_WIDTH_MAX: u16 = 6;
+/// Fields that are made one word at most.
+const FIELDS_MAX: usize = 16;
 
-/// Few rules over a word made of two.
+/// Few rules over a word made of others.
 pub struct Arithmetic;
 
-/// How a word is made of two.
+/// How a word is made of two, or of more where the order does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Sum,
     Difference,
     Reverse,
     Distance,
     Smaller,
     Larger,
+    Product,
 }
 
-const KINDS: [Kind; 6] =
-    [Kind::Sum, Kind::Difference, Kind::Reverse, Kind::Distance, Kind::Smaller, Kind::Larger];
+pub(super) const KINDS: [Kind; 7] =
+    [Kind::Sum, Kind::Difference, Kind::Reverse, Kind::Distance, Kind::Smaller, Kind::Larger, Kind::Product];
+
+/// A word made of fields of one width.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Made {
+    pub(super) kind: Kind,
+    pub(super) fields: Vec<Field>,
+}
 
 impl FunctionClass for Arithmetic {
     fn name(&self) -> &'static str {
@@ -43,45 +57,50 @@ impl FunctionClass for Arithmetic {
         if !samples.accepts(0) || 0 < samples.tolerance {
             return None;
         }
-        let pairs = pairs(&samples.groups);
-        let choice = choice_bits(pairs.len() * KINDS.len()) + 2;
-        let mut best: Option<(Function, (Field, Field), Kind)> = None;
-        for pair in &pairs {
-            for kind in KINDS {
-                if !work.spend((samples.len() * usize::from(pair.0.width)) as u64) {
-                    break;
-                }
-                let Some(found) = fit_word(samples, pair, kind, work) else { continue };
-                if best.as_ref().is_none_or(|held| found.description_length < held.0.description_length) {
-                    best = Some((found, *pair, kind));
-                }
+        let all = all_made(&samples.groups);
+        let choice = choice_bits(all.len()) + 2;
+        let mut best: Option<(Function, &Made)> = None;
+        for made in &all {
+            if !work.spend((samples.len() * made.fields.len() * usize::from(made.fields[0].width)) as u64) {
+                break;
+            }
+            let Some(found) = fit_word(samples, made, work) else { continue };
+            if best.as_ref().is_none_or(|held| found.description_length < held.0.description_length) {
+                best = Some((found, made));
             }
         }
-        let (found, pair, kind) = best?;
+        let (found, made) = best?;
         let mut builder = Builder::new(samples.width);
-        let word = kind.build(&mut builder, &pair);
+        let word = made.build(&mut builder);
         let output = found.embed(&mut builder, &word);
-        let words =
-            format!("{} of fields at {} and {}, {}", kind.words(), pair.0.low, pair.1.low, found.words);
+        let words = format!("{}, {}", made.words(), found.words);
         let function = Function::close(builder, output, found.description_length + choice, words)?;
         function.explains(samples).then_some(function)
     }
 }
 
-/// A bit of the word or few rules over its bits, if they explain the labels.
-fn fit_word(samples: &Samples, pair: &(Field, Field), kind: Kind, work: &mut Work) -> Option<Function> {
-    let width = kind.width(pair);
+/// The shortest simple function of the word that explains the labels.
+fn fit_word(samples: &Samples, made: &Made, work: &mut Work) -> Option<Function> {
+    let width = made.width();
     let groups = (0..width as u16).map(|low| Field { low, width: 1 }).collect();
-    let made = samples.seen_as(width, groups, |row| kind.make(row, pair));
+    let shown = samples.seen_as(width, groups, |row| {
+        let mut shown = Row::default();
+        shown.0[0] = made.value(row);
+        shown
+    });
     // Equal words with different labels: it is something else.
-    if 0 < made.contradictions {
+    if 0 < shown.contradictions {
         return None;
     }
-    let found = Literal.fit(&made, work).or_else(|| Decision.fit(&made, work))?;
-    is_short(found.description_length, samples.observations).then_some(found)
+    let classes: [&dyn FunctionClass; 4] = [&Literal, &Affine, &Decision, &Table];
+    let found = classes.iter().filter_map(|class| class.fit(&shown, work));
+    found
+        .filter(|function| is_short(function.description_length, samples.observations))
+        .min_by_key(|function| function.description_length)
 }
 
-fn pairs(groups: &[Field]) -> Vec<(Field, Field)> {
+/// Pairs of fields of one width.
+pub(super) fn pairs(groups: &[Field]) -> Vec<(Field, Field)> {
     let words: Vec<&Field> = groups.iter().filter(|field| (2..=WIDTH_MAX).contains(&field.width)).collect();
     let mut pairs = Vec::new();
     for (position, first) in words.iter().enumerate() {
@@ -92,7 +111,28 @@ fn pairs(groups: &[Field]) -> Vec<(Field, Field)> {
     pairs
 }
 
+fn all_made(groups: &[Field]) -> Vec<Made> {
+    let mut all: Vec<Made> = Vec::new();
+    for (first, second) in pairs(groups) {
+        let kinds = KINDS.iter().filter(|kind| kind.fits(first.width));
+        all.extend(kinds.map(|kind| Made { kind: *kind, fields: vec![first, second] }));
+    }
+    for width in 2..=WIDTH_MAX {
+        let fields: Vec<Field> = groups.iter().filter(|field| field.width == width).copied().collect();
+        if (3..=FIELDS_MAX).contains(&fields.len()) {
+            let kinds = [Kind::Sum, Kind::Smaller, Kind::Larger];
+            all.extend(kinds.map(|kind| Made { kind, fields: fields.clone() }));
+        }
+    }
+    all
+}
+
 impl Kind {
+    /// Whether words of this width are made one in this way.
+    pub(super) fn fits(self, width: u16) -> bool {
+        self != Kind::Product || width <= FACTOR_WIDTH_MAX
+    }
+
     fn words(self) -> &'static str {
         match self {
             Kind::Sum => "sum",
@@ -101,59 +141,95 @@ impl Kind {
             Kind::Distance => "distance",
             Kind::Smaller => "smaller",
             Kind::Larger => "larger",
+            Kind::Product => "product",
+        }
+    }
+}
+
+impl Made {
+    /// What it is, in words.
+    pub(super) fn words(&self) -> String {
+        let (first, last) = (self.fields[0].low, self.fields[self.fields.len() - 1].low);
+        match self.fields.len() {
+            2 => format!("{} of fields at {first} and {last}", self.kind.words()),
+            count => format!("{} of {count} fields from {first} to {last}", self.kind.words()),
         }
     }
 
-    /// Bits of the word; sum and difference have one for the carry.
-    fn width(self, pair: &(Field, Field)) -> usize {
-        usize::from(pair.0.width) + usize::from(matches!(self, Kind::Sum | Kind::Difference | Kind::Reverse))
+    /// Bits of the word.
+    pub(super) fn width(&self) -> usize {
+        let width = usize::from(self.fields[0].width);
+        match self.kind {
+            Kind::Sum => width + choice_bits(self.fields.len()) as usize,
+            // The last bit says that it is below zero.
+            Kind::Difference | Kind::Reverse => width + 1,
+            Kind::Product => 2 * width,
+            Kind::Distance | Kind::Smaller | Kind::Larger => width,
+        }
     }
 
-    fn make(self, row: &Row, pair: &(Field, Field)) -> Row {
-        let (first, second) = (row.word(&pair.0), row.word(&pair.1));
-        let made = match self {
-            Kind::Sum => first + second,
-            Kind::Difference => first.wrapping_sub(second),
-            Kind::Reverse => second.wrapping_sub(first),
-            Kind::Distance => first.abs_diff(second),
-            Kind::Smaller => first.min(second),
-            Kind::Larger => first.max(second),
-        };
-        let mut row = Row::default();
-        row.0[0] = made & ((1 << self.width(pair)) - 1);
-        row
+    /// The number it shows.
+    pub(super) fn value(&self, row: &Row) -> u64 {
+        let mut values = self.fields.iter().map(|field| row.word(field));
+        let first = values.next().unwrap_or(0);
+        let made = values.fold(first, |held, other| match self.kind {
+            Kind::Sum => held + other,
+            Kind::Difference => held.wrapping_sub(other),
+            Kind::Reverse => other.wrapping_sub(held),
+            Kind::Distance => held.abs_diff(other),
+            Kind::Smaller => held.min(other),
+            Kind::Larger => held.max(other),
+            Kind::Product => held * other,
+        });
+        made & ((1 << self.width()) - 1)
     }
 
-    fn build(self, builder: &mut Builder, pair: &(Field, Field)) -> Vec<Signal> {
+    /// The same as a circuit, lowest bit first.
+    pub(super) fn build(&self, builder: &mut Builder) -> Vec<Signal> {
         let bits = |field: &Field| -> Vec<Signal> {
             (field.low..field.low + field.width).map(|index| Signal::input(usize::from(index))).collect()
         };
-        let (first, second) = (bits(&pair.0), bits(&pair.1));
-        match self {
+        let words: Vec<Vec<Signal>> = self.fields.iter().map(bits).collect();
+        let mut made = match self.kind {
             Kind::Sum => {
-                let mut carry = Signal::FALSE;
-                let mut sum = Vec::new();
-                for (one, other) in first.iter().zip(&second) {
-                    let half = builder.xor(*one, *other);
-                    sum.push(builder.xor(half, carry));
-                    carry = builder.mux(half, carry, *one);
-                }
-                sum.push(carry);
-                sum
+                let rank = |rank: usize| words.iter().map(|word| word[rank]).collect();
+                build_sum(builder, (0..words[0].len()).map(rank).collect())
             }
-            Kind::Difference => subtract(builder, &first, &second),
-            Kind::Reverse => subtract(builder, &second, &first),
+            Kind::Product => {
+                let mut ranks = vec![Vec::new(); 2 * words[0].len()];
+                for (place, one) in words[0].iter().enumerate() {
+                    for (rank, other) in words[1].iter().enumerate() {
+                        ranks[place + rank].push(builder.and(*one, *other));
+                    }
+                }
+                build_sum(builder, ranks)
+            }
+            _ => {
+                let (first, rest) = words.split_first().expect("a word is made of others");
+                rest.iter().fold(first.clone(), |held, other| self.kind.build_two(builder, &held, other))
+            }
+        };
+        made.resize(self.width(), Signal::FALSE);
+        made
+    }
+}
+
+impl Kind {
+    fn build_two(self, builder: &mut Builder, first: &[Signal], second: &[Signal]) -> Vec<Signal> {
+        match self {
+            Kind::Difference => subtract(builder, first, second),
+            Kind::Reverse => subtract(builder, second, first),
             Kind::Distance => {
                 // Below zero, the other difference is the distance.
-                let mut forward = subtract(builder, &first, &second);
-                let backward = subtract(builder, &second, &first);
+                let mut forward = subtract(builder, first, second);
+                let backward = subtract(builder, second, first);
                 let below = forward.pop().unwrap_or(Signal::FALSE);
                 forward.iter().zip(&backward).map(|(one, other)| builder.mux(below, *other, *one)).collect()
             }
-            Kind::Smaller | Kind::Larger => {
-                let below = subtract(builder, &first, &second).pop().unwrap_or(Signal::FALSE);
-                let (then, otherwise) = if self == Kind::Smaller { (first, second) } else { (second, first) };
-                then.iter().zip(&otherwise).map(|(then, other)| builder.mux(below, *then, *other)).collect()
+            _ => {
+                let below = subtract(builder, first, second).pop().unwrap_or(Signal::FALSE);
+                let (then, other) = if self == Kind::Smaller { (first, second) } else { (second, first) };
+                then.iter().zip(other).map(|(then, other)| builder.mux(below, *then, *other)).collect()
             }
         }
     }
@@ -183,20 +259,19 @@ mod tests {
 
     #[test]
     fn every_word_is_what_its_circuit_says() {
-        let pair = (Field { low: 0, width: 3 }, Field { low: 3, width: 3 });
-        for kind in KINDS {
-            let mut builder = Builder::new(6);
-            let word = kind.build(&mut builder, &pair);
-            assert_eq!(word.len(), kind.width(&pair));
+        let fields = [0, 3, 6].map(|low| Field { low, width: 3 });
+        for made in all_made(&fields) {
+            let mut builder = Builder::new(9);
+            let word = made.build(&mut builder);
+            assert_eq!(word.len(), made.width());
             let circuit = builder.finish(&word).unwrap();
-            for value in 0..64u64 {
+            for value in 0..512u64 {
                 let mut row = Row::default();
                 row.0[0] = value;
-                let inputs: Vec<bool> = (0..6).map(|bit| row.get(bit)).collect();
-                let made = circuit.evaluate(&inputs);
+                let inputs: Vec<bool> = (0..9).map(|bit| row.get(bit)).collect();
                 let expected: Vec<bool> =
-                    (0..word.len()).map(|bit| kind.make(&row, &pair).get(bit)).collect();
-                assert_eq!(made, expected, "{kind:?} of {value}");
+                    (0..word.len()).map(|bit| made.value(&row) >> bit & 1 == 1).collect();
+                assert_eq!(circuit.evaluate(&inputs), expected, "{made:?} of {value}");
             }
         }
     }
@@ -223,5 +298,22 @@ mod tests {
         let larger = |row: &Row| word(row, 0, 6).max(word(row, 6, 6)) >> 3 & 1 == 1;
         let function = Arithmetic.fit(&sample(&[6, 6], 120, 1, larger), &mut Work::new(1 << 32)).unwrap();
         assert_eq!(function.errors(&sample(&[6, 6], 1_000, 2, larger)), 0, "{}", function.words);
+    }
+
+    #[test]
+    fn what_depends_on_a_word_made_of_several_is_found_from_few_rows() {
+        let check = |widths: &[u16], count: usize, words: &str, wanted: fn(&Row) -> bool| {
+            let function = Arithmetic.fit(&sample(widths, count, 1, wanted), &mut Work::new(1 << 32));
+            let function = function.expect(words);
+            assert!(function.words.starts_with(words), "{}", function.words);
+            assert_eq!(function.errors(&sample(widths, 1_000, 2, wanted)), 0, "{}", function.words);
+        };
+        check(&[4, 4, 4], 60, "larger of 3 fields", |row| {
+            let largest = (0..3).map(|field| word(row, 4 * field, 4)).max();
+            largest.is_some_and(|largest| largest.count_ones() % 2 == 1)
+        });
+        check(&[4, 4], 60, "sum", |row| (word(row, 0, 4) + word(row, 4, 4)).count_ones() % 2 == 1);
+        check(&[4, 4], 400, "sum", |row| (word(row, 0, 4) + word(row, 4, 4)) % 7 == 2);
+        check(&[3, 3], 200, "product", |row| 12 < word(row, 0, 3) * word(row, 3, 3));
     }
 }

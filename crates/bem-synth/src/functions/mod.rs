@@ -7,8 +7,8 @@
 
 pub mod affine;
 pub mod arithmetic;
-pub mod counted_xor;
 pub mod decision;
+pub mod facts;
 pub mod focus;
 pub mod literal;
 pub mod minimal;
@@ -38,11 +38,11 @@ pub const PORTFOLIO: &[&[&dyn FunctionClass]] = &[
     &[&literal::Literal],
     &[&affine::Affine, &symmetric::Symmetric, &scan::Scan, &relation::Relation, &multiplexer::Multiplexer],
     &[
-        &counted_xor::CountedXor,
         &symmetric::RankedSymmetric,
         &focus::Focus,
         &order::Order,
         &arithmetic::Arithmetic,
+        &facts::Facts,
         &threshold::Threshold,
         &polynomial::Polynomial,
         &decision::Decision,
@@ -195,11 +195,14 @@ mod tests {
             (bits(row, 0, 8) + bits(row, 8, 8)) >> bits(row, 16, 3) & 1 == 1
         });
         check(&[16, 4], 600, "choose", |row| row.get((bits(row, 16, 4) * 7 % 16) as usize));
+        check(&[12], 1_000, "choose by the count", |row| {
+            row.0[0].count_ones().checked_sub(1).is_some_and(|place| row.get(place as usize))
+        });
         // Three clauses are as short as the smallest circuit: either will do.
         check(&[24], 140, "", |row| (row.get(5) ^ row.get(21)) && (row.get(9) || row.get(2)));
         check(&[6, 3, 3], 400, "", |row| row.get(1) && row.get(7) || row.get(3) && !row.get(9));
         check(&[8, 2], 160, "scan", |row| row.get(3 - bits(row, 8, 2) as usize));
-        check(&[5, 5, 5], 400, "xor of counts", |row| {
+        check(&[5, 5, 5], 400, "xor of 3 bits of facts", |row| {
             (0..3).filter(|field| 3 <= bits(row, 5 * field, 5).count_ones()).count() % 2 == 1
         });
         check(&[16], 2_000, "count", |row| (bits(row, 0, 16) & 0xB6D2).count_ones() % 5 == 2);

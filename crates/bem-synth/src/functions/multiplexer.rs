@@ -1,4 +1,5 @@
-//! A selector of few neighbouring bits chooses which simple function applies: constants, bits or xors.
+//! A selector of few neighbouring bits, or the count of a field, chooses which simple function applies: constants, bits
+//! or xors.
 //!
 //! This is also how a composition of parts is taken apart: a phase or sub-game number selects the part.
 
@@ -7,13 +8,21 @@ use super::literal::Literal;
 use super::relation::Relation;
 use super::scan::Scan;
 use super::symmetric::Symmetric;
+use super::tree::Tree;
 use super::{FunctionClass, is_short};
-use crate::function::{Function, choice_bits};
-use crate::samples::{Samples, Work};
+use crate::function::{Function, build_count, choice_bits};
+use crate::samples::{Row, Samples, Work};
+use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
 
 /// Bits of a selector at most.
 const SELECTOR_BITS_MAX: usize = 6;
+
+/// One row in as many may belong to values of the selector that are too rare to be understood.
+const SPELLED_SHARE: usize = 12;
+
+/// Bits of a field whose count may choose.
+const COUNTED_BITS_MAX: u16 = 24;
 
 /// Bits of a selector whose parts may be anything of the first tiers; these cost more to try.
 const PARTS_WIDTH_MAX: usize = 1;
@@ -29,11 +38,11 @@ impl FunctionClass for Multiplexer {
     fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
         let mut best: Option<Function> = None;
         let selectors = selectors(samples);
-        for (low, width) in &selectors {
+        for selector in &selectors {
             if !work.spend((samples.len() * samples.width / 8) as u64) {
                 break;
             }
-            let Some(function) = fit_selector(samples, *low, *width, work) else { continue };
+            let Some(function) = fit_selector(samples, *selector, work) else { continue };
             if best.as_ref().is_none_or(|held| function.description_length < held.description_length) {
                 best = Some(function);
             }
@@ -42,30 +51,78 @@ impl FunctionClass for Multiplexer {
     }
 }
 
-/// Whole fields first; inside wider fields every contiguous run.
-fn selectors(samples: &Samples) -> Vec<(usize, usize)> {
+/// What chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Selector {
+    /// The number that neighbouring bits spell: from which on, and how many.
+    Bits(usize, usize),
+    /// How many bits of a field are set.
+    Count(Field),
+}
+
+impl Selector {
+    fn value(self, row: &Row) -> u64 {
+        match self {
+            Selector::Bits(low, width) => row.word(&Field { low: low as u16, width: width as u16 }),
+            Selector::Count(field) => u64::from(row.word(&field).count_ones()),
+        }
+    }
+
+    fn build(self, builder: &mut Builder) -> Vec<Signal> {
+        let inputs = |low: usize, width: usize| (low..low + width).map(Signal::input).collect();
+        match self {
+            Selector::Bits(low, width) => inputs(low, width),
+            Selector::Count(field) => {
+                let bits: Vec<Signal> = inputs(usize::from(field.low), usize::from(field.width));
+                build_count(builder, &bits)
+            }
+        }
+    }
+
+    /// Bits of its value.
+    fn width(self) -> usize {
+        match self {
+            Selector::Bits(_, width) => width,
+            Selector::Count(field) => choice_bits(usize::from(field.width) + 1) as usize,
+        }
+    }
+
+    fn words(self) -> String {
+        match self {
+            Selector::Bits(low, width) => format!("choose by bits {low}..{}", low + width),
+            Selector::Count(field) => format!("choose by the count of the field at {}", field.low),
+        }
+    }
+}
+
+/// Whole fields first; inside wider fields every contiguous run; then how many bits of a field are set.
+fn selectors(samples: &Samples) -> Vec<Selector> {
     let mut list = Vec::new();
     for field in &samples.groups {
         let (low, width) = (usize::from(field.low), usize::from(field.width));
         if width <= SELECTOR_BITS_MAX {
-            list.push((low, width));
+            list.push(Selector::Bits(low, width));
         } else if samples.groups.len() == 1 && width <= 24 {
             for size in 1..=SELECTOR_BITS_MAX {
-                list.extend((0..=width - size).map(|start| (low + start, size)));
+                list.extend((0..=width - size).map(|start| Selector::Bits(low + start, size)));
             }
         }
     }
+    let counted = |field: &&Field| (3..=COUNTED_BITS_MAX).contains(&field.width);
+    list.extend(samples.groups.iter().filter(counted).map(|field| Selector::Count(*field)));
     list
 }
 
-fn fit_selector(samples: &Samples, low: usize, width: usize, work: &mut Work) -> Option<Function> {
-    let selector: Vec<usize> = (low..low + width).collect();
+fn fit_selector(samples: &Samples, selector: Selector, work: &mut Work) -> Option<Function> {
+    let width = selector.width();
     let values = 1u64 << width;
     let mut leaves: Vec<Option<Function>> = Vec::new();
     let mut description_length = choice_bits(samples.width) + 3;
+    // Rows of values too rare to be understood that may be spelled out.
+    let mut spelled = samples.len() / SPELLED_SHARE;
     let mut seen = 0;
     for value in 0..values {
-        let part = samples.restrict(|row| row.gather(&selector) == value);
+        let part = samples.restrict(|row| selector.value(row) == value);
         if part.is_empty() {
             leaves.push(None);
             continue;
@@ -81,7 +138,8 @@ fn fit_selector(samples: &Samples, low: usize, width: usize, work: &mut Work) ->
             .iter()
             .filter_map(|class| class.fit(&part, work))
             .filter(|leaf| is_short(leaf.description_length + width as u32, part.observations + width))
-            .min_by_key(|leaf| leaf.description_length)?;
+            .min_by_key(|leaf| leaf.description_length)
+            .or_else(|| spell_out(&part, &mut spelled, work))?;
         description_length += leaf.description_length;
         leaves.push(Some(leaf));
     }
@@ -94,15 +152,16 @@ fn fit_selector(samples: &Samples, low: usize, width: usize, work: &mut Work) ->
         .iter()
         .map(|leaf| leaf.as_ref().map_or(Signal::FALSE, |leaf| leaf.embed(&mut builder, &row)))
         .collect();
-    let bits: Vec<Signal> = selector.iter().map(|index| Signal::input(*index)).collect();
+    let bits = selector.build(&mut builder);
     let output = select(&mut builder, &bits, &signals);
-    let function = Function::close(
-        builder,
-        output,
-        description_length,
-        format!("choose by bits {low}..{}", low + width),
-    )?;
+    let function = Function::close(builder, output, description_length, selector.words())?;
     function.explains(samples).then_some(function)
+}
+
+/// The few rows of a rare value one by one, as long as they are within what is left for that.
+fn spell_out(part: &Samples, left: &mut usize, work: &mut Work) -> Option<Function> {
+    *left = left.checked_sub(part.len())?;
+    Tree.fit(part, work)
 }
 
 /// The signal at the index that the bits spell, lowest bit first. `signals` has an entry for every index.

@@ -20,7 +20,7 @@ pub struct Relation;
 
 /// What may hold between two fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// Some bit is set in both.
     Meets,
     /// Some bit is set in the first only.
@@ -33,7 +33,7 @@ enum Kind {
     Above,
 }
 
-const KINDS: [Kind; 5] = [Kind::Meets, Kind::Exceeds, Kind::Lacks, Kind::Below, Kind::Above];
+pub(super) const KINDS: [Kind; 5] = [Kind::Meets, Kind::Exceeds, Kind::Lacks, Kind::Below, Kind::Above];
 
 impl FunctionClass for Relation {
     fn name(&self) -> &'static str {
@@ -67,7 +67,7 @@ impl FunctionClass for Relation {
 }
 
 /// Pairs of different fields of one width, those with a later field first.
-fn pairs(groups: &[Field]) -> Vec<(Field, Field)> {
+pub(super) fn pairs(groups: &[Field]) -> Vec<(Field, Field)> {
     let words = || groups.iter().filter(|field| 2 <= field.width && field.width <= WIDTH_MAX);
     let mut pairs: Vec<(Field, Field)> = Vec::new();
     for second in words().rev() {
@@ -91,7 +91,7 @@ fn answers(row: &Row, pairs: &[(Field, Field)]) -> Row {
 }
 
 impl Kind {
-    fn holds(self, first: u64, second: u64) -> bool {
+    pub(super) fn holds(self, first: u64, second: u64) -> bool {
         match self {
             Kind::Meets => first & second != 0,
             Kind::Exceeds => first & !second != 0,
@@ -101,7 +101,7 @@ impl Kind {
         }
     }
 
-    fn build(self, builder: &mut Builder, (first, second): &(Field, Field)) -> Signal {
+    pub(super) fn build(self, builder: &mut Builder, (first, second): &(Field, Field)) -> Signal {
         let bits: Vec<(Signal, Signal)> = (0..first.width)
             .map(|bit| (usize::from(first.low + bit), usize::from(second.low + bit)))
             .map(|(first, second)| (Signal::input(first), Signal::input(second)))
