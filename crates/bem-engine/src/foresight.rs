@@ -27,7 +27,8 @@ impl Learner {
     /// What a plan promises beyond the acting policy, by everything that was counted.
     pub(crate) fn outlook<'p>(&'p self, plan: &'p Policy) -> Option<Outlook<'p>> {
         let all: Vec<&Episode> = self.experience.episodes().collect();
-        Outlook::of(&self.shape, &all, plan, &self.incumbent.policy)
+        let lens = self.explorer.as_ref()?.lens().clone();
+        Outlook::of(&self.shape, lens, &all, plan, &self.incumbent.policy)
     }
 
     /// Takes a plan out of the candidates that should act by counts alone: showing its gain would take too many steps, or

@@ -12,6 +12,7 @@ use crate::labels::{self, Answers};
 use crate::lens::Lens;
 use crate::library::Machine;
 use crate::memory::{self, Device};
+use crate::models::control::recollect::RECALL_WORK;
 use crate::models::control::{Explorer, Prospect};
 use crate::models::{joint, mealy, means, reward};
 use crate::policy::{Player, Policy, action_bits};
@@ -68,7 +69,9 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
     let mut work = Work::new(settings.work);
     let mut search = Search { shape, experience, provenance: None, list: Vec::new(), spent: 0 };
     let all: Vec<&Episode> = experience.episodes().collect();
-    let explorer = Prospect::of(shape, &all).map(|prospect| search.plan(prospect));
+    let mut means = Work::new(RECALL_WORK);
+    let explorer = Prospect::of(shape, &all, &mut means).map(|prospect| search.plan(prospect));
+    search.spent += RECALL_WORK - means.left();
     search.look(&episodes, settings, explorer.is_some(), &mut work);
     // What explains everything makes what has exceptions pointless; what looks ahead stays beside it.
     if search.list.iter().any(|hypothesis| hypothesis.exact) {

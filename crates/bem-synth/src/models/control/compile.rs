@@ -3,9 +3,9 @@
 //! Only rows that the plan can come to are in the table; all others are free, which makes it small.
 
 use super::chance::Dynamics;
-use super::counts::{BEFORE_START, Model};
+use super::counts::{BEFORE_START, Lens, Model};
 use super::plan::Plan;
-use crate::function::build_word_table;
+use crate::function::{build_word_table, choice_bits};
 use crate::policy::{Policy, action_bits};
 use bem_base::environment::{Bits, Shape};
 use bem_circuit::netlist::{Builder, Signal};
@@ -47,7 +47,7 @@ pub fn compile(
             return None;
         }
     }
-    layout.close(shape, &table)
+    layout.close(shape, model, &table)
 }
 
 /// States that the plan can be in at each time.
@@ -65,14 +65,15 @@ fn reached(model: &Model, dynamics: &Dynamics, plan: &Plan, horizon: usize) -> V
     all
 }
 
-/// Where the parts of a table key lie: the bits in which observations differ, the clock, and for every step back
-/// whether there was one, its observation and its action.
+/// Where the parts of a table key lie: the bits in which observations differ, the clock, and what is recalled, or for
+/// every step back whether there was one, its observation and its action.
 struct Layout {
     observation_bits: usize,
     telling: Vec<usize>,
     clock_bits: usize,
     code_bits: usize,
     history: usize,
+    recall_bits: usize,
 }
 
 impl Layout {
@@ -85,7 +86,11 @@ impl Layout {
             telling: (0..observation_bits).filter(tells).collect(),
             clock_bits: if with_clock { shape.horizon.next_power_of_two().ilog2() as usize } else { 0 },
             code_bits: action_bits(shape.actions),
-            history: model.lens().history,
+            history: if let Lens::Past(history) = model.lens() { *history } else { 0 },
+            recall_bits: match model.lens() {
+                Lens::Past(_) => 0,
+                Lens::Recalled(recall) => choice_bits(recall.states()) as usize,
+            },
         };
         (layout.key_bits() <= 63).then_some(layout)
     }
@@ -95,8 +100,12 @@ impl Layout {
         1 + self.code_bits + self.telling.len()
     }
 
+    fn memory_bits(&self) -> usize {
+        self.clock_bits + self.recall_bits + self.history * self.step_bits()
+    }
+
     fn key_bits(&self) -> usize {
-        self.clock_bits + self.history * self.step_bits() + self.telling.len()
+        self.memory_bits() + self.telling.len()
     }
 
     fn gather(&self, observation: &Bits) -> u64 {
@@ -104,11 +113,16 @@ impl Layout {
         bits.fold(0, |word, (place, bit)| word | u64::from(observation.get(*bit)) << place)
     }
 
-    /// Lowest the clock, then the steps back, on top the observation.
+    /// Lowest the clock, then what is recalled or the steps back, on top the observation.
     fn key(&self, model: &Model, state: u32, time: usize) -> u64 {
         let parts = &model.keys()[state as usize];
         let mut key = if self.clock_bits == 0 { 0 } else { time as u64 };
         let mut place = self.clock_bits;
+        if 0 < self.recall_bits {
+            return key
+                | u64::from(parts[1]) << place
+                | self.gather(model.observation(state)) << (place + self.recall_bits);
+        }
         for step in parts[1..].chunks(2) {
             if step[0] != BEFORE_START {
                 let seen = self.gather(&model.observations()[step[1] as usize]);
@@ -119,8 +133,23 @@ impl Layout {
         key | self.gather(model.observation(state)) << place
     }
 
-    fn close(&self, shape: &Shape, table: &BTreeMap<u64, u64>) -> Option<Policy> {
-        let memory_bits = self.clock_bits + self.history * self.step_bits();
+    /// What is recalled next, for all that was ever done: keys are what is recalled, the action, and the observation.
+    fn transitions(&self, model: &Model) -> BTreeMap<u64, u64> {
+        let Lens::Recalled(recall) = model.lens() else { return BTreeMap::new() };
+        let mut table = BTreeMap::new();
+        for (state, row) in model.edges().iter().enumerate() {
+            let (recalled, seen) = (model.keys()[state][1], model.observation(state as u32));
+            for action in (0..model.actions()).filter(|action| 0 < row[usize::from(*action)].count) {
+                let key = u64::from(recalled) | u64::from(action) << self.recall_bits;
+                let key = key | self.gather(seen) << (self.recall_bits + self.code_bits);
+                table.insert(key, u64::from(recall.after(recalled, seen, action)));
+            }
+        }
+        table
+    }
+
+    fn close(&self, shape: &Shape, model: &Model, table: &BTreeMap<u64, u64>) -> Option<Policy> {
+        let memory_bits = self.memory_bits();
         let mut builder = Builder::new(self.observation_bits + memory_bits);
         let memory: Vec<Signal> =
             (0..memory_bits).map(|place| Signal::input(self.observation_bits + place)).collect();
@@ -132,6 +161,11 @@ impl Layout {
         for digit in &memory[..self.clock_bits] {
             next.push(builder.xor(*digit, carry));
             carry = builder.and(carry, *digit);
+        }
+        if 0 < self.recall_bits {
+            let key: Vec<Signal> =
+                memory[self.clock_bits..].iter().chain(&action).chain(&seen).copied().collect();
+            next.extend(build_word_table(&mut builder, &key, &self.transitions(model), self.recall_bits));
         }
         if 0 < self.history {
             next.push(Signal::TRUE);

@@ -1,15 +1,17 @@
 //! Counts of what followed what.
 //!
-//! A state is what the [`Lens`] shows: the observation and, for a lens with history, the pairs of observation and
-//! own action before it. An outcome is the next state, or the end of the episode, together with the reward.
+//! A state is what the [`Lens`] shows: the observation and the pairs of observation and own action before it, or what a
+//! machine recalls of them. An outcome is the next state, or the end of the episode, together with the reward.
 //! An episode that only ran out of steps did not end by what was done, so that its last successor is unknown.
 
 use super::dependence::HISTORY_MAX;
+use super::recall::Recall;
 use crate::experience::{Episode, Step};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, OBSERVATION_WORDS, Shape};
 use bem_base::limits::ACTIONS_MAX;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// States at most.
 pub const STATES_MAX: usize = 4_096;
@@ -23,10 +25,61 @@ pub const CUT: u32 = u32::MAX - 1;
 pub const BEFORE_START: u32 = u32::MAX;
 
 /// How much of the past counts as the state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Lens {
-    /// Pairs of observation and own action before the present observation.
-    pub history: usize,
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lens {
+    /// This many pairs of observation and own action before the present observation.
+    Past(usize),
+    /// What a machine over all of these pairs recalls.
+    Recalled(Arc<Recall>),
+}
+
+impl Default for Lens {
+    fn default() -> Lens {
+        Lens::Past(0)
+    }
+}
+
+/// Stands for a recalling machine where the number of pairs is stored.
+const RECALLED: u8 = u8::MAX;
+
+impl Lens {
+    /// Parts of a key beside the present symbol.
+    fn parts(&self) -> usize {
+        match self {
+            Lens::Past(history) => 2 * history,
+            Lens::Recalled(_) => 1,
+        }
+    }
+
+    /// What is recalled after one more step; nothing where no machine does.
+    fn after(&self, recalled: u32, step: &Step) -> u32 {
+        match self {
+            Lens::Past(_) => 0,
+            Lens::Recalled(recall) => recall.after(recalled, &step.observation, step.action),
+        }
+    }
+
+    fn encode(&self, writer: &mut Writer) {
+        match self {
+            Lens::Past(history) => writer.u8(*history as u8),
+            Lens::Recalled(recall) => {
+                writer.u8(RECALLED);
+                recall.encode(writer);
+            }
+        }
+    }
+
+    fn decode(actions: u16, reader: &mut Reader<'_>) -> Result<Lens, DecodeError> {
+        let wild = reader.error("a lens out of bounds");
+        match reader.u8()? {
+            RECALLED => {
+                let recall = Recall::decode(reader)?;
+                if recall.actions() == actions { Ok(Lens::Recalled(Arc::new(recall))) } else { Err(wild) }
+            }
+            history if usize::from(history) <= HISTORY_MAX => Ok(Lens::Past(usize::from(history))),
+            _ => Err(wild),
+        }
+    }
 }
 
 /// What one action brought in one state.
@@ -44,7 +97,7 @@ pub struct Model {
     lens: Lens,
     symbols: BTreeMap<Bits, u32>,
     observations: Vec<Bits>,
-    /// The present symbol, then back in time: action, symbol, action, symbol.
+    /// The present symbol, then what is recalled, or back in time: action, symbol, action, symbol.
     states: BTreeMap<Vec<u32>, u32>,
     keys: Vec<Vec<u32>>,
     edges: Vec<Vec<Edge>>,
@@ -78,20 +131,13 @@ impl Model {
     /// Counts one more episode; false when there are too many states, and then nothing may be asked any more.
     #[must_use]
     pub fn add(&mut self, episode: &Episode) -> bool {
-        let mut now = None;
+        let mut recalled = 0;
+        let Some(mut state) = self.intern(&episode.steps, 0, recalled) else { return false };
+        *self.starts.entry(state).or_default() += 1;
         for (time, step) in episode.steps.iter().enumerate() {
-            let state = match now {
-                Some(state) => state,
-                None => match self.intern(&episode.steps, time) {
-                    Some(state) => state,
-                    None => return false,
-                },
-            };
-            if time == 0 {
-                *self.starts.entry(state).or_default() += 1;
-            }
+            recalled = self.lens.after(recalled, step);
             let next = if time + 1 < episode.steps.len() {
-                match self.intern(&episode.steps, time + 1) {
+                match self.intern(&episode.steps, time + 1, recalled) {
                     Some(next) => next,
                     None => return false,
                 }
@@ -103,18 +149,18 @@ impl Model {
             let edge = &mut self.edges[state as usize][usize::from(step.action)];
             edge.count += 1;
             *edge.outcomes.entry((next, step.reward)).or_default() += 1;
-            now = Some(next);
+            state = next;
         }
         true
     }
 
-    fn intern(&mut self, steps: &[Step], time: usize) -> Option<u32> {
+    fn intern(&mut self, steps: &[Step], time: usize, recalled: u32) -> Option<u32> {
         let number = self.symbols.len() as u32;
         let symbol = *self.symbols.entry(steps[time].observation).or_insert(number);
         if symbol == number {
             self.observations.push(steps[time].observation);
         }
-        let key = self.key(steps, time, symbol);
+        let key = self.key(steps, time, (symbol, recalled));
         if let Some(state) = self.states.get(&key) {
             return Some(*state);
         }
@@ -128,10 +174,14 @@ impl Model {
         Some(state)
     }
 
-    /// The key of a state from the steps before it.
-    fn key(&self, past: &[Step], time: usize, symbol: u32) -> Vec<u32> {
+    /// The key of a state from the steps before it, its symbol and what is recalled.
+    fn key(&self, past: &[Step], time: usize, (symbol, recalled): (u32, u32)) -> Vec<u32> {
+        let history = match self.lens {
+            Lens::Recalled(_) => return vec![symbol, recalled],
+            Lens::Past(history) => history,
+        };
         let mut key = vec![symbol];
-        for back in 1..=self.lens.history {
+        for back in 1..=history {
             match time.checked_sub(back).map(|earlier| &past[earlier]) {
                 Some(step) => {
                     let seen = self.symbols.get(&step.observation).copied();
@@ -146,12 +196,16 @@ impl Model {
     /// The state in which an episode is after these steps; none if it was never seen.
     pub fn find(&self, past: &[Step], observation: &Bits) -> Option<u32> {
         let symbol = *self.symbols.get(observation)?;
-        self.states.get(&self.key(past, past.len(), symbol)).copied()
+        let recalled = match self.lens {
+            Lens::Past(_) => 0,
+            Lens::Recalled(_) => past.iter().fold(0, |recalled, step| self.lens.after(recalled, step)),
+        };
+        self.states.get(&self.key(past, past.len(), (symbol, recalled))).copied()
     }
 
     /// How much of the past counts.
-    pub fn lens(&self) -> Lens {
-        self.lens
+    pub fn lens(&self) -> &Lens {
+        &self.lens
     }
 
     /// Per state what every action brought.
@@ -164,7 +218,7 @@ impl Model {
         &self.starts
     }
 
-    /// The keys of the states: the present symbol, then back in time action and symbol.
+    /// The keys of the states: the present symbol, then what is recalled, or back in time action and symbol.
     pub fn keys(&self) -> &[Vec<u32>] {
         &self.keys
     }
@@ -193,7 +247,7 @@ impl Model {
     pub fn encode(&self, writer: &mut Writer) {
         writer.u16(self.actions);
         writer.u32(self.horizon);
-        writer.u8(self.lens.history as u8);
+        self.lens.encode(writer);
         writer.length(self.observations.len());
         self.observations.iter().flat_map(|seen| seen.0).for_each(|word| writer.u64(word));
         writer.length(self.keys.len());
@@ -216,10 +270,10 @@ impl Model {
     /// Reads canonical bytes back.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Model, DecodeError> {
         let (actions, horizon) = (reader.u16()?, reader.u32()?);
-        let history = usize::from(reader.u8()?);
-        if HISTORY_MAX < history || actions == 0 || ACTIONS_MAX < usize::from(actions) {
+        if actions == 0 || ACTIONS_MAX < usize::from(actions) {
             return Err(reader.error("a model out of bounds"));
         }
+        let lens = Lens::decode(actions, reader)?;
         let count = reader.length(8 * OBSERVATION_WORDS)?;
         let mut observations = vec![Bits::ZERO; count];
         for word in observations.iter_mut().flat_map(|seen| &mut seen.0) {
@@ -230,15 +284,16 @@ impl Model {
         if STATES_MAX < states || symbols.len() != observations.len() {
             return Err(reader.error("a model with too many states, or an observation twice"));
         }
-        let within = |place: usize, part: u32| match place {
-            0 => (part as usize) < count,
+        let within = |place: usize, part: u32| match (place, &lens) {
+            (0, _) => (part as usize) < count,
+            (_, Lens::Recalled(recall)) => (part as usize) < recall.states(),
             _ if part == BEFORE_START => true,
-            _ if place % 2 == 1 => part < u32::from(actions),
+            (place, _) if place % 2 == 1 => part < u32::from(actions),
             _ => (part as usize) < count,
         };
         let mut keys = Vec::with_capacity(states);
         for _ in 0..states {
-            let key = (0..1 + 2 * history).map(|_| reader.u32()).collect::<Result<Vec<u32>, _>>()?;
+            let key = (0..1 + lens.parts()).map(|_| reader.u32()).collect::<Result<Vec<u32>, _>>()?;
             if !key.iter().enumerate().all(|(place, part)| within(place, *part)) {
                 return Err(reader.error("a state of nothing that was seen"));
             }
@@ -261,7 +316,6 @@ impl Model {
         if numbered.len() != keys.len() {
             return Err(reader.error("a state twice"));
         }
-        let lens = Lens { history };
         Ok(Model { lens, symbols, observations, states: numbered, keys, edges, starts, actions, horizon })
     }
 }

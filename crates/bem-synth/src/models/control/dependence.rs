@@ -3,7 +3,6 @@
 //! Two questions: whether the successor depends on the action at all, and how much of the past the present
 //! observation leaves out. Both compare rows of counts; a surplus beyond what chance brings is the answer.
 
-use super::counts::Lens;
 use crate::experience::Episode;
 use bem_base::environment::Bits;
 use std::collections::BTreeMap;
@@ -129,20 +128,20 @@ pub fn is_controlled(horizon: u32, episodes: &[&Episode]) -> bool {
     sights.is_beyond_chance() || outcomes.is_beyond_chance()
 }
 
-/// The shortest history beyond which the past tells nothing more about what follows.
-pub fn needed_history(horizon: u32, episodes: &[&Episode]) -> Lens {
-    let mut lens = Lens::default();
-    while lens.history < HISTORY_MAX && depends_on_more(horizon, episodes, lens) {
-        lens.history += 1;
+/// The shortest history, in steps back, beyond which the past tells nothing more about what follows.
+pub fn needed_history(horizon: u32, episodes: &[&Episode]) -> usize {
+    let mut history = 0;
+    while history < HISTORY_MAX && depends_on_more(horizon, episodes, history) {
+        history += 1;
     }
-    lens
+    history
 }
 
-/// Whether one more step back changes the chances of what follows, given what the lens shows and the action.
-fn depends_on_more(horizon: u32, episodes: &[&Episode], lens: Lens) -> bool {
+/// Whether one more step back changes the chances of what follows, given this many steps back and the action.
+fn depends_on_more(horizon: u32, episodes: &[&Episode], history: usize) -> bool {
     let mut tables: Tables<Situation<'_>, (u16, &Bits), Brought<'_>> = BTreeMap::new();
     for episode in episodes {
-        for (time, step) in episode.steps.iter().enumerate().skip(lens.history + 1) {
+        for (time, step) in episode.steps.iter().enumerate().skip(history + 1) {
             if SITUATIONS_MAX < tables.len() {
                 return false;
             }
@@ -150,10 +149,10 @@ fn depends_on_more(horizon: u32, episodes: &[&Episode], lens: Lens) -> bool {
                 let earlier = &episode.steps[time - steps];
                 (earlier.action, &earlier.observation)
             };
-            let past: Past<'_> = (1..=lens.history).map(back).collect();
+            let past: Past<'_> = (1..=history).map(back).collect();
             let (next, known) = after(horizon, episode, time);
             let rows = tables.entry((step.observation, step.action, past, known)).or_default();
-            *rows.entry(back(lens.history + 1)).or_default().entry((next, step.reward)).or_default() += 1;
+            *rows.entry(back(history + 1)).or_default().entry((next, step.reward)).or_default() += 1;
         }
     }
     let mut evidence = Evidence::default();

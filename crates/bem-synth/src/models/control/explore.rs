@@ -52,6 +52,11 @@ impl Explorer {
         (actions, horizon, self.return_max) == (shape.actions, shape.horizon, shape.return_max)
     }
 
+    /// How much of the past it counts as the state.
+    pub fn lens(&self) -> &Lens {
+        self.model.lens()
+    }
+
     /// Counts one more episode.
     pub fn learn(&mut self, episode: &Episode) {
         self.full |= !self.model.add(episode);

@@ -1,7 +1,7 @@
 //! Worlds in which actions change what is seen next: counts of what followed what, and the best plans in them.
 //!
-//! [`counts`] books outcomes per state and action, where a state is the observation, or with a [`Lens`] also the
-//! last few observations and own actions. [`chance`] turns counts into chances, expected or drawn from what the
+//! [`counts`] books outcomes per state and action, where a state is the observation, and with a [`Lens`] also the
+//! last few observations and own actions, or what a [`recall`]ing machine keeps of all of them, found by [`recollect`]. [`chance`] turns counts into chances, expected or drawn from what the
 //! counts leave open. [`plan`] finds the best action for every state and number of steps left, [`value`] says what
 //! any circuit is worth in a model, [`compile`] makes a circuit of a plan, and [`explore`] plays for knowledge.
 //! Must not know games. Clauses: SCC-2, SCC-8.
@@ -13,6 +13,8 @@ pub mod dependence;
 pub mod explore;
 pub mod plan;
 pub mod prospect;
+pub mod recall;
+pub mod recollect;
 pub mod value;
 
 #[cfg(test)]

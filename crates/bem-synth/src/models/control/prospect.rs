@@ -6,15 +6,18 @@
 
 use super::chance::Dynamics;
 use super::compile::compile;
-use super::counts::Model;
+use super::counts::{Lens, Model};
 use super::dependence::{is_controlled, needed_history};
 use super::explore::Explorer;
 use super::plan::{Attitude, Plan, evaluate_uniform};
+use super::recollect::{gain_of_past, recollect};
 use super::value::{to_milli, value_of};
 use crate::experience::Episode;
 use crate::policy::Policy;
+use crate::samples::Work;
 use bem_base::environment::Shape;
 use bem_base::prng::Prng;
+use std::sync::Arc;
 
 /// Draws that say what a plan may miss.
 const DRAWS: i64 = 12;
@@ -44,14 +47,19 @@ pub struct Prospect {
 }
 
 impl Prospect {
-    /// Whether there is anything to plan: actions change what follows, and states are few enough to count.
+    /// Whether there is anything to plan: actions change what follows, and observations are few enough to count.
     pub fn is_possible(shape: &Shape, episodes: &[&Episode]) -> bool {
-        counted(shape, episodes).is_some()
+        1 < shape.horizon
+            && is_controlled(shape.horizon, episodes)
+            && Model::of(shape, Lens::default(), episodes).is_some()
     }
 
     /// Plans in the counted model; none where actions do not change what is seen next, or states are too many.
-    pub fn of(shape: &Shape, episodes: &[&Episode]) -> Option<Prospect> {
-        let model = counted(shape, episodes)?;
+    pub fn of(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Option<Prospect> {
+        if !Prospect::is_possible(shape, episodes) {
+            return None;
+        }
+        let model = Model::of(shape, needed_lens(shape, episodes, work), episodes)?;
         let dynamics = Dynamics::expected(&model);
         let plan = Plan::best(&dynamics, shape.horizon, Attitude::Careful);
         let best = dynamics.from_start(|state| plan.values[state]);
@@ -70,9 +78,10 @@ impl Prospect {
             None => "plan",
         };
         let foreseen = to_milli(if timed.is_some() { best } else { plain_value });
-        let past = match model.lens().history {
-            0 => String::new(),
-            steps => format!(" and {steps} steps back"),
+        let past = match model.lens() {
+            Lens::Past(0) => String::new(),
+            Lens::Past(steps) => format!(" and {steps} steps back"),
+            Lens::Recalled(recall) => format!(" and {} states of what was", recall.states()),
         };
         let words = format!("{kind} over {} observations{past}", model.observations().len());
         let states = model.keys().len();
@@ -81,13 +90,14 @@ impl Prospect {
     }
 }
 
-/// The model that the log supports.
-fn counted(shape: &Shape, episodes: &[&Episode]) -> Option<Model> {
-    if shape.horizon < 2 || !is_controlled(shape.horizon, episodes) {
-        return None;
+/// What of the past the log shows to matter: the last few steps, or what a machine recalls if that tells more.
+fn needed_lens(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Lens {
+    let history = needed_history(shape.horizon, episodes);
+    let past = if history == 0 { Some(0) } else { gain_of_past(shape, episodes, history) };
+    match recollect(shape, episodes, work) {
+        Some((recall, gain)) if past.is_none_or(|past| past < gain) => Lens::Recalled(Arc::new(recall)),
+        _ => Lens::Past(history),
     }
-    let lens = needed_history(shape.horizon, episodes);
-    Model::of(shape, lens, episodes)
 }
 
 /// What a candidate promises beyond the acting policy, by what was counted.
@@ -108,14 +118,15 @@ pub struct Outlook<'p> {
 }
 
 impl<'p> Outlook<'p> {
-    /// Counts the log; none where there is nothing to plan, or where the model cannot follow the candidate.
+    /// Counts the log through a lens; none where states are too many, or where the model cannot follow the candidate.
     pub fn of(
         shape: &Shape,
+        lens: Lens,
         episodes: &[&Episode],
         candidate: &'p Policy,
         acting: &'p Policy,
     ) -> Option<Outlook<'p>> {
-        let model = counted(shape, episodes)?;
+        let model = Model::of(shape, lens, episodes)?;
         let dynamics = Dynamics::expected(&model);
         let value = value_of(candidate, &model, &dynamics)?;
         let held = value_of(acting, &model, &dynamics);

@@ -8,6 +8,7 @@ use super::prospect::{Outlook, Prospect};
 use super::value::{to_milli, value_of};
 use crate::experience::{Episode, Step};
 use crate::policy::{Player, Policy};
+use crate::samples::Work;
 use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Field, Shape};
 use bem_base::prng::Prng;
@@ -18,6 +19,11 @@ struct World {
     start: u64,
     rule: fn(u64, u16, &mut Prng) -> (Option<u64>, i32),
     see: fn(u64) -> u64,
+}
+
+/// Work enough for all worlds here.
+fn means() -> Work {
+    Work::new(1 << 30)
 }
 
 fn shape(bits: u16, actions: u16, horizon: u32, rewards: (i32, i32)) -> Shape {
@@ -123,16 +129,16 @@ fn a_plan_gives_up_small_rewards_for_a_large_one() {
     let world = corridor();
     let log = world.log(300);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let prospect = Prospect::of(&world.shape, &episodes).unwrap();
+    let prospect = Prospect::of(&world.shape, &episodes, &mut means()).unwrap();
     let policy = prospect.policy.unwrap();
     assert_eq!(world.mean(&policy), 8_000);
     assert_eq!(prospect.foreseen, 8_000);
     let zero = Policy::constant(2, 0);
-    let outlook = Outlook::of(&world.shape, &episodes, &policy, &zero).unwrap();
+    let outlook = Outlook::of(&world.shape, Lens::default(), &episodes, &policy, &zero).unwrap();
     let gain = outlook.ripe_gain().unwrap();
     assert!(outlook.is_sure());
     assert_eq!(gain, 8_000 - 12 * 20);
-    let same = Outlook::of(&world.shape, &episodes, &policy, &policy).unwrap();
+    let same = Outlook::of(&world.shape, Lens::default(), &episodes, &policy, &policy).unwrap();
     assert_eq!((same.ripe_gain(), same.is_sure()), (None, false));
 }
 
@@ -149,7 +155,7 @@ fn a_plan_with_time_to_spare_does_not_put_it_off() {
         see: |place| place,
     };
     let log = world.log(40);
-    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>()).unwrap();
+    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).unwrap();
     assert_eq!(world.mean(&prospect.policy.unwrap()), 1_000);
     assert_eq!(prospect.foreseen, 1_000);
 }
@@ -158,7 +164,7 @@ fn a_plan_with_time_to_spare_does_not_put_it_off() {
 fn a_plan_counts_the_steps_that_are_left() {
     let world = investment();
     let log = world.log(2_000);
-    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>()).unwrap();
+    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).unwrap();
     let policy = prospect.policy.unwrap();
     assert!(prospect.words.starts_with("plan by steps left"), "{}", prospect.words);
     // With n steps left, investing is worth (1000 (n - 1) + 3 V(n - 1)) / 4 against 400 + V(n - 1).
@@ -176,11 +182,11 @@ fn own_actions_are_remembered_where_the_observation_hides_them() {
     let world = remembered();
     let log = world.log(400);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let prospect = Prospect::of(&world.shape, &episodes).unwrap();
+    let prospect = Prospect::of(&world.shape, &episodes, &mut means()).unwrap();
     let policy = prospect.policy.unwrap();
     assert_eq!(world.mean(&policy), 1_000);
     assert_eq!(prospect.foreseen, 1_000);
-    let model = Model::of(&world.shape, Lens { history: 1 }, &episodes).unwrap();
+    let model = Model::of(&world.shape, Lens::Past(1), &episodes).unwrap();
     assert_eq!(value_of(&policy, &model, &Dynamics::expected(&model)).map(to_milli), Some(1_000));
 }
 
@@ -188,12 +194,12 @@ fn own_actions_are_remembered_where_the_observation_hides_them() {
 fn a_process_without_hidden_parts_needs_no_history_and_one_with_needs_some() {
     let open = investment();
     let log = open.log(3_000);
-    assert_eq!(needed_history(6, &log.iter().collect::<Vec<_>>()), Lens { history: 0 });
+    assert_eq!(needed_history(6, &log.iter().collect::<Vec<_>>()), 0);
     let hidden = remembered();
     let log = hidden.log(100);
     let episodes: Vec<&Episode> = log.iter().collect();
     assert!(is_controlled(2, &episodes));
-    assert_eq!(needed_history(2, &episodes), Lens { history: 1 });
+    assert_eq!(needed_history(2, &episodes), 1);
 }
 
 #[test]
@@ -241,7 +247,7 @@ fn an_explorer_comes_back_from_its_bytes_and_damage_is_no_panic() {
     let world = corridor();
     let log = world.log(40);
     let mut prng = Prng::stream(4, "control/bytes");
-    let lens = Lens { history: 1 };
+    let lens = Lens::Past(1);
     let mut explorer = Explorer::of(&world.shape, lens, &log.iter().collect::<Vec<_>>()).unwrap();
     explorer.prepare(&mut prng);
     let mut writer = Writer::new();
