@@ -4,10 +4,12 @@
 //! "transitions":[[s,a,s2,weight,reward,done],...],"observe":"state"|[[bit,...],...]}`: weights are whole numbers,
 //! rewards milli-units. A seventh entry of a transition, if it is there, is the BAD flag. Where observations tell
 //! states apart, the optimum comes from dynamic programming over states and steps; where they hide them, from
-//! [`super::hidden`]. Clauses: GLE-9, VM-17.
+//! [`super::hidden`], and what was earned last is shown as well if it tells something ([`earned`]). Clauses: GLE-9, VM-17.
 
+mod earned;
 mod file;
 
+use self::earned::Earned;
 use self::file::File;
 use super::hidden::{self, PolicyGraph};
 use super::normal::draw_index;
@@ -69,7 +71,7 @@ impl Process {
         different.len() == self.observations.len()
     }
 
-    fn shape(&self) -> Result<Shape, ImportError> {
+    fn shape(&self, earned: &Earned) -> Result<Shape, ImportError> {
         let rewards = || self.rows.iter().flatten().map(|branch| branch.reward);
         let (low, high) = (rewards().min().unwrap_or(0), rewards().max().unwrap_or(0));
         let horizon = i64::from(self.horizon);
@@ -85,12 +87,13 @@ impl Process {
                 i32::MAX
             )));
         }
+        let widths: Vec<usize> = self.widths.iter().copied().chain([earned.width()]).collect();
         Ok(Shape {
             reward_min: low,
             reward_max: high,
             return_min,
             return_max,
-            ..rules::answer_shape(&self.widths, self.actions, self.horizon, 1)
+            ..rules::answer_shape(&widths, self.actions, self.horizon, 1)
         })
     }
 
@@ -131,7 +134,8 @@ impl Process {
     }
 
     fn build(process: Process) -> Result<Arc<dyn Game>, ImportError> {
-        let shape = process.shape()?;
+        let earned = Earned::of(&process);
+        let shape = process.shape(&earned)?;
         let uniform = |values: &mut dyn Iterator<Item = Expectation>| {
             values.fold(Expectation::ZERO, Expectation::plus).over(process.actions as u64)
         };
@@ -154,7 +158,7 @@ impl Process {
             let (graph, optimum) = hidden::solve(&process)?;
             (Policy::ByHistory(graph), optimum.to_value())
         };
-        Ok(Arc::new(RuleGame::new(Walk { process, shape, policy, optimum, random })))
+        Ok(Arc::new(RuleGame::new(Walk { process, earned, shape, policy, optimum, random })))
     }
 }
 
@@ -167,6 +171,7 @@ enum Policy {
 
 struct Walk {
     process: Process,
+    earned: Earned,
     shape: Shape,
     policy: Policy,
     optimum: Value,
@@ -179,6 +184,8 @@ struct State {
     step: u32,
     /// The node of the policy graph; unused where states are shown.
     history: u32,
+    /// The class of what was earned last.
+    earned: u64,
 }
 
 impl Rules for Walk {
@@ -195,11 +202,11 @@ impl Rules for Walk {
             Policy::ByState(_) => 0,
             Policy::ByHistory(graph) => graph.begin(&self.process.observations[state as usize]),
         };
-        State { state, step: 0, history }
+        State { state, step: 0, history, earned: 0 }
     }
 
     fn observe(&self, state: &State) -> Bits {
-        self.process.observations[state.state as usize]
+        self.earned.show(&self.process.observations[state.state as usize], state.earned)
     }
 
     fn play<D: Draw>(&self, state: &mut State, action: u16, draw: &mut D) -> Outcome {
@@ -211,7 +218,7 @@ impl Rules for Walk {
             index += 1;
         }
         let branch = row[index];
-        state.state = branch.target;
+        (state.state, state.earned) = (branch.target, self.earned.class(branch.reward));
         state.step += 1;
         let done = branch.done || state.step == self.process.horizon;
         if let (Policy::ByHistory(graph), false) = (&self.policy, done) {

@@ -49,6 +49,32 @@ fn what_is_never_shown_cannot_be_used() {
 }
 
 #[test]
+fn what_was_earned_is_shown_where_it_tells_what_is_hidden() {
+    // One of two arms pays in this episode, and nothing else ever says which.
+    let text = |ends: bool| {
+        format!(
+            r#"{{"states":2,"actions":2,"horizon":3,"start":[[0,1],[1,1]],
+            "transitions":[[0,0,0,1,1000,{ends}],[0,1,0,1,0,{ends}],[1,0,1,1,0,{ends}],[1,1,1,1,1000,{ends}]],
+            "observe":[[0],[0]]}}"#
+        )
+    };
+    let game = read(&text(false)).unwrap();
+    conformance::check(&*game).unwrap();
+    assert_eq!(game.shape().observation_bits, 3);
+    let mut world = game.start();
+    world.reset(5).unwrap();
+    assert_eq!(world.observation().field(1, 2), 0);
+    for _ in 0..2 {
+        let outcome = world.step(0).unwrap();
+        assert_eq!(world.observation().field(1, 2), if outcome.reward == 1_000 { 2 } else { 1 });
+    }
+    // One try, then two steps with what it told.
+    assert_eq!(game.optimum().mean, Fixed::from_int(2_500));
+    // Where the reward ends the episode there is no use for it.
+    assert_eq!(read(&text(true)).unwrap().shape().observation_bits, 1);
+}
+
+#[test]
 fn errors_name_the_line_or_the_entry_and_the_bound() {
     let error = |text: &str| read(text).err().unwrap().to_string();
     assert!(

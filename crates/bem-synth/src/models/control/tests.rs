@@ -5,6 +5,7 @@ use super::counts::{Lens, Model};
 use super::dependence::{is_controlled, needed_history};
 use super::explore::Explorer;
 use super::prospect::{Outlook, Prospect};
+use super::recollect::recollect;
 use super::value::{to_milli, value_of};
 use crate::experience::{Episode, Step};
 use crate::policy::{Player, Policy};
@@ -276,6 +277,104 @@ fn an_explorer_comes_back_from_its_bytes_and_damage_is_no_panic() {
         if let Ok(mut other) = Explorer::decode(&mut Reader::new(&damaged)) {
             other.prepare(&mut prng);
             other.act(&[], &Bits::ZERO);
+        }
+    }
+}
+
+/// A cue at the start, a corridor of four cells that all look alike, and a fork that pays on the side of the cue.
+fn fork() -> World {
+    World {
+        shape: shape(2, 3, 12, (0, 1_000)),
+        start: 100,
+        rule: |state, action, prng| match (state, action) {
+            // The cue is drawn on the way out of the first room and shown in the second.
+            (100, _) => (Some(10 * prng.below(2)), 0),
+            (state, 0) => (Some(state / 10 * 10 + (state % 10 + 1).min(5)), 0),
+            (state, side) if state % 10 == 5 => (None, 1_000 * i32::from(u64::from(side) == 1 + state / 10)),
+            (state, _) => (Some(state), 0),
+        },
+        see: |state| match (state, state % 10) {
+            (100, _) | (_, 1..=4) => 0,
+            (_, 5) => 3,
+            (cue, _) => 1 + cue / 10,
+        },
+    }
+}
+
+#[test]
+fn a_cue_is_recalled_until_it_is_asked_for() {
+    let world = fork();
+    let log = world.log(1_500);
+    let episodes: Vec<&Episode> = log.iter().collect();
+    let prospect = Prospect::of(&world.shape, &episodes, &mut means()).unwrap();
+    let policy = prospect.policy.unwrap();
+    assert!(prospect.words.ends_with("states of what was"), "{}", prospect.words);
+    assert!(990 <= world.mean(&policy), "{}: {}", prospect.words, world.mean(&policy));
+}
+
+#[test]
+fn a_switch_that_nobody_sees_is_followed() {
+    // One action turns a lamp on or off, another pays if it is on and turns it off.
+    let world = World {
+        shape: shape(1, 3, 12, (-1_000, 1_000)),
+        start: 0,
+        rule: |lamp, action, _| match (lamp, action) {
+            (lamp, 0) => (Some(1 - lamp), 0),
+            (lamp, 1) => (Some(0), if lamp == 1 { 1_000 } else { -1_000 }),
+            (lamp, _) => (Some(lamp), 0),
+        },
+        see: |_| 0,
+    };
+    let log = world.log(400);
+    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).unwrap();
+    assert_eq!(world.mean(&prospect.policy.unwrap()), 6_000, "{}", prospect.words);
+}
+
+#[test]
+fn where_nothing_is_hidden_nothing_is_recalled() {
+    for world in [corridor(), investment()] {
+        let log = world.log(1_500);
+        assert!(recollect(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).is_none());
+    }
+    // A walk by chance in a ring with rewards by chance: the past tells nothing.
+    let world = World {
+        shape: shape(2, 2, 16, (0, 1_000)),
+        start: 0,
+        rule: |place, action, prng| {
+            (Some((place + prng.below(2) + u64::from(action)) % 4), 1_000 * prng.below(2) as i32)
+        },
+        see: |place| place,
+    };
+    for episodes in [50, 500, 2_000] {
+        let log = world.log(episodes);
+        assert!(recollect(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).is_none());
+    }
+}
+
+#[test]
+fn a_lens_that_recalls_comes_back_from_its_bytes_and_damage_is_no_panic() {
+    let world = fork();
+    let log = world.log(800);
+    let episodes: Vec<&Episode> = log.iter().collect();
+    let (recall, _) = recollect(&world.shape, &episodes, &mut means()).unwrap();
+    let lens = Lens::Recalled(std::sync::Arc::new(recall));
+    let explorer = Explorer::of(&world.shape, lens, &episodes[..50]).unwrap();
+    let bytes = |explorer: &Explorer| {
+        let mut writer = Writer::new();
+        explorer.encode(&mut writer);
+        writer.into_bytes()
+    };
+    let whole = bytes(&explorer);
+    let again = Explorer::decode(&mut Reader::new(&whole)).unwrap();
+    assert!(bytes(&again) == whole && again.lens() == explorer.lens());
+    let mut prng = Prng::stream(5, "control/recall");
+    for _ in 0..4_000 {
+        let mut damaged = whole.clone();
+        let place = prng.below(whole.len().min(400) as u64) as usize;
+        damaged[place] ^= 1 << prng.below(8);
+        if let Ok(mut other) = Explorer::decode(&mut Reader::new(&damaged)) {
+            other.prepare(&mut prng);
+            other.act(&log[0].steps, &Bits::ZERO);
         }
     }
 }
