@@ -40,7 +40,13 @@ pub fn compile(
             }
         }
     } else {
-        for state in 0..model.keys().len() as u32 {
+        // Where chance may lead past what was counted, a row is good to have; where there is no room for all, those that
+        // the plan comes to must do.
+        let states: BTreeSet<u32> = match model.keys().len() {
+            count if count <= ROWS_MAX => (0..count as u32).collect(),
+            _ => reached(model, dynamics, plan, horizon).into_iter().flatten().collect(),
+        };
+        for state in states {
             table.insert(layout.key(model, state, 0), u64::from(plan.action(state, horizon)));
         }
         if ROWS_MAX < table.len() {

@@ -5,6 +5,7 @@
 //! An episode that only ran out of steps did not end by what was done, so that its last successor is unknown.
 
 use super::dependence::HISTORY_MAX;
+use super::plan::STEPS_MAX;
 use super::recall::Recall;
 use crate::experience::{Episode, Step};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -14,7 +15,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// States at most.
-pub const STATES_MAX: usize = 4_096;
+pub const STATES_MAX: usize = 1 << 14;
+/// States that may always be counted; beyond them a plan must stay cheap.
+const STATES_FREE: usize = 4_096;
+/// States times actions times steps of a plan, beyond the states that may always be counted.
+const PLAN_WORK_MAX: usize = 1 << 20;
 /// Counts at most; more steps than that are never logged.
 const COUNT_MAX: i64 = 1 << 32;
 /// The successor that is none: the episode ended.
@@ -165,13 +170,18 @@ impl Model {
             return Some(*state);
         }
         let state = self.keys.len() as u32;
-        if STATES_MAX <= self.keys.len() {
+        if self.states_max() <= self.keys.len() {
             return None;
         }
         self.keys.push(key.clone());
         self.states.insert(key, state);
         self.edges.push(vec![Edge::default(); usize::from(self.actions)]);
         Some(state)
+    }
+
+    fn states_max(&self) -> usize {
+        let rows = usize::from(self.actions) * (self.horizon as usize).clamp(1, STEPS_MAX);
+        (PLAN_WORK_MAX / rows).clamp(STATES_FREE, STATES_MAX)
     }
 
     /// The key of a state from the steps before it, its symbol and what is recalled.

@@ -7,6 +7,7 @@
 //! Must not know games. Clauses: SCC-2, SCC-8.
 
 pub mod chance;
+mod coding;
 pub mod compile;
 pub mod counts;
 pub mod dependence;

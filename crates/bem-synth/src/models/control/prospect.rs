@@ -5,12 +5,13 @@
 //! the best value less the plan's own.
 
 use super::chance::Dynamics;
+use super::coding::gain_of_past;
 use super::compile::compile;
 use super::counts::{Lens, Model};
 use super::dependence::{is_controlled, needed_history};
 use super::explore::Explorer;
 use super::plan::{Attitude, Plan, evaluate_uniform};
-use super::recollect::{gain_of_past, recollect};
+use super::recollect::recollect;
 use super::value::{to_milli, value_of};
 use crate::experience::Episode;
 use crate::policy::Policy;
@@ -59,7 +60,7 @@ impl Prospect {
         if !Prospect::is_possible(shape, episodes) {
             return None;
         }
-        let model = Model::of(shape, needed_lens(shape, episodes, work), episodes)?;
+        let model = counted(shape, needed_lens(shape, episodes, work), episodes)?;
         let dynamics = Dynamics::expected(&model);
         let plan = Plan::best(&dynamics, shape.horizon, Attitude::Careful);
         let best = dynamics.from_start(|state| plan.values[state]);
@@ -88,6 +89,16 @@ impl Prospect {
         let explorer = Explorer::new(shape, model);
         Some(Prospect { policy: timed.or(plain), foreseen, words, states, explorer })
     }
+}
+
+/// The log counted through a lens, or through one that looks less far back where states are too many.
+fn counted(shape: &Shape, lens: Lens, episodes: &[&Episode]) -> Option<Model> {
+    let shorter = match &lens {
+        Lens::Past(0) => None,
+        Lens::Past(history) => Some(Lens::Past(history - 1)),
+        Lens::Recalled(_) => Some(Lens::default()),
+    };
+    Model::of(shape, lens, episodes).or_else(|| counted(shape, shorter?, episodes))
 }
 
 /// What of the past the log shows to matter: the last few steps, or what a machine recalls if that tells more.
