@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 
 /// Solve a formula, check a proof, compare two circuits.
 #[derive(Args)]
+#[command(after_help = "Example: bem prove sat formula.cnf --proof formula.lrat\n\
+    Example: bem prove check formula.cnf formula.lrat\n\
+    Example: bem prove equiv one.aag other.blif")]
 pub struct ProveArguments {
     #[command(subcommand)]
     command: ProveCommand,

@@ -18,6 +18,7 @@ use bem_engine::learner::{Settings, Tally};
 use bem_engine::solve::{Broken, Lesson, Point, Solution, Taught, solve_world, teach_on};
 use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::record::Recorder;
+use bem_evolve::improvement::Evidence;
 use bem_ledger::log::LogOptions;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -280,9 +281,14 @@ fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {
             units(yardstick.optimum)
         );
     }
-    let to_99 = solution.steps_to_99.map_or("never".to_string(), |steps| steps.to_string());
+    let to_99 = match (solution.steps_to_99, solution.yardstick) {
+        (Some(steps), _) => format!("; score 0.99 first reached at step {steps}"),
+        (None, Some(_)) => "; score 0.99 never reached".to_string(),
+        // A world outside has returns, not scores.
+        (None, None) => String::new(),
+    };
     say!(
-        "  steps        {} in {} episodes, {wall_ms} ms; score 0.99 first reached at step {to_99}",
+        "  steps        {} in {} episodes, {wall_ms} ms{to_99}",
         learned.tally.steps,
         learned.tally.episodes
     );
@@ -294,22 +300,33 @@ fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {
     );
     say!("  hypothesis   {}", learned.words);
     for decision in &solution.decisions {
+        let Evidence { pairs, mean, lower_bound, .. } = decision.evidence;
+        let speaks = support(decision.accepted, pairs, to_float(mean), to_float(lower_bound));
         say!(
-            "  {:>8}  {}  {} ({} gates): {} pairs, mean {:+.3}, at least {:+.3}",
+            "  {:>8}  {}  {}{}: {}",
             decision.steps,
             if decision.accepted { "install" } else { "reject " },
             decision.words,
-            decision.gates,
-            decision.evidence.pairs,
-            to_float(decision.evidence.mean),
-            to_float(decision.evidence.lower_bound),
+            if decision.gates == 0 { String::new() } else { format!(" ({} gates)", decision.gates) },
+            if speaks.is_empty() { &decision.reason } else { &speaks },
         );
     }
     say_text!("{}", plot(&solution.curve));
-    if !solution.is_solved() {
+    if solution.score().is_some() && !solution.is_solved() {
         say!("  what helps   {}", advice(solution));
     }
     say!("  trace head   {}", learned.chain_head);
+}
+
+/// What speaks for a patch, or against it, in words; nothing where none of it was looked at.
+pub fn support(accepted: bool, pairs: u32, mean: f64, lower_bound: f64) -> String {
+    match (pairs, accepted) {
+        (1.., _) => format!("{pairs} pairs, mean {mean:+.3}, at least {lower_bound:+.3}"),
+        // How much the log says is in the words of the patch, because it is another measure for every kind.
+        (0, true) if 0.0 < lower_bound => "by the log".to_string(),
+        (0, true) => "nothing that is done changes".to_string(),
+        (0, false) => String::new(),
+    }
 }
 
 /// What may bring more, by what the run showed.
@@ -332,6 +349,11 @@ fn advice(solution: &Solution) -> &'static str {
 
 /// The learning curve as a small plot: each line is one change of the acting policy.
 fn plot(curve: &[Point]) -> String {
+    // The final evaluation is the last change's once more where nothing has changed since.
+    let curve = match curve {
+        [rest @ .., change, last] if change == last => &curve[..=rest.len()],
+        _ => curve,
+    };
     let top = curve.iter().map(|point| units(point.mean)).fold(f64::MIN, f64::max);
     let low = curve.iter().map(|point| units(point.mean)).fold(0.0, f64::min);
     let stride = curve.len().div_ceil(12).max(1);

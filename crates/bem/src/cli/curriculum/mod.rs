@@ -21,6 +21,9 @@ use std::path::PathBuf;
 
 /// The phased commitment protocol: learn to commit on an easy grid, ratchet up, evaluate against controls.
 #[derive(Args)]
+#[command(after_help = "Example: bem curriculum run --seeds 42,43,44 --out commitment\n\
+    Example: bem curriculum render --seed 42\n\n\
+    Ctrl-C ends after the seed under way, keeps what there is and exits with code 1.")]
 pub struct CurriculumArguments {
     #[command(subcommand)]
     command: CurriculumCommand,

@@ -114,8 +114,9 @@ pub fn table(climb: &Climb) -> String {
     let tops = climb.tracks().iter().filter(|track| track.is_at_top()).count();
     let _ = writeln!(
         text,
-        "\n{tops} of {} at the top of their ladder, {} steps in all\n",
+        "\n{tops} of {} at the top of {} ladder, {} steps in all\n",
         families(climb.tracks().len()),
+        if climb.tracks().len() == 1 { "its" } else { "their" },
         climb.steps()
     );
     text

@@ -7,7 +7,7 @@ mod drawing;
 pub use curves::Curves;
 
 use super::scoreboard::{best, standing};
-use crate::cli::solve::to_float;
+use crate::cli::solve::{support, to_float};
 use bem_base::digest::Digest;
 use bem_engine::climb::{Climb, Climbed, Edit, Practised, Track};
 use curves::{Curve, Patch, tolerance};
@@ -198,7 +198,7 @@ fn family(page: &mut String, track: &Track, curves: &Curves) {
 }
 
 const PATCH_HEAD: &str = "<div class=wide><table><tr><th class=left>task<th>at step<th class=left>kind<th class='left long'>candidate\
-    <th>gates<th>proofs<th>pairs<th>mean gain<th>at least<th>return before<th>after<th class='left long'>verdict</tr>";
+    <th>gates<th>proofs<th class=left>what speaks for it<th>return<th class=left>verdict</tr>";
 
 fn patch_row(page: &mut String, climbed: &Climbed, span: f64, patch: &Patch) {
     let (class, word) = match patch.accepted {
@@ -210,21 +210,21 @@ fn patch_row(page: &mut String, climbed: &Climbed, span: f64, patch: &Patch) {
     let reason =
         if patch.reason.is_empty() { String::new() } else { format!(": {}", escaped(&patch.reason)) };
     let units = |value: f64| format!("{:.3}", value / 1000.0);
-    let (before, after) =
-        patch.returns.map_or((String::new(), String::new()), |(before, after)| (units(before), units(after)));
+    let returns = patch
+        .returns
+        .map_or(String::new(), |(before, after)| format!("{} → {}", units(before), units(after)));
     let (task, words, kind) = (escaped(&climbed.task), escaped(&patch.words), escaped(&patch.kind));
     let _ = write!(
         page,
-        "<tr><td class=left>{task}<td>{}<td class=left>{kind}<td class=left>{words}<td>{}<td>{}<td>{}",
+        "<tr><td class=left>{task}<td>{}<td class=left>{kind}<td class=left>{words}<td>{}<td>{}",
         grouped(patch.steps),
         patch.gates,
         patch.proofs,
-        patch.pairs
     );
+    let speaks = support(patch.accepted, patch.pairs, patch.mean, patch.lower_bound);
     let _ = write!(
         page,
-        "<td>{:+.3}<td>{:+.3}<td>{before}<td>{after}<td class='left long'><span class={class}>{word}</span>{reason}</tr>",
-        patch.mean, patch.lower_bound
+        "<td class=left>{speaks}<td>{returns}<td class=left><span class={class}>{word}</span>{reason}</tr>"
     );
 }
 
@@ -252,9 +252,10 @@ fn practice(page: &mut String, track: &Track) {
     if track.practised.is_empty() {
         return;
     }
+    let tasks = if track.practised.len() == 1 { "task" } else { "tasks" };
     let _ = write!(
         page,
-        "<details><summary>{} tasks of practice, chosen among {} templates</summary><div class=wide><table>\
+        "<details><summary>{} {tasks} of practice, chosen among {} templates</summary><div class=wide><table>\
          <tr><th class=left>task<th>score<th>steps<th class=left>templates that came of it (TEACH_EDIT)</tr>",
         track.practised.len(),
         track.templates()
@@ -287,9 +288,9 @@ fn edits_text(practised: &Practised) -> String {
 fn applied_patches(page: &mut String, climb: &Climb, curves: &Curves) {
     let _ = write!(
         page,
-        "<h2 id=patches>Every installed patch</h2><p class=muted>Returns are means of frozen policies on evaluation episodes. \
-         A patch may lower them by {:.1} % of what there is to gain, the tolerance, and not more. Mean gain and its lower bound are \
-         what the gate measured on paired episodes, as a share of the range of returns.</p>{PATCH_HEAD}",
+        "<h2 id=patches>Every installed patch</h2><p class=muted>Returns, before → after, are means of frozen policies on evaluation episodes. \
+         A patch may lower them by {:.1} % of what there is to gain, the tolerance, and not more. Mean gain \
+         over paired episodes, and what it is at least, are shares of the range of returns.</p>{PATCH_HEAD}",
         100.0 * tolerance()
     );
     for (climbed, curve, patch) in installed(climb, curves) {
