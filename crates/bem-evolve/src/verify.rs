@@ -173,7 +173,7 @@ pub enum Refusal {
         kind: PatchKind,
     },
     /// It may be worse by more than the tolerance.
-    #[error("the return may fall: the lower bound of the gain is {lower_bound:?}")]
+    #[error("the return may fall: the lower bound of the gain is {lower_bound}")]
     MayBeWorse {
         /// The lower confidence bound.
         lower_bound: Fixed,
@@ -185,7 +185,7 @@ pub enum Refusal {
         excess: i32,
     },
     /// The score is below the threshold.
-    #[error("score {score:?} is below the threshold {threshold:?} (D)")]
+    #[error("score {score} is below the threshold {threshold} (D)")]
     BelowThreshold {
         /// The score.
         score: Fixed,
