@@ -16,6 +16,7 @@ use bem_evolve::evolution::Record;
 use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::Proposal;
 use bem_evolve::verify::Improvement;
+use bem_synth::policy::Policy;
 use bem_synth::propose;
 
 /// Steps of the log that contexts are grown from, at most.
@@ -47,6 +48,24 @@ impl Learner {
         self.machinery.as_ref().map_or(&WHOLE, |machinery| machinery.choice())
     }
 
+    /// What the choice does in every context. Where it acts at once it goes on as it did until something else is surely
+    /// better: parts that were just kept apart have few steps of their own. Anywhere else its best actions are a candidate,
+    /// which others measure.
+    fn chosen(&self, bandit: &RoutedBandit, counted: &[Vec<Seen<'_>>]) -> Vec<u16> {
+        let best = bandit.best_actions();
+        if !self.acts_by_choice() || bandit.contexts() == 1 {
+            return best;
+        }
+        let acting = bandit.actions_of(&self.incumbent.policy);
+        if bandit.is_surely_better(&acting, &self.shape, counted) { best } else { acting }
+    }
+
+    /// The choice as a circuit, if it is the one that acts.
+    pub(crate) fn frozen_choice(&self) -> Option<Policy> {
+        let actions = self.acts_by_choice().then(|| self.chosen(&self.bandit, &self.counted()))?;
+        self.bandit.freeze(&actions)
+    }
+
     fn joins(&self) -> Option<Proposal> {
         let tree = self.choice().tree();
         if tree.count() == 1 {
@@ -54,10 +73,11 @@ impl Learner {
         }
         let counted = self.counted();
         let bandit = RoutedBandit::from_counted(&self.shape, tree, &counted);
-        let after = growth::join(&bandit, &counted, self.shape.actions)?;
+        let actions = self.chosen(&bandit, &counted);
+        let after = growth::join(tree, &actions, &counted, self.shape.actions)?;
         let (from, to) = (tree.count(), after.count());
         Some(Proposal {
-            change: Change::Join { after, actions: bandit.best_actions() },
+            change: Change::Join { after, actions },
             improvement: Some(Improvement::Static),
             effects: ExpectedEffects { gates_saved: (from - to) as i32, ..ExpectedEffects::default() },
             words: format!("{from} contexts as {to} that choose the same"),

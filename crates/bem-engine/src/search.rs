@@ -55,8 +55,7 @@ impl Learner {
     /// Tends the contexts; where the choice itself acts and may go on by itself, its new best actions act from now on.
     pub(crate) fn settle(&mut self, witness: &mut dyn Witness) {
         self.tend_contexts(witness);
-        let goes_on = self.incumbent.is_choice && !self.incumbent.looks_ahead && self.pays_at_once();
-        let Some(policy) = self.bandit.freeze().filter(|_| goes_on) else { return };
+        let Some(policy) = self.frozen_choice() else { return };
         let changed = policy != *self.incumbent.policy;
         if changed {
             self.link("bem/chain/choice", policy.digest().as_bytes());
@@ -83,6 +82,11 @@ impl Learner {
         }
     }
 
+    /// Whether the choice itself acts, and may go on by itself.
+    pub(crate) fn acts_by_choice(&self) -> bool {
+        self.incumbent.is_choice && !self.incumbent.looks_ahead && self.pays_at_once()
+    }
+
     /// Whether what an action brings at once is all there is to choose by: in worlds of one step, and as long as the
     /// choice keeps no contexts apart. Elsewhere the best action in every context may be the worst in the long run, so
     /// that a new choice is measured against what acts like any other candidate.
@@ -101,7 +105,7 @@ impl Learner {
         self.explorer = proposal.explorer;
         let mut candidates = proposal.hypotheses;
         if !(self.incumbent.is_choice && self.pays_at_once())
-            && let Some(policy) = self.bandit.freeze()
+            && let Some(policy) = self.bandit.freeze(&self.bandit.best_actions())
         {
             candidates.push(Hypothesis {
                 policy,

@@ -179,14 +179,18 @@ fn interaction_within(parts: &[Vec<Cell>]) -> (i128, i128) {
 
 /// The contexts without those divisions whose sides choose the same, and of which the log no longer shows any trace.
 #[doc(alias = "MERGE")]
-pub(crate) fn join(bandit: &RoutedBandit, counted: &[Vec<Seen<'_>>], actions: u16) -> Option<ContextTree> {
-    let best = bandit.best_actions();
+pub(crate) fn join(
+    tree: &ContextTree,
+    chosen: &[u16],
+    counted: &[Vec<Seen<'_>>],
+    actions: u16,
+) -> Option<ContextTree> {
     let is_idle = |low: &usize| {
-        best[*low] == best[low + 1] && !tells_anything(&counted[*low], &counted[low + 1], actions)
+        chosen[*low] == chosen[low + 1] && !tells_anything(&counted[*low], &counted[low + 1], actions)
     };
-    let siblings = bandit.tree().siblings().into_iter().map(|(low, _)| low);
+    let siblings = tree.siblings().into_iter().map(|(low, _)| low);
     let lower_sides: Vec<usize> = siblings.filter(is_idle).collect();
-    (!lower_sides.is_empty()).then(|| bandit.tree().joined(&lower_sides))
+    (!lower_sides.is_empty()).then(|| tree.joined(&lower_sides))
 }
 
 /// Whether rewards of the two sides differ by more than chance does on average.

@@ -15,7 +15,7 @@ use bem_learn::index::{self, ArmStatistics, Parameters};
 use bem_learn::loss::{Loss, PayoffRange};
 use bem_learn::ucb_v::estimate;
 use bem_synth::experience::{Episode, Step};
-use bem_synth::policy::{Policy, action_bits};
+use bem_synth::policy::{Policy, PolicyState, action_bits};
 
 /// A logged step with its number in the run.
 pub(crate) type Seen<'e> = (u64, &'e Step);
@@ -33,6 +33,16 @@ pub(crate) fn counted<'e>(choice: &Choice, episodes: &[&'e Episode], now: u64) -
     }
     contexts
 }
+
+/// The steps whose number is even, or odd.
+fn every_other<'e>(counted: &[Vec<Seen<'e>>], parity: u64) -> Vec<Vec<Seen<'e>>> {
+    let of =
+        |steps: &Vec<Seen<'e>>| steps.iter().filter(|(number, _)| number % 2 == parity).copied().collect();
+    counted.iter().map(of).collect()
+}
+
+/// The square of the standard errors by which a new choice must be better than the one that acts.
+const SURE_SQUARED: i128 = 4;
 
 /// What the actions brought in one context.
 #[derive(Clone, Debug)]
@@ -80,10 +90,24 @@ impl Leaf {
 
     /// The action with the lowest mean loss; the imagined visit at one half keeps untried ones in the middle.
     fn best(&self) -> u16 {
-        let mean = |arm: &ArmStatistics| (arm.loss_sum / u64::from(arm.visits)) as i64;
-        let means = self.arms.iter().map(mean).enumerate();
+        let means = self.arms.iter().map(mean_loss).enumerate();
         means.min_by_key(|(action, mean)| (*mean, *action)).expect("worlds have actions").0 as u16
     }
+}
+
+/// The mean loss, in parts of [`FRACTION_BITS`].
+fn mean_loss(arm: &ArmStatistics) -> i128 {
+    i128::from(arm.loss_sum) / i128::from(arm.visits)
+}
+
+/// The squared standard error of the mean loss, in parts of [`FRACTION_BITS`]. The imagined visit tells nothing: its loss
+/// might have been any.
+fn squared_error(arm: &ArmStatistics) -> i128 {
+    let visits = i128::from(arm.visits);
+    let mean = mean_loss(arm);
+    let variance = i128::from(arm.loss_sq_sum) / visits - ((mean * mean) >> FRACTION_BITS);
+    let imagined = i128::from(Fixed::ONE.to_raw()) / 4;
+    (variance.max(0) + imagined / visits) / visits
 }
 
 /// Statistics of every action in every context.
@@ -125,6 +149,18 @@ impl RoutedBandit {
         bandit
     }
 
+    /// Whether the best actions are surely better than those that act. The lowest of many means is often the luckiest, so
+    /// that each half of the steps is judged by the other one.
+    pub(crate) fn is_surely_better(&self, acting: &[u16], shape: &Shape, counted: &[Vec<Seen<'_>>]) -> bool {
+        let half =
+            |parity: u64| RoutedBandit::from_counted(shape, &self.contexts, &every_other(counted, parity));
+        let (even, odd) = (half(0), half(1));
+        let (by_odd, by_even) =
+            (odd.gain(&even.best_actions(), acting), even.gain(&odd.best_actions(), acting));
+        let (gain, error) = (by_odd.0 + by_even.0, by_odd.1 + by_even.1);
+        0 < gain && SURE_SQUARED * (error << FRACTION_BITS) < gain * gain
+    }
+
     /// The contexts.
     pub fn tree(&self) -> &ContextTree {
         &self.contexts
@@ -138,6 +174,29 @@ impl RoutedBandit {
     /// The best action of every context.
     pub fn best_actions(&self) -> Vec<u16> {
         self.leaves.iter().map(Leaf::best).collect()
+    }
+
+    /// What a policy without memory does in every context, if it does the same in all of it.
+    pub(crate) fn actions_of(&self, policy: &Policy) -> Vec<u16> {
+        let action = |path: &Vec<(u16, bool)>| {
+            let mut observation = Bits::ZERO;
+            path.iter().for_each(|(bit, value)| observation.set(usize::from(*bit), *value));
+            PolicyState::new(policy).act(policy, &observation)
+        };
+        self.contexts.paths().iter().map(action).collect()
+    }
+
+    /// How much less these actions lose here than those, over all contexts together, and the squared error of that; both
+    /// grow with the number of steps.
+    fn gain(&self, actions: &[u16], others: &[u16]) -> (i128, i128) {
+        let compare = |(leaf, (action, other)): (&Leaf, (&u16, &u16))| {
+            let [ours, theirs] = [action, other].map(|action| &leaf.arms[usize::from(*action)]);
+            let steps = i128::from(if action == other { 0 } else { leaf.total });
+            let error = squared_error(ours) + squared_error(theirs);
+            (steps * (mean_loss(theirs) - mean_loss(ours)), steps * steps * error)
+        };
+        let parts = self.leaves.iter().zip(actions.iter().zip(others)).map(compare);
+        parts.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
     }
 
     /// The action whose loss could plausibly be lowest here.
@@ -183,9 +242,9 @@ impl RoutedBandit {
         self.contexts.count()
     }
 
-    /// The best action of every context as one circuit.
-    pub fn freeze(&self) -> Option<Policy> {
-        let frozen = self.contexts.freeze(&self.best_actions(), action_bits(self.actions));
+    /// An action for every context as one circuit.
+    pub(crate) fn freeze(&self, actions: &[u16]) -> Option<Policy> {
+        let frozen = self.contexts.freeze(actions, action_bits(self.actions));
         let mut builder = Builder::new(self.observation_bits);
         let inputs: Vec<Signal> =
             self.contexts.bits().iter().map(|bit| Signal::input(usize::from(*bit))).collect();

@@ -63,6 +63,10 @@ fn grown(episodes: &[Episode]) -> RoutedBandit {
     filled(&choice, &log)
 }
 
+fn frozen(bandit: &RoutedBandit) -> Policy {
+    bandit.freeze(&bandit.best_actions()).unwrap()
+}
+
 #[test]
 fn contexts_grow_where_they_are_and_what_is_explained_is_not_divided_again() {
     let paying = |bits: &Bits| Some(u16::from(bits.get(2)) + 2 * u16::from(bits.get(5)));
@@ -82,8 +86,8 @@ fn sides_that_choose_the_same_and_tell_nothing_are_joined_and_others_are_not() {
     let idle = ContextTree::from_places(&[Some(5), Some(7), None, None, Some(7), None, None]).unwrap();
     let choice = Choice::new().divided(&idle).unwrap();
     let joined = |choice: &Choice| {
-        let bandit = filled(choice, &log);
-        join(&bandit, &counted(choice, &log, log.len() as u64), shape().actions)
+        let chosen = filled(choice, &log).best_actions();
+        join(choice.tree(), &chosen, &counted(choice, &log, log.len() as u64), shape().actions)
     };
     let mut choice = choice;
     while let Some(after) = joined(&choice) {
@@ -118,12 +122,30 @@ fn a_context_forgets_when_another_action_has_become_the_best() {
 }
 
 #[test]
+fn the_luckiest_actions_are_not_surely_better_than_what_acts_and_better_ones_are() {
+    let parts = Choice::new().divided(&ContextTree::from_places(&[Some(5), None, None]).unwrap()).unwrap();
+    let is_better = |count: u64, paying: fn(&Bits) -> Option<u16>| {
+        let episodes = log(count, paying);
+        let log: Vec<&Episode> = episodes.iter().collect();
+        let bandit = filled(&parts, &log);
+        let acting = bandit.actions_of(&Policy::constant(4, 3));
+        assert_eq!(acting, [3, 3]);
+        // By chance some other action always has the lowest mean.
+        assert_ne!(bandit.best_actions(), acting);
+        bandit.is_surely_better(&acting, &shape(), &counted(&parts, &log, count))
+    };
+    assert!([60, 200, 600, 2_000].iter().all(|count| !is_better(*count, |_| None)));
+    // Where bit 5 is set action 1 pays; on the other side nothing is better than what acts.
+    assert!(is_better(600, |bits| Some(if bits.get(5) { 1 } else { 3 })));
+}
+
+#[test]
 fn the_bits_that_matter_are_found_and_no_others() {
     let paying = |bits: &Bits| Some(u16::from(bits.get(2)) + 2 * u16::from(bits.get(5)));
     let episodes = log(3_000, paying);
     let bandit = grown(&episodes);
     assert_eq!(bandit.contexts(), 4);
-    let policy = bandit.freeze().unwrap();
+    let policy = frozen(&bandit);
     assert_eq!(policy.reads(), [2, 5]);
     let mut player = bem_synth::policy::Player::new(&policy);
     for value in 0..256 {
@@ -145,7 +167,7 @@ fn contexts_come_back_from_their_bytes_and_no_damage_makes_a_walk_endless() {
     let bytes = bytes_of(&bandit);
     let copy = RoutedBandit::decode(&shape(), &mut Reader::new(&bytes)).unwrap();
     assert_eq!(bytes_of(&copy), bytes);
-    assert_eq!(copy.freeze(), bandit.freeze());
+    assert_eq!(frozen(&copy), frozen(&bandit));
     for cut in 0..bytes.len() {
         assert!(RoutedBandit::decode(&shape(), &mut Reader::new(&bytes[..cut])).is_err());
     }
@@ -153,7 +175,7 @@ fn contexts_come_back_from_their_bytes_and_no_damage_makes_a_walk_endless() {
         let mut damaged = bytes.clone();
         damaged[position] ^= 0x55;
         if let Ok(mut other) = RoutedBandit::decode(&shape(), &mut Reader::new(&damaged)) {
-            let _ = (other.choose(&Bits::ZERO), other.freeze());
+            let _ = (other.choose(&Bits::ZERO), frozen(&other));
             other.record(&Bits::ZERO, 1, 500);
         }
     }
@@ -166,7 +188,7 @@ fn six_bits_that_matter_a_little_are_found_together() {
     let best: Vec<u16> = (0..64).map(|_| prng.below(4) as u16).collect();
     let episodes = log(12_000, |bits| Some(best[(bits.0[0] & 63) as usize]));
     let bandit = grown(&episodes);
-    let policy = bandit.freeze().unwrap();
+    let policy = frozen(&bandit);
     let mut player = bem_synth::policy::Player::new(&policy);
     let right = (0..256).filter(|value| player.act(&Bits([*value, 0, 0, 0])) == best[(value & 63) as usize]);
     assert!(250 <= right.count());
@@ -177,7 +199,7 @@ fn two_bits_that_matter_only_together_are_found() {
     let paying = |bits: &Bits| Some(u16::from(bits.get(1) ^ bits.get(6)));
     let episodes = log(4_000, paying);
     let bandit = grown(&episodes);
-    assert_eq!(bandit.freeze().unwrap().reads(), [1, 6]);
+    assert_eq!(frozen(&bandit).reads(), [1, 6]);
 }
 
 #[test]
