@@ -13,6 +13,7 @@ use bem_engine::solve::{SOLVED, Solution, solve};
 use bem_evolve::patch::Change;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
+use bem_games::compose::{NoPrograms, TaskTree};
 use bem_games::game::{Family, Game, GameError, Parameter, Settings as GameSettings};
 use bem_games::import::{self, Format, Seat};
 use bem_synth::experience::{Episode, Experience};
@@ -79,6 +80,18 @@ fn several_right_answers_are_learned_within_twice_the_floor() {
     check("small_sat", &[("vars", "4"), ("clauses", "6")], 52_000);
     check("sorting", &[("keys", "6"), ("key_bits", "3")], 19_716);
     check("add", &[("bits", "3"), ("form", "word")], 12_771);
+}
+
+#[test]
+fn a_part_that_is_drawn_for_every_episode_is_told_by_its_bit() {
+    for percent in [31, 60] {
+        let text =
+            format!("branch{{percent={percent}}}(majority{{n=12,relevant=5}},parity{{n=24,relevant=12}})");
+        let game = TaskTree::parse(&text).unwrap().build(1, &NoPrograms).unwrap();
+        let solution = solve(game.as_ref(), with_budget(1, 2_000), &mut |_| true).unwrap();
+        assert!(solution.is_solved(), "{text}: {}", solution.learned.words);
+        assert!(solution.learned.words.starts_with("by bit 0: xor"), "{}", solution.learned.words);
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub mod order;
 pub mod polynomial;
 pub mod relation;
 pub mod scan;
+pub mod sides;
 pub mod symmetric;
 pub mod table;
 pub mod threshold;
@@ -49,6 +50,7 @@ pub const PORTFOLIO: &[&[&dyn FunctionClass]] = &[
         &tree::Tree,
         &table::Table,
     ],
+    &[&sides::Sides],
 ];
 
 /// Samples before exceptions are considered at all.
@@ -100,7 +102,16 @@ pub fn fit_like(samples: &Samples, sibling: Option<&Found>, work: &mut Work) -> 
     {
         return Some(Found { function, class: sibling.class });
     }
-    for tier in PORTFOLIO {
+    fit_tiers(PORTFOLIO, samples, work)
+}
+
+/// The shortest function of the first of these tiers that explains the samples.
+fn fit_tiers(
+    tiers: &[&'static [&'static dyn FunctionClass]],
+    samples: &Samples,
+    work: &mut Work,
+) -> Option<Found> {
+    for tier in tiers {
         let mut best: Option<Found> = None;
         for class in *tier {
             let Some(function) = fit_class(*class, samples, work) else { continue };
@@ -204,6 +215,11 @@ mod tests {
         check(&[8, 2], 160, "scan", |row| row.get(3 - bits(row, 8, 2) as usize));
         check(&[5, 5, 5], 400, "xor of 3 bits of facts", |row| {
             (0..3).filter(|field| 3 <= bits(row, 5 * field, 5).count_ones()).count() % 2 == 1
+        });
+        // A hidden majority where the first bit is set, else a hidden parity.
+        check(&[1, 12, 20], 600, "by bit 0: count", |row| match row.get(0) {
+            true => 3 <= (bits(row, 1, 12) & 0x4D2).count_ones(),
+            false => (bits(row, 13, 20) & 0x5_A3C6).count_ones() % 2 == 1,
         });
         check(&[16], 2_000, "count", |row| (bits(row, 0, 16) & 0xB6D2).count_ones() % 5 == 2);
         check(&[32], 2_000, "count", |row| 6 <= (bits(row, 0, 32) & 0x00C3_F0A8 ^ 0x0003_0000).count_ones());
