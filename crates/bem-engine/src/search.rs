@@ -159,7 +159,9 @@ impl Learner {
             if is_early || self.experience.episode_count() < SPAN_EPISODES {
                 return None;
             }
-            let gain = self.outlook(&candidate.policy)?.ripe_gain()?;
+            // Where states are too many to be counted, only measuring can tell.
+            let Some(outlook) = self.outlook(&candidate.policy) else { return Some(Fixed::ZERO) };
+            let gain = outlook.ripe_gain()?;
             let span = self.seen_span();
             return Some(Fixed::from_ratio(gain.clamp(0, span), span));
         }

@@ -13,7 +13,7 @@ use crate::lens::Lens;
 use crate::library::Machine;
 use crate::memory::{self, Device};
 use crate::models::control::recollect::RECALL_WORK;
-use crate::models::control::{Explorer, Prospect};
+use crate::models::control::{Explorer, Prospect, fitted};
 use crate::models::{joint, mealy, means, reward};
 use crate::policy::{Player, Policy, action_bits};
 use crate::samples::Work;
@@ -73,6 +73,9 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
     let explorer = Prospect::of(shape, &all, &mut means).map(|prospect| search.plan(prospect));
     search.spent += RECALL_WORK - means.left();
     search.look(&episodes, settings, explorer.is_some(), &mut work);
+    if explorer.is_none() && !search.is_explained(&episodes) {
+        search.within(settings.work / 2, |search, work| search.fit_values(&episodes, work));
+    }
     // What explains everything makes what has exceptions pointless; what looks ahead stays beside it.
     if search.list.iter().any(|hypothesis| hypothesis.exact) {
         search.list.retain(|hypothesis| hypothesis.exact || hypothesis.foreseen.is_some());
@@ -178,6 +181,19 @@ impl Search<'_> {
         self.add(policy, None, format!("{words}, with {}", lens.words()), length, true);
         self.foresee_last();
         true
+    }
+
+    /// Whether something explains nearly all highest rewards that were kept from fitting.
+    fn is_explained(&self, episodes: &[&Episode]) -> bool {
+        self.list.iter().any(|hypothesis| hypothesis.exact && is_borne_out(&hypothesis.policy, episodes))
+    }
+
+    /// Adds a policy by fitted values where actions change what is seen; it explains nothing and has to be measured.
+    fn fit_values(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
+        let Some((policy, length, words)) = fitted::fit(self.shape, episodes, work) else { return false };
+        self.add(policy, None, words, length, false);
+        self.list.last_mut().expect("just added").foreseen = Some(0);
+        false
     }
 
     /// What was added last reads its own actions: what it would have seen is not in the log of others' actions, and only

@@ -3,7 +3,8 @@
 //! [`counts`] books outcomes per state and action, where a state is the observation, and with a [`Lens`] also the
 //! last few observations and own actions, or what a [`recall`]ing machine keeps of all of them, found by [`recollect`]. [`chance`] turns counts into chances, expected or drawn from what the
 //! counts leave open. [`plan`] finds the best action for every state and number of steps left, [`value`] says what
-//! any circuit is worth in a model, [`compile`] makes a circuit of a plan, and [`explore`] plays for knowledge.
+//! any circuit is worth in a model, [`compile`] makes a circuit of a plan, and [`explore`] plays for knowledge. Where
+//! observations are too many to be counted, [`fitted`] values take the place of counts.
 //! Must not know games. Clauses: SCC-2, SCC-8.
 
 pub mod chance;
@@ -12,6 +13,7 @@ pub mod compile;
 pub mod counts;
 pub mod dependence;
 pub mod explore;
+pub mod fitted;
 pub mod plan;
 pub mod prospect;
 pub mod recall;
