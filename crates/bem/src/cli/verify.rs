@@ -89,8 +89,9 @@ fn print(report: &AuditReport) {
     say!("  head {}", report.head);
     say!("  root {}", report.root);
     say!(
-        "  {} certificates checked again, {} snapshots, {} blobs",
+        "  {} certificate{} checked again, {} snapshots, {} blobs",
         report.certificates,
+        if report.certificates == 1 { "" } else { "s" },
         report.snapshots,
         report.blobs
     );

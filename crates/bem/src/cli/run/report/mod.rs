@@ -197,7 +197,12 @@ fn family(page: &mut String, track: &Track, curves: &Curves) {
     }
 }
 
-const PATCH_HEAD: &str = "<div class=wide><table><tr><th class=left>task<th>at step<th class=left>kind<th class='left long'>candidate\
+/// A task for a narrow column: it may be broken between its settings.
+fn breakable(task: &str) -> String {
+    escaped(task).replace('{', "{<wbr>").replace(',', ",<wbr>")
+}
+
+const PATCH_HEAD: &str = "<div class=wide><table><tr><th class='left long'>task<th>at step<th class=left>kind<th class='left long'>candidate\
     <th>gates<th>proofs<th class=left>what speaks for it<th>return<th class=left>verdict</tr>";
 
 fn patch_row(page: &mut String, climbed: &Climbed, span: f64, patch: &Patch) {
@@ -213,7 +218,7 @@ fn patch_row(page: &mut String, climbed: &Climbed, span: f64, patch: &Patch) {
     let returns = patch
         .returns
         .map_or(String::new(), |(before, after)| format!("{} → {}", units(before), units(after)));
-    let (task, words, kind) = (escaped(&climbed.task), escaped(&patch.words), escaped(&patch.kind));
+    let (task, words, kind) = (breakable(&climbed.task), escaped(&patch.words), escaped(&patch.kind));
     let _ = write!(
         page,
         "<tr><td class=left>{task}<td>{}<td class=left>{kind}<td class=left>{words}<td>{}<td>{}",
