@@ -12,7 +12,7 @@ use bem_base::environment::Shape;
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
-use bem_synth::models::control::Outlook;
+use bem_synth::models::control::{Lens, Outlook};
 use bem_synth::policy::Policy;
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ use std::sync::Arc;
 const MEASURING_STEPS: u64 = 8_192;
 /// The latest episodes that say how long one is and how much returns vary.
 const RECENT_EPISODES: usize = 256;
+/// The part of the range of returns that counts may promise where something is hidden.
+const HIDDEN_SHARE: i64 = 16;
 /// Episodes of the acting policy that the model must have foreseen, at least.
 const OWN_EPISODES: u64 = 8;
 
@@ -44,12 +46,30 @@ impl Learner {
         let gain = outlook.gain().filter(|gain| 0 < *gain)?;
         let is_late = MEASURING_STEPS <= self.tally.steps;
         let is_measured = self.is_affordable(gain) && !(is_late && outlook.ripe_gain().is_none());
-        (!is_measured).then(|| candidates.remove(place))
+        (!is_measured && self.may_act_unmeasured(gain)).then(|| candidates.remove(place))
+    }
+
+    /// Whether counts may be believed that promise this gain, in milli-units. Where something is hidden, whoever acted
+    /// while the log was made may have known more than the counts show, so that they promise what knowing less would not
+    /// bring: there they may only lead on in small steps, and each must be borne out before the next.
+    fn may_act_unmeasured(&self, gain: i64) -> bool {
+        let is_open = self.explorer.as_ref().is_some_and(|explorer| *explorer.lens() == Lens::default());
+        is_open || gain <= self.seen_span() / HIDDEN_SHARE
+    }
+
+    /// The gain of a plan that counts promise and may not be believed for, where pairs can soon tell: there is nothing to
+    /// wait for.
+    pub(crate) fn doubted_gain(&self, outlook: &Outlook<'_>) -> Option<i64> {
+        let is_late = MEASURING_STEPS <= self.tally.steps;
+        outlook.gain().filter(|gain| is_late && !self.may_act_unmeasured(*gain) && self.is_affordable(*gain))
     }
 
     /// The plan acts from now on, if the counts are sure of its gain.
     pub(crate) fn look_ahead(&mut self, plan: Hypothesis, witness: &mut dyn Witness) {
-        if !self.outlook(&plan.policy).is_some_and(|outlook| outlook.is_sure()) {
+        let is_sure = |outlook: Outlook<'_>| {
+            outlook.gain().is_some_and(|gain| self.may_act_unmeasured(gain)) && outlook.is_sure()
+        };
+        if !self.outlook(&plan.policy).is_some_and(is_sure) {
             return;
         }
         self.link("bem/chain/choice", plan.policy.digest().as_bytes());

@@ -161,7 +161,7 @@ impl Learner {
             }
             // Where states are too many to be counted, only measuring can tell.
             let Some(outlook) = self.outlook(&candidate.policy) else { return Some(Fixed::ZERO) };
-            let gain = outlook.ripe_gain()?;
+            let gain = outlook.ripe_gain().or_else(|| self.doubted_gain(&outlook))?;
             let span = self.seen_span();
             return Some(Fixed::from_ratio(gain.clamp(0, span), span));
         }

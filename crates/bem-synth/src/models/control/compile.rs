@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows of the table at most.
 const ROWS_MAX: usize = 4_096;
+/// States that all get a row, whether the plan comes to them or not.
+const ROWS_FREE: usize = 1_024;
 
 /// The circuit of a plan; none when it is too large. With a clock it counts steps and follows the plan for every number
 /// of steps left; without, it does what is best with the most steps left.
@@ -43,7 +45,7 @@ pub fn compile(
         // Where chance may lead past what was counted, a row is good to have; where there is no room for all, those that
         // the plan comes to must do.
         let states: BTreeSet<u32> = match model.keys().len() {
-            count if count <= ROWS_MAX => (0..count as u32).collect(),
+            count if count <= ROWS_FREE => (0..count as u32).collect(),
             _ => reached(model, dynamics, plan, horizon).into_iter().flatten().collect(),
         };
         for state in states {

@@ -14,7 +14,9 @@ use bem_base::environment::{Bits, Shape};
 use bem_base::prng::Prng;
 
 /// Numbers that planning may touch per step of experience gained since the last plan.
-const WORK_PER_STEP: usize = 20_000;
+const WORK_PER_STEP: usize = 8_000;
+/// Drawing one chance takes as long as touching this many numbers.
+const DRAWING: usize = 24;
 /// Parts of the counts that a draw believes, each with the same chance.
 const PARTS: [i64; 4] = [1, 1, 4, 16];
 /// Returns lie within plus or minus this, in milli-units.
@@ -70,7 +72,7 @@ impl Explorer {
         }
         let sweeps = (self.model.horizon() as usize).min(super::plan::STEPS_MAX);
         let size: usize = self.model.edges().iter().flatten().map(|edge| 1 + edge.outcomes.len()).sum();
-        if self.plan.is_some() && self.fresh * WORK_PER_STEP < size * sweeps {
+        if self.plan.is_some() && self.fresh * WORK_PER_STEP < size * (sweeps + DRAWING) {
             return;
         }
         // What is wanted in the end is the best plan, not the best play until then: what is a little worse by the counts is

@@ -13,6 +13,13 @@ pub const STEPS_MAX: usize = 256;
 pub enum Attitude {
     /// What was never tried cannot be done.
     Careful,
+    /// What was never tried cannot be done, and what was tried seldom is worth less than it brought: this many milli-units
+    /// for one try, half of it for four. Where most pairs were tried seldom, the best of many would else be one that was
+    /// lucky.
+    Cautious {
+        /// What one try may mislead by.
+        doubt: i64,
+    },
     /// What was tried fewer times than this brings the ceiling, in milli-units.
     Curious {
         /// Tries from which on a pair is taken as counted.
@@ -43,7 +50,7 @@ impl Plan {
             let mut values = vec![0; states];
             let mut actions = vec![0; states];
             for state in 0..states {
-                let mut top: Option<(i64, u16)> = None;
+                let mut top: Option<(i64, i64, u16)> = None;
                 for (action, row) in dynamics.of(state).iter().enumerate() {
                     let value = match attitude {
                         Attitude::Curious { known_at, ceiling } if row.tries < known_at => {
@@ -54,11 +61,18 @@ impl Plan {
                         _ if row.tries == 0 => continue,
                         _ => row.value(&plan.values),
                     };
-                    if top.is_none_or(|held| held.0 < value) {
-                        top = Some((value, action as u16));
+                    // Doubt is about this choice, and not about all that follow.
+                    let doubt = match attitude {
+                        Attitude::Cautious { doubt } => {
+                            (doubt << VALUE_BITS) / row.tries.unsigned_abs().isqrt() as i64
+                        }
+                        _ => 0,
+                    };
+                    if top.is_none_or(|held| held.0 < value - doubt) {
+                        top = Some((value - doubt, value, action as u16));
                     }
                 }
-                (values[state], actions[state]) = top.unwrap_or((0, 0));
+                (values[state], actions[state]) = top.map_or((0, 0), |(_, value, action)| (value, action));
                 if left == 0 || values[state] != plan.values[state] {
                     plan.direct[state] = actions[state];
                 }

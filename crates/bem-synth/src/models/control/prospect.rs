@@ -12,7 +12,7 @@ use super::dependence::{is_controlled, needed_history};
 use super::explore::Explorer;
 use super::plan::{Attitude, Plan, evaluate_uniform};
 use super::recollect::recollect;
-use super::value::{to_milli, value_of};
+use super::value::{Answers, to_milli, value_of};
 use crate::experience::Episode;
 use crate::policy::Policy;
 use crate::samples::Work;
@@ -29,6 +29,8 @@ const SURE_DRAWS: i64 = 10;
 const GAIN_FACTORS: [(usize, i64); 2] = [(4_096, 160), (usize::MAX, 8)];
 /// Steps after which a plan need not wait any more for what was never tried.
 const PATIENCE: usize = 20_000;
+/// Tries of every pair, on average, below which a plan is made with caution.
+const TRIES_FEW: usize = 4;
 /// A circuit without a clock is taken when it loses at most this share of what planning gains.
 const CLOCK_SHARE: i64 = 1_000;
 
@@ -62,8 +64,9 @@ impl Prospect {
         }
         let model = counted(shape, needed_lens(shape, episodes, work), episodes)?;
         let dynamics = Dynamics::expected(&model);
-        let plan = Plan::best(&dynamics, shape.horizon, Attitude::Careful);
-        let best = dynamics.from_start(|state| plan.values[state]);
+        let plan = Plan::best(&dynamics, shape.horizon, attitude(shape, &model, episodes));
+        let values = plan.evaluate(&dynamics);
+        let best = dynamics.from_start(|state| values[state]);
         let random = evaluate_uniform(&dynamics, shape.horizon);
         let gap = (best - dynamics.from_start(|state| random[state])).max(0);
         let (stationary, plain_value) = plan.stationary(&dynamics);
@@ -89,6 +92,18 @@ impl Prospect {
         let explorer = Explorer::new(shape, model);
         Some(Prospect { policy: timed.or(plain), foreseen, words, states, explorer })
     }
+}
+
+/// How to plan: with caution where hardly any pair of state and action was tried often.
+fn attitude(shape: &Shape, model: &Model, episodes: &[&Episode]) -> Attitude {
+    let steps: usize = episodes.iter().map(|episode| episode.steps.len()).sum();
+    let pairs = model.keys().len() * usize::from(shape.actions);
+    if TRIES_FEW * pairs <= steps {
+        return Attitude::Careful;
+    }
+    let totals = || episodes.iter().map(|episode| episode.total());
+    let span = totals().max().unwrap_or(0).saturating_sub(totals().min().unwrap_or(0));
+    Attitude::Cautious { doubt: span / 2 }
 }
 
 /// The log counted through a lens, or through one that looks less far back where states are too many.
@@ -162,7 +177,7 @@ impl<'p> Outlook<'p> {
         let Some(held) = self.held else { return Some(0) };
         let gain = self.value - held;
         let mut prng = Prng::stream(self.seed, "synth/prospect");
-        let mut missed = 0;
+        let (mut missed, mut candidate) = (0, Answers::new(self.candidate));
         // While the log is short, what was never tried may be worth everything.
         let attitude = match self.steps < PATIENCE {
             true => Attitude::Curious { known_at: 1, ceiling: self.return_max },
@@ -172,7 +187,7 @@ impl<'p> Outlook<'p> {
             let drawn = Dynamics::drawn_widely(&self.model, 2, &mut prng);
             let plan = Plan::best(&drawn, self.horizon, attitude);
             let best = drawn.from_start(|state| plan.values[state]);
-            missed += (best - value_of(self.candidate, &self.model, &drawn).unwrap_or(0)).max(0);
+            missed += (best - candidate.value(&self.model, &drawn).unwrap_or(0)).max(0);
         }
         let factor =
             GAIN_FACTORS.iter().find(|(most, _)| self.steps <= *most).map_or(8, |(_, factor)| *factor);
@@ -182,10 +197,11 @@ impl<'p> Outlook<'p> {
     /// Whether the candidate is better in nearly all chances that the counts leave open.
     pub fn is_sure(&self) -> bool {
         let mut prng = Prng::stream(self.seed, "synth/outlook");
-        let is_better = |prng: &mut Prng| {
+        let (mut candidate, mut acting) = (Answers::new(self.candidate), Answers::new(self.acting));
+        let mut is_better = |prng: &mut Prng| {
             let drawn = Dynamics::drawn(&self.model, prng);
-            let worth = |policy: &Policy| value_of(policy, &self.model, &drawn);
-            matches!((worth(self.candidate), worth(self.acting)), (Some(new), Some(old)) if old < new)
+            let worth = (candidate.value(&self.model, &drawn), acting.value(&self.model, &drawn));
+            matches!(worth, (Some(new), Some(old)) if old < new)
         };
         SURE_DRAWS <= (0..DRAWS).filter(|_| is_better(&mut prng)).count() as i64
     }

@@ -18,39 +18,9 @@ const CHANCE_MIN: i64 = 2;
 /// Private memory, one bit a place.
 type Memory = Vec<u64>;
 
-/// The mean return of a circuit, with the value bits of a plan; none when its memory takes too many forms. Pairs that
-/// were never tried earn nothing more.
+/// The mean return of a circuit, with the value bits of a plan; none when its memory takes too many forms.
 pub fn value_of(policy: &Policy, model: &Model, dynamics: &Dynamics) -> Option<i64> {
-    let mut answers = Answers { policy, known: BTreeMap::new() };
-    let blank: Memory = vec![0; policy.memory_bits().div_ceil(64)];
-    let mut now: BTreeMap<(u32, Memory), i64> = BTreeMap::new();
-    for (state, chance) in &dynamics.starts {
-        now.insert((*state, blank.clone()), *chance);
-    }
-    let (mut sum, mut work) = (0i128, 0);
-    for _ in 0..model.horizon() {
-        let mut then: BTreeMap<(u32, Memory), i64> = BTreeMap::new();
-        work += now.len();
-        if PAIRS_MAX < now.len() || WORK_MAX < work {
-            return None;
-        }
-        for ((state, memory), chance) in &now {
-            let (action, kept) = answers.ask(model.observation(*state), memory);
-            let row = &dynamics.of(*state as usize)[usize::from(*action)];
-            sum += i128::from(row.reward) * i128::from(*chance);
-            for (next, share) in &row.next {
-                let part = ((i128::from(*chance) * i128::from(*share)) >> CHANCE_BITS) as i64;
-                if CHANCE_MIN <= part {
-                    *then.entry((*next, kept.clone())).or_default() += part;
-                }
-            }
-        }
-        if then.is_empty() {
-            break;
-        }
-        now = then;
-    }
-    Some((sum >> CHANCE_BITS) as i64)
+    Answers::new(policy).value(model, dynamics)
 }
 
 /// Milli-units of a value.
@@ -58,13 +28,52 @@ pub fn to_milli(value: i64) -> i64 {
     value >> VALUE_BITS
 }
 
-/// A circuit with the answers it has given.
-struct Answers<'p> {
+/// A circuit with the answers it has given: they are the same in all draws of a model.
+pub struct Answers<'p> {
     policy: &'p Policy,
     known: BTreeMap<(Bits, Memory), (u16, Memory)>,
 }
 
-impl Answers<'_> {
+impl<'p> Answers<'p> {
+    /// Nothing was asked yet.
+    pub fn new(policy: &'p Policy) -> Answers<'p> {
+        Answers { policy, known: BTreeMap::new() }
+    }
+
+    /// The mean return, as [`value_of`] says it. Pairs that were never tried earn nothing more.
+    pub fn value(&mut self, model: &Model, dynamics: &Dynamics) -> Option<i64> {
+        let policy = self.policy;
+        let blank: Memory = vec![0; policy.memory_bits().div_ceil(64)];
+        let mut now: BTreeMap<(u32, Memory), i64> = BTreeMap::new();
+        for (state, chance) in &dynamics.starts {
+            now.insert((*state, blank.clone()), *chance);
+        }
+        let (mut sum, mut work) = (0i128, 0);
+        for _ in 0..model.horizon() {
+            let mut then: BTreeMap<(u32, Memory), i64> = BTreeMap::new();
+            work += now.len();
+            if PAIRS_MAX < now.len() || WORK_MAX < work {
+                return None;
+            }
+            for ((state, memory), chance) in &now {
+                let (action, kept) = self.ask(model.observation(*state), memory);
+                let row = &dynamics.of(*state as usize)[usize::from(*action)];
+                sum += i128::from(row.reward) * i128::from(*chance);
+                for (next, share) in &row.next {
+                    let part = ((i128::from(*chance) * i128::from(*share)) >> CHANCE_BITS) as i64;
+                    if CHANCE_MIN <= part {
+                        *then.entry((*next, kept.clone())).or_default() += part;
+                    }
+                }
+            }
+            if then.is_empty() {
+                break;
+            }
+            now = then;
+        }
+        Some((sum >> CHANCE_BITS) as i64)
+    }
+
     fn ask(&mut self, observation: &Bits, memory: &Memory) -> &(u16, Memory) {
         let policy = self.policy;
         self.known.entry((*observation, memory.clone())).or_insert_with(|| {
