@@ -459,6 +459,33 @@ fn declared_returns_far_wider_than_real_ones_do_not_keep_a_world_from_being_lear
 }
 
 #[test]
+fn a_key_that_nobody_sees_is_remembered_by_a_proven_circuit() {
+    // Seven cells in a row; the door at one end pays only after the other end was visited, and only the cell is seen.
+    let (mut rows, mut seen) = (Vec::new(), Vec::new());
+    for state in 0..14 {
+        let (cell, has_key) = (state % 7, 7 <= state);
+        seen.push(format!("[{},{},{}]", cell & 1, cell >> 1 & 1, cell >> 2));
+        for (action, next) in [cell.max(1) - 1, (cell + 1).min(6), cell].into_iter().enumerate() {
+            let opens = action == 2 && cell == 6;
+            let reward = if opens { if has_key { 1_000 } else { -500 } } else { 0 };
+            let target = next + if has_key || next == 0 { 7 } else { 0 };
+            rows.push(format!("[{state},{action},{target},1,{reward},{opens}]"));
+        }
+    }
+    let text = format!(
+        r#"{{"states":14,"actions":3,"horizon":24,"start":[[3,1]],"transitions":[{}],"observe":[{}]}}"#,
+        rows.join(","),
+        seen.join(",")
+    );
+    let game = import::read(Format::Table, &text, &Seat::default()).unwrap();
+    let solution = solve(game.as_ref(), with_budget(1, 20_000), &mut |_| true).unwrap();
+    assert!(solution.is_solved(), "{:?}", solution.score());
+    let recalls = |decision: &Decision| decision.accepted && decision.words.contains("states of what was");
+    assert!(solution.decisions.iter().any(recalls));
+    assert!(0 < solution.learned.tally.proofs && 0 < solution.learned.agent.policy().memory_bits());
+}
+
+#[test]
 fn a_gain_too_small_to_be_shown_is_left_to_the_counts_and_survives_a_restart() {
     struct Nobody;
     impl Witness for Nobody {

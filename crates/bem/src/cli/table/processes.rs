@@ -109,6 +109,82 @@ fn key_and_door(seed: u64) -> Result<Arc<dyn Game>> {
         "observe": "state"}))
 }
 
+/// A cue at the start says which of two actions, drawn, pays at the end of a corridor whose cells all look alike.
+fn fork(seed: u64) -> Result<Arc<dyn Game>> {
+    let mut prng = Prng::stream(seed, "table/fork");
+    let cells = 4 + prng.below(5);
+    // Forward, back, and two that answer; which is which is drawn.
+    let mut codes: Vec<u64> = (0..4).collect();
+    prng.shuffle(&mut codes);
+    let (mut transitions, mut observe) = (Vec::new(), Vec::new());
+    for cue in 0..2 {
+        for cell in 0..=cells {
+            let state = |cell: u64| cue * (cells + 1) + cell;
+            observe.push(match cell {
+                0 => json!([1, cue]),
+                _ => json!([0, u64::from(cell == cells)]),
+            });
+            for (role, code) in codes.iter().enumerate() {
+                let (next, reward, done) = match role {
+                    0 => ((cell + 1).min(cells), 0, false),
+                    1 => (cell.saturating_sub(1), 0, false),
+                    answer if cell == cells => (cell, 1_000 * i64::from(answer as u64 == 2 + cue), true),
+                    _ => (cell, -25, false),
+                };
+                transitions.push(json!([state(cell), code, state(next), 1, reward, done]));
+            }
+        }
+    }
+    read(
+        json!({"states": 2 * (cells + 1), "actions": 4, "horizon": 3 * cells, "start": [[0, 1], [cells + 1, 1]],
+        "transitions": transitions, "observe": observe}),
+    )
+}
+
+/// The door at one end of a row of cells pays only after the key at the other end; only the cell is seen.
+fn hidden_key(seed: u64) -> Result<Arc<dyn Game>> {
+    let mut prng = Prng::stream(seed, "table/hidden key");
+    let (cells, turned) = (5 + prng.below(4), prng.bit());
+    let (mut transitions, mut observe) = (Vec::new(), Vec::new());
+    for has_key in [false, true] {
+        for cell in 0..cells {
+            let state = |has_key: bool, cell: u64| cell + cells * u64::from(has_key);
+            observe.push(json!((0..4).map(|bit| cell >> bit & 1).collect::<Vec<u64>>()));
+            for action in 0..3u64 {
+                let next = match action {
+                    2 => cell,
+                    action if (action == 1) == turned => cell.saturating_sub(1),
+                    _ => (cell + 1).min(cells - 1),
+                };
+                let opens = action == 2 && cell == cells - 1;
+                let reward = if opens { if has_key { 1_000 } else { -500 } } else { 0 };
+                let target = state(has_key || next == 0, next);
+                transitions.push(json!([state(has_key, cell), action, target, 1, reward, opens]));
+            }
+        }
+    }
+    read(json!({"states": 2 * cells, "actions": 3, "horizon": 4 * cells, "start": [[cells / 2, 1]],
+        "transitions": transitions, "observe": observe}))
+}
+
+/// Nothing is seen but what was earned last; one of two arms pays seldom and one often, drawn for every episode.
+fn two_arms(seed: u64) -> Result<Arc<dyn Game>> {
+    let mut prng = Prng::stream(seed, "table/arms");
+    let (seldom, often) = (prng.between(5, 20), prng.between(75, 95));
+    let mut transitions = Vec::new();
+    for good in 0..2u64 {
+        for action in 0..2 {
+            let pays = if action == good { often } else { seldom };
+            transitions.push(json!([good, action, good, pays, 1_000, false]));
+            transitions.push(json!([good, action, good, 100 - pays, 0, false]));
+        }
+    }
+    read(
+        json!({"states": 2, "actions": 2, "horizon": 8, "start": [[0, 1], [1, 1]], "transitions": transitions,
+        "observe": [[0], [0]]}),
+    )
+}
+
 fn read(table: Value) -> Result<Arc<dyn Game>> {
     Ok(import::read(Format::Table, &table.to_string(), &Seat::default())?)
 }
