@@ -17,6 +17,9 @@ pub fn rows() -> Vec<Row> {
         }),
         Row::drawn("corridor of 20 cells", |seed| corridor(seed, 20)),
         Row::drawn("key and door on 25 cells", key_and_door),
+        Row::drawn("fork 4 to 8 cells behind its cue", fork),
+        Row::drawn("key that nobody sees in a row of cells", hidden_key),
+        Row::drawn("two arms, one pays in this episode", two_arms),
     ]
 }
 
