@@ -48,22 +48,24 @@ impl Learner {
         self.machinery.as_ref().map_or(&WHOLE, |machinery| machinery.choice())
     }
 
-    /// What the choice does in every context. Where it acts at once it goes on as it did until something else is surely
-    /// better: parts that were just kept apart have few steps of their own. Anywhere else its best actions are a candidate,
-    /// which others measure.
-    fn chosen(&self, bandit: &RoutedBandit, counted: &[Vec<Seen<'_>>]) -> Vec<u16> {
-        let best = bandit.best_actions();
-        if !self.acts_by_choice() || bandit.contexts() == 1 {
-            return best;
+    /// What the choice does in every context: what it did so far where it acts, and elsewhere what is best.
+    fn acting(&self, bandit: &RoutedBandit) -> Vec<u16> {
+        if self.acts_by_choice() && 1 < bandit.contexts() {
+            bandit.actions_of(&self.incumbent.policy)
+        } else {
+            bandit.best_actions()
         }
-        let acting = bandit.actions_of(&self.incumbent.policy);
-        if bandit.is_surely_better(&acting, &self.shape, counted) { best } else { acting }
     }
 
-    /// The choice as a circuit, if it is the one that acts.
+    /// The choice as a circuit where it acts at once. It goes on as it did until the log shows something better: parts
+    /// that were just kept apart have few steps of their own.
     pub(crate) fn frozen_choice(&self) -> Option<Policy> {
-        let actions = self.acts_by_choice().then(|| self.chosen(&self.bandit, &self.counted()))?;
-        self.bandit.freeze(&actions)
+        if !self.acts_by_choice() {
+            return None;
+        }
+        let acting = self.acting(&self.bandit);
+        let is_better = self.bandit.improves_on(&acting, &self.shape, &self.counted());
+        self.bandit.freeze(&if is_better { self.bandit.best_actions() } else { acting })
     }
 
     fn joins(&self) -> Option<Proposal> {
@@ -73,8 +75,9 @@ impl Learner {
         }
         let counted = self.counted();
         let bandit = RoutedBandit::from_counted(&self.shape, tree, &counted);
-        let actions = self.chosen(&bandit, &counted);
-        let after = growth::join(tree, &actions, &counted, self.shape.actions)?;
+        let (actions, best) = (self.acting(&bandit), bandit.best_actions());
+        let is_same = |low: usize| actions[low] == actions[low + 1] && best[low] == best[low + 1];
+        let after = growth::join(tree, is_same, &counted, self.shape.actions)?;
         let (from, to) = (tree.count(), after.count());
         Some(Proposal {
             change: Change::Join { after, actions },

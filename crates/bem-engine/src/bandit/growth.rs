@@ -177,17 +177,16 @@ fn interaction_within(parts: &[Vec<Cell>]) -> (i128, i128) {
     (evidence, (tested - known_parts - tried + 1).max(0))
 }
 
-/// The contexts without those divisions whose sides choose the same, and of which the log no longer shows any trace.
+/// The contexts without those divisions whose sides choose the same, as the caller knows of each and the next one, and of
+/// which the log no longer shows any trace.
 #[doc(alias = "MERGE")]
 pub(crate) fn join(
     tree: &ContextTree,
-    chosen: &[u16],
+    is_same: impl Fn(usize) -> bool,
     counted: &[Vec<Seen<'_>>],
     actions: u16,
 ) -> Option<ContextTree> {
-    let is_idle = |low: &usize| {
-        chosen[*low] == chosen[low + 1] && !tells_anything(&counted[*low], &counted[low + 1], actions)
-    };
+    let is_idle = |low: &usize| is_same(*low) && !tells_anything(&counted[*low], &counted[low + 1], actions);
     let siblings = tree.siblings().into_iter().map(|(low, _)| low);
     let lower_sides: Vec<usize> = siblings.filter(is_idle).collect();
     (!lower_sides.is_empty()).then(|| tree.joined(&lower_sides))
