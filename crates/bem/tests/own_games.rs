@@ -90,7 +90,9 @@ fn opponents_and_seats_are_parameters() {
 #[test]
 fn a_program_is_learned_over_pipes() {
     let command = format!("python3 {}", example("count_env.py"));
-    let answer = solved(&["--env-cmd", &command, "--budget", "20000"]);
+    let output = solve(&["--env-cmd", &command, "--budget", "20000", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["optimum"], Value::Null);
     assert_eq!(answer["score"], Value::Null);
     assert!(4.95 <= answer["return_mean"].as_f64().expect("a return"), "{answer}");

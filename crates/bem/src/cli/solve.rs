@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use bem_base::digest::hash;
 use bem_base::fixed::Fixed;
 use bem_engine::climb::{Climb, UnitResult};
+use bem_engine::evaluate::Evaluation;
 use bem_engine::learner::{Settings, Tally};
 use bem_engine::solve::{Broken, Lesson, Point, Solution, Taught, solve_world, teach_on};
 use bem_engine::world_file::WorldFile;
@@ -109,7 +110,8 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
             say!("  kept in      {0} (report.html; bem verify {0}; bem export {0})", directory.display());
         }
     }
-    Ok(if solution.is_solved() { Answer::Yes } else { Answer::No })
+    // Of a world outside the optimum is not known: that its score cannot be told is no "no".
+    Ok(if solution.is_solved() || solution.score().is_none() { Answer::Yes } else { Answer::No })
 }
 
 /// Writes a run folder: ledger with certificates and what the world is made of, circuit, curve and report.
@@ -280,6 +282,9 @@ fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {
             units(yardstick.random),
             units(yardstick.optimum)
         );
+    } else {
+        let Evaluation { mean, episodes, .. } = solution.evaluation;
+        say!("  return       {:.3} on average, frozen, over {episodes} episodes", units(mean));
     }
     let to_99 = match (solution.steps_to_99, solution.yardstick) {
         (Some(steps), _) => format!("; score 0.99 first reached at step {steps}"),
