@@ -4,7 +4,7 @@
 //! its best action is. Beginning with rewards alone, worths are fitted again and again, each time to a tree that divides
 //! observations by the bit that tells most about them, as long as more is told than chance would. The policy is the best
 //! action of every leaf. Worlds that hide something are modelled wrongly; whether the policy is any good is measured.
-//! Must not know games. Clauses: SCC-1, SCC-2.
+//! Must not know games. Clauses: SCC-2, SCC-2.
 
 use crate::experience::{Episode, Step};
 use crate::policy::{Policy, action_bits};
