@@ -34,9 +34,11 @@ pub(crate) fn counted<'e>(choice: &Choice, episodes: &[&'e Episode], now: u64) -
     contexts
 }
 
-/// The steps that are wanted.
-fn only<'e>(counted: &[Vec<Seen<'e>>], wanted: impl Fn(&Seen<'e>) -> bool) -> Vec<Vec<Seen<'e>>> {
-    counted.iter().map(|steps| steps.iter().filter(|seen| wanted(seen)).copied().collect()).collect()
+/// The steps whose number is even, or odd.
+fn every_other<'e>(counted: &[Vec<Seen<'e>>], parity: u64) -> Vec<Vec<Seen<'e>>> {
+    let of =
+        |steps: &Vec<Seen<'e>>| steps.iter().filter(|(number, _)| number % 2 == parity).copied().collect();
+    counted.iter().map(of).collect()
 }
 
 /// The square of the standard errors by which a new choice must be better than the one that acts. One is enough, because the
@@ -148,18 +150,15 @@ impl RoutedBandit {
         bandit
     }
 
-    /// Whether the best actions are better than those that act by more than chance. The lowest of many means is often the luckiest, so
-    /// that what one half of the steps chooses is judged by the other half; and there only by actions that were drawn with
-    /// equal chance, because whoever acts with more knowledge than a context makes them look better or worse than they are.
+    /// Whether the best actions are better than those that act by more than chance. The lowest of many means is often the
+    /// luckiest, so that what one half of the steps chooses is judged by the other half.
     pub(crate) fn improves_on(&self, acting: &[u16], shape: &Shape, counted: &[Vec<Seen<'_>>]) -> bool {
-        let filled = |steps: Vec<Vec<Seen<'_>>>| RoutedBandit::from_counted(shape, &self.contexts, &steps);
-        let judged = |parity: u64| {
-            let chooser = filled(only(counted, |(number, _)| number % 2 == parity));
-            let judge = filled(only(counted, |(number, step)| number % 2 != parity && step.uniform));
-            judge.gain(&chooser.best_actions(), acting)
-        };
-        let (one, other) = (judged(0), judged(1));
-        let (gain, error) = (one.0 + other.0, one.1 + other.1);
+        let half =
+            |parity: u64| RoutedBandit::from_counted(shape, &self.contexts, &every_other(counted, parity));
+        let (even, odd) = (half(0), half(1));
+        let (by_odd, by_even) =
+            (odd.gain(&even.best_actions(), acting), even.gain(&odd.best_actions(), acting));
+        let (gain, error) = (by_odd.0 + by_even.0, by_odd.1 + by_even.1);
         0 < gain && GAIN_ERRORS_SQUARED * (error << FRACTION_BITS) < gain * gain
     }
 
