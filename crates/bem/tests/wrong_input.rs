@@ -95,6 +95,14 @@ fn numbers_out_of_range_and_unknown_names_say_what_is_allowed() {
         (&["run", "--threads", "99999"], "--threads 99999 is out of range: 1 to 1024"),
         (&["run", "--unit-steps", "0"], "--unit-steps 0 is out of range: at least 1"),
         (&["ladder", "--stages", "999"], "allowed is 2 to 256"),
+        (
+            &["ladder", "--measure", "--seed", "18446744073709551615"],
+            "--seed 18446744073709551615 is out of range: 0 to 18446744073709551610",
+        ),
+        (
+            &["table", "--first-seed", "18446744073709551615"],
+            "--first-seed 18446744073709551615 is out of range: 0 to 18446744073709551610",
+        ),
         (&["table", "--peer-steps", "-1"], whole),
         (&["table", "--scramble", "eggs"], "allowed are none, actions, fields, bits"),
         (&["inspect", "constants", "--from", "-1"], whole),

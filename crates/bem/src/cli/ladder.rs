@@ -5,7 +5,7 @@ mod measured;
 mod regret;
 mod show;
 
-use super::Answer;
+use super::{Answer, usage};
 use crate::{interrupt, spelling};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::fixed::{Fixed, log2_count_floor};
@@ -175,7 +175,7 @@ fn measure(shown: &mut [Shown], arguments: &LadderArguments) -> Result<Answer> {
     for (rung, measured) in shown.iter_mut().flat_map(|family| family.rungs.iter().zip(&mut family.measured))
     {
         let mut steps = Vec::new();
-        for seed in arguments.seed..arguments.seed + arguments.seeds {
+        for seed in usage::seeds("--seed", arguments.seed, arguments.seeds)? {
             if interrupt::is_asked() {
                 break;
             }

@@ -12,8 +12,8 @@ mod processes;
 mod q_learning;
 mod rows;
 
-use super::Answer;
 use super::solve::to_float;
+use super::{Answer, usage};
 use crate::interrupt;
 use crate::task::{TaskArguments, TaskWorld};
 use anyhow::{Context as _, Result, bail};
@@ -96,6 +96,7 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
     if arguments.seeds == 0 {
         bail!("--seeds 0: at least one run of every row is needed");
     }
+    usage::seeds("--first-seed", arguments.first_seed, arguments.seeds)?;
     if !Scramble::WORDS.contains(&arguments.scramble.as_str()) {
         bail!("--scramble is {:?}; allowed are {}", arguments.scramble, Scramble::WORDS.join(", "));
     }
@@ -196,7 +197,7 @@ fn named_game(task: &str, params: &[String], seed: u64) -> Result<Arc<dyn Game>>
 fn run_row(row: &Row, arguments: &TableArguments) -> Result<Summary> {
     let started = Instant::now();
     let mut solutions: Vec<Solution> = Vec::new();
-    for seed in arguments.first_seed..arguments.first_seed.saturating_add(arguments.seeds) {
+    for seed in usage::seeds("--first-seed", arguments.first_seed, arguments.seeds)? {
         let game = (row.build)(seed).with_context(|| row.name.clone())?;
         let settings = Settings { budget: arguments.budget, ..Settings::new(seed) };
         solutions.push(

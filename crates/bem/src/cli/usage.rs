@@ -24,6 +24,14 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Argu
     })
 }
 
+/// So many seeds from this one on; an error names the option that gave the first.
+pub fn seeds(option: &str, first: u64, count: u64) -> anyhow::Result<std::ops::Range<u64>> {
+    match first.checked_add(count) {
+        Some(end) => Ok(first..end),
+        None => anyhow::bail!("{option} {first} is out of range: 0 to {}", u64::MAX - count),
+    }
+}
+
 /// `--seed -1` is a wrong value of `--seed`, not an unknown option `-1`.
 fn with_negative_numbers(command: Command) -> Command {
     let takes_value = |argument: clap::Arg| {
