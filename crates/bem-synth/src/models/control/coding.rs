@@ -2,6 +2,7 @@
 //!
 //! For every state, observation and action the outcomes so far say how long the next one is. A state that tells nothing
 //! makes the code longer, because everything has to be learned once more in it.
+//! Must not know games. Clauses: SCC-2.
 
 use super::recall::RECALL_SYMBOLS_MAX;
 use crate::experience::Episode;

@@ -4,7 +4,7 @@
 //! its best action is. Beginning with rewards alone, worths are fitted again and again, each time to a tree that divides
 //! observations by the bit that tells most about them, as long as more is told than chance would. The policy is the best
 //! action of every leaf. Worlds that hide something are modelled wrongly; whether the policy is any good is measured.
-//! Must not know games. Clauses: SCC-2, SCC-2.
+//! Must not know games. Clauses: SCC-2, SCC-8.
 
 use crate::experience::{Episode, Step};
 use crate::policy::{Policy, action_bits};
@@ -92,7 +92,7 @@ impl Tree {
         match self {
             Tree::Leaf(worths) => worths,
             Tree::Node(bit, low, high) => {
-                let side = if observation.0[bit / 64] >> (bit % 64) & 1 == 1 { high } else { low };
+                let side = if observation.get(*bit) { high } else { low };
                 side.worths(observation)
             }
         }
@@ -275,7 +275,7 @@ impl Growth<'_> {
             return Some(Tree::Leaf(worths(&whole)));
         };
         self.leaves += 1;
-        let is_high = |place: &usize| self.taken[*place].step.observation.0[bit / 64] >> (bit % 64) & 1 == 1;
+        let is_high = |place: &usize| self.taken[*place].step.observation.get(bit);
         let (high, low): (Vec<usize>, Vec<usize>) = part.iter().partition(|place| is_high(place));
         Some(Tree::Node(bit, Box::new(self.grow(&low, work)?), Box::new(self.grow(&high, work)?)))
     }

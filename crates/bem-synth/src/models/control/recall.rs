@@ -3,6 +3,7 @@
 //! It begins every episode in state zero and moves by pairs of observation and own action, never by rewards, which a
 //! circuit does not see. Where the world hides something, the observation together with the state of such a machine
 //! may tell what the observation alone does not. How one is found: [`super::recollect`].
+//! Must not know games. Clauses: SCC-2.
 
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, OBSERVATION_WORDS};

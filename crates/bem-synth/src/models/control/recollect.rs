@@ -1,9 +1,10 @@
 //! Looks for the machine whose states tell most about what follows: states are divided, flags added and edges bent one by
 //! one, as long as rewards and next observations take fewer bits to say than before.
 //!
-//! The measure is the length of a code that learns as it goes ([`super::coding`]). The machine has parts that move side by side. A division sends the edges of one event to a new
-//! state of one part, which is left like the old one, or stays itself wherever the old one did; a flag is a new part of two
-//! states that remembers an event, for ever or for one step, or counts it modulo two. Then single edges are bent.
+//! The measure is the length of a code that learns as it goes ([`super::coding`]). The machine has parts that move side by
+//! side. A division sends the edges of one event to a new state of one part, which is left like the old one, or stays itself
+//! wherever the old one did; a flag is a new part of two states that remembers an event, for ever or for one step, or counts
+//! it modulo two. Then single edges are bent. Must not know games. Clauses: SCC-2.
 
 use super::coding::{LENGTH_BITS, Log, Look, Part, Trial, natural_log};
 use super::recall::{RECALL_STATES_MAX, Recall};
