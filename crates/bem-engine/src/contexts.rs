@@ -63,9 +63,10 @@ impl Learner {
         if !self.acts_by_choice() {
             return None;
         }
-        let acting = self.acting(&self.bandit);
-        let is_better = self.bandit.improves_on(&acting, &self.shape, &self.counted());
-        self.bandit.freeze(&if is_better { self.bandit.best_actions() } else { acting })
+        let (acting, best) = (self.acting(&self.bandit), self.bandit.best_actions());
+        // The log is gone through only if there is something to decide.
+        let is_better = best != acting && self.bandit.improves_on(&acting, &self.shape, &self.counted());
+        self.bandit.freeze(if is_better { &best } else { &acting })
     }
 
     fn joins(&self) -> Option<Proposal> {
