@@ -2,10 +2,11 @@
 //!
 //! Candidate and incumbent play the same fresh seed; the difference of their returns over the range that returns were seen
 //! in lies between -1 and 1. Whoever opens the test knows that range: a gain beyond it counts as the whole range, and a
-//! loss beyond it opens another test, so that what is promised holds for losses no larger than any seen before. Four bettors wager fixed shares on it: under "no better on average" the mean of their
-//! wealth is a supermartingale, so it reaches `1/alpha` with a chance of at most alpha, however often one looks.
-//! The alphas of all candidates ever tested in a family add up to 1/20, because the ledger of tests is never
-//! reset. Reported is a lower confidence bound, not the mean. Must not know what a policy is.
+//! loss beyond it opens another test, so that what is promised holds for losses no larger than any seen before. Four
+//! bettors wager fixed shares on it: under "no better on average" the mean of their wealth is a supermartingale, so it
+//! reaches `1/alpha` with a chance of at most alpha, however often one looks. The alphas of all candidates ever tested in
+//! a family add up to 1/20, because the ledger of tests is never reset. Reported is a lower confidence bound, not the
+//! mean. Must not know what a policy is.
 //! Clauses: SCC-8; decision D-23.
 
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -39,6 +40,12 @@ impl AlphaLedger {
     /// contradicts the promise. What it takes to be accepted is the same.
     pub fn open_with_promise(&mut self, promise: Fixed) -> ImprovementTest {
         ImprovementTest { promise, ..self.open() }
+    }
+
+    /// Opens another test of a candidate whose first one weighed losses by too small a range. What the candidate did that
+    /// must not happen is not forgotten; a lead over the incumbent in that is.
+    pub fn reopen(&mut self, before: &ImprovementTest, promise: Fixed) -> ImprovementTest {
+        ImprovementTest { bad_excess: before.bad_excess.max(0), ..self.open_with_promise(promise) }
     }
 
     /// About how many pairs the next test takes to show a mean difference with this variance; none if no wager pays.
@@ -121,6 +128,8 @@ const WEALTH_BITS: u32 = 32;
 const UNEQUAL_MAX: i64 = 2_000;
 /// Pairs at most: what has not differed by then differs too rarely to matter.
 const PAIRS_MAX: i64 = 6_000;
+/// More BAD episodes than any candidate has time for.
+const BAD_EXCESS_MAX: i32 = 1 << 30;
 /// Where lower bounds are looked for: multiples of 1/128.
 const BOUND_STEPS: i64 = 128;
 
@@ -231,7 +240,11 @@ impl ImprovementTest {
         let count = reader.length(8)?;
         // The j-th test of a ledger of 32 bits has odds below 2^72; more pairs than the maximum end a test.
         let pairs_max = PAIRS_MAX as usize;
-        if odds == 0 || 1 << 72 <= odds || pairs_max < count || count < bad_excess.unsigned_abs() as usize {
+        if odds == 0 || 1 << 72 <= odds || pairs_max < count {
+            return Err(wild);
+        }
+        // An excess may come from tests before this one, a lead may not.
+        if BAD_EXCESS_MAX < bad_excess || i64::from(bad_excess) < -(count as i64) {
             return Err(wild);
         }
         if promise < Fixed::ZERO || Fixed::ONE < promise {

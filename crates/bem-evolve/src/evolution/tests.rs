@@ -603,3 +603,26 @@ fn a_loss_beyond_all_that_was_seen_starts_the_test_anew() {
     assert_eq!(bench.evolution.book_pair(&paid(0), &paid(3_000), 3), None);
     assert_eq!(state(&bench), (3_000, 1, tested + 1));
 }
+
+#[test]
+fn what_must_not_happen_is_not_forgotten_when_the_test_starts_anew() {
+    let mut bench = divided();
+    let synthesized = synthesis(|_| Signal::TRUE);
+    bench.evolution.submit(0, synthesized).unwrap();
+    let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step: 0, span: Some(1_000) };
+    assert_eq!(bench.evolution.advance(&surroundings), Advance::Measuring);
+    let paid = |reward: i32, bad: bool| {
+        let outcome = Outcome { reward, done: true, bad };
+        Rollout { steps: vec![RolloutStep { bucket: 0, slot: 0, observation: Bits::ZERO, outcome }] }
+    };
+    // Every BAD episode of the candidate costs more than all before it, so that each of them begins another test.
+    for loss in [1_500, 2_500] {
+        assert_eq!(bench.evolution.book_pair(&paid(0, true), &paid(loss, false), 1), None);
+        let mut writer = Writer::new();
+        bench.evolution.encode(&mut writer);
+        let config = bench.evolution.config().clone();
+        bench.evolution = Evolution::decode(config, &mut Reader::new(writer.as_bytes())).unwrap();
+    }
+    let record = bench.evolution.book_pair(&paid(0, true), &paid(3_500, false), 2).unwrap();
+    assert_refused(&record, "3 more BAD episodes than the incumbent");
+}

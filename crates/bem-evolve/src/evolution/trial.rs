@@ -103,7 +103,7 @@ impl Evolution {
             // The test holds for losses within the range seen so far. This one is beyond it: another test begins, with
             // the wider range and the share of error that the next candidate would have had.
             let promise = trial.test.promise().mul_floor(Fixed::from_ratio(trial.guard.span, loss));
-            trial.test = self.trials.open_with_promise(promise);
+            trial.test = self.trials.reopen(&trial.test, promise);
             trial.guard.span = loss;
         }
         let difference = difference(new, old, trial.guard.span);
