@@ -136,7 +136,12 @@ impl Statement {
         examples: &[Example],
         budget: Budget,
     ) -> Result<Finding, Rejection> {
+        let condition = "trace constraints";
         let rows = example_rows(policy, examples)?;
+        if rows.is_empty() {
+            // Nothing is claimed; a proof of nothing would only look like one.
+            return Ok(Finding::Compared { condition });
+        }
         let mut negation = Cnf::new(self.base.variables());
         let mut selectors = Vec::new();
         for row in &rows {
@@ -156,7 +161,7 @@ impl Statement {
             selectors.push(selector);
         }
         negation.add(&selectors);
-        self.prove("trace constraints", &negation, budget)
+        self.prove(condition, &negation, budget)
     }
 
     /// For no pair of the BAD table does the circuit take the action.

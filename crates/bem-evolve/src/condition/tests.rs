@@ -142,3 +142,19 @@ fn a_budget_that_runs_out_is_a_rejection() {
     let undecided = prove_same("equivalence", &straight, &shuffled, Budget::conflicts(1));
     assert!(matches!(undecided, Err(Rejection::Undecided { why: Why::Budget, .. })), "{undecided:?}");
 }
+
+#[test]
+fn examples_that_want_nothing_are_no_proof() {
+    let laboratory = Laboratory::new();
+    let mut patch = laboratory.good_patch(crate::patch::Form::Synthesize, &mut Prng::stream(1, "claims"));
+    let Change::Synthesize { policy, examples, .. } = &mut patch.change else {
+        panic!("a circuit was asked for")
+    };
+    assert_eq!(policy.memory_bits(), 0);
+    let proofs = |patch: &Patch| verify(patch.clone(), &laboratory.context()).unwrap().proofs();
+    examples.iter_mut().flat_map(|example| &mut example.steps).for_each(|step| step.wanted = None);
+    let silent = proofs(&patch);
+    let Change::Synthesize { examples, .. } = &mut patch.change else { panic!("a circuit was asked for") };
+    examples.clear();
+    assert_eq!(silent, proofs(&patch));
+}
