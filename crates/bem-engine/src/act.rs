@@ -146,12 +146,13 @@ impl Learner {
     }
 
     /// Who acts in this mode. Where a circuit is the incumbent it acts through the machine, and in episodes for
-    /// experience the machine chooses; everybody else is its guest.
+    /// experience the machine chooses, unless it has turned away from what is watched; everybody else is its guest.
     pub(crate) fn hand(&self, mode: Mode) -> Hand {
         let through_machine = self.machinery.is_some() && !self.incumbent.is_choice;
         match mode {
             Mode::Mixed if through_machine => Hand::Incumbent,
             Mode::Incumbent if through_machine && matches!(self.phase, Phase::Measure(_)) => Hand::Incumbent,
+            Mode::Incumbent if through_machine && self.is_played_by_name() => Hand::Incumbent,
             Mode::Incumbent if through_machine => Hand::Machine,
             _ => Hand::Guest,
         }
@@ -234,6 +235,9 @@ impl Learner {
             workload.book_return(total, (self.shape.return_min, self.shape.return_max));
         }
         let is_incumbents = mode == Mode::Incumbent && self.is_incumbents(&episode);
+        if mode == Mode::Incumbent {
+            self.note_choice(is_incumbents && self.hand(mode) == Hand::Machine);
+        }
         if let Some(workload) = self.workload.as_mut().filter(|_| is_incumbents) {
             workload.safety.book(episode.steps.iter().any(|step| step.bad));
         }

@@ -5,7 +5,7 @@
 //! | who | when | credit |
 //! |---|---|---|
 //! | the machine's own choice | episodes of the incumbent for experience | to the expert that acted |
-//! | the incumbent's expert, by name | its half of a pair, and episodes with uniform steps | to it, but not for overruled steps and their episodes |
+//! | the incumbent's expert, by name | its half of a pair, episodes with uniform steps, and where the machine has turned away from it while its patch is watched | to it, but not for overruled steps and their episodes |
 //! | a guest: plain actions, the choice over them, the curious policy, a candidate | all other episodes | to nobody |
 //!
 //! A guest has no slot, because slots are for what was accepted: NOOP stands in for it and is overruled at every step.
@@ -68,7 +68,7 @@ pub(crate) struct Machinery {
     /// The slot of the incumbent before, while the latest patch may be taken back.
     slot_before: Option<usize>,
     /// Experts that others have replaced as the incumbent, with what was measured then.
-    superseded: Vec<(u8, Evidence)>,
+    pub(crate) superseded: Vec<(u8, Evidence)>,
     /// Records that no block holds yet.
     records: Vec<Record>,
 }
@@ -196,6 +196,9 @@ impl Machinery {
                 self.superseded.push((slot as u8, *evidence));
             }
             (Some(Change::Retire { slot }), ..) => self.superseded.retain(|(held, _)| held != slot),
+            (Some(Change::Merge { members, .. }), ..) => {
+                self.superseded.retain(|(held, _)| members.iter().all(|member| member.slot != *held));
+            }
             (None, None, _, Some(before)) => {
                 self.superseded.retain(|(held, _)| usize::from(*held) != before);
             }

@@ -42,7 +42,7 @@ use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
 /// Version of the bytes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Why a learner cannot go on from some bytes in some world.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -356,6 +356,7 @@ impl Learner {
             writer.i64(alarm.sum);
             alarm.watch.encode(writer);
             writer.u32(alarm.ledger.tested());
+            writer.u32(alarm.strayed);
         });
     }
 
@@ -370,6 +371,7 @@ impl Learner {
                 sum: reader.i64()?,
                 watch: Watch::decode(reader)?,
                 ledger: AlphaLedger::resume(reader.u32()?),
+                strayed: reader.u32()?,
             })
         })?;
         let (low, high) = (self.shape.return_min, self.shape.return_max);

@@ -3,7 +3,8 @@
 //! The episodes that the incumbent plays for experience cost nothing extra, so they raise the alarm: a sequential test
 //! that they bring less than promised by more than the tolerance. An alarm proves nothing about the patch, since the
 //! world may have become harder for everybody; it opens pairs against the incumbent before, and only these take the
-//! patch back. Clauses: SCC-9, SCC-14.
+//! patch back. The machine chooses who plays these episodes and may turn away from the incumbent before the test has seen
+//! enough: then it is played by name. Clauses: SCC-9, SCC-14.
 
 use crate::gate::{Contest, Gate};
 use crate::learner::{Learner, Phase, Witness};
@@ -20,6 +21,10 @@ const WINDOW: u32 = 256;
 /// Episodes that make a promise where the gate made none.
 const PROMISE_EPISODES: u32 = 64;
 
+/// Episodes in a row in which the machine chose somebody else, after which the incumbent is played by name; the machine
+/// is asked again once in as many.
+const STRAYED_EPISODES: u32 = 8;
+
 /// A running comparison of what comes with what was promised.
 #[derive(Clone, Debug)]
 pub(crate) struct Alarm {
@@ -31,6 +36,8 @@ pub(crate) struct Alarm {
     pub(crate) watch: Watch,
     /// Counts the tests, which share one error bound.
     pub(crate) ledger: AlphaLedger,
+    /// Episodes of the incumbent's turn since the machine last chose to play it.
+    pub(crate) strayed: u32,
 }
 
 impl Alarm {
@@ -54,16 +61,32 @@ impl Alarm {
 }
 
 impl Learner {
+    /// Whether the machine has turned away from the incumbent while its patch is watched, so that it is played by name.
+    pub(crate) fn is_played_by_name(&self) -> bool {
+        self.alarm.as_ref().is_some_and(|alarm| {
+            STRAYED_EPISODES <= alarm.strayed && !alarm.strayed.is_multiple_of(STRAYED_EPISODES)
+        })
+    }
+
+    /// Books whether the machine chose to play the incumbent in an episode of its turn.
+    pub(crate) fn note_choice(&mut self, is_chosen: bool) {
+        if let Some(alarm) = &mut self.alarm {
+            alarm.strayed = if is_chosen { 0 } else { alarm.strayed.saturating_add(1) };
+        }
+    }
+
     /// From now on the episodes of the incumbent are compared with what its rollouts brought.
     ///
-    /// Where a pair that cannot differ is not played, the rollouts are no fair sample, and the first episodes after the
-    /// patch make the promise.
+    /// Where a pair that cannot differ is not played, the rollouts are no fair sample, and where returns are larger than
+    /// the guard's means can be, these are not what was earned: there the first episodes after the patch make the promise.
     pub(crate) fn open_watch(&mut self) {
-        let guard = self.watched_guard().filter(|_| 1 < self.shape.horizon);
+        let largest = self.shape.return_max.unsigned_abs().max(self.shape.return_min.unsigned_abs());
+        let is_sample = 1 < self.shape.horizon && largest <= Guard::RETURN_MAX as u64;
+        let guard = self.watched_guard().filter(|_| is_sample);
         let promised = guard.map(|guard| guard.return_after.to_raw() >> FRACTION_BITS);
         let mut ledger = AlphaLedger::default();
         let watch = Watch::new(&mut ledger);
-        self.alarm = Some(Alarm { promised, episodes: 0, sum: 0, watch, ledger });
+        self.alarm = Some(Alarm { promised, episodes: 0, sum: 0, watch, ledger, strayed: 0 });
     }
 
     fn watched_guard(&self) -> Option<&Guard> {

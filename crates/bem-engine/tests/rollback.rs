@@ -5,12 +5,12 @@
 use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
 use bem_base::prng::mix;
 use bem_engine::agent::Agent;
-use bem_engine::learner::{Decision, Learner, Settings, Tally, Witness};
+use bem_engine::learner::{Decision, Event, Learner, Settings, Tally, Witness};
 use bem_evolve::patch::PatchKind;
 use bem_evolve::verify::AcceptedPatch;
 
-/// Four steps an episode. Three random bits are seen, and the right action is their parity; from some episode on it is
-/// the opposite.
+/// Three random bits are seen at every step, and the right action is their parity; from some episode on it is the
+/// opposite.
 struct Fickle {
     shape: Shape,
     episodes: u32,
@@ -21,15 +21,16 @@ struct Fickle {
 }
 
 impl Fickle {
-    fn new(faithful: u32) -> Fickle {
+    /// A step pays one of these, and episodes have this many steps.
+    fn new(faithful: u32, [wrong, right]: [i32; 2], steps: u32) -> Fickle {
         let shape = Shape {
             observation_bits: 3,
             actions: 2,
-            horizon: 4,
-            reward_min: 0,
-            reward_max: 1_000,
-            return_min: 0,
-            return_max: 4_000,
+            horizon: steps,
+            reward_min: wrong,
+            reward_max: right,
+            return_min: i64::from(wrong) * i64::from(steps),
+            return_max: i64::from(right) * i64::from(steps),
             fields: vec![Field { low: 0, width: 3 }],
         };
         Fickle { shape, episodes: 0, faithful, seed: 0, time: 0, observation: Bits::ZERO }
@@ -61,8 +62,8 @@ impl Environment for Fickle {
         let right = u16::from(is_odd == (self.episodes <= self.faithful));
         self.time += 1;
         self.show();
-        let reward = if action == right { 1_000 } else { 0 };
-        Ok(Outcome { reward, done: self.time == 4, bad: false })
+        let reward = if action == right { self.shape.reward_max } else { self.shape.reward_min };
+        Ok(Outcome { reward, done: self.time == self.shape.horizon, bad: false })
     }
 }
 
@@ -93,7 +94,7 @@ impl Witness for Notes {
 
 fn learn(faithful: u32) -> (Tally, Notes) {
     let mut notes = Notes::default();
-    let mut world = Fickle::new(faithful);
+    let mut world = Fickle::new(faithful, [0, 1_000], 4);
     let settings = Settings { budget: 6_000, ..Settings::new(3) };
     let learned = Learner::new(&world.shape().clone(), settings).run(&mut world, &mut notes).unwrap();
     (learned.tally, notes)
@@ -126,4 +127,38 @@ fn every_step_has_its_records_whoever_chose_the_action() {
     // A step and a reward each, an episode's end each, and one more where the action was not an expert's.
     let least = 2 * tally.steps + tally.episodes;
     assert!(least as usize <= notes.records && notes.records as u64 <= least + tally.steps);
+}
+
+#[test]
+fn the_machine_may_turn_away_from_an_incumbent_before_its_watch_has_seen_enough() {
+    // The longer an episode, the fewer of them the machine's own choice needs to turn to another expert.
+    for seed in 1..4 {
+        let mut notes = Notes::default();
+        let mut world = Fickle::new(800, [0, 1_000], 8);
+        let settings = Settings { budget: 16_000, ..Settings::new(seed) };
+        let learned = Learner::new(&world.shape().clone(), settings).run(&mut world, &mut notes).unwrap();
+        assert_eq!(learned.tally.rolled_back, 1, "seed {seed}: {:?}", notes.incumbents);
+    }
+}
+
+/// The returns of every episode are above what a mean of returns is kept as, 2^30 milli-units.
+#[test]
+fn returns_beyond_what_a_mean_can_hold_are_watched_all_the_same_and_saved() {
+    let mut notes = Notes::default();
+    let mut world = Fickle::new(600, [150_000_000, 250_000_000], 8);
+    let settings = Settings { budget: 12_000, ..Settings::new(3) };
+    let mut learner = Learner::new(&world.shape().clone(), settings);
+    for unit in 0.. {
+        if learner.advance(&mut world, &mut notes).unwrap() == Event::Over {
+            break;
+        }
+        if learner.is_in_episode() || unit % 8 != 0 {
+            continue;
+        }
+        let bytes = learner.encode();
+        // Only the shape of the world is looked at between episodes.
+        let mut other = Fickle::new(600, [150_000_000, 250_000_000], 8);
+        assert!(Learner::restore(&bytes, &mut other).unwrap().encode() == bytes);
+    }
+    assert_eq!(learner.tally().rolled_back, 1, "{:?} {:?}", learner.tally(), notes.decisions);
 }

@@ -112,6 +112,10 @@ fn two_experts_that_are_right_on_the_sides_of_a_bit_become_the_incumbent() {
     let accepted: Vec<PatchKind> =
         minutes.0.iter().filter(|decision| decision.accepted).map(|decision| decision.kind).collect();
     assert_eq!(accepted, [PatchKind::Synthesize, PatchKind::Synthesize], "{:?}", minutes.0);
+    let replaced = |learner: &Learner| -> Vec<u8> {
+        learner.machinery.as_ref().unwrap().superseded.iter().map(|(slot, _)| *slot).collect()
+    };
+    assert_eq!(replaced(&learner), [1]);
     // As if the incumbent had stood for long.
     learner.last_gain = 0;
     while learner.tally.steps < SETTLED_STEPS || learner.flight.is_some() {
@@ -122,6 +126,8 @@ fn two_experts_that_are_right_on_the_sides_of_a_bit_become_the_incumbent() {
     let last = minutes.0.last().unwrap();
     assert_eq!((last.kind, last.accepted), (PatchKind::Merge, true), "{}", last.reason);
     assert!(0 < last.evidence.pairs && Fixed::ZERO < last.evidence.mean);
+    // The experts that it is made of are gone, and what was measured of them says nothing about who is in their slots now.
+    assert!(replaced(&learner).is_empty());
     // What acts now is right everywhere, and a saved learner has it too.
     for seen in 0..8 {
         let observation = Bits([seen, 0, 0, 0]);

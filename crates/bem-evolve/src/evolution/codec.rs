@@ -197,7 +197,7 @@ impl Guard {
             rolled_back: reader.bool()?,
         };
         // Means lie within the clamped returns that they are made of.
-        let most = Fixed::from_int(1 << 30);
+        let most = Fixed::from_int(Guard::RETURN_MAX as i32);
         let fits = |mean: Fixed| mean <= most && most.negated() <= mean;
         let counts = guard.pairs < u32::MAX && 1 <= guard.span;
         if counts && fits(guard.return_before) && fits(guard.return_after) { Ok(guard) } else { Err(unknown) }

@@ -175,10 +175,12 @@ pub struct Guard {
 impl Guard {
     /// A patch may lower the mean return by this share of its range and not more.
     pub const TOLERANCE: Fixed = RETURN_TOLERANCE;
+    /// Returns beyond this many milli-units are taken into the means as if they were this large.
+    pub const RETURN_MAX: i64 = 1 << 30;
 
     /// Whether the measured return fell by no more than the tolerance, or the patch is gone.
     pub fn holds(&self) -> bool {
-        let allowed = Guard::TOLERANCE.mul_int(self.span.clamp(1, 1 << 30));
+        let allowed = Guard::TOLERANCE.mul_int(self.span.clamp(1, Guard::RETURN_MAX));
         self.rolled_back || self.return_before.minus(self.return_after) <= allowed
     }
 
@@ -186,7 +188,7 @@ impl Guard {
     pub(super) fn observe(&mut self, before: i64, after: i64) {
         self.pairs += 1;
         let mean = |old: Fixed, value: i64| {
-            let value = Fixed::from_int(value.clamp(-(1 << 30), 1 << 30) as i32);
+            let value = Fixed::from_int(value.clamp(-Guard::RETURN_MAX, Guard::RETURN_MAX) as i32);
             old.plus(value.minus(old).div_count_floor(u64::from(self.pairs)))
         };
         (self.return_before, self.return_after) =
