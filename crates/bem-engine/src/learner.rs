@@ -442,3 +442,6 @@ impl Learner {
         self.chain = digest::hash_parts(domain, &[self.chain.as_bytes(), bytes]);
     }
 }
+
+#[cfg(test)]
+mod tests;
