@@ -36,7 +36,7 @@ pub struct TaskArguments {
     /// in .json
     #[arg(long, value_name = "FILE", conflicts_with = "env_cmd")]
     pub game: Option<PathBuf>,
-    /// A program that speaks the line protocol of the manual
+    /// A program that is the world and speaks one JSON object a line: docs/formats/worlds.md, examples/count_env.py
     #[arg(long, value_name = "CMD")]
     pub env_cmd: Option<String>,
     /// Seconds that the program may take for one line

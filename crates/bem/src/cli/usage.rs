@@ -63,6 +63,10 @@ fn one_line(error: &Error) -> String {
                 line.push_str(if more.starts_with("tip:") { "; " } else { " " });
                 line.push_str(more.trim_start_matches("tip: "));
             }
+            // A task may be named in three ways, and the library knows only that the first is missing.
+            if line.ends_with(" <TASK>") {
+                line.push_str(", --game <FILE> or --env-cmd <CMD>");
+            }
             line
         }
     }
@@ -117,7 +121,10 @@ mod tests {
             ),
             ("run --minutes soon", "--minutes cannot be \"soon\": it must be a number"),
             ("sovle", "unrecognized subcommand 'sovle'; some similar subcommands exist: 'prove', 'solve'"),
-            ("solve", "the following required arguments were not provided: <TASK>"),
+            (
+                "solve",
+                "the following required arguments were not provided: <TASK>, --game <FILE> or --env-cmd <CMD>",
+            ),
             (
                 "run --minutes 1 --steps 5",
                 "the argument '--minutes <MINUTES>' cannot be used with '--steps <STEPS>'",
