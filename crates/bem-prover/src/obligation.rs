@@ -62,6 +62,8 @@ pub fn prove_obligation(base: &Cnf, negated_condition: &Cnf, budget: Budget) -> 
 #[derive(Debug)]
 pub struct ObligationBase {
     solver: Solver,
+    /// Variables of the base itself.
+    variables: u32,
     vacuous: Option<Verdict>,
 }
 
@@ -75,14 +77,21 @@ impl ObligationBase {
             Outcome::Unsatisfiable { certificate, .. } => Some(Verdict::Vacuous { certificate }),
             Outcome::Undecided(why) => Some(Verdict::Undecided(why)),
         };
-        ObligationBase { solver, vacuous }
+        ObligationBase { solver, variables: base.variables(), vacuous }
     }
 
     /// Proves one condition. The negation may use variables of the base and, above those of all conditions so
     /// far, new ones of its own; its clauses are switched off again afterwards.
+    ///
+    /// Panics if it uses a variable of a condition before it: the switches of those are false for good, so that a clause
+    /// that demands one would prove anything.
     pub fn prove(&mut self, negated_condition: &Cnf, budget: Budget) -> Verdict {
         if let Some(verdict) = &self.vacuous {
             return verdict.clone();
+        }
+        let own = self.variables + 1..=self.variables();
+        for literal in negated_condition.clauses().flatten() {
+            assert!(!own.contains(&literal.variable()), "{literal:?} belongs to a condition before this one");
         }
         self.solver.declare(negated_condition.variables());
         let active = self.solver.fresh();
@@ -138,6 +147,15 @@ mod tests {
         assert!(matches!(prove_obligation(&base, &condition, Budget::DEFAULT), Verdict::Vacuous { .. }));
         let mut kept = ObligationBase::new(&base, Budget::DEFAULT);
         assert!(matches!(kept.prove(&condition, Budget::DEFAULT), Verdict::Vacuous { .. }));
+    }
+
+    #[test]
+    #[should_panic(expected = "2 belongs to a condition before this one")]
+    fn the_switch_of_one_condition_cannot_prove_the_next() {
+        let mut kept = ObligationBase::new(&cnf("p cnf 1 0\n"), Budget::DEFAULT);
+        assert!(matches!(kept.prove(&cnf("p cnf 1 1\n1 0\n"), Budget::DEFAULT), Verdict::Refuted { .. }));
+        // Nothing is known of variable 1, but variable 2 has been switched off.
+        kept.prove(&cnf("p cnf 2 2\n1 0\n2 0\n"), Budget::DEFAULT);
     }
 
     #[test]
