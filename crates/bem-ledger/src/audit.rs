@@ -96,7 +96,7 @@ struct Auditor<'a, S> {
     genesis: Option<Genesis>,
     tables: Tables,
     markers: BTreeMap<u64, Marker>,
-    certificates_accepted: BTreeSet<(Digest, Digest)>,
+    certificates_accepted: BTreeSet<(u8, Digest, Digest)>,
     certificates: u64,
     snapshots: u64,
     blobs: u64,
@@ -352,7 +352,8 @@ impl<'a, S: Store> Auditor<'a, S> {
     }
 
     fn check_certificate(&mut self, certificate: &Certificate) -> Result<(), LedgerError> {
-        let key = (certificate.cnf, certificate.proof);
+        // What was accepted as a model has not been accepted as a proof.
+        let key = (certificate.verdict as u8, certificate.cnf, certificate.proof);
         if certificate.verdict == Verdict::Undecided || self.certificates_accepted.contains(&key) {
             return Ok(());
         }
@@ -417,6 +418,9 @@ fn check_proof(cnf: &[u8], proof: &[u8]) -> Result<(), String> {
     let certificate =
         bem_checker::certificate::Certificate::decode(&mut reader).map_err(|error| error.to_string())?;
     reader.finish().map_err(|error| error.to_string())?;
+    if !certificate.assumptions.is_empty() {
+        return Err("a proof under assumptions proves less than the condition".to_owned());
+    }
     certificate.check(&cnf).map(|_| ()).map_err(|error| error.to_string())
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use bem_base::digest::hash;
+use bem_base::encode::Writer;
 use bem_ledger::audit::{AuditVerdict, audit};
 use bem_ledger::checkpoint::{Checkpoint, SignedCheckpoint, Signer};
 use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Verdict};
@@ -234,6 +235,48 @@ fn a_patch_let_in_without_proof_is_found_although_all_hashes_fit() {
     *entries.last_mut().unwrap() = Entry::Patch(patch.clone());
     let reason = broken_because(&mut ledger_of(&entries, &model_blobs), None);
     assert!(reason.contains("although its condition was not proven"), "{reason}");
+}
+
+#[test]
+fn a_model_that_refuted_one_patch_is_no_proof_for_the_next() {
+    let (mut entries, mut blobs, mut patch) = first_patch(1, PatchStatus::Applied);
+    let (_, model_blobs, rejected) = first_patch(1, PatchStatus::Rejected);
+    blobs.extend(model_blobs);
+    let refused = PatchEvent {
+        status: PatchStatus::Rejected,
+        certificates: rejected.certificates.clone(),
+        edits: Vec::new(),
+        roots_after: patch.roots_before,
+        ..(*patch).clone()
+    };
+    entries.push(Entry::Patch(Box::new(refused)));
+    assert_eq!(verdict(&mut ledger_of(&entries, &blobs), None), AuditVerdict::Unanchored);
+    // The same formula and the same model, now said to be a proof.
+    patch.certificates = rejected.certificates.clone();
+    patch.certificates[0].verdict = Verdict::Holds;
+    entries.push(Entry::Patch(patch));
+    let reason = broken_because(&mut ledger_of(&entries, &blobs), None);
+    assert!(reason.starts_with("certificate "), "{reason}");
+}
+
+#[test]
+fn a_proof_under_assumptions_is_no_proof_of_a_condition() {
+    let (mut entries, mut blobs, mut patch) = first_patch(1, PatchStatus::Applied);
+    // The formula has a model; only together with the assumption it has none.
+    let cnf = b"p cnf 1 1\n-1 0\n".to_vec();
+    let certificate = bem_checker::Certificate {
+        formula: bem_checker::Cnf::from_dimacs(&cnf).unwrap().digest(),
+        assumptions: vec![bem_checker::Literal::positive(1)],
+        proof: b"2 -1 0 1 0\n".to_vec(),
+    };
+    let mut writer = Writer::new();
+    certificate.encode(&mut writer);
+    let proof = writer.into_bytes();
+    (patch.certificates[0].cnf, patch.certificates[0].proof) = (hash(&cnf), hash(&proof));
+    blobs.extend([cnf, proof]);
+    entries.push(Entry::Patch(patch));
+    let reason = broken_because(&mut ledger_of(&entries, &blobs), None);
+    assert!(reason.ends_with("a proof under assumptions proves less than the condition"), "{reason}");
 }
 
 #[test]
