@@ -36,7 +36,7 @@ pub(super) struct Book {
     teach_slots: u32,
     /// Templates of each family's teacher that TEACH holds.
     templates: BTreeMap<usize, usize>,
-    /// What stands in each slot of EXPERT now, and what stood there before: only the latest patch can be taken back.
+    /// What stands in each slot of EXPERT now, and what stood there before the latest patch that can be taken back.
     experts: BTreeMap<u32, [Digest; 2]>,
     /// What stands in each slot of WORK after the parameters: the score that a family's next patch must reach.
     thresholds: BTreeMap<u32, Digest>,
@@ -54,7 +54,7 @@ impl Book {
             let entry = Entry::from_bytes(bytes).map_err(|source| LedgerError::Entry { index, source })?;
             match entry {
                 Entry::Patch(patch) => {
-                    book.set_all(&patch.edits);
+                    book.set_patch(patch.kind, &patch.edits);
                     book.serial = patch.serial;
                 }
                 Entry::Tables { edits, .. } => book.set_all(&edits),
@@ -63,6 +63,18 @@ impl Book {
             }
         }
         Ok(book)
+    }
+
+    /// Takes over what a patch changes. A smaller circuit of the same behaviour is taken back together with the patch before
+    /// it, so that what stood there before that one is still what comes back.
+    fn set_patch(&mut self, kind: PatchKind, edits: &[TableEdit]) {
+        let before = self.experts.clone();
+        self.set_all(edits);
+        if kind == PatchKind::Superoptimize {
+            for (slot, [_, kept]) in before {
+                self.experts.entry(slot).and_modify(|[_, before]| *before = kept);
+            }
+        }
     }
 
     fn set_all(&mut self, edits: &[TableEdit]) {
@@ -213,11 +225,12 @@ impl Book {
             _ => note.installed,
         };
         let edits: Vec<TableEdit> = leaf.iter().map(|leaf| expert(track, *leaf)).collect();
-        self.set_all(&edits);
+        let kind = PatchKind::ALL[usize::from(note.kind)];
+        self.set_patch(kind, &edits);
         sink.append(&Entry::Patch(Box::new(PatchEvent {
             serial: self.serial,
             step: note.step,
-            kind: PatchKind::ALL[usize::from(note.kind)],
+            kind,
             status,
             target: ObjectId::sharded(ObjectClass::TaskFamily, 0, track as u16),
             score: note.score,
@@ -262,4 +275,61 @@ fn installed_experts(climb: &Climb) -> Vec<TableEdit> {
 
 fn expert(track: usize, leaf: Digest) -> TableEdit {
     TableEdit { table: Table::Expert, slot: track as u32, leaf }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Entries(Vec<Entry>);
+
+    impl Sink for Entries {
+        fn append(&mut self, entry: &Entry) -> Result<(), LedgerError> {
+            self.0.push(entry.clone());
+            Ok(())
+        }
+
+        fn put_blob(&mut self, bytes: &[u8]) -> Result<Digest, LedgerError> {
+            Ok(hash(bytes))
+        }
+    }
+
+    fn note(kind: PatchKind, rolled_back: bool, installed: Option<Digest>) -> PatchNote {
+        PatchNote {
+            step: 1,
+            kind: kind as u8,
+            accepted: !rolled_back,
+            rolled_back,
+            threshold: 0,
+            score: 0,
+            payload: Vec::new(),
+            installed,
+            proofs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_patch_is_taken_back_together_with_the_smaller_circuit_that_came_of_it() {
+        let [first, second, smaller] = [b"first", b"other", b"small"].map(|name| hash(name));
+        let (mut book, mut entries) = (Book::default(), Entries::default());
+        let synthesized = |leaf| note(PatchKind::Synthesize, false, Some(leaf));
+        for patch in [
+            synthesized(first),
+            synthesized(second),
+            note(PatchKind::Superoptimize, false, Some(smaller)),
+            note(PatchKind::Synthesize, true, None),
+        ] {
+            book.patch(&mut entries, 0, &patch).unwrap();
+        }
+        let leaves: Vec<Digest> = entries
+            .0
+            .iter()
+            .filter_map(|entry| match entry {
+                Entry::Patch(patch) => Some(patch.edits[0].leaf),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(leaves, [first, second, smaller, first]);
+    }
 }
