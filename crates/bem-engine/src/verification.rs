@@ -149,6 +149,14 @@ mod tests {
         (0..16).map(episode).collect()
     }
 
+    #[test]
+    fn every_reward_that_a_world_from_outside_may_pay_fits_a_machine() {
+        use bem_games::import::REWARD_MAX;
+        let paying = |reward: i32| config_for(&Shape { reward_min: -reward, reward_max: reward, ..shape() });
+        assert!(paying(REWARD_MAX).check().is_ok());
+        assert!(paying(REWARD_MAX + 1).check().is_err());
+    }
+
     fn hypothesis(policy: Policy) -> Hypothesis {
         let (words, provenance) = ("a test".to_string(), Digest::default());
         let (description_length, exact, foreseen, machine) = (1, true, None, None);

@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
             for player in 1..=self.players {
                 let payoff = self.lexer.number("a payoff")?;
                 let milli = payoff.to_milli();
-                let milli = milli.ok_or_else(|| self.lexer.error("a payoff beyond one million units"))?;
+                let milli = milli.ok_or_else(|| self.lexer.error("a payoff beyond 250,000 units"))?;
                 if player == self.seat.player {
                     own = milli;
                 }

@@ -1,6 +1,6 @@
 //! Words, texts, braces and exact numbers of Gambit's files, each with its line. Clauses: GLE-9.
 
-use super::ImportError;
+use super::{ImportError, REWARD_MAX};
 
 /// An exact fraction. Invariant: the denominator is positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,11 +55,11 @@ impl Rational {
         Some(Rational { numerator: if negative { -numerator } else { numerator }, denominator })
     }
 
-    /// In milli-units, to the nearest, if it is at most a million units away from zero.
+    /// In milli-units, to the nearest, if it is at most [`REWARD_MAX`] away from zero.
     pub fn to_milli(self) -> Option<i64> {
         let double = self.numerator.checked_mul(2_000)?.checked_add(self.denominator)?;
         let milli = double.div_euclid(self.denominator.checked_mul(2)?);
-        (-1_000_000_000..=1_000_000_000).contains(&milli).then_some(milli as i64)
+        (milli.unsigned_abs() <= REWARD_MAX as u128).then_some(milli as i64)
     }
 }
 

@@ -17,6 +17,9 @@ pub use opponent::Opponent;
 use crate::game::Game;
 use std::sync::Arc;
 
+/// Size of a reward of one step, in milli-units: what a machine can be configured for. A world that pays more has to count
+/// in larger units.
+pub const REWARD_MAX: i32 = 250_000_000;
 /// Bytes of a game file.
 pub const FILE_BYTES_MAX: usize = 16 << 20;
 

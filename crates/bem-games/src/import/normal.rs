@@ -74,7 +74,7 @@ fn read_strategies(lexer: &mut Lexer<'_>, players: usize) -> Result<Vec<usize>, 
 
 fn milli(lexer: &mut Lexer<'_>) -> Result<i64, ImportError> {
     let number = lexer.number("a payoff")?;
-    number.to_milli().ok_or_else(|| lexer.error("a payoff beyond one million units"))
+    number.to_milli().ok_or_else(|| lexer.error("a payoff beyond 250,000 units"))
 }
 
 fn read_payoffs(

@@ -6,7 +6,7 @@
 //! whose episodes pay far less than the best reward at every step does well to say `"return_range":[lo,hi]` as well:
 //! the narrower it is, the fewer episodes it takes to show that something is better. Lines come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
 
-use super::without_line;
+use super::{REWARD_MAX, without_line};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
 use serde::Deserialize;
@@ -89,6 +89,11 @@ impl Hello {
         let (low, high) = self.reward_range;
         if high < low {
             return Err(format!("\"reward_range\" is [{low},{high}]; the first must not be the greater"));
+        }
+        if low < -REWARD_MAX || REWARD_MAX < high {
+            return Err(format!(
+                "\"reward_range\" is [{low},{high}]; allowed is -{REWARD_MAX} to {REWARD_MAX} milli-units"
+            ));
         }
         let fields = match &self.fields {
             None => (0..self.obs_bits as u16).map(|low| Field { low, width: 1 }).collect(),
@@ -312,6 +317,11 @@ mod tests {
         );
         assert!(open(&HELLO.replace(":3,", ":4,")).starts_with("line 1: the fields end at bit 3"));
         assert!(open(&HELLO.replace("-5", "2000")).starts_with("line 1: \"reward_range\" is [2000,1000]"));
+        assert!(
+            open(&HELLO.replace("1000]", "250000001]")).starts_with(
+                "line 1: \"reward_range\" is [-5,250000001]; allowed is -250000000 to 250000000"
+            )
+        );
         let answer = |line: &str| {
             let mut world = PipeWorld::open(script(&[HELLO, r#"{"obs":"010"}"#, line])).unwrap();
             world.reset(1).unwrap();

@@ -5,8 +5,8 @@
 //! of actions: an action is taken modulo that number. The optimum is the best response, found from the last
 //! decisions backward, which needs perfect recall. Clauses: GLE-9.
 
-use super::ImportError;
 use super::normal::draw_index;
+use super::{ImportError, REWARD_MAX};
 use crate::draw::Draw;
 use crate::exact::Expectation;
 use crate::game::{Game, Steps, Value};
@@ -85,10 +85,8 @@ impl TreeGame {
             nodes.iter().zip(&totals).filter(|(node, _)| node.children.is_empty()).map(|(_, total)| *total)
         };
         let (low, high) = (ends().min().unwrap_or(0), ends().max().unwrap_or(0));
-        if i64::from(i32::MAX) < low.abs().max(high.abs()) {
-            return Err(ImportError::content(
-                "payoffs along one way through the tree exceed two million units",
-            ));
+        if i64::from(REWARD_MAX) < low.abs().max(high.abs()) {
+            return Err(ImportError::content("payoffs along one way through the tree exceed 250,000 units"));
         }
         let horizon = pasts.iter().map(|past| past.decisions).max().unwrap_or(0).max(1);
         if EPISODE_STEPS_MAX < horizon {

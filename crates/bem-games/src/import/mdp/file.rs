@@ -1,7 +1,7 @@
 //! The JSON file: its form, and every number checked before a process is made of it. Clause: GLE-9.
 
 use super::{Branch, POLICY_ENTRIES_MAX, Process, ROWS_MAX, SOLVE_WORK_MAX, STATES_MAX};
-use crate::import::ImportError;
+use crate::import::{ImportError, REWARD_MAX};
 use crate::rules::bits_for;
 use bem_base::environment::Bits;
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
@@ -69,6 +69,11 @@ impl File {
             let from = within(&name("first state"), from, 0, states - 1)?;
             let action = within(&name("action"), action, 0, actions - 1)?;
             let target = within(&name("second state"), to, 0, states - 1)? as u32;
+            if REWARD_MAX.unsigned_abs() < reward.unsigned_abs() {
+                let text =
+                    format!("{} is {reward}; allowed is -{REWARD_MAX} to {REWARD_MAX}", name("reward"));
+                return Err(ImportError::Content(text));
+            }
             rows[from * actions + action].push(Branch { target, weight, reward, done, bad });
         }
         let (observations, widths) = self.observe.check(states)?;

@@ -99,8 +99,10 @@ fn errors_name_the_line_or_the_entry_and_the_bound() {
         "the second state of transition 0 is 5; allowed is 0 to 1"
     );
     assert_eq!(
-        error(&process("1", "[0,1]", "[0,0,0,1,2000000000,false]")),
-        "rewards times \"horizon\" reach 8000000000 milli-units; allowed is 2147483647"
+        error(&process("1", "[0,1]", "[0,0,0,1,-250000001,false]")),
+        "the reward of transition 0 is -250000001; allowed is -250000000 to 250000000"
     );
+    let long = process("1", "[0,1]", "[0,0,0,1,250000000,false]").replace("\"horizon\":4", "\"horizon\":9");
+    assert_eq!(error(&long), "rewards times \"horizon\" reach 2250000000 milli-units; allowed is 2147483647");
     assert!(error(&process("1", "[0,1]", "[0,0,0,1,0]")).starts_with("line 1: "));
 }
