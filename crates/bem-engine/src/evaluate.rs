@@ -196,8 +196,8 @@ impl Tally {
 
     fn evaluation(&self, yardstick: Option<Yardstick>) -> Evaluation {
         let (moments, added) = self.estimate(yardstick);
-        // Divide first, so that the quotient fits a fixed number.
-        let whole = moments.sum.div_euclid(self.episodes);
+        // Divide first, so that the quotient fits a fixed number; a mean beyond all of them is the largest there is.
+        let whole = moments.sum.div_euclid(self.episodes).clamp(i64::from(i32::MIN), i64::from(i32::MAX));
         let rest = moments.sum.rem_euclid(self.episodes);
         let mean = Fixed::from_int(whole as i32).plus(Fixed::from_ratio(rest, self.episodes)).plus(added);
         Evaluation { mean, bad: self.bad, episodes: self.episodes as u32 }
@@ -207,6 +207,18 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mean_beyond_all_numbers_keeps_its_sign() {
+        let mean_of = |total: i64| {
+            let mut tally = Tally::default();
+            (0..4).for_each(|_| tally.add(total, None, false));
+            tally.evaluation(None).mean
+        };
+        assert_eq!(mean_of(4_000_000_000), Fixed::from_int(i32::MAX));
+        assert_eq!(mean_of(-4_000_000_000), Fixed::from_int(i32::MIN));
+        assert_eq!(mean_of(-4_000), Fixed::from_int(-4_000));
+    }
 
     #[test]
     fn luck_that_the_oracle_shares_is_taken_out() {

@@ -14,6 +14,9 @@ use serde::Deserialize;
 /// Bytes of one line.
 pub const LINE_BYTES_MAX: usize = 1 << 16;
 
+/// What one episode may pay or cost in all, in milli-units.
+const RETURN_MAX: i32 = i32::MAX;
+
 /// Carries lines to and from the program.
 pub trait Transport {
     /// Sends one line; the line end is added.
@@ -230,6 +233,11 @@ impl<T: Transport> Environment for PipeWorld<T> {
             }
             let (total, low, high) = (total + answer.reward, shape.return_min, shape.return_max);
             let done = answer.done || steps + 1 == shape.horizon;
+            if done && i64::from(RETURN_MAX) < total.abs() {
+                return Err(format!(
+                    "the episode paid {total}; at most {RETURN_MAX} milli-units can be counted: use larger units"
+                ));
+            }
             if done && !(low..=high).contains(&total) {
                 return Err(format!(
                     "the episode paid {total}; the range said at the start is {low} to {high}"
@@ -340,6 +348,19 @@ mod tests {
         assert!(answer(r#"{"obs":"010"}"#).starts_with("line 3: column 13: missing field `reward`"));
         let mut world = PipeWorld::open(script(&[HELLO])).unwrap();
         assert_eq!(world.reset(1).unwrap_err().to_string(), "line 2: the program has ended");
+    }
+
+    #[test]
+    fn an_episode_that_pays_more_than_can_be_counted_is_refused() {
+        let hello = HELLO.replace("[-5,1000]", "[-250000000,250000000]").replace(":4,", ":9,");
+        let mut lines = vec![hello, r#"{"obs":"010"}"#.to_string()];
+        lines.extend((0..9).map(|_| r#"{"obs":"010","reward":-250000000,"done":false}"#.to_string()));
+        let texts: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let mut world = PipeWorld::open(script(&texts)).unwrap();
+        world.reset(1).unwrap();
+        (0..8).for_each(|_| assert!(world.step(0).is_ok()));
+        let error = world.step(0).unwrap_err().to_string();
+        assert!(error.starts_with("line 11: the episode paid -2250000000; at most 2147483647"), "{error}");
     }
 
     #[test]
