@@ -12,8 +12,10 @@ use bem_games::game::{Game, Oracle};
 
 /// Episodes of one evaluation at least.
 pub const EVALUATION_EPISODES: u32 = 1_000;
-/// Steps after which an evaluation ends with the next thousand episodes.
+/// Steps after which an evaluation ends with the next thousand episodes; without a yardstick, with the next one.
 pub const EVALUATION_STEPS_MAX: u64 = 2_000_000;
+/// Episodes of an evaluation without a yardstick at least: a world outside takes its time for every step.
+const OUTSIDE_EPISODES_MIN: i64 = 32;
 /// The same in steps times gates.
 const EVALUATION_GATES_MAX: u64 = 300_000_000;
 
@@ -54,7 +56,8 @@ pub struct Evaluation {
 }
 
 /// Plays a frozen agent on evaluation seeds: at least [`EVALUATION_EPISODES`], and more until the mean is known to
-/// a quarter of a percent of what there is to gain, as far as [`EVALUATION_STEPS_MAX`] steps go.
+/// a quarter of a percent of what there is to gain, as far as [`EVALUATION_STEPS_MAX`] steps go. Where nobody knows what
+/// there is to gain, very long episodes may be fewer.
 pub fn evaluate(
     world: &mut dyn Environment,
     agent: &Agent,
@@ -170,8 +173,9 @@ impl Tally {
     }
 
     fn is_enough(&self, yardstick: Option<Yardstick>) -> bool {
+        let is_long = self.steps_max <= self.steps && OUTSIDE_EPISODES_MIN <= self.episodes;
         let thousands = self.episodes % i64::from(EVALUATION_EPISODES) == 0;
-        if !thousands {
+        if !thousands && !(is_long && yardstick.is_none()) {
             return false;
         }
         if self.steps_max <= self.steps {
@@ -207,6 +211,20 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_episodes_of_a_world_outside_are_not_played_a_thousand_times() {
+        let yardstick = Yardstick { optimum: Fixed::ONE, random: Fixed::ZERO };
+        let is_enough = |episodes: i64, steps: u64, yardstick| {
+            Tally { episodes, steps, steps_max: EVALUATION_STEPS_MAX, ..Tally::default() }
+                .is_enough(yardstick)
+        };
+        assert!(is_enough(32, EVALUATION_STEPS_MAX, None));
+        assert!(!is_enough(31, EVALUATION_STEPS_MAX, None));
+        assert!(!is_enough(999, EVALUATION_STEPS_MAX - 1, None));
+        assert!(is_enough(1_000, 1_000, None));
+        assert!(!is_enough(999, EVALUATION_STEPS_MAX, Some(yardstick)));
+    }
 
     #[test]
     fn a_mean_beyond_all_numbers_keeps_its_sign() {
