@@ -11,6 +11,7 @@ use bem_base::environment::{Bits, Shape};
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_circuit::netlist::{Builder, Signal};
 use bem_evolve::contexts::{Choice, ContextTree};
+use bem_evolve::verify::RETURN_TOLERANCE;
 use bem_learn::index::{self, ArmStatistics, Parameters};
 use bem_learn::loss::{Loss, PayoffRange};
 use bem_learn::ucb_v::estimate;
@@ -41,9 +42,12 @@ fn every_other<'e>(counted: &[Vec<Seen<'e>>], parity: u64) -> Vec<Vec<Seen<'e>>>
     counted.iter().map(of).collect()
 }
 
-/// The square of the standard errors by which a new choice must be better than the one that acts. One is enough, because the
-/// judge has had no part in the choice.
-const GAIN_ERRORS_SQUARED: i128 = 1;
+/// The standard errors by which a new choice must be better than the one that acts. One is enough, because the judge has
+/// had no part in the choice.
+const GAIN_ERRORS: i128 = 1;
+/// The standard errors by which it must be out of the question that it is worse by more than the tolerance, a share of what
+/// the best actions are worth more than chance.
+const DOUBT_ERRORS: i128 = 3;
 
 /// What the actions brought in one context.
 #[derive(Clone, Debug)]
@@ -150,16 +154,34 @@ impl RoutedBandit {
         bandit
     }
 
-    /// Whether the best actions are better than those that act by more than chance. The lowest of many means is often the
-    /// luckiest, so that what one half of the steps chooses is judged by the other half.
+    /// Whether the best actions are better than those that act by more than chance, and surely not worse. The lowest of many
+    /// means is often the luckiest, so that what one half of the steps chooses is judged by the other half.
     pub(crate) fn improves_on(&self, acting: &[u16], shape: &Shape, counted: &[Vec<Seen<'_>>]) -> bool {
         let half =
             |parity: u64| RoutedBandit::from_counted(shape, &self.contexts, &every_other(counted, parity));
         let (even, odd) = (half(0), half(1));
-        let (by_odd, by_even) =
-            (odd.gain(&even.best_actions(), acting), even.gain(&odd.best_actions(), acting));
+        let judged = |judge: &RoutedBandit, chooser: &RoutedBandit| {
+            let best = chooser.best_actions();
+            (judge.gain(&best, acting), judge.worth(&best))
+        };
+        let ((by_odd, odd_worth), (by_even, even_worth)) = (judged(&odd, &even), judged(&even, &odd));
         let (gain, error) = (by_odd.0 + by_even.0, by_odd.1 + by_even.1);
-        0 < gain && GAIN_ERRORS_SQUARED * (error << FRACTION_BITS) < gain * gain
+        let worth = (odd_worth + even_worth).max(0);
+        let tolerated = (worth * i128::from(RETURN_TOLERANCE.to_raw())) >> FRACTION_BITS;
+        let exceeds = |amount: i128, errors: i128| {
+            0 < amount && errors * errors * (error << FRACTION_BITS) < amount * amount
+        };
+        exceeds(gain, GAIN_ERRORS) && exceeds(gain + tolerated, DOUBT_ERRORS)
+    }
+
+    /// How much less these actions lose here than the mean of all, over all contexts together.
+    fn worth(&self, actions: &[u16]) -> i128 {
+        let one = |(leaf, action): (&Leaf, &u16)| {
+            let sum: i128 = leaf.arms.iter().map(mean_loss).sum();
+            let mean = sum / leaf.arms.len() as i128;
+            i128::from(leaf.total) * (mean - mean_loss(&leaf.arms[usize::from(*action)]))
+        };
+        self.leaves.iter().zip(actions).map(one).sum()
     }
 
     /// The contexts.
