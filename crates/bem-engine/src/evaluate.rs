@@ -8,6 +8,7 @@ use crate::agent::{Actor, Agent};
 use crate::seeds::{Domain, Seeds};
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::{FRACTION_BITS, Fixed};
+use bem_evolve::verify::RETURN_TOLERANCE;
 use bem_games::game::{Game, Oracle};
 
 /// Episodes of one evaluation at least.
@@ -42,6 +43,11 @@ impl Yardstick {
         }
         mean.minus(self.random).div_floor(span)
     }
+
+    /// By how much a change may lower the mean return.
+    fn tolerated(&self) -> Fixed {
+        self.optimum.minus(self.random).max(Fixed::ZERO).mul_floor(RETURN_TOLERANCE)
+    }
 }
 
 /// The result of one evaluation.
@@ -49,6 +55,8 @@ impl Yardstick {
 pub struct Evaluation {
     /// Mean return in milli-units.
     pub mean: Fixed,
+    /// Its standard error.
+    pub error: Fixed,
     /// Episodes in which something happened that must not.
     pub bad: u32,
     /// Episodes played.
@@ -67,33 +75,87 @@ pub fn evaluate(
 ) -> Result<Evaluation, EnvironmentError> {
     let mut seeds = Seeds::new(run_seed, Domain::Evaluation);
     let mut actor = Actor::new(agent);
-    // Large circuits cost more a step, so that they get fewer beyond the first thousand episodes.
-    let cost = 100 + agent.policy().gates() as u64;
-    let mut tally =
-        Tally { steps_max: EVALUATION_STEPS_MAX.min(EVALUATION_GATES_MAX / cost), ..Tally::default() };
+    let mut tally = Tally { steps_max: steps_max(&[agent]), ..Tally::default() };
     loop {
         let seed = seeds.next_seed();
-        world.reset(seed)?;
-        actor.begin();
-        let (mut total, mut spoiled) = (0i64, false);
-        loop {
-            let action = actor.act(world.observation());
-            let outcome = world.step(action)?;
-            actor.see(action, outcome.reward);
-            total += i64::from(outcome.reward);
-            spoiled |= outcome.bad;
-            tally.steps += 1;
-            if outcome.done {
-                break;
-            }
-        }
+        let played = play(world, &mut actor, seed)?;
+        tally.steps += played.steps;
         let best = match &mut oracle {
             Some(oracle) => Some(play_oracle(world, *oracle, seed)?),
             None => None,
         };
-        tally.add(total, best, spoiled);
+        tally.add(played.total, best, played.spoiled);
         if tally.is_enough(yardstick) {
             return Ok(tally.evaluation(yardstick));
+        }
+    }
+}
+
+/// How much more one agent earns than another in the same episodes, on average: as many as it takes to know whether it
+/// earns less by more than the tolerance. What both owe to luck cancels out.
+pub fn compare(
+    world: &mut dyn Environment,
+    [before, after]: [&Agent; 2],
+    run_seed: u64,
+    yardstick: Yardstick,
+) -> Result<Fixed, EnvironmentError> {
+    let mut seeds = Seeds::new(run_seed, Domain::Evaluation);
+    let mut actors = [before, after].map(Actor::new);
+    let steps_max = steps_max(&[before, after]);
+    let (mut steps, mut tally) = (0, Tally::default());
+    loop {
+        let seed = seeds.next_seed();
+        let [one, other] = &mut actors;
+        let (one, other) = (play(world, one, seed)?, play(world, other, seed)?);
+        steps += one.steps + other.steps;
+        tally.add(other.total - one.total, None, false);
+        if tally.episodes % i64::from(EVALUATION_EPISODES) != 0 {
+            continue;
+        }
+        let Evaluation { mean, error, .. } = tally.evaluation(None);
+        let beyond = mean.plus(yardstick.tolerated());
+        if DOUBT_ERRORS * error.to_raw() <= beyond.to_raw().abs() || steps_max <= steps {
+            return Ok(mean);
+        }
+    }
+}
+
+/// Standard errors within which a difference says nothing.
+const DOUBT_ERRORS: i64 = 3;
+
+/// Whether the evaluations leave open that the later one is lower by more than the tolerance.
+pub fn leaves_doubt(before: &Evaluation, after: &Evaluation, yardstick: Yardstick) -> bool {
+    let beyond = after.mean.minus(before.mean).plus(yardstick.tolerated());
+    beyond.to_raw() < DOUBT_ERRORS * (before.error.to_raw() + after.error.to_raw())
+}
+
+/// Steps that these agents may play. Large circuits cost more a step, so that they get fewer beyond the first thousand
+/// episodes.
+fn steps_max(agents: &[&Agent]) -> u64 {
+    let gates: usize = agents.iter().map(|agent| agent.policy().gates()).sum();
+    EVALUATION_STEPS_MAX.min(EVALUATION_GATES_MAX / (100 + gates as u64))
+}
+
+/// One episode of an agent.
+struct Played {
+    total: i64,
+    spoiled: bool,
+    steps: u64,
+}
+
+fn play(world: &mut dyn Environment, actor: &mut Actor<'_>, seed: u64) -> Result<Played, EnvironmentError> {
+    world.reset(seed)?;
+    actor.begin();
+    let mut played = Played { total: 0, spoiled: false, steps: 0 };
+    loop {
+        let action = actor.act(world.observation());
+        let outcome = world.step(action)?;
+        actor.see(action, outcome.reward);
+        played.total += i64::from(outcome.reward);
+        played.spoiled |= outcome.bad;
+        played.steps += 1;
+        if outcome.done {
+            return Ok(played);
         }
     }
 }
@@ -204,13 +266,18 @@ impl Tally {
         let whole = moments.sum.div_euclid(self.episodes).clamp(i64::from(i32::MIN), i64::from(i32::MAX));
         let rest = moments.sum.rem_euclid(self.episodes);
         let mean = Fixed::from_int(whole as i32).plus(Fixed::from_ratio(rest, self.episodes)).plus(added);
-        Evaluation { mean, bad: self.bad, episodes: self.episodes as u32 }
+        let count = i128::from(self.episodes);
+        let squared = (moments.spread(self.episodes) << FRACTION_BITS) / count / count;
+        let error = Fixed::from_raw(i64::try_from(squared).unwrap_or(i64::MAX)).sqrt_floor();
+        Evaluation { mean, error, bad: self.bad, episodes: self.episodes as u32 }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bem_games::compose::{NoPrograms, TaskTree};
+    use bem_synth::policy::Policy;
 
     #[test]
     fn long_episodes_of_a_world_outside_are_not_played_a_thousand_times() {
@@ -253,5 +320,30 @@ mod tests {
         paired.steps_max = u64::MAX;
         alone.steps_max = u64::MAX;
         assert!(paired.is_enough(Some(yardstick)) && !alone.is_enough(Some(yardstick)));
+    }
+
+    #[test]
+    fn two_agents_are_told_apart_by_the_episodes_that_both_play() {
+        let game = TaskTree::parse("bandit{arms=2,gap=20}").unwrap().build(1, &NoPrograms).unwrap();
+        let yardstick = Yardstick::of(game.as_ref());
+        let mut world = game.start();
+        let [one, other] = [0, 1].map(|action| Agent::circuit(Policy::constant(2, action)));
+        let mut gain = |agents| compare(world.as_mut(), agents, 1, yardstick).unwrap();
+        assert_eq!(gain([&one, &one]), Fixed::ZERO);
+        let (there, back) = (gain([&one, &other]), gain([&other, &one]));
+        assert!(yardstick.tolerated() < there.max(back) && there.plus(back) == Fixed::ZERO);
+    }
+
+    #[test]
+    fn doubt_is_left_where_errors_reach_beyond_the_tolerance() {
+        let yardstick = Yardstick { optimum: Fixed::from_int(6_400), random: Fixed::ZERO };
+        let of = |mean, error| {
+            let (mean, error) = (Fixed::from_int(mean), Fixed::from_int(error));
+            Evaluation { mean, error, bad: 0, episodes: 1_000 }
+        };
+        assert!(!leaves_doubt(&of(500, 0), &of(400, 0), yardstick));
+        assert!(leaves_doubt(&of(500, 0), &of(399, 0), yardstick));
+        assert!(leaves_doubt(&of(500, 20), &of(500, 20), yardstick));
+        assert!(!leaves_doubt(&of(500, 20), &of(520, 20), yardstick));
     }
 }

@@ -6,9 +6,9 @@
 
 use crate::agent::Agent;
 use crate::chronicle::Chronicle;
-use crate::evaluate::{Evaluation, Yardstick, evaluate};
+use crate::evaluate::{Evaluation, Yardstick, compare, evaluate, leaves_doubt};
 use crate::learner::{Decision, Event, Learned, Learner, Settings, Tally, Witness};
-use crate::suspend::Seen;
+use crate::suspend::{Evaluated, Seen};
 use bem_base::digest::Digest;
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
@@ -27,6 +27,8 @@ pub struct Point {
     pub steps: u64,
     /// Mean return of the incumbent at that time, in milli-units.
     pub mean: Fixed,
+    /// What it earns more than the one before in the same episodes, where that had to be looked at.
+    pub gain: Option<Fixed>,
 }
 
 /// Everything there is to say about a solved or unsolved task.
@@ -146,6 +148,26 @@ impl Court<'_> {
     fn evaluate(&mut self, agent: &Agent, seed: u64) -> Result<Evaluation, EnvironmentError> {
         evaluate(self.judge, agent, seed, Some(self.yardstick), Some(self.oracle))
     }
+
+    /// The evaluation of an agent, and what it earns more than the one before where two evaluations leave open whether it
+    /// earns less: both play the same episodes then.
+    fn evaluate_after(
+        &mut self,
+        last: Option<&Evaluated>,
+        agent: &Agent,
+        seed: u64,
+    ) -> Result<(Evaluation, Option<Fixed>), EnvironmentError> {
+        let evaluation = self.evaluate(agent, seed)?;
+        let comparable = last.filter(|last| !last.adapts && !agent.adapts());
+        let gain = match comparable {
+            Some(last) if leaves_doubt(&last.evaluation, &evaluation, self.yardstick) => {
+                let before = Agent::circuit(last.policy.clone());
+                Some(compare(self.judge, [&before, agent], seed, self.yardstick)?)
+            }
+            _ => None,
+        };
+        Ok((evaluation, gain))
+    }
 }
 
 fn learn<'a>(
@@ -181,7 +203,7 @@ fn learn<'a>(
 }
 
 /// No evaluation was made.
-const UNKNOWN: Evaluation = Evaluation { mean: Fixed::ZERO, bad: 0, episodes: 0 };
+const UNKNOWN: Evaluation = Evaluation { mean: Fixed::ZERO, error: Fixed::ZERO, bad: 0, episodes: 0 };
 /// Units of work between two looks at whether the caller wants to stop.
 const UNITS_A_LOOK: u32 = 64;
 
@@ -229,14 +251,10 @@ impl Evaluator<'_> {
         world: &mut dyn Environment,
         agent: &Agent,
     ) -> Result<Evaluation, EnvironmentError> {
-        let known = self
-            .seen
-            .last
-            .filter(|(digest, adapts, _)| *digest == agent.policy().digest() && *adapts == agent.adapts())
-            // What an agent knows of changes grows with the log.
-            .filter(|_| agent.levels().is_none());
+        // What an agent knows of changes grows with the log.
+        let known = self.seen.last.as_ref().filter(|last| last.is_of(agent) && agent.levels().is_none());
         match (known, &mut self.court) {
-            (Some((_, _, evaluation)), _) => Ok(evaluation),
+            (Some(Evaluated { evaluation, .. }), _) => Ok(*evaluation),
             (None, Some(court)) => court.evaluate(agent, self.seed),
             (None, None) => evaluate(world, agent, self.seed, None, None),
         }
@@ -247,7 +265,7 @@ impl Evaluator<'_> {
         let Seen { steps_to_99, mut curve, decisions, mut chronicle, .. } = seen;
         chronicle.seal();
         if 0 < evaluation.episodes {
-            curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean });
+            curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean, gain: None });
         }
         let yardstick = court.map(|court| court.yardstick);
         Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions, chronicle }
@@ -257,11 +275,12 @@ impl Evaluator<'_> {
 impl Witness for Evaluator<'_> {
     fn incumbent_changed(&mut self, agent: &Agent, _words: &str, tally: &Tally) {
         let Some(court) = &mut self.court else { return };
-        match court.evaluate(agent, self.seed) {
-            Ok(evaluation) => {
-                let seen = &mut self.seen;
-                seen.last = Some((agent.policy().digest(), agent.adapts(), evaluation));
-                seen.curve.push(Point { steps: tally.steps, mean: evaluation.mean });
+        let seen = &mut self.seen;
+        match court.evaluate_after(seen.last.as_ref(), agent, self.seed) {
+            Ok((evaluation, gain)) => {
+                let policy = agent.policy().clone();
+                seen.last = Some(Evaluated { policy, adapts: agent.adapts(), evaluation });
+                seen.curve.push(Point { steps: tally.steps, mean: evaluation.mean, gain });
                 let solved = SOLVED <= court.yardstick.score(evaluation.mean);
                 seen.solved_since = seen.solved_since.or(Some(tally.steps)).filter(|_| solved);
                 seen.steps_to_99 = seen.steps_to_99.or(seen.solved_since);

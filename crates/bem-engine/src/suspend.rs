@@ -3,6 +3,7 @@
 //! Decisions that were made before keep their words and their evidence; their proofs are in the chronicle already.
 //! Must not know files. Clauses: LOG-4; decision D-19.
 
+use crate::agent::Agent;
 use crate::chronicle::Chronicle;
 use crate::evaluate::Evaluation;
 use crate::learner::Decision;
@@ -12,14 +13,46 @@ use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
 use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::PatchKind;
+use bem_synth::policy::Policy;
 
-const FORMAT: &str = "bem lesson 1";
+const FORMAT: &str = "bem lesson 2";
+
+/// An evaluation with the agent that it is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Evaluated {
+    pub(crate) policy: Policy,
+    /// The agent goes on learning within an episode.
+    pub(crate) adapts: bool,
+    pub(crate) evaluation: Evaluation,
+}
+
+impl Evaluated {
+    pub(crate) fn is_of(&self, agent: &Agent) -> bool {
+        self.adapts == agent.adapts() && self.policy.digest() == agent.policy().digest()
+    }
+
+    fn encode(&self, writer: &mut Writer) {
+        self.policy.encode(writer);
+        writer.bool(self.adapts);
+        writer.i64(self.evaluation.mean.to_raw());
+        writer.i64(self.evaluation.error.to_raw());
+        writer.u32(self.evaluation.bad);
+        writer.u32(self.evaluation.episodes);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Evaluated, DecodeError> {
+        let (policy, adapts) = (Policy::decode(reader)?, reader.bool()?);
+        let (mean, error) = (Fixed::from_raw(reader.i64()?), Fixed::from_raw(reader.i64()?));
+        let evaluation = Evaluation { mean, error, bad: reader.u32()?, episodes: reader.u32()? };
+        Ok(Evaluated { policy, adapts, evaluation })
+    }
+}
 
 /// What an evaluator has seen so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    /// The last evaluation, with the agent that it is about.
-    pub(crate) last: Option<(Digest, bool, Evaluation)>,
+    /// The last evaluation.
+    pub(crate) last: Option<Evaluated>,
     /// Steps when the score first was high enough.
     pub(crate) steps_to_99: Option<u64>,
     /// Since when every evaluation has been high enough.
@@ -48,13 +81,7 @@ impl Seen {
         writer.text(FORMAT);
         writer.bytes(learner);
         writer.bool(self.last.is_some());
-        if let Some((digest, adapts, evaluation)) = &self.last {
-            writer.raw(digest.as_bytes());
-            writer.bool(*adapts);
-            writer.i64(evaluation.mean.to_raw());
-            writer.u32(evaluation.bad);
-            writer.u32(evaluation.episodes);
-        }
+        self.last.iter().for_each(|last| last.encode(&mut writer));
         for steps in [self.steps_to_99, self.solved_since] {
             writer.bool(steps.is_some());
             steps.into_iter().for_each(|steps| writer.u64(steps));
@@ -63,6 +90,8 @@ impl Seen {
         for point in &self.curve {
             writer.u64(point.steps);
             writer.i64(point.mean.to_raw());
+            writer.bool(point.gain.is_some());
+            point.gain.iter().for_each(|gain| writer.i64(gain.to_raw()));
         }
         writer.length(self.decisions.len());
         for decision in &self.decisions {
@@ -91,12 +120,14 @@ impl Seen {
             return Err(foreign);
         }
         let learner = reader.bytes()?;
-        let last = if reader.bool()? { Some(decode_last(&mut reader)?) } else { None };
+        let last = if reader.bool()? { Some(Evaluated::decode(&mut reader)?) } else { None };
         let mut steps = || if reader.bool()? { reader.u64().map(Some) } else { Ok(None) };
         let (steps_to_99, solved_since) = (steps()?, steps()?);
         let mut curve = Vec::new();
-        for _ in 0..reader.length(16)? {
-            curve.push(Point { steps: reader.u64()?, mean: Fixed::from_raw(reader.i64()?) });
+        for _ in 0..reader.length(17)? {
+            let (steps, mean) = (reader.u64()?, Fixed::from_raw(reader.i64()?));
+            let gain = if reader.bool()? { Some(Fixed::from_raw(reader.i64()?)) } else { None };
+            curve.push(Point { steps, mean, gain });
         }
         let mut decisions = Vec::new();
         for _ in 0..reader.length(110)? {
@@ -106,13 +137,6 @@ impl Seen {
         reader.finish()?;
         Ok((Seen { last, steps_to_99, solved_since, curve, decisions, chronicle }, learner))
     }
-}
-
-fn decode_last(reader: &mut Reader<'_>) -> Result<(Digest, bool, Evaluation), DecodeError> {
-    let digest = Digest::decode(reader)?;
-    let adapts = reader.bool()?;
-    let mean = Fixed::from_raw(reader.i64()?);
-    Ok((digest, adapts, Evaluation { mean, bad: reader.u32()?, episodes: reader.u32()? }))
 }
 
 fn decode_decision(reader: &mut Reader<'_>) -> Result<Decision, DecodeError> {

@@ -161,12 +161,15 @@ fn patch(decision: &Decision, solution: &Solution) -> Patch {
     }
 }
 
-/// The evaluation before a change at this step, and the one that the change brought about. Where what acts stayed the
-/// same there was none, and the return is what it was.
+/// The evaluation before a change at this step, and the one that the change brought about. What the same episodes gave
+/// goes before what two evaluations gave. Where what acts stayed the same there was none, and the return is what it was.
 fn returns_around(steps: u64, curve: &[Point]) -> Option<(f64, f64)> {
     let before = curve.iter().rev().find(|point| point.steps < steps)?;
-    let after = curve.iter().find(|point| point.steps == steps).unwrap_or(before);
-    Some((to_float(before.mean), to_float(after.mean)))
+    let Some(after) = curve.iter().find(|point| point.steps == steps) else {
+        return Some((to_float(before.mean), to_float(before.mean)));
+    };
+    let mean = after.gain.map_or(after.mean, |gain| before.mean.plus(gain));
+    Some((to_float(before.mean), to_float(mean)))
 }
 
 /// The kind in the words of the specification.
@@ -190,11 +193,13 @@ mod tests {
 
     #[test]
     fn a_patch_stands_between_the_evaluation_before_and_the_one_after_it() {
-        let point = |steps, mean| Point { steps, mean: Fixed::from_int(mean) };
-        let curve = [point(0, 100), point(40, 300), point(90, 900), point(120, 900)];
+        let point = |steps, mean| Point { steps, mean: Fixed::from_int(mean), gain: None };
+        let compared = Point { gain: Some(Fixed::from_int(20)), ..point(130, 850) };
+        let curve = [point(0, 100), point(40, 300), point(90, 900), point(120, 900), compared];
         assert_eq!(returns_around(40, &curve), Some((100.0, 300.0)));
         assert_eq!(returns_around(90, &curve), Some((300.0, 900.0)));
         assert_eq!(returns_around(60, &curve), Some((300.0, 300.0)));
+        assert_eq!(returns_around(130, &curve), Some((900.0, 920.0)));
         assert_eq!(returns_around(0, &curve), None);
     }
 
