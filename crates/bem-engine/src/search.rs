@@ -135,6 +135,11 @@ impl Learner {
         }
         let steps = || episodes.iter().flat_map(|episode| &episode.steps);
         let top = steps().map(|step| step.reward).max().unwrap_or(0);
+        // Where rewards are graded, what earns the highest says nothing about rows in which it cannot be earned.
+        let second = steps().map(|step| step.reward).filter(|reward| *reward < top).max().unwrap_or(top);
+        if steps().any(|step| step.reward < second) {
+            return false;
+        }
         let wanted = self.incumbent.policy.replay(episodes.iter().copied());
         // An action of its own choice that earned less than another did for the same observation is a doubt.
         let agreed = steps().zip(wanted.iter().flatten());

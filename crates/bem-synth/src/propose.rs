@@ -14,7 +14,7 @@ use crate::library::Machine;
 use crate::memory::{self, Device};
 use crate::models::control::recollect::RECALL_WORK;
 use crate::models::control::{Explorer, Prospect, fitted};
-use crate::models::{joint, mealy, means, reward};
+use crate::models::{graded, joint, mealy, means, reward};
 use crate::policy::{Player, Policy, action_bits};
 use crate::samples::Work;
 use crate::view::View;
@@ -136,7 +136,13 @@ impl Search<'_> {
     /// The whole search over the log as it is, then through lenses as long as nothing explains it. In worlds of chance,
     /// and where actions change what is seen, there is nothing that a closer look could explain.
     fn look(&mut self, episodes: &[&Episode], settings: &Settings, controlled: bool, work: &mut Work) {
-        if self.explain_now(episodes, work) {
+        let closer = settings.work / CLOSER_SHARE;
+        let is_explained = self.explain_now(episodes, work);
+        // Where some action earns the most almost always, what says which one is all there is to know.
+        let is_all = is_asked_always(self.shape, episodes) && self.is_explained(episodes);
+        let is_graded =
+            !controlled && !is_all && self.within(closer, |search, work| search.grade(episodes, work));
+        if is_explained || is_graded {
             return;
         }
         let remembers = settings.memory && 1 < self.shape.horizon;
@@ -144,7 +150,6 @@ impl Search<'_> {
         if remembers && self.remember(latest, work) {
             return;
         }
-        let closer = settings.work / CLOSER_SHARE;
         if controlled && remembers && is_asked_always(self.shape, latest) {
             self.within(closer, |search, work| search.follow(latest, work));
         }
@@ -196,8 +201,8 @@ impl Search<'_> {
         false
     }
 
-    /// What was added last reads its own actions: what it would have seen is not in the log of others' actions, and only
-    /// what it is worth by its own explanation can be said.
+    /// What was added last cannot be judged by the highest rewards in the log, because it reads its own actions, which are not
+    /// those of the log, or because it is about lower rewards too. Only what it is worth by its own explanation can be said.
     fn foresee_last(&mut self) {
         let last = self.list.last_mut().expect("called after something was added");
         last.foreseen = Some(self.shape.return_max);
@@ -249,6 +254,21 @@ impl Search<'_> {
     /// Adds what explains the log without memory; true when something did without exceptions.
     fn explain_now(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
         View::new(self.shape, episodes, None).is_some_and(|view| self.explain(&view, None, work))
+    }
+
+    /// Adds what explains how much every action earns, where there is more to it than earning the most or less; true when
+    /// something did.
+    fn grade(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
+        let found =
+            View::new(self.shape, episodes, None).and_then(|view| graded::fit(self.shape, &view, None, work));
+        let Some((policy, length, words)) = found else { return false };
+        self.add(policy, None, words, length, true);
+        // The highest rewards alone, which screens count, say little about it; it was held against all of them. Where
+        // episodes go on, what is earned at once may not be what counts, and screens decide.
+        if self.shape.horizon == 1 {
+            self.foresee_last();
+        }
+        true
     }
 
     /// Adds what explains one view; true when something did without exceptions.

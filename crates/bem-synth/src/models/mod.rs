@@ -2,6 +2,7 @@
 //! from them.
 
 pub mod control;
+pub mod graded;
 pub mod joint;
 pub mod mealy;
 pub mod means;
