@@ -100,7 +100,13 @@ impl Layout {
                 Lens::Recalled(recall) => choice_bits(recall.states()) as usize,
             },
         };
-        (layout.key_bits() <= 63).then_some(layout)
+        layout.fits_words().then_some(layout)
+    }
+
+    /// Whether the keys of both tables are numbers of 63 bits: that of the plan, and that of what is recalled next.
+    fn fits_words(&self) -> bool {
+        let transition_bits = self.recall_bits + self.code_bits + self.telling.len();
+        self.key_bits() <= 63 && (self.recall_bits == 0 || transition_bits <= 63)
     }
 
     /// Bits of one remembered step.
@@ -182,5 +188,22 @@ impl Layout {
             next.extend_from_slice(&memory[self.clock_bits..memory_bits - self.step_bits()]);
         }
         Policy::close(builder, self.observation_bits, shape.actions, &action, &next).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_is_wider_than_a_word() {
+        let fits = |telling: usize, recall_bits: usize, code_bits: usize| {
+            let (observation_bits, telling) = (telling, (0..telling).collect());
+            let (clock_bits, history) = (0, 0);
+            Layout { observation_bits, telling, clock_bits, code_bits, history, recall_bits }.fits_words()
+        };
+        assert!(fits(63, 0, 10) && !fits(64, 0, 1));
+        // What is recalled next depends on the action too.
+        assert!(fits(57, 5, 1) && !fits(57, 5, 2));
     }
 }
