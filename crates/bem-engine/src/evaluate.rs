@@ -236,8 +236,9 @@ impl Tally {
 
     fn is_enough(&self, yardstick: Option<Yardstick>) -> bool {
         let is_long = self.steps_max <= self.steps && OUTSIDE_EPISODES_MIN <= self.episodes;
-        let thousands = self.episodes % i64::from(EVALUATION_EPISODES) == 0;
-        if !thousands && !(is_long && yardstick.is_none()) {
+        let is_whole = self.episodes % i64::from(EVALUATION_EPISODES) == 0;
+        let may_end = is_whole || is_long && yardstick.is_none();
+        if !may_end {
             return false;
         }
         if self.steps_max <= self.steps {

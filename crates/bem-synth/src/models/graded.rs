@@ -41,7 +41,7 @@ impl Coding {
         let lowest = i64::from(rewards[0]);
         let above = || rewards[1..].iter().map(|reward| i64::from(*reward) - lowest);
         let unit = above().fold(0, greatest_common_divisor);
-        let bits = above().last().map_or(0, |most| (most / unit).ilog2() + 1);
+        let bits = above().next_back().map_or(0, |most| (most / unit).ilog2() + 1);
         let value = (bits <= VALUE_BITS_MAX).then_some(Coding::Value { lowest, unit, bits });
         let levels = (rewards.len() <= LEVELS_MAX).then(|| Coding::Levels(rewards[1..].to_vec()));
         value.into_iter().chain(levels).collect()
@@ -56,7 +56,7 @@ impl Coding {
 
     fn bit(&self, reward: i32, place: usize) -> bool {
         match self {
-            Coding::Value { lowest, unit, .. } => (i64::from(reward) - lowest) / unit >> place & 1 == 1,
+            Coding::Value { lowest, unit, .. } => ((i64::from(reward) - lowest) / unit) >> place & 1 == 1,
             Coding::Levels(levels) => levels[place] <= reward,
         }
     }
