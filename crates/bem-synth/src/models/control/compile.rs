@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows of the table at most.
 const ROWS_MAX: usize = 4_096;
-/// States that all get a row, whether the plan comes to them or not.
+/// States that all get a row, whether the plan comes to them or not; more where pairs of state and action are many and
+/// what follows them is hardly known.
 const ROWS_FREE: usize = 1_024;
 
 /// The circuit of a plan; none when it is too large. With a clock it counts steps and follows the plan for every number
@@ -44,13 +45,15 @@ pub fn compile(
     } else {
         // Where chance may lead past what was counted, a row is good to have; where there is no room for all, those that
         // the plan comes to must do.
-        let states: BTreeSet<u32> = match model.keys().len() {
-            count if count <= ROWS_FREE => (0..count as u32).collect(),
-            _ => reached(model, dynamics, plan, horizon).into_iter().flatten().collect(),
-        };
-        for state in states {
-            table.insert(layout.key(model, state, 0), u64::from(plan.action(state, horizon)));
+        let act = |state: u32| (layout.key(model, state, 0), u64::from(plan.action(state, horizon)));
+        let rows_free = if model.is_crowded() { ROWS_MAX } else { ROWS_FREE };
+        if model.keys().len() <= rows_free
+            && let whole = (0..model.keys().len() as u32).map(act).collect()
+            && let Some(policy) = layout.close(shape, model, &whole)
+        {
+            return Some(policy);
         }
+        table = reached(model, dynamics, plan, horizon).into_iter().flatten().map(act).collect();
         if ROWS_MAX < table.len() {
             return None;
         }

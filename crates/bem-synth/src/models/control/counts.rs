@@ -20,6 +20,10 @@ pub const STATES_MAX: usize = 1 << 14;
 const STATES_FREE: usize = 4_096;
 /// States times actions times steps of a plan, beyond the states that may always be counted.
 const PLAN_WORK_MAX: usize = 1 << 20;
+/// Tries of every pair of state and action, on average, below which counts are thin.
+const TRIES_FEW: usize = 4;
+/// Pairs of state and action from which on there is no trying them all.
+const PAIRS_MANY: usize = 1_024;
 /// Counts at most; more steps than that are never logged.
 const COUNT_MAX: i64 = 1 << 32;
 /// The successor that is none: the episode ended.
@@ -241,6 +245,27 @@ impl Model {
     /// What is seen in a state.
     pub fn observation(&self, state: u32) -> &Bits {
         &self.observations[self.keys[state as usize][0] as usize]
+    }
+
+    /// Whether hardly any pair of state and action was tried often.
+    pub fn is_thin(&self) -> bool {
+        let tries: i64 = self.edges.iter().flatten().map(|edge| edge.count).sum();
+        tries < (TRIES_FEW * self.pairs()) as i64
+    }
+
+    /// Whether pairs are too many to try them all, and nothing but the observation tells states apart.
+    pub fn is_crowded(&self) -> bool {
+        PAIRS_MANY <= self.pairs() && self.lens == Lens::default() && self.is_thin()
+    }
+
+    fn pairs(&self) -> usize {
+        self.keys.len() * usize::from(self.actions)
+    }
+
+    /// How far apart the rewards seen so far lie.
+    pub fn reward_span(&self) -> i64 {
+        let rewards = || self.edges.iter().flatten().flat_map(|edge| edge.outcomes.keys().map(|key| key.1));
+        i64::from(rewards().max().unwrap_or(0)) - i64::from(rewards().min().unwrap_or(0))
     }
 
     /// Actions are below this.

@@ -2,9 +2,11 @@
 //! the draw is followed. What could still be best is tried, what is known to be bad is not.
 //!
 //! Pairs that were hardly tried count as the best there is; how often a pair must be tried before it is believed is
-//! drawn too. Within an episode the plan stays; in a state with a pair that the plan wanted as unknown and that this
-//! episode has tried already, the next unknown one follows.
+//! drawn too. Where pairs are too many to try them all, that would be a walk through everything: there most plans are
+//! those that analogies make best, with some hope for what was tried seldom. Within an episode the plan stays; in a state
+//! with a pair that the plan wanted as unknown and that this episode has tried already, the next unknown one follows.
 
+use super::analogy;
 use super::chance::Dynamics;
 use super::counts::{Lens, Model};
 use super::plan::{Attitude, Plan};
@@ -19,6 +21,12 @@ const WORK_PER_STEP: usize = 8_000;
 const DRAWING: usize = 24;
 /// Parts of the counts that a draw believes, each with the same chance.
 const PARTS: [i64; 4] = [1, 1, 4, 16];
+/// In so many of sixteen plans analogies stand in for tries where pairs are too many.
+const ANALOGOUS: u64 = 14;
+/// Parts of the range of rewards that may be hoped for where nothing was tried, each with the same chance.
+const HOPES: [i64; 4] = [0, 1, 4, 16];
+/// The whole range in these parts.
+const HOPE_PARTS: i64 = 64;
 /// Returns lie within plus or minus this, in milli-units.
 const RETURN_MAX: i64 = 1 << 40;
 /// Steps back that are searched for tries within the episode.
@@ -79,11 +87,18 @@ impl Explorer {
         // looked at more often than its chance to be the best.
         let part = PARTS[prng.below(PARTS.len() as u64) as usize];
         let dynamics = Dynamics::drawn_widely(&self.model, part, prng);
+        self.fresh = 0;
+        if self.model.is_crowded() && prng.below(16) < ANALOGOUS {
+            let share = HOPES[prng.below(HOPES.len() as u64) as usize];
+            let hope = self.model.reward_span() * share / HOPE_PARTS;
+            self.known_at = 0;
+            self.plan = Some(analogy::plan(&self.model, &dynamics, self.model.horizon(), hope));
+            return;
+        }
         // One half of the plans believes a single try and goes far; the others look ever closer.
         self.known_at = 1 << prng.below(32).leading_zeros().saturating_sub(59).min(4);
         let attitude = Attitude::Curious { known_at: self.known_at, ceiling: self.return_max };
         self.plan = Some(Plan::best(&dynamics, self.model.horizon(), attitude));
-        self.fresh = 0;
     }
 
     /// The action after these steps of the episode; none where nothing is known.

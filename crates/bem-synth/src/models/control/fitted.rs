@@ -231,7 +231,7 @@ fn chi_square(shares: impl Iterator<Item = (i64, i64)> + Clone) -> i128 {
 }
 
 /// The bits that are set, ascending.
-fn set_bits(observation: &Bits) -> impl Iterator<Item = usize> + '_ {
+pub(super) fn set_bits(observation: &Bits) -> impl Iterator<Item = usize> + '_ {
     observation.0.iter().enumerate().flat_map(|(place, word)| {
         let mut left = *word;
         core::iter::from_fn(move || {

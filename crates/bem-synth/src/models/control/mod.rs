@@ -3,10 +3,12 @@
 //! [`counts`] books outcomes per state and action, where a state is the observation, and with a [`Lens`] also the
 //! last few observations and own actions, or what a [`recall`]ing machine keeps of all of them, found by [`recollect`]. [`chance`] turns counts into chances, expected or drawn from what the
 //! counts leave open. [`plan`] finds the best action for every state and number of steps left, [`value`] says what
-//! any circuit is worth in a model, [`compile`] makes a circuit of a plan, and [`explore`] plays for knowledge. Where
-//! observations are too many to be counted, [`fitted`] values take the place of counts.
+//! any circuit is worth in a model, [`compile`] makes a circuit of a plan, and [`explore`] plays for knowledge. Where pairs
+//! of state and action are too many to be tried, [`analogy`] says what those that were not are worth; where observations are
+//! too many to be counted, [`fitted`] values take the place of counts.
 //! Must not know games. Clauses: SCC-2, SCC-8.
 
+pub mod analogy;
 pub mod chance;
 mod coding;
 pub mod compile;

@@ -1,16 +1,20 @@
 //! The best action for every state and number of steps left, by dynamic programming.
 //!
 //! With few steps left another action may be best than with many, so a plan knows how many are left. Pairs that were
-//! hardly tried count as the attitude says: careful plans leave them out, curious ones expect the most of them.
+//! hardly tried count as the attitude says: careful plans leave them out, curious ones expect the most of them,
+//! and those by analogy expect what others brought.
 
-use super::chance::{Dynamics, VALUE_BITS};
+use super::chance::{Dynamics, Row, VALUE_BITS};
 
 /// Numbers of steps left that are told apart at most; with more left the plan is that of this many.
 pub const STEPS_MAX: usize = 256;
 
+/// Imagined tries of every pair that bring what analogies say.
+const IMAGINED: i64 = 2;
+
 /// How to value what was hardly tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attitude {
+pub enum Attitude<'w> {
     /// What was never tried cannot be done.
     Careful,
     /// What was never tried cannot be done, and what was tried seldom is worth less than it brought: this many milli-units
@@ -27,6 +31,46 @@ pub enum Attitude {
         /// What an unknown pair is worth.
         ceiling: i64,
     },
+    /// Every pair was tried twice more than it was, and brought what it should be worth by others.
+    Analogous {
+        /// What pairs should be worth, at `state * actions + action`, with the bits of a value.
+        worths: &'w [i64],
+        /// What one may hope for beyond that where nothing was tried, in milli-units; half of it after three tries.
+        hope: i64,
+    },
+}
+
+impl Attitude<'_> {
+    /// What a pair is chosen by and what it is worth, if this lies ahead and so many steps are left after it; none where
+    /// it cannot be done.
+    fn rate(&self, row: &Row, pair: usize, ahead: &[i64], left: usize) -> Option<(i64, i64)> {
+        let root = |tries: i64| tries.unsigned_abs().isqrt() as i64;
+        match *self {
+            Attitude::Curious { known_at, ceiling } if row.tries < known_at => {
+                // The least tried first, so that none is tried again and again, and rather now than later, so that
+                // steps are left to see what follows.
+                let value = (ceiling << VALUE_BITS) - row.tries + 16 * left as i64;
+                Some((value, value))
+            }
+            Attitude::Analogous { worths, hope } => {
+                let sum = i128::from(row.value(ahead)) * i128::from(row.tries)
+                    + i128::from(worths[pair]) * i128::from(IMAGINED);
+                let mean = (sum / i128::from(row.tries + IMAGINED)) as i64;
+                let value = mean + (hope << VALUE_BITS) / root(1 + row.tries);
+                Some((value, value))
+            }
+            _ if row.tries == 0 => None,
+            Attitude::Cautious { doubt } => {
+                // Doubt is about this choice, and not about all that follow.
+                let value = row.value(ahead);
+                Some((value - (doubt << VALUE_BITS) / root(row.tries), value))
+            }
+            Attitude::Careful | Attitude::Curious { .. } => {
+                let value = row.value(ahead);
+                Some((value, value))
+            }
+        }
+    }
 }
 
 /// A plan over the states of a model.
@@ -43,7 +87,7 @@ pub struct Plan {
 
 impl Plan {
     /// The best plan for this many steps.
-    pub fn best(dynamics: &Dynamics, horizon: u32, attitude: Attitude) -> Plan {
+    pub fn best(dynamics: &Dynamics, horizon: u32, attitude: Attitude<'_>) -> Plan {
         let states = dynamics.states();
         let mut plan = Plan { actions: Vec::new(), values: vec![0; states], direct: vec![0; states] };
         for left in 0..(horizon as usize).min(STEPS_MAX) {
@@ -52,24 +96,10 @@ impl Plan {
             for state in 0..states {
                 let mut top: Option<(i64, i64, u16)> = None;
                 for (action, row) in dynamics.of(state).iter().enumerate() {
-                    let value = match attitude {
-                        Attitude::Curious { known_at, ceiling } if row.tries < known_at => {
-                            // The least tried first, so that none is tried again and again, and rather now than
-                            // later, so that steps are left to see what follows.
-                            (ceiling << VALUE_BITS) - row.tries + 16 * left as i64
-                        }
-                        _ if row.tries == 0 => continue,
-                        _ => row.value(&plan.values),
-                    };
-                    // Doubt is about this choice, and not about all that follow.
-                    let doubt = match attitude {
-                        Attitude::Cautious { doubt } => {
-                            (doubt << VALUE_BITS) / row.tries.unsigned_abs().isqrt() as i64
-                        }
-                        _ => 0,
-                    };
-                    if top.is_none_or(|held| held.0 < value - doubt) {
-                        top = Some((value - doubt, value, action as u16));
+                    let pair = state * dynamics.actions + action;
+                    let Some((rank, value)) = attitude.rate(row, pair, &plan.values, left) else { continue };
+                    if top.is_none_or(|held| held.0 < rank) {
+                        top = Some((rank, value, action as u16));
                     }
                 }
                 (values[state], actions[state]) = top.map_or((0, 0), |(_, value, action)| (value, action));

@@ -4,6 +4,7 @@
 //! when what it gains on the acting policy is large against what it may still miss: the mean, over drawn chances, of
 //! the best value less the plan's own.
 
+use super::analogy;
 use super::chance::Dynamics;
 use super::coding::gain_of_past;
 use super::compile::compile;
@@ -29,8 +30,6 @@ const SURE_DRAWS: i64 = 10;
 const GAIN_FACTORS: [(usize, i64); 2] = [(4_096, 160), (usize::MAX, 8)];
 /// Steps after which a plan need not wait any more for what was never tried.
 const PATIENCE: usize = 20_000;
-/// Tries of every pair, on average, below which a plan is made with caution.
-const TRIES_FEW: usize = 4;
 /// A circuit without a clock is taken when it loses at most this share of what planning gains.
 const CLOCK_SHARE: i64 = 1_000;
 
@@ -64,7 +63,10 @@ impl Prospect {
         }
         let model = counted(shape, needed_lens(shape, episodes, work), episodes)?;
         let dynamics = Dynamics::expected(&model);
-        let plan = Plan::best(&dynamics, shape.horizon, attitude(shape, &model, episodes));
+        let plan = match model.is_crowded() {
+            true => analogy::plan(&model, &dynamics, shape.horizon, 0),
+            false => Plan::best(&dynamics, shape.horizon, attitude(&model, episodes)),
+        };
         let values = plan.evaluate(&dynamics);
         let best = dynamics.from_start(|state| values[state]);
         let random = evaluate_uniform(&dynamics, shape.horizon);
@@ -95,10 +97,8 @@ impl Prospect {
 }
 
 /// How to plan: with caution where hardly any pair of state and action was tried often.
-fn attitude(shape: &Shape, model: &Model, episodes: &[&Episode]) -> Attitude {
-    let steps: usize = episodes.iter().map(|episode| episode.steps.len()).sum();
-    let pairs = model.keys().len() * usize::from(shape.actions);
-    if TRIES_FEW * pairs <= steps {
+fn attitude(model: &Model, episodes: &[&Episode]) -> Attitude<'static> {
+    if !model.is_thin() {
         return Attitude::Careful;
     }
     let totals = || episodes.iter().map(|episode| episode.total());
