@@ -117,6 +117,14 @@ impl Learner {
         error.saturating_mul(error) <= variance.saturating_add(slack.saturating_mul(slack))
     }
 
+    /// Whether counts through the present lens, where it is one for something hidden, foresee what the acting policy earned.
+    /// A search may bring a lens that shows less than the one before: what acts by more than it shows would seem worth less
+    /// than it is.
+    pub(crate) fn bears_out_what_is_hidden(&self) -> bool {
+        let is_open = |lens: &Lens| *lens == Lens::default();
+        self.explorer.as_ref().is_none_or(|explorer| is_open(explorer.lens())) || self.is_borne_out()
+    }
+
     /// Somebody else acts from now on; returns who did.
     pub(crate) fn hand_over(&mut self, incumbent: Incumbent) -> Incumbent {
         self.realised = Realised::default();

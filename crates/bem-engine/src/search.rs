@@ -117,7 +117,10 @@ impl Learner {
                 machine: None,
             });
         }
-        if is_borne_out && let Some(plan) = self.take_small_plan(&mut candidates) {
+        if is_borne_out
+            && self.bears_out_what_is_hidden()
+            && let Some(plan) = self.take_small_plan(&mut candidates)
+        {
             self.look_ahead(plan, witness);
         }
         self.submit(candidates, true);

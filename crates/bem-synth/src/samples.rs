@@ -218,6 +218,18 @@ impl Work {
         }
     }
 
+    /// Takes a share of at most this many units out of what is left.
+    pub fn take(&mut self, units: u64) -> Work {
+        let left = units.min(self.left);
+        self.left -= left;
+        Work { left }
+    }
+
+    /// Puts back what is left of a share.
+    pub fn put_back(&mut self, share: Work) {
+        self.left += share.left;
+    }
+
     /// Units left.
     pub fn left(&self) -> u64 {
         self.left

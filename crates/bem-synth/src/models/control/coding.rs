@@ -49,6 +49,8 @@ pub(super) struct Log {
 pub(super) struct Part {
     pub(super) next: Vec<u8>,
     pub(super) states: usize,
+    /// Whether it is a tally: it stays one, and is neither divided nor bent.
+    pub(super) is_tally: bool,
 }
 
 /// A machine on trial, and what the code takes with it.
@@ -201,13 +203,12 @@ impl Log {
 
     /// Runs a machine over the log: what the code takes; none when the means are spent.
     pub(super) fn measure(&self, trial: &Trial, look: Look, work: &mut Work) -> Option<i64> {
-        let ends = match look {
-            Look::Glance => &self.ends[..self.ends.len().div_ceil(GLANCE)],
-            Look::Whole => &self.ends,
-        };
+        let ends = self.ends(look);
         let (states, pairs) = (trial.states(), self.pairs());
         let steps = ends.last().copied().unwrap_or(0);
-        if !work.spend(((3 + trial.parts.len()) * steps + 2 * states * self.width) as u64) {
+        if !work
+            .spend(((3 + trial.parts.len()) * steps + (3 + trial.parts.len()) * states * self.width) as u64)
+        {
             return None;
         }
         let mut counts = vec![0u32; states * self.width];
@@ -230,14 +231,70 @@ impl Log {
             }
             begin = *end;
         }
-        let mut length = 0;
-        for state in counts.chunks(self.width.max(1)) {
-            for (place, outcomes) in self.counters.iter().flatten() {
-                let counts = &state[*place..][..*outcomes];
-                length += self.cost(*outcomes, counts.iter().map(|count| *count as usize));
-            }
+        let sizes: Vec<usize> = trial.parts.iter().map(|part| part.states).collect();
+        Some(self.length_of(&counts, &sizes))
+    }
+
+    /// Where the episodes end that are looked at.
+    pub(super) fn ends(&self, look: Look) -> &[usize] {
+        match look {
+            Look::Glance => &self.ends[..self.ends.len().div_ceil(GLANCE)],
+            Look::Whole => &self.ends,
         }
-        Some(length)
+    }
+
+    /// Counters per state.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The counters of a step's reward and of what is seen next, the largest number where that is not known.
+    pub(super) fn counters_of(&self, [pair, reward, next]: &[u16; 3]) -> [u32; 2] {
+        let [rewards, nexts] = &self.counters[usize::from(*pair)];
+        let next = if *next == UNKNOWN { u32::MAX } else { nexts.0 as u32 + u32::from(*next) };
+        [rewards.0 as u32 + u32::from(*reward), next]
+    }
+
+    /// What the code takes with these counters, state by state; states are numbered by those of parts with these sizes, the
+    /// first part fastest.
+    ///
+    /// A part may tell much after one action and nothing after another. So for every pair it is said once whether all parts
+    /// count, all but one, or none: what learns nothing from a part need not be learned once more in each of its states.
+    pub(super) fn length_of(&self, counts: &[u32], sizes: &[usize]) -> i64 {
+        let (mut length, states) = (0, sizes.iter().product::<usize>());
+        let saying =
+            if sizes.is_empty() { 0 } else { natural_log(sizes.len() + 1 + usize::from(1 < sizes.len())) };
+        let mut sums = Vec::new();
+        for (place, outcomes) in self.counters.iter().flatten().filter(|(_, outcomes)| 1 < *outcomes) {
+            let row = |state: usize| &counts[state * self.width + place..][..*outcomes];
+            let costs = |row: &[u32]| self.cost(*outcomes, row.iter().map(|count| *count as usize));
+            let mut best: i64 = (0..states).map(|state| costs(row(state))).sum();
+            let mut inner = 1;
+            // Without the part whose states are this far apart; then without any, which is the same where there is one.
+            let mut without = |inner: usize, size: usize| {
+                let mut sum = 0;
+                for outer in (0..states).step_by(inner * size) {
+                    for first in outer..outer + inner {
+                        sums.clear();
+                        sums.resize(*outcomes, 0u32);
+                        for state in (first..).step_by(inner).take(size) {
+                            sums.iter_mut().zip(row(state)).for_each(|(sum, count)| *sum += count);
+                        }
+                        sum += costs(&sums);
+                    }
+                }
+                best = best.min(sum);
+            };
+            for size in sizes {
+                without(inner, *size);
+                inner *= size;
+            }
+            if 1 < sizes.len() {
+                without(1, states);
+            }
+            length += best + saying;
+        }
+        length
     }
 }
 

@@ -5,6 +5,9 @@
 //! drawn too. Where pairs are too many to try them all, that would be a walk through everything: there most plans are
 //! those that analogies make best, with some hope for what was tried seldom. Within an episode the plan stays; in a state
 //! with a pair that the plan wanted as unknown and that this episode has tried already, the next unknown one follows.
+//!
+//! Where something is hidden, the plan knows what telling evidence is worth only once it is recalled, and it is recalled only
+//! once it was seen to tell: so in some episodes one action is repeated for a while.
 
 use super::analogy;
 use super::chance::Dynamics;
@@ -32,6 +35,20 @@ const RETURN_MAX: i64 = 1 << 40;
 /// Steps back that are searched for tries within the episode.
 const LOOK_BACK: usize = 256;
 
+/// Of so many episodes in worlds that hide something, one lingers.
+const LINGERING: u64 = 2;
+/// Repetitions of an action at most.
+const LINGER_MAX: u64 = 8;
+
+/// One action, repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Linger {
+    action: u16,
+    /// The steps of the episode from the one to before the other.
+    begin: u32,
+    end: u32,
+}
+
 /// A model that grows, and the plan for the present episode.
 #[derive(Clone, Debug)]
 pub struct Explorer {
@@ -42,6 +59,8 @@ pub struct Explorer {
     /// Steps learned since the plan was made.
     fresh: usize,
     full: bool,
+    /// What the present episode repeats.
+    linger: Option<Linger>,
 }
 
 impl Explorer {
@@ -53,7 +72,7 @@ impl Explorer {
     /// Knows what was counted.
     pub fn new(shape: &Shape, model: Model) -> Explorer {
         let return_max = shape.return_max;
-        Explorer { model, return_max, plan: None, known_at: 1, fresh: 0, full: false }
+        Explorer { model, return_max, plan: None, known_at: 1, fresh: 0, full: false, linger: None }
     }
 
     /// Whether it was made for worlds of this shape.
@@ -78,6 +97,7 @@ impl Explorer {
         if self.full {
             return;
         }
+        self.linger = self.draw_linger(prng);
         let sweeps = (self.model.horizon() as usize).min(super::plan::STEPS_MAX);
         let size: usize = self.model.edges().iter().flatten().map(|edge| 1 + edge.outcomes.len()).sum();
         if self.plan.is_some() && self.fresh * WORK_PER_STEP < size * (sweeps + DRAWING) {
@@ -101,9 +121,25 @@ impl Explorer {
         self.plan = Some(Plan::best(&dynamics, self.model.horizon(), attitude));
     }
 
+    /// What the next episode repeats: from its start, where the least is known, as often as from any other step.
+    fn draw_linger(&self, prng: &mut Prng) -> Option<Linger> {
+        if *self.model.lens() == Lens::default() || prng.below(LINGERING) != 0 {
+            return None;
+        }
+        let horizon = self.model.horizon();
+        let begin = if prng.below(2) == 0 { 0 } else { prng.below(u64::from(horizon)) as u32 };
+        let end = begin.saturating_add(1 + prng.below(LINGER_MAX) as u32).min(horizon);
+        Some(Linger { action: prng.below(u64::from(self.model.actions())) as u16, begin, end })
+    }
+
     /// The action after these steps of the episode; none where nothing is known.
     pub fn act(&self, past: &[Step], observation: &Bits) -> Option<u16> {
         let plan = self.plan.as_ref().filter(|_| !self.full)?;
+        if let Some(linger) = &self.linger
+            && (linger.begin..linger.end).contains(&(past.len() as u32))
+        {
+            return Some(linger.action);
+        }
         let state = self.model.find(past, observation)?;
         let left = (self.model.horizon() as usize).saturating_sub(past.len());
         // States that came after the plan was made have no row in it.
@@ -131,6 +167,12 @@ impl Explorer {
         writer.i64(self.known_at);
         writer.u64(self.fresh as u64);
         writer.bool(self.full);
+        writer.bool(self.linger.is_some());
+        if let Some(Linger { action, begin, end }) = self.linger {
+            writer.u16(action);
+            writer.u32(begin);
+            writer.u32(end);
+        }
         let rows: &[Vec<u16>] = self.plan.as_ref().map_or(&[], |plan| &plan.actions);
         writer.length(rows.len());
         for row in rows {
@@ -145,6 +187,14 @@ impl Explorer {
         let (return_max, known_at) = (reader.i64()?, reader.i64()?);
         let fresh = reader.u64()?;
         let full = reader.bool()?;
+        let mut linger = None;
+        if reader.bool()? {
+            let (action, begin, end) = (reader.u16()?, reader.u32()?, reader.u32()?);
+            if model.actions() <= action || end < begin || model.horizon() < end {
+                return Err(reader.error("a repeated action out of bounds"));
+            }
+            linger = Some(Linger { action, begin, end });
+        }
         let mut actions: Vec<Vec<u16>> = Vec::new();
         for _ in 0..reader.length(4)? {
             let row = (0..reader.length(2)?).map(|_| reader.u16()).collect::<Result<Vec<u16>, _>>()?;
@@ -158,6 +208,6 @@ impl Explorer {
             return Err(reader.error("an explorer out of bounds"));
         }
         let plan = (!actions.is_empty()).then_some(Plan { actions, values: Vec::new(), direct: Vec::new() });
-        Ok(Explorer { model, return_max, plan, known_at, fresh: fresh as usize, full })
+        Ok(Explorer { model, return_max, plan, known_at, fresh: fresh as usize, full, linger })
     }
 }

@@ -20,6 +20,7 @@ pub mod plan;
 pub mod prospect;
 pub mod recall;
 pub mod recollect;
+mod tally;
 pub mod value;
 
 #[cfg(test)]

@@ -8,50 +8,98 @@
 
 use super::coding::{LENGTH_BITS, Log, Look, Part, Trial, natural_log};
 use super::recall::{RECALL_STATES_MAX, Recall};
+use super::tally::TALLY_WORK;
 use crate::experience::Episode;
 use crate::samples::Work;
 use bem_base::environment::{Bits, OBSERVATION_WORDS, Shape};
 
 /// What the choice of one edge must save beyond the number of choices there were.
-const MARGIN: i64 = 4 << LENGTH_BITS;
+pub(super) const MARGIN: i64 = 4 << LENGTH_BITS;
 /// Divisions whose edges are bent before the best is taken.
 const DIVISIONS_KEPT: usize = 3;
 /// Rounds over all edges.
 const ROUNDS_MAX: usize = 4;
+/// Word operations with which a machine grows that begins as a flag, and one that begins as a tally.
+const GROWTH_WORK: [u64; 2] = [240_000_000, 80_000_000];
 /// Word operations of one search.
-pub const RECALL_WORK: u64 = 400_000_000;
+pub const RECALL_WORK: u64 = GROWTH_WORK[0] + GROWTH_WORK[1] + 2 * TALLY_WORK;
+
+/// What one machine may spend on growth, and on its tallies.
+struct Means {
+    growth: Work,
+    tallies: Work,
+}
 
 /// The best machine found and how much shorter it makes the code than no machine; none where it tells too little.
+///
+/// There are two beginnings: a flag, and the tally that tells most.
 pub fn recollect(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Option<(Recall, i64)> {
     let log = Log::of(shape, episodes)?;
     let events = log.events();
-    let mut held = Trial::default();
-    held.length = log.measure(&held, Look::Whole, work)?;
-    let (plain, mut described) = (held.length, 0);
-    while let Some((better, said)) = log.grow(&held, &events, work) {
-        described += said;
-        held = better;
+    let mut nothing = Trial::default();
+    nothing.length = log.measure(&nothing, Look::Whole, work)?;
+    let mut best: Option<(i64, Trial)> = None;
+    for (beginning, growth) in GROWTH_WORK.into_iter().enumerate() {
+        let mut means = Means { growth: work.take(growth), tallies: work.take(TALLY_WORK) };
+        let begun = match beginning {
+            0 => log.grow(&nothing, &events, &mut means.growth),
+            _ => log.tally(&nothing, &events, &mut means.tallies),
+        };
+        if let Some(begun) = begun {
+            let (held, described) = log.complete(begun, &events, &mut means);
+            let gain = nothing.length - held.length - described;
+            if best.as_ref().is_none_or(|(other, _)| *other < gain) {
+                best = Some((gain, held));
+            }
+        }
+        work.put_back(means.growth);
+        work.put_back(means.tallies);
     }
-    let gain = plain - held.length - described;
-    (0 < gain && 1 < held.states()).then(|| (log.join(shape, &held), gain))
+    let (gain, machine) = best.filter(|(gain, _)| 0 < *gain)?;
+    Some((log.join(shape, &machine), gain))
 }
 
 impl Log {
+    /// Grows a machine until nothing more is gained; with what it takes to say what was chosen.
+    fn complete(
+        &self,
+        (mut held, mut described): (Trial, i64),
+        events: &[Vec<usize>],
+        means: &mut Means,
+    ) -> (Trial, i64) {
+        loop {
+            let grown = self.grow(&held, events, &mut means.growth);
+            let counted = self.tally(&held, events, &mut means.tallies);
+            let machines = [grown, counted].into_iter().flatten();
+            match machines.min_by_key(|(trial, said)| trial.length + said) {
+                Some((better, said)) => (held, described) = (better, described + said),
+                None => return (held, described),
+            }
+        }
+    }
+
     /// All parts as one machine.
     fn join(&self, shape: &Shape, trial: &Trial) -> Recall {
-        let (states, pairs) = (trial.states(), self.pairs());
+        let Part { next, states, .. } = self.together(&trial.parts);
+        Recall::new(&self.observations, shape.actions, states as u8, next)
+    }
+
+    /// Parts as one.
+    pub(super) fn together(&self, parts: &[Part]) -> Part {
+        let states = parts.iter().map(|part| part.states).product();
+        let pairs = self.pairs();
         let mut next = Vec::with_capacity(states * pairs);
         for state in 0..states {
             for pair in 0..pairs {
                 let (mut rest, mut scale, mut target) = (state, 1, 0);
-                for part in &trial.parts {
+                for part in parts {
                     target += scale * usize::from(part.next[rest % part.states * pairs + pair]);
                     (rest, scale) = (rest / part.states, scale * part.states);
                 }
                 next.push(target as u8);
             }
         }
-        Recall::new(&self.observations, shape.actions, states as u8, next)
+        Part { next, states, is_tally: false }
     }
 
     /// Sets of pairs that may matter as one, the widest first: an action, a bit, an observation, a bit with an action, a
@@ -131,11 +179,11 @@ impl Log {
                     for pair in event {
                         (next[*pair], next[pairs + pair]) = (1, again);
                     }
-                    with(None, Part { next, states: 2 });
+                    with(None, Part { next, states: 2, is_tally: false });
                 }
             }
             for (place, part) in held.parts.iter().enumerate() {
-                if RECALL_STATES_MAX < states / part.states * (part.states + 1) {
+                if part.is_tally || RECALL_STATES_MAX < states / part.states * (part.states + 1) {
                     continue;
                 }
                 for split in 0..part.states {
@@ -161,6 +209,9 @@ impl Log {
             let before = described;
             for event in events {
                 for place in 0..trial.parts.len() {
+                    if trial.parts[place].is_tally {
+                        continue;
+                    }
                     let states = trial.parts[place].states;
                     for (state, target) in
                         (0..states).flat_map(|from| (0..states).map(move |to| (from, to as u8)))
@@ -194,6 +245,23 @@ impl Log {
 }
 
 impl Part {
+    /// The same without states that it never comes to, in the order in which it comes to them.
+    pub(super) fn trimmed(&self, pairs: usize) -> Part {
+        let mut order = vec![0];
+        let mut place = 0;
+        while let Some(state) = order.get(place).copied() {
+            for target in &self.next[usize::from(state) * pairs..][..pairs] {
+                if !order.contains(target) {
+                    order.push(*target);
+                }
+            }
+            place += 1;
+        }
+        let number = |target: &u8| order.iter().position(|held| held == target).unwrap_or(0) as u8;
+        let rows = order.iter().flat_map(|state| &self.next[usize::from(*state) * pairs..][..pairs]);
+        Part { next: rows.map(number).collect(), states: order.len(), is_tally: false }
+    }
+
     /// One more state, to which the edges of an event lead that led to an old one; none if there are no such edges.
     fn divide(&self, pairs: usize, split: usize, event: &[usize], stays: bool) -> Option<Part> {
         let fresh = self.states as u8;
@@ -211,6 +279,6 @@ impl Part {
         let row: Vec<u8> = next[split * pairs..][..pairs].to_vec();
         let target = |old: u8| if stays && usize::from(old) == split { fresh } else { old };
         next.extend(row.into_iter().map(target));
-        moved.then_some(Part { next, states: self.states + 1 })
+        moved.then_some(Part { next, states: self.states + 1, is_tally: false })
     }
 }
