@@ -262,10 +262,12 @@ impl Log {
     /// count, all but one, or none: what learns nothing from a part need not be learned once more in each of its states.
     pub(super) fn length_of(&self, counts: &[u32], sizes: &[usize]) -> i64 {
         let (mut length, states) = (0, sizes.iter().product::<usize>());
-        let saying =
-            if sizes.is_empty() { 0 } else { natural_log(sizes.len() + 1 + usize::from(1 < sizes.len())) };
+        let places = || self.counters.iter().flatten().filter(|(_, outcomes)| 1 < *outcomes);
+        let ways = sizes.len() + 1 + usize::from(1 < sizes.len());
+        // Where there is a single place, parts that do not count for it count for nothing.
+        let saying = if sizes.is_empty() || places().count() < 2 { 0 } else { natural_log(ways) };
         let mut sums = Vec::new();
-        for (place, outcomes) in self.counters.iter().flatten().filter(|(_, outcomes)| 1 < *outcomes) {
+        for (place, outcomes) in places() {
             let row = |state: usize| &counts[state * self.width + place..][..*outcomes];
             let costs = |row: &[u32]| self.cost(*outcomes, row.iter().map(|count| *count as usize));
             let mut best: i64 = (0..states).map(|state| costs(row(state))).sum();

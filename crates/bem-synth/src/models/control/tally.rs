@@ -118,7 +118,7 @@ impl Log {
         for Context { part, is_whole } in self.contexts(held) {
             let beside = if is_whole { &[] } else { held.parts.as_slice() };
             let states = beside.iter().map(|part| part.states).product::<usize>() * part.states;
-            if RECALL_STATES_MAX < SIZES[0] * states {
+            if RECALL_STATES_MAX < SIZES[0] * states || work.left() == 0 {
                 continue;
             }
             let search = Search::new(self, beside, &part);
