@@ -127,7 +127,7 @@ impl Explorer {
             return None;
         }
         let horizon = self.model.horizon();
-        let begin = if prng.below(2) == 0 { 0 } else { prng.below(u64::from(horizon)) as u32 };
+        let begin = if prng.below(2) == 0 { 0 } else { prng.below(u64::from(horizon.max(1))) as u32 };
         let end = begin.saturating_add(1 + prng.below(LINGER_MAX) as u32).min(horizon);
         Some(Linger { action: prng.below(u64::from(self.model.actions())) as u16, begin, end })
     }
