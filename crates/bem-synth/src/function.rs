@@ -158,6 +158,14 @@ pub fn build_count(builder: &mut Builder, signals: &[Signal]) -> Vec<Signal> {
     build_sum(builder, vec![signals.to_vec()])
 }
 
+/// Puts a bit into the ranks of a sum as often as its weight says.
+pub fn add_weighted(ranks: &mut Vec<Vec<Signal>>, weight: u64, bit: Signal) {
+    for rank in (0..64).filter(|rank| weight >> rank & 1 == 1) {
+        ranks.resize(ranks.len().max(rank + 1), Vec::new());
+        ranks[rank].push(bit);
+    }
+}
+
 /// The sum of signals that count one, two, four and so on, rank by rank.
 pub fn build_sum(builder: &mut Builder, mut ranks: Vec<Vec<Signal>>) -> Vec<Signal> {
     let mut sum = Vec::new();

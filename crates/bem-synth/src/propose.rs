@@ -14,7 +14,7 @@ use crate::library::Machine;
 use crate::memory::{self, Device};
 use crate::models::control::recollect::RECALL_WORK;
 use crate::models::control::{Explorer, Prospect, fitted};
-use crate::models::{graded, joint, mealy, means, reward};
+use crate::models::{graded, joint, linear, mealy, means, reward};
 use crate::policy::{Player, Policy, action_bits};
 use crate::samples::Work;
 use crate::view::View;
@@ -145,6 +145,9 @@ impl Search<'_> {
         if is_explained || is_graded {
             return;
         }
+        if !controlled {
+            self.within(closer, |search, work| search.weigh(episodes, work));
+        }
         let remembers = settings.memory && 1 < self.shape.horizon;
         let latest = latest(episodes, MEMORY_STEPS_MAX);
         if remembers && self.remember(latest, work) {
@@ -269,6 +272,16 @@ impl Search<'_> {
             self.foresee_last();
         }
         true
+    }
+
+    /// Adds weighted sums of bits; they explain nothing without exceptions.
+    fn weigh(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
+        let found =
+            View::new(self.shape, episodes, None).and_then(|view| linear::fit(self.shape, &view, work));
+        if let Some((policy, length, words)) = found {
+            self.add(policy, None, words, length, false);
+        }
+        false
     }
 
     /// Adds what explains one view; true when something did without exceptions.

@@ -6,7 +6,7 @@
 //! weights are found, the perceptron rule finds large ones, which are scaled down again as far as that goes.
 
 use super::{FunctionClass, is_short};
-use crate::function::{Function, build_sum};
+use crate::function::{Function, add_weighted, build_sum};
 use crate::samples::{Samples, Work};
 use bem_circuit::netlist::{Builder, Op, Signal};
 
@@ -239,10 +239,7 @@ fn close(samples: &Samples, weights: &[i64], bound: i64) -> Option<Function> {
     let mut ranks: Vec<Vec<Signal>> = Vec::new();
     for (index, weight) in weights.iter().enumerate() {
         let bit = builder.gate(Op::Xor, Signal::input(index), Signal::constant(*weight < 0));
-        for rank in (0..64).filter(|rank| weight.unsigned_abs() >> rank & 1 == 1) {
-            ranks.resize(ranks.len().max(rank + 1), Vec::new());
-            ranks[rank].push(bit);
-        }
+        add_weighted(&mut ranks, weight.unsigned_abs(), bit);
     }
     let sum = build_sum(&mut builder, ranks);
     let output = greater_than(&mut builder, &sum, bound);

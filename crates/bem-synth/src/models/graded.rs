@@ -108,7 +108,11 @@ fn fit_coded(
         grades.push(grade);
     }
     let length = grades.iter().flatten().map(|function| function.description_length).sum();
-    let policy = build(shape, device, |builder, row| highest(builder, row, shape.actions, &grades))?;
+    let policy = build(shape, device, |builder, row| {
+        let number = |grade: &Vec<Function>| grade.iter().map(|bit| bit.embed(builder, row)).collect();
+        let numbers = grades.iter().map(number).collect();
+        highest(builder, shape.actions, numbers)
+    })?;
     let longest = grades.iter().flatten().max_by_key(|function| function.description_length)?;
     let words = format!(
         "action of the highest {} of {}, each of {} bits [{}, ...]",
@@ -142,18 +146,19 @@ fn fit_bit(
 
 /// The code of the action with the highest number, the lowest of those that tie. Levels compare as numbers do: whoever
 /// reaches a higher one reaches all below it.
-fn highest(builder: &mut Builder, row: &[Signal], actions: u16, grades: &[Vec<Function>]) -> Vec<Signal> {
+pub(super) fn highest(builder: &mut Builder, actions: u16, numbers: Vec<Vec<Signal>>) -> Vec<Signal> {
     let code = |action: u16, bit: usize| Signal::constant(action >> bit & 1 == 1);
     let mut chosen: Vec<Signal> = (0..action_bits(actions)).map(|bit| code(0, bit)).collect();
-    let mut best: Vec<Signal> = Vec::new();
-    for (action, grade) in (0..actions).zip(grades) {
-        let number: Vec<Signal> = grade.iter().map(|function| function.embed(builder, row)).collect();
-        if action == 0 {
-            best = number;
+    let width = numbers.iter().map(Vec::len).max().unwrap_or(0);
+    let mut best: Option<Vec<Signal>> = None;
+    for (action, mut number) in (0..actions).zip(numbers) {
+        number.resize(width, Signal::FALSE);
+        let Some(held) = &mut best else {
+            best = Some(number);
             continue;
-        }
-        let is_more = exceeds(builder, &number, &best);
-        best = number.iter().zip(&best).map(|(new, old)| builder.mux(is_more, *new, *old)).collect();
+        };
+        let is_more = exceeds(builder, &number, held);
+        held.iter_mut().zip(&number).for_each(|(old, new)| *old = builder.mux(is_more, *new, *old));
         for (bit, signal) in chosen.iter_mut().enumerate() {
             *signal = builder.mux(is_more, code(action, bit), *signal);
         }

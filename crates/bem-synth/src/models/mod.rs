@@ -4,6 +4,7 @@
 pub mod control;
 pub mod graded;
 pub mod joint;
+pub mod linear;
 pub mod mealy;
 pub mod means;
 pub mod reward;

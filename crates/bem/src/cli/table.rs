@@ -8,6 +8,7 @@ mod controls;
 mod drawn;
 mod held_out;
 mod machines;
+mod paid;
 mod processes;
 mod q_learning;
 mod rows;
@@ -175,7 +176,14 @@ fn held_out_rows(arguments: &TableArguments) -> Vec<Row> {
         floor,
         build: Box::new(move |seed| Ok(scrambled(build(seed)?, level, seed))),
     };
-    let kinds = [drawn::rows(), collected::rows(), machines::rows(), held_out::rows(), processes::rows()];
+    let kinds = [
+        drawn::rows(),
+        collected::rows(),
+        paid::rows(),
+        machines::rows(),
+        held_out::rows(),
+        processes::rows(),
+    ];
     kinds.into_iter().flatten().map(disguised).collect()
 }
 
