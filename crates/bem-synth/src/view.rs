@@ -6,6 +6,7 @@ use crate::experience::Episode;
 use crate::memory::{self, Compiled, Device, Shown};
 use crate::samples::{ROW_BITS_MAX, Row};
 use bem_base::environment::{Field, Shape};
+use std::collections::BTreeSet;
 
 /// One logged step in the eyes of a function.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +90,11 @@ impl View {
             }
         });
         Some(())
+    }
+
+    /// The rewards that steps brought, each of them once.
+    pub fn rewards(&self) -> BTreeSet<i32> {
+        self.records.iter().map(|record| record.reward).collect()
     }
 
     /// The highest reward of any step.

@@ -15,7 +15,6 @@ use crate::samples::{Samples, Work, latest};
 use crate::view::{Record, View};
 use bem_base::environment::Shape;
 use bem_circuit::netlist::{Builder, Signal};
-use std::collections::BTreeSet;
 
 /// Actions at most.
 const ACTIONS_MAX: u16 = 32;
@@ -80,12 +79,10 @@ pub fn fit(
     device: Option<&dyn Device>,
     work: &mut Work,
 ) -> Option<(Policy, u32, String)> {
-    let rewards: BTreeSet<i32> =
-        view.records.iter().filter(|record| !record.screen).map(|record| record.reward).collect();
+    let rewards: Vec<i32> = view.rewards().into_iter().collect();
     if rewards.len() < 3 || ACTIONS_MAX < shape.actions {
         return None;
     }
-    let rewards: Vec<i32> = rewards.into_iter().collect();
     Coding::all_of(&rewards).iter().find_map(|coding| fit_coded(shape, view, device, coding, work))
 }
 

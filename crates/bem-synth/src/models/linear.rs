@@ -1,7 +1,7 @@
 //! Rewards as weighted sums of bits: for every action the weights that fit best, and the action with the highest sum.
 //!
 //! Where every bit adds its own share to what an action earns, with chance on top, a table would need a row for every
-//! combination. Bits are taken up one by one, the one that explains most of what is left first, as long as that is far more
+//! combination. Where an answer is right or wrong there is nothing to add up, and this is not asked. Bits are taken up one by one, the one that explains most of what is left first, as long as that is far more
 //! than chance; then all weights are fitted again. Means and products are sums of whole numbers, so that nothing is
 //! rounded before the weights are. Must not know games. Clauses: SCC-2.
 
@@ -39,7 +39,7 @@ struct Fit {
 
 /// Fits weighted sums of bits to what every action earned; none unless some bit matters to some action.
 pub fn fit(shape: &Shape, view: &View, work: &mut Work) -> Option<(Policy, u32, String)> {
-    if ACTIONS_MAX < shape.actions {
+    if ACTIONS_MAX < shape.actions || view.rewards().len() < 3 {
         return None;
     }
     let fits: Option<Vec<Fit>> = (0..shape.actions).map(|action| fit_action(view, action, work)).collect();
