@@ -15,10 +15,10 @@ use bem_games::game::{Game, Oracle};
 pub const EVALUATION_EPISODES: u32 = 1_000;
 /// Steps after which an evaluation ends with the next thousand episodes; without a yardstick, with the next one.
 pub const EVALUATION_STEPS_MAX: u64 = 2_000_000;
-/// Episodes of an evaluation without a yardstick at least: a world outside takes its time for every step.
-const OUTSIDE_EPISODES_MIN: i64 = 32;
 /// The same in steps times gates.
 const EVALUATION_GATES_MAX: u64 = 300_000_000;
+/// Episodes of an evaluation without a yardstick at least: a world outside takes its time for every step.
+const OUTSIDE_EPISODES_MIN: i64 = 32;
 
 /// What the optimum and random play are worth, if anyone knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,20 +113,21 @@ pub fn compare(
             continue;
         }
         let Evaluation { mean, error, .. } = tally.evaluation(None);
-        let beyond = mean.plus(yardstick.tolerated());
-        if DOUBT_ERRORS * error.to_raw() <= beyond.to_raw().abs() || steps_max <= steps {
+        let beyond = i128::from(mean.to_raw()) + i128::from(yardstick.tolerated().to_raw());
+        if DOUBT_ERRORS * i128::from(error.to_raw()) <= beyond.abs() || steps_max <= steps {
             return Ok(mean);
         }
     }
 }
 
 /// Standard errors within which a difference says nothing.
-const DOUBT_ERRORS: i64 = 3;
+const DOUBT_ERRORS: i128 = 3;
 
 /// Whether the evaluations leave open that the later one is lower by more than the tolerance.
 pub fn leaves_doubt(before: &Evaluation, after: &Evaluation, yardstick: Yardstick) -> bool {
-    let beyond = after.mean.minus(before.mean).plus(yardstick.tolerated());
-    beyond.to_raw() < DOUBT_ERRORS * (before.error.to_raw() + after.error.to_raw())
+    let raw = |number: Fixed| i128::from(number.to_raw());
+    let beyond = raw(after.mean) - raw(before.mean) + raw(yardstick.tolerated());
+    beyond < DOUBT_ERRORS * (raw(before.error) + raw(after.error))
 }
 
 /// Steps that these agents may play. Large circuits cost more a step, so that they get fewer beyond the first thousand
@@ -267,9 +268,9 @@ impl Tally {
         let whole = moments.sum.div_euclid(self.episodes).clamp(i64::from(i32::MIN), i64::from(i32::MAX));
         let rest = moments.sum.rem_euclid(self.episodes);
         let mean = Fixed::from_int(whole as i32).plus(Fixed::from_ratio(rest, self.episodes)).plus(added);
-        let count = i128::from(self.episodes);
-        let squared = (moments.spread(self.episodes) << FRACTION_BITS) / count / count;
-        let error = Fixed::from_raw(i64::try_from(squared).unwrap_or(i64::MAX)).sqrt_floor();
+        // The root comes first, so that no return is too large for it.
+        let error = (moments.spread(self.episodes).isqrt() << FRACTION_BITS) / i128::from(self.episodes);
+        let error = Fixed::from_raw(i64::try_from(error).unwrap_or(i64::MAX));
         Evaluation { mean, error, bad: self.bad, episodes: self.episodes as u32 }
     }
 }
@@ -304,6 +305,19 @@ mod tests {
         assert_eq!(mean_of(4_000_000_000), Fixed::from_int(i32::MAX));
         assert_eq!(mean_of(-4_000_000_000), Fixed::from_int(i32::MIN));
         assert_eq!(mean_of(-4_000), Fixed::from_int(-4_000));
+    }
+
+    #[test]
+    fn the_error_of_a_mean_is_known_for_small_and_for_large_returns() {
+        // Returns stray by 2,000 from their mean, in this scale, and the root of 400 episodes is 20.
+        let error_at = |scale: i64| {
+            let mut tally = Tally::default();
+            (0..400).for_each(|episode| tally.add(episode % 2 * 4_000 * scale, None, false));
+            tally.evaluation(None).error
+        };
+        assert_eq!(error_at(1), Fixed::from_int(100));
+        assert_eq!(error_at(1_000_000), Fixed::from_int(100_000_000));
+        assert_eq!(error_at(1_000_000_000_000), Fixed::from_raw(i64::MAX));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::agent::Agent;
 use crate::chronicle::Chronicle;
+use crate::codec::{decode_option, encode_option};
 use crate::evaluate::Evaluation;
 use crate::learner::Decision;
 use crate::solve::Point;
@@ -28,7 +29,7 @@ pub(crate) struct Evaluated {
 
 impl Evaluated {
     pub(crate) fn is_of(&self, agent: &Agent) -> bool {
-        self.adapts == agent.adapts() && self.policy.digest() == agent.policy().digest()
+        self.adapts == agent.adapts() && self.policy == *agent.policy()
     }
 
     fn encode(&self, writer: &mut Writer) {
@@ -80,18 +81,15 @@ impl Seen {
         let mut writer = Writer::new();
         writer.text(FORMAT);
         writer.bytes(learner);
-        writer.bool(self.last.is_some());
-        self.last.iter().for_each(|last| last.encode(&mut writer));
+        encode_option(&mut writer, self.last.as_ref(), Evaluated::encode);
         for steps in [self.steps_to_99, self.solved_since] {
-            writer.bool(steps.is_some());
-            steps.into_iter().for_each(|steps| writer.u64(steps));
+            encode_option(&mut writer, steps.as_ref(), |steps, writer| writer.u64(*steps));
         }
         writer.length(self.curve.len());
         for point in &self.curve {
             writer.u64(point.steps);
             writer.i64(point.mean.to_raw());
-            writer.bool(point.gain.is_some());
-            point.gain.iter().for_each(|gain| writer.i64(gain.to_raw()));
+            encode_option(&mut writer, point.gain.as_ref(), |gain, writer| writer.i64(gain.to_raw()));
         }
         writer.length(self.decisions.len());
         for decision in &self.decisions {
@@ -120,13 +118,13 @@ impl Seen {
             return Err(foreign);
         }
         let learner = reader.bytes()?;
-        let last = if reader.bool()? { Some(Evaluated::decode(&mut reader)?) } else { None };
-        let mut steps = || if reader.bool()? { reader.u64().map(Some) } else { Ok(None) };
+        let last = decode_option(&mut reader, Evaluated::decode)?;
+        let mut steps = || decode_option(&mut reader, Reader::u64);
         let (steps_to_99, solved_since) = (steps()?, steps()?);
         let mut curve = Vec::new();
         for _ in 0..reader.length(17)? {
             let (steps, mean) = (reader.u64()?, Fixed::from_raw(reader.i64()?));
-            let gain = if reader.bool()? { Some(Fixed::from_raw(reader.i64()?)) } else { None };
+            let gain = decode_option(&mut reader, Reader::i64)?.map(Fixed::from_raw);
             curve.push(Point { steps, mean, gain });
         }
         let mut decisions = Vec::new();

@@ -168,7 +168,7 @@ fn returns_around(steps: u64, curve: &[Point]) -> Option<(f64, f64)> {
     let Some(after) = curve.iter().find(|point| point.steps == steps) else {
         return Some((to_float(before.mean), to_float(before.mean)));
     };
-    let mean = after.gain.map_or(after.mean, |gain| before.mean.plus(gain));
+    let mean = after.gain.map_or(after.mean, |gain| before.mean.plus_saturating(gain));
     Some((to_float(before.mean), to_float(mean)))
 }
 
