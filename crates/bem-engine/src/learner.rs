@@ -136,6 +136,17 @@ pub trait Witness {
     fn tick(&mut self, tally: &Tally) -> bool;
 }
 
+/// Nobody watches.
+impl Witness for () {
+    fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
+
+    fn decided(&mut self, _: &Decision, _: Option<&AcceptedPatch>) {}
+
+    fn tick(&mut self, _: &Tally) -> bool {
+        true
+    }
+}
+
 /// The policy that acts.
 #[derive(Clone, Debug)]
 pub(crate) struct Incumbent {

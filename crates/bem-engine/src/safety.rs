@@ -94,12 +94,10 @@ impl Safety {
 mod tests {
     use super::*;
     use crate::act::Mode;
-    use crate::agent::Agent;
-    use crate::learner::{Decision, Event, Learner, Settings, Tally, Witness};
+    use crate::learner::{Event, Learner, Settings};
     use crate::pacing::Pacing;
     use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
     use bem_base::prng::mix;
-    use bem_evolve::verify::AcceptedPatch;
 
     /// Four steps an episode; the right action is the parity of the three bits that are seen. From some episode on it is the
     /// opposite, and what is wrong is BAD.
@@ -148,18 +146,6 @@ mod tests {
         }
     }
 
-    struct Nobody;
-
-    impl Witness for Nobody {
-        fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
-
-        fn decided(&mut self, _: &Decision, _: Option<&AcceptedPatch>) {}
-
-        fn tick(&mut self, _: &Tally) -> bool {
-            true
-        }
-    }
-
     #[test]
     fn where_bad_is_on_the_rise_nothing_is_put_into_force_and_the_latest_patch_goes() {
         let shape = Shape {
@@ -177,7 +163,7 @@ mod tests {
         let (seed, time, observation) = (0, 0, Bits::ZERO);
         let mut world = Turncoat { shape, faithful: 400, episodes: 0, seed, time, observation };
         let (mut units, mut applied) = (0, None);
-        while learner.advance(&mut world, &mut Nobody).unwrap() != Event::Over {
+        while learner.advance(&mut world, &mut ()).unwrap() != Event::Over {
             if !learner.workload.as_ref().unwrap().safety.is_alarmed() {
                 applied = None;
                 continue;

@@ -487,20 +487,12 @@ fn a_key_that_nobody_sees_is_remembered_by_a_proven_circuit() {
 
 #[test]
 fn a_gain_too_small_to_be_shown_is_left_to_the_counts_and_survives_a_restart() {
-    struct Nobody;
-    impl Witness for Nobody {
-        fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
-        fn decided(&mut self, _: &Decision, _: Option<&AcceptedPatch>) {}
-        fn tick(&mut self, _: &Tally) -> bool {
-            true
-        }
-    }
     let game = random_process(4, 8, 3, 16);
     let run = |restarts: bool| {
         let mut world = game.start();
         let mut learner = Learner::new(game.shape(), with_budget(4, 24_000));
         let mut units = 0u32;
-        while learner.advance(world.as_mut(), &mut Nobody).unwrap() != Event::Over {
+        while learner.advance(world.as_mut(), &mut ()).unwrap() != Event::Over {
             units += 1;
             if restarts && units.is_multiple_of(2_500) {
                 let bytes = learner.encode();

@@ -2,24 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its world has failed")]
 
-use bem_engine::agent::Agent;
-use bem_engine::learner::{Decision, Event, Learner, Settings, Tally, Witness};
+use bem_engine::learner::{Event, Learner, Settings, Tally};
 use bem_engine::pacing::Pacing;
-use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
 use std::collections::BTreeMap;
-
-struct Nobody;
-
-impl Witness for Nobody {
-    fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
-
-    fn decided(&mut self, _: &Decision, _: Option<&AcceptedPatch>) {}
-
-    fn tick(&mut self, _: &Tally) -> bool {
-        true
-    }
-}
 
 /// Runs a learner unit by unit, compares what each of them counted with what it said it was, and returns the last tally.
 fn check_units(family: &str, params: &[(&str, &str)], pacing: Pacing) -> Tally {
@@ -32,7 +18,7 @@ fn check_units(family: &str, params: &[(&str, &str)], pacing: Pacing) -> Tally {
     let mut learner = Learner::new(world.shape(), settings);
     loop {
         let before = *learner.tally();
-        let event = learner.advance(world.as_mut(), &mut Nobody).unwrap();
+        let event = learner.advance(world.as_mut(), &mut ()).unwrap();
         let after = *learner.tally();
         let is_step = matches!(event, Event::Stepped | Event::EpisodeEnded);
         assert_eq!(after.steps - before.steps, u64::from(is_step), "{event:?}");

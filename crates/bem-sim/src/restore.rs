@@ -5,9 +5,7 @@
 //! again and end with the same chain and the same final bytes. Clauses: LOG-4, LOG-5; decision D-19.
 
 use bem_base::prng::Prng;
-use bem_engine::agent::Agent;
-use bem_engine::learner::{Decision, Event, Learner, Settings, Tally, Witness};
-use bem_evolve::verify::AcceptedPatch;
+use bem_engine::learner::{Event, Learner, Settings};
 use bem_games::compose::{NoPrograms, TaskTree};
 use bem_games::game::Game;
 use std::sync::Arc;
@@ -41,16 +39,6 @@ pub struct Restored {
     pub learners: u64,
 }
 
-struct Nobody;
-
-impl Witness for Nobody {
-    fn incumbent_changed(&mut self, _agent: &Agent, _words: &str, _tally: &Tally) {}
-    fn decided(&mut self, _decision: &Decision, _patch: Option<&AcceptedPatch>) {}
-    fn tick(&mut self, _tally: &Tally) -> bool {
-        true
-    }
-}
-
 fn build(task: &str, seed: u64) -> Arc<dyn Game> {
     let tree = TaskTree::parse(task).expect("a task of the list above");
     tree.build(seed, &NoPrograms).expect("its parameters are in range")
@@ -77,7 +65,7 @@ fn one_learner(task: &str, seed: u64, prng: &mut Prng, restored: &mut Restored) 
     let mut world = game.start();
     let mut whole = Learner::new(world.shape(), settings);
     let (mut units, mut measuring) = (0u64, Vec::new());
-    while whole.advance(world.as_mut(), &mut Nobody).map_err(|error| fail(&error))? != Event::Over {
+    while whole.advance(world.as_mut(), &mut ()).map_err(|error| fail(&error))? != Event::Over {
         units += 1;
         if whole.is_measuring() {
             measuring.push(units);
@@ -97,7 +85,7 @@ fn one_learner(task: &str, seed: u64, prng: &mut Prng, restored: &mut Restored) 
     let mut unit = 0;
     for point in points {
         while unit < point {
-            learner.advance(world.as_mut(), &mut Nobody).map_err(|error| fail(&error))?;
+            learner.advance(world.as_mut(), &mut ()).map_err(|error| fail(&error))?;
             unit += 1;
         }
         let bytes = learner.encode();
@@ -106,7 +94,7 @@ fn one_learner(task: &str, seed: u64, prng: &mut Prng, restored: &mut Restored) 
         if again.encode() != bytes {
             return Err(format!("seed {seed}, unit {point}: other bytes right after it was taken up"));
         }
-        while again.advance(elsewhere.as_mut(), &mut Nobody).map_err(|error| fail(&error))? != Event::Over {}
+        while again.advance(elsewhere.as_mut(), &mut ()).map_err(|error| fail(&error))? != Event::Over {}
         if again.encode() != last {
             return Err(format!("seed {seed}, unit {point}: another end"));
         }

@@ -16,7 +16,6 @@ use bem_engine::state::SavedLearner;
 use bem_engine::world_file::record::{Playback, Recorder};
 use bem_engine::world_file::{GameFile, WorldFile};
 use bem_evolve::patch::Patch;
-use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
 use bem_games::compose::TaskTree;
 use bem_games::game::Game;
@@ -296,30 +295,13 @@ fn learners() -> Vec<Vec<u8>> {
     let mut learner = Learner::new(world.shape(), Settings { budget: 400, ..Settings::new(1) });
     let mut list = Vec::new();
     for unit in 0..240 {
-        learner.advance(world.as_mut(), &mut Nobody).expect("it can be played");
+        learner.advance(world.as_mut(), &mut ()).expect("it can be played");
         if unit % 40 == 3 {
             list.push(learner.encode());
         }
     }
     list.retain(|bytes| bytes.len() < super::INPUT_BYTES_MAX);
     list
-}
-
-/// A witness that listens to nothing.
-struct Nobody;
-
-impl bem_engine::learner::Witness for Nobody {
-    fn incumbent_changed(
-        &mut self,
-        _agent: &bem_engine::agent::Agent,
-        _words: &str,
-        _tally: &bem_engine::learner::Tally,
-    ) {
-    }
-    fn decided(&mut self, _decision: &bem_engine::learner::Decision, _patch: Option<&AcceptedPatch>) {}
-    fn tick(&mut self, _tally: &bem_engine::learner::Tally) -> bool {
-        true
-    }
 }
 
 fn read_learner(bytes: &[u8]) -> bool {
