@@ -55,6 +55,12 @@ impl Function {
         samples.accepts(self.errors(samples))
     }
 
+    /// Whether it is right on samples kept from fitting, as far as there are enough to tell: all but a few, or all but
+    /// a share beyond what `noise_percent` explains.
+    pub fn holds_up(&self, kept: &Samples, noise_percent: usize) -> bool {
+        are_few(self.errors(kept), kept.len(), noise_percent)
+    }
+
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
         self.circuit.encode(writer);
@@ -82,6 +88,15 @@ impl Function {
         let inputs: Vec<bool> = (0..self.circuit.inputs()).map(|index| row.get(index)).collect();
         self.circuit.evaluate(&inputs)[0]
     }
+}
+
+/// What was kept from fitting that an explanation may get wrong: this many, or this share beyond what noise explains.
+const KEPT_WRONG_MIN: usize = 4;
+const KEPT_WRONG_PERCENT: usize = 10;
+
+/// Whether so many that were kept from fitting and are wrong say nothing against an explanation.
+pub fn are_few(wrong: usize, kept: usize, noise_percent: usize) -> bool {
+    wrong < KEPT_WRONG_MIN || 100 * wrong <= (noise_percent + KEPT_WRONG_PERCENT) * kept
 }
 
 /// Bits needed to name one of `count` things.

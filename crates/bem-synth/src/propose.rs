@@ -5,7 +5,7 @@
 //! Clauses: SCC-2; decisions D-34, D-35.
 
 use crate::experience::{Episode, Experience};
-use crate::function::Function;
+use crate::function::{self, Function};
 use crate::functions;
 use crate::hypothesis::{Hypothesis, assemble};
 use crate::labels::{self, Answers};
@@ -43,10 +43,6 @@ impl Default for Settings {
 /// Steps of an episode that count as its beginning, and episodes whose beginnings are compared.
 const BEGINNING: usize = 3;
 const BEGINNINGS_MAX: usize = 4_000;
-
-/// Answers kept from fitting that an explanation may get wrong: this many, or this share beyond what noise explains.
-const KEPT_WRONG_MIN: usize = 4;
-const KEPT_WRONG_PERCENT: usize = 10;
 
 /// Answers kept from fitting without which an explanation that reads its own actions is not borne out.
 const KEPT_RIGHT_MIN: usize = 8;
@@ -137,16 +133,20 @@ impl Search<'_> {
     /// and where actions change what is seen, there is nothing that a closer look could explain.
     fn look(&mut self, episodes: &[&Episode], settings: &Settings, controlled: bool, work: &mut Work) {
         let closer = settings.work / CLOSER_SHARE;
-        let is_explained = self.explain_now(episodes, work);
-        // Where some action earns the most almost always, what says which one is all there is to know.
-        let is_all = is_asked_always(self.shape, episodes) && self.is_explained(episodes);
-        let is_graded =
-            !controlled && !is_all && self.within(closer, |search, work| search.grade(episodes, work));
-        if is_explained || is_graded {
-            return;
+        let view = View::new(self.shape, episodes, None);
+        let is_explained = view.as_ref().is_some_and(|view| self.explain(view, None, work));
+        if !controlled && let Some(view) = &view {
+            // Where some action earns the most almost always, what says which one is all there is to know.
+            let is_all = is_asked_always(self.shape, episodes) && self.is_explained(episodes);
+            if !is_all && self.within(closer, |search, work| search.grade(view, work)) {
+                return;
+            }
+            if !is_explained {
+                self.within(closer, |search, work| search.weigh(view, work));
+            }
         }
-        if !controlled {
-            self.within(closer, |search, work| search.weigh(episodes, work));
+        if is_explained {
+            return;
         }
         let remembers = settings.memory && 1 < self.shape.horizon;
         let latest = latest(episodes, MEMORY_STEPS_MAX);
@@ -261,10 +261,8 @@ impl Search<'_> {
 
     /// Adds what explains how much every action earns, where there is more to it than earning the most or less; true when
     /// something did.
-    fn grade(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
-        let found =
-            View::new(self.shape, episodes, None).and_then(|view| graded::fit(self.shape, &view, None, work));
-        let Some((policy, length, words)) = found else { return false };
+    fn grade(&mut self, view: &View, work: &mut Work) -> bool {
+        let Some((policy, length, words)) = graded::fit(self.shape, view, work) else { return false };
         self.add(policy, None, words, length, true);
         // The highest rewards alone, which screens count, say little about it; it was held against all of them. Where
         // episodes go on, what is earned at once may not be what counts, and screens decide.
@@ -275,10 +273,8 @@ impl Search<'_> {
     }
 
     /// Adds weighted sums of bits; they explain nothing without exceptions.
-    fn weigh(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
-        let found =
-            View::new(self.shape, episodes, None).and_then(|view| linear::fit(self.shape, &view, work));
-        if let Some((policy, length, words)) = found {
+    fn weigh(&mut self, view: &View, work: &mut Work) -> bool {
+        if let Some((policy, length, words)) = linear::fit(self.shape, view, work) {
             self.add(policy, None, words, length, false);
         }
         false
@@ -342,7 +338,7 @@ impl Search<'_> {
                 unpaid += usize::from(record.reward < top);
             }
         }
-        unpaid < KEPT_WRONG_MIN || 100 * unpaid <= KEPT_WRONG_PERCENT * (paid + unpaid)
+        function::are_few(unpaid, paid + unpaid, 0)
     }
 
     /// Adds what memory structures explain; true when something did without exceptions.
@@ -475,11 +471,9 @@ fn by_chance(episodes: &[&Episode]) -> bool {
 /// Whether the functions are right on what was kept from fitting, as far as enough was kept to tell. What is not is
 /// no explanation, and the search goes on.
 fn holds_up(view: &View, answers: &Answers, bits: &[Function], tolerance: usize) -> bool {
-    bits.iter().enumerate().all(|(bit, function)| {
-        let kept = answers.samples(view, bit, true, 0);
-        let wrong = function.errors(&kept);
-        wrong < KEPT_WRONG_MIN || 100 * wrong <= (2 * tolerance + KEPT_WRONG_PERCENT) * kept.len()
-    })
+    bits.iter()
+        .enumerate()
+        .all(|(bit, function)| function.holds_up(&answers.samples(view, bit, true, 0), 2 * tolerance))
 }
 
 /// One function per bit of the action code, or none if some bit is not explained.

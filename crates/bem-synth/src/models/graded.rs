@@ -9,7 +9,6 @@
 use crate::function::Function;
 use crate::functions::{self, Found};
 use crate::hypothesis::build;
-use crate::memory::Device;
 use crate::policy::{Policy, action_bits};
 use crate::samples::{Samples, Work, latest};
 use crate::view::{Record, View};
@@ -22,9 +21,6 @@ const ACTIONS_MAX: u16 = 32;
 const LEVELS_MAX: usize = 16;
 /// Bits of a value at most.
 const VALUE_BITS_MAX: u32 = 10;
-/// Rows kept from fitting that a bit may get wrong: this many, or this share.
-const KEPT_WRONG_MIN: usize = 4;
-const KEPT_WRONG_PERCENT: usize = 10;
 
 /// How a reward is written as bits.
 enum Coding {
@@ -73,26 +69,15 @@ fn greatest_common_divisor(a: i64, b: i64) -> i64 {
 }
 
 /// Fits what every action earns where there are more than two levels of it.
-pub fn fit(
-    shape: &Shape,
-    view: &View,
-    device: Option<&dyn Device>,
-    work: &mut Work,
-) -> Option<(Policy, u32, String)> {
+pub fn fit(shape: &Shape, view: &View, work: &mut Work) -> Option<(Policy, u32, String)> {
     let rewards: Vec<i32> = view.rewards().into_iter().collect();
     if rewards.len() < 3 || ACTIONS_MAX < shape.actions {
         return None;
     }
-    Coding::all_of(&rewards).iter().find_map(|coding| fit_coded(shape, view, device, coding, work))
+    Coding::all_of(&rewards).iter().find_map(|coding| fit_coded(shape, view, coding, work))
 }
 
-fn fit_coded(
-    shape: &Shape,
-    view: &View,
-    device: Option<&dyn Device>,
-    coding: &Coding,
-    work: &mut Work,
-) -> Option<(Policy, u32, String)> {
+fn fit_coded(shape: &Shape, view: &View, coding: &Coding, work: &mut Work) -> Option<(Policy, u32, String)> {
     let mut sibling: Option<Found> = None;
     let mut grades: Vec<Vec<Function>> = Vec::new();
     for action in 0..shape.actions {
@@ -105,7 +90,7 @@ fn fit_coded(
         grades.push(grade);
     }
     let length = grades.iter().flatten().map(|function| function.description_length).sum();
-    let policy = build(shape, device, |builder, row| {
+    let policy = build(shape, None, |builder, row| {
         let number = |grade: &Vec<Function>| grade.iter().map(|bit| bit.embed(builder, row)).collect();
         let numbers = grades.iter().map(number).collect();
         highest(builder, shape.actions, numbers)
@@ -136,9 +121,7 @@ fn fit_bit(
         Samples::new(view.width, view.groups.clone(), latest(taken.map(label)), 0)
     };
     let found = functions::fit_like(&samples(false), sibling, work)?;
-    let kept = samples(true);
-    let wrong = found.function.errors(&kept);
-    (wrong < KEPT_WRONG_MIN || 100 * wrong <= KEPT_WRONG_PERCENT * kept.len()).then_some(found)
+    found.function.holds_up(&samples(true), 0).then_some(found)
 }
 
 /// The code of the action with the highest number, the lowest of those that tie. Levels compare as numbers do: whoever
@@ -219,7 +202,7 @@ mod tests {
             })
             .collect();
         let view = View::new(shape, &episodes.iter().collect::<Vec<_>>(), None).unwrap();
-        let (policy, _, _) = fit(shape, &view, None, &mut Work::new(1 << 30))?;
+        let (policy, _, _) = fit(shape, &view, &mut Work::new(1 << 30))?;
         let mut player = Player::new(&policy);
         let lost = |word: &u64| {
             let action = player.act(&Bits([*word, 0, 0, 0]));

@@ -112,6 +112,11 @@ impl Sums {
         self.count * i128::from(both) - self.with[one].0 * self.with[other].0
     }
 
+    /// How a bit goes with itself: no step has to be looked at for that.
+    fn variance(&self, bit: usize) -> i128 {
+        self.with[bit].0 * (self.count - self.with[bit].0)
+    }
+
     /// How a bit goes with what is earned, times the squared number of steps.
     fn slope(&self, bit: usize) -> i128 {
         self.count * self.with[bit].1 - self.with[bit].0 * self.rewards
@@ -138,7 +143,10 @@ fn fit_action(view: &View, action: u16, work: &mut Work) -> Option<Fit> {
         let explained: i128 = weights.iter().map(|(bit, weight)| weight * slopes[*bit]).sum();
         let unexplained = (sums.spread - (explained >> WEIGHT_BITS)).max(1);
         let fresh = (0..view.width).filter(|bit| weights.iter().all(|(weighed, _)| weighed != bit));
-        let gain = |bit: usize| left(bit) * left(bit) / sums.covariance(bit, bit).max(1);
+        let gain = |bit: usize| {
+            let left = left(bit);
+            left * left / sums.variance(bit).max(1)
+        };
         let best = fresh.map(|bit| (gain(bit), core::cmp::Reverse(bit))).max();
         let Some((gained, core::cmp::Reverse(bit))) = best else { break };
         let ratio = if weights.is_empty() { FIRST_RATIO_SQUARED } else { RATIO_SQUARED };
