@@ -19,3 +19,4 @@ pub mod softmax;
 pub mod switching;
 pub mod tsallis_inf;
 pub mod ucb_v;
+pub mod wide;

@@ -11,11 +11,10 @@
 //! reset    3      way    bucket  family   0        step        0
 //! episode  4      arm    0       family   steps    step        return, signed, held at 32 bits
 //! block    5      0      blocks  family   0        step        0, followed by ten records of planes
-//! overrule 6      arm    0       family   action   step        0
 //! ```
 //!
-//! An overruled step is one whose action the owner chose: the step record says what the expert wanted, the overrule
-//! record what was done instead, and the reward record after it is no credit to the arm.
+//! An arm is a slot of the pool, or one of [`crate::turn::member`]: a plain action, chosen or drawn, the trial seat, a plan.
+//! Kind 6 was in use once and is never used again.
 //!
 //! Must not know ledgers or files. Clauses: VM-13, LOG-1, D-16, D-18.
 
@@ -26,8 +25,8 @@ use bem_learn::change::Change;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Record(pub [u64; 2]);
 
-/// The most records one single-lane step appends: step, overrule, reward, reset and episode.
-pub const RECORDS_PER_STEP: usize = 5;
+/// The most records one single-lane step appends: step, reward, reset and episode.
+pub const RECORDS_PER_STEP: usize = 4;
 /// Planes that a block record carries: four of the arm's number and the reward.
 pub const PLANES_PER_BLOCK: usize = 5;
 /// Records that one block step appends.
@@ -42,7 +41,7 @@ pub enum TraceEvent {
         family: u16,
         /// Where the statistics are kept.
         bucket: u16,
-        /// The expert's slot.
+        /// The member that acted.
         arm: u8,
         /// What it did.
         action: u16,
@@ -92,17 +91,6 @@ pub enum TraceEvent {
         /// Sum of rewards, held at 32 bits.
         episode_return: i32,
     },
-    /// The owner put another action in the place of the expert's.
-    Overrule {
-        /// The family that plays.
-        family: u16,
-        /// The expert's slot, which gets no credit for the step.
-        arm: u8,
-        /// What was done.
-        action: u16,
-        /// The step's number, low 32 bits.
-        step: u32,
-    },
     /// A block of 256 lanes took a step; the planes follow.
     Block {
         /// The family.
@@ -141,7 +129,6 @@ impl TraceEvent {
                 pack(4, arm, 0, family, steps, step, episode_return as u32)
             }
             TraceEvent::Block { family, block, step } => pack(5, 0, block, family, 0, step, 0),
-            TraceEvent::Overrule { family, arm, action, step } => pack(6, arm, 0, family, action, step, 0),
         }
     }
 
@@ -168,7 +155,6 @@ impl TraceEvent {
             }
             4 => TraceEvent::Episode { family: b, arm: byte, steps: c, step: d, episode_return: e as i32 },
             5 => TraceEvent::Block { family: b, block: a, step: d },
-            6 => TraceEvent::Overrule { family: b, arm: byte, action: c, step: d },
             _ => return None,
         };
         // A record has one spelling: what does not come back the same is not a record.
@@ -271,7 +257,6 @@ mod tests {
                 TraceEvent::Reset { family, bucket, way: Change::Better, step },
                 TraceEvent::Episode { family, arm, steps: bucket, step, episode_return: wide() as i32 },
                 TraceEvent::Block { family, block: bucket, step },
-                TraceEvent::Overrule { family, arm, action: bucket, step },
             ];
             for event in events {
                 assert_eq!(TraceEvent::from_record(event.to_record()), Some(event));

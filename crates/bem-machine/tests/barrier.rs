@@ -111,7 +111,7 @@ fn episodes_survive_a_snapshot_and_those_of_another_pool_say_nothing() {
     (0..10).for_each(|_| drop(play(&mut original, &mut world, 1)));
     let mut writer = Writer::new();
     original.encode(&mut writer);
-    let mut copy = Machine::decode(&mut Reader::new(writer.as_bytes())).unwrap();
+    let mut copy: Machine = Machine::decode(&mut Reader::new(writer.as_bytes())).unwrap();
     let mut changed = original.clone();
     let layout = changed.family(FAMILY).unwrap().layout().clone();
     changed.install(FAMILY, random_expert(&mut Prng::quick(9), &config, &layout, false, false)).unwrap();

@@ -8,7 +8,7 @@ use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Outcome};
 use bem_base::prng::Prng;
 use bem_machine::config::{ChoiceRule, GenesisConfig, RouterKind};
-use bem_machine::machine::{Machine, MachineError, Mode};
+use bem_machine::machine::{Machine, MachineError, Mode, Open};
 use bem_machine::memory::context::{FamilyIndex, TaskSerial};
 use bem_machine::memory::segment::{Caller, Segment};
 use bem_machine::memory::shared::work_word;
@@ -17,6 +17,7 @@ use bem_machine::route::directory::RouteInput;
 use bem_machine::step::StepNumber;
 use bem_machine::step::scalar::ReferenceMachine;
 use bem_machine::trace::TraceEvent;
+use bem_machine::turn::Turn;
 use support::{Noise, random_expert, with_rule};
 
 const FAMILY: FamilyIndex = FamilyIndex(0);
@@ -210,7 +211,7 @@ fn a_saved_machine_continues_bit_for_bit_even_in_the_middle_of_an_episode() {
         play(&mut machine, &mut world, 503);
         let saved = bytes(&machine);
         let mut reader = Reader::new(&saved);
-        let mut copy = Machine::decode(&mut reader).unwrap();
+        let mut copy: Machine = Machine::decode(&mut reader).unwrap();
         reader.finish().unwrap();
         assert_eq!(bytes(&copy), saved);
         let mut other_world = world.clone();
@@ -233,7 +234,7 @@ fn damaged_bytes_never_panic() {
             damaged[place] ^= 1 << prng.below(8);
         }
         damaged.truncate(1 + prng.below(2 * damaged.len() as u64) as usize);
-        if let Ok(decoded) = Machine::decode(&mut Reader::new(&damaged)) {
+        if let Ok(decoded) = Machine::<Open>::decode(&mut Reader::new(&damaged)) {
             bytes(&decoded);
         }
     }
@@ -255,7 +256,7 @@ fn a_frozen_copy_learns_nothing_and_leaves_the_original_alone() {
     assert_eq!(frozen.family(FAMILY).unwrap().buckets(), buckets);
     assert!(frozen.trace().records().is_empty());
     assert_eq!(bytes(&machine), before);
-    let mut copy = Machine::decode(&mut Reader::new(&bytes(&frozen))).unwrap();
+    let mut copy: Machine = Machine::decode(&mut Reader::new(&bytes(&frozen))).unwrap();
     let mut other_world = world.clone();
     assert_eq!(play(&mut frozen, &mut world, 200), play(&mut copy, &mut other_world, 200));
 }
@@ -330,7 +331,7 @@ fn the_softmax_rule_draws_from_the_machines_own_stream() {
 }
 
 #[test]
-fn a_named_expert_acts_at_every_step_and_an_overruled_one_gets_no_credit() {
+fn a_named_expert_acts_at_every_step_and_is_credited() {
     for sticky in [false, true] {
         let mut world = Noise::new(3, 6, 4, 9, 0);
         let mut machine = random_machine(3, &world, sticky, false, 0);
@@ -341,50 +342,32 @@ fn a_named_expert_acts_at_every_step_and_an_overruled_one_gets_no_credit() {
             .map(|(slot, _)| slot)
             .find(|slot| *slot != 0 && machine.family(FAMILY).unwrap().is_sticky(*slot) == sticky)
             .unwrap();
-        let mut visits = Vec::new();
-        for episode in 0..3 {
-            world.reset();
-            machine.begin_named(FAMILY, TaskSerial(episode), slot).unwrap();
-            loop {
-                machine.act(&world.observation).unwrap();
-                // The first episode is the expert's own; in the second its action is replaced now and then.
-                let mut action = machine.lane().planes()[machine.family(FAMILY).unwrap().layout().action()]
-                    .iter()
-                    .enumerate()
-                    .fold(0, |number, (bit, plane)| number | u16::from(plane.get(0)) << bit)
-                    % 4;
-                if 0 < episode {
-                    action = (action + 1) % 4;
-                    machine.overrule(action).unwrap();
-                }
-                let outcome = world.step(action);
-                machine.learn(&outcome).unwrap();
-                if outcome.done {
-                    break;
-                }
+        world.reset();
+        machine.begin_turn(FAMILY, TaskSerial(1), Turn::member(slot as u8)).unwrap();
+        loop {
+            let action = machine.act(&world.observation).unwrap();
+            let outcome = world.step(action);
+            machine.learn(&outcome).unwrap();
+            if outcome.done {
+                break;
             }
-            let told = events(&mut machine);
-            assert!(told.iter().all(|event| match event {
-                TraceEvent::Step { arm, .. } => usize::from(*arm) == slot,
-                TraceEvent::Overrule { arm, .. } => usize::from(*arm) == slot && 0 < episode,
-                _ => true,
-            }));
-            let family = machine.family(FAMILY).unwrap();
-            let seen = |bucket: &bem_learn::bucket::Bucket| u64::from(bucket.statistics(slot).visits);
-            visits.push(if sticky {
-                seen(family.episode_bucket())
-            } else {
-                family.buckets().iter().map(seen).sum()
-            });
         }
-        assert_eq!(visits[1], visits[0], "overruled steps and episodes change no statistics");
-        let fresh = random_machine(3, &world, sticky, false, 0);
-        let family = fresh.family(FAMILY).unwrap();
-        let imagined = if sticky { 1 } else { family.buckets().len() as u64 };
-        assert!(imagined < visits[0], "the expert's own episode is credited to it");
+        let told = events(&mut machine);
+        assert!(told.iter().all(|event| match event {
+            TraceEvent::Step { arm, .. } => usize::from(*arm) == slot,
+            _ => true,
+        }));
+        let family = machine.family(FAMILY).unwrap();
+        let seen = |bucket: &bem_learn::bucket::Bucket| u64::from(bucket.statistics(slot).visits);
+        let (visits, imagined) = if sticky {
+            (seen(family.episode_bucket()), 1)
+        } else {
+            (family.buckets().iter().map(seen).sum(), family.buckets().len() as u64)
+        };
+        assert!(imagined < visits, "the expert's own episode is credited to it");
     }
     let world = Noise::new(3, 6, 4, 9, 0);
     let mut machine = random_machine(3, &world, false, false, 0);
-    assert!(machine.begin_named(FAMILY, TaskSerial(0), 15).is_err());
-    assert_eq!(machine.overrule(1), Err(MachineError::NoEpisode));
+    assert!(machine.begin_turn(FAMILY, TaskSerial(0), Turn::member(15)).is_err());
+    assert_eq!(machine.begin_turn(FAMILY, TaskSerial(0), Turn::SEAT), Err(MachineError::NobodySeated));
 }

@@ -91,8 +91,8 @@ impl Samplers {
             return Samplers::default();
         }
         Samplers {
-            buckets: family.buckets.iter().map(|bucket| TsallisInf::new(bucket.live())).collect(),
-            episode: Some(TsallisInf::new(family.episode.live())),
+            buckets: family.statistics.buckets.iter().map(|bucket| TsallisInf::new(bucket.live())).collect(),
+            episode: Some(TsallisInf::new(family.statistics.episode.live())),
         }
     }
 
@@ -123,6 +123,13 @@ impl Samplers {
         }
     }
 
+    /// A bucket is a part of another one from now on.
+    pub(super) fn join(&mut self, bucket: usize) {
+        if bucket < self.buckets.len() {
+            self.buckets.remove(bucket);
+        }
+    }
+
     /// Forgets everything but which arms live.
     pub(super) fn reset(&mut self) {
         self.buckets.iter_mut().chain(&mut self.episode).for_each(TsallisInf::reset);
@@ -147,14 +154,15 @@ impl Family {
     /// Cost: one load for index rules when all arms are candidates, at most sixteen weights otherwise.
     #[doc(alias = "BANDIT_CHOOSE")]
     pub fn choose(&self, bucket: u16, candidates: u16, prng: &mut Prng) -> Pick {
-        let statistics = &self.buckets[usize::from(bucket)];
+        let statistics = &self.statistics.buckets[usize::from(bucket)];
         match self.draw {
             Draw::Lowest => Pick::certain(statistics.choose_among(candidates)),
             Draw::Softmax(temperature) => {
                 Pick::certain(softmax::choose(statistics, temperature, candidates, prng))
             }
             Draw::TsallisInf => {
-                let (arm, chance) = self.samplers.buckets[usize::from(bucket)].draw(candidates, prng);
+                let (arm, chance) =
+                    self.statistics.samplers.buckets[usize::from(bucket)].draw(candidates, prng);
                 Pick { arm: arm as u8, chance }
             }
         }
@@ -165,15 +173,15 @@ impl Family {
         if !self.has_sticky() {
             return Pick::certain(STEP_BY_STEP);
         }
-        match (self.draw, &self.samplers.episode) {
+        match (self.draw, &self.statistics.samplers.episode) {
             (Draw::TsallisInf, Some(sampler)) => {
                 let (arm, chance) = sampler.draw(ALL_ARMS, prng);
                 Pick { arm: arm as u8, chance }
             }
             (Draw::Softmax(temperature), _) => {
-                Pick::certain(softmax::choose(&self.episode, temperature, ALL_ARMS, prng))
+                Pick::certain(softmax::choose(&self.statistics.episode, temperature, ALL_ARMS, prng))
             }
-            _ => Pick::certain(self.episode.choose()),
+            _ => Pick::certain(self.statistics.episode.choose()),
         }
     }
 
@@ -189,48 +197,48 @@ impl Family {
     pub fn credit_pick(&mut self, bucket: u16, pick: Pick, outcome: &Outcome) -> Option<Change> {
         self.notice(outcome);
         let arm = usize::from(pick.arm);
-        let loss = self.payoff.step_loss(outcome, self.facts[arm].penalty);
-        if let Some(sampler) = self.samplers.buckets.get_mut(usize::from(bucket)) {
+        let loss = self.statistics.payoff.step_loss(outcome, self.facts[arm].penalty);
+        if let Some(sampler) = self.statistics.samplers.buckets.get_mut(usize::from(bucket)) {
             sampler.update(arm, loss, pick.chance);
         }
-        self.buckets[usize::from(bucket)].update(&self.parameters, arm, loss)
+        self.statistics.buckets[usize::from(bucket)].update(&self.parameters, arm, loss)
     }
 
     /// Books many outcomes of one bucket at once; what its sampler recorded since counts from now on.
     pub(crate) fn credit_batch(&mut self, bucket: usize, batch: &Batch) -> Option<Change> {
-        if let Some(sampler) = self.samplers.buckets.get_mut(bucket) {
+        if let Some(sampler) = self.statistics.samplers.buckets.get_mut(bucket) {
             sampler.refresh();
         }
-        self.buckets[bucket].apply(&self.parameters, batch)
+        self.statistics.buckets[bucket].apply(&self.parameters, batch)
     }
 
     /// Tells a bucket's sampler of a loss that its statistics will hear of in a batch.
     pub(crate) fn record_pick(&mut self, bucket: usize, pick: Pick, loss: Loss) {
-        if let Some(sampler) = self.samplers.buckets.get_mut(bucket) {
+        if let Some(sampler) = self.statistics.samplers.buckets.get_mut(bucket) {
             sampler.record(usize::from(pick.arm), loss, pick.chance);
         }
     }
 
     /// Books a whole episode for the arm that was chosen at its start.
     pub fn credit_episode(&mut self, pick: Pick, payoff_sum: i64) -> Option<Change> {
-        let loss: Loss = self.payoff.episode_loss(payoff_sum);
-        if let Some(sampler) = &mut self.samplers.episode {
+        let loss: Loss = self.statistics.payoff.episode_loss(payoff_sum);
+        if let Some(sampler) = &mut self.statistics.samplers.episode {
             sampler.update(usize::from(pick.arm), loss, pick.chance);
         }
-        self.episode.update(&self.parameters, usize::from(pick.arm), loss)
+        self.statistics.episode.update(&self.parameters, usize::from(pick.arm), loss)
     }
 
     /// Books many episodes at once.
     pub(crate) fn credit_episodes(&mut self, batch: &Batch) -> Option<Change> {
-        if let Some(sampler) = &mut self.samplers.episode {
+        if let Some(sampler) = &mut self.statistics.samplers.episode {
             sampler.refresh();
         }
-        self.episode.apply(&self.parameters, batch)
+        self.statistics.episode.apply(&self.parameters, batch)
     }
 
     /// Tells the episodes' sampler of a loss that the statistics will hear of in a batch.
     pub(crate) fn record_episode(&mut self, pick: Pick, loss: Loss) {
-        if let Some(sampler) = &mut self.samplers.episode {
+        if let Some(sampler) = &mut self.statistics.samplers.episode {
             sampler.record(usize::from(pick.arm), loss, pick.chance);
         }
     }
@@ -238,7 +246,7 @@ impl Family {
     /// Takes notice of an outcome that is credited later or to a whole episode.
     #[inline]
     pub fn notice(&mut self, outcome: &Outcome) {
-        if self.payoff.must_widen(outcome) {
+        if self.statistics.payoff.must_widen(outcome) {
             self.widen();
         }
     }
@@ -247,10 +255,10 @@ impl Family {
     #[cold]
     fn widen(&mut self) {
         self.revision += 1;
-        self.payoff.widen();
-        self.samplers.reset();
-        self.episode.reset(&self.parameters);
-        for bucket in &mut self.buckets {
+        self.statistics.payoff.widen();
+        self.statistics.samplers.reset();
+        self.statistics.episode.reset(&self.parameters);
+        for bucket in &mut self.statistics.buckets {
             bucket.reset(&self.parameters);
         }
     }
@@ -260,9 +268,9 @@ impl Family {
     pub fn adjust_prior(&mut self, slot: usize, change: Fixed) {
         self.revision += 1;
         if self.is_sticky(slot) {
-            self.episode.adjust_prior(&self.parameters, slot, change);
+            self.statistics.episode.adjust_prior(&self.parameters, slot, change);
         } else {
-            for bucket in &mut self.buckets {
+            for bucket in &mut self.statistics.buckets {
                 bucket.adjust_prior(&self.parameters, slot, change);
             }
         }
@@ -278,8 +286,8 @@ impl Family {
         self.plain = self.search.is_none();
         self.parameters.rule = IndexRule::AsPrinted;
         self.parameters.prior_weight = Fixed::ZERO;
-        self.episode.refresh(&self.parameters);
-        for bucket in &mut self.buckets {
+        self.statistics.episode.refresh(&self.parameters);
+        for bucket in &mut self.statistics.buckets {
             bucket.refresh(&self.parameters);
         }
     }

@@ -7,12 +7,15 @@ use super::{Family, STEP_BY_STEP};
 use crate::config::GenesisConfig;
 use crate::cost::StepCost;
 use crate::expert::Expert;
+use crate::guard::Guard;
+use crate::held::Held;
 use crate::route::directory::Directory;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
 use bem_base::limits::ARMS_MAX;
 use bem_learn::bucket::Bucket;
 use bem_learn::tsallis_inf::TsallisInf;
+use bem_learn::wide::WideBucket;
 
 impl Family {
     /// Writes the canonical bytes.
@@ -26,10 +29,21 @@ impl Family {
             }
         }
         self.directory.encode(writer);
-        self.buckets.iter().for_each(|bucket| bucket.encode(writer));
-        self.episode.encode(writer);
-        self.samplers.buckets.iter().chain(&self.samplers.episode).for_each(|sampler| sampler.encode(writer));
-        writer.bool(self.payoff.covers_bad());
+        self.statistics.buckets.iter().for_each(|bucket| bucket.encode(writer));
+        self.statistics.episode.encode(writer);
+        self.held.encode(writer);
+        if self.is_world() {
+            self.since.iter().for_each(|step| writer.u64(*step));
+            self.guard.encode(writer);
+            self.statistics.plain.iter().for_each(|bucket| bucket.encode(writer));
+        }
+        self.statistics
+            .samplers
+            .buckets
+            .iter()
+            .chain(&self.statistics.samplers.episode)
+            .for_each(|sampler| sampler.encode(writer));
+        writer.bool(self.statistics.payoff.covers_bad());
     }
 
     /// Reads canonical bytes and checks the invariants.
@@ -56,15 +70,17 @@ impl Family {
         family.directory = Directory::decode(reader)?;
         family.prepare_routing();
         let count = family.directory.bucket_count();
-        family.buckets = (0..count).map(|_| Bucket::decode(reader)).collect::<Result<Vec<_>, _>>()?;
-        family.episode = Bucket::decode(reader)?;
+        family.statistics.buckets =
+            (0..count).map(|_| Bucket::decode(reader)).collect::<Result<Vec<_>, _>>()?;
+        family.statistics.episode = Bucket::decode(reader)?;
+        family.decode_world(reader)?;
         if family.draw == Draw::TsallisInf {
-            family.samplers.buckets =
+            family.statistics.samplers.buckets =
                 (0..count).map(|_| TsallisInf::decode(reader)).collect::<Result<Vec<_>, _>>()?;
-            family.samplers.episode = Some(TsallisInf::decode(reader)?);
+            family.statistics.samplers.episode = Some(TsallisInf::decode(reader)?);
         }
         if reader.bool()? {
-            family.payoff.widen();
+            family.statistics.payoff.widen();
         }
         if !family.is_consistent() {
             return Err(start.error("live arms without experts"));
@@ -73,16 +89,39 @@ impl Family {
         Ok(family)
     }
 
+    /// What is held, and what a family that stands for a world keeps besides.
+    fn decode_world(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let misfit = reader.error("what is held does not fit the family");
+        let held = Held::decode(reader)?;
+        if held == Held::POOL {
+            return Ok(());
+        }
+        let count = self.directory.bucket_count();
+        let (shape, parameters) = (self.shape.clone(), self.plain_parameters());
+        self.since = (0..count).map(|_| reader.u64()).collect::<Result<_, _>>()?;
+        self.guard = Guard::decode(shape.actions, reader)?;
+        self.statistics.plain = (0..count)
+            .map(|_| WideBucket::decode(&parameters, usize::from(shape.actions), reader))
+            .collect::<Result<_, _>>()?;
+        self.hold(held).map_err(|_| misfit)
+    }
+
     fn is_consistent(&self) -> bool {
         let occupied = self.occupied().fold(0u16, |mask, (slot, _)| mask | 1 << slot);
         let stepwise = occupied & !self.sticky;
-        self.episode.live() == self.sticky | 1 << STEP_BY_STEP
-            && self.buckets.iter().all(|bucket| bucket.live() & !stepwise == 0)
-            && self.samplers.episode.iter().all(|sampler| sampler.live() == self.episode.live())
+        self.statistics.episode.live() == self.sticky | 1 << STEP_BY_STEP
+            && self.statistics.buckets.iter().all(|bucket| bucket.live() & !stepwise == 0)
             && self
+                .statistics
+                .samplers
+                .episode
+                .iter()
+                .all(|sampler| sampler.live() == self.statistics.episode.live())
+            && self
+                .statistics
                 .buckets
                 .iter()
-                .zip(&self.samplers.buckets)
+                .zip(&self.statistics.samplers.buckets)
                 .all(|(bucket, sampler)| bucket.live() == sampler.live())
     }
 }

@@ -60,4 +60,18 @@ pub enum FamilyError {
         /// The slot asked for.
         slot: usize,
     },
+    /// Buckets whose held actions differ are not joined.
+    #[error("buckets {one} and {other} hold different actions")]
+    JoinedApart {
+        /// The one.
+        one: u16,
+        /// The other.
+        other: u16,
+    },
+    /// What is to be held does not exist here.
+    #[error("{what}")]
+    Held {
+        /// What is wrong.
+        what: &'static str,
+    },
 }

@@ -1,5 +1,6 @@
-//! A family of tasks: its pool of experts, where their statistics are kept, and how outcomes become credit.
+//! A family of tasks: its pool of experts, what is held, where statistics are kept, and how outcomes become credit.
 //!
+//! A family that stands for a world ([`Family::for_world`]) also chooses among plain actions, bucket by bucket ([`world`]).
 //! Every bucket chooses among the same pool of at most sixteen experts; `EXPERT[b][k]` is slot k of the pool where
 //! bucket b has it live. Experts that remember are chosen once per episode, all others step by step: the episode's
 //! own bucket weighs each sticky expert against "step by step", which is its arm 0 (decision D-32). Slot 0 holds
@@ -10,20 +11,25 @@ mod change;
 mod choice;
 mod encode;
 mod error;
+mod freeze;
+mod world;
 
 pub use change::SPLIT_VISITS_MAX;
 pub use choice::{ALL_ARMS, Pick, learning_parameters};
 pub use error::FamilyError;
+pub use freeze::FrozenCircuit;
 
 use self::choice::{Draw, Samplers};
 use crate::boot::{self, BootExpert};
 use crate::config::{GenesisConfig, RouterKind};
 use crate::cost::StepCost;
 use crate::expert::{Expert, ExpertParts};
+use crate::guard::Guard;
+use crate::held::Held;
 use crate::layout::StateLayout;
 use crate::payoff::{PayoffScale, cost_penalty};
 use crate::route::FamilyRouter;
-use crate::route::directory::Directory;
+use crate::route::directory::{Directory, Subcube};
 use crate::route::hamming::HammingIndex;
 use crate::route::signature::SignatureTable;
 use bem_base::environment::Shape;
@@ -32,6 +38,7 @@ use bem_base::limits::ARMS_MAX;
 use bem_circuit::compile::Evaluator;
 use bem_learn::bucket::Bucket;
 use bem_learn::index::Parameters;
+use bem_learn::wide::WideBucket;
 use core::cmp::Reverse;
 
 /// The arm of the episode's bucket that stands for choosing step by step, and the slot of NOOP.
@@ -63,20 +70,44 @@ pub struct Family {
     memory_used: usize,
     shared_planes: usize,
     pub(crate) directory: Directory,
-    pub(crate) buckets: Vec<Bucket>,
-    pub(crate) episode: Bucket,
+    /// What acts when nothing is explored.
+    pub(crate) held: Held,
+    /// For every bucket of a world the step of the run from which on it counts.
+    since: Vec<u64>,
+    pub(crate) guard: Guard,
+    /// Who is measured and belongs to no pool.
+    pub(crate) seat: Option<Box<Seat>>,
+    pub(crate) statistics: Statistics,
     pub(crate) parameters: Parameters,
-    pub(crate) payoff: PayoffScale,
     draw: Draw,
-    samplers: Samplers,
     /// The descriptors of the experts that live in buckets, if the Hamming router finds the candidates.
     pub(crate) search: Option<HammingIndex>,
     /// The rule takes the lowest index of all arms.
     plain: bool,
     /// For every bucket, the signature bits it depends on and their values.
-    pub(crate) subcubes: Vec<(u64, u64)>,
+    pub(crate) subcubes: Vec<Subcube>,
     pub(crate) signatures: SignatureTable,
     revision: u64,
+}
+
+/// What was learned, apart from the structure: patches do not change it but where what it is about changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Statistics {
+    /// Slots of the pool, bucket by bucket.
+    pub(crate) buckets: Vec<Bucket>,
+    /// Whole episodes of sticky slots.
+    pub(crate) episode: Bucket,
+    /// Plain actions, bucket by bucket; none in a family without plain actions.
+    pub(crate) plain: Vec<WideBucket>,
+    pub(crate) payoff: PayoffScale,
+    samplers: Samplers,
+}
+
+/// A circuit that plays by name and is no part of the structure.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    pub(crate) expert: Expert,
+    pub(crate) evaluator: Evaluator,
 }
 
 /// Builds an expert and checks that a whole step with it stays within its bound.
@@ -100,8 +131,14 @@ impl Family {
         let parameters = learning_parameters(config);
         let noop = boot::parts(&layout, BootExpert::Noop).expect("NOOP has no gates");
         let noop = checked_expert(config, ObjectId::expert(0, 0), noop)?;
-        let mut family = Family {
+        let statistics = Statistics {
+            buckets: vec![Bucket::new(&parameters, 1)],
+            episode: Bucket::new(&parameters, 1 << STEP_BY_STEP),
+            plain: Vec::new(),
             payoff: PayoffScale::new(config, &shape),
+            samplers: Samplers::default(),
+        };
+        let mut family = Family {
             shape,
             layout,
             slots: config.expert_slots as usize,
@@ -112,19 +149,21 @@ impl Family {
             memory_used: 0,
             shared_planes: 0,
             directory: Directory::new(config.buckets as usize),
-            buckets: vec![Bucket::new(&parameters, 1)],
-            episode: Bucket::new(&parameters, 1 << STEP_BY_STEP),
+            held: Held::POOL,
+            since: vec![0],
+            guard: Guard::default(),
+            seat: None,
+            statistics,
             parameters,
             draw: Draw::new(config),
-            samplers: Samplers::default(),
             search: (config.router == RouterKind::Hamming).then(|| HammingIndex::new(config)),
             plain: false,
-            subcubes: vec![(0, 0)],
+            subcubes: vec![Subcube { depends_on: 0, pattern: 0 }],
             signatures: Directory::new(1).tabulate(0),
             revision: 0,
         };
         family.plain = family.draw == Draw::Lowest && family.search.is_none();
-        family.samplers = Samplers::new(&family);
+        family.statistics.samplers = Samplers::new(&family);
         family.place(config, STEP_BY_STEP, noop);
         Ok(family)
     }
@@ -161,17 +200,17 @@ impl Family {
 
     /// The statistics of each bucket.
     pub fn buckets(&self) -> &[Bucket] {
-        &self.buckets
+        &self.statistics.buckets
     }
 
     /// The statistics of whole episodes.
     pub fn episode_bucket(&self) -> &Bucket {
-        &self.episode
+        &self.statistics.episode
     }
 
     /// The payoff scale.
     pub fn payoff(&self) -> &PayoffScale {
-        &self.payoff
+        &self.statistics.payoff
     }
 
     /// Grows with every change of structure: pool, directory or scale. What is derived from them is stale then.
@@ -222,7 +261,7 @@ impl Family {
     fn index_experts(&mut self) {
         let Some(mut search) = self.search.take() else { return };
         search.clear();
-        let live = self.buckets[0].live();
+        let live = self.statistics.buckets[0].live();
         let mut slots: Vec<usize> = (0..ARMS_MAX).filter(|slot| live >> slot & 1 == 1).collect();
         slots.sort_by_key(|slot| Reverse(self.expert(*slot).map(|expert| expert.routing().priority)));
         for slot in slots {
@@ -253,7 +292,8 @@ impl Family {
         let memory = self.layout.memory();
         self.revision += 1;
         let (mut memory_used, mut shared_planes) = (0, 0);
-        for (_, expert) in self.occupied() {
+        let seat = self.seat.as_ref().map(|seat| &seat.expert);
+        for expert in self.experts.iter().flatten().chain(seat) {
             let bits = expert.placed().written_planes().map(usize::from).filter(|bit| memory.contains(bit));
             memory_used = bits.map(|bit| bit + 1 - memory.start).fold(memory_used, usize::max);
             shared_planes = shared_planes.max(expert.read().inputs() - expert.read().state_bits.len());

@@ -52,7 +52,7 @@ impl EpisodeLog {
         if self.is_full() {
             self.records.pop_front();
         }
-        let loss = family.payoff.episode_loss(progress.payoff_sum);
+        let loss = family.statistics.payoff.episode_loss(progress.payoff_sum);
         self.records.push_back(EpisodeRecord {
             family: progress.family,
             task: progress.task.0,
@@ -108,7 +108,7 @@ impl EpisodeLog {
     }
 }
 
-impl Machine {
+impl<P> Machine<P> {
     /// Whether as many episodes have ended since the last barrier as are compared at once (T_group).
     #[inline]
     pub fn is_barrier_due(&self) -> bool {

@@ -8,14 +8,16 @@ use crate::family::{Family, STEP_BY_STEP};
 use crate::memory::shared::SharedMemory;
 use crate::step::single::SingleLane;
 use crate::trace::TraceBuffer;
+use crate::turn::{Actor, member};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::limits::ARMS_MAX;
 use bem_base::prng::Prng;
+use core::marker::PhantomData;
 
 /// Version of the canonical bytes.
-const ENCODING_VERSION: u32 = 2;
+const ENCODING_VERSION: u32 = 3;
 
-impl Machine {
+impl<P> Machine<P> {
     /// Writes everything that influences the next step. The trace must have been drained: its records are the
     /// owner's.
     pub fn encode(&self, writer: &mut Writer) {
@@ -35,7 +37,7 @@ impl Machine {
     }
 
     /// Reads a machine back; what it does next is what the saved one would have done.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Machine, DecodeError> {
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Machine<P>, DecodeError> {
         let start = reader.clone();
         if reader.u32()? != ENCODING_VERSION {
             return Err(start.error("an unknown version of the machine"));
@@ -60,8 +62,19 @@ impl Machine {
         let prng = Prng::decode(reader)?;
         let (steps, expert_next, appended) = (reader.u64()?, reader.u32()?, reader.u64()?);
         let trace = TraceBuffer::resumed(TRACE_RECORDS, appended);
-        let machine =
-            Machine { config, mode, families, shared, trace, lane, episodes, prng, steps, expert_next };
+        let machine = Machine {
+            config,
+            mode,
+            families,
+            shared,
+            trace,
+            lane,
+            episodes,
+            prng,
+            steps,
+            expert_next,
+            permits: PhantomData,
+        };
         if machine.lane_is_consistent() { Ok(machine) } else { Err(start.error("a lane out of step")) }
     }
 
@@ -73,10 +86,16 @@ impl Machine {
         }
         let Ok(family) = self.family(progress.family) else { return false };
         let arm = usize::from(progress.episode_arm);
-        let may_act = progress.named && family.expert(arm).is_some();
-        let arm_holds = arm == STEP_BY_STEP || arm < ARMS_MAX && (family.is_sticky(arm) || may_act);
+        let may_act = family.is_sticky(arm) || family.is_world() && family.expert(arm).is_some();
+        let is_named = matches!(progress.turn.actor, Actor::Member(slot) if usize::from(slot) == arm)
+            && family.expert(arm).is_some();
+        let arm_holds = arm == STEP_BY_STEP || arm < ARMS_MAX && (may_act || is_named);
         let choices_hold = self.lane.pending.choices().all(|choice| {
-            usize::from(choice.arm) < ARMS_MAX && usize::from(choice.bucket) < family.buckets().len()
+            let is_member =
+                usize::from(choice.arm) < ARMS_MAX || family.is_world() && choice.arm <= member::PLAN;
+            is_member
+                && choice.action < family.shape().actions
+                && usize::from(choice.bucket) < family.buckets().len()
         });
         let steps_hold = self.lane.pending.choices().next_back().is_none_or(|last| last.step.0 < self.steps);
         arm_holds && choices_hold && steps_hold && (progress.steps == 0 || 0 < self.steps)

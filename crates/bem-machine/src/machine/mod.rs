@@ -10,13 +10,16 @@
 //! }
 //! ```
 //!
-//! The owner drains the trace between steps and calls [`Machine::barrier`] between episodes. Must not know worlds,
-//! provers or files. Clauses: VM-13, VM-15.
+//! The owner drains the trace between steps and calls [`Machine::barrier`] between episodes. What may change structure is
+//! the machine's type parameter ([`edit`]): a machine that takes accepted patches takes nothing else. Must not know
+//! worlds, provers or files. Clauses: VM-13, VM-15, D-41.
 
 mod barrier;
+mod edit;
 mod encode;
 
 pub(crate) use barrier::EpisodeLog;
+pub use edit::{Edit, Open, Permit, Undo};
 
 use crate::boot::{self, BootExpert};
 use crate::config::GenesisConfig;
@@ -28,9 +31,11 @@ use crate::route::directory::RouteInput;
 use crate::step::StepNumber;
 use crate::step::single::{Progress, SingleLane, Surroundings};
 use crate::trace::{RECORDS_PER_STEP, TraceBuffer};
+use crate::turn::{Actor, Plan, Turn};
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_base::prng::Prng;
+use core::marker::PhantomData;
 
 /// Records that the trace holds before it must be drained: 64 KiB.
 pub const TRACE_RECORDS: usize = 4_096;
@@ -85,14 +90,20 @@ pub enum MachineError {
         /// The step named.
         step: u64,
     },
+    /// A change that does not apply to the family as it is.
+    #[error("the change does not apply to the family as it is")]
+    NotApplicable,
+    /// A turn of the trial seat where nobody sits.
+    #[error("nobody is in the trial seat")]
+    NobodySeated,
     /// A change to a family was refused.
     #[error(transparent)]
     Family(#[from] FamilyError),
 }
 
-/// The machine.
+/// The machine; `P` is what changes its structure.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct Machine<P = Open> {
     config: GenesisConfig,
     mode: Mode,
     families: Vec<Family>,
@@ -103,11 +114,102 @@ pub struct Machine {
     prng: Prng,
     steps: u64,
     expert_next: u32,
+    permits: PhantomData<fn(&P)>,
 }
 
-impl Machine {
-    /// A machine without families. The configuration must have been checked.
-    pub fn new(config: GenesisConfig, seed: u64) -> Machine {
+impl Machine<Open> {
+    /// A machine without families that anyone may change: for benchmarks, tests and programs of the control core. The
+    /// configuration must have been checked.
+    pub fn new(config: GenesisConfig, seed: u64) -> Machine<Open> {
+        Machine::sealed(config, seed)
+    }
+
+    /// A family, to be changed by whoever may change structure.
+    pub fn family_mut(&mut self, family: FamilyIndex) -> Result<&mut Family, MachineError> {
+        let count = self.families.len();
+        let unknown = MachineError::UnknownFamily { family: family.0, count };
+        self.families.get_mut(usize::from(family.0)).ok_or(unknown)
+    }
+
+    /// A family, SHARED and the trace at once: what a step over lanes borrows.
+    pub fn parts(
+        &mut self,
+        family: FamilyIndex,
+    ) -> Result<(&mut Family, &mut SharedMemory, &mut TraceBuffer), MachineError> {
+        self.family(family)?;
+        Ok((&mut self.families[usize::from(family.0)], &mut self.shared, &mut self.trace))
+    }
+
+    /// Installs boot experts; those that do not fit any more are left out. Returns how many were installed.
+    pub fn install_boot_experts(
+        &mut self,
+        family: FamilyIndex,
+        experts: &[BootExpert],
+    ) -> Result<usize, MachineError> {
+        let mut installed = 0;
+        for expert in experts {
+            if *expert == BootExpert::Noop {
+                continue;
+            }
+            let parts = boot::parts(self.family(family)?.layout(), *expert);
+            let Ok(parts) = parts else { continue };
+            match self.install(family, parts) {
+                Ok(_) => installed += 1,
+                Err(MachineError::Family(FamilyError::PoolFull { .. })) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(installed)
+    }
+
+    /// Installs an expert in a family's pool; returns its slot.
+    pub fn install(&mut self, family: FamilyIndex, parts: ExpertParts) -> Result<usize, MachineError> {
+        self.family(family)?;
+        let id = self.next_expert_id()?;
+        Ok(self.families[usize::from(family.0)].install(&self.config, id, parts)?)
+    }
+
+    /// Puts another expert into a slot and keeps its statistics.
+    pub fn replace(
+        &mut self,
+        family: FamilyIndex,
+        slot: usize,
+        parts: ExpertParts,
+    ) -> Result<(), MachineError> {
+        self.family(family)?;
+        let id = self.next_expert_id()?;
+        Ok(self.families[usize::from(family.0)].replace(&self.config, slot, id, parts)?)
+    }
+
+    /// Takes an expert out of a family's pool.
+    pub fn retire(&mut self, family: FamilyIndex, slot: usize) -> Result<(), MachineError> {
+        Ok(self.family_mut(family)?.retire(slot)?)
+    }
+
+    /// Splits a bucket by the parity of some bits; returns the new bucket.
+    pub fn split(
+        &mut self,
+        family: FamilyIndex,
+        bucket: u16,
+        by: &[RouteInput],
+    ) -> Result<u16, MachineError> {
+        Ok(self.family_mut(family)?.split(bucket, by)?)
+    }
+
+    /// A copy that trusts what it has seen most and learns nothing: for evaluation.
+    #[must_use]
+    pub fn frozen(&self) -> Machine<Open> {
+        let mut copy = self.clone();
+        copy.mode = Mode::Frozen;
+        copy.lane.pending.clear();
+        copy.families.iter_mut().for_each(Family::make_pessimistic);
+        copy
+    }
+}
+
+impl<P> Machine<P> {
+    /// A machine without families whose structure only a `P` changes. The configuration must have been checked.
+    pub fn sealed(config: GenesisConfig, seed: u64) -> Machine<P> {
         config.check().expect("a machine starts from a checked configuration");
         Machine {
             mode: Mode::Learning,
@@ -119,6 +221,7 @@ impl Machine {
             prng: Prng::stream(seed, "machine/choice"),
             steps: 0,
             expert_next: 1,
+            permits: PhantomData,
             config,
         }
     }
@@ -181,22 +284,6 @@ impl Machine {
         self.families.get(usize::from(family.0)).ok_or(unknown)
     }
 
-    /// A family, to be changed by whoever may change structure.
-    pub fn family_mut(&mut self, family: FamilyIndex) -> Result<&mut Family, MachineError> {
-        let count = self.families.len();
-        let unknown = MachineError::UnknownFamily { family: family.0, count };
-        self.families.get_mut(usize::from(family.0)).ok_or(unknown)
-    }
-
-    /// A family, SHARED and the trace at once: what a step over lanes borrows.
-    pub fn parts(
-        &mut self,
-        family: FamilyIndex,
-    ) -> Result<(&mut Family, &mut SharedMemory, &mut TraceBuffer), MachineError> {
-        self.family(family)?;
-        Ok((&mut self.families[usize::from(family.0)], &mut self.shared, &mut self.trace))
-    }
-
     /// Adds a family for worlds of this shape, with NOOP alone in its pool.
     pub fn add_family(&mut self, shape: Shape) -> Result<FamilyIndex, MachineError> {
         let maximum = self.config.families_max;
@@ -207,26 +294,11 @@ impl Machine {
         Ok(FamilyIndex(self.families.len() as u16 - 1))
     }
 
-    /// Installs boot experts; those that do not fit any more are left out. Returns how many were installed.
-    pub fn install_boot_experts(
-        &mut self,
-        family: FamilyIndex,
-        experts: &[BootExpert],
-    ) -> Result<usize, MachineError> {
-        let mut installed = 0;
-        for expert in experts {
-            if *expert == BootExpert::Noop {
-                continue;
-            }
-            let parts = boot::parts(self.family(family)?.layout(), *expert);
-            let Ok(parts) = parts else { continue };
-            match self.install(family, parts) {
-                Ok(_) => installed += 1,
-                Err(MachineError::Family(FamilyError::PoolFull { .. })) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(installed)
+    /// Adds a family that stands for a world of this shape: it chooses among plain actions.
+    pub fn add_world(&mut self, shape: Shape) -> Result<FamilyIndex, MachineError> {
+        let family = self.add_family(shape.clone())?;
+        self.families[usize::from(family.0)] = Family::for_world(&self.config, shape)?;
+        Ok(family)
     }
 
     fn next_expert_id(&mut self) -> Result<ObjectId, MachineError> {
@@ -238,50 +310,6 @@ impl Machine {
         let id = ObjectId::new(ObjectClass::Expert, self.expert_next);
         self.expert_next += 1;
         Ok(id)
-    }
-
-    /// Installs an expert in a family's pool; returns its slot.
-    pub fn install(&mut self, family: FamilyIndex, parts: ExpertParts) -> Result<usize, MachineError> {
-        self.family(family)?;
-        let id = self.next_expert_id()?;
-        Ok(self.families[usize::from(family.0)].install(&self.config, id, parts)?)
-    }
-
-    /// Puts another expert into a slot and keeps its statistics.
-    pub fn replace(
-        &mut self,
-        family: FamilyIndex,
-        slot: usize,
-        parts: ExpertParts,
-    ) -> Result<(), MachineError> {
-        self.family(family)?;
-        let id = self.next_expert_id()?;
-        Ok(self.families[usize::from(family.0)].replace(&self.config, slot, id, parts)?)
-    }
-
-    /// Takes an expert out of a family's pool.
-    pub fn retire(&mut self, family: FamilyIndex, slot: usize) -> Result<(), MachineError> {
-        Ok(self.family_mut(family)?.retire(slot)?)
-    }
-
-    /// Splits a bucket by the parity of some bits; returns the new bucket.
-    pub fn split(
-        &mut self,
-        family: FamilyIndex,
-        bucket: u16,
-        by: &[RouteInput],
-    ) -> Result<u16, MachineError> {
-        Ok(self.family_mut(family)?.split(bucket, by)?)
-    }
-
-    /// A copy that trusts what it has seen most and learns nothing: for evaluation.
-    #[must_use]
-    pub fn frozen(&self) -> Machine {
-        let mut copy = self.clone();
-        copy.mode = Mode::Frozen;
-        copy.lane.pending.clear();
-        copy.families.iter_mut().for_each(Family::make_pessimistic);
-        copy
     }
 
     /// Whether outcomes change anything.
@@ -302,46 +330,87 @@ impl Machine {
         (&mut self.lane, around)
     }
 
-    /// Starts an episode. One that is still running is given up without credit to its episode's arm.
+    /// Starts an episode in which the index chooses. One that is still running is given up without credit.
     pub fn begin(&mut self, family: FamilyIndex, task: TaskSerial) -> Result<(), MachineError> {
-        self.family(family)?;
-        let (lane, mut around) = self.surroundings(usize::from(family.0));
-        lane.begin(&mut around, family, task, None);
-        Ok(())
+        self.begin_turn(family, task, Turn::INDEX)
     }
 
-    /// Starts an episode in which the expert of this slot acts at every step. It is credited as if it had been chosen.
-    pub fn begin_named(
+    /// Starts an episode of this turn. An expert that the turn names is credited as if it had been chosen.
+    pub fn begin_turn(
         &mut self,
         family: FamilyIndex,
         task: TaskSerial,
-        slot: usize,
+        turn: Turn,
     ) -> Result<(), MachineError> {
-        if self.family(family)?.expert(slot).is_none() {
-            return Err(FamilyError::EmptySlot { slot }.into());
+        let known = self.family(family)?;
+        match turn.actor {
+            Actor::Member(slot) if known.expert(usize::from(slot)).is_none() => {
+                return Err(FamilyError::EmptySlot { slot: usize::from(slot) }.into());
+            }
+            Actor::Seat if known.seat.is_none() => return Err(MachineError::NobodySeated),
+            _ => {}
         }
         let (lane, mut around) = self.surroundings(usize::from(family.0));
-        lane.begin(&mut around, family, task, Some(slot as u8));
+        lane.begin(&mut around, family, task, turn);
         Ok(())
     }
 
-    /// Puts another action in the place of the one that [`Machine::act`] has just given.
-    ///
-    /// For exploration and for policies that are tried out: the step is recorded with both actions, STATE holds the one
-    /// that is taken, and neither the step nor the episode is credited to an expert.
-    pub fn overrule(&mut self, action: u16) -> Result<(), MachineError> {
-        if !self.lane.progress.running {
-            return Err(MachineError::NoEpisode);
+    /// How many actions the action of [`Machine::act`] was drawn from; nothing if it was not drawn.
+    pub fn drawn_from(&self) -> Option<u16> {
+        self.lane.drawn_from
+    }
+
+    /// The register, for whoever decides whose turn comes next: turns and draws are one stream.
+    pub fn prng_mut(&mut self) -> &mut Prng {
+        &mut self.prng
+    }
+
+    /// Seats a circuit that is measured, between episodes. It can be named by a turn and is chosen by nobody.
+    pub fn try_on(&mut self, family: FamilyIndex, parts: ExpertParts) -> Result<(), MachineError> {
+        self.family(family)?;
+        assert!(!self.lane.progress.running, "nobody takes a seat within an episode");
+        Ok(self.families[usize::from(family.0)].try_on(&self.config, parts)?)
+    }
+
+    /// Empties the trial seat.
+    pub fn vacate(&mut self, family: FamilyIndex) -> Result<(), MachineError> {
+        self.family(family)?;
+        self.families[usize::from(family.0)].vacate();
+        Ok(())
+    }
+
+    /// Replaces the statistics of plain actions by those that were counted in the log, bucket by bucket.
+    pub fn count_anew<'s>(
+        &mut self,
+        family: FamilyIndex,
+        counted: impl Iterator<Item = &'s [(u16, i32)]>,
+    ) -> Result<(), MachineError> {
+        self.family(family)?;
+        self.families[usize::from(family.0)].count_anew(counted);
+        Ok(())
+    }
+
+    /// Brings the rule by which what is held adapts in step with an episode that is played again: actions and rewards.
+    pub fn adapt_again(&mut self, played: impl Iterator<Item = (u16, i32)>) {
+        let Ok(family) = self.family(self.lane.progress.family) else { return };
+        let is_held = self.lane.progress.running && self.lane.progress.turn.actor == Actor::Held;
+        let mut adapting = family.held.acting_rule().begin(family.shape()).filter(|_| is_held);
+        if let Some(rule) = &mut adapting {
+            played.for_each(|(action, reward)| rule.see(action, reward));
         }
-        let family = usize::from(self.lane.progress.family.0);
-        let (lane, mut around) = self.surroundings(family);
-        if lane.overrule(&mut around, action) { Ok(()) } else { Err(MachineError::NoEpisode) }
+        self.lane.adapting = adapting;
     }
 
     /// Chooses an expert for what is seen and lets it act; the action is within the world's range.
     #[inline]
     #[doc(alias = "STEP_FAST")]
     pub fn act(&mut self, observation: &Bits) -> Result<u16, MachineError> {
+        self.act_with(observation, &())
+    }
+
+    /// The same in an episode for which the owner lends a plan.
+    #[inline]
+    pub fn act_with(&mut self, observation: &Bits, plan: &dyn Plan) -> Result<u16, MachineError> {
         if !self.lane.progress.running {
             return Err(MachineError::NoEpisode);
         }
@@ -353,7 +422,7 @@ impl Machine {
         }
         let family = usize::from(self.lane.progress.family.0);
         let (lane, mut around) = self.surroundings(family);
-        Ok(lane.act(&mut around, observation))
+        Ok(lane.act(&mut around, observation, plan))
     }
 
     /// The family of the running episode, in which an action was taken; the trace has room for what it brings.

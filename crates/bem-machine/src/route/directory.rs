@@ -1,17 +1,24 @@
-//! The directory router: a linear signature of declared bits, and an extendible directory over its low bits.
+//! The directory router: a linear signature of declared bits, and a decision tree over it whose leaves are the buckets.
 //!
 //! Bit j of the signature is the parity of a set of declared bits, so it is the same sum over GF(2) whether computed
 //! for one lane or for 256 at once. A family starts with one bucket; a split adds one signature bit to one bucket
-//! and leaves all others as they are. Must not know statistics. Clauses: VM-6, D-11, D-33.
+//! and leaves all others as they are; a join takes such a division back. A bucket is a subcube of signatures. Up to
+//! [`TABLE_DEPTH_MAX`] signature bits a table over all signatures is derived from the subcubes, and compiled lanes use
+//! it; beyond, the tree is walked. Must not know statistics. Clauses: VM-6, D-11, D-41.
 
+mod codec;
+mod tree;
+
+use self::tree::Node;
 use super::signature::{SignatureCircuit, SignatureTable};
 use super::{Candidates, RouteView, Router};
-use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::limits::{ARMS_MAX, BUCKETS_MAX, STATE_BITS_MAX};
 use bem_base::prng::mix;
 
-/// Signature bits that a directory can look at.
-pub const DEPTH_MAX: usize = BUCKETS_MAX.ilog2() as usize;
+/// Signature bits up to which a table over all signatures is kept.
+pub const TABLE_DEPTH_MAX: usize = BUCKETS_MAX.ilog2() as usize;
+/// Signature bits that a directory can look at: as many as a word has.
+pub const DEPTH_MAX: usize = 64;
 /// Bits that a descriptor may declare.
 pub const DECLARED_MAX: usize = 256;
 
@@ -54,13 +61,24 @@ pub enum DirectoryError {
         maximum: usize,
     },
     /// All signature bits are in use.
-    #[error("a directory looks at no more than {DEPTH_MAX} signature bits")]
-    TooDeep,
+    #[error("this directory looks at no more than {maximum} signature bits")]
+    TooDeep {
+        /// Signature bits there may be.
+        maximum: usize,
+    },
     /// A split needs at least one bit, and a directory cannot declare more than it can hold.
     #[error("{count} bits to split by: 1 to {DECLARED_MAX} may be declared")]
     Inputs {
         /// Bits given.
         count: usize,
+    },
+    /// Only buckets that one signature bit tells apart can be joined.
+    #[error("buckets {one} and {other} are not the two sides of one test")]
+    NotSiblings {
+        /// The one.
+        one: u16,
+        /// The other.
+        other: u16,
     },
     /// A bit that STATE does not have.
     #[error("state bit {bit} is out of range: STATE has {STATE_BITS_MAX}")]
@@ -81,8 +99,25 @@ fn check_inputs(inputs: &[RouteInput]) -> Result<(), DirectoryError> {
     Ok(())
 }
 
-/// The routing descriptor of one family. Invariants: every directory entry names a bucket; the entries of a bucket
-/// agree on exactly the signature bits that the bucket depends on.
+/// The signatures of one bucket: those that have these values in the bits that it depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subcube {
+    /// The signature bits that the bucket depends on.
+    pub depends_on: u64,
+    /// Their values; all other bits are zero.
+    pub pattern: u64,
+}
+
+/// How far a directory may grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limits {
+    buckets: usize,
+    /// Signature bits: [`TABLE_DEPTH_MAX`] where lanes must find a table, else [`DEPTH_MAX`].
+    depth: usize,
+}
+
+/// The routing descriptor of one family. Invariants: the subcubes of the buckets are the leaves of a decision tree over
+/// signature bits; table and tree are derived from them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "ROUTE_DESC")]
 pub struct Directory {
@@ -90,44 +125,73 @@ pub struct Directory {
     /// One column per declared bit: which signature bits it takes part in.
     columns: Vec<u64>,
     depth: usize,
+    subcubes: Vec<Subcube>,
+    limits: Limits,
+    /// Derived: a bucket for every value of the signature bits; empty where there are too many of them.
     entries: Vec<u16>,
-    /// For every bucket, the signature bits it depends on.
-    depends_on: Vec<u64>,
-    buckets_max: usize,
+    /// Derived: the decision tree, parents before children, the even side first.
+    nodes: Vec<Node>,
 }
 
 impl Directory {
-    /// One bucket for everything: the family alone decides.
+    /// One bucket for everything: the family alone decides. It never grows beyond what a table holds.
     pub fn new(buckets_max: usize) -> Directory {
-        assert!((1..=BUCKETS_MAX).contains(&buckets_max), "{buckets_max} buckets");
-        Directory {
-            inputs: Vec::new(),
-            columns: Vec::new(),
-            depth: 0,
-            entries: vec![0],
-            depends_on: vec![0],
-            buckets_max,
-        }
+        Directory::whole(Limits { buckets: buckets_max, depth: TABLE_DEPTH_MAX })
+    }
+
+    /// One bucket for everything, which may grow beyond what a table holds: for one lane at a time.
+    pub fn deep(buckets_max: usize) -> Directory {
+        Directory::whole(Limits { buckets: buckets_max, depth: DEPTH_MAX })
+    }
+
+    fn whole(limits: Limits) -> Directory {
+        assert!((1..=BUCKETS_MAX).contains(&limits.buckets), "{} buckets", limits.buckets);
+        let whole = vec![Subcube { depends_on: 0, pattern: 0 }];
+        Directory::derive(Vec::new(), Vec::new(), 0, whole, limits).expect("one leaf is a tree")
     }
 
     /// `2^depth` buckets by a hash of the declared bits: the first seed's `k_t mod B`, with fixed odd columns.
     pub fn hashed(inputs: &[RouteInput], depth: usize, salt: u64) -> Result<Directory, DirectoryError> {
-        if DEPTH_MAX < depth {
-            return Err(DirectoryError::TooDeep);
+        if TABLE_DEPTH_MAX < depth {
+            return Err(DirectoryError::TooDeep { maximum: TABLE_DEPTH_MAX });
         }
         if inputs.is_empty() || DECLARED_MAX < inputs.len() {
             return Err(DirectoryError::Inputs { count: inputs.len() });
         }
         check_inputs(inputs)?;
         let low = (1u64 << depth) - 1;
-        Ok(Directory {
-            inputs: inputs.to_vec(),
-            columns: (0..inputs.len() as u64).map(|index| mix(salt ^ mix(index + 1)) & low).collect(),
-            depth,
-            entries: (0..1 << depth).collect(),
-            depends_on: vec![low; 1 << depth],
-            buckets_max: BUCKETS_MAX,
-        })
+        let columns = (0..inputs.len() as u64).map(|index| mix(salt ^ mix(index + 1)) & low).collect();
+        let subcubes = (0..1 << depth).map(|pattern| Subcube { depends_on: low, pattern }).collect();
+        let limits = Limits { buckets: BUCKETS_MAX, depth: TABLE_DEPTH_MAX };
+        let directory = Directory::derive(inputs.to_vec(), columns, depth, subcubes, limits);
+        Ok(directory.expect("all signatures are the leaves of a full tree"))
+    }
+
+    /// A directory with these buckets; nothing if they are not the leaves of a decision tree.
+    fn derive(
+        inputs: Vec<RouteInput>,
+        columns: Vec<u64>,
+        depth: usize,
+        subcubes: Vec<Subcube>,
+        limits: Limits,
+    ) -> Option<Directory> {
+        let nodes = tree::nodes_of(&subcubes)?;
+        let mut entries = Vec::new();
+        if depth <= TABLE_DEPTH_MAX {
+            entries = (0..1u64 << depth).map(|signature| tree::walk(&nodes, signature)).collect();
+        }
+        Some(Directory { inputs, columns, depth, subcubes, limits, entries, nodes })
+    }
+
+    /// The signature bit that is the parity of exactly these declared bits, if there is one.
+    fn position_of(&self, by: &[RouteInput]) -> Option<usize> {
+        let is_it = |position: &usize| {
+            let members = self.inputs.iter().zip(&self.columns);
+            let members = members.filter(|(_, column)| **column >> position & 1 == 1);
+            let mut count = 0;
+            members.inspect(|_| count += 1).all(|(input, _)| by.contains(input)) && count == by.len()
+        };
+        (0..self.depth).find(is_it)
     }
 
     /// Splits one bucket by the parity of some bits: where it is odd, a new bucket takes over. Its index is returned.
@@ -135,61 +199,105 @@ impl Directory {
     /// The other buckets keep their meaning and their index.
     #[doc(alias = "SPLIT")]
     pub fn split(&mut self, bucket: u16, by: &[RouteInput]) -> Result<u16, DirectoryError> {
-        let count = self.depends_on.len();
+        let count = self.subcubes.len();
         if count <= usize::from(bucket) {
             return Err(DirectoryError::UnknownBucket { bucket, count });
         }
-        if self.buckets_max <= count {
-            return Err(DirectoryError::Full { maximum: self.buckets_max });
+        if self.limits.buckets <= count {
+            return Err(DirectoryError::Full { maximum: self.limits.buckets });
         }
         check_inputs(by)?;
         let mut by = by.to_vec();
         by.sort_unstable();
         by.dedup();
-        let known: Vec<Option<usize>> =
-            by.iter().map(|input| self.inputs.iter().position(|have| have == input)).collect();
-        let fresh = known.iter().filter(|place| place.is_none()).count();
+        let fresh = by.iter().filter(|input| !self.inputs.contains(input)).count();
         if by.is_empty() || DECLARED_MAX < self.inputs.len() + fresh {
             return Err(DirectoryError::Inputs { count: by.len() });
         }
-        let same = |position: &usize| {
-            let takes_part = |index: usize| self.columns[index] >> position & 1 == 1;
-            (0..self.inputs.len()).all(|index| takes_part(index) == known.contains(&Some(index)))
-                && fresh == 0
-        };
-        let position = (0..self.depth).find(same).unwrap_or(self.depth);
-        if DEPTH_MAX <= position {
-            return Err(DirectoryError::TooDeep);
+        let position = self.position_of(&by).unwrap_or(self.depth);
+        if self.limits.depth <= position {
+            return Err(DirectoryError::TooDeep { maximum: self.limits.depth });
         }
-        if self.depends_on[usize::from(bucket)] >> position & 1 == 1 {
+        let Subcube { depends_on, pattern } = self.subcubes[usize::from(bucket)];
+        if depends_on >> position & 1 == 1 {
             return Err(DirectoryError::AlreadySplit { bucket });
         }
+        let mut after = self.clone();
         if position == self.depth {
-            for (input, place) in by.into_iter().zip(known) {
-                let index = place.unwrap_or_else(|| {
-                    self.inputs.push(input);
-                    self.columns.push(0);
-                    self.inputs.len() - 1
+            for input in by {
+                let known = after.inputs.iter().position(|have| *have == input);
+                let index = known.unwrap_or_else(|| {
+                    after.inputs.push(input);
+                    after.columns.push(0);
+                    after.inputs.len() - 1
                 });
-                self.columns[index] |= 1 << position;
+                after.columns[index] |= 1 << position;
             }
-            self.depth += 1;
-            self.entries.extend_from_within(..);
+            after.depth += 1;
         }
-        let child = count as u16;
-        for (signature, entry) in self.entries.iter_mut().enumerate() {
-            if *entry == bucket && signature >> position & 1 == 1 {
-                *entry = child;
+        let depends_on = depends_on | 1 << position;
+        after.subcubes[usize::from(bucket)] = Subcube { depends_on, pattern };
+        after.subcubes.push(Subcube { depends_on, pattern: pattern | 1 << position });
+        *self = after.derived().expect("a divided leaf leaves a tree");
+        Ok(count as u16)
+    }
+
+    /// Joins two buckets that one signature bit tells apart; the whole has the lower index, and those above the higher one
+    /// move down by one. Signature bits that no bucket depends on any more go.
+    #[doc(alias = "MERGE")]
+    pub fn join(&mut self, one: u16, other: u16) -> Result<(), DirectoryError> {
+        let count = self.subcubes.len();
+        for bucket in [one, other] {
+            if count <= usize::from(bucket) {
+                return Err(DirectoryError::UnknownBucket { bucket, count });
             }
         }
-        self.depends_on[usize::from(bucket)] |= 1 << position;
-        self.depends_on.push(self.depends_on[usize::from(bucket)]);
-        Ok(child)
+        let (low, high) = (usize::from(one.min(other)), usize::from(one.max(other)));
+        let (first, second) = (self.subcubes[low], self.subcubes[high]);
+        let apart = first.pattern ^ second.pattern;
+        let apart_error = DirectoryError::NotSiblings { one, other };
+        if first.depends_on != second.depends_on || !apart.is_power_of_two() {
+            return Err(apart_error);
+        }
+        let mut after = self.clone();
+        after.subcubes[low] =
+            Subcube { depends_on: first.depends_on & !apart, pattern: first.pattern & !apart };
+        after.subcubes.remove(high);
+        after.drop_idle_bits();
+        *self = after.derived().ok_or(apart_error)?;
+        Ok(())
+    }
+
+    /// Takes out the signature bits that no bucket depends on, and the declared bits that then take part in none.
+    fn drop_idle_bits(&mut self) {
+        let used = self.subcubes.iter().fold(0, |used, subcube| used | subcube.depends_on);
+        let squeeze = |bits: u64| {
+            let kept = (0..DEPTH_MAX).filter(|bit| used >> bit & 1 == 1);
+            kept.enumerate().fold(0, |sum, (place, bit)| sum | (bits >> bit & 1) << place)
+        };
+        self.depth = used.count_ones() as usize;
+        for subcube in &mut self.subcubes {
+            *subcube = Subcube { depends_on: squeeze(subcube.depends_on), pattern: squeeze(subcube.pattern) };
+        }
+        let kept = self.inputs.iter().zip(&self.columns);
+        let kept = kept.map(|(input, column)| (*input, squeeze(*column))).filter(|(_, column)| *column != 0);
+        (self.inputs, self.columns) = kept.unzip();
+    }
+
+    /// The same with table and tree derived again; nothing if there is no such tree.
+    fn derived(self) -> Option<Directory> {
+        let Directory { inputs, columns, depth, subcubes, limits, .. } = self;
+        Directory::derive(inputs, columns, depth, subcubes, limits)
     }
 
     /// How many buckets there are.
     pub fn bucket_count(&self) -> usize {
-        self.depends_on.len()
+        self.subcubes.len()
+    }
+
+    /// How many buckets there may be.
+    pub fn buckets_max(&self) -> usize {
+        self.limits.buckets
     }
 
     /// How many signature bits are looked at.
@@ -207,17 +315,20 @@ impl Directory {
         &self.columns
     }
 
-    /// The directory itself: a bucket for every value of the low signature bits.
+    /// The declared bits whose parity this signature bit is.
+    pub fn parity(&self, position: usize) -> impl Iterator<Item = RouteInput> {
+        let members = self.inputs.iter().zip(&self.columns);
+        members.filter(move |(_, column)| **column >> position & 1 == 1).map(|(input, _)| *input)
+    }
+
+    /// A bucket for every value of the signature; empty beyond [`TABLE_DEPTH_MAX`] signature bits.
     pub fn entries(&self) -> &[u16] {
         &self.entries
     }
 
     /// The signature bits that a bucket depends on, and their values: the bucket is this subcube of signatures.
-    pub fn subcube(&self, bucket: u16) -> (u64, u64) {
-        let depends_on = self.depends_on[usize::from(bucket)];
-        let first =
-            self.entries.iter().position(|entry| *entry == bucket).expect("every bucket has an entry");
-        (depends_on, first as u64 & depends_on)
+    pub fn subcube(&self, bucket: u16) -> Subcube {
+        self.subcubes[usize::from(bucket)]
     }
 
     /// The signature of one lane: the exclusive or of the columns of the declared bits that are set.
@@ -239,80 +350,13 @@ impl Directory {
         SignatureCircuit::new(&self.inputs, &self.columns)
     }
 
-    /// The bucket of a signature.
+    /// The bucket of a signature. Cost: one load, or one look per tested bit where there is no table.
     #[inline]
     pub fn bucket(&self, signature: u64) -> u16 {
+        if self.entries.is_empty() {
+            return tree::walk(&self.nodes, signature);
+        }
         self.entries[signature as usize & (self.entries.len() - 1)]
-    }
-
-    /// Writes the canonical bytes.
-    pub fn encode(&self, writer: &mut Writer) {
-        writer.length(self.inputs.len());
-        for (input, column) in self.inputs.iter().zip(&self.columns) {
-            match input {
-                RouteInput::State(bit) => {
-                    writer.u8(0);
-                    writer.u32(u32::from(*bit));
-                    writer.u8(0);
-                }
-                RouteInput::Shared { address, bit } => {
-                    writer.u8(1);
-                    writer.u32(*address);
-                    writer.u8(*bit);
-                }
-            }
-            writer.u64(*column);
-        }
-        writer.u8(self.depth as u8);
-        self.entries.iter().for_each(|entry| writer.u16(*entry));
-        writer.length(self.depends_on.len());
-        self.depends_on.iter().for_each(|bits| writer.u64(*bits));
-        writer.u32(self.buckets_max as u32);
-    }
-
-    /// Reads canonical bytes and checks the invariants.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Directory, DecodeError> {
-        let start = reader.clone();
-        let (mut inputs, mut columns) = (Vec::new(), Vec::new());
-        for _ in 0..reader.length(14)? {
-            let unknown = reader.error("an unknown routing input");
-            inputs.push(match (reader.u8()?, reader.u32()?, reader.u8()?) {
-                (0, bit, 0) if bit < STATE_BITS_MAX as u32 => RouteInput::State(bit as u16),
-                (1, address, bit) if bit < 64 => RouteInput::Shared { address, bit },
-                _ => return Err(unknown),
-            });
-            columns.push(reader.u64()?);
-        }
-        let depth = usize::from(reader.u8()?);
-        if DEPTH_MAX < depth || DECLARED_MAX < inputs.len() {
-            return Err(start.error("a directory past its bounds"));
-        }
-        let entries = (0..1usize << depth).map(|_| reader.u16()).collect::<Result<Vec<_>, _>>()?;
-        let depends_on = (0..reader.length(8)?).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
-        let buckets_max = reader.u32()? as usize;
-        let directory = Directory { inputs, columns, depth, entries, depends_on, buckets_max };
-        if directory.is_consistent() { Ok(directory) } else { Err(start.error("an inconsistent directory")) }
-    }
-
-    fn is_consistent(&self) -> bool {
-        let low = (1u64 << self.depth) - 1;
-        let count = self.depends_on.len();
-        let mut patterns: Vec<Option<u64>> = vec![None; count];
-        let entries_agree = self.entries.iter().enumerate().all(|(signature, entry)| {
-            let Some(depends_on) = self.depends_on.get(usize::from(*entry)) else { return false };
-            let pattern = signature as u64 & depends_on;
-            *patterns[usize::from(*entry)].get_or_insert(pattern) == pattern
-        });
-        // Each bucket fills the whole subcube of its pattern, so the sizes must add up.
-        let sizes: u64 =
-            self.depends_on.iter().map(|bits| 1u64 << (self.depth as u32 - (bits & low).count_ones())).sum();
-        entries_agree
-            && patterns.iter().all(Option::is_some)
-            && self.depends_on.iter().chain(&self.columns).all(|bits| bits & !low == 0)
-            && sizes == self.entries.len() as u64
-            && count <= self.buckets_max
-            && self.buckets_max <= BUCKETS_MAX
-            && (1..self.inputs.len()).all(|index| !self.inputs[..index].contains(&self.inputs[index]))
     }
 }
 
@@ -327,11 +371,18 @@ impl Router for Directory {
         for arm in 0..ARMS_MAX as u32 {
             candidates.push(arm);
         }
-        candidates.work = self.inputs.len() as u32 + 1;
+        candidates.work = (self.inputs.len() + self.walk_max()) as u32;
     }
 
     fn work_max(&self) -> u32 {
-        DECLARED_MAX as u32 + 1
+        (DECLARED_MAX + DEPTH_MAX) as u32
+    }
+}
+
+impl Directory {
+    /// Looks that finding a bucket takes at most.
+    fn walk_max(&self) -> usize {
+        if self.entries.is_empty() { self.depth } else { 1 }
     }
 }
 

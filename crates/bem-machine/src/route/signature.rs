@@ -3,7 +3,7 @@
 //! Both come from the same columns over GF(2), so they agree bit for bit. Must not know statistics.
 //! Clauses: VM-6, D-11.
 
-use super::directory::{DEPTH_MAX, RouteInput};
+use super::directory::{RouteInput, TABLE_DEPTH_MAX};
 use bem_base::environment::Bits;
 use bem_base::lanes::LaneWord;
 use bem_circuit::compile::Evaluator;
@@ -18,11 +18,15 @@ pub struct SignatureTable {
     rest: Vec<(RouteInput, u64)>,
 }
 
-const _: () = assert!(DEPTH_MAX <= 16, "the tables hold sixteen signature bits");
+const _: () = assert!(TABLE_DEPTH_MAX <= 16, "the tables hold sixteen signature bits");
 
 impl SignatureTable {
     /// Tables for the lowest `width` state bits, which are the observation; the rest is looked at bit by bit.
+    ///
+    /// A signature that is wider than the tables is put together bit by bit.
     pub(super) fn new(inputs: &[RouteInput], columns: &[u64], width: usize) -> SignatureTable {
+        let is_wide = columns.iter().any(|column| *column >> 16 != 0);
+        let width = if is_wide { 0 } else { width };
         let mut table = SignatureTable { bytes: vec![[0; 256]; width.div_ceil(8)], rest: Vec::new() };
         for (input, column) in inputs.iter().zip(columns) {
             match input {
@@ -77,14 +81,14 @@ impl SignatureCircuit {
             }
         }
         let mut builder = Builder::new(reads.len());
-        let mut outputs = Vec::with_capacity(DEPTH_MAX);
-        for bit in 0..DEPTH_MAX {
+        let mut outputs = Vec::with_capacity(TABLE_DEPTH_MAX);
+        for bit in 0..TABLE_DEPTH_MAX {
             let taking_part = (0..reads.len()).filter(|place| state[*place] >> bit & 1 == 1);
             let terms: Vec<Signal> = taking_part.map(|place| builder.input(place)).collect();
             outputs.push(builder.xor_all(&terms));
         }
         let circuit = builder.finish(&outputs).expect("256 inputs and ten outputs are within every bound");
-        let targets = (0..DEPTH_MAX as u16).map(Target::Result).collect();
+        let targets = (0..TABLE_DEPTH_MAX as u16).map(Target::Result).collect();
         let placed = PlacedCircuit::new(circuit, Placement { reads, targets }, u32::MAX)
             .expect("a directory declares bits of STATE only");
         SignatureCircuit { evaluator: Evaluator::new(&placed), scratch: Scratch::new(), shared }
@@ -96,7 +100,7 @@ impl SignatureCircuit {
         &mut self,
         planes: &mut [LaneWord],
         shared_bit: impl Fn(u32, u8) -> bool,
-        signature: &mut [LaneWord; DEPTH_MAX],
+        signature: &mut [LaneWord; TABLE_DEPTH_MAX],
     ) {
         self.evaluator.evaluate(planes, &LaneWord::ONES, signature, &mut self.scratch);
         for (address, bit, column) in &self.shared {

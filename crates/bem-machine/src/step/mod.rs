@@ -16,6 +16,7 @@ pub mod pending;
 pub mod scalar;
 pub mod schedule;
 pub mod single;
+mod turns;
 
 use crate::expert::{Expert, IntegerMode};
 use crate::family::Family;
@@ -46,6 +47,13 @@ pub struct Workspace {
 impl Default for Workspace {
     fn default() -> Workspace {
         Workspace { results: vec![LaneWord::ZERO; CIRCUIT_OUTPUTS_MAX], scratch: Scratch::new() }
+    }
+}
+
+impl Workspace {
+    /// Lets a circuit that reads and writes STATE alone act on the lanes of `mask`.
+    pub(crate) fn evaluate(&mut self, evaluator: &impl Evaluate, planes: &mut [LaneWord], mask: &LaneMask) {
+        evaluator.evaluate(planes, mask, &mut self.results, &mut self.scratch);
     }
 }
 

@@ -17,11 +17,13 @@ pub struct Choice {
     pub step: StepNumber,
     /// Where its statistics are kept.
     pub bucket: u16,
-    /// The expert's slot.
+    /// The member: an expert's slot, or one of [`crate::turn::member`].
     pub arm: u8,
+    /// What was done.
+    pub action: u16,
     /// Counts the experts that the slot has held: a reward for a gone expert is not credited to its successor.
     pub generation: u32,
-    /// Made for the whole episode, or overruled: single rewards are not credited to it.
+    /// Made for the whole episode: single rewards are not credited to it.
     pub sticky: bool,
     /// The chance it had when it was drawn.
     pub chance: Chance,
@@ -76,13 +78,6 @@ impl PendingRing {
         }
     }
 
-    /// The latest choice gets no credit: its action was not the one taken.
-    pub fn overrule_latest(&mut self) -> Option<Choice> {
-        let latest = self.latest.as_mut()?;
-        latest.sticky = true;
-        Some(*latest)
-    }
-
     /// The choice of this step, if it still waits; it waits no longer.
     #[inline]
     pub fn settle(&mut self, step: StepNumber) -> Option<Choice> {
@@ -128,6 +123,7 @@ impl PendingRing {
             writer.u64(choice.step.0);
             writer.u16(choice.bucket);
             writer.u8(choice.arm);
+            writer.u16(choice.action);
             writer.u32(choice.generation);
             writer.bool(choice.sticky);
             choice.chance.encode(writer);
@@ -141,12 +137,13 @@ impl PendingRing {
         let disorder = || start.error("pending choices out of order");
         let mut ring = PendingRing::new(capacity);
         let has_latest = reader.bool()?;
-        let count = reader.length(21)?;
+        let count = reader.length(23)?;
         for place in 0..count + usize::from(has_latest) {
             let choice = Choice {
                 step: StepNumber(reader.u64()?),
                 bucket: reader.u16()?,
                 arm: reader.u8()?,
+                action: reader.u16()?,
                 generation: reader.u32()?,
                 sticky: reader.bool()?,
                 chance: Chance::decode(reader)?,
@@ -180,6 +177,7 @@ mod tests {
             step: StepNumber(step),
             bucket: step as u16,
             arm: 3,
+            action: 5,
             generation: 1,
             sticky: false,
             chance: Chance::CERTAIN,

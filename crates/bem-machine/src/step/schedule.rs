@@ -7,6 +7,7 @@
 //! Clauses: VM-8, VM-14.
 
 use crate::family::{Family, Pick};
+use crate::route::directory::Subcube;
 use bem_base::environment::Outcome;
 use bem_base::lanes::LANE_WORDS;
 use bem_base::limits::BUCKETS_MAX;
@@ -137,7 +138,7 @@ impl Schedule {
         self.buckets.clear();
         let low = directory.entries().len() - 1;
         for bucket in 0..directory.bucket_count() as u16 {
-            let (depends_on, pattern) = family.subcubes[usize::from(bucket)];
+            let Subcube { depends_on, pattern } = family.subcubes[usize::from(bucket)];
             let rows = if self.grouped {
                 RowSet { first: usize::from(bucket), free: 0 }
             } else {
@@ -153,7 +154,7 @@ impl Schedule {
     }
 
     fn plan_rows(&mut self, family: &Family, bucket: usize) {
-        let statistics = &family.buckets[bucket];
+        let statistics = &family.statistics.buckets[bucket];
         let due = due_after(statistics);
         let arms = plan_bucket(&family.parameters, statistics, due);
         let (rows, waits) = &mut self.buckets[bucket];
@@ -164,8 +165,8 @@ impl Schedule {
     }
 
     fn plan_episodes(&mut self, family: &Family) {
-        self.episode_due = due_after(&family.episode);
-        self.episode_plan = plan_bucket(&family.parameters, &family.episode, self.episode_due);
+        self.episode_due = due_after(&family.statistics.episode);
+        self.episode_plan = plan_bucket(&family.parameters, &family.statistics.episode, self.episode_due);
     }
 
     /// Whether the family has changed under this schedule.
@@ -228,7 +229,7 @@ impl Schedule {
 
     /// Counts a finished episode.
     pub fn count_episode(&mut self, family: &mut Family, pick: Pick, payoff_sum: i64) {
-        let loss = family.payoff.episode_loss(payoff_sum);
+        let loss = family.statistics.payoff.episode_loss(payoff_sum);
         family.record_episode(pick, loss);
         self.episode_batch.record(usize::from(pick.arm), loss);
     }
@@ -281,7 +282,7 @@ impl Schedule {
     #[cold]
     fn book(&mut self, family: &mut Family, bucket: usize) {
         let mut batch = Batch::default();
-        let (shape, payoff) = (family.shape(), &family.payoff);
+        let (shape, payoff) = (family.shape(), &family.statistics.payoff);
         for row in self.buckets[bucket].0.rows() {
             for place in row * ROW..(row + 1) * ROW {
                 let all = core::mem::take(&mut self.counts[place]);

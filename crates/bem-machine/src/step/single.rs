@@ -1,11 +1,14 @@
 //! One lane as fast as it goes: cached choice, compiled circuit, constant work, no allocation, no recursion.
 //!
-//! The lane is lane 0 of a block of its own, so that the same compiled code serves one lane and 256. Must not know
-//! worlds: observation bits come in, an action goes out, an outcome comes back. Clauses: VM-13, VM-14, D-32.
+//! The lane is lane 0 of a block of its own, so that the same compiled code serves one lane and 256. Families that stand
+//! for a world choose by turns ([`super::turns`]). Must not know
+//! worlds: observation bits come in, an action goes out, an outcome comes back. Clauses: VM-13, VM-14, D-32, D-41.
 
 use super::pending::{Choice, PendingRing};
+use super::turns::Chosen;
 use super::{StepNumber, Workspace, action_of, execute};
 use crate::family::{ALL_ARMS, Family, Pick, STEP_BY_STEP};
+use crate::held::Adapting;
 use crate::machine::{EpisodeLog, Mode};
 use crate::memory::context::{ContextHash, FamilyIndex, TaskSerial};
 use crate::memory::segment::{Caller, Segment};
@@ -13,6 +16,7 @@ use crate::memory::shared::{SharedMemory, env_word, trace_word, work_word};
 use crate::route::Candidates;
 use crate::route::directory::RouteInput;
 use crate::trace::{TraceBuffer, TraceEvent};
+use crate::turn::{Actor, Plan, Turn};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, OBSERVATION_WORDS, Outcome};
 use bem_base::lanes::{LaneMask, LaneWord};
@@ -21,10 +25,10 @@ use bem_base::prng::Prng;
 use bem_learn::tsallis_inf::Chance;
 
 /// The only lane in use.
-const LANE: LaneMask = LaneWord::single(0);
+pub(super) const LANE: LaneMask = LaneWord::single(0);
 
 /// Where an episode stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The family that plays.
     pub family: FamilyIndex,
@@ -36,10 +40,10 @@ pub struct Progress {
     pub episode_arm: u8,
     /// The chance that it had.
     pub episode_chance: Chance,
-    /// The owner named the arm; it acts at every step, whether it remembers or not.
-    pub named: bool,
-    /// Some action of this episode was not the machine's, so that its return is no credit to the episode's arm.
-    pub overruled: bool,
+    /// Whose turn the episode is.
+    pub turn: Turn,
+    /// Some action of this episode was drawn, so that its return is no credit to the episode's arm.
+    pub mixed: bool,
     /// Steps of this episode.
     pub steps: u32,
     /// The bucket of its first context.
@@ -52,16 +56,39 @@ pub struct Progress {
     pub payoff_sum: i64,
 }
 
+impl Default for Progress {
+    fn default() -> Progress {
+        Progress {
+            family: FamilyIndex::default(),
+            task: TaskSerial::default(),
+            running: false,
+            episode_arm: STEP_BY_STEP as u8,
+            episode_chance: Chance::default(),
+            turn: Turn::INDEX,
+            mixed: false,
+            steps: 0,
+            first_bucket: 0,
+            arms_used: 0,
+            episode_return: 0,
+            payoff_sum: 0,
+        }
+    }
+}
+
 /// Everything about the one lane that outlives a step.
 #[derive(Clone, Debug)]
 pub struct SingleLane {
-    planes: Vec<LaneWord>,
+    pub(super) planes: Vec<LaneWord>,
     observation: Bits,
-    action: u16,
+    pub(super) action: u16,
+    /// The rule by which what is held adapts within the episode.
+    pub(crate) adapting: Option<Adapting>,
+    /// How many actions the last one was drawn from; nothing if it was not drawn.
+    pub(crate) drawn_from: Option<u16>,
     context: ContextHash,
     pub(crate) progress: Progress,
     pub(crate) pending: PendingRing,
-    workspace: Workspace,
+    pub(super) workspace: Workspace,
 }
 
 /// What the step borrows from the machine around it.
@@ -82,6 +109,8 @@ impl SingleLane {
             planes: vec![LaneWord::ZERO; STATE_BITS_MAX],
             observation: Bits::ZERO,
             action: 0,
+            adapting: None,
+            drawn_from: None,
             context: ContextHash::new(window),
             progress: Progress::default(),
             pending: PendingRing::new(pending_max),
@@ -101,14 +130,14 @@ impl SingleLane {
 
     /// Starts an episode: clears action, outcome and memory, and chooses an expert for the whole of it or none.
     ///
-    /// Choices of the episode before that still wait for a reward are given up. An arm that the owner names acts at
+    /// Choices of the episode before that still wait for a reward are given up. An expert that the turn names acts at
     /// every step.
     pub(crate) fn begin(
         &mut self,
         around: &mut Surroundings<'_>,
         family: FamilyIndex,
         task: TaskSerial,
-        named: Option<u8>,
+        turn: Turn,
     ) {
         let layout = around.family.layout();
         let first = layout.action().start;
@@ -116,9 +145,15 @@ impl SingleLane {
         self.planes[first..last].fill(LaneWord::ZERO);
         self.context.reset();
         self.pending.clear();
-        let Pick { arm, chance } = match named {
-            Some(arm) => Pick::certain(usize::from(arm)),
-            None => around.family.choose_episode(around.prng),
+        let Pick { arm, chance } = match (turn.actor, around.family.is_world()) {
+            (Actor::Member(slot), _) => Pick::certain(usize::from(slot)),
+            (_, true) => Pick::certain(around.family.proposer(turn).unwrap_or(STEP_BY_STEP)),
+            (_, false) => around.family.choose_episode(around.prng),
+        };
+        self.drawn_from = None;
+        self.adapting = match turn.actor {
+            Actor::Held => around.family.held.acting_rule().begin(around.family.shape()),
+            _ => None,
         };
         self.progress = Progress {
             family,
@@ -126,7 +161,7 @@ impl SingleLane {
             running: true,
             episode_arm: arm,
             episode_chance: chance,
-            named: named.is_some(),
+            turn,
             ..Progress::default()
         };
         let mut view = around.shared.view_mut(Caller::FastPath);
@@ -139,7 +174,7 @@ impl SingleLane {
 
     /// Steps 1 to 4 and the step record: from observation bits to an action.
     #[inline]
-    pub(crate) fn act(&mut self, around: &mut Surroundings<'_>, observation: &Bits) -> u16 {
+    pub(crate) fn act(&mut self, around: &mut Surroundings<'_>, observation: &Bits, plan: &dyn Plan) -> u16 {
         let family = &mut *around.family;
         let width = family.layout().observation().len();
         for (planes, word) in self.planes[..width].chunks_mut(64).zip(observation.0) {
@@ -151,45 +186,22 @@ impl SingleLane {
         }
         self.observation = *observation;
 
-        let (bucket, pick, sticky) = match usize::from(self.progress.episode_arm) {
-            arm if self.progress.named && !family.is_sticky(arm) => {
-                (self.bucket(family, around.shared), Pick::certain(arm), false)
-            }
-            STEP_BY_STEP => {
-                let bucket = self.bucket(family, around.shared);
-                let pick = if family.is_plain() {
-                    Pick::certain(family.buckets[usize::from(bucket)].choose())
-                } else {
-                    let candidates = self.candidates(family, around.shared);
-                    family.choose(bucket, candidates, around.prng)
-                };
-                (bucket, pick, false)
-            }
-            arm => (0, Pick::certain(arm), true),
+        let Chosen { bucket, pick, sticky } = if family.is_world() {
+            self.choose_in_world(around, observation, plan)
+        } else {
+            self.choose_in_pool(around)
         };
-        let arm = usize::from(pick.arm);
-        if self.progress.steps == 0 {
-            self.progress.first_bucket = if sticky { self.bucket(family, around.shared) } else { bucket };
-        }
-        self.progress.arms_used |= 1 << (arm % ARMS_MAX);
-        execute(family, arm, &mut self.planes, &LANE, around.shared, &mut self.workspace);
-
-        let layout = family.layout();
-        let number = self.planes[layout.action()]
-            .iter()
-            .enumerate()
-            .fold(0, |number, (bit, plane)| number | (plane.0[0] & 1) << bit);
-        self.action = action_of(number, family.shape().actions);
         self.publish_step(around.shared, *around.steps);
 
         let step = StepNumber(*around.steps);
         *around.steps += 1;
         self.progress.steps += 1;
-        let facts = around.family.facts[arm];
+        let facts = around.family.facts_of(pick.arm);
         self.pending.push(Choice {
             step,
             bucket,
             arm: pick.arm,
+            action: self.action,
             generation: facts.generation,
             sticky,
             chance: pick.chance,
@@ -207,26 +219,47 @@ impl SingleLane {
         self.action
     }
 
-    /// Another action than the one that [`SingleLane::act`] has just given is taken; nothing is credited for it.
-    pub(crate) fn overrule(&mut self, around: &mut Surroundings<'_>, action: u16) -> bool {
-        let Some(choice) = self.pending.overrule_latest() else { return false };
-        self.progress.overruled = true;
-        self.action = action;
-        for (bit, plane) in self.planes[around.family.layout().action()].iter_mut().enumerate() {
-            plane.0[0] = u64::from(action >> bit & 1);
+    /// Steps 2 to 4 in a family without plain actions: the pool's experts are all there is.
+    #[inline]
+    fn choose_in_pool(&mut self, around: &mut Surroundings<'_>) -> Chosen {
+        let family = &mut *around.family;
+        let is_named = matches!(self.progress.turn.actor, Actor::Member(_));
+        let (bucket, pick, sticky) = match usize::from(self.progress.episode_arm) {
+            arm if is_named && !family.is_sticky(arm) => {
+                (self.bucket(family, around.shared), Pick::certain(arm), false)
+            }
+            STEP_BY_STEP => {
+                let bucket = self.bucket(family, around.shared);
+                let pick = if family.is_plain() {
+                    Pick::certain(family.statistics.buckets[usize::from(bucket)].choose())
+                } else {
+                    let candidates = self.candidates(family, around.shared);
+                    family.choose(bucket, candidates, around.prng)
+                };
+                (bucket, pick, false)
+            }
+            arm => (0, Pick::certain(arm), true),
+        };
+        let arm = usize::from(pick.arm);
+        if self.progress.steps == 0 {
+            self.progress.first_bucket = if sticky { self.bucket(family, around.shared) } else { bucket };
         }
-        let mut view = around.shared.view_mut(Caller::FastPath);
-        let env = view.segment_mut(Segment::Env).expect("the step writes ENV");
-        env[env_word::ACTION as usize] = u64::from(action);
-        if around.mode == Mode::Learning {
-            let (family, step) = (self.progress.family.0, choice.step.0 as u32);
-            around.trace.append(TraceEvent::Overrule { family, arm: choice.arm, action, step });
-        }
-        true
+        self.progress.arms_used |= 1 << (arm % ARMS_MAX);
+        execute(family, arm, &mut self.planes, &LANE, around.shared, &mut self.workspace);
+        self.action = self.proposed(family);
+        Chosen { bucket, pick, sticky }
+    }
+
+    /// The action that stands in the planes.
+    #[inline]
+    pub(super) fn proposed(&self, family: &Family) -> u16 {
+        let planes = self.planes[family.layout().action()].iter().enumerate();
+        let number = planes.fold(0, |number, (bit, plane)| number | (plane.0[0] & 1) << bit);
+        action_of(number, family.shape().actions)
     }
 
     #[inline]
-    fn bucket(&self, family: &Family, shared: &SharedMemory) -> u16 {
+    pub(super) fn bucket(&self, family: &Family, shared: &SharedMemory) -> u16 {
         let signature = family.signatures.signature(&self.observation, |input| match input {
             RouteInput::State(bit) => self.planes[usize::from(bit)].0[0] & 1 == 1,
             RouteInput::Shared { address, bit } => {
@@ -299,8 +332,8 @@ impl SingleLane {
         let Some(choice) = self.pending.settle(step) else { return false };
         let arm = usize::from(choice.arm);
         self.progress.episode_return += i64::from(outcome.reward);
-        let penalty = around.family.facts[arm].penalty;
-        self.progress.payoff_sum += around.family.payoff.payoff(outcome, penalty);
+        let penalty = around.family.facts_of(choice.arm).penalty;
+        self.progress.payoff_sum += around.family.statistics.payoff.payoff(outcome, penalty);
         if around.mode == Mode::Frozen {
             return true;
         }
@@ -315,7 +348,14 @@ impl SingleLane {
             delay: delay.min(u64::from(u16::MAX)) as u16,
         });
         around.family.notice(outcome);
-        if choice.sticky || choice.generation != around.family.facts[arm].generation {
+        if around.family.is_world() {
+            around.family.credit_plain(choice.bucket, choice.action, outcome.reward);
+            if let Some(adapting) = &mut self.adapting {
+                adapting.see(choice.action, outcome.reward);
+            }
+        }
+        let is_member = arm < ARMS_MAX;
+        if choice.sticky || !is_member || choice.generation != around.family.facts[arm].generation {
             return true;
         }
         let pick = Pick { arm: choice.arm, chance: choice.chance };
@@ -337,14 +377,15 @@ impl SingleLane {
             return;
         }
         let progress = &self.progress;
-        // A named arm says nothing about choosing step by step, and an overruled episode nothing about any arm.
+        // A named arm says nothing about choosing step by step, and drawn actions nothing about any arm.
         let arm = usize::from(progress.episode_arm);
-        let is_choice = around.family.is_sticky(arm) || arm == STEP_BY_STEP && !progress.named;
-        if around.family.has_sticky() && is_choice && !progress.overruled {
+        let is_named = matches!(progress.turn.actor, Actor::Member(_));
+        let is_choice = around.family.is_sticky(arm) || arm == STEP_BY_STEP && !is_named;
+        if around.family.has_sticky() && is_choice && !progress.mixed {
             let pick = Pick { arm: progress.episode_arm, chance: progress.episode_chance };
             around.family.credit_episode(pick, progress.payoff_sum);
         }
-        if !progress.overruled {
+        if !progress.mixed {
             around.episodes.push(around.family, progress);
         }
         around.trace.append(TraceEvent::Episode {
@@ -374,8 +415,8 @@ impl SingleLane {
         writer.bool(progress.running);
         writer.u8(progress.episode_arm);
         progress.episode_chance.encode(writer);
-        writer.bool(progress.named);
-        writer.bool(progress.overruled);
+        progress.turn.encode(writer);
+        writer.bool(progress.mixed);
         writer.u32(progress.steps);
         writer.u16(progress.first_bucket);
         writer.u16(progress.arms_used);
@@ -402,8 +443,8 @@ impl SingleLane {
             running: reader.bool()?,
             episode_arm: reader.u8()?,
             episode_chance: Chance::decode(reader)?,
-            named: reader.bool()?,
-            overruled: reader.bool()?,
+            turn: Turn::decode(reader)?,
+            mixed: reader.bool()?,
             steps: reader.u32()?,
             first_bucket: reader.u16()?,
             arms_used: reader.u16()?,
@@ -415,6 +456,8 @@ impl SingleLane {
             planes,
             observation,
             action,
+            adapting: None,
+            drawn_from: None,
             context,
             progress,
             pending,

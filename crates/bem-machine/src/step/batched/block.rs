@@ -113,7 +113,7 @@ impl Block {
         };
         let shape = family.shape();
         let (wins, steps, bads) = (column(&self.wins), column(&self.steps), column(&self.bads));
-        let outcome = |reward, bad| family.payoff.payoff(&Outcome { reward, done: false, bad }, 0);
+        let outcome = |reward, bad| family.statistics.payoff.payoff(&Outcome { reward, done: false, bad }, 0);
         let (high, low) = (outcome(shape.reward_max, false), outcome(shape.reward_min, false));
         let penalty = low - outcome(shape.reward_min, true);
         let cost = self.costs.get(lane).copied().unwrap_or(0);

@@ -5,7 +5,7 @@
 
 use super::planes::{bytes_of, lanes_of, split_lanes, spread, transpose};
 use crate::family::{Family, STEP_BY_STEP};
-use crate::route::directory::DEPTH_MAX;
+use crate::route::directory::TABLE_DEPTH_MAX;
 use crate::step::schedule::{COUNTERS, GROUPS_MAX, PLACES, Schedule};
 use bem_base::lanes::{LANE_WORDS, LaneMask, LaneWord};
 use bem_base::limits::{ARMS_MAX, LANES};
@@ -17,7 +17,7 @@ const WORD_PLANES: [LaneWord; 2] =
     [LaneWord([0, u64::MAX, 0, u64::MAX]), LaneWord([0, 0, u64::MAX, u64::MAX])];
 
 const _: () = assert!(ARMS_MAX == 16 && GROUPS_MAX == 16 && LANE_WORDS == 1 << WORD_PLANES.len());
-const _: () = assert!(PLACES == 1 << (DEPTH_MAX + WORD_PLANES.len()));
+const _: () = assert!(PLACES == 1 << (TABLE_DEPTH_MAX + WORD_PLANES.len()));
 const _: () = assert!(2 * COUNTERS == 1 << 14, "the fourteenth bit of a counter's place says: not booked");
 
 /// The choices of one step of 256 lanes.
@@ -28,7 +28,7 @@ pub(super) struct Decision {
     pub(super) planes: [LaneWord; ARM_PLANES],
     /// The lanes that chose step by step, whose outcomes are counted in the schedule.
     pub(super) stepwise: LaneMask,
-    pub(super) signature: [LaneWord; DEPTH_MAX],
+    pub(super) signature: [LaneWord; TABLE_DEPTH_MAX],
     groups: [LaneMask; GROUPS_MAX],
     /// The place of every lane in the plan, in the order of transposed planes.
     places: [u16; LANES],
@@ -40,7 +40,7 @@ impl Decision {
         masks: [LaneWord::ZERO; ARMS_MAX],
         planes: [LaneWord::ZERO; ARM_PLANES],
         stepwise: LaneWord::ZERO,
-        signature: [LaneWord::ZERO; DEPTH_MAX],
+        signature: [LaneWord::ZERO; TABLE_DEPTH_MAX],
         groups: [LaneWord::ZERO; GROUPS_MAX],
         places: [0; LANES],
     };
@@ -49,7 +49,7 @@ impl Decision {
     pub(super) fn choose(&mut self, family: &Family, schedule: &Schedule) {
         if schedule.is_grouped() {
             self.group_lanes(family);
-            self.take_groups(schedule, family.buckets.len());
+            self.take_groups(schedule, family.statistics.buckets.len());
         } else {
             self.find_places();
             self.take_places(schedule);
@@ -59,7 +59,7 @@ impl Decision {
     /// The lanes of each bucket: the conjunction of the signature bits it depends on.
     fn group_lanes(&mut self, family: &Family) {
         let (entries, depth) = (family.directory.entries(), family.directory.depth());
-        if entries.len() == family.buckets.len() && entries.len() <= GROUPS_MAX {
+        if entries.len() == family.statistics.buckets.len() && entries.len() <= GROUPS_MAX {
             let mut lanes = [LaneWord::ZERO; GROUPS_MAX];
             split_lanes(&self.signature[..depth], &mut lanes);
             for (entry, lanes) in entries.iter().zip(&lanes) {
@@ -67,13 +67,13 @@ impl Decision {
             }
             return;
         }
-        for (group, (depends_on, pattern)) in self.groups.iter_mut().zip(&family.subcubes) {
-            let mut rest = *depends_on;
+        for (group, subcube) in self.groups.iter_mut().zip(&family.subcubes) {
+            let mut rest = subcube.depends_on;
             *group = LaneWord::ONES;
             while rest != 0 {
                 let bit = rest.trailing_zeros() as usize;
                 let plane = self.signature[bit];
-                *group &= if pattern >> bit & 1 == 1 { plane } else { !plane };
+                *group &= if subcube.pattern >> bit & 1 == 1 { plane } else { !plane };
                 rest &= rest - 1;
             }
         }

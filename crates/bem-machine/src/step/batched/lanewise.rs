@@ -25,7 +25,7 @@ pub(super) struct Lanewise {
 impl Lanewise {
     /// Room for a family's buckets; none if the family's choices are plain.
     pub(super) fn new(family: &Family) -> Lanewise {
-        let buckets = if family.is_plain() { 0 } else { family.buckets.len() };
+        let buckets = if family.is_plain() { 0 } else { family.statistics.buckets.len() };
         Lanewise {
             picks: Box::new([(0, Pick::certain(0)); LANES]),
             batches: vec![Batch::default(); buckets],
@@ -75,7 +75,7 @@ impl Lanewise {
             let shape = family.shape();
             let reward = if outcome.reward.get(lane) { shape.reward_max } else { shape.reward_min };
             let outcome = Outcome { reward, done: false, bad: outcome.bad.get(lane) };
-            let loss = family.payoff.step_loss(&outcome, family.facts[arm].penalty);
+            let loss = family.statistics.payoff.step_loss(&outcome, family.facts[arm].penalty);
             self.batches[bucket].record(arm, loss);
             family.record_pick(bucket, pick, loss);
         }

@@ -201,7 +201,7 @@ impl Machinery {
 
         let lost = !outcome.reward;
         if family.is_plain() {
-            decision.count(&mut self.schedule, lost, family.buckets.len());
+            decision.count(&mut self.schedule, lost, family.statistics.buckets.len());
         }
         if !outcome.bad.is_zero() {
             if family.is_plain() {

@@ -1,0 +1,181 @@
+//! A family that stands for a world: plain actions, what is held, the guard and the trial seat.
+//!
+//! A plain action is the boot expert ACTION with an operand. Every bucket keeps statistics of all of them, on the range of
+//! the world's rewards; a step counts for the action that was taken, whoever chose it. Must not know the log: statistics
+//! that are counted from it are handed in. Clauses: VM-9, VM-16, D-41, D-42.
+
+use super::{Family, FamilyError, Seat, checked_expert};
+use crate::config::GenesisConfig;
+use crate::expert::ExpertParts;
+use crate::guard::Guard;
+use crate::held::{Adaptation, Held};
+use crate::route::directory::{Directory, RouteInput};
+use bem_base::environment::{Bits, Shape};
+use bem_base::ids::ObjectId;
+use bem_circuit::compile::Evaluator;
+use bem_learn::index::Parameters;
+use bem_learn::loss::PayoffRange;
+use bem_learn::wide::WideBucket;
+
+impl Family {
+    /// A family that stands for a world of this shape: plain actions are held, and NOOP alone is in its pool.
+    pub fn for_world(config: &GenesisConfig, shape: Shape) -> Result<Family, FamilyError> {
+        let mut family = Family::new(config, shape)?;
+        family.held = Held::at_boot(&family.shape);
+        family.directory = Directory::deep(config.buckets as usize);
+        family.statistics.plain = vec![family.unknown_bucket()];
+        Ok(family)
+    }
+
+    /// Whether it stands for a world and chooses among plain actions.
+    #[inline]
+    pub fn is_world(&self) -> bool {
+        !self.held.actions.is_empty()
+    }
+
+    /// What acts when nothing is explored.
+    pub fn held(&self) -> &Held {
+        &self.held
+    }
+
+    /// The actions that are masked.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// For every bucket the step of the run from which on it counts.
+    pub fn since(&self) -> &[u64] {
+        &self.since
+    }
+
+    /// What plain actions brought, bucket by bucket.
+    pub fn plain(&self) -> &[WideBucket] {
+        &self.statistics.plain
+    }
+
+    /// The bucket of an observation.
+    pub fn bucket_of(&self, observation: &Bits) -> u16 {
+        let width = self.layout.observation().len();
+        self.directory.bucket(self.signatures.signature(observation, |input| match input {
+            RouteInput::State(bit) => usize::from(bit) < width && observation.get(usize::from(bit)),
+            RouteInput::Shared { .. } => false,
+        }))
+    }
+
+    /// The range of rewards that plain actions are compared on.
+    pub fn reward_range(&self) -> PayoffRange {
+        let (low, high) = (i64::from(self.shape.reward_min), i64::from(self.shape.reward_max));
+        PayoffRange::new(low, high.max(low + 1)).expect("rewards of 32 bits lie within the span")
+    }
+
+    /// The parameters of the index over plain actions: changes are looked for in the log, not step by step.
+    pub(super) fn plain_parameters(&self) -> Parameters {
+        Parameters { change: None, ..self.parameters }
+    }
+
+    fn unknown_bucket(&self) -> WideBucket {
+        WideBucket::new(&self.plain_parameters(), usize::from(self.shape.actions))
+    }
+
+    /// Books what a plain action brought in a bucket.
+    #[inline]
+    pub(crate) fn credit_plain(&mut self, bucket: u16, action: u16, reward: i32) {
+        let (loss, parameters) = (self.reward_range().loss(i64::from(reward)), self.plain_parameters());
+        if let Some(statistics) = self.statistics.plain.get_mut(usize::from(bucket)) {
+            statistics.update(&parameters, usize::from(action), loss);
+        }
+    }
+
+    /// Puts statistics that were counted elsewhere into every bucket of plain actions: those of the log.
+    pub fn count_anew<'s>(&mut self, counted: impl Iterator<Item = &'s [(u16, i32)]>) {
+        let (range, parameters) = (self.reward_range(), self.plain_parameters());
+        let blank = self.unknown_bucket();
+        for (statistics, steps) in self.statistics.plain.iter_mut().zip(counted) {
+            *statistics = blank.clone();
+            for (action, reward) in steps {
+                statistics.record(usize::from(*action), range.loss(i64::from(*reward)));
+            }
+            statistics.refresh(&parameters);
+        }
+    }
+
+    /// Something else acts from now on when nothing is explored.
+    pub(crate) fn hold(&mut self, held: Held) -> Result<(), FamilyError> {
+        let refuse = |what| Err(FamilyError::Held { what });
+        let Held { member, actions, rule } = &held;
+        if member.is_some_and(|slot| self.expert(usize::from(slot)).is_none()) {
+            return refuse("an empty slot cannot be held");
+        }
+        let exist = actions.iter().all(|action| *action < self.shape.actions);
+        if actions.len() != self.directory.bucket_count() || !exist {
+            return refuse("every bucket holds one action that exists");
+        }
+        if *rule != Adaptation::Fixed && actions.len() != 1 {
+            return refuse("plain actions adapt where there is one bucket");
+        }
+        self.revision += 1;
+        self.held = held;
+        Ok(())
+    }
+
+    /// An expert of the pool acts from now on, or plain actions where none is named.
+    pub(crate) fn hold_member(&mut self, member: Option<u8>) -> Result<(), FamilyError> {
+        self.hold(Held { member, ..self.held.clone() })
+    }
+
+    /// Rules are masked at the output of every turn from now on.
+    pub(crate) fn guard_with(&mut self, guard: Guard) {
+        self.revision += 1;
+        self.guard = guard;
+    }
+
+    /// What came before this step of the run no longer counts in the bucket.
+    pub(crate) fn forget(&mut self, bucket: u16, step: u64) -> Result<(), FamilyError> {
+        let refused = FamilyError::Held { what: "a bucket forgets what came before a later step" };
+        let since = self.since.get_mut(usize::from(bucket)).filter(|since| **since < step).ok_or(refused)?;
+        *since = step;
+        self.revision += 1;
+        Ok(())
+    }
+
+    /// The two halves of a bucket that was split: both hold and count what the whole did.
+    pub(super) fn divide_world(&mut self, bucket: u16) {
+        if !self.is_world() {
+            return;
+        }
+        let bucket = usize::from(bucket);
+        self.since.push(self.since[bucket]);
+        let half = self.statistics.plain[bucket].clone();
+        self.statistics.plain.push(half);
+        self.held.actions.push(self.held.actions[bucket]);
+        // What tells contexts apart ends adapting to none.
+        self.held.rule = Adaptation::Fixed;
+    }
+
+    /// Two buckets that became one: it counts from where both did.
+    pub(super) fn join_world(&mut self, low: usize, high: usize) {
+        if !self.is_world() {
+            return;
+        }
+        self.since[low] = self.since[low].max(self.since[high]);
+        self.since.remove(high);
+        self.statistics.plain.remove(high);
+        self.held.actions.remove(high);
+    }
+
+    /// Seats a circuit that is measured; it can be named and is chosen by nobody.
+    pub fn try_on(&mut self, config: &GenesisConfig, parts: ExpertParts) -> Result<(), FamilyError> {
+        self.check_writes(&parts)?;
+        let expert = checked_expert(config, ObjectId::expert(0, 0), parts)?;
+        let evaluator = Evaluator::new(expert.placed());
+        self.seat = Some(Box::new(Seat { expert, evaluator }));
+        self.measure();
+        Ok(())
+    }
+
+    /// Empties the trial seat.
+    pub fn vacate(&mut self) {
+        self.seat = None;
+        self.measure();
+    }
+}

@@ -1,0 +1,127 @@
+//! How a family that stands for a world chooses: the one function from structure, statistics, turn and random register to
+//! an action.
+//!
+//! | turn | who proposes | credit |
+//! |---|---|---|
+//! | Index | plain actions by their index, or the expert that is held | the expert |
+//! | Held | what is held | the expert |
+//! | Member | the expert that the turn names | the expert |
+//! | Seat | the circuit in the trial seat | nobody |
+//! | Plan | the plan that the owner lends | nobody |
+//!
+//! Whoever proposes, a drawn action takes the place of the proposal as often as the turn says, and the guard masks what
+//! must not be done. Every step counts for the plain action that was taken. Must not know what an episode is played for.
+//! Clauses: VM-9, VM-13, VM-16; decisions D-41 to D-43, D-45.
+
+use super::execute;
+use super::single::{LANE, SingleLane, Surroundings};
+use crate::family::{Family, Pick, STEP_BY_STEP, SlotFacts};
+use crate::turn::{Actor, Drawn, Plan, Turn, member};
+use bem_base::environment::Bits;
+use bem_base::limits::ARMS_MAX;
+
+/// What was chosen, and where it is credited.
+pub(super) struct Chosen {
+    pub(super) bucket: u16,
+    pub(super) pick: Pick,
+    /// Single rewards are not credited to it.
+    pub(super) sticky: bool,
+}
+
+impl Family {
+    /// The expert of the pool that proposes in this turn, if it is one.
+    pub(super) fn proposer(&self, turn: Turn) -> Option<usize> {
+        match turn.actor {
+            Actor::Index | Actor::Held => self.held.member(),
+            Actor::Member(slot) => Some(usize::from(slot)),
+            Actor::Seat | Actor::Plan => None,
+        }
+        .filter(|_| turn.drawn != Drawn::Always)
+    }
+
+    /// What the step needs of a member; plain actions and plans cost nothing.
+    #[inline]
+    pub(crate) fn facts_of(&self, arm: u8) -> SlotFacts {
+        match (self.facts.get(usize::from(arm)), &self.seat) {
+            (Some(facts), _) => *facts,
+            (None, Some(seat)) if arm == member::SEAT => {
+                SlotFacts { cost: seat.expert.cost(), ..SlotFacts::default() }
+            }
+            (None, _) => SlotFacts::default(),
+        }
+    }
+}
+
+impl SingleLane {
+    /// Chooses and lets the choice act; the action is in the planes and in `action`.
+    pub(super) fn choose_in_world(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        observation: &Bits,
+        plan: &dyn Plan,
+    ) -> Chosen {
+        let bucket = self.bucket(around.family, around.shared);
+        if self.progress.steps == 0 {
+            self.progress.first_bucket = bucket;
+        }
+        let turn = self.progress.turn;
+        let advised = if turn.actor == Actor::Plan { plan.advise(observation) } else { None };
+        let is_silent = turn.actor == Actor::Plan && advised.is_none();
+        // Circuits act even where their proposal is not taken: what they remember goes on.
+        let proposed = self.propose(around, bucket, advised);
+        let is_drawn = match turn.drawn {
+            Drawn::Never => is_silent,
+            Drawn::Always => true,
+            Drawn::OneIn(count) => is_silent || around.prng.below(u64::from(count)) == 0,
+        };
+        let family = &*around.family;
+        let (arm, action) = if is_drawn {
+            let (action, count) = family.guard.draw(observation, family.shape().actions, around.prng);
+            (self.progress.mixed, self.drawn_from) = (true, Some(count));
+            (member::DRAWN, action)
+        } else {
+            let (arm, wanted) = proposed;
+            self.drawn_from = None;
+            (arm, family.guard.pass(observation, wanted))
+        };
+        if usize::from(arm) < ARMS_MAX {
+            self.progress.arms_used |= 1 << arm;
+        }
+        self.action = action;
+        for (bit, plane) in self.planes[family.layout().action()].iter_mut().enumerate() {
+            plane.0[0] = u64::from(action >> bit & 1);
+        }
+        let sticky = usize::from(arm) < ARMS_MAX && family.is_sticky(usize::from(arm));
+        Chosen { bucket, pick: Pick::certain(usize::from(arm)), sticky }
+    }
+
+    /// The member that proposes in this turn, and its action.
+    fn propose(&mut self, around: &mut Surroundings<'_>, bucket: u16, advised: Option<u16>) -> (u8, u16) {
+        let turn = self.progress.turn;
+        if turn.drawn == Drawn::Always {
+            return (member::DRAWN, 0);
+        }
+        if let Some(slot) = around.family.proposer(turn) {
+            execute(around.family, slot, &mut self.planes, &LANE, around.shared, &mut self.workspace);
+            return (slot as u8, self.proposed(around.family));
+        }
+        let family = &*around.family;
+        match turn.actor {
+            Actor::Plan => (member::PLAN, advised.unwrap_or(0)),
+            Actor::Seat => {
+                let seat = family.seat.as_ref().expect("a turn of the seat is begun where it is taken");
+                self.workspace.evaluate(&seat.evaluator, &mut self.planes, &LANE);
+                (member::SEAT, self.proposed(family))
+            }
+            Actor::Held => {
+                let adapted = self.adapting.as_ref().map(|adapting| adapting.choose());
+                (member::ACTION, adapted.unwrap_or_else(|| family.held.actions[usize::from(bucket)]))
+            }
+            Actor::Index | Actor::Member(_) => {
+                (member::ACTION, family.statistics.plain[usize::from(bucket)].choose() as u16)
+            }
+        }
+    }
+}
+
+const _: () = assert!(ARMS_MAX == member::ACTION as usize && STEP_BY_STEP == 0);

@@ -1,0 +1,123 @@
+//! Whose turn an episode is: who proposes its actions, and how often they are drawn instead.
+//!
+//! The owner of the machine says whose turn it is when an episode begins; the machine chooses every action of it. Clauses:
+//! VM-9, VM-13; decisions D-41 to D-43.
+
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::Bits;
+
+/// Who proposes the actions of an episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// The index over what is eligible: plain actions where these are held, else the expert that is held.
+    Index,
+    /// What is held.
+    Held,
+    /// The expert in this slot.
+    Member(u8),
+    /// The circuit in the trial seat.
+    Seat,
+    /// The plan that the owner lends for the episode.
+    Plan,
+}
+
+/// How often an action is drawn with equal chance instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drawn {
+    /// Never, unless the actor has nothing to propose.
+    Never,
+    /// At every step.
+    Always,
+    /// At one step in this many, by chance; at least two.
+    OneIn(u8),
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Who proposes.
+    pub actor: Actor,
+    /// How often an action is drawn instead.
+    pub drawn: Drawn,
+}
+
+impl Turn {
+    /// The index chooses.
+    pub const INDEX: Turn = Turn { actor: Actor::Index, drawn: Drawn::Never };
+    /// What is held acts.
+    pub const HELD: Turn = Turn { actor: Actor::Held, drawn: Drawn::Never };
+    /// Every action is drawn.
+    pub const DRAW: Turn = Turn { actor: Actor::Held, drawn: Drawn::Always };
+    /// What is held acts, and one action in four is drawn.
+    pub const PERTURBED: Turn = Turn { actor: Actor::Held, drawn: Drawn::OneIn(4) };
+    /// The circuit in the trial seat acts.
+    pub const SEAT: Turn = Turn { actor: Actor::Seat, drawn: Drawn::Never };
+    /// The plan acts, and one action in sixteen is drawn.
+    pub const PLAN: Turn = Turn { actor: Actor::Plan, drawn: Drawn::OneIn(16) };
+
+    /// The expert in this slot acts.
+    pub const fn member(slot: u8) -> Turn {
+        Turn { actor: Actor::Member(slot), drawn: Drawn::Never }
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        let (actor, slot) = match self.actor {
+            Actor::Index => (0, 0),
+            Actor::Held => (1, 0),
+            Actor::Member(slot) => (2, slot),
+            Actor::Seat => (3, 0),
+            Actor::Plan => (4, 0),
+        };
+        let one_in = match self.drawn {
+            Drawn::Never => 0,
+            Drawn::Always => 1,
+            Drawn::OneIn(count) => count,
+        };
+        [actor, slot, one_in].into_iter().for_each(|byte| writer.u8(byte));
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Turn, DecodeError> {
+        let unknown = reader.error("a turn that there is not");
+        let actor = match (reader.u8()?, reader.u8()?) {
+            (0, 0) => Actor::Index,
+            (1, 0) => Actor::Held,
+            (2, slot) => Actor::Member(slot),
+            (3, 0) => Actor::Seat,
+            (4, 0) => Actor::Plan,
+            _ => return Err(unknown),
+        };
+        let drawn = match reader.u8()? {
+            0 => Drawn::Never,
+            1 => Drawn::Always,
+            count => Drawn::OneIn(count),
+        };
+        Ok(Turn { actor, drawn })
+    }
+}
+
+/// A table that proposes actions and stands in no slot: what the owner lends for one episode.
+pub trait Plan {
+    /// The action that it proposes; nothing where it knows none.
+    fn advise(&self, observation: &Bits) -> Option<u16>;
+}
+
+/// Nobody is lent.
+impl Plan for () {
+    fn advise(&self, _: &Bits) -> Option<u16> {
+        None
+    }
+}
+
+/// Members in records: up to fifteen the slots of the pool, then these.
+pub mod member {
+    /// A plain action, chosen by the index or held.
+    pub const ACTION: u8 = 16;
+    /// A plain action, drawn with equal chance.
+    pub const DRAWN: u8 = 17;
+    /// The circuit in the trial seat.
+    pub const SEAT: u8 = 18;
+    /// The plan of the episode.
+    pub const PLAN: u8 = 19;
+}
