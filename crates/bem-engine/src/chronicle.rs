@@ -8,7 +8,7 @@ use crate::learner::Decision;
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_evolve::improvement::Evidence;
-use bem_evolve::patch::{Change, Patch, Subject};
+use bem_evolve::patch::{Change, Patch, PatchKind, Subject};
 use bem_evolve::verify::AcceptedPatch;
 use bem_ledger::play::{PlayBlock, PlayedStep, Sealer};
 use bem_synth::experience::Episode;
@@ -199,7 +199,7 @@ impl PatchNote {
         let step = reader.u64()?;
         let unknown = reader.error("an unknown patch kind");
         let kind = reader.u8()?;
-        if 7 < kind {
+        if PatchKind::ALL.len() <= usize::from(kind) {
             return Err(unknown);
         }
         let (accepted, rolled_back, threshold) = (reader.bool()?, reader.bool()?, reader.i64()?);

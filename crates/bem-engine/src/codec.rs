@@ -51,7 +51,7 @@ pub(crate) fn decode_option<'r, T>(
 
 /// Writes all settings.
 pub(crate) fn encode_settings(settings: &Settings, writer: &mut Writer) {
-    let Settings { seed, budget, synthesis, experience_steps, search, pacing, shield } = settings;
+    let Settings { seed, budget, synthesis, experience_steps, search, pacing, guard } = settings;
     writer.u64(*seed);
     writer.u64(*budget);
     writer.bool(*synthesis);
@@ -61,7 +61,7 @@ pub(crate) fn encode_settings(settings: &Settings, writer: &mut Writer) {
     writer.u64(*work);
     writer.length(*steps_max);
     writer.u8(*pacing as u8);
-    writer.bool(*shield);
+    writer.bool(*guard);
 }
 
 /// Reads settings back.
@@ -78,7 +78,7 @@ pub(crate) fn decode_settings(reader: &mut Reader<'_>) -> Result<Settings, Decod
             steps_max: reader.u32()? as usize,
         },
         pacing: *Pacing::ALL.get(usize::from(reader.u8()?)).ok_or(wild.clone())?,
-        shield: reader.bool()?,
+        guard: reader.bool()?,
     };
     if settings.experience_steps <= EXPERIENCE_STEPS_MAX { Ok(settings) } else { Err(wild) }
 }

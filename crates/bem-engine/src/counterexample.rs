@@ -22,7 +22,7 @@ impl Learner {
         let mut named: BTreeMap<Bits, u32> = BTreeMap::new();
         for episode in propose::recent(&self.experience, STEPS_MAX) {
             if episode.total() < self.shape.return_max
-                && self.is_incumbents(episode)
+                && self.is_held_play(episode)
                 && let Some(situation) = worst(episode)
             {
                 *named.entry(situation).or_default() += 1;

@@ -5,20 +5,21 @@
 //! less than its rollouts promised, it is played against what was there before, and taken back if that is better.
 //! Clauses: SCC-1, SCC-3, SCC-4, SCC-8, SCC-9; decisions D-21, D-23.
 
-use crate::act::Mode;
-use crate::learner::{Decision, Event, Incumbent, Learner, Phase, Witness};
+use crate::learner::{Decision, Event, EvidenceBasis, Incumbent, Learner, Phase, Witness};
+use crate::machinery::rollout;
 use crate::structure::gates_of;
-use crate::verification::{bad_pairs, proposal};
+pub(crate) use crate::verification::proposal;
 use bem_base::digest::Digest;
 use bem_base::encode::Writer;
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
-use bem_evolve::condition::BadPair;
 use bem_evolve::evolution::{Advance, Record, Verdict};
 use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::{Change, PatchKind};
+use bem_evolve::propose::Proposal;
 use bem_evolve::rollout::Rollout;
 use bem_evolve::verify::{AcceptedPatch, Improvement};
+use bem_machine::turn::Turn;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::policy::{Policy, PolicyState};
@@ -61,13 +62,47 @@ pub(crate) struct Half {
 }
 
 impl Learner {
+    /// Decides a change on the evidence that it brings and tells everybody; whether it is in force.
+    pub(crate) fn decide_at_once(&mut self, proposal: Proposal, witness: &mut dyn Witness) -> bool {
+        let acting = self.machinery.acting_digest();
+        let is_held = matches!(proposal.change, Change::Hold { .. });
+        let Some(record) = self.machinery.decide_at_once(proposal, self.tally.steps) else { return false };
+        self.link("bem/chain/decision", &decision_bytes(&record, None));
+        let is_changed = self.machinery.acting_digest() != acting;
+        self.tally.acting_changes_patched += u32::from(is_changed);
+        if let Verdict::Applied { accepted, .. } = &record.verdict {
+            self.tally.applied += 1;
+            self.tally.proofs += accepted.verified().proofs() as u32;
+        } else {
+            self.tally.rejected += 1;
+        }
+        witness.decided(&decision(&record, None), applied_patch(&record));
+        if is_changed && is_held {
+            self.hand_over(Incumbent { words: self.choice_words(), ..Incumbent::default() });
+            witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
+        } else if self.acts_plainly() && record.is_applied() && !self.incumbent.words.starts_with("always") {
+            // The same actions may be held with fewer buckets, or with more of them.
+            self.incumbent.words = self.choice_words();
+        }
+        record.is_applied()
+    }
+
+    /// Makes room in the pool, if it is nearly full.
+    pub(crate) fn make_room(&mut self) {
+        if let Some(room) = self.machinery.propose_room() {
+            self.machinery.submit(room);
+        }
+    }
+
+    /// The newest steps of the log that candidates are held against.
+    pub(crate) fn recent_log(&self) -> Vec<&Episode> {
+        propose::recent(&self.experience, self.settings.search.steps_max)
+    }
+
     /// Makes patches of candidates that are new and that the log does not speak against.
     pub(crate) fn submit(&mut self, candidates: Vec<Hypothesis>, is_searched: bool) {
-        let bad = self.bad_pairs();
-        if let Some(machinery) = self.machinery.as_mut().filter(|_| !candidates.is_empty())
-            && let Some(room) = machinery.propose_room()
-        {
-            machinery.submit(room);
+        if !candidates.is_empty() {
+            self.make_room();
         }
         for candidate in candidates {
             if self.waiting.values().any(|waiting| waiting.policy == candidate.policy) {
@@ -76,17 +111,12 @@ impl Learner {
             // What was learned on a lower rung is always tried: there is no log yet to screen it with.
             let promise = if is_searched { self.passes_screen(&candidate) } else { Some(Fixed::ZERO) };
             if let Some(promise) = promise {
-                self.submit_one(candidate, promise, &bad, true);
+                let mut proposal = proposal(&self.shape, &candidate, &self.recent_log());
+                proposal.effects.return_gain = promise;
+                if let Some(serial) = self.machinery.submit(proposal) {
+                    self.waiting.insert(serial, candidate);
+                }
             }
-        }
-    }
-
-    fn submit_one(&mut self, candidate: Hypothesis, promise: Fixed, bad: &[BadPair], tagged: bool) {
-        let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
-        let mut proposal = proposal(&self.shape, &candidate, &episodes, bad, tagged);
-        proposal.effects.return_gain = promise;
-        if let Some(serial) = self.machinery.as_mut().and_then(|machinery| machinery.submit(proposal)) {
-            self.waiting.insert(serial, candidate);
         }
     }
 
@@ -106,10 +136,6 @@ impl Learner {
         if is_few { declared } else { high.saturating_sub(low).max(step).clamp(1, declared) }
     }
 
-    fn bad_pairs(&self) -> Vec<BadPair> {
-        bad_pairs(&propose::recent(&self.experience, self.settings.search.steps_max))
-    }
-
     /// Takes the head of the queue: shows its condition and opens its trial, or ends the round.
     pub(crate) fn judge(&mut self, witness: &mut dyn Witness) -> Event {
         // A unit of a scheduler decides one patch; the library is decided at once.
@@ -117,13 +143,12 @@ impl Learner {
         if self.tested_before.is_some() && (is_enough || self.settings.budget <= self.tally.steps) {
             return self.end_judging();
         }
-        let (bad, span) = (self.bad_pairs(), self.seen_span());
-        let Some(machinery) = &mut self.machinery else { return self.end_judging() };
-        match machinery.decide_next(&bad, span, self.tally.steps) {
+        let (span, acting) = (self.seen_span(), self.machinery.acting_digest());
+        match self.machinery.decide_next(span, self.tally.steps) {
             Advance::Idle => return self.end_judging(),
-            Advance::Decided(record) => self.conclude(*record, 0, witness),
+            Advance::Decided(record) => self.conclude(*record, 0, acting, witness),
             Advance::Measuring => {
-                let shown = machinery.evolution().trial().expect("a trial has just been opened");
+                let shown = self.machinery.evolution().trial().expect("a trial has just been opened");
                 let (serial, proofs) = (shown.patch().serial, shown.proofs());
                 self.tally.proofs += proofs as u32;
                 match self.waiting.get(&serial) {
@@ -150,7 +175,7 @@ impl Learner {
                 Event::RoundEnded
             }
             Some(before) => {
-                let idle = !self.incumbent.is_choice && before == self.tested.len() as u64;
+                let idle = self.acts_by_proof() && before == self.tested.len() as u64;
                 self.fruitless = if idle { self.fruitless + 1 } else { 0 };
                 self.pause()
             }
@@ -168,10 +193,11 @@ impl Learner {
         world: &mut dyn Environment,
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
+        let before = self.machinery.turn_before();
         let Phase::Measure(gate) = &mut self.phase else { unreachable!("only a gate measures") };
-        let (first, second) = match gate.contest {
-            Contest::Trial => (Mode::Candidate, Mode::Incumbent),
-            Contest::Watch => (Mode::Incumbent, Mode::Previous),
+        let (first, second) = match (gate.contest, before) {
+            (Contest::Watch, Some(before)) => (Turn::HELD, before),
+            _ => (Turn::SEAT, Turn::HELD),
         };
         if let Some(half) = &gate.half {
             let seed = half.seed;
@@ -181,8 +207,9 @@ impl Learner {
         if self.shape.horizon == 1 && gate.contest == Contest::Trial {
             world.reset(seed)?;
             let observation = world.observation();
+            let guard = self.machinery.family().guard();
             let action = |policy: &Policy| PolicyState::new(policy).act(policy, observation);
-            if action(&gate.policy) == action(&self.incumbent.policy) {
+            if guard.pass(observation, action(&gate.policy)) == action(self.machinery.frozen()) {
                 // One step, the same action, the same seed: the same return. Nothing needs to be played.
                 self.book_trial(&Rollout::default(), &Rollout::default(), witness);
                 return Ok(Event::Paired);
@@ -195,22 +222,21 @@ impl Learner {
     pub(crate) fn take_rollout(
         &mut self,
         seed: u64,
-        mode: Mode,
+        turn: Turn,
         episode: Episode,
         witness: &mut dyn Witness,
     ) {
-        // An incumbent that would have done the same all along has the same return: worlds repeat themselves.
-        let is_same = mode == Mode::Candidate && self.is_incumbents(&episode);
+        // What is held and would have done the same all along has the same return: worlds repeat themselves.
+        let is_same = turn == Turn::SEAT && !self.agent().adapts() && self.is_held_play(&episode);
         let Phase::Measure(gate) = &mut self.phase else { unreachable!("only a gate plays rollouts") };
         let (contest, half) = (gate.contest, gate.half.take());
-        if mode == Mode::Incumbent {
+        if turn == Turn::HELD {
             self.realised.book(episode.total());
         }
-        if mode == Mode::Candidate {
+        if turn == Turn::SEAT {
             gate.streak = if episode.total() == self.shape.return_max { gate.streak + 1 } else { 0 };
         }
-        let machinery = self.machinery.as_ref().expect("patches are measured where there is a machine");
-        let this = machinery.rollout(&episode);
+        let this = rollout(&episode);
         let Some(half) = half else {
             if is_same {
                 self.remember(episode, witness);
@@ -219,7 +245,7 @@ impl Learner {
             gate.half = Some(Half { seed, episode: episode.clone() });
             return self.remember(episode, witness);
         };
-        let first = machinery.rollout(&half.episode);
+        let first = rollout(&half.episode);
         self.remember(episode, witness);
         match contest {
             Contest::Trial => self.book_trial(&first, &this, witness),
@@ -228,40 +254,40 @@ impl Learner {
     }
 
     fn book_trial(&mut self, new: &Rollout, old: &Rollout, witness: &mut dyn Witness) {
-        let steps = self.tally.steps;
-        let machinery = self.machinery.as_mut().expect("patches are measured where there is a machine");
-        if let Some(record) = machinery.book_pair(new, old, steps) {
+        let (steps, acting) = (self.tally.steps, self.machinery.acting_digest());
+        if let Some(record) = self.machinery.book_pair(new, old, steps) {
             let streak = self.end_contest();
-            return self.conclude(record, streak, witness);
+            return self.conclude(record, streak, acting, witness);
         }
-        let is_played = !new.steps.is_empty();
-        let shown = machinery.evolution().trial();
+        let is_played = 0 < new.steps;
+        let evolution = self.machinery.evolution();
+        let shown = evolution.trial();
         // What saves gates may live by doing the same; everybody else must do something else.
         let may_be_equal = shown.is_some_and(|shown| matches!(shown.patch().change, Change::Play { .. }));
-        if is_played && !may_be_equal && machinery.evolution().trial_never_differed(EQUAL_PAIRS_MAX) {
+        if is_played && !may_be_equal && evolution.trial_never_differed(EQUAL_PAIRS_MAX) {
             self.give_up("it never does anything else", witness);
         } else if is_played && self.settings.budget <= steps {
             let plan = self.measured_plan();
             self.give_up("no budget is left to measure it", witness);
             // What cannot be measured any more is left to what was counted.
             if let Some(plan) = plan.filter(|_| self.is_borne_out()) {
-                self.look_ahead(plan, witness);
+                self.follow_counts(plan, witness);
             }
         }
     }
 
     /// The candidate that is measured now, if it is a plan.
     fn measured_plan(&self) -> Option<Hypothesis> {
-        let serial = self.machinery.as_ref()?.evolution().trial()?.patch().serial;
+        let serial = self.machinery.evolution().trial()?.patch().serial;
         self.waiting.get(&serial).filter(|candidate| candidate.foreseen.is_some()).cloned()
     }
 
     fn give_up(&mut self, reason: &str, witness: &mut dyn Witness) {
-        let steps = self.tally.steps;
-        let record = self.machinery.as_mut().and_then(|machinery| machinery.abandon_trial(steps, reason));
+        let (steps, acting) = (self.tally.steps, self.machinery.acting_digest());
+        let record = self.machinery.abandon_trial(steps, reason);
         let streak = self.end_contest();
         if let Some(record) = record {
-            self.conclude(record, streak, witness);
+            self.conclude(record, streak, acting, witness);
         }
     }
 
@@ -273,8 +299,14 @@ impl Learner {
         }
     }
 
-    /// Does what follows from a decision about a patch.
-    pub(crate) fn conclude(&mut self, record: Record, streak: u32, witness: &mut dyn Witness) {
+    /// Does what follows from a decision about a patch; `acting` is what acted before it.
+    pub(crate) fn conclude(
+        &mut self,
+        record: Record,
+        streak: u32,
+        acting: Digest,
+        witness: &mut dyn Witness,
+    ) {
         let candidate = self.waiting.remove(&record.serial);
         if let Some(workload) = &mut self.workload {
             workload.decided = true;
@@ -282,36 +314,27 @@ impl Learner {
         if let Some(candidate) = &candidate {
             self.tested.insert(candidate.policy.digest(), self.tally.steps);
         }
+        self.tally.acting_changes_patched += u32::from(self.machinery.acting_digest() != acting);
         let bytes = decision_bytes(&record, candidate.as_ref());
         self.link("bem/chain/decision", &bytes);
-        let decision = decision(&record, candidate.as_ref().or(self.watched.as_ref()));
+        let watched = self.previous.as_ref().map(|(_, candidate)| candidate);
+        let decision = decision(&record, candidate.as_ref().or(watched));
         witness.decided(&decision, applied_patch(&record));
         match (&record.verdict, candidate) {
             (Verdict::Applied { .. }, candidate) => {
                 self.tally.applied += 1;
                 match candidate {
-                    Some(candidate) => {
-                        // Only the latest patch can be taken back.
-                        (self.previous, self.watched, self.alarm) = (None, None, None);
-                        self.install(candidate, streak, witness);
-                        if record.kind == PatchKind::Merge {
-                            // The experts that a merge is made of are gone: there is nobody to fall back to.
-                            (self.previous, self.watched, self.alarm) = (None, None, None);
-                        }
+                    Some(candidate) => self.install(candidate, streak, witness),
+                    None if record.kind == PatchKind::Superoptimize => {
+                        witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
                     }
-                    None => self.follow(&record, witness),
+                    None => {}
                 }
                 // Patches that waited are obsolete now: those still worth it are made again.
                 let rest: Vec<Hypothesis> = core::mem::take(&mut self.waiting).into_values().collect();
                 self.submit(rest, self.tested_before.is_some());
             }
             (Verdict::RolledBack { .. }, _) => self.fall_back(&record, witness),
-            (Verdict::Refused { reason, .. }, Some(candidate)) if reason.starts_with("BAD avoidance") => {
-                // It may come without the tag; then the measured veto alone protects.
-                self.tested.remove(&candidate.policy.digest());
-                let bad = self.bad_pairs();
-                self.submit_one(candidate, Fixed::ZERO, &bad, false);
-            }
             (Verdict::Refused { .. }, _) => self.tally.rejected += 1,
         }
     }
@@ -319,11 +342,9 @@ impl Learner {
     /// The candidate acts from now on.
     fn install(&mut self, candidate: Hypothesis, streak: u32, witness: &mut dyn Witness) {
         (self.streak, self.last_gain) = (streak, self.tally.steps);
-        let policy = Arc::new(candidate.policy.clone());
         let (words, machine) = (candidate.words.clone(), candidate.machine.clone());
-        let incumbent = Incumbent { policy, words, is_choice: false, looks_ahead: false, machine };
-        self.previous = Some(self.hand_over(incumbent));
-        self.watched = Some(candidate);
+        let before = self.hand_over(Incumbent { words, by_counts: false, machine });
+        self.previous = Some((before, candidate));
         self.open_watch();
         witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
     }
@@ -342,13 +363,25 @@ pub(crate) fn decision_bytes(record: &Record, candidate: Option<&Hypothesis>) ->
 
 /// What the witness is told.
 pub(crate) fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decision {
-    let (mean, lower_bound) = (Fixed::ZERO, Fixed::ONE.negated());
-    let evidence = match record.improvement() {
-        Some(Improvement::Rollouts(evidence)) => *evidence,
+    let unmeasured = |mean: Fixed, lower_bound: Fixed, odds: u128| Evidence {
+        pairs: 0,
+        mean,
+        lower_bound,
+        odds,
+        bad_excess: 0,
+    };
+    let nothing = unmeasured(Fixed::ZERO, Fixed::ONE.negated(), 1);
+    let (basis, evidence) = match record.improvement() {
+        Some(Improvement::Rollouts(evidence)) => (EvidenceBasis::Rollouts, *evidence),
         Some(Improvement::Logged { lower_bound, .. }) => {
-            Evidence { pairs: 0, mean: *lower_bound, lower_bound: *lower_bound, odds: 20, bad_excess: 0 }
+            (EvidenceBasis::Logged, unmeasured(*lower_bound, *lower_bound, 20))
         }
-        _ => Evidence { pairs: 0, mean, lower_bound, odds: 1, bad_excess: 0 },
+        Some(Improvement::Counted { gain, .. }) => {
+            (EvidenceBasis::Counted, unmeasured(*gain, Fixed::ZERO, 1))
+        }
+        Some(Improvement::Means { gain, .. }) => (EvidenceBasis::Means, unmeasured(*gain, Fixed::ZERO, 1)),
+        Some(Improvement::Static) => (EvidenceBasis::Proof, nothing),
+        None => (EvidenceBasis::None, nothing),
     };
     let patch = applied_patch(record);
     let subject = subject.filter(|_| record.kind == PatchKind::Synthesize);
@@ -372,6 +405,7 @@ pub(crate) fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decisio
             }
         },
         evidence,
+        basis,
         threshold: record.pox.threshold,
         provenance: subject.map_or_else(Digest::default, |candidate| candidate.provenance),
         proofs: patch.map_or(0, |accepted| accepted.verified().proofs() as u32),

@@ -5,7 +5,7 @@
 //! running world and nothing else: no name, no parameter, no optimum. It stops at its budget, when every recent
 //! episode reached the declared maximum, or when nothing has been gained for long. A witness is told of every new
 //! incumbent and cannot answer. Same seed, same history. What happens in a unit is told where it happens:
-//! [`crate::act`], [`crate::search`], [`crate::foresight`], [`crate::gate`].
+//! [`crate::act`], [`crate::search`], [`crate::contexts`], [`crate::planning`], [`crate::gate`].
 //!
 //! ```text
 //! Start -> Judge -> Collect -> Judge -> Measure -> Judge ... -> Collect ... -> Over
@@ -15,18 +15,16 @@
 
 use crate::act::Flight;
 use crate::agent::Agent;
-use crate::bandit::RoutedBandit;
-use crate::foresight::Realised;
 use crate::gate::Gate;
 use crate::machinery::Machinery;
 use crate::pacing::{Pacing, Workload};
+use crate::planning::Realised;
 use crate::seeds::{Domain, Seeds};
 use crate::verification::config_for;
 use crate::watch::Alarm;
 use bem_base::digest::{self, Digest};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Shape};
 use bem_base::fixed::Fixed;
-use bem_base::prng::Prng;
 use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::PatchKind;
 use bem_evolve::verify::AcceptedPatch;
@@ -37,8 +35,7 @@ use bem_synth::library::Machine;
 use bem_synth::models::control::Explorer;
 use bem_synth::policy::Policy;
 use bem_synth::propose;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 /// How a learner works; the defaults are what the table of results was made with.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +52,8 @@ pub struct Settings {
     pub search: propose::Settings,
     /// How the order of work is decided.
     pub pacing: Pacing,
-    /// What was BAD once is not drawn again; off is an ablation.
-    pub shield: bool,
+    /// What is BAD more often than something else is masked; off is an ablation.
+    pub guard: bool,
 }
 
 impl Settings {
@@ -69,7 +66,7 @@ impl Settings {
             experience_steps: bem_synth::experience::EXPERIENCE_STEPS_MAX,
             search: propose::Settings::default(),
             pacing: Pacing::default(),
-            shield: true,
+            guard: true,
         }
     }
 }
@@ -91,6 +88,12 @@ pub struct Tally {
     pub rolled_back: u32,
     /// Word operations that the searches took.
     pub work: u64,
+    /// Steps whose action the machine chose, as the machine counts them.
+    pub steps_by_machine: u64,
+    /// How often what acts when frozen changed.
+    pub acting_changes: u32,
+    /// How many of these changes a decision about a patch made.
+    pub acting_changes_patched: u32,
 }
 
 /// One decision about a patch, as plain data: it is saved with a lesson that is put away.
@@ -114,12 +117,57 @@ pub struct Decision {
     pub reason: String,
     /// What was measured; nothing if its condition was not shown.
     pub evidence: Evidence,
+    /// What kind of evidence that is.
+    pub basis: EvidenceBasis,
     /// The score that the next patch must reach.
     pub threshold: Fixed,
     /// The digest of the experience that the circuit was derived from; zero where it came from elsewhere.
     pub provenance: Digest,
     /// Proofs that the checker accepted, if it was put into force.
     pub proofs: u32,
+}
+
+/// What a decision about a patch rests on. The numbers are stored and never change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum EvidenceBasis {
+    /// Nothing was measured: it was refused before, or taken back.
+    #[default]
+    None = 0,
+    /// Pairs on fresh seeds.
+    Rollouts = 1,
+    /// A bound from logged steps.
+    Logged = 2,
+    /// The proof itself.
+    Proof = 3,
+    /// Counts that predicted what was earned; pairs have not shown the gain.
+    Counted = 4,
+    /// Means of the log.
+    Means = 5,
+}
+
+impl EvidenceBasis {
+    /// All of them, in order of their numbers.
+    pub const ALL: [EvidenceBasis; 6] = [
+        EvidenceBasis::None,
+        EvidenceBasis::Rollouts,
+        EvidenceBasis::Logged,
+        EvidenceBasis::Proof,
+        EvidenceBasis::Counted,
+        EvidenceBasis::Means,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EvidenceBasis::None => "none",
+            EvidenceBasis::Rollouts => "rollouts",
+            EvidenceBasis::Logged => "log",
+            EvidenceBasis::Proof => "proof",
+            EvidenceBasis::Counted => "counts",
+            EvidenceBasis::Means => "means",
+        }
+    }
 }
 
 /// Who watches a run. Nothing it does can reach the learner.
@@ -147,34 +195,14 @@ impl Witness for () {
     }
 }
 
-/// The policy that acts.
-#[derive(Clone, Debug)]
+/// What is known of what acts, beside the structure itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Incumbent {
-    pub(crate) policy: Arc<Policy>,
     pub(crate) words: String,
-    /// It is a choice by statistics, not a synthesised circuit that passed the gate.
-    pub(crate) is_choice: bool,
-    /// A choice that looks ahead ([`crate::foresight`]), not the frozen one of the routed bandit.
-    pub(crate) looks_ahead: bool,
+    /// It is a plan that acts by counts: pairs have not shown that it is better.
+    pub(crate) by_counts: bool,
     /// The abstract machine behind it, if it can be built for other sizes.
     pub(crate) machine: Option<Machine>,
-}
-
-/// What witnesses know of the choice. The numbers are stored and never change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Announced {
-    /// Nothing yet.
-    Nothing = 0,
-    /// That it acts.
-    Choice = 1,
-    /// That it acts and knows how the best action changes.
-    Levels = 2,
-}
-
-impl Announced {
-    /// All of them, in order of their numbers.
-    pub(crate) const ALL: [Announced; 3] = [Announced::Nothing, Announced::Choice, Announced::Levels];
 }
 
 /// What one unit of work was.
@@ -230,16 +258,14 @@ pub struct Learner {
     pub(crate) shape: Shape,
     pub(crate) settings: Settings,
     pub(crate) experience: Experience,
-    pub(crate) bandit: RoutedBandit,
+    /// The machine, which chooses whatever reaches the world.
+    pub(crate) machinery: Machinery,
     pub(crate) incumbent: Incumbent,
     /// What the incumbent earned since it acts.
     pub(crate) realised: Realised,
     /// The incumbent before and the candidate that replaced it, while its patch may be taken back.
-    pub(crate) previous: Option<Incumbent>,
-    pub(crate) watched: Option<Hypothesis>,
+    pub(crate) previous: Option<(Incumbent, Hypothesis)>,
     pub(crate) alarm: Option<Alarm>,
-    /// None for a world that the machine cannot hold; then nothing is ever installed.
-    pub(crate) machinery: Option<Machinery>,
     /// Candidates that were measured, and at which step.
     pub(crate) tested: BTreeMap<Digest, u64>,
     pub(crate) library: Vec<Machine>,
@@ -249,19 +275,15 @@ pub struct Learner {
     pub(crate) serial: u64,
     pub(crate) streak: u32,
     pub(crate) fruitless: u64,
-    pub(crate) announced: Announced,
     pub(crate) last_gain: u64,
     pub(crate) next_search: u64,
     pub(crate) chain: Digest,
-    pub(crate) draw: Prng,
     pub(crate) play_seeds: Seeds,
     pub(crate) gate_seeds: Seeds,
     /// The candidates behind the patches that wait, by serial.
     pub(crate) waiting: BTreeMap<u64, Hypothesis>,
     /// How many candidates had been tested when the waiting ones were found; none if they are the library's.
     pub(crate) tested_before: Option<u64>,
-    /// What was BAD for what was seen, so that it is not drawn again.
-    pub(crate) shield: BTreeSet<(Bits, u16)>,
     /// The scheduler with its unit; none where work is paced.
     pub(crate) workload: Option<Workload>,
     pub(crate) phase: Phase,
@@ -286,31 +308,22 @@ pub struct Learned {
 }
 
 impl Learner {
-    /// A learner that knows nothing yet, for worlds of this shape.
-    pub fn new(shape: &Shape, settings: Settings) -> Learner {
-        let machinery = Machinery::new(config_for(shape), settings.seed, shape);
-        Learner { machinery, ..Learner::without_machinery(shape, settings) }
+    /// A learner that knows nothing yet, for worlds of this shape; a world that the machine cannot hold is refused.
+    pub fn new(shape: &Shape, settings: Settings) -> Result<Learner, EnvironmentError> {
+        let machinery = Machinery::new(config_for(shape), settings.seed, shape)?;
+        Ok(Learner::with_machinery(shape, settings, machinery))
     }
 
-    /// The same without the machine, which is large.
-    pub(crate) fn without_machinery(shape: &Shape, settings: Settings) -> Learner {
-        let incumbent = Incumbent {
-            policy: Arc::new(Policy::constant(shape.actions, 0)),
-            words: "always 0".to_string(),
-            is_choice: true,
-            looks_ahead: false,
-            machine: None,
-        };
+    /// A learner that knows nothing yet but its machine.
+    pub(crate) fn with_machinery(shape: &Shape, settings: Settings, machinery: Machinery) -> Learner {
         Learner {
             settings,
             experience: Experience::new(settings.experience_steps),
-            bandit: RoutedBandit::new(shape),
-            incumbent,
+            machinery,
+            incumbent: Incumbent { words: "always 0".to_string(), ..Incumbent::default() },
             realised: Realised::default(),
             previous: None,
-            watched: None,
             alarm: None,
-            machinery: None,
             tested: BTreeMap::new(),
             library: Vec::new(),
             explorer: None,
@@ -318,16 +331,13 @@ impl Learner {
             serial: 0,
             streak: 0,
             fruitless: 0,
-            announced: Announced::Nothing,
             last_gain: 0,
             next_search: FIRST_SEARCH,
             chain: digest::hash_parts("bem/run", &[&settings.seed.to_le_bytes()]),
-            draw: Prng::stream(settings.seed, "engine/explore"),
             play_seeds: Seeds::new(settings.seed, Domain::Play),
             gate_seeds: Seeds::new(settings.seed, Domain::Improvement),
             waiting: BTreeMap::new(),
             tested_before: None,
-            shield: BTreeSet::new(),
             workload: Workload::new(settings.pacing),
             phase: Phase::Start,
             flight: None,
@@ -367,8 +377,19 @@ impl Learner {
         world: &mut dyn Environment,
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
+        let event = self.do_unit(world, witness);
+        self.tally.steps_by_machine = self.machinery.steps();
+        self.tally.acting_changes += u32::from(self.machinery.has_changed());
+        event
+    }
+
+    fn do_unit(
+        &mut self,
+        world: &mut dyn Environment,
+        witness: &mut dyn Witness,
+    ) -> Result<Event, EnvironmentError> {
         if self.flight.is_some() {
-            return self.fly(world, witness);
+            return self.step(world, witness);
         }
         match &self.phase {
             Phase::Start => Ok(self.start(witness)),
@@ -411,12 +432,18 @@ impl Learner {
 
     /// What acts now, frozen.
     pub(crate) fn agent(&self) -> Agent {
-        let policy = Policy::clone(&self.incumbent.policy);
-        if self.incumbent.is_choice && !self.incumbent.looks_ahead {
-            Agent::choice(&self.shape, policy, &self.experience)
-        } else {
-            Agent::circuit(policy)
-        }
+        let rule = self.machinery.family().held().acting_rule();
+        Agent::adapting(Policy::clone(self.machinery.frozen()), rule, &self.shape)
+    }
+
+    /// Whether plain actions act.
+    pub(crate) fn acts_plainly(&self) -> bool {
+        self.machinery.held_slot().is_none()
+    }
+
+    /// Whether an expert acts that has won its pairs.
+    pub(crate) fn acts_by_proof(&self) -> bool {
+        !self.acts_plainly() && !self.incumbent.by_counts
     }
 
     fn start(&mut self, witness: &mut dyn Witness) -> Event {

@@ -7,20 +7,20 @@
 
 mod act;
 pub mod agent;
-pub mod bandit;
 pub mod chronicle;
 pub mod climb;
 mod codec;
 mod contexts;
 mod counterexample;
 pub mod evaluate;
-mod foresight;
 mod gate;
+mod guarding;
 pub mod journal;
 pub mod learner;
 mod machinery;
 pub mod measure;
 pub mod pacing;
+mod planning;
 mod play;
 mod safety;
 mod search;

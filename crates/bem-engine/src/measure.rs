@@ -22,7 +22,7 @@ pub fn steps_to_solve(game: &dyn Game, settings: Settings) -> Result<Option<u64>
         steps: None,
         failure: None,
     };
-    let mut learner = Learner::new(game.shape(), settings);
+    let mut learner = Learner::new(game.shape(), settings)?;
     while !stopwatch.has_stopped() && learner.advance(world.as_mut(), &mut stopwatch)? != Event::Over {}
     match stopwatch.failure {
         Some(failure) => Err(failure),

@@ -237,12 +237,11 @@ impl Learner {
     /// Ends the unit that ran and begins the one that the scheduler chooses.
     pub(crate) fn next_unit(&mut self, witness: &mut dyn Witness) -> Event {
         let steps = self.tally.steps;
-        let evolution = self.machinery.as_ref().map(|machinery| machinery.evolution());
-        let backlog = evolution.map_or(0, |evolution| evolution.backlog());
-        let capacity = evolution.map_or(1, |evolution| evolution.config().patches_pending_max as usize);
-        let yield_share = evolution.and_then(|evolution| Loss::from_fixed(evolution.pox().yield_average()));
+        let evolution = self.machinery.evolution();
+        let (backlog, capacity) = (evolution.backlog(), evolution.config().patches_pending_max as usize);
+        let yield_share = Loss::from_fixed(evolution.pox().yield_average());
         // Contexts come and go with every search; they are no reason to search.
-        let applied = |kind: PatchKind| evolution.map_or(0, |evolution| evolution.pox().record(kind).applied);
+        let applied = |kind: PatchKind| evolution.pox().record(kind).applied;
         let patches = Patches {
             applied: [PatchKind::Synthesize, PatchKind::Superoptimize, PatchKind::Macro]
                 .map(applied)
@@ -255,7 +254,7 @@ impl Learner {
         workload.finish_unit(steps, patches);
         if self.settings.budget <= steps || self.is_done() {
             // Contexts grow when the log is searched; what acts at the end should know all of it.
-            self.settle(witness);
+            self.tend_contexts(witness);
             self.end_round();
             return Event::RoundEnded;
         }

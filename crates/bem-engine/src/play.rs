@@ -28,12 +28,14 @@ const CLAIMED_MAX: usize = 16;
 impl Learner {
     /// The incumbent's sequence as an expert of its own, where there is one and it is smaller.
     pub(crate) fn propose_play(&self, slot: u8, is_settled: bool) -> Option<Proposal> {
-        let machinery = self.machinery.as_ref().filter(|_| is_settled && 1 < self.shape.horizon)?;
+        if !is_settled || self.shape.horizon == 1 {
+            return None;
+        }
         let log = propose::recent(&self.experience, LOG_STEPS_MAX);
-        let own: Vec<&Episode> = log.into_iter().filter(|episode| self.is_incumbents(episode)).collect();
+        let own: Vec<&Episode> = log.into_iter().filter(|episode| self.is_held_play(episode)).collect();
         let actions = common_sequence(&own)?;
         let policy = counted_play(&self.shape, &actions)?;
-        let gates = self.incumbent.policy.gates();
+        let gates = self.machinery.frozen().gates();
         let is_tested = self.tested.contains_key(&policy.digest());
         if own.len() < EPISODES_MIN || gates <= policy.gates() || is_tested {
             return None;
@@ -45,7 +47,7 @@ impl Learner {
                 .map(|step| ExampleStep { observation: step.observation, wanted: Some(step.action) })
                 .collect(),
         };
-        let safe = machinery.family().expert(usize::from(slot))?.profile().safe;
+        let safe = self.machinery.family().expert(usize::from(slot))?.profile().safe;
         let saved = (gates - policy.gates()) as i32;
         let words =
             format!("{} steps of slot {slot} in a row, by a counter: {} gates less", actions.len(), saved);

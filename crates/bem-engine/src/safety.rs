@@ -93,11 +93,11 @@ impl Safety {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::act::Mode;
     use crate::learner::{Event, Learner, Settings};
     use crate::pacing::Pacing;
     use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
     use bem_base::prng::mix;
+    use bem_machine::turn::Turn;
 
     /// Four steps an episode; the right action is the parity of the three bits that are seen. From some episode on it is the
     /// opposite, and what is wrong is BAD.
@@ -159,7 +159,7 @@ mod tests {
             fields: vec![Field { low: 0, width: 3 }],
         };
         let settings = Settings { budget: 8_000, pacing: Pacing::Activities, ..Settings::new(3) };
-        let mut learner = Learner::new(&shape, settings);
+        let mut learner = Learner::new(&shape, settings).unwrap();
         let (seed, time, observation) = (0, 0, Bits::ZERO);
         let mut world = Turncoat { shape, faithful: 400, episodes: 0, seed, time, observation };
         let (mut units, mut applied) = (0, None);
@@ -169,9 +169,10 @@ mod tests {
                 continue;
             }
             units += 1;
-            // Whoever acts is the incumbent, or the one before that it is compared with.
+            // Whoever acts is what is held, or what was held before and is compared with it.
             if let Some(flight) = learner.flight.as_ref().filter(|flight| flight.steps.is_empty()) {
-                assert!(matches!(flight.mode, Mode::Incumbent | Mode::Previous), "{:?}", flight.mode);
+                let is_before = learner.machinery.turn_before() == Some(flight.turn);
+                assert!(flight.turn == Turn::HELD || is_before, "{:?}", flight.turn);
             }
             assert_eq!(*applied.get_or_insert(learner.tally.applied), learner.tally.applied);
         }

@@ -1,16 +1,16 @@
 //! Searching: when it happens, what it looks at, and which of its candidates are worth measuring.
 //!
-//! A search tends the contexts of the plain choice and asks the grammar for hypotheses. A candidate that logged
+//! A search tends the buckets of plain actions and asks the grammar for hypotheses. A candidate that logged
 //! steps speak against is dropped for free. Clauses: SCC-2, SCC-8; decisions D-33 to D-35.
 
 use crate::gate::SPAN_EPISODES;
-use crate::learner::{Announced, Event, Incumbent, Learner, Phase, Witness};
+use crate::learner::{Event, Learner, Phase, Witness};
 use bem_base::fixed::Fixed;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::models::control;
+use bem_synth::policy::Policy;
 use bem_synth::propose;
 use bem_synth::screen::Screen;
-use std::sync::Arc;
 
 /// Word operations of searching that every step of experience pays for: where searching brings nothing, it takes no
 /// more time than in proportion to what was seen.
@@ -21,7 +21,8 @@ impl Learner {
     pub(crate) fn search(&mut self, witness: &mut dyn Witness) -> Event {
         // Whoever acted until now is what the counts are checked with.
         let is_borne_out = self.settings.synthesis && self.is_borne_out();
-        self.settle(witness);
+        self.tend_contexts(witness);
+        self.tend_guard(witness);
         // What explains everything needs no search until something contradicts it.
         let is_searched = self.settings.synthesis && !self.explains_all();
         if is_searched {
@@ -52,50 +53,20 @@ impl Learner {
         Event::RoundEnded
     }
 
-    /// Tends the contexts; where the choice itself acts and may go on by itself, its new best actions act from now on.
-    pub(crate) fn settle(&mut self, witness: &mut dyn Witness) {
-        self.tend_contexts(witness);
-        let Some(policy) = self.frozen_choice() else { return };
-        let changed = policy != *self.incumbent.policy;
-        if changed {
-            self.link("bem/chain/choice", policy.digest().as_bytes());
-            let (policy, words) = (Arc::new(policy), self.choice_words());
-            self.hand_over(Incumbent { policy, words, is_choice: true, looks_ahead: false, machine: None });
-        } else if self.announced != Announced::Nothing {
-            // The same choice may be made with fewer contexts, or with more of them.
-            self.incumbent.words = self.choice_words();
-        }
-        let agent = self.agent();
-        // An agent that learns anew in every episode is the same whatever it begins with; what it knows of changes is
-        // news once.
-        let news = match (agent.adapts(), agent.levels()) {
-            (true, Some(_)) => self.announced != Announced::Levels,
-            (true, None) => changed && self.announced == Announced::Nothing,
-            _ => changed,
-        };
-        if news {
-            self.announced = match agent.levels() {
-                Some(_) => Announced::Levels,
-                None => Announced::Choice,
-            };
-            witness.incumbent_changed(&agent, &self.incumbent.words, &self.tally);
-        }
-    }
-
     /// Whether the choice itself acts, and may go on by itself.
     pub(crate) fn acts_by_choice(&self) -> bool {
-        self.incumbent.is_choice && !self.incumbent.looks_ahead && self.pays_at_once()
+        self.acts_plainly() && self.pays_at_once()
     }
 
     /// Whether what an action brings at once is all there is to choose by: in worlds of one step, and as long as the
     /// choice keeps no contexts apart. Elsewhere the best action in every context may be the worst in the long run, so
     /// that a new choice is measured against what acts like any other candidate.
     fn pays_at_once(&self) -> bool {
-        self.shape.horizon == 1 || self.bandit.contexts() == 1
+        self.shape.horizon == 1 || self.contexts() == 1
     }
 
-    fn choice_words(&self) -> String {
-        format!("best action in each of {} contexts", self.bandit.contexts())
+    pub(crate) fn choice_words(&self) -> String {
+        format!("best action in each of {} contexts", self.contexts())
     }
 
     /// Searches the log for candidates and makes patches of those worth it.
@@ -104,8 +75,9 @@ impl Learner {
         self.tally.work = self.tally.work.saturating_add(proposal.work);
         self.explorer = proposal.explorer;
         let mut candidates = proposal.hypotheses;
-        if !(self.incumbent.is_choice && self.pays_at_once())
-            && let Some(policy) = self.bandit.freeze(&self.bandit.best_actions())
+        // Where plain actions act and may go on by themselves, better ones are held without pairs.
+        if !((self.acts_plainly() || self.incumbent.by_counts) && self.pays_at_once())
+            && let Some(policy) = self.frozen_choice()
         {
             candidates.push(Hypothesis {
                 policy,
@@ -121,14 +93,21 @@ impl Learner {
             && self.bears_out_what_is_hidden()
             && let Some(plan) = self.take_small_plan(&mut candidates)
         {
-            self.look_ahead(plan, witness);
+            self.follow_counts(plan, witness);
         }
         self.submit(candidates, true);
     }
 
+    /// The best action of every bucket as one circuit.
+    fn frozen_choice(&self) -> Option<Policy> {
+        let family = self.machinery.family();
+        let frozen = family.freeze_actions(&self.best_actions())?;
+        Policy::new(frozen.circuit, frozen.reads, frozen.memory_bits, self.shape.actions)
+    }
+
     /// Whether the incumbent is a circuit that would have given every answer ever seen to be right.
     fn explains_all(&self) -> bool {
-        if self.incumbent.is_choice {
+        if !self.acts_by_proof() {
             return false;
         }
         let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
@@ -143,7 +122,7 @@ impl Learner {
         if steps().any(|step| step.reward < second) {
             return false;
         }
-        let wanted = self.incumbent.policy.replay(episodes.iter().copied());
+        let wanted = self.machinery.frozen().replay(episodes.iter().copied());
         // An action of its own choice that earned less than another did for the same observation is a doubt.
         let agreed = steps().zip(wanted.iter().flatten());
         top == self.shape.reward_max
@@ -153,7 +132,7 @@ impl Learner {
     /// Whether a candidate is worth rollouts, and the mean difference that it promises; zero where it promises none.
     pub(crate) fn passes_screen(&self, candidate: &Hypothesis) -> Option<Fixed> {
         let tested = self.tested.get(&candidate.policy.digest());
-        if candidate.policy == *self.incumbent.policy {
+        if candidate.policy == **self.machinery.frozen() {
             return None;
         }
         // What reads its own actions was held against the log where it was found; replayed here, it would see others'.
@@ -168,7 +147,7 @@ impl Learner {
                 return None;
             }
             // Where states are too many to be counted, only measuring can tell.
-            let Some(outlook) = self.outlook(&candidate.policy) else { return Some(Fixed::ZERO) };
+            let Some(outlook) = self.predicted(&candidate.policy) else { return Some(Fixed::ZERO) };
             let gain = outlook.ripe_gain().or_else(|| self.doubted_gain(&outlook))?;
             let span = self.seen_span();
             return Some(Fixed::from_ratio(gain.clamp(0, span), span));
@@ -177,7 +156,7 @@ impl Learner {
             return None;
         }
         let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
-        let (theirs, ours) = Screen::compare(&candidate.policy, &self.incumbent.policy, &episodes);
+        let (theirs, ours) = Screen::compare(&candidate.policy, self.machinery.frozen(), &episodes);
         let explains = theirs.misses_nothing() && theirs.missed < ours.missed + 1 || theirs.may_mend(&ours);
         let convinces = theirs.beats(&ours) || candidate.exact && explains;
         convinces.then_some(Fixed::ZERO)

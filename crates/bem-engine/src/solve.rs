@@ -14,6 +14,7 @@ use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::game::{Game, Oracle};
+use bem_machine::held::Adaptation;
 use bem_synth::experience::Episode;
 use bem_synth::library::Machine;
 
@@ -90,8 +91,8 @@ impl Lesson {
 pub struct Broken {
     /// Why the world failed.
     pub error: EnvironmentError,
-    /// What was learned; its evaluation has no episodes.
-    pub kept: Solution,
+    /// What was learned; its evaluation has no episodes. Nothing where the world does not fit the machine at all.
+    pub kept: Option<Solution>,
 }
 
 /// Learns one game from scratch.
@@ -158,7 +159,7 @@ impl Court<'_> {
         seed: u64,
     ) -> Result<(Evaluation, Option<Fixed>), EnvironmentError> {
         let evaluation = self.evaluate(agent, seed)?;
-        let comparable = last.filter(|last| !last.adapts && !agent.adapts());
+        let comparable = last.filter(|last| last.rule == Adaptation::Fixed && !agent.adapts());
         let gain = match comparable {
             Some(last) if leaves_doubt(&last.evaluation, &evaluation, self.yardstick) => {
                 let before = Agent::circuit(last.policy.clone());
@@ -182,8 +183,13 @@ fn learn<'a>(
         let (seen, learner) = Seen::take_up(bytes).ok()?;
         Some((Learner::restore(learner, world).ok()?, seen))
     });
-    let (mut learner, seen) = saved
-        .unwrap_or_else(|| (Learner::new(world.shape(), settings).with_library(library), Seen::nothing()));
+    let (mut learner, seen) = match saved {
+        Some(saved) => saved,
+        None => match Learner::new(world.shape(), settings) {
+            Ok(learner) => (learner.with_library(library), Seen::nothing()),
+            Err(error) => return Err(Box::new(Broken { error, kept: None })),
+        },
+    };
     let seed = settings.seed;
     let mut evaluator = Evaluator { court, seed, until_solved, seen, failure: None, stopped: false, on_tick };
     let run = evaluator.go_on(&mut learner, world);
@@ -198,7 +204,9 @@ fn learn<'a>(
     };
     match outcome {
         Ok(evaluation) => Ok(Taught { solution: evaluator.close(learner.learned(), evaluation), put_away }),
-        Err(error) => Err(Box::new(Broken { error, kept: evaluator.close(learner.learned(), UNKNOWN) })),
+        Err(error) => {
+            Err(Box::new(Broken { error, kept: Some(evaluator.close(learner.learned(), UNKNOWN)) }))
+        }
     }
 }
 
@@ -251,8 +259,7 @@ impl Evaluator<'_> {
         world: &mut dyn Environment,
         agent: &Agent,
     ) -> Result<Evaluation, EnvironmentError> {
-        // What an agent knows of changes grows with the log.
-        let known = self.seen.last.as_ref().filter(|last| last.is_of(agent) && agent.levels().is_none());
+        let known = self.seen.last.as_ref().filter(|last| last.is_of(agent));
         match (known, &mut self.court) {
             (Some(Evaluated { evaluation, .. }), _) => Ok(*evaluation),
             (None, Some(court)) => court.evaluate(agent, self.seed),
@@ -279,7 +286,7 @@ impl Witness for Evaluator<'_> {
         match court.evaluate_after(seen.last.as_ref(), agent, self.seed) {
             Ok((evaluation, gain)) => {
                 let policy = agent.policy().clone();
-                seen.last = Some(Evaluated { policy, adapts: agent.adapts(), evaluation });
+                seen.last = Some(Evaluated { policy, rule: agent.rule(), evaluation });
                 seen.curve.push(Point { steps: tally.steps, mean: evaluation.mean, gain });
                 let solved = SOLVED <= court.yardstick.score(evaluation.mean);
                 seen.solved_since = seen.solved_since.or(Some(tally.steps)).filter(|_| solved);

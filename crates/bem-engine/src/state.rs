@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! version, settings, shape,
-//! incumbent, explorer, contexts, machine with its patches, tested, counters, chain, random streams, library,
-//! waiting, watch, workload, shield, phase, flight, experience
+//! incumbent, explorer, machine with its patches, tested, counters, chain, random streams, library, waiting, watch,
+//! workload, phase, flight, experience
 //! ```
 //!
 //! An episode in flight is its seed and its actions; [`Learner::restore`] plays them into the world again, so that
@@ -14,22 +14,20 @@
 
 mod flight;
 
-use crate::bandit::RoutedBandit;
 use crate::codec::{
-    decode_hypothesis, decode_list, decode_option, decode_policy, decode_settings, encode_hypothesis,
-    encode_list, encode_option, encode_settings, stays_in_range,
+    decode_hypothesis, decode_list, decode_option, decode_settings, encode_hypothesis, encode_list,
+    encode_option, encode_settings, stays_in_range,
 };
-use crate::foresight::Realised;
 use crate::gate::{Contest, Gate, Half};
-use crate::learner::{Announced, Incumbent, Learner, Phase, Tally};
+use crate::learner::{Incumbent, Learner, Phase, Tally};
 use crate::machinery::Machinery;
+use crate::planning::Realised;
 use crate::seeds::{Domain, Seeds};
 use crate::verification::config_for;
 use crate::watch::Alarm;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Bits, Environment, EnvironmentError, OBSERVATION_WORDS, Shape};
-use bem_base::prng::Prng;
+use bem_base::environment::{Environment, EnvironmentError, Shape};
 use bem_evolve::evolution::Claim;
 use bem_evolve::improvement::AlphaLedger;
 use bem_evolve::patch::{Change, Patch};
@@ -42,7 +40,7 @@ use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
 /// Version of the bytes.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Why a learner cannot go on from some bytes in some world.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,8 +86,9 @@ impl SavedLearner {
         if reader.raw(known.as_bytes().len())? != known.as_bytes() {
             return Err(RestoreError::OtherWorld);
         }
-        let mut learner = Learner::without_machinery(shape, settings);
-        let claim = learner.decode_knowledge(&mut reader)?;
+        let (machinery, claim) = Machinery::decode(&config_for(shape), shape, &mut reader)?;
+        let mut learner = Learner::with_machinery(shape, settings, machinery);
+        learner.decode_knowledge(&mut reader)?;
         learner.decode_counters(&mut reader)?;
         learner.library = decode_list(&mut reader, Machine::decode)?;
         for _ in 0..reader.length(8)? {
@@ -105,18 +104,13 @@ impl SavedLearner {
         if let Some(workload) = &mut learner.workload {
             workload.restore(&mut reader)?;
         }
-        learner.decode_shield(&mut reader)?;
         learner.decode_phase(claim.as_ref().map(Claim::patch), &mut reader)?;
         let flight = decode_option(&mut reader, |reader| decode_flight(&learner, reader))?;
         learner.decode_experience(&mut reader)?;
         reader.finish()?;
-        let in_flight = flight.as_ref().map(|(_, _, moves)| moves.len());
-        if learner.machinery.as_ref().is_some_and(|machinery| machinery.steps_in_flight() != in_flight) {
+        let in_flight = flight.as_ref().map(|(_, turn, moves)| (*turn, moves.len()));
+        if learner.machinery.in_flight() != in_flight {
             return Err(Reader::new(bytes).error("a machine that plays another episode").into());
-        }
-        let is_other = |machinery: &Machinery| machinery.choice().tree() != learner.bandit.tree();
-        if learner.machinery.as_ref().is_some_and(is_other) {
-            return Err(Reader::new(bytes).error("statistics of other contexts than those in force").into());
         }
         Ok(SavedLearner { learner, claim, flight })
     }
@@ -127,15 +121,14 @@ impl SavedLearner {
         if learner.shape != *world.shape() {
             return Err(RestoreError::OtherWorld);
         }
-        let acting = [Some(&learner.incumbent), learner.previous.as_ref()];
-        if !acting.into_iter().flatten().all(|incumbent| stays_in_range(&incumbent.policy)) {
+        if !stays_in_range(learner.machinery.frozen()) {
             return Err(Reader::new(&[]).error("a policy with an action that is none").into());
         }
-        if let (Some(machinery), Some(claim)) = (&mut learner.machinery, claim) {
-            machinery.prove(claim)?;
+        if let Some(claim) = claim {
+            learner.machinery.prove(claim)?;
         }
-        if let Some((seed, mode, moves)) = flight {
-            learner.replay(world, seed, mode, &moves)?;
+        if let Some((seed, turn, moves)) = flight {
+            learner.replay(world, seed, turn, &moves)?;
         }
         Ok(learner)
     }
@@ -148,6 +141,7 @@ impl Learner {
         writer.u32(VERSION);
         encode_settings(&self.settings, &mut writer);
         self.shape.encode(&mut writer);
+        self.machinery.encode(&mut writer);
         self.encode_knowledge(&mut writer);
         self.encode_counters(&mut writer);
         encode_list(&mut writer, self.library.iter(), Machine::encode);
@@ -159,10 +153,6 @@ impl Learner {
         self.encode_watch(&mut writer);
         encode_option(&mut writer, self.tested_before.as_ref(), |before, writer| writer.u64(*before));
         self.workload.iter().for_each(|workload| workload.encode(&mut writer));
-        encode_list(&mut writer, self.shield.iter(), |(observation, action), writer| {
-            observation.0.iter().for_each(|word| writer.u64(*word));
-            writer.u16(*action);
-        });
         self.encode_phase(&mut writer);
         encode_option(&mut writer, self.flight.as_ref(), encode_flight);
         writer.length(self.experience.episode_count());
@@ -179,8 +169,6 @@ impl Learner {
         encode_incumbent(&self.incumbent, writer);
         self.realised.encode(writer);
         encode_option(writer, self.explorer.as_ref(), Explorer::encode);
-        self.bandit.encode(writer);
-        encode_option(writer, self.machinery.as_ref(), Machinery::encode);
         writer.length(self.tested.len());
         for (digest, steps) in &self.tested {
             writer.raw(digest.as_bytes());
@@ -188,16 +176,18 @@ impl Learner {
         }
     }
 
-    fn decode_knowledge(&mut self, reader: &mut Reader<'_>) -> Result<Option<Claim>, DecodeError> {
-        self.incumbent = decode_incumbent(&self.shape, reader)?;
+    fn decode_knowledge(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let stray = reader.error("plain actions that act by counts");
+        self.incumbent = decode_incumbent(reader)?;
+        if self.incumbent.by_counts && self.acts_plainly() {
+            return Err(stray);
+        }
         self.realised = Realised::decode(&self.shape, reader)?;
         let stranger = reader.error("an explorer of another world");
         self.explorer = decode_option(reader, Explorer::decode)?;
         if self.explorer.as_ref().is_some_and(|explorer| !explorer.fits(&self.shape)) {
             return Err(stranger);
         }
-        self.bandit = RoutedBandit::decode(&self.shape, reader)?;
-        let claim = self.decode_machinery(reader)?;
         let unsorted = reader.error("tested candidates out of order");
         let tested = decode_list(reader, |reader| Ok((Digest::decode(reader)?, reader.u64()?)))?;
         if !tested.windows(2).all(|pair| pair[0].0 < pair[1].0)
@@ -206,33 +196,19 @@ impl Learner {
             return Err(unsorted);
         }
         self.tested = tested.into_iter().collect();
-        Ok(claim)
-    }
-
-    fn decode_machinery(&mut self, reader: &mut Reader<'_>) -> Result<Option<Claim>, DecodeError> {
-        let wild = reader.error("a machine where none can be, or none where one must be");
-        let config = config_for(&self.shape);
-        let mut claim = None;
-        if reader.bool()? {
-            let (machinery, said) = Machinery::decode(&config, &self.shape, reader)?;
-            (self.machinery, claim) = (Some(machinery), said);
-        } else if Machinery::new(config, self.settings.seed, &self.shape).is_some() {
-            return Err(wild);
-        }
-        let circuit = self.machinery.as_ref().and_then(Machinery::incumbent_circuit);
-        let holds = self.incumbent.is_choice || circuit == Some(self.incumbent.policy.circuit());
-        if holds { Ok(claim) } else { Err(wild) }
+        Ok(())
     }
 
     fn encode_counters(&self, writer: &mut Writer) {
-        let Tally { steps, episodes, applied, rejected, proofs, rolled_back, work } = self.tally;
+        let Tally { steps, episodes, applied, rejected, proofs, rolled_back, work, .. } = self.tally;
+        let Tally { acting_changes, acting_changes_patched, .. } = self.tally;
         [steps, episodes, work, self.serial, self.fruitless, self.last_gain, self.next_search]
             .into_iter()
             .for_each(|count| writer.u64(count));
-        [applied, rejected, proofs, rolled_back, self.streak].into_iter().for_each(|count| writer.u32(count));
-        writer.u8(self.announced as u8);
+        [applied, rejected, proofs, rolled_back, self.streak, acting_changes, acting_changes_patched]
+            .into_iter()
+            .for_each(|count| writer.u32(count));
         writer.raw(self.chain.as_bytes());
-        self.draw.encode(writer);
         self.play_seeds.encode(writer);
         self.gate_seeds.encode(writer);
     }
@@ -246,11 +222,22 @@ impl Learner {
         let mut short = || reader.u32();
         let (applied, rejected, proofs, rolled_back) = (short()?, short()?, short()?, short()?);
         self.streak = short()?;
-        self.tally = Tally { steps, episodes, applied, rejected, proofs, rolled_back, work };
-        let announced = usize::from(reader.u8()?);
-        self.announced = *Announced::ALL.get(announced).ok_or_else(|| wild.clone())?;
+        let (acting_changes, acting_changes_patched) = (short()?, short()?);
+        // The machine counts its own steps.
+        let steps_by_machine = self.machinery.steps();
+        self.tally = Tally {
+            steps,
+            episodes,
+            applied,
+            rejected,
+            proofs,
+            rolled_back,
+            work,
+            steps_by_machine,
+            acting_changes,
+            acting_changes_patched,
+        };
         self.chain = Digest::decode(reader)?;
-        self.draw = Prng::decode(reader)?;
         self.play_seeds = Seeds::decode(Domain::Play, reader)?;
         self.gate_seeds = Seeds::decode(Domain::Improvement, reader)?;
         // Far above what any machine counts to, and far below what would overflow a sum.
@@ -306,7 +293,7 @@ impl Learner {
         reader: &mut Reader<'_>,
     ) -> Result<(Contest, Arc<Policy>), DecodeError> {
         let wild = reader.error("pairs that nobody has asked for");
-        let evolution = self.machinery.as_ref().map(Machinery::evolution).ok_or(wild.clone())?;
+        let evolution = self.machinery.evolution();
         match reader.u8()? {
             0 => {
                 let patch = claimed.ok_or(wild.clone())?;
@@ -318,52 +305,35 @@ impl Learner {
                     Change::Play { policy, .. } if *policy == candidate.policy => {
                         Ok((Contest::Trial, Arc::new(policy.clone())))
                     }
-                    Change::Merge { body, .. } if body.circuit == *candidate.policy.circuit() => {
-                        Ok((Contest::Trial, Arc::new(candidate.policy.clone())))
-                    }
                     _ => Err(wild),
                 }
             }
             1 if evolution.watched().is_some() && self.previous.is_some() => {
-                Ok((Contest::Watch, Arc::clone(&self.incumbent.policy)))
+                Ok((Contest::Watch, Arc::clone(self.machinery.frozen())))
             }
             _ => Err(wild),
         }
     }
 
-    fn decode_shield(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        let wild = reader.error("a shield out of order or against actions that are none");
-        for _ in 0..reader.length(8 * OBSERVATION_WORDS + 2)? {
-            let mut observation = Bits::ZERO;
-            for word in &mut observation.0 {
-                *word = reader.u64()?;
-            }
-            let pair = (observation, reader.u16()?);
-            if self.shape.actions <= pair.1 || self.shield.last().is_some_and(|last| pair <= *last) {
-                return Err(wild);
-            }
-            self.shield.insert(pair);
-        }
-        Ok(())
-    }
-
     fn encode_watch(&self, writer: &mut Writer) {
-        encode_option(writer, self.previous.as_ref(), encode_incumbent);
-        encode_option(writer, self.watched.as_ref(), encode_hypothesis);
+        encode_option(writer, self.previous.as_ref(), |(incumbent, candidate), writer| {
+            encode_incumbent(incumbent, writer);
+            encode_hypothesis(candidate, writer);
+        });
         encode_option(writer, self.alarm.as_ref(), |alarm, writer| {
             encode_option(writer, alarm.promised.as_ref(), |promised, writer| writer.i64(*promised));
             writer.u32(alarm.episodes);
             writer.i64(alarm.sum);
             alarm.watch.encode(writer);
             writer.u32(alarm.ledger.tested());
-            writer.u32(alarm.strayed);
         });
     }
 
     fn decode_watch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         let wild = reader.error("a watch that no patch has opened");
-        self.previous = decode_option(reader, |reader| decode_incumbent(&self.shape, reader))?;
-        self.watched = decode_option(reader, |reader| decode_hypothesis(&self.shape, reader))?;
+        self.previous = decode_option(reader, |reader| {
+            Ok((decode_incumbent(reader)?, decode_hypothesis(&self.shape, reader)?))
+        })?;
         self.alarm = decode_option(reader, |reader| {
             Ok(Alarm {
                 promised: decode_option(reader, Reader::i64)?,
@@ -371,7 +341,6 @@ impl Learner {
                 sum: reader.i64()?,
                 watch: Watch::decode(reader)?,
                 ledger: AlphaLedger::resume(reader.u32()?),
-                strayed: reader.u32()?,
             })
         })?;
         let (low, high) = (self.shape.return_min, self.shape.return_max);
@@ -381,13 +350,7 @@ impl Learner {
             let sum = i128::from(low) * i128::from(count)..=i128::from(high) * i128::from(count);
             promised && alarm.episodes <= 64 && sum.contains(&i128::from(alarm.sum))
         };
-        // Who may fall back must have an expert to fall back to, unless the choice acted before.
-        let circuit = self.machinery.as_ref().and_then(Machinery::previous_circuit);
-        let holds = |previous: &Incumbent| previous.is_choice || circuit == Some(previous.policy.circuit());
-        let is_watched =
-            self.machinery.as_ref().is_some_and(|machinery| machinery.evolution().watched().is_some());
-        let previous_holds = !is_watched || self.previous.as_ref().is_none_or(holds);
-        if self.alarm.as_ref().is_none_or(fits) && previous_holds { Ok(()) } else { Err(wild) }
+        if self.alarm.as_ref().is_none_or(fits) { Ok(()) } else { Err(wild) }
     }
 
     fn decode_episode(&self, reader: &mut Reader<'_>) -> Result<Episode, DecodeError> {
@@ -418,19 +381,15 @@ impl Learner {
 }
 
 fn encode_incumbent(incumbent: &Incumbent, writer: &mut Writer) {
-    incumbent.policy.encode(writer);
     writer.text(&incumbent.words);
-    writer.bool(incumbent.is_choice);
-    writer.bool(incumbent.looks_ahead);
+    writer.bool(incumbent.by_counts);
     encode_option(writer, incumbent.machine.as_ref(), Machine::encode);
 }
 
-fn decode_incumbent(shape: &Shape, reader: &mut Reader<'_>) -> Result<Incumbent, DecodeError> {
+fn decode_incumbent(reader: &mut Reader<'_>) -> Result<Incumbent, DecodeError> {
     Ok(Incumbent {
-        policy: Arc::new(decode_policy(shape, reader)?),
         words: reader.text()?.to_string(),
-        is_choice: reader.bool()?,
-        looks_ahead: reader.bool()?,
+        by_counts: reader.bool()?,
         machine: decode_option(reader, Machine::decode)?,
     })
 }

@@ -7,13 +7,14 @@ use crate::agent::Agent;
 use crate::chronicle::Chronicle;
 use crate::codec::{decode_option, encode_option};
 use crate::evaluate::Evaluation;
-use crate::learner::Decision;
+use crate::learner::{Decision, EvidenceBasis};
 use crate::solve::Point;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
 use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::PatchKind;
+use bem_machine::held::Adaptation;
 use bem_synth::policy::Policy;
 
 const FORMAT: &str = "bem lesson 2";
@@ -22,19 +23,19 @@ const FORMAT: &str = "bem lesson 2";
 #[derive(Clone, Debug)]
 pub(crate) struct Evaluated {
     pub(crate) policy: Policy,
-    /// The agent goes on learning within an episode.
-    pub(crate) adapts: bool,
+    /// How the agent adapts within an episode.
+    pub(crate) rule: Adaptation,
     pub(crate) evaluation: Evaluation,
 }
 
 impl Evaluated {
     pub(crate) fn is_of(&self, agent: &Agent) -> bool {
-        self.adapts == agent.adapts() && self.policy == *agent.policy()
+        self.rule == agent.rule() && self.policy == *agent.policy()
     }
 
     fn encode(&self, writer: &mut Writer) {
         self.policy.encode(writer);
-        writer.bool(self.adapts);
+        self.rule.encode(writer);
         writer.i64(self.evaluation.mean.to_raw());
         writer.i64(self.evaluation.error.to_raw());
         writer.u32(self.evaluation.bad);
@@ -42,10 +43,10 @@ impl Evaluated {
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Evaluated, DecodeError> {
-        let (policy, adapts) = (Policy::decode(reader)?, reader.bool()?);
+        let (policy, rule) = (Policy::decode(reader)?, Adaptation::decode(reader)?);
         let (mean, error) = (Fixed::from_raw(reader.i64()?), Fixed::from_raw(reader.i64()?));
         let evaluation = Evaluation { mean, error, bad: reader.u32()?, episodes: reader.u32()? };
-        Ok(Evaluated { policy, adapts, evaluation })
+        Ok(Evaluated { policy, rule, evaluation })
     }
 }
 
@@ -103,6 +104,7 @@ impl Seen {
             writer.bool(decision.rolled_back);
             writer.i64(decision.threshold.to_raw());
             decision.evidence.encode(&mut writer);
+            writer.u8(decision.basis as u8);
             writer.raw(decision.provenance.as_bytes());
             writer.u32(decision.proofs);
         }
@@ -128,7 +130,7 @@ impl Seen {
             curve.push(Point { steps, mean, gain });
         }
         let mut decisions = Vec::new();
-        for _ in 0..reader.length(110)? {
+        for _ in 0..reader.length(111)? {
             decisions.push(decode_decision(&mut reader)?);
         }
         let chronicle = Chronicle::decode(&mut reader)?;
@@ -147,6 +149,8 @@ fn decode_decision(reader: &mut Reader<'_>) -> Result<Decision, DecodeError> {
     let (accepted, rolled_back) = (reader.bool()?, reader.bool()?);
     let threshold = Fixed::from_raw(reader.i64()?);
     let evidence = Evidence::decode(reader)?;
+    let unnamed = reader.error("evidence of no known kind");
+    let basis = *EvidenceBasis::ALL.get(usize::from(reader.u8()?)).ok_or(unnamed)?;
     let provenance = Digest::decode(reader)?;
     let proofs = reader.u32()?;
     Ok(Decision {
@@ -159,6 +163,7 @@ fn decode_decision(reader: &mut Reader<'_>) -> Result<Decision, DecodeError> {
         rolled_back,
         reason,
         evidence,
+        basis,
         threshold,
         provenance,
         proofs,

@@ -1,24 +1,19 @@
-//! From a candidate to a SYNTH patch: what it claims to explain, and what it must avoid.
+//! From a candidate to a SYNTH patch: what it claims to explain.
 //!
 //! The world is a family of its own, so that every bound of the machine applies. What a candidate claims to explain are
-//! those logged steps that earned the most there is and in which it would have done the same. Where BAD steps were logged
-//! it claims the safety tag, unless it is seen at once that it cannot have it. A candidate whose condition is not shown
-//! is never played. Clauses: SCC-2, SCC-3, SCC-4; decisions D-21, D-35.
+//! those logged steps that earned the most there is and in which it would have done the same. A candidate whose condition
+//! is not shown is never played. Clauses: SCC-2, SCC-3, SCC-4; decisions D-21, D-35.
 
 use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
 use bem_base::limits::STATE_BITS_MAX;
-use bem_evolve::condition::BadPair;
 use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects};
 use bem_evolve::propose::Proposal;
 use bem_machine::config::GenesisConfig;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
-use bem_synth::policy::{Player, Policy};
-use std::collections::BTreeSet;
+use bem_synth::policy::Policy;
 
-/// Different BAD pairs that a candidate is tried against, at most.
-const BAD_PAIRS_MAX: usize = 256;
 /// Logged steps that one candidate claims to explain, at most: more would prove the same again.
 const CLAIMED_STEPS_MAX: usize = 128;
 
@@ -35,28 +30,16 @@ pub fn config_for(shape: &Shape) -> GenesisConfig {
     }
 }
 
-/// A candidate as a proposal; `tagged` asks for the safety tag where there is something to avoid.
-pub fn proposal(
-    shape: &Shape,
-    candidate: &Hypothesis,
-    episodes: &[&Episode],
-    bad: &[BadPair],
-    tagged: bool,
-) -> Proposal {
+/// A candidate as a proposal.
+pub fn proposal(shape: &Shape, candidate: &Hypothesis, episodes: &[&Episode]) -> Proposal {
     let policy = candidate.policy.clone();
-    let safe = tagged && !bad.is_empty() && avoids(&policy, bad);
     let examples = claims(shape.reward_max, &policy, episodes);
     Proposal {
-        change: Change::Synthesize { policy, safe, examples },
+        change: Change::Synthesize { policy, safe: false, examples },
         improvement: None,
         effects: ExpectedEffects { novelty: Fixed::ONE, ..ExpectedEffects::default() },
         words: candidate.words.clone(),
     }
-}
-
-/// Whether the policy takes no BAD action at the start of an episode; whether it never does is for the proof to say.
-fn avoids(policy: &Policy, bad: &[BadPair]) -> bool {
-    bad.iter().all(|pair| Player::new(policy).act(&pair.observation) != pair.action)
 }
 
 /// The newest steps that earned the most there is, and in which the policy would have done what was done.
@@ -91,28 +74,16 @@ fn claims(reward_max: i32, policy: &Policy, episodes: &[&Episode]) -> Vec<Exampl
     examples
 }
 
-/// The newest different observations and actions that were BAD.
-pub fn bad_pairs(episodes: &[&Episode]) -> Vec<BadPair> {
-    let steps = episodes.iter().rev().flat_map(|episode| &episode.steps).filter(|step| step.bad);
-    let mut pairs = BTreeSet::new();
-    for step in steps {
-        if BAD_PAIRS_MAX <= pairs.len() {
-            break;
-        }
-        pairs.insert(BadPair { observation: step.observation, action: step.action });
-    }
-    pairs.into_iter().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use bem_base::digest::Digest;
     use bem_base::environment::{Bits, Field};
     use bem_circuit::netlist::{Builder, Netlist, Signal};
-    use bem_evolve::condition::SafetyDemand;
-    use bem_evolve::evolution::{Advance, Evolution, Surroundings, Verdict};
-    use bem_evolve::verify::Verified;
+    use bem_evolve::apply::Tables;
+    use bem_evolve::condition::{Context, SafetyDemand};
+    use bem_evolve::propose::patch;
+    use bem_evolve::verify::{Verified, verify};
     use bem_machine::family::Family;
     use bem_synth::experience::Step;
 
@@ -163,21 +134,15 @@ mod tests {
         Hypothesis { policy, words, description_length, exact, foreseen, provenance, machine }
     }
 
-    /// Submits a candidate and shows its condition, or says why not.
-    fn show(policy: Policy, log: &[&Episode], tagged: bool) -> Result<Verified, String> {
+    /// Shows the condition of a candidate, or says why not.
+    fn show(policy: Policy, log: &[&Episode]) -> Result<Verified, String> {
         let config = config_for(&shape());
-        let mut evolution = Evolution::new(config.clone(), vec![Family::new(&config, shape()).unwrap()]);
-        let bad = bad_pairs(log);
-        evolution.submit(0, proposal(&shape(), &hypothesis(policy), log, &bad, tagged)).unwrap();
-        let surroundings = Surroundings { bad: &bad, safety: SafetyDemand::Optional, step: 0, span: None };
-        match evolution.advance(&surroundings) {
-            Advance::Measuring => Ok(evolution.trial().unwrap().clone()),
-            Advance::Decided(record) => match record.verdict {
-                Verdict::Refused { reason, .. } => Err(reason),
-                other => panic!("{other:?}"),
-            },
-            Advance::Idle => panic!("a patch waits"),
-        }
+        let family = Family::for_world(&config, shape()).unwrap();
+        let (tables, safety) = (Tables::default(), SafetyDemand::Optional);
+        let Proposal { change, effects, .. } = proposal(&shape(), &hypothesis(policy), log);
+        let patch = patch(&tables, Some(&family), 1, 0, change, effects).unwrap();
+        let context = Context { config: &config, tables: &tables, family: Some(&family), bad: &[], safety };
+        verify(patch, &context).map_err(|rejection| rejection.to_string())
     }
 
     #[test]
@@ -187,30 +152,14 @@ mod tests {
         let episodes = episodes();
         let log: Vec<&Episode> = episodes.iter().collect();
         assert_eq!(claims(1_000, &policy, &log).len(), 16);
-        assert!(1 <= show(policy, &log, true).unwrap().proofs());
-    }
-
-    #[test]
-    fn the_safety_tag_is_given_to_those_who_avoid_what_was_bad() {
-        let mut episodes = episodes();
-        episodes.iter_mut().for_each(|episode| {
-            let step = &mut episode.steps[0];
-            (step.action, step.reward, step.bad) = (2, 0, true);
-        });
-        let log: Vec<&Episode> = episodes.iter().collect();
-        let tag = |action, tagged| {
-            let verified = show(Policy::constant(3, action), &log, tagged).unwrap();
-            matches!(verified.patch().change, Change::Synthesize { safe: true, .. })
-        };
-        assert_eq!([0, 1, 2].map(|action| tag(action, true)), [true, true, false]);
-        assert!(!tag(0, false));
+        assert!(1 <= show(policy, &log).unwrap().proofs());
     }
 
     #[test]
     fn a_candidate_with_an_action_that_is_none_is_never_played() {
         let circuit = Netlist::new(1, Vec::new(), vec![Signal::input(0), Signal::input(0)]).unwrap();
         let policy = Policy::new(circuit, vec![0], 0, 3).unwrap();
-        let rejection = show(policy, &[], true).unwrap_err();
+        let rejection = show(policy, &[]).unwrap_err();
         assert!(rejection.starts_with("action range fails"), "{rejection}");
     }
 }

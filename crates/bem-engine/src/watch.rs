@@ -2,9 +2,8 @@
 //!
 //! The episodes that the incumbent plays for experience cost nothing extra, so they raise the alarm: a sequential test
 //! that they bring less than promised by more than the tolerance. An alarm proves nothing about the patch, since the
-//! world may have become harder for everybody; it opens pairs against the incumbent before, and only these take the
-//! patch back. The machine chooses who plays these episodes and may turn away from the incumbent before the test has seen
-//! enough: then it is played by name. Clauses: SCC-9, SCC-14.
+//! world may have become harder for everybody; it opens pairs against what was held before, and only these take the
+//! patch back. Clauses: SCC-9, SCC-14.
 
 use crate::gate::{Contest, Gate};
 use crate::learner::{Learner, Phase, Witness};
@@ -21,10 +20,6 @@ const WINDOW: u32 = 256;
 /// Episodes that make a promise where the gate made none.
 const PROMISE_EPISODES: u32 = 64;
 
-/// Episodes in a row in which the machine chose somebody else, after which the incumbent is played by name; the machine
-/// is asked again once in as many.
-const STRAYED_EPISODES: u32 = 8;
-
 /// A running comparison of what comes with what was promised.
 #[derive(Clone, Debug)]
 pub(crate) struct Alarm {
@@ -36,8 +31,6 @@ pub(crate) struct Alarm {
     pub(crate) watch: Watch,
     /// Counts the tests, which share one error bound.
     pub(crate) ledger: AlphaLedger,
-    /// Episodes of the incumbent's turn since the machine last chose to play it.
-    pub(crate) strayed: u32,
 }
 
 impl Alarm {
@@ -61,20 +54,6 @@ impl Alarm {
 }
 
 impl Learner {
-    /// Whether the machine has turned away from the incumbent while its patch is watched, so that it is played by name.
-    pub(crate) fn is_played_by_name(&self) -> bool {
-        self.alarm.as_ref().is_some_and(|alarm| {
-            STRAYED_EPISODES <= alarm.strayed && !alarm.strayed.is_multiple_of(STRAYED_EPISODES)
-        })
-    }
-
-    /// Books whether the machine chose to play the incumbent in an episode of its turn.
-    pub(crate) fn note_choice(&mut self, is_chosen: bool) {
-        if let Some(alarm) = &mut self.alarm {
-            alarm.strayed = if is_chosen { 0 } else { alarm.strayed.saturating_add(1) };
-        }
-    }
-
     /// From now on the episodes of the incumbent are compared with what its rollouts brought.
     ///
     /// Where a pair that cannot differ is not played, the rollouts are no fair sample, and where returns are larger than
@@ -86,11 +65,11 @@ impl Learner {
         let promised = guard.map(|guard| guard.return_after.to_raw() >> FRACTION_BITS);
         let mut ledger = AlphaLedger::default();
         let watch = Watch::new(&mut ledger);
-        self.alarm = Some(Alarm { promised, episodes: 0, sum: 0, watch, ledger, strayed: 0 });
+        self.alarm = Some(Alarm { promised, episodes: 0, sum: 0, watch, ledger });
     }
 
     fn watched_guard(&self) -> Option<&Guard> {
-        self.machinery.as_ref().and_then(|machinery| machinery.evolution().watched_guard())
+        self.machinery.evolution().watched_guard()
     }
 
     /// Books an episode of the incumbent; an alarm opens pairs against the one before.
@@ -102,10 +81,8 @@ impl Learner {
             return;
         }
         self.alarm = None;
-        let machinery = self.machinery.as_ref();
-        let is_watched = machinery.is_some_and(|machinery| machinery.evolution().watched().is_some());
-        if is_watched && self.previous.is_some() {
-            let policy = Arc::clone(&self.incumbent.policy);
+        if self.machinery.evolution().watched().is_some() && self.previous.is_some() {
+            let policy = Arc::clone(self.machinery.frozen());
             let gate = Gate { contest: Contest::Watch, policy, streak: 0, half: None };
             self.phase = Phase::Measure(Box::new(gate));
         }
@@ -113,13 +90,12 @@ impl Learner {
 
     /// Books a pair of the watch: the patch is taken back, or stays, or the question is still open.
     pub(crate) fn book_watch(&mut self, new: &Rollout, old: &Rollout, witness: &mut dyn Witness) {
-        let steps = self.tally.steps;
-        let machinery = self.machinery.as_mut().expect("patches are watched where there is a machine");
-        let record = machinery.book_watch(new, old, steps);
-        let is_over = machinery.evolution().watched().is_none() || self.settings.budget <= steps;
+        let (steps, acting) = (self.tally.steps, self.machinery.acting_digest());
+        let record = self.machinery.book_watch(new, old, steps);
+        let is_over = self.machinery.evolution().watched().is_none() || self.settings.budget <= steps;
         if let Some(record) = record {
             self.phase = Phase::Collect;
-            self.conclude(record, 0, witness);
+            self.conclude(record, 0, acting, witness);
         } else if is_over {
             self.phase = Phase::Collect;
         }
@@ -129,10 +105,8 @@ impl Learner {
     pub(crate) fn fall_back(&mut self, record: &Record, witness: &mut dyn Witness) {
         self.tally.rolled_back += 1;
         self.link("bem/chain/rolled-back", &record.serial.to_le_bytes());
-        if let Some(candidate) = self.watched.take() {
+        if let Some((previous, candidate)) = self.previous.take() {
             self.tested.remove(&candidate.policy.digest());
-        }
-        if let Some(previous) = self.previous.take() {
             self.hand_over(previous);
         }
         self.streak = 0;

@@ -279,13 +279,13 @@ fn an_accepted_patch_is_derived_again_from_the_experience_it_names() {
             derived: 0,
         };
         let mut world = game.start();
-        Learner::new(game.shape(), settings).run(world.as_mut(), &mut archivist).unwrap();
+        Learner::new(game.shape(), settings).unwrap().run(world.as_mut(), &mut archivist).unwrap();
         assert!(0 < archivist.derived, "{family}: nothing was accepted");
     }
 }
 
 /// BAD steps among the first of a run, and the steps until the score was 0.99.
-fn count_bad(seed: u64, shield: bool) -> (usize, Option<u64>) {
+fn count_bad(seed: u64, guard: bool) -> (usize, Option<u64>) {
     struct Counter(usize);
     impl Witness for Counter {
         fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
@@ -297,11 +297,11 @@ fn count_bad(seed: u64, shield: bool) -> (usize, Option<u64>) {
             true
         }
     }
-    let settings = Settings { shield, ..with_budget(seed, 4_000) };
+    let settings = Settings { guard, ..with_budget(seed, 4_000) };
     let game = game("safety_grid", &[], seed);
     let mut counter = Counter(0);
     let mut world = game.start();
-    Learner::new(game.shape(), settings).run(world.as_mut(), &mut counter).unwrap();
+    Learner::new(game.shape(), settings).unwrap().run(world.as_mut(), &mut counter).unwrap();
     (counter.0, learn("safety_grid", &[], settings).steps_to_99)
 }
 
@@ -313,7 +313,7 @@ fn what_was_bad_once_is_not_drawn_again() {
         with += shielded.0;
         without += open.0;
     }
-    assert!(4 * with < 3 * without, "{with} BAD steps with the shield, {without} without");
+    assert!(4 * with < 3 * without, "{with} BAD steps with the guard, {without} without");
 }
 
 #[test]
@@ -490,7 +490,7 @@ fn a_gain_too_small_to_be_shown_is_left_to_the_counts_and_survives_a_restart() {
     let game = random_process(4, 8, 3, 16);
     let run = |restarts: bool| {
         let mut world = game.start();
-        let mut learner = Learner::new(game.shape(), with_budget(4, 24_000));
+        let mut learner = Learner::new(game.shape(), with_budget(4, 24_000)).unwrap();
         let mut units = 0u32;
         while learner.advance(world.as_mut(), &mut ()).unwrap() != Event::Over {
             units += 1;

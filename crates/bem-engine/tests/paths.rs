@@ -15,7 +15,7 @@ fn check_units(family: &str, params: &[(&str, &str)], pacing: Pacing) -> Tally {
     let game = catalog::build(family, &catalog::settings(family, &texts).unwrap(), 3).unwrap();
     let mut world = game.start();
     let settings = Settings { budget: 1_200, pacing, ..Settings::new(4) };
-    let mut learner = Learner::new(world.shape(), settings);
+    let mut learner = Learner::new(world.shape(), settings).unwrap();
     loop {
         let before = *learner.tally();
         let event = learner.advance(world.as_mut(), &mut ()).unwrap();

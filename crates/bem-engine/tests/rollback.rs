@@ -96,7 +96,8 @@ fn learn(faithful: u32) -> (Tally, Notes) {
     let mut notes = Notes::default();
     let mut world = Fickle::new(faithful, [0, 1_000], 4);
     let settings = Settings { budget: 6_000, ..Settings::new(3) };
-    let learned = Learner::new(&world.shape().clone(), settings).run(&mut world, &mut notes).unwrap();
+    let learned =
+        Learner::new(&world.shape().clone(), settings).unwrap().run(&mut world, &mut notes).unwrap();
     (learned.tally, notes)
 }
 
@@ -136,7 +137,8 @@ fn the_machine_may_turn_away_from_an_incumbent_before_its_watch_has_seen_enough(
         let mut notes = Notes::default();
         let mut world = Fickle::new(800, [0, 1_000], 8);
         let settings = Settings { budget: 16_000, ..Settings::new(seed) };
-        let learned = Learner::new(&world.shape().clone(), settings).run(&mut world, &mut notes).unwrap();
+        let learned =
+            Learner::new(&world.shape().clone(), settings).unwrap().run(&mut world, &mut notes).unwrap();
         assert_eq!(learned.tally.rolled_back, 1, "seed {seed}: {:?}", notes.incumbents);
     }
 }
@@ -147,7 +149,7 @@ fn returns_beyond_what_a_mean_can_hold_are_watched_all_the_same_and_saved() {
     let mut notes = Notes::default();
     let mut world = Fickle::new(600, [150_000_000, 250_000_000], 8);
     let settings = Settings { budget: 12_000, ..Settings::new(3) };
-    let mut learner = Learner::new(&world.shape().clone(), settings);
+    let mut learner = Learner::new(&world.shape().clone(), settings).unwrap();
     for unit in 0.. {
         if learner.advance(&mut world, &mut notes).unwrap() == Event::Over {
             break;

@@ -53,14 +53,14 @@ fn contexts_of_the_choice_come_and_go_by_patches_alone() {
     let (divided, joined) = (applied(&solution, PatchKind::Split), applied(&solution, PatchKind::Merge));
     assert!(!divided.is_empty() && !joined.is_empty(), "{:?}", solution.decisions);
     for (decision, change) in divided {
-        assert!(matches!(change, Change::Divide { .. }), "{}", decision.words);
+        assert!(matches!(change, Change::Split { .. }), "{}", decision.words);
         // What speaks for it was measured on the log.
         let bound = decision.evidence.lower_bound;
         assert!(Fixed::ZERO < bound && bound <= Fixed::ONE);
     }
     assert!(joined.iter().all(|(_, change)| matches!(change, Change::Join { .. })));
     let contexts = all_applied(&solution).iter().fold(1, |count, (_, change)| match change {
-        Change::Divide { after } | Change::Join { after, .. } => after.count(),
+        Change::Split { after, .. } | Change::Join { after, .. } => after.bucket_count(),
         _ => count,
     });
     assert_eq!(solution.learned.words, format!("best action in each of {contexts} contexts"));
@@ -73,7 +73,7 @@ fn a_context_whose_late_steps_contradict_it_forgets_what_came_before() {
     assert_eq!(reset.len(), 1, "{:?}", solution.decisions);
     let (decision, change) = &reset[0];
     assert!(
-        matches!(change, Change::Forget { context: 0, before } if (2_000..4_000).contains(before)),
+        matches!(change, Change::Reset { bucket: 0, before } if (2_000..4_000).contains(before)),
         "{change:?}"
     );
     assert!(Fixed::ZERO < decision.evidence.lower_bound);
@@ -104,5 +104,5 @@ fn without_synthesis_no_expert_changes() {
     let settings = Settings { budget: 4_000, synthesis: false, ..Settings::new(1) };
     let solution = solve(game.as_ref(), settings, &mut |_| true).unwrap();
     assert_eq!(all_applied(&solution).len(), solution.decisions.len());
-    assert!(all_applied(&solution).iter().all(|(_, change)| change.subject() == Subject::Choice));
+    assert!(all_applied(&solution).iter().all(|(_, change)| change.subject() == Subject::Routing));
 }

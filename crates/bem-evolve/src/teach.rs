@@ -41,10 +41,10 @@ pub fn judge_edit(
     pox: &PoxState,
 ) -> Result<AcceptedPatch, EditRefusal> {
     let known = teacher.templates().iter().map(|template| template.tree.to_string()).collect();
-    let tables = Tables::new(Vec::new()).with_templates(known);
+    let tables = Tables::default().with_templates(known);
     let Proposal { change, effects, .. } = propose_teach_edit(edit).ok_or(EditRefusal::TooLong)?;
-    let patch = patch(&tables, serial, 0, change, effects)?;
-    let context = Context { config, tables: &tables, bad: &[], safety: SafetyDemand::Optional };
+    let patch = patch(&tables, None, serial, 0, change, effects)?;
+    let context = Context { config, tables: &tables, family: None, bad: &[], safety: SafetyDemand::Optional };
     Ok(accept(verify(patch, &context)?, Improvement::Static, effects.novelty, pox)?)
 }
 

@@ -8,7 +8,7 @@
 use crate::apply::TablesError;
 use crate::condition::{self, Context, Finding, Rejection, circuits, misfit};
 use crate::improvement::Evidence;
-use crate::patch::{Change, Patch, PatchKind, Subject};
+use crate::patch::{Change, Patch, PatchKind};
 use crate::score::{Measured, PoxState};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
@@ -88,13 +88,28 @@ impl AcceptedPatch {
 pub enum Improvement {
     /// Paired rollouts on fresh seeds.
     Rollouts(Evidence),
-    /// A lower bound from logged steps, over the range of losses. For SPLIT: of what the halves would gain, or, for the
-    /// contexts of a choice, of the share of the rewards' variance that the new contexts explain. For RETIRE: of how much
-    /// better another expert is wherever this one may be chosen. For RESET: of how far the losses of late are from the
-    /// means that would be forgotten, or, for a context, of what the choice loses by trusting them.
+    /// A lower bound from logged steps. For SPLIT: of the share of the rewards' variance that the new buckets explain. For
+    /// RESET: of what is lost by trusting what came before. For GUARD: of how much more often forbidden actions are BAD
+    /// than what is done instead.
     Logged {
         /// The bound.
         lower_bound: Fixed,
+        /// Logged steps it rests on.
+        steps: u32,
+    },
+    /// For a plan whose gain pairs cannot show within the budget: counts of all logged steps are sure of it, and they
+    /// predicted what the acting policy earned.
+    Counted {
+        /// The gain in return that the counts promise, over the range of returns.
+        gain: Fixed,
+        /// Episodes of the acting policy whose returns the counts predicted.
+        episodes: u32,
+    },
+    /// For plain actions: their mean payoff in the log is higher, over the range of losses; with several buckets, chosen by
+    /// one half of the log and judged by the other.
+    Means {
+        /// The gain.
+        gain: Fixed,
         /// Logged steps it rests on.
         steps: u32,
     },
@@ -116,6 +131,16 @@ impl Improvement {
                 writer.u32(*steps);
             }
             Improvement::Static => writer.u8(2),
+            Improvement::Counted { gain, episodes } => {
+                writer.u8(3);
+                writer.i64(gain.to_raw());
+                writer.u32(*episodes);
+            }
+            Improvement::Means { gain, steps } => {
+                writer.u8(4);
+                writer.i64(gain.to_raw());
+                writer.u32(*steps);
+            }
         }
     }
 
@@ -126,13 +151,14 @@ impl Improvement {
             0 => Improvement::Rollouts(Evidence::decode(reader)?),
             1 => Improvement::Logged { lower_bound: Fixed::from_raw(reader.i64()?), steps: reader.u32()? },
             2 => Improvement::Static,
+            3 => Improvement::Counted { gain: Fixed::from_raw(reader.i64()?), episodes: reader.u32()? },
+            4 => Improvement::Means { gain: Fixed::from_raw(reader.i64()?), steps: reader.u32()? },
             _ => return Err(unknown),
         })
     }
 }
 
-/// The kind of evidence that the proposers of a kind of patch bring. SPLIT and RETIRE of a pool may also be shown by
-/// rollouts.
+/// The kind of evidence that the proposers of a kind of patch bring. A plan may also be accepted on counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvidenceKind {
     /// Paired rollouts in the world; they cost steps.
@@ -148,8 +174,10 @@ impl EvidenceKind {
     pub const fn of(kind: PatchKind) -> EvidenceKind {
         match kind {
             PatchKind::Synthesize | PatchKind::Merge | PatchKind::Macro => EvidenceKind::Rollouts,
-            PatchKind::Split | PatchKind::Retire | PatchKind::Reset => EvidenceKind::Statistics,
-            PatchKind::Superoptimize | PatchKind::TeachEdit => EvidenceKind::Exact,
+            PatchKind::Split | PatchKind::Reset | PatchKind::Hold | PatchKind::Guard => {
+                EvidenceKind::Statistics
+            }
+            PatchKind::Retire | PatchKind::Superoptimize | PatchKind::TeachEdit => EvidenceKind::Exact,
         }
     }
 
@@ -200,7 +228,7 @@ pub const RETURN_TOLERANCE: Fixed = Fixed::from_raw(Fixed::ONE.to_raw() / 64);
 /// Shows the condition of a patch against what there is now.
 #[doc(alias = "VC")]
 pub fn verify(patch: Patch, context: &Context<'_>) -> Result<Verified, Rejection> {
-    context.tables.check_current(&patch).map_err(|error| match error {
+    context.tables.check_current(&patch, context.family).map_err(|error| match error {
         TablesError::Replayed { serial, last } => Rejection::Replayed { serial, last },
         TablesError::Obsolete { .. } => Rejection::Obsolete,
         other => Rejection::Tables(other),
@@ -213,38 +241,22 @@ fn show(patch: &Patch, context: &Context<'_>) -> Result<(Vec<Finding>, i64), Rej
     if let Change::TeachEdit { tree, difficulty, .. } = &patch.change {
         return Ok((vec![check_template(context, tree, *difficulty)?], 0));
     }
-    let family = context.tables.family(patch.family)?;
-    if patch.change.subject() == Subject::Choice {
-        return condition::contexts::check(
-            context,
-            family,
-            context.tables.choice(patch.family)?,
-            &patch.change,
-        );
-    }
+    let family = context.family.ok_or(TablesError::NoFamily { serial: patch.serial })?;
     let gates_of = |slot: u8| {
         circuits::occupant(family, slot).map(|expert| expert.placed().circuit().gates().len() as i64)
     };
     Ok(match &patch.change {
         Change::Retire { slot } => {
             let gates = gates_of(*slot)?;
-            // What would be refused when applied is refused here, on a copy.
-            family.clone().retire(usize::from(*slot))?;
-            (vec![Finding::Compared { condition: "slot in range, NOOP stays" }], gates)
-        }
-        Change::Reset { bucket } => {
-            family.clone().reset(*bucket)?;
-            (vec![Finding::Compared { condition: "bucket in range" }], 0)
-        }
-        Change::Split { bucket, by, after } => {
-            let findings = condition::split::check(context, family, *bucket, by, after)?;
-            let mut copy = family.clone();
-            copy.split(*bucket, by)?;
-            if copy.directory() != after {
-                return Err(misfit("the split leads to another directory than the patch says"));
+            if family.held().member == Some(*slot) {
+                return Err(misfit("the expert that is held cannot go"));
             }
-            (findings, 0)
+            (vec![Finding::Compared { condition: "slot in range, and not held" }], gates)
         }
+        Change::Split { .. } | Change::Join { .. } | Change::Reset { .. } | Change::Hold { .. } => {
+            return condition::routing::check(context, family, &patch.change);
+        }
+        Change::Guard { rules } => (condition::guard::check(context, family, rules)?, 0),
         Change::Merge { members, body } => {
             let findings = circuits::check_merged(context, family, members, body)?;
             let slots: BTreeSet<u8> = members.iter().map(|member| member.slot).collect();
@@ -254,11 +266,6 @@ fn show(patch: &Patch, context: &Context<'_>) -> Result<(Vec<Finding>, i64), Rej
         Change::Superoptimize { slot, circuit } => {
             let findings = circuits::check_superoptimized(context, family, *slot, circuit)?;
             (findings, gates_of(*slot)? - circuit.gates().len() as i64)
-        }
-        Change::Macro { sequence, body } => {
-            let findings = circuits::check_macro(context, family, sequence, body)?;
-            // The parts stay where they are, so that a macro saves nothing.
-            (findings, -(body.circuit.gates().len() as i64))
         }
         Change::Play { sequence, policy, safe, examples } => {
             let findings = condition::play::check(context, family, sequence, (policy, *safe), examples)?;
@@ -271,9 +278,7 @@ fn show(patch: &Patch, context: &Context<'_>) -> Result<(Vec<Finding>, i64), Rej
             let findings = condition::synthesize::check(context, family, policy, *safe, examples)?;
             (findings, -(policy.gates() as i64))
         }
-        Change::TeachEdit { .. } | Change::Divide { .. } | Change::Join { .. } | Change::Forget { .. } => {
-            unreachable!("templates and contexts were dealt with above")
-        }
+        Change::TeachEdit { .. } => unreachable!("templates were dealt with above"),
     })
 }
 
@@ -315,13 +320,17 @@ pub fn accept(
     let measured = Measured {
         return_gain,
         gates_saved: verified.gates_saved,
-        behaviour_is_equal: matches!(change, Change::Superoptimize { .. } | Change::Join { .. })
-            || is_measured_equal(change, &improvement),
+        behaviour_is_equal: matches!(
+            change,
+            Change::Superoptimize { .. } | Change::Join { .. } | Change::Retire { .. }
+        ) || is_measured_equal(change, &improvement),
         safety_gain,
         novelty,
     };
     let (score, threshold) = (pox.score(&measured), pox.threshold());
-    if score < threshold {
+    // Plain actions follow the log, and a guard follows what was BAD: neither competes with what experts gain.
+    let is_free = matches!(change, Change::Hold { .. } | Change::Guard { .. } | Change::Retire { .. });
+    if score < threshold && !is_free {
         return Err(Refusal::BelowThreshold { score, threshold });
     }
     Ok(AcceptedPatch { verified, improvement, score })
@@ -338,20 +347,15 @@ fn is_measured_equal(change: &Change, improvement: &Improvement) -> bool {
 /// The gain in return and in safety that the evidence shows, if it is the right kind for the patch.
 fn judge(change: &Change, improvement: &Improvement) -> Result<(Fixed, Fixed), Refusal> {
     let kind = change.kind();
-    let is_pool = change.subject() == Subject::Pool;
-    match (kind, improvement) {
+    match (change, improvement) {
         (
-            PatchKind::Synthesize
-            | PatchKind::Merge
-            | PatchKind::Macro
-            | PatchKind::Retire
-            | PatchKind::Split,
+            Change::Synthesize { .. } | Change::Merge { .. } | Change::Play { .. },
             Improvement::Rollouts(evidence),
-        ) if is_pool => {
+        ) => {
             if evidence.is_unsafe() {
                 return Err(Refusal::Unsafe { excess: evidence.bad_excess });
             }
-            let adds = matches!(change, Change::Synthesize { .. } | Change::Macro { .. });
+            let adds = matches!(change, Change::Synthesize { .. });
             let floor = if adds { Fixed::ZERO } else { RETURN_TOLERANCE.negated() };
             if evidence.pairs == 0 || evidence.lower_bound < floor {
                 return Err(Refusal::MayBeWorse { lower_bound: evidence.lower_bound });
@@ -362,13 +366,25 @@ fn judge(change: &Change, improvement: &Improvement) -> Result<(Fixed, Fixed), R
             Ok((evidence.lower_bound.max(Fixed::ZERO), fewer))
         }
         (
-            PatchKind::Split | PatchKind::Retire | PatchKind::Reset,
+            Change::Split { .. } | Change::Reset { .. } | Change::Guard { .. },
             Improvement::Logged { lower_bound, .. },
         ) => {
             if *lower_bound <= Fixed::ZERO {
                 return Err(Refusal::MayBeWorse { lower_bound: *lower_bound });
             }
             Ok((*lower_bound, Fixed::ZERO))
+        }
+        (Change::Synthesize { .. }, Improvement::Counted { gain, episodes }) => {
+            if *gain <= Fixed::ZERO || *episodes == 0 {
+                return Err(Refusal::MayBeWorse { lower_bound: *gain });
+            }
+            Ok((*gain, Fixed::ZERO))
+        }
+        (Change::Hold { .. }, Improvement::Means { gain, .. }) => {
+            if *gain < Fixed::ZERO {
+                return Err(Refusal::MayBeWorse { lower_bound: *gain });
+            }
+            Ok((*gain, Fixed::ZERO))
         }
         (_, Improvement::Static) if EvidenceKind::of_change(change) == EvidenceKind::Exact => {
             Ok((Fixed::ZERO, Fixed::ZERO))

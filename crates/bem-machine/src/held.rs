@@ -83,7 +83,8 @@ impl Adaptation {
         Some(Adapting { range, statistics })
     }
 
-    fn encode(&self, writer: &mut Writer) {
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
         match self {
             Adaptation::Fixed => writer.u8(0),
             Adaptation::Index => writer.u8(1),
@@ -94,7 +95,8 @@ impl Adaptation {
         }
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Result<Adaptation, DecodeError> {
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Adaptation, DecodeError> {
         let unknown = reader.error("a rule of adaptation that there is not");
         Ok(match reader.u8()? {
             0 => Adaptation::Fixed,

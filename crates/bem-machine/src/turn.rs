@@ -13,6 +13,8 @@ pub enum Actor {
     Index,
     /// What is held.
     Held,
+    /// Plain actions as they are held, whether an expert is held above them or not.
+    Plain,
     /// The expert in this slot.
     Member(u8),
     /// The circuit in the trial seat.
@@ -50,6 +52,8 @@ impl Turn {
     pub const DRAW: Turn = Turn { actor: Actor::Held, drawn: Drawn::Always };
     /// What is held acts, and one action in four is drawn.
     pub const PERTURBED: Turn = Turn { actor: Actor::Held, drawn: Drawn::OneIn(4) };
+    /// Plain actions act as they are held, whether an expert is held above them or not.
+    pub const PLAIN: Turn = Turn { actor: Actor::Plain, drawn: Drawn::Never };
     /// The circuit in the trial seat acts.
     pub const SEAT: Turn = Turn { actor: Actor::Seat, drawn: Drawn::Never };
     /// The plan acts, and one action in sixteen is drawn.
@@ -68,6 +72,7 @@ impl Turn {
             Actor::Member(slot) => (2, slot),
             Actor::Seat => (3, 0),
             Actor::Plan => (4, 0),
+            Actor::Plain => (5, 0),
         };
         let one_in = match self.drawn {
             Drawn::Never => 0,
@@ -86,6 +91,7 @@ impl Turn {
             (2, slot) => Actor::Member(slot),
             (3, 0) => Actor::Seat,
             (4, 0) => Actor::Plan,
+            (5, 0) => Actor::Plain,
             _ => return Err(unknown),
         };
         let drawn = match reader.u8()? {

@@ -4,7 +4,7 @@
 
 use super::ClimbError;
 use crate::learner::Settings;
-use crate::solve::{Lesson, Solution, Taught, solve_world, teach_on};
+use crate::solve::{Broken, Lesson, Solution, Taught, solve_world, teach_on};
 use crate::worlds::{Catalog, World, Worlds};
 use bem_base::environment::{Environment, Shape};
 use bem_games::game::Game;
@@ -146,7 +146,7 @@ impl Assignment {
         let impossible = |error| ClimbError::Game { task: self.unit.task.clone(), error };
         match worlds.open(&self.unit.task, self.seed).map_err(impossible)? {
             World::Game(game) => self.go_on_with(game.as_ref(), put_away, go_on),
-            World::Outside(mut world) => Ok(Worked::Done(Box::new(self.work_outside(world.as_mut())))),
+            World::Outside(mut world) => Ok(Worked::Done(Box::new(self.work_outside(world.as_mut())?))),
         }
     }
 
@@ -173,10 +173,15 @@ impl Assignment {
     }
 
     /// Works on it in a world outside, to its end or until the world fails: what was learned until then counts.
-    fn work_outside(self, world: &mut dyn Environment) -> UnitResult {
-        let solution =
-            solve_world(world, self.settings(), &mut |_| true).unwrap_or_else(|broken| broken.kept);
-        UnitResult { unit: self.unit, seed: self.seed, solution, reused: false }
+    fn work_outside(self, world: &mut dyn Environment) -> Result<UnitResult, ClimbError> {
+        let solution = match solve_world(world, self.settings(), &mut |_| true) {
+            Ok(solution) => solution,
+            Err(broken) => {
+                let Broken { error, kept } = *broken;
+                kept.ok_or_else(|| ClimbError::World { task: self.unit.task.clone(), error })?
+            }
+        };
+        Ok(UnitResult { unit: self.unit, seed: self.seed, solution, reused: false })
     }
 
     fn settings(&self) -> Settings {

@@ -19,7 +19,7 @@ fn shape() -> Shape {
 
 /// A learner whose incumbent had these returns, oldest first, in episodes of its own.
 fn after(returns: impl IntoIterator<Item = i64>) -> Learner {
-    let mut learner = Learner::without_machinery(&shape(), Settings::new(1));
+    let mut learner = Learner::new(&shape(), Settings::new(1)).unwrap();
     for total in returns {
         learner.realised.book(total);
         learner.streak = if total == learner.shape.return_max { learner.streak + 1 } else { 0 };

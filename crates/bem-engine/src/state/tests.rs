@@ -1,14 +1,15 @@
 //! A learner saved and restored anywhere: nothing of its history may change. Clauses: LOG-4, LOG-5.
 
 use super::*;
-use crate::act::Mode;
 use crate::agent::Agent;
 use crate::learner::{Decision, Event, Settings, Witness};
 use crate::pacing::Pacing;
 use bem_base::digest;
+use bem_base::prng::Prng;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
 use bem_games::game::Game;
+use bem_machine::turn::Turn;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,7 +79,7 @@ fn place(learner: &Learner) -> &'static str {
 fn check_restored(world: usize, seed: u64, units: usize, onward: usize) -> &'static str {
     let game = game(WORLDS[world]);
     let (mut here, mut there) = (game.start(), game.start());
-    let mut learner = Learner::new(here.shape(), settings(seed));
+    let mut learner = Learner::new(here.shape(), settings(seed)).unwrap();
     advance(&mut learner, here.as_mut(), units);
     let place = place(&learner);
     let bytes = learner.encode();
@@ -108,7 +109,7 @@ fn a_learner_saved_anywhere_goes_on_as_if_nothing_had_happened() {
 #[test]
 fn the_same_game_in_another_form_is_another_world() {
     let (parity, dyck) = (game(WORLDS[0]), game(WORLDS[1]));
-    let learner = Learner::new(parity.shape(), settings(1));
+    let learner = Learner::new(parity.shape(), settings(1)).unwrap();
     let refused = Learner::restore(&learner.encode(), dyck.start().as_mut()).unwrap_err();
     assert_eq!(refused, RestoreError::OtherWorld);
 }
@@ -117,9 +118,9 @@ fn the_same_game_in_another_form_is_another_world() {
 fn a_world_that_does_not_repeat_itself_is_noticed() {
     let game = game(WORLDS[1]);
     let mut world = game.start();
-    let mut learner = Learner::new(world.shape(), settings(4));
+    let mut learner = Learner::new(world.shape(), settings(4)).unwrap();
     let is_midway = |learner: &Learner| {
-        learner.flight.as_ref().is_some_and(|flight| flight.mode == Mode::Candidate && 3 < flight.steps.len())
+        learner.flight.as_ref().is_some_and(|flight| flight.turn == Turn::SEAT && 3 < flight.steps.len())
     };
     while !is_midway(&learner) {
         advance(&mut learner, world.as_mut(), 1);
@@ -135,7 +136,7 @@ fn telling_places() -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (world, known) in WORLDS.into_iter().enumerate() {
         let mut running = game(known).start();
-        let mut learner = Learner::new(running.shape(), settings(4));
+        let mut learner = Learner::new(running.shape(), settings(4)).unwrap();
         let mut seen = BTreeSet::new();
         for units in 0..2_000 {
             if seen.insert(place(&learner)) {
@@ -151,7 +152,7 @@ fn telling_places() -> Vec<(usize, usize)> {
 fn saved() -> Vec<(usize, Vec<u8>)> {
     let save = |(world, units): (usize, usize)| {
         let mut running = game(WORLDS[world]).start();
-        let mut learner = Learner::new(running.shape(), settings(4));
+        let mut learner = Learner::new(running.shape(), settings(4)).unwrap();
         advance(&mut learner, running.as_mut(), units);
         (world, learner.encode())
     };
@@ -207,9 +208,9 @@ proptest! {
 fn the_history_does_not_depend_on_how_often_it_is_saved() {
     let game = game(WORLDS[1]);
     let mut world = game.start();
-    let mut whole = Learner::new(world.shape(), settings(4));
+    let mut whole = Learner::new(world.shape(), settings(4)).unwrap();
     let expected = whole.run(world.as_mut(), &mut Notes::default()).unwrap().chain_head;
-    let mut learner = Learner::new(world.shape(), settings(4));
+    let mut learner = Learner::new(world.shape(), settings(4)).unwrap();
     while !matches!(learner.phase, Phase::Over) {
         advance(&mut learner, world.as_mut(), 97);
         let bytes = learner.encode();

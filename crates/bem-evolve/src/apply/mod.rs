@@ -1,36 +1,31 @@
-//! The tables that patches change, and the one function that changes them.
+//! Putting an accepted patch into force: what it is about, what it was made against, and the edit that it permits.
 //!
-//! [`Tables::apply`] builds the changed family beside the old one and puts it in place only when everything has
-//! succeeded: there is no state in between. It takes an [`AcceptedPatch`], which only the checker together with
-//! the improvement gate can build. What was there before is handed back with the receipt, so that a patch whose
-//! promise does not come true can be taken back. Must not know files or clocks. Clauses: SCC-9, SCC-1.
+//! A [`Live`] machine takes [`AcceptedPatch`]es and nothing else ([`bem_machine::machine::Permit`]); only the checker
+//! together with the improvement gate can build one. The machine owns the families; the teacher's templates and the serials
+//! that were used are kept here. Must not know files or clocks. Clauses: SCC-9, SCC-1; decision D-41.
 
-use crate::contexts::Choice;
-use crate::patch::{Body, Change, Patch, PatchKind, Subject};
+use crate::patch::{Body, Change, Patch, Subject};
 use crate::verify::AcceptedPatch;
-use crate::watch::Contradiction;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_machine::config::GenesisConfig;
 use bem_machine::expert::ExpertParts;
-use bem_machine::family::{Family, FamilyError};
+use bem_machine::family::Family;
+use bem_machine::guard::Guard;
+use bem_machine::machine::{Edit, Machine, MachineError, Permit};
+use bem_machine::memory::context::FamilyIndex;
 use std::collections::BTreeSet;
 
-/// Why the tables were left as they are.
+/// The machine whose structure only accepted patches change.
+pub type Live = Machine<AcceptedPatch>;
+
+/// Why everything was left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TablesError {
-    /// No such family.
-    #[error("family {family} is out of range: there are {count}")]
-    UnknownFamily {
-        /// The family asked for.
-        family: u16,
-        /// Families there are.
-        count: usize,
-    },
     /// The patch was made against something else.
-    #[error("patch {serial} was made against tables that no longer are")]
+    #[error("patch {serial} was made against a structure that no longer is")]
     Obsolete {
         /// The patch.
         serial: u64,
@@ -43,27 +38,15 @@ pub enum TablesError {
         /// The highest serial applied.
         last: u64,
     },
-    /// The family refused.
+    /// A patch about a family without one.
+    #[error("patch {serial} is about a family, and there is none")]
+    NoFamily {
+        /// The patch.
+        serial: u64,
+    },
+    /// The machine refused.
     #[error(transparent)]
-    Family(#[from] FamilyError),
-    /// The directory after the split is not the one that was proven.
-    #[error("the split leads to another directory than the one that was proven")]
-    OtherDirectory,
-    /// The contexts afterwards do not follow from those before.
-    #[error("the contexts after the patch are not those before it, divided, joined or forgetting")]
-    OtherContexts,
-    /// Every expert number is used.
-    #[error("all {maximum} experts of the machine have been made (S)")]
-    Experts {
-        /// How many there may be.
-        maximum: u32,
-    },
-    /// Statistics of a family that is built differently.
-    #[error("family {family} has other experts or routes than the statistics were gathered with")]
-    OtherStructure {
-        /// The family.
-        family: u16,
-    },
+    Machine(#[from] MachineError),
     /// Every template number is used.
     #[error("all {maximum} templates are taken (S_templates_max)")]
     Templates {
@@ -72,65 +55,19 @@ pub enum TablesError {
     },
 }
 
-/// Everything that patches change. Invariant: families and templates change together with their digests, because
-/// these are computed, not kept.
-#[derive(Clone, Debug)]
+/// What patches change besides families: templates, and which serials were used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
-    families: Vec<Family>,
-    /// The contexts of each family's choice.
-    choices: Vec<Choice>,
     templates: Vec<String>,
-    experts_made: u32,
-    /// The highest serial applied to pools and templates, and the highest one applied to choices.
+    /// The highest serial applied to pools and templates, and the highest one applied to routing.
     last_applied: [Option<u64>; 2],
 }
 
 impl Tables {
-    /// Tables with these families, which may hold experts already, and no templates.
-    pub fn new(families: Vec<Family>) -> Tables {
-        let numbers = families.iter().flat_map(|family| {
-            family.occupied().map(|(_, expert)| expert.id().payload() + 1).collect::<Vec<_>>()
-        });
-        let experts_made = numbers.max().unwrap_or(0);
-        let choices = vec![Choice::new(); families.len()];
-        Tables { families, choices, templates: Vec::new(), experts_made, last_applied: [None; 2] }
-    }
-
-    /// The same tables with these templates known already, as text.
+    /// The same with these templates known already, as text.
     #[must_use]
     pub fn with_templates(self, templates: Vec<String>) -> Tables {
         Tables { templates, ..self }
-    }
-
-    /// One family.
-    pub fn family(&self, family: u16) -> Result<&Family, TablesError> {
-        let count = self.families.len();
-        self.families.get(usize::from(family)).ok_or(TablesError::UnknownFamily { family, count })
-    }
-
-    /// The contexts of a family's choice.
-    pub fn choice(&self, family: u16) -> Result<&Choice, TablesError> {
-        let count = self.choices.len();
-        self.choices.get(usize::from(family)).ok_or(TablesError::UnknownFamily { family, count })
-    }
-
-    /// How many families there are.
-    pub fn family_count(&self) -> usize {
-        self.families.len()
-    }
-
-    /// Takes over the statistics that were gathered elsewhere since; the structure must be the same.
-    pub fn renew(&mut self, family: u16, current: &Family) -> Result<(), TablesError> {
-        if structure_digest(self.family(family)?) != structure_digest(current) {
-            return Err(TablesError::OtherStructure { family });
-        }
-        self.families[usize::from(family)] = current.clone();
-        Ok(())
-    }
-
-    /// A family, to book outcomes in. Structure is changed by [`Tables::apply`] alone.
-    pub(crate) fn statistics_mut(&mut self, family: u16) -> Option<&mut Family> {
-        self.families.get_mut(usize::from(family))
     }
 
     /// The trees of the templates that patches have added, as text.
@@ -138,19 +75,17 @@ impl Tables {
         &self.templates
     }
 
-    /// The highest serial that was applied to this subject. Contexts change while other patches wait, so that they count
+    /// The highest serial that was applied to this subject. Buckets change while other patches wait, so that they count
     /// for themselves.
     pub fn last_applied(&self, subject: Subject) -> Option<u64> {
-        self.last_applied[usize::from(subject == Subject::Choice)]
+        self.last_applied[usize::from(subject == Subject::Routing)]
     }
 
-    /// The digest that a patch about this subject of a family must name: the structure it was made against.
-    ///
-    /// Statistics are not part of it, or every step would make every patch obsolete.
-    pub fn parent(&self, subject: Subject, family: u16) -> Result<Digest, TablesError> {
-        Ok(match subject {
-            Subject::Pool => structure_digest(self.family(family)?),
-            Subject::Choice => self.choice(family)?.digest(),
+    /// The digest that a patch about this subject must name: what it was made against.
+    pub fn parent(&self, subject: Subject, family: Option<&Family>) -> Option<Digest> {
+        Some(match subject {
+            Subject::Pool => pool_digest(family?),
+            Subject::Routing => routing_digest(family?),
             Subject::Templates => {
                 let texts: Vec<&[u8]> = self.templates.iter().map(|text| text.as_bytes()).collect();
                 digest::hash_parts("bem/structure/templates", &texts)
@@ -159,80 +94,37 @@ impl Tables {
     }
 
     /// Checks that a patch is new and about what there is.
-    pub fn check_current(&self, patch: &Patch) -> Result<(), TablesError> {
+    pub fn check_current(&self, patch: &Patch, family: Option<&Family>) -> Result<(), TablesError> {
         let serial = patch.serial;
         let subject = patch.change.subject();
         if let Some(last) = self.last_applied(subject).filter(|last| serial <= *last) {
             return Err(TablesError::Replayed { serial, last });
         }
-        if self.parent(subject, patch.family)? != patch.parent {
+        let parent = self.parent(subject, family).ok_or(TablesError::NoFamily { serial })?;
+        if parent != patch.parent {
             return Err(TablesError::Obsolete { serial });
         }
         Ok(())
     }
 
-    /// Applies an accepted patch: all of it, or nothing and a reason.
-    pub fn apply(&mut self, config: &GenesisConfig, accepted: AcceptedPatch) -> Result<Applied, TablesError> {
-        let patch = accepted.patch();
-        self.check_current(patch)?;
-        let subject = patch.change.subject();
-        let before = match (subject, &patch.change) {
-            (_, Change::TeachEdit { tree, .. }) => {
-                if config.templates_max as usize <= self.templates.len() {
-                    return Err(TablesError::Templates { maximum: config.templates_max });
-                }
-                self.templates.push(tree.clone());
-                Before::Templates(self.templates.len() - 1)
-            }
-            (Subject::Choice, change) => {
-                let new = rechosen(self.choice(patch.family)?, change).ok_or(TablesError::OtherContexts)?;
-                let place = &mut self.choices[usize::from(patch.family)];
-                Before::Choice(std::mem::replace(place, new))
-            }
-            (_, change) => {
-                let old = self.family(patch.family)?;
-                let mut experts_made = self.experts_made;
-                let new = changed(config, old, change, &mut experts_made)?;
-                self.experts_made = experts_made;
-                let place = &mut self.families[usize::from(patch.family)];
-                Before::Family(Box::new(std::mem::replace(place, new)))
-            }
-        };
-        let (serial, kind, family) = (patch.serial, patch.kind(), patch.family);
-        self.last_applied[usize::from(subject == Subject::Choice)] = Some(serial);
-        let after = self.parent(subject, family)?;
-        Ok(Applied { accepted, receipt: Receipt { serial, kind, family, before, after } })
+    /// A template is known from now on.
+    pub(crate) fn add_template(&mut self, config: &GenesisConfig, tree: &str) -> Result<(), TablesError> {
+        if config.templates_max as usize <= self.templates.len() {
+            return Err(TablesError::Templates { maximum: config.templates_max });
+        }
+        self.templates.push(tree.to_string());
+        Ok(())
     }
 
-    /// The family as a patch would leave it; nothing is changed, and nothing is judged.
-    pub(crate) fn preview(&self, config: &GenesisConfig, patch: &Patch) -> Result<Family, TablesError> {
-        changed(config, self.family(patch.family)?, &patch.change, &mut self.experts_made.clone())
-    }
-
-    /// Takes a patch back: structure and statistics become what they were before it. The serial stays used.
-    ///
-    /// Only the latest change of a family can be taken back; what was learned in the family since is lost.
-    pub fn roll_back(&mut self, receipt: Receipt, reason: Contradiction) -> Result<RolledBack, TablesError> {
-        let Receipt { serial, kind, family, before, after } = receipt;
-        if self.parent(before.subject(), family)? != after {
-            return Err(TablesError::Obsolete { serial });
-        }
-        match before {
-            Before::Choice(old) => self.choices[usize::from(family)] = old,
-            Before::Family(old) => self.families[usize::from(family)] = *old,
-            Before::Templates(count) => self.templates.truncate(count),
-        }
-        Ok(RolledBack { serial, kind, reason })
+    /// The serial of a patch was used.
+    pub(crate) fn note_applied(&mut self, patch: &Patch) {
+        self.last_applied[usize::from(patch.change.subject() == Subject::Routing)] = Some(patch.serial);
     }
 
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
-        writer.length(self.families.len());
-        self.families.iter().for_each(|family| family.encode(writer));
-        self.choices.iter().for_each(|choice| choice.encode(writer));
         writer.length(self.templates.len());
         self.templates.iter().for_each(|text| writer.text(text));
-        writer.u32(self.experts_made);
         for last in self.last_applied {
             writer.bool(last.is_some());
             writer.u64(last.unwrap_or(0));
@@ -242,14 +134,9 @@ impl Tables {
     /// Reads canonical bytes back.
     pub fn decode(config: &GenesisConfig, reader: &mut Reader<'_>) -> Result<Tables, DecodeError> {
         let start = reader.clone();
-        let families = (0..reader.length(64)?)
-            .map(|_| Family::decode(config, reader))
-            .collect::<Result<Vec<_>, DecodeError>>()?;
-        let choices = families.iter().map(|_| Choice::decode(reader)).collect::<Result<Vec<_>, _>>()?;
         let templates = (0..reader.length(4)?)
             .map(|_| Ok(reader.text()?.to_string()))
             .collect::<Result<Vec<_>, DecodeError>>()?;
-        let experts_made = reader.u32()?;
         let mut last_applied = [None; 2];
         let mut is_stray = false;
         for last in &mut last_applied {
@@ -257,61 +144,66 @@ impl Tables {
             is_stray |= !any && serial != 0;
             *last = any.then_some(serial);
         }
-        let full = config.families_max < families.len() as u32
-            || config.templates_max < templates.len() as u32
-            || config.experts_max < experts_made;
-        if full || is_stray {
+        if config.templates_max < templates.len() as u32 || is_stray {
             return Err(start.error("tables beyond the bounds of the configuration"));
         }
-        Ok(Tables { families, choices, templates, experts_made, last_applied })
+        Ok(Tables { templates, last_applied })
     }
 }
 
-/// The digest of a family's experts and routing.
-pub fn structure_digest(family: &Family) -> Digest {
+/// The digest of a family's experts and of which one is held.
+pub fn pool_digest(family: &Family) -> Digest {
     let mut writer = Writer::new();
     for (slot, expert) in family.occupied() {
         writer.length(slot);
         expert.encode(&mut writer);
     }
-    family.directory().encode(&mut writer);
-    digest::hash_parts("bem/structure/family", &[writer.as_bytes()])
+    writer.u8(family.held().member.unwrap_or(u8::MAX));
+    digest::hash_parts("bem/structure/pool", &[writer.as_bytes()])
 }
 
-/// The family after the change.
-fn changed(
-    config: &GenesisConfig,
-    old: &Family,
-    change: &Change,
-    experts_made: &mut u32,
-) -> Result<Family, TablesError> {
-    let mut family = old.clone();
-    let mut next_id = || {
-        if config.experts_max <= *experts_made {
-            return Err(TablesError::Experts { maximum: config.experts_max });
-        }
-        *experts_made += 1;
-        Ok(ObjectId::new(ObjectClass::Expert, *experts_made - 1))
-    };
-    match change {
-        Change::Retire { slot } => family.retire(usize::from(*slot))?,
-        Change::Reset { bucket } => family.reset(*bucket)?,
-        Change::Split { bucket, by, after } => {
-            family.split(*bucket, by)?;
-            if family.directory() != after {
-                return Err(TablesError::OtherDirectory);
-            }
-        }
+/// The digest of a family's buckets, plain actions and guard.
+pub fn routing_digest(family: &Family) -> Digest {
+    let mut writer = Writer::new();
+    family.directory().encode(&mut writer);
+    family.since().iter().for_each(|step| writer.u64(*step));
+    family.held().rule.encode(&mut writer);
+    family.held().actions.iter().for_each(|action| writer.u16(*action));
+    family.guard().encode(&mut writer);
+    digest::hash_parts("bem/structure/routing", &[writer.as_bytes()])
+}
+
+/// The digest of everything about a family that patches change.
+pub fn structure_digest(family: &Family) -> Digest {
+    let parts = [pool_digest(family), routing_digest(family)];
+    digest::hash_parts("bem/structure", &[parts[0].as_bytes(), parts[1].as_bytes()])
+}
+
+impl Permit for AcceptedPatch {
+    fn family(&self) -> FamilyIndex {
+        FamilyIndex(self.patch().family)
+    }
+
+    fn edit(&self, family: &Family) -> Option<Edit> {
+        edit_of(&self.patch().change, family)
+    }
+}
+
+/// What a change does to a family; nothing where it does not apply to it, or is about no family.
+pub(crate) fn edit_of(change: &Change, family: &Family) -> Option<Edit> {
+    Some(match change {
+        Change::Retire { slot } => Edit::Retire { slot: *slot },
+        Change::Reset { bucket, before } => Edit::Forget { bucket: *bucket, step: *before },
+        Change::Split { cuts, .. } => Edit::Split { cuts: cuts.clone() },
+        Change::Join { pairs, .. } => Edit::Join { pairs: pairs.clone() },
+        Change::Hold { actions, rule } => Edit::Hold { actions: actions.clone(), rule: *rule },
+        Change::Guard { rules } => Edit::Guard(Guard::new(rules.clone(), family.shape().actions)?),
         Change::Merge { members, body } => {
             let slots: BTreeSet<u8> = members.iter().map(|member| member.slot).collect();
-            for slot in slots {
-                family.retire(usize::from(slot))?;
-            }
-            family.install(config, next_id()?, body.to_parts(0))?;
+            Edit::Merge { slots: slots.into_iter().collect(), parts: Box::new(body.to_parts(0)) }
         }
         Change::Superoptimize { slot, circuit } => {
-            let slot = usize::from(*slot);
-            let expert = family.expert(slot).ok_or(FamilyError::EmptySlot { slot })?;
+            let expert = family.expert(usize::from(*slot))?;
             let mut routing = expert.routing();
             routing.version += 1;
             let parts = ExpertParts {
@@ -321,164 +213,27 @@ fn changed(
                 profile: expert.profile(),
                 routing,
             };
-            family.replace(config, slot, next_id()?, parts)?;
+            Edit::Replace { slot: *slot, parts: Box::new(parts) }
         }
-        Change::Macro { body, .. } => {
-            let id = next_id()?;
-            family.install(
-                config,
-                id,
-                body.to_parts(ObjectId::new(ObjectClass::Macro, id.payload()).to_word()),
-            )?;
+        Change::Play { .. } | Change::Synthesize { .. } => Edit::Install(Box::new(parts_of(change, family)?)),
+        Change::TeachEdit { .. } => return None,
+    })
+}
+
+/// The expert that a change brings, if it brings one.
+pub fn parts_of(change: &Change, family: &Family) -> Option<ExpertParts> {
+    match change {
+        Change::Synthesize { policy, safe, .. } => {
+            Some(Body::from_policy(policy, family.layout(), *safe).to_parts(0))
         }
         Change::Play { policy, safe, .. } => {
-            let (id, body) = (next_id()?, Body::from_policy(policy, family.layout(), *safe));
-            let tag = ObjectId::new(ObjectClass::Macro, id.payload()).to_word();
-            family.install(config, id, body.to_parts(tag))?;
+            // Macros are numbered by the slot's generations, which never repeat within a family.
+            let tag = ObjectId::new(ObjectClass::Macro, family.pool_generation() as u32 & 0xf_ffff).to_word();
+            Some(Body::from_policy(policy, family.layout(), *safe).to_parts(tag))
         }
-        Change::Synthesize { policy, safe, .. } => {
-            let body = Body::from_policy(policy, family.layout(), *safe);
-            family.install(config, next_id()?, body.to_parts(0))?;
-        }
-        Change::TeachEdit { .. } | Change::Divide { .. } | Change::Join { .. } | Change::Forget { .. } => {
-            unreachable!("templates and contexts are no part of a family's pool")
-        }
-    }
-    Ok(family)
-}
-
-/// The contexts after the change; nothing if they are not what the change says.
-pub(crate) fn rechosen(choice: &Choice, change: &Change) -> Option<Choice> {
-    match change {
-        Change::Divide { after } => choice.divided(after),
-        Change::Join { after, .. } => choice.joined(after),
-        Change::Forget { context, before } => choice.forgetting(*context, *before),
+        Change::Merge { body, .. } => Some(body.to_parts(0)),
         _ => None,
     }
-}
-
-/// What was there before a patch.
-#[derive(Clone, Debug)]
-enum Before {
-    Family(Box<Family>),
-    Choice(Choice),
-    /// How many templates there were.
-    Templates(usize),
-}
-
-impl Before {
-    fn subject(&self) -> Subject {
-        match self {
-            Before::Family(_) => Subject::Pool,
-            Before::Choice(_) => Subject::Choice,
-            Before::Templates(_) => Subject::Templates,
-        }
-    }
-}
-
-/// What it takes to take a patch back.
-#[derive(Clone, Debug)]
-pub struct Receipt {
-    serial: u64,
-    kind: PatchKind,
-    family: u16,
-    before: Before,
-    after: Digest,
-}
-
-impl Receipt {
-    /// Which patch.
-    pub fn serial(&self) -> u64 {
-        self.serial
-    }
-
-    /// Its kind.
-    pub fn kind(&self) -> PatchKind {
-        self.kind
-    }
-
-    /// The family it was about.
-    pub fn family(&self) -> u16 {
-        self.family
-    }
-
-    /// From now on taking this patch back also takes back what led to this structure since: the same behaviour.
-    pub(crate) fn carry_over(&mut self, after: Digest) {
-        self.after = after;
-    }
-
-    /// The family as it was before, if the patch was about one: the incumbent for watching.
-    pub fn family_before(&self) -> Option<&Family> {
-        match &self.before {
-            Before::Family(family) => Some(family),
-            Before::Templates(_) | Before::Choice(_) => None,
-        }
-    }
-
-    /// Writes the canonical bytes.
-    pub fn encode(&self, writer: &mut Writer) {
-        writer.u64(self.serial);
-        writer.u8(self.kind as u8);
-        writer.u16(self.family);
-        writer.raw(self.after.as_bytes());
-        writer.u8(self.before.subject() as u8);
-        match &self.before {
-            Before::Family(family) => family.encode(writer),
-            Before::Choice(choice) => choice.encode(writer),
-            Before::Templates(count) => writer.u32(*count as u32),
-        }
-    }
-
-    /// Reads canonical bytes back.
-    pub fn decode(config: &GenesisConfig, reader: &mut Reader<'_>) -> Result<Receipt, DecodeError> {
-        let unknown = reader.error("a receipt of no known kind");
-        let serial = reader.u64()?;
-        let kind = *PatchKind::ALL.get(usize::from(reader.u8()?)).ok_or(unknown.clone())?;
-        let family = reader.u16()?;
-        let after = Digest::decode(reader)?;
-        let before = match Subject::ALL.get(usize::from(reader.u8()?)) {
-            Some(Subject::Templates) => Before::Templates(reader.u32()? as usize),
-            Some(Subject::Choice) => Before::Choice(Choice::decode(reader)?),
-            Some(Subject::Pool) => Before::Family(Box::new(Family::decode(config, reader)?)),
-            None => return Err(unknown),
-        };
-        Ok(Receipt { serial, kind, family, before, after })
-    }
-}
-
-/// What was applied, and how to take it back.
-#[derive(Clone, Debug)]
-pub struct Applied {
-    accepted: AcceptedPatch,
-    receipt: Receipt,
-}
-
-impl Applied {
-    /// What was applied.
-    pub fn accepted(&self) -> &AcceptedPatch {
-        &self.accepted
-    }
-
-    /// The digest of the structure before and after.
-    pub fn digests(&self) -> (Digest, Digest) {
-        (self.accepted.patch().parent, self.receipt.after)
-    }
-
-    /// What it takes to take it back.
-    pub fn into_receipt(self) -> Receipt {
-        self.receipt
-    }
-}
-
-/// A patch that was taken back. It counts against its proposer: see [`crate::score::ProposerRecord`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RolledBack {
-    /// Which patch.
-    pub serial: u64,
-    /// Its kind.
-    pub kind: PatchKind,
-    /// Why.
-    pub reason: Contradiction,
 }
 
 #[cfg(test)]

@@ -4,23 +4,27 @@
 
 use super::play::{PLAYERS, Recital, player};
 use super::spoil::other_than;
-use crate::apply::Tables;
-use crate::condition::circuits::{body_of, compose};
+use crate::apply::TablesError;
+use crate::apply::{Live, Tables};
+use crate::condition::circuits::body_of;
 use crate::condition::{BadPair, Context, SafetyDemand};
-use crate::contexts::ContextTree;
 use crate::patch::{Body, Change, Example, ExampleStep, ExpectedEffects, Form, Member, Patch};
 use crate::propose::{merge_by_bit, patch};
 use crate::score::PoxState;
-use crate::verify::{Improvement, accept, verify};
+use crate::verify::{AcceptedPatch, accept, verify};
+use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Field, Shape};
 use bem_base::fixed::Fixed;
-use bem_base::ids::{ObjectClass, ObjectId};
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Gate, Netlist, Op, Signal};
 use bem_circuit::simplify::simplify;
 use bem_machine::config::GenesisConfig;
 use bem_machine::family::Family;
-use bem_machine::route::directory::RouteInput;
+use bem_machine::guard::Rule;
+use bem_machine::held::Adaptation;
+use bem_machine::machine::{Edit, Machine, Undo};
+use bem_machine::memory::context::FamilyIndex;
+use bem_machine::route::directory::{Directory, RouteInput};
 use bem_synth::function::build_word_table;
 use bem_synth::policy::{Player, Policy};
 use std::collections::BTreeMap;
@@ -31,6 +35,10 @@ pub(super) const OBSERVATION_BITS: u16 = 6;
 pub(super) const ACTIONS: u16 = 3;
 /// Experts that work on the action that another one left, in the first slots.
 pub(super) const EDITORS: u8 = 4;
+/// The bit that divides the laboratory's buckets.
+pub(super) const DIVIDED: u16 = 3;
+/// The only family.
+const FAMILY: FamilyIndex = FamilyIndex(0);
 /// The first slot without an expert.
 pub(super) const FREE_SLOT: u8 = EDITORS + 1 + PLAYERS;
 
@@ -39,6 +47,7 @@ pub(super) const FREE_SLOT: u8 = EDITORS + 1 + PLAYERS;
 pub struct Laboratory {
     config: GenesisConfig,
     tables: Tables,
+    machine: Live,
     pub(super) bad: Vec<BadPair>,
 }
 
@@ -62,44 +71,65 @@ impl Laboratory {
             return_max: 16_000,
             fields: vec![Field { low: 0, width: OBSERVATION_BITS }],
         };
-        let mut family = Family::new(&config, shape).expect("the laboratory's world is small");
+        let mut open: Machine = Machine::new(config.clone(), 1);
+        let index = open.add_world(shape).expect("the laboratory's world is small");
+        let layout = open.family(index).expect("just added").layout().clone();
         let editors = (0..u32::from(EDITORS)).map(expert);
-        let players =
-            (0..PLAYERS).map(|number| Body::from_policy(&player(number), family.layout(), number == 0));
-        let bodies: Vec<Body> = editors.chain(players).collect();
-        for (number, body) in (0..).zip(bodies) {
-            let id = ObjectId::new(ObjectClass::Expert, number + 1);
-            family.install(&config, id, body.to_parts(0)).expect("the laboratory's experts are small");
+        let players = (0..PLAYERS).map(|number| Body::from_policy(&player(number), &layout, number == 0));
+        for body in editors.chain(players) {
+            open.install(index, body.to_parts(0)).expect("the laboratory's experts are small");
         }
+        let by = vec![RouteInput::State(DIVIDED)];
+        open.edit(index, Edit::Split { cuts: vec![(0, by)] }).expect("the bit can be seen");
+        let mut bytes = Writer::new();
+        open.encode(&mut bytes);
+        let machine = Machine::decode(&mut Reader::new(bytes.as_bytes())).expect("just written");
         let pair = |seen, action| BadPair { observation: observation(seen), action };
         let bad = vec![pair(5, 1), pair(9, 2), pair(33, 0)];
-        let mut laboratory = Laboratory { tables: Tables::new(vec![family]), config, bad };
-        // One patch is applied, so that there is a serial that can be replayed.
+        let mut laboratory = Laboratory { tables: Tables::default(), machine, config, bad };
+        // Patches of both subjects are applied, so that there are serials that can be replayed.
         let first = laboratory.smaller(4, 7);
-        let verified = verify(first, &laboratory.context()).expect("the laboratory's first patch is right");
-        let pox = PoxState::new(&laboratory.config);
-        let accepted = accept(verified, Improvement::Static, Fixed::ZERO, &pox).expect("it saves gates");
-        laboratory.tables.apply(&laboratory.config, accepted).expect("nothing has changed since");
-        let divided = laboratory.make(7, Change::Divide { after: tree(&[Some(3), None, None]) });
-        let verified = verify(divided, &laboratory.context()).expect("the bit can be seen");
-        let logged = Improvement::Logged { lower_bound: Fixed::HALF, steps: 1_000 };
-        let accepted = accept(verified, logged, Fixed::ZERO, &pox).expect("it explains half of everything");
-        laboratory.tables.apply(&laboratory.config, accepted).expect("nothing has changed since");
+        laboratory.enforce(first);
+        let held = laboratory.make(7, Change::Hold { actions: vec![1, 1], rule: Adaptation::Fixed });
+        laboratory.enforce(held);
         laboratory
+    }
+
+    /// Puts a patch that is right into force.
+    fn enforce(&mut self, patch: Patch) {
+        let improvement = super::good_improvement(&patch.change);
+        let verified = verify(patch, &self.context()).expect("the laboratory's own patches are right");
+        let pox = PoxState::new(&self.config);
+        let accepted = accept(verified, improvement, Fixed::ONE, &pox).expect("it has good evidence");
+        self.apply(accepted).expect("nothing has changed since");
     }
 
     /// What patches are judged against.
     pub fn context(&self) -> Context<'_> {
-        Context { config: &self.config, tables: &self.tables, bad: &self.bad, safety: SafetyDemand::Required }
+        Context {
+            config: &self.config,
+            tables: &self.tables,
+            family: Some(self.family()),
+            bad: &self.bad,
+            safety: SafetyDemand::Required,
+        }
     }
 
     /// Applies an accepted patch.
-    #[cfg(test)]
-    pub(crate) fn apply(
-        &mut self,
-        accepted: crate::verify::AcceptedPatch,
-    ) -> Result<(), crate::apply::TablesError> {
-        self.tables.apply(&self.config, accepted).map(drop)
+    pub(crate) fn apply(&mut self, accepted: AcceptedPatch) -> Result<Option<Undo>, TablesError> {
+        let patch = accepted.patch();
+        self.tables.check_current(patch, self.machine.family(FAMILY).ok())?;
+        let undo = match &patch.change {
+            Change::TeachEdit { tree, .. } => self.tables.add_template(&self.config, tree).map(|()| None)?,
+            _ => self.machine.apply(&accepted)?,
+        };
+        self.tables.note_applied(patch);
+        Ok(undo)
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Live {
+        &self.machine
     }
 
     /// The tables.
@@ -114,11 +144,12 @@ impl Laboratory {
 
     /// The only family.
     pub fn family(&self) -> &Family {
-        self.tables.family(0).expect("the laboratory has one family")
+        self.machine.family(FAMILY).expect("the laboratory has one family")
     }
 
     fn make(&self, serial: u64, change: Change) -> Patch {
-        patch(&self.tables, serial, 0, change, ExpectedEffects::default()).expect("the family exists")
+        patch(&self.tables, Some(self.family()), serial, 0, change, ExpectedEffects::default())
+            .expect("the family exists")
     }
 
     fn smaller(&self, slot: u8, serial: u64) -> Patch {
@@ -141,16 +172,22 @@ impl Laboratory {
         let bit = prng.below(u64::from(OBSERVATION_BITS)) as u16;
         let change = match form {
             Form::Retire => Change::Retire { slot: 1 + prng.below(u64::from(EDITORS)) as u8 },
-            Form::Reset => Change::Reset { bucket: 0 },
-            Form::Forget => Change::Forget { context: prng.below(2) as u16, before: 1 + prng.below(1_000) },
+            Form::Reset => Change::Reset { bucket: prng.below(2) as u16, before: 1 + prng.below(1_000) },
             Form::Split => {
-                let by = vec![RouteInput::State(bit)];
-                let mut after = self.family().directory().clone();
-                after.split(0, &by).expect("the first bucket is not divided yet");
-                Change::Split { bucket: 0, by, after }
+                let cuts = vec![(prng.below(2) as u16, vec![RouteInput::State(other_than(DIVIDED, prng))])];
+                Change::Split { after: self.divided(&cuts).expect("the bit is not tested yet"), cuts }
             }
-            Form::Divide => {
-                Change::Divide { after: tree(&[Some(3), Some(other_than(3, prng)), None, None, None]) }
+            Form::Hold => {
+                let actions = (0..2).map(|_| prng.below(u64::from(ACTIONS)) as u16).collect();
+                Change::Hold { actions, rule: Adaptation::Fixed }
+            }
+            Form::Guard => {
+                let rule = |pair: &BadPair| Rule {
+                    observation: pair.observation,
+                    forbidden: pair.action,
+                    instead: (pair.action + 1) % ACTIONS,
+                };
+                Change::Guard { rules: self.bad[..1 + prng.below(3) as usize].iter().map(rule).collect() }
             }
             Form::Merge => {
                 let body = merge_by_bit(&self.body(1), &self.body(2), bit).expect("both write the action");
@@ -158,8 +195,9 @@ impl Laboratory {
                 Change::Merge { members: vec![member(1, false), member(2, true)], body }
             }
             Form::Join => {
-                let actions = vec![prng.below(u64::from(ACTIONS)) as u16; 2];
-                Change::Join { after: tree(&[None]), actions }
+                let mut after = self.family().directory().clone();
+                after.join(0, 1).expect("they are the two sides of one test");
+                Change::Join { pairs: vec![(0, 1)], after }
             }
             Form::Superoptimize => return self.smaller(3, serial),
             Form::TeachEdit => {
@@ -168,14 +206,16 @@ impl Laboratory {
                 let difficulty = bem_teacher::template::measure(&tree).expect("the tree is right").difficulty;
                 Change::TeachEdit { template: 0, tree, difficulty }
             }
-            Form::Macro => {
-                let body = compose(&[self.body(1), self.body(2)]).expect("both use STATE only");
-                Change::Macro { sequence: vec![1, 2], body }
-            }
             Form::Play => Recital::draw(self, prng).into_change(self),
             Form::Synthesize => self.synthesized(prng, false),
         };
         self.make(serial, change)
+    }
+
+    /// The directory after these divisions.
+    pub(super) fn divided(&self, cuts: &[(u16, Vec<RouteInput>)]) -> Option<Directory> {
+        let mut after = self.family().directory().clone();
+        cuts.iter().all(|(bucket, by)| after.split(*bucket, by).is_ok()).then_some(after)
     }
 
     /// Whether the table says that this action is BAD for what is seen.
@@ -218,11 +258,6 @@ pub(super) fn observation(seen: u64) -> Bits {
     let mut observation = Bits::ZERO;
     observation.set_field(0, usize::from(OBSERVATION_BITS), seen);
     observation
-}
-
-/// A tree of contexts with these places.
-pub(super) fn tree(places: &[Option<u16>]) -> ContextTree {
-    ContextTree::from_places(places).expect("no bit is tested twice")
 }
 
 /// The laboratory's experts: two safe ones that read and rewrite the action, two that are larger than needed.

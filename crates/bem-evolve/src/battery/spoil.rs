@@ -2,14 +2,14 @@
 //! the conditions. Clause: SCC-3.
 
 use super::Fault;
-use super::laboratory::{ACTIONS, FREE_SLOT, Laboratory, OBSERVATION_BITS, tree};
+use super::laboratory::{ACTIONS, DIVIDED, FREE_SLOT, Laboratory, OBSERVATION_BITS};
 use super::play::{Recital, exceed_sequence};
-use crate::condition::circuits::compose;
 use crate::patch::{Body, Change, Example, Form, Patch};
 use bem_base::digest::Digest;
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Netlist, Op, Signal};
+use bem_machine::held::Adaptation;
 use bem_machine::route::directory::RouteInput;
 use bem_synth::policy::{Player, Policy};
 
@@ -28,7 +28,7 @@ impl Laboratory {
             Fault::BoundExceeded => self.exceed(&mut patch.change, prng),
             Fault::SafetyDropped => match &mut patch.change {
                 Change::Synthesize { safe, .. } | Change::Play { safe, .. } => *safe = false,
-                Change::Merge { body, .. } | Change::Macro { body, .. } => body.safe = false,
+                Change::Merge { body, .. } => body.safe = false,
                 _ => return None,
             },
             Fault::ActionOutOfRange => {
@@ -63,14 +63,13 @@ impl Laboratory {
 
     fn flip(&self, change: &mut Change, prng: &mut Prng) -> Option<()> {
         match change {
-            Change::Split { bucket, by, after } => {
+            Change::Split { cuts, after } => {
                 // The result of dividing by another bit.
-                let RouteInput::State(bit) = by[0] else { return None };
-                let other = other_than(bit, prng);
-                *after = self.family().directory().clone();
-                after.split(*bucket, &[RouteInput::State(other)]).ok()?;
+                let RouteInput::State(bit) = cuts[0].1[0] else { return None };
+                let other = (0..OBSERVATION_BITS).find(|other| ![bit, DIVIDED].contains(other))?;
+                *after = self.divided(&[(cuts[0].0, vec![RouteInput::State(other)])])?;
             }
-            Change::Merge { body, .. } | Change::Macro { body, .. } => {
+            Change::Merge { body, .. } => {
                 let flipped = flip_gate(&body.circuit, prng)?;
                 body.circuit = differs(&body.circuit, &flipped).then_some(flipped)?;
             }
@@ -91,12 +90,11 @@ impl Laboratory {
                 };
                 *policy = examples.iter().any(breaks).then_some(flipped)?;
             }
-            // Divided by another bit than before, so that old contexts are mixed.
-            Change::Divide { after } => {
-                *after = tree(&[Some(other_than(3, prng)), Some(3), None, None, None])
-            }
-            Change::Join { actions, .. } => actions[1] = (actions[0] + 1) % ACTIONS,
-            Change::Retire { .. } | Change::Reset { .. } | Change::Forget { .. } => return None,
+            // What is done instead of a forbidden action is forbidden too.
+            Change::Guard { rules } => rules[0].instead = rules[0].forbidden,
+            // A directory in which nothing was joined.
+            Change::Join { after, .. } => *after = self.family().directory().clone(),
+            Change::Retire { .. } | Change::Reset { .. } | Change::Hold { .. } => return None,
         }
         Some(())
     }
@@ -104,25 +102,43 @@ impl Laboratory {
     fn exceed(&self, change: &mut Change, prng: &mut Prng) {
         match change {
             Change::Retire { slot } => *slot = [0, free_slot(prng)][prng.below(2) as usize],
-            Change::Reset { bucket } => *bucket = 1 + prng.below(65_535) as u16,
-            Change::Forget { context, before } => match prng.below(2) {
-                0 => *context = 2 + prng.below(65_534) as u16,
+            Change::Reset { bucket, before } => match prng.below(2) {
+                0 => *bucket = 2 + prng.below(65_534) as u16,
                 // Nothing came before the first step, so that it was forgotten already.
                 _ => *before = 0,
             },
-            Change::Divide { after } => {
-                let unseen = OBSERVATION_BITS + prng.below(250) as u16;
-                *after = tree(&[Some(3), Some(unseen), None, None, None]);
-            }
-            Change::Join { actions, .. } => match prng.below(2) {
+            Change::Hold { actions, rule } => match prng.below(4) {
                 0 => actions.truncate(1),
-                _ => actions.fill(ACTIONS + prng.below(60_000) as u16),
+                1 => actions.push(0),
+                2 => actions[1] = ACTIONS + prng.below(60_000) as u16,
+                // What adapts to no context is held where there are two.
+                _ => *rule = Adaptation::Index,
             },
-            Change::Split { bucket, by, .. } => match prng.below(3) {
-                0 => *bucket = 1 + prng.below(65_535) as u16,
-                1 => by[0] = RouteInput::State(512 + prng.below(60_000) as u16),
-                _ => by.clear(),
-            },
+            Change::Guard { rules } => {
+                let count = rules.len() as u64;
+                let rule = &mut rules[prng.below(count) as usize];
+                match prng.below(3) {
+                    0 => rule.forbidden = ACTIONS + prng.below(60_000) as u16,
+                    1 => rule.instead = ACTIONS + prng.below(60_000) as u16,
+                    _ => rule.observation.set(usize::from(OBSERVATION_BITS), true),
+                }
+            }
+            Change::Join { pairs, .. } => {
+                pairs[0] = [(0, 2 + prng.below(9) as u16), (1, 1)][prng.below(2) as usize];
+            }
+            Change::Split { cuts, after } => {
+                let unseen = OBSERVATION_BITS + prng.below(250) as u16;
+                match prng.below(4) {
+                    0 => cuts[0].0 = 2 + prng.below(65_534) as u16,
+                    1 => cuts[0].1 = vec![RouteInput::State(2_000 + prng.below(60_000) as u16)],
+                    2 => cuts[0].1.clear(),
+                    // A bit that no world shows, and the directory that really follows.
+                    _ => {
+                        cuts[0].1 = vec![RouteInput::State(unseen)];
+                        *after = self.divided(cuts).unwrap_or_else(|| after.clone());
+                    }
+                }
+            }
             Change::Merge { body, members } => match prng.below(4) {
                 0 => spoil_places(body, prng),
                 1 => members.truncate(1),
@@ -144,11 +160,6 @@ impl Laboratory {
                     *difficulty = measure.difficulty;
                 }
             }
-            Change::Macro { sequence, body } => match prng.below(3) {
-                0 => spoil_places(body, prng),
-                1 => sequence.truncate(1),
-                _ => sequence[0] = free_slot(prng),
-            },
             Change::Play { sequence, .. } if prng.bit() => exceed_sequence(sequence, prng),
             Change::Synthesize { policy, .. } | Change::Play { policy, .. } => {
                 let (circuit, memory) = (policy.circuit().clone(), policy.memory_bits());
@@ -186,14 +197,12 @@ impl Laboratory {
                     }
                 }
             }
-            Change::Macro { sequence, body } => {
-                sequence.reverse();
-                let other = compose(&[self.body(2), self.body(1)]).ok()?;
-                (other.reads != body.reads || differs(&other.circuit, &body.circuit)).then_some(())?;
-            }
             Change::Play { .. } => *change = Recital::draw(self, prng).into_false_change(self, prng)?,
-            // A test that was not made before.
-            Change::Join { after, .. } => *after = tree(&[Some(other_than(3, prng)), None, None]),
+            // A directory that tests something else.
+            Change::Join { after, .. } => {
+                after.join(0, 1).ok()?;
+                after.split(0, &[RouteInput::State(other_than(DIVIDED, prng))]).ok()?;
+            }
             Change::Superoptimize { slot, circuit } => {
                 // The circuit of one expert offered for another.
                 *slot = 1 + prng.below(2) as u8;

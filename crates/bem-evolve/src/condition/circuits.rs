@@ -1,12 +1,9 @@
-//! The conditions of SUPEROPT, MERGE and MACRO: circuits that must do what other circuits did.
+//! The conditions of SUPEROPT and MERGE of experts: circuits that must do what other circuits did.
 //!
 //! SUPEROPT promises: on every input the new circuit has the outputs of the old one, with fewer gates.
 //! MERGE promises: on every state of a member's domain, the merged expert writes what that member would have
 //! written; the domains together cover all states; no domain is empty. It does not promise that routing chose the
 //! member there before.
-//! MACRO promises: the one expert leaves the state that the sequence would have left, if nobody else acted in
-//! between. It does not promise that a world would have stood still meanwhile: a sequence of steps in the world is
-//! not a sequence of experts in one step.
 //!
 //! Experts that read SHARED, narrow the mask or count lanes are not merged. Safety tags may be kept or added,
 //! never dropped, and stickiness never changes. Clauses: SCC-2, SCC-3, SCC-7.
@@ -150,58 +147,6 @@ fn check_cover(members: &[Member], budget: bem_prover::Budget) -> Result<Finding
     prove("domains cover all states", &base, &negation, bits.len(), budget)
 }
 
-/// MACRO: the one expert leaves the state that the sequence leaves.
-pub fn check_macro(
-    context: &Context<'_>,
-    family: &Family,
-    sequence: &[u8],
-    body: &Body,
-) -> Result<Vec<Finding>, Rejection> {
-    if !(2..=MEMBERS_MAX).contains(&sequence.len()) {
-        return Err(misfit(format!(
-            "a sequence of {}: 2 to {MEMBERS_MAX} experts may follow each other",
-            sequence.len()
-        )));
-    }
-    let mut findings = vec![check_bounds(context, family, body)?];
-    let parts = sequence
-        .iter()
-        .map(|slot| body_of(occupant(family, *slot)?))
-        .collect::<Result<Vec<Body>, Rejection>>()?;
-    for part in &parts {
-        check_tags(part, body)?;
-    }
-    let (sequence, one) = sequence_and_macro(&parts, body)?;
-    findings.push(prove_same("composition", &sequence, &one, budget(context.config))?);
-    Ok(findings)
-}
-
-/// The effect of a sequence and of one expert as circuits over the same inputs and outputs.
-fn sequence_and_macro(parts: &[Body], body: &Body) -> Result<(Netlist, Netlist), Rejection> {
-    let mut places = Places::new();
-    let sequence = effect(&mut places, &parts.iter().collect::<Vec<_>>())?;
-    let one = effect(&mut places, &[body])?;
-    if sequence.writes != one.writes {
-        return Err(misfit("the macro writes other bits than its sequence"));
-    }
-    Ok((sequence.over(&places)?, one.over(&places)?))
-}
-
-/// The body that does what these do one after the other, simplified.
-pub fn compose(parts: &[Body]) -> Result<Body, Rejection> {
-    let mut places = Places::new();
-    let whole = effect(&mut places, &parts.iter().collect::<Vec<_>>())?;
-    let (circuit, support) = whole.over(&places)?.compact();
-    let bits: Vec<u16> = places.bits();
-    Ok(Body {
-        reads: support.into_iter().map(|place| bits[place]).collect(),
-        writes: whole.writes,
-        circuit,
-        sticky: parts.iter().any(|part| part.sticky),
-        safe: parts.iter().all(|part| part.safe),
-    })
-}
-
 fn check_tags(old: &Body, new: &Body) -> Result<(), Rejection> {
     if old.safe && !new.safe {
         return Err(Rejection::SafetyDropped);
@@ -276,12 +221,6 @@ impl Effect {
             state.extend(writes.iter().copied().zip(outputs));
         }
         self.writes.iter().map(|bit| state[bit]).collect()
-    }
-
-    fn over(&self, places: &Places) -> Result<Netlist, Rejection> {
-        let mut simplifier = Simplifier::new(places.0.len());
-        let outputs = self.embed(&mut simplifier, places);
-        simplifier.finish(&outputs).map_err(|error| misfit(error.to_string()))
     }
 }
 

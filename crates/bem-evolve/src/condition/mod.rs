@@ -7,9 +7,9 @@
 //! Must not know whether the change is an improvement. Clauses: SCC-2, SCC-3, SCC-4, SCC-5.
 
 pub mod circuits;
-pub mod contexts;
+pub mod guard;
 pub mod play;
-pub mod split;
+pub mod routing;
 pub mod synthesize;
 
 use crate::apply::{Tables, TablesError};
@@ -18,7 +18,8 @@ use bem_checker::certificate::CertificateError;
 use bem_checker::{Certificate, Cnf};
 use bem_circuit::netlist::Netlist;
 use bem_machine::config::GenesisConfig;
-use bem_machine::family::FamilyError;
+use bem_machine::family::{Family, FamilyError};
+use bem_machine::machine::MachineError;
 use bem_prover::equivalence::{EquivalenceOptions, Evidence, check_equivalence_with};
 use bem_prover::solver::Why;
 use bem_prover::{Budget, Equivalence, Verdict, prove_obligation};
@@ -28,8 +29,10 @@ use bem_prover::{Budget, Equivalence, Verdict, prove_obligation};
 pub struct Context<'a> {
     /// The bounds.
     pub config: &'a GenesisConfig,
-    /// What there is now.
+    /// Templates, and which serials were used.
     pub tables: &'a Tables,
+    /// The family as it is now; none where the patch is about templates.
+    pub family: Option<&'a Family>,
     /// Observations and actions of the target's family that were BAD.
     pub bad: &'a [BadPair],
     /// Whether a synthesised expert must carry the safety tag.
@@ -111,6 +114,9 @@ pub enum Rejection {
     /// A bound of the machine or its write set is broken.
     #[error(transparent)]
     Bound(#[from] FamilyError),
+    /// The machine would refuse it.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
     /// It is not what its kind must be.
     #[error("{reason}")]
     Misfit {

@@ -4,20 +4,21 @@
 //! because a stored word is no proof. Clauses: LOG-4, SCC-3.
 
 use super::{Basis, Evolution, GUARDS_MAX, Guard, Trial, Waiting, Watched};
-use crate::apply::{Receipt, Tables};
+use crate::apply::{Live, Tables};
 use crate::condition::{BadPair, Context, SafetyDemand};
 use crate::improvement::{AlphaLedger, ImprovementTest};
 use crate::patch::{Patch, PatchKind};
 use crate::propose::Notebook;
 use crate::queue::PatchQueue;
-use crate::rollout::{Rollout, RolloutStep};
 use crate::score::PoxState;
 use crate::verify::{Improvement, verify};
 use crate::watch::Watch;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Bits, OBSERVATION_WORDS, Outcome};
+use bem_base::environment::{Bits, OBSERVATION_WORDS};
 use bem_base::fixed::Fixed;
 use bem_machine::config::GenesisConfig;
+use bem_machine::machine::Undo;
+use bem_machine::memory::context::FamilyIndex;
 
 /// A patch under trial as it was read: its condition is said to hold, and not shown yet.
 #[derive(Clone, Debug)]
@@ -28,7 +29,6 @@ pub struct Claim {
     words: String,
     test: ImprovementTest,
     guard: Guard,
-    credits: Vec<Rollout>,
     /// What to answer when it does not hold.
     refusal: DecodeError,
 }
@@ -63,17 +63,12 @@ impl Evolution {
         self.trial.iter().for_each(|trial| trial.encode(writer));
         writer.bool(self.watched.is_some());
         self.watched.iter().for_each(|watched| {
-            watched.receipt.encode(writer);
+            writer.u64(watched.serial);
+            writer.u8(watched.kind as u8);
+            watched.undo.encode(writer);
             writer.text(&watched.words);
             watched.watch.encode(writer);
         });
-    }
-
-    /// Reads canonical bytes back under the configuration they were written under, and shows what they claim.
-    pub fn decode(config: GenesisConfig, reader: &mut Reader<'_>) -> Result<Evolution, DecodeError> {
-        let (mut evolution, claim) = Evolution::parse(config, reader)?;
-        claim.map_or(Ok(()), |claim| evolution.prove(claim))?;
-        Ok(evolution)
     }
 
     /// Reads canonical bytes. A patch that was under trial is so again once its claim is proven.
@@ -90,7 +85,7 @@ impl Evolution {
             trials: AlphaLedger::resume(reader.u32()?),
             watches: AlphaLedger::resume(reader.u32()?),
             serial: reader.u64()?,
-            ..Evolution::new(config, Vec::new())
+            ..Evolution::new(config)
         };
         (evolution.tables, evolution.queue) = (tables, queue);
         let mut last = None;
@@ -111,26 +106,23 @@ impl Evolution {
         evolution.guards = (0..count).map(|_| Guard::decode(reader)).collect::<Result<_, _>>()?;
         let claim = if reader.bool()? { Some(Claim::decode(reader)?) } else { None };
         if reader.bool()? {
-            let receipt = Receipt::decode(&evolution.config, reader)?;
+            let (serial, kind) = (reader.u64()?, reader.u8()?);
+            let kind = *PatchKind::ALL.get(usize::from(kind)).ok_or(wild)?;
+            let undo = Undo::decode(&evolution.config, reader)?;
             let (words, watch) = (reader.text()?.to_string(), Watch::decode(reader)?);
-            evolution.watched = Some(Box::new(Watched { receipt, words, watch }));
+            evolution.watched = Some(Box::new(Watched { serial, kind, undo, words, watch }));
         }
         Ok((evolution, claim))
     }
 
-    /// Shows the condition of a claim again; its trial goes on.
-    pub fn prove(&mut self, claim: Claim) -> Result<(), DecodeError> {
-        let Claim { patch, bad, safety, words, test, guard, credits, refusal } = claim;
-        let context = Context { config: &self.config, tables: &self.tables, bad: &bad, safety };
+    /// Shows the condition of a claim again; its candidate takes the seat, and its trial goes on.
+    pub fn prove(&mut self, machine: &mut Live, claim: Claim) -> Result<(), DecodeError> {
+        let Claim { patch, bad, safety, words, test, guard, refusal } = claim;
+        let family = machine.family(FamilyIndex(patch.family)).ok();
+        let context = Context { config: &self.config, tables: &self.tables, family, bad: &bad, safety };
         let verified = verify(patch, &context).map_err(|_| refusal.clone())?;
-        let (candidate, slot) = self.preview(verified.patch()).map_err(|_| refusal.clone())?;
-        let buckets = candidate.buckets().len();
-        let known = |step: &RolloutStep| usize::from(step.bucket) < buckets;
-        if !credits.iter().flat_map(|rollout| &rollout.steps).all(known) {
-            return Err(refusal);
-        }
-        let trial = Trial { verified, bad, safety, words, test, candidate, slot, guard, credits };
-        self.trial = Some(Box::new(trial));
+        self.seat(machine, &verified).map_err(|_| refusal)?;
+        self.trial = Some(Box::new(Trial { verified, bad, safety, words, test, guard }));
         Ok(())
     }
 }
@@ -147,9 +139,7 @@ impl Claim {
         }
         let test = ImprovementTest::decode(reader)?;
         let guard = Guard::decode(reader)?;
-        let credits =
-            (0..reader.length(4)?).map(|_| Rollout::decode(reader)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Claim { patch, bad, safety, words, test, guard, credits, refusal })
+        Ok(Claim { patch, bad, safety, words, test, guard, refusal })
     }
 }
 
@@ -165,8 +155,6 @@ impl Trial {
         }
         self.test.encode(writer);
         self.guard.encode(writer);
-        writer.length(self.credits.len());
-        self.credits.iter().for_each(|rollout| rollout.encode(writer));
     }
 }
 
@@ -201,36 +189,6 @@ impl Guard {
         let fits = |mean: Fixed| mean <= most && most.negated() <= mean;
         let counts = guard.pairs < u32::MAX && 1 <= guard.span;
         if counts && fits(guard.return_before) && fits(guard.return_after) { Ok(guard) } else { Err(unknown) }
-    }
-}
-
-impl Rollout {
-    fn encode(&self, writer: &mut Writer) {
-        writer.length(self.steps.len());
-        for step in &self.steps {
-            writer.u16(step.bucket);
-            writer.u8(step.slot);
-            encode_bits(&step.observation, writer);
-            writer.i32(step.outcome.reward);
-            writer.u8(u8::from(step.outcome.done) | u8::from(step.outcome.bad) << 1);
-        }
-    }
-
-    fn decode(reader: &mut Reader<'_>) -> Result<Rollout, DecodeError> {
-        let count = reader.length(8 * OBSERVATION_WORDS + 8)?;
-        let mut steps = Vec::with_capacity(count);
-        for _ in 0..count {
-            let (bucket, slot) = (reader.u16()?, reader.u8()?);
-            let (observation, reward) = (decode_bits(reader)?, reader.i32()?);
-            let unknown = reader.error("unknown flags of a step");
-            let flags = reader.u8()?;
-            if 4 <= flags {
-                return Err(unknown);
-            }
-            let outcome = Outcome { reward, done: flags & 1 == 1, bad: flags & 2 == 2 };
-            steps.push(RolloutStep { bucket, slot, observation, outcome });
-        }
-        Ok(Rollout { steps })
     }
 }
 

@@ -1,21 +1,20 @@
 //! The way of patches, driven from outside: submitted, shown, measured, applied, watched, taken back.
 //!
-//! It owns tables, queue, improvement state and open questions, and takes no step in any world: whoever owns the world
-//! plays the pairs that it asks for, when there is budget for them. All calls are bounded.
+//! It owns queue, improvement state and open questions, and takes no step in any world: whoever owns the world plays the
+//! pairs that it asks for, when there is budget for them. The machine that patches change is lent to every call that may
+//! change it; nothing of it is copied. All calls are bounded.
 //!
 //! ```text
-//! submit(family, proposal)          PENDING
-//! decide_at_once(family, proposal)  the same, and decided on the evidence that it brings
-//! advance(..)  -> Decided(record)   REJECTED, or APPLIED on evidence at hand
-//!              -> Measuring         VERIFIED: play the two performers of duel() and book_pair() until a record comes
-//!              -> Idle              the queue is empty
-//! watch_duel(), book_watch(..)      now and then, after an application: a record if it is taken back
-//! guards()                          mean return without and with every applied patch
+//! submit(machine, proposal)          PENDING
+//! decide_at_once(machine, proposal)  the same, and decided on the evidence that it brings
+//! advance(machine, ..)  -> Decided(record)   REJECTED, or APPLIED on evidence at hand
+//!                       -> Measuring         VERIFIED: the candidate is in the trial seat; book_pair() until a record comes
+//!                       -> Idle              the queue is empty
+//! book_watch(machine, ..)            after an alarm: a record if the latest patch is taken back
+//! guards()                           mean return without and with every applied patch
 //! ```
 //!
-//! Statistics that a machine gathers meanwhile come in through [`Evolution::renew`]; after an application the machine takes
-//! the family from [`Evolution::family`]. Must not know files, clocks or which world is played.
-//! Clauses: SCC-1, SCC-8, SCC-9, SCC-12, SCC-14.
+//! Must not know files, clocks or which world is played. Clauses: SCC-1, SCC-8, SCC-9, SCC-12, SCC-14.
 
 mod codec;
 mod record;
@@ -27,23 +26,23 @@ pub use record::{Basis, Guard, PoxReading, Record, Verdict};
 pub use trial::TRIAL_PAIRS_MAX;
 pub use watching::WATCH_PAIRS_MAX;
 
-use self::trial::{Trial, credit};
+use self::trial::Trial;
 use self::watching::Watched;
 
-use crate::apply::{Tables, TablesError};
+use crate::apply::{Live, Tables, TablesError, structure_digest};
 use crate::condition::{BadPair, Context, SafetyDemand};
 use crate::improvement::AlphaLedger;
-use crate::patch::{Patch, PatchKind, Subject};
+use crate::patch::{Change, Patch, Subject};
 use crate::propose::{Notebook, Proposal, patch};
 use crate::queue::{PatchQueue, PatchStatus, QueueCounts, QueueError};
-use crate::rollout::{Performer, Rollout};
+use crate::rollout::Rollout;
 use crate::score::PoxState;
 use crate::verify::{AcceptedPatch, EvidenceKind, Improvement, Refusal, Verified, accept, verify};
 use crate::watch::Watch;
 use bem_base::digest::Digest;
 use bem_base::fixed::Fixed;
 use bem_machine::config::GenesisConfig;
-use bem_machine::family::Family;
+use bem_machine::memory::context::FamilyIndex;
 use std::collections::BTreeMap;
 
 /// Guards that are kept; the oldest go first.
@@ -81,7 +80,7 @@ pub enum Advance {
     Idle,
     /// A patch was decided.
     Decided(Box<Record>),
-    /// A patch is shown and must be measured: see [`Evolution::duel`].
+    /// A patch is shown and must be measured: its expert is in the trial seat.
     Measuring,
 }
 
@@ -90,15 +89,6 @@ pub enum Advance {
 struct Waiting {
     words: String,
     improvement: Option<Improvement>,
-}
-
-/// Two who play the same seed.
-#[derive(Clone, Debug)]
-pub struct Duel {
-    /// With the patch.
-    pub new: Performer,
-    /// Without it.
-    pub old: Performer,
 }
 
 /// Everything about changing structure that outlives a call.
@@ -119,10 +109,10 @@ pub struct Evolution {
 }
 
 impl Evolution {
-    /// With these families and nothing proposed yet.
-    pub fn new(config: GenesisConfig, families: Vec<Family>) -> Evolution {
+    /// Nothing is proposed yet.
+    pub fn new(config: GenesisConfig) -> Evolution {
         Evolution {
-            tables: Tables::new(families),
+            tables: Tables::default(),
             queue: PatchQueue::new(config.patches_pending_max as usize),
             pox: PoxState::new(&config),
             notebook: Notebook::default(),
@@ -145,11 +135,6 @@ impl Evolution {
     /// The tables.
     pub fn tables(&self) -> &Tables {
         &self.tables
-    }
-
-    /// A family as it is now.
-    pub fn family(&self, family: u16) -> Result<&Family, TablesError> {
-        self.tables.family(family)
     }
 
     /// The improvement state.
@@ -177,34 +162,36 @@ impl Evolution {
         &self.guards
     }
 
-    /// Takes over statistics that a machine has gathered since; its structure must be the one here.
-    pub fn renew(&mut self, family: u16, current: &Family) -> Result<(), TablesError> {
-        self.tables.renew(family, current)
-    }
-
-    /// Takes a proposal in as PENDING; returns its serial.
-    pub fn submit(&mut self, family: u16, proposal: Proposal) -> Result<u64, SubmitError> {
+    /// Takes a proposal about a family of the machine in as PENDING; returns its serial.
+    pub fn submit(
+        &mut self,
+        machine: &Live,
+        family: FamilyIndex,
+        proposal: Proposal,
+    ) -> Result<u64, SubmitError> {
         let Proposal { change, improvement, effects, words } = proposal;
         let serial = self.serial + 1;
-        self.queue.submit(patch(&self.tables, serial, family, change, effects)?)?;
+        let current = machine.family(family).ok();
+        self.queue.submit(patch(&self.tables, current, serial, family.0, change, effects)?)?;
         self.serial = serial;
         self.waiting.insert(serial, Waiting { words, improvement });
         Ok(serial)
     }
 
     /// Decides the next waiting patch, or opens its trial.
-    pub fn advance(&mut self, surroundings: &Surroundings<'_>) -> Advance {
+    pub fn advance(&mut self, machine: &mut Live, surroundings: &Surroundings<'_>) -> Advance {
         if self.trial.is_some() {
             return Advance::Measuring;
         }
         let tables = &self.tables;
-        let obsolete =
-            self.queue.reject_obsolete(|patch| tables.parent(patch.change.subject(), patch.family).ok());
+        let obsolete = self.queue.reject_obsolete(|patch| {
+            tables.parent(patch.change.subject(), machine.family(FamilyIndex(patch.family)).ok())
+        });
         obsolete.iter().for_each(|serial| {
             self.waiting.remove(serial);
         });
         let Some(patch) = self.queue.next_pending().cloned() else { return Advance::Idle };
-        match self.examine(patch, surroundings) {
+        match self.examine(machine, patch, surroundings) {
             Some(record) => Advance::Decided(Box::new(record)),
             None => Advance::Measuring,
         }
@@ -214,28 +201,37 @@ impl Evolution {
     /// kind that needs no rollouts.
     pub fn decide_at_once(
         &mut self,
-        family: u16,
+        machine: &mut Live,
+        family: FamilyIndex,
         proposal: Proposal,
         surroundings: &Surroundings<'_>,
     ) -> Result<Record, SubmitError> {
         assert!(
-            proposal.improvement.is_some() && proposal.evidence_kind() != EvidenceKind::Rollouts,
+            proposal.improvement.is_some_and(|improvement| is_at_hand(&proposal.change, &improvement)),
             "what is decided at once brings its evidence"
         );
-        let serial = self.submit(family, proposal)?;
+        let serial = self.submit(machine, family, proposal)?;
         let patch = self.queue.get(serial).cloned().expect("it has just been taken in");
-        Ok(self.examine(patch, surroundings).expect("no trial is opened where the evidence is at hand"))
+        Ok(self
+            .examine(machine, patch, surroundings)
+            .expect("no trial is opened where the evidence is at hand"))
     }
 
     /// Shows the condition of a patch and decides it, or opens its trial and says nothing.
-    fn examine(&mut self, patch: Patch, surroundings: &Surroundings<'_>) -> Option<Record> {
+    fn examine(
+        &mut self,
+        machine: &mut Live,
+        patch: Patch,
+        surroundings: &Surroundings<'_>,
+    ) -> Option<Record> {
         let kind = patch.kind();
         let Waiting { words, improvement } = self
             .waiting
             .remove(&patch.serial)
             .unwrap_or_else(|| Waiting { words: format!("{kind:?}"), improvement: None });
         let Surroundings { bad, safety, step, .. } = *surroundings;
-        let context = Context { config: &self.config, tables: &self.tables, bad, safety };
+        let family = machine.family(FamilyIndex(patch.family)).ok();
+        let context = Context { config: &self.config, tables: &self.tables, family, bad, safety };
         let verified = match verify(patch.clone(), &context) {
             Ok(verified) => verified,
             Err(rejection) => {
@@ -245,13 +241,10 @@ impl Evolution {
         };
         self.mark(patch.serial, PatchStatus::Verified);
         let needs_rollouts = EvidenceKind::of_change(&patch.change) == EvidenceKind::Rollouts;
-        let is_measurable = needs_rollouts
-            || patch.change.subject() == Subject::Pool
-                && matches!(kind, PatchKind::Split | PatchKind::Retire);
-        // Where rollouts are what counts, nothing that a proposer says beforehand replaces them.
-        Some(match improvement.filter(|_| !needs_rollouts) {
-            Some(improvement) => self.decide(verified, improvement, words, None, step),
-            None if is_measurable => match self.open_trial(verified, surroundings, words.clone()) {
+        // Where rollouts are what counts, nothing that a proposer says beforehand replaces them, but counts for a plan.
+        Some(match improvement.filter(|improvement| is_at_hand(&patch.change, improvement)) {
+            Some(improvement) => self.decide(machine, verified, improvement, words, None, step),
+            None if needs_rollouts => match self.open_trial(machine, verified, surroundings, words.clone()) {
                 Ok(()) => return None,
                 Err(error) => self.refuse(&patch, words, step, error.to_string(), None),
             },
@@ -262,7 +255,6 @@ impl Evolution {
     }
 
     fn guard(&self, patch: &Patch, basis: Basis) -> Guard {
-        let shape = self.tables.family(patch.family).ok().map(Family::shape);
         Guard {
             serial: patch.serial,
             kind: patch.kind(),
@@ -271,17 +263,18 @@ impl Evolution {
             pairs: 0,
             return_before: Fixed::ZERO,
             return_after: Fixed::ZERO,
-            span: shape.map_or(1, |shape| (shape.return_max - shape.return_min).max(1)),
+            span: 1,
             rolled_back: false,
         }
     }
 
     fn decide(
         &mut self,
+        machine: &mut Live,
         verified: Verified,
         improvement: Improvement,
         words: String,
-        measured: Option<(Guard, Option<u8>, Vec<Rollout>)>,
+        measured: Option<Guard>,
         step: u64,
     ) -> Record {
         let patch = verified.patch().clone();
@@ -299,8 +292,8 @@ impl Evolution {
             }
         };
         let score = accepted.score();
-        match self.apply(accepted, &words, measured) {
-            Ok((accepted, structure)) => {
+        match self.apply(machine, &accepted, &words, measured) {
+            Ok(structure) => {
                 self.book(&patch, score, true, step);
                 let verdict = Verdict::Applied { accepted: Box::new(accepted), structure };
                 self.record(&patch, words, step, verdict)
@@ -312,53 +305,56 @@ impl Evolution {
         }
     }
 
-    /// Books a decision. What becomes of contexts says nothing about how demanding the gate of experts should be.
+    /// Books a decision. What becomes of buckets says nothing about how demanding the gate of experts should be.
     fn book(&mut self, patch: &Patch, score: Fixed, applied: bool, step: u64) {
         match patch.change.subject() {
-            Subject::Choice => self.pox.book_aside(patch.kind(), applied),
+            Subject::Routing => self.pox.book_aside(patch.kind(), applied),
             _ => self.pox.book(patch.kind(), score, applied, step),
         }
     }
 
+    /// Puts an accepted patch into force; the structure before and after.
     fn apply(
         &mut self,
-        accepted: AcceptedPatch,
+        machine: &mut Live,
+        accepted: &AcceptedPatch,
         words: &str,
-        measured: Option<(Guard, Option<u8>, Vec<Rollout>)>,
-    ) -> Result<(AcceptedPatch, (Digest, Digest)), TablesError> {
-        let patch = accepted.patch().clone();
-        let applied = self.tables.apply(&self.config, accepted)?;
-        self.mark(patch.serial, PatchStatus::Applied);
-        let (accepted, structure) = (applied.accepted().clone(), applied.digests());
-        let is_proven = EvidenceKind::of_change(&patch.change) == EvidenceKind::Exact;
-        let guard = match measured {
-            Some((guard, slot, credits)) => {
-                if let (Some(slot), Some(family)) = (slot, self.tables.statistics_mut(patch.family)) {
-                    credits.iter().for_each(|rollout| credit(family, slot, rollout));
-                }
-                guard
+        measured: Option<Guard>,
+    ) -> Result<(Digest, Digest), TablesError> {
+        let patch = accepted.patch();
+        let index = FamilyIndex(patch.family);
+        self.tables.check_current(patch, machine.family(index).ok())?;
+        let digest =
+            |machine: &Live| machine.family(index).map_or_else(|_| Digest::default(), structure_digest);
+        let before = digest(machine);
+        let undo = match &patch.change {
+            Change::TeachEdit { tree, .. } => {
+                self.tables.add_template(&self.config, tree)?;
+                None
             }
-            None => self.guard(&patch, if is_proven { Basis::Proven } else { Basis::Watch }),
+            _ => machine.apply(accepted)?,
         };
+        self.tables.note_applied(patch);
+        self.mark(patch.serial, PatchStatus::Applied);
+        let is_proven = EvidenceKind::of_change(&patch.change) == EvidenceKind::Exact;
+        let basis = if is_proven { Basis::Proven } else { Basis::Watch };
         if self.guards.len() == GUARDS_MAX {
             self.guards.remove(0);
         }
-        self.guards.push(guard);
-        if patch.change.subject() == Subject::Choice {
-            // What a choice keeps apart is part of no expert: nobody could play without it, and statistics decide.
-        } else if !is_proven {
-            // Only the latest change can be taken back: the watch before it ends here.
-            let watch = Watch::new(&mut self.watches);
-            let receipt = applied.into_receipt();
-            self.watched = Some(Box::new(Watched { receipt, words: words.to_string(), watch }));
-        } else if let Some(watched) =
-            self.watched.as_mut().filter(|_| patch.kind() == PatchKind::Superoptimize)
-            && watched.receipt.family() == patch.family
-        {
-            // A smaller circuit of the same behaviour is taken back together with what is watched.
-            watched.receipt.carry_over(structure.1);
+        self.guards.push(measured.unwrap_or_else(|| self.guard(patch, basis)));
+        match undo {
+            // Only the latest change can be taken back: the watch before it ends here. What rests on counts is not
+            // watched: the counts go on, and the first candidate that wins its pairs replaces it.
+            Some(undo) if matches!(accepted.improvement(), Improvement::Rollouts(_)) => {
+                let watch = Watch::new(&mut self.watches);
+                let (serial, kind) = (patch.serial, patch.kind());
+                self.watched =
+                    Some(Box::new(Watched { serial, kind, undo, words: words.to_string(), watch }));
+            }
+            Some(_) => self.watched = None,
+            None => {}
         }
-        Ok((accepted, structure))
+        Ok((before, digest(machine)))
     }
 
     fn refuse(
@@ -391,7 +387,13 @@ impl Evolution {
 
 /// The new return less the old one, over the range of returns.
 fn difference(new: &Rollout, old: &Rollout, span: i64) -> Fixed {
-    Fixed::from_ratio((new.total() - old.total()).clamp(-span, span), span)
+    Fixed::from_ratio((new.total - old.total).clamp(-span, span), span)
+}
+
+/// Whether what speaks for a change needs no rollouts.
+fn is_at_hand(change: &Change, improvement: &Improvement) -> bool {
+    EvidenceKind::of_change(change) != EvidenceKind::Rollouts
+        || matches!(improvement, Improvement::Counted { .. })
 }
 
 #[cfg(test)]

@@ -1,25 +1,24 @@
-//! Watching the latest change of a pool: pairs against what was there before, until it is taken back or stays.
+//! Watching the latest change of a pool: pairs against what was held before, until it is taken back or stays.
 //!
 //! Clauses: SCC-9, SCC-14.
 
-use super::{Basis, Duel, Evolution, Guard, PoxReading, Record, Verdict, difference};
-use crate::apply::Receipt;
+use super::{Basis, Evolution, Guard, PoxReading, Record, Verdict, difference};
+use crate::apply::Live;
 use crate::patch::PatchKind;
 use crate::queue::PatchStatus;
-use crate::rollout::{Performer, Rollout};
+use crate::rollout::Rollout;
 use crate::watch::Watch;
-use bem_learn::bucket::Bucket;
-use bem_machine::family::Family;
+use bem_machine::machine::Undo;
 
 /// Pairs after which a watch ends and the patch stays.
 pub const WATCH_PAIRS_MAX: u32 = 64;
-/// Choices after a RESET before its effect can be seen.
-const RESET_GRACE: u64 = 64;
 
 /// An applied patch that may still be taken back.
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
-    pub(super) receipt: Receipt,
+    pub(super) serial: u64,
+    pub(super) kind: PatchKind,
+    pub(super) undo: Undo,
     pub(super) words: String,
     pub(super) watch: Watch,
 }
@@ -27,7 +26,12 @@ pub(super) struct Watched {
 impl Evolution {
     /// The applied patch that may still be taken back.
     pub fn watched(&self) -> Option<u64> {
-        self.watched.as_ref().map(|watched| watched.receipt.serial())
+        self.watched.as_ref().map(|watched| watched.serial)
+    }
+
+    /// What it takes to take it back.
+    pub fn watched_undo(&self) -> Option<&Undo> {
+        self.watched.as_ref().map(|watched| &watched.undo)
     }
 
     /// What was measured of the applied patch that may still be taken back. Others may have been put into force since: a
@@ -37,34 +41,29 @@ impl Evolution {
         self.guards.iter().find(|guard| guard.serial == serial)
     }
 
-    /// The two whose rollouts tell whether the latest change keeps its promise; none if there is nothing to watch now.
-    pub fn watch_duel(&self) -> Option<Duel> {
-        let watched = self.watched.as_ref()?;
-        let before = watched.receipt.family_before()?;
-        let now = self.tables.family(watched.receipt.family()).ok()?;
-        let forgotten = |bucket: &Bucket| bucket.selections_total() < RESET_GRACE;
-        if watched.receipt.kind() == PatchKind::Reset && now.buckets().iter().any(forgotten) {
-            return None;
-        }
-        let frozen = |family: &Family| Performer::frozen(&self.config, family);
-        Some(Duel { new: frozen(now), old: frozen(before) })
-    }
-
     /// Books a pair of the watch. A record comes when the patch is taken back; a watch that is long enough ends.
-    pub fn book_watch(&mut self, new: &Rollout, old: &Rollout, step: u64) -> Option<Record> {
+    pub fn book_watch(
+        &mut self,
+        machine: &mut Live,
+        new: &Rollout,
+        old: &Rollout,
+        step: u64,
+    ) -> Option<Record> {
         let watched = self.watched.as_mut()?;
-        let serial = watched.receipt.serial();
+        let serial = watched.serial;
         let guard = self.guards.iter_mut().find(|guard| guard.serial == serial)?;
         let contradiction = watched.watch.observe(difference(new, old, guard.span));
         if guard.basis == Basis::Watch {
-            guard.observe(old.total(), new.total());
+            guard.observe(old.total, new.total);
         }
+        let family = guard.family;
         if let Some(reason) = contradiction {
-            guard.rolled_back = true;
-            let Watched { receipt, words, .. } = *self.watched.take()?;
-            let (kind, family) = (receipt.kind(), receipt.family());
-            // Nothing has changed since, so that this cannot fail; if it did, the patch would simply stay.
-            self.tables.roll_back(receipt, reason).ok()?;
+            let Watched { kind, undo, words, .. } = *self.watched.take()?;
+            // Where something stands in the way of taking it back, the patch simply stays.
+            machine.undo(undo).ok()?;
+            if let Some(guard) = self.guards.iter_mut().find(|guard| guard.serial == serial) {
+                guard.rolled_back = true;
+            }
             self.pox.book_rolled_back(kind);
             self.mark(serial, PatchStatus::RolledBack);
             let pox = PoxReading::of(&self.pox, kind);

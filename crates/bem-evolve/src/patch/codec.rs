@@ -7,12 +7,14 @@ use super::{
     Body, Change, EXAMPLE_STEPS_MAX, EXAMPLES_MAX, Example, ExampleStep, ExpectedEffects, Form, MEMBERS_MAX,
     Member, PLAY_STEPS_MAX, Patch, TREE_BYTES_MAX,
 };
-use crate::contexts::ContextTree;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, OBSERVATION_WORDS};
 use bem_base::fixed::Fixed;
+use bem_base::limits::BUCKETS_MAX;
 use bem_circuit::netlist::Netlist;
+use bem_machine::guard::{RULES_MAX, Rule};
+use bem_machine::held::Adaptation;
 use bem_machine::route::directory::{Directory, RouteInput};
 use bem_synth::policy::Policy;
 
@@ -69,22 +71,35 @@ impl Change {
     pub(crate) fn encode(&self, writer: &mut Writer) {
         writer.u8(self.form() as u8);
         match self {
-            Change::Divide { after } => after.encode(writer),
-            Change::Join { after, actions } => {
-                after.encode(writer);
-                encode_words(writer, actions);
-            }
-            Change::Forget { context, before } => {
-                writer.u16(*context);
+            Change::Retire { slot } => writer.u8(*slot),
+            Change::Reset { bucket, before } => {
+                writer.u16(*bucket);
                 writer.u64(*before);
             }
-            Change::Retire { slot } => writer.u8(*slot),
-            Change::Reset { bucket } => writer.u16(*bucket),
-            Change::Split { bucket, by, after } => {
-                writer.u16(*bucket);
-                writer.length(by.len());
-                by.iter().for_each(|input| encode_route_input(*input, writer));
+            Change::Split { cuts, after } => {
+                writer.length(cuts.len());
+                for (bucket, by) in cuts {
+                    writer.u16(*bucket);
+                    writer.length(by.len());
+                    by.iter().for_each(|input| encode_route_input(*input, writer));
+                }
                 after.encode(writer);
+            }
+            Change::Join { pairs, after } => {
+                writer.length(pairs.len());
+                for (one, other) in pairs {
+                    writer.u16(*one);
+                    writer.u16(*other);
+                }
+                after.encode(writer);
+            }
+            Change::Hold { actions, rule } => {
+                rule.encode(writer);
+                encode_words(writer, actions);
+            }
+            Change::Guard { rules } => {
+                writer.length(rules.len());
+                rules.iter().for_each(|rule| rule.encode(writer));
             }
             Change::Merge { members, body } => {
                 writer.length(members.len());
@@ -107,10 +122,6 @@ impl Change {
                 writer.text(tree);
                 writer.i64(difficulty.to_raw());
             }
-            Change::Macro { sequence, body } => {
-                writer.bytes(sequence);
-                body.encode(writer);
-            }
             Change::Play { sequence, policy, safe, examples } => {
                 writer.bytes(sequence);
                 encode_policy(policy, *safe, examples, writer);
@@ -122,24 +133,35 @@ impl Change {
 
 fn decode_change(reader: &mut Reader<'_>) -> Result<Change, DecodeError> {
     let unknown = reader.error("an unknown patch kind");
-    let form = *Form::ALL.get(usize::from(reader.u8()?)).ok_or(unknown)?;
+    let form = Form::from_number(reader.u8()?).ok_or(unknown)?;
     Ok(match form {
-        Form::Divide => Change::Divide { after: ContextTree::decode(reader)? },
-        Form::Join => Change::Join { after: ContextTree::decode(reader)?, actions: decode_words(reader)? },
-        Form::Forget => Change::Forget { context: reader.u16()?, before: reader.u64()? },
+        Form::Reset => Change::Reset { bucket: reader.u16()?, before: reader.u64()? },
+        Form::Hold => {
+            let rule = Adaptation::decode(reader)?;
+            Change::Hold { actions: decode_words(reader)?, rule }
+        }
+        Form::Guard => {
+            let count = bounded(reader, Rule::BYTES, RULES_MAX, "more rules than a guard may have")?;
+            let rules = (0..count).map(|_| Rule::decode(reader)).collect::<Result<_, _>>()?;
+            Change::Guard { rules }
+        }
+        Form::Join => {
+            let count = bounded(reader, 4, BUCKETS_MAX, "more pairs than there can be buckets")?;
+            let pairs = (0..count)
+                .map(|_| Ok((reader.u16()?, reader.u16()?)))
+                .collect::<Result<Vec<_>, DecodeError>>()?;
+            Change::Join { pairs, after: Directory::decode(reader)? }
+        }
         Form::Play => {
             let sequence = decode_sequence(reader, PLAY_STEPS_MAX)?;
             let (policy, safe, examples) = decode_policy(reader)?;
             Change::Play { sequence, policy, safe, examples }
         }
         Form::Retire => Change::Retire { slot: reader.u8()? },
-        Form::Reset => Change::Reset { bucket: reader.u16()? },
         Form::Split => {
-            let bucket = reader.u16()?;
-            let by = (0..reader.length(6)?)
-                .map(|_| decode_route_input(reader))
-                .collect::<Result<Vec<_>, DecodeError>>()?;
-            Change::Split { bucket, by, after: Directory::decode(reader)? }
+            let count = bounded(reader, 6, BUCKETS_MAX, "more divisions than there can be buckets")?;
+            let cuts = (0..count).map(|_| decode_cut(reader)).collect::<Result<_, _>>()?;
+            Change::Split { cuts, after: Directory::decode(reader)? }
         }
         Form::Merge => {
             let count = bounded(reader, 5, MEMBERS_MAX, "more members than a merge may have")?;
@@ -157,10 +179,6 @@ fn decode_change(reader: &mut Reader<'_>) -> Result<Change, DecodeError> {
                 return Err(long);
             }
             Change::TeachEdit { template, tree, difficulty: Fixed::from_raw(reader.i64()?) }
-        }
-        Form::Macro => {
-            let sequence = decode_sequence(reader, MEMBERS_MAX)?;
-            Change::Macro { sequence, body: Body::decode(reader)? }
         }
         Form::Synthesize => {
             let (policy, safe, examples) = decode_policy(reader)?;
@@ -226,6 +244,12 @@ fn decode_route_input(reader: &mut Reader<'_>) -> Result<RouteInput, DecodeError
         (1, address, bit) if bit < 64 => Ok(RouteInput::Shared { address, bit }),
         _ => Err(unknown),
     }
+}
+
+fn decode_cut(reader: &mut Reader<'_>) -> Result<(u16, Vec<RouteInput>), DecodeError> {
+    let bucket = reader.u16()?;
+    let by = (0..reader.length(6)?).map(|_| decode_route_input(reader)).collect::<Result<_, _>>()?;
+    Ok((bucket, by))
 }
 
 fn decode_member(reader: &mut Reader<'_>) -> Result<Member, DecodeError> {

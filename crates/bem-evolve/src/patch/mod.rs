@@ -7,24 +7,27 @@
 //!
 //! | kind | what it does |
 //! |---|---|
-//! | RETIRE | the slot's expert is taken out of every bucket, its statistics go with it |
-//! | RESET | the statistics of one bucket become neutral, no circuit changes |
-//! | SPLIT | one bucket is divided by the parity of some bits; both halves keep the means with few visits |
-//! | MERGE | several experts become one that does what each did on its own part of the inputs |
-//! | SUPEROPT | the slot's circuit is replaced by a smaller one of the same meaning; statistics stay |
+//! | RETIRE | an expert that is not held goes |
+//! | RESET | a bucket forgets what came before a step; no circuit changes |
+//! | SPLIT | buckets are divided by the parity of some bits; what is held stays the same |
+//! | MERGE | buckets that hold the same action become one; or several experts become one that does what each did on its own part of the inputs, and is held |
+//! | SUPEROPT | the slot's circuit is replaced by a smaller one of the same meaning |
 //! | TEACH_EDIT | a template is added to what the teacher may ask |
-//! | MACRO | a sequence of experts, one working on what the other left, becomes one expert |
-//! | SYNTH | a circuit synthesised from experience is installed in a free slot |
+//! | MACRO | what an expert does from the start of an episode on is played by a counter, which is held |
+//! | SYNTH | a circuit synthesised from experience is installed in a free slot and held |
+//! | HOLD | other plain actions are held, or they adapt by another rule |
+//! | GUARD | other actions are masked for what is seen |
 
 mod codec;
 
-use crate::contexts::ContextTree;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::Writer;
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
 use bem_circuit::netlist::Netlist;
 use bem_machine::expert::{ExpertParts, OutputUse, Profile, ReadSpec, RoutingMetadata, WriteSpec};
+use bem_machine::guard::Rule;
+use bem_machine::held::Adaptation;
 use bem_machine::layout::StateLayout;
 use bem_machine::route::directory::{Directory, RouteInput};
 use bem_synth::policy::Policy;
@@ -63,11 +66,15 @@ pub enum PatchKind {
     /// An expert synthesised from experience.
     #[doc(alias = "SYNTH")]
     Synthesize = 7,
+    /// Other plain actions are held.
+    Hold = 8,
+    /// Other actions are masked.
+    Guard = 9,
 }
 
 impl PatchKind {
     /// All kinds, in order of their numbers.
-    pub const ALL: [PatchKind; 8] = [
+    pub const ALL: [PatchKind; 10] = [
         PatchKind::Retire,
         PatchKind::Reset,
         PatchKind::Split,
@@ -76,6 +83,8 @@ impl PatchKind {
         PatchKind::TeachEdit,
         PatchKind::Macro,
         PatchKind::Synthesize,
+        PatchKind::Hold,
+        PatchKind::Guard,
     ];
 }
 
@@ -156,19 +165,38 @@ pub enum Change {
         /// The slot to empty.
         slot: u8,
     },
-    /// RESET.
+    /// RESET of one bucket of a world.
     Reset {
-        /// The bucket to forget.
+        /// The bucket.
         bucket: u16,
+        /// What came before this step of the run no longer counts.
+        before: u64,
     },
-    /// SPLIT.
+    /// SPLIT: all divisions between two barriers at once.
     Split {
-        /// The bucket to divide.
-        bucket: u16,
-        /// The bits whose parity divides it.
-        by: Vec<RouteInput>,
+        /// The buckets, one after the other, and the bits whose parity divides each.
+        cuts: Vec<(u16, Vec<RouteInput>)>,
         /// The directory afterwards, as the proposer sees it.
         after: Directory,
+    },
+    /// MERGE of buckets that hold the same action.
+    Join {
+        /// The two sides of one test, one pair after the other.
+        pairs: Vec<(u16, u16)>,
+        /// The directory afterwards, as the proposer sees it.
+        after: Directory,
+    },
+    /// HOLD.
+    Hold {
+        /// The action of every bucket.
+        actions: Vec<u16>,
+        /// How they adapt within an episode.
+        rule: Adaptation,
+    },
+    /// GUARD.
+    Guard {
+        /// All rules from now on.
+        rules: Vec<Rule>,
     },
     /// MERGE.
     Merge {
@@ -184,25 +212,6 @@ pub enum Change {
         /// The smaller circuit.
         circuit: Netlist,
     },
-    /// SPLIT of the contexts of a choice, all divisions between two barriers at once.
-    Divide {
-        /// The contexts afterwards.
-        after: ContextTree,
-    },
-    /// MERGE of contexts that make no difference to the choice.
-    Join {
-        /// The contexts afterwards.
-        after: ContextTree,
-        /// What is chosen in every context before.
-        actions: Vec<u16>,
-    },
-    /// RESET of one context of a choice.
-    Forget {
-        /// The context.
-        context: u16,
-        /// What came before this step of the run no longer counts.
-        before: u64,
-    },
     /// TEACH_EDIT.
     TeachEdit {
         /// The template it came from.
@@ -211,13 +220,6 @@ pub enum Change {
         tree: String,
         /// Its difficulty by structure, as the proposer sees it.
         difficulty: Fixed,
-    },
-    /// MACRO.
-    Macro {
-        /// Slots in the order in which they act.
-        sequence: Vec<u8>,
-        /// The one expert.
-        body: Body,
     },
     /// MACRO in time: what a sequence of experts does from the start of an episode on, by a counter.
     Play {
@@ -241,65 +243,69 @@ pub enum Change {
     },
 }
 
-/// The form of a change: its kind, and which of the kind's subjects it is about. The numbers are stored and never change; up
-/// to seven they are those of the kinds.
+/// The form of a change: its kind, and which of the kind's subjects it is about. The numbers are stored and never change; those
+/// between that are missing were in use once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Form {
     /// RETIRE.
     Retire = 0,
-    /// RESET of a bucket.
-    Reset = 1,
-    /// SPLIT of a bucket.
-    Split = 2,
     /// MERGE of experts.
     Merge = 3,
     /// SUPEROPT.
     Superoptimize = 4,
     /// TEACH_EDIT.
     TeachEdit = 5,
-    /// MACRO in one step.
-    Macro = 6,
     /// SYNTH.
     Synthesize = 7,
-    /// SPLIT of contexts.
-    Divide = 8,
-    /// MERGE of contexts.
-    Join = 9,
-    /// RESET of a context.
-    Forget = 10,
-    /// MACRO in time.
+    /// MACRO.
     Play = 11,
+    /// SPLIT of buckets.
+    Split = 12,
+    /// MERGE of buckets.
+    Join = 13,
+    /// RESET of a bucket.
+    Reset = 14,
+    /// HOLD.
+    Hold = 15,
+    /// GUARD.
+    Guard = 16,
 }
 
 impl Form {
     /// All forms, in order of their numbers.
-    pub const ALL: [Form; 12] = [
+    pub const ALL: [Form; 11] = [
         Form::Retire,
-        Form::Reset,
-        Form::Split,
         Form::Merge,
         Form::Superoptimize,
         Form::TeachEdit,
-        Form::Macro,
         Form::Synthesize,
-        Form::Divide,
-        Form::Join,
-        Form::Forget,
         Form::Play,
+        Form::Split,
+        Form::Join,
+        Form::Reset,
+        Form::Hold,
+        Form::Guard,
     ];
+
+    /// The form with this stored number.
+    pub fn from_number(number: u8) -> Option<Form> {
+        Form::ALL.into_iter().find(|form| *form as u8 == number)
+    }
 
     /// The kind that it is a form of.
     pub const fn kind(self) -> PatchKind {
         match self {
             Form::Retire => PatchKind::Retire,
-            Form::Reset | Form::Forget => PatchKind::Reset,
-            Form::Split | Form::Divide => PatchKind::Split,
+            Form::Reset => PatchKind::Reset,
+            Form::Split => PatchKind::Split,
             Form::Merge | Form::Join => PatchKind::Merge,
             Form::Superoptimize => PatchKind::Superoptimize,
             Form::TeachEdit => PatchKind::TeachEdit,
-            Form::Macro | Form::Play => PatchKind::Macro,
+            Form::Play => PatchKind::Macro,
             Form::Synthesize => PatchKind::Synthesize,
+            Form::Hold => PatchKind::Hold,
+            Form::Guard => PatchKind::Guard,
         }
     }
 }
@@ -313,11 +319,10 @@ impl Change {
             Change::Split { .. } => Form::Split,
             Change::Merge { .. } => Form::Merge,
             Change::Superoptimize { .. } => Form::Superoptimize,
-            Change::Divide { .. } => Form::Divide,
             Change::Join { .. } => Form::Join,
-            Change::Forget { .. } => Form::Forget,
+            Change::Hold { .. } => Form::Hold,
+            Change::Guard { .. } => Form::Guard,
             Change::TeachEdit { .. } => Form::TeachEdit,
-            Change::Macro { .. } => Form::Macro,
             Change::Play { .. } => Form::Play,
             Change::Synthesize { .. } => Form::Synthesize,
         }
@@ -334,24 +339,28 @@ impl Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Subject {
-    /// Experts, routing and statistics of a family.
+    /// The experts of a family and which of them is held.
     Pool = 0,
-    /// The contexts of a family's choice over plain actions.
-    Choice = 1,
+    /// Buckets, plain actions and guard of a family.
+    Routing = 1,
     /// The teacher's templates.
     Templates = 2,
 }
 
 impl Subject {
     /// All of them, in order of their numbers.
-    pub const ALL: [Subject; 3] = [Subject::Pool, Subject::Choice, Subject::Templates];
+    pub const ALL: [Subject; 3] = [Subject::Pool, Subject::Routing, Subject::Templates];
 }
 
 impl Change {
     /// What it is about.
     pub fn subject(&self) -> Subject {
         match self {
-            Change::Divide { .. } | Change::Join { .. } | Change::Forget { .. } => Subject::Choice,
+            Change::Split { .. }
+            | Change::Join { .. }
+            | Change::Reset { .. }
+            | Change::Hold { .. }
+            | Change::Guard { .. } => Subject::Routing,
             Change::TeachEdit { .. } => Subject::Templates,
             _ => Subject::Pool,
         }
@@ -425,9 +434,9 @@ mod tests {
             .map(|line| line.trim().trim_end_matches([' ', '{', ',']))
             .collect();
         let mut forms: Vec<String> = Form::ALL.iter().map(|form| format!("{form:?}")).collect();
-        for (number, form) in Form::ALL.into_iter().enumerate() {
-            assert_eq!(form as usize, number);
-            assert!(number >= PatchKind::ALL.len() || form.kind() as usize == number, "{form:?}");
+        assert!(Form::ALL.windows(2).all(|pair| pair[0] < pair[1]));
+        for form in Form::ALL {
+            assert_eq!(Form::from_number(form as u8), Some(form));
         }
         variants.sort_unstable();
         forms.sort_unstable();

@@ -98,6 +98,10 @@ stored_enum! {
         Macro = 6,
         /// An expert synthesised from experience.
         Synthesize = 7,
+        /// Other plain actions are held.
+        Hold = 8,
+        /// Other actions are masked.
+        Guard = 9,
     }
 }
 

@@ -27,13 +27,15 @@ impl Family {
     pub fn freeze(&self) -> Option<FrozenCircuit> {
         let frozen = match self.held.member() {
             Some(slot) => self.freeze_member(slot)?,
-            None if self.is_world() => self.freeze_plain(&self.held.actions)?,
+            None if self.is_world() => self.freeze_actions(&self.held.actions)?,
             None => return None,
         };
         if self.guard.is_empty() { Some(frozen) } else { self.freeze_guarded(&frozen).ok() }
     }
 
-    fn freeze_plain(&self, actions: &[u16]) -> Option<FrozenCircuit> {
+    /// Plain actions, one for every bucket, as one circuit without a guard; nothing where buckets depend on more than what is
+    /// seen.
+    pub fn freeze_actions(&self, actions: &[u16]) -> Option<FrozenCircuit> {
         let circuit = self.directory.freeze(actions, self.layout.action().len())?.ok()?;
         let bit_of = |input: &RouteInput| match input {
             RouteInput::State(bit) if self.layout.observation().contains(&usize::from(*bit)) => Some(*bit),

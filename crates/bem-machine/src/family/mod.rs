@@ -60,7 +60,7 @@ pub(crate) struct SlotFacts {
 #[derive(Clone, Debug)]
 #[doc(alias = "tau_f")]
 pub struct Family {
-    shape: Shape,
+    pub(crate) shape: Shape,
     layout: StateLayout,
     slots: usize,
     experts: Vec<Option<Expert>>,

@@ -129,13 +129,6 @@ impl Machine<Open> {
 }
 
 impl<P> Machine<P> {
-    /// What a change would do: refused, or not.
-    pub fn would_accept(&self, family: FamilyIndex, edit: &Edit) -> Result<(), MachineError> {
-        let mut copy = self.family(family)?.clone();
-        edit_family(&self.config, &mut copy, edit.clone(), family, &mut || Ok(ObjectId::expert(0, 1)))
-            .map(|_| ())
-    }
-
     fn put_into_force(&mut self, index: FamilyIndex, edit: Edit) -> Result<Option<Undo>, MachineError> {
         assert!(!self.lane.progress.running, "structure changes between episodes");
         let place = usize::from(index.0);
@@ -167,6 +160,14 @@ impl<P> Machine<P> {
         self.families[usize::from(index.0)] = family;
         Ok(())
     }
+}
+
+/// The family as an edit would leave it; nothing is put into force.
+pub fn edited(config: &GenesisConfig, family: &Family, edit: Edit) -> Result<Family, MachineError> {
+    let mut copy = family.clone();
+    let mut any_id = || Ok(ObjectId::expert(0, 1));
+    edit_family(config, &mut copy, edit, FamilyIndex(0), &mut any_id)?;
+    Ok(copy)
 }
 
 fn edit_family(

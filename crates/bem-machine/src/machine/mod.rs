@@ -19,7 +19,7 @@ mod edit;
 mod encode;
 
 pub(crate) use barrier::EpisodeLog;
-pub use edit::{Edit, Open, Permit, Undo};
+pub use edit::{Edit, Open, Permit, Undo, edited};
 
 use crate::boot::{self, BootExpert};
 use crate::config::GenesisConfig;
@@ -393,8 +393,8 @@ impl<P> Machine<P> {
     /// Brings the rule by which what is held adapts in step with an episode that is played again: actions and rewards.
     pub fn adapt_again(&mut self, played: impl Iterator<Item = (u16, i32)>) {
         let Ok(family) = self.family(self.lane.progress.family) else { return };
-        let is_held = self.lane.progress.running && self.lane.progress.turn.actor == Actor::Held;
-        let mut adapting = family.held.acting_rule().begin(family.shape()).filter(|_| is_held);
+        let is_running = self.lane.progress.running;
+        let mut adapting = family.adapting_in(self.lane.progress.turn).filter(|_| is_running);
         if let Some(rule) = &mut adapting {
             played.for_each(|(action, reward)| rule.see(action, reward));
         }

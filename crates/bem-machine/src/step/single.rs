@@ -151,10 +151,7 @@ impl SingleLane {
             (_, false) => around.family.choose_episode(around.prng),
         };
         self.drawn_from = None;
-        self.adapting = match turn.actor {
-            Actor::Held => around.family.held.acting_rule().begin(around.family.shape()),
-            _ => None,
-        };
+        self.adapting = around.family.adapting_in(turn);
         self.progress = Progress {
             family,
             task,

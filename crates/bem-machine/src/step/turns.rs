@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | Index | plain actions by their index, or the expert that is held | the expert |
 //! | Held | what is held | the expert |
+//! | Plain | plain actions as they are held | nobody |
 //! | Member | the expert that the turn names | the expert |
 //! | Seat | the circuit in the trial seat | nobody |
 //! | Plan | the plan that the owner lends | nobody |
@@ -16,6 +17,7 @@
 use super::execute;
 use super::single::{LANE, SingleLane, Surroundings};
 use crate::family::{Family, Pick, STEP_BY_STEP, SlotFacts};
+use crate::held::Adapting;
 use crate::turn::{Actor, Drawn, Plan, Turn, member};
 use bem_base::environment::Bits;
 use bem_base::limits::ARMS_MAX;
@@ -34,9 +36,18 @@ impl Family {
         match turn.actor {
             Actor::Index | Actor::Held => self.held.member(),
             Actor::Member(slot) => Some(usize::from(slot)),
-            Actor::Seat | Actor::Plan => None,
+            Actor::Seat | Actor::Plan | Actor::Plain => None,
         }
         .filter(|_| turn.drawn != Drawn::Always)
+    }
+
+    /// The rule by which what acts in this turn adapts within the episode, at its start.
+    pub(crate) fn adapting_in(&self, turn: Turn) -> Option<Adapting> {
+        match turn.actor {
+            Actor::Held => self.held.acting_rule().begin(&self.shape),
+            Actor::Plain => self.held.rule.begin(&self.shape),
+            Actor::Index | Actor::Member(_) | Actor::Seat | Actor::Plan => None,
+        }
     }
 
     /// What the step needs of a member; plain actions and plans cost nothing.
@@ -113,7 +124,7 @@ impl SingleLane {
                 self.workspace.evaluate(&seat.evaluator, &mut self.planes, &LANE);
                 (member::SEAT, self.proposed(family))
             }
-            Actor::Held => {
+            Actor::Held | Actor::Plain => {
                 let adapted = self.adapting.as_ref().map(|adapting| adapting.choose());
                 (member::ACTION, adapted.unwrap_or_else(|| family.held.actions[usize::from(bucket)]))
             }

@@ -292,7 +292,8 @@ static WORLD: LazyLock<Arc<dyn Game>> = LazyLock::new(|| game("parity_stream", "
 
 fn learners() -> Vec<Vec<u8>> {
     let mut world = WORLD.start();
-    let mut learner = Learner::new(world.shape(), Settings { budget: 400, ..Settings::new(1) });
+    let mut learner = Learner::new(world.shape(), Settings { budget: 400, ..Settings::new(1) })
+        .expect("the world fits the machine");
     let mut list = Vec::new();
     for unit in 0..240 {
         learner.advance(world.as_mut(), &mut ()).expect("it can be played");

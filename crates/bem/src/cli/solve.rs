@@ -86,11 +86,15 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
             file = Some(WorldFile::Record(recorder.into_record()));
             match solved {
                 Ok(solution) => Taught { solution, put_away: None },
-                Err(broken) if interrupt::is_asked() => Taught { solution: broken.kept, put_away: None },
-                Err(broken) => {
-                    bar.finish_and_clear();
-                    return keep_broken(arguments, text, file.as_ref(), *broken);
-                }
+                Err(broken) => match *broken {
+                    Broken { kept: Some(solution), .. } if interrupt::is_asked() => {
+                        Taught { solution, put_away: None }
+                    }
+                    broken => {
+                        bar.finish_and_clear();
+                        return keep_broken(arguments, text, file.as_ref(), broken);
+                    }
+                },
             }
         }
     };
@@ -150,10 +154,10 @@ fn keep_broken(
     file: Option<&WorldFile>,
     broken: Broken,
 ) -> Result<Answer> {
-    let Broken { error, kept: solution } = broken;
-    if solution.learned.tally.episodes == 0 {
+    let Broken { error, kept } = broken;
+    let Some(solution) = kept.filter(|solution| 0 < solution.learned.tally.episodes) else {
         bail!("the world failed: {error}");
-    }
+    };
     let (steps, words) = (solution.learned.tally.steps, solution.learned.words.clone());
     let directory = match &arguments.out {
         Some(directory) => directory.clone(),
@@ -261,6 +265,9 @@ fn to_json(seed: u64, task: (&str, Map<String, Value>), solution: &Solution, wal
         "patches_applied": learned.tally.applied,
         "patches_rejected": learned.tally.rejected,
         "proofs_checked": learned.tally.proofs,
+        "steps_by_machine": learned.tally.steps_by_machine,
+        "acting_changes": learned.tally.acting_changes,
+        "acting_changes_patched": learned.tally.acting_changes_patched,
         "hypothesis": learned.words,
         "trace_head": learned.chain_head.to_hex(),
     })

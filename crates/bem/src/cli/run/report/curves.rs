@@ -183,6 +183,8 @@ pub fn kind_name(kind: PatchKind) -> &'static str {
         PatchKind::TeachEdit => "TEACH_EDIT",
         PatchKind::Macro => "MACRO",
         PatchKind::Synthesize => "SYNTH",
+        PatchKind::Hold => "HOLD",
+        PatchKind::Guard => "GUARD",
     }
 }
 

@@ -1,20 +1,21 @@
-//! Foresight: plans that gain too little to be shown by pairs within what is left of the budget.
+//! Plans that gain too little to be shown by pairs within what is left of the budget.
 //!
 //! Pairs show a large gain soon and a small one hardly ever: four times the pairs for half the gain. A plan is more than a
-//! guess, though. It is made of counts, like the choice among contexts, and like that choice it may act on statistics
-//! alone: no patch, no proof, and the first candidate that wins its pairs replaces it. What can be shown goes through the
-//! gate. Before a plan acts this way, the counts must be sure of its gain, and they must have foreseen what the acting
-//! policy really earned: counts of a world that hides something would foretell too much. Clauses: SCC-2, SCC-8.
+//! guess, though: it is made of counts. Where the counts are sure of its gain, and have predicted what the acting policy
+//! really earned (counts of a world that hides something would predict too much), it is put into force by a patch like any
+//! other, whose evidence is of a named weaker kind. The first candidate that wins its pairs replaces it. What can be shown
+//! by pairs goes through the gate. Clauses: SCC-2, SCC-8; decision D-44.
 
+use crate::gate::proposal;
 use crate::learner::{Incumbent, Learner, Witness};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
 use bem_base::fixed::{FRACTION_BITS, Fixed};
+use bem_evolve::verify::Improvement;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::models::control::{Lens, Outlook};
 use bem_synth::policy::Policy;
-use std::sync::Arc;
 
 /// Pairs may take this many steps even while hardly any were taken.
 const MEASURING_STEPS: u64 = 8_192;
@@ -27,10 +28,10 @@ const OWN_EPISODES: u64 = 8;
 
 impl Learner {
     /// What a plan promises beyond the acting policy, by everything that was counted.
-    pub(crate) fn outlook<'p>(&'p self, plan: &'p Policy) -> Option<Outlook<'p>> {
+    pub(crate) fn predicted<'p>(&'p self, plan: &'p Policy) -> Option<Outlook<'p>> {
         let all: Vec<&Episode> = self.experience.episodes().collect();
         let lens = self.explorer.as_ref()?.lens().clone();
-        Outlook::of(&self.shape, lens, &all, plan, &self.incumbent.policy)
+        Outlook::of(&self.shape, lens, &all, plan, self.machinery.frozen())
     }
 
     /// Takes a plan out of the candidates that should act by counts alone: showing its gain would take too many steps, or
@@ -39,10 +40,10 @@ impl Learner {
         let place = candidates.iter().position(|candidate| candidate.foreseen.is_some())?;
         let policy = &candidates[place].policy;
         let tested = self.tested.get(&policy.digest());
-        if *policy == *self.incumbent.policy || tested.is_some_and(|steps| self.tally.steps < 2 * steps) {
+        if *policy == **self.machinery.frozen() || tested.is_some_and(|steps| self.tally.steps < 2 * steps) {
             return None;
         }
-        let outlook = self.outlook(policy)?;
+        let outlook = self.predicted(policy)?;
         let gain = outlook.gain().filter(|gain| 0 < *gain)?;
         let is_late = MEASURING_STEPS <= self.tally.steps;
         let is_measured = self.is_affordable(gain) && !(is_late && outlook.ripe_gain().is_none());
@@ -64,19 +65,28 @@ impl Learner {
         outlook.gain().filter(|gain| is_late && !self.may_act_unmeasured(*gain) && self.is_affordable(*gain))
     }
 
-    /// The plan acts from now on, if the counts are sure of its gain.
-    pub(crate) fn look_ahead(&mut self, plan: Hypothesis, witness: &mut dyn Witness) {
-        let is_sure = |outlook: Outlook<'_>| {
-            outlook.gain().is_some_and(|gain| self.may_act_unmeasured(gain)) && outlook.is_sure()
+    /// Puts the plan into force, if the counts are sure of its gain.
+    pub(crate) fn follow_counts(&mut self, plan: Hypothesis, witness: &mut dyn Witness) {
+        let gain = {
+            let Some(outlook) = self.predicted(&plan.policy) else { return };
+            match outlook.gain() {
+                Some(gain) if self.may_act_unmeasured(gain) && outlook.is_sure() => gain,
+                _ => return,
+            }
         };
-        if !self.outlook(&plan.policy).is_some_and(is_sure) {
+        self.make_room();
+        let span = self.seen_span();
+        let gain = Fixed::from_ratio(gain.clamp(0, span), span);
+        let episodes = self.realised.episodes.min(u64::from(u32::MAX)) as u32;
+        let mut proposal = proposal(&self.shape, &plan, &self.recent_log());
+        proposal.words = format!("{}, by counts", plan.words);
+        proposal.improvement = Some(Improvement::Counted { gain, episodes });
+        if !self.decide_at_once(proposal, witness) {
             return;
         }
-        self.link("bem/chain/choice", plan.policy.digest().as_bytes());
-        let (policy, words) = (Arc::new(plan.policy), format!("{}, by counts alone", plan.words));
-        self.hand_over(Incumbent { policy, words, is_choice: true, looks_ahead: true, machine: None });
-        // A patch that was in force is overruled: there is nothing to compare it with any more.
-        (self.previous, self.watched, self.alarm) = (None, None, None);
+        let words = format!("{}, by counts", plan.words);
+        self.hand_over(Incumbent { words, by_counts: true, machine: None });
+        (self.previous, self.alarm) = (None, None);
         (self.streak, self.last_gain) = (0, self.tally.steps);
         witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
     }
@@ -84,7 +94,6 @@ impl Learner {
     /// Whether pairs would show a gain of this many milli-units before half of the budget that is left is gone, and within
     /// as many steps as were taken so far.
     fn is_affordable(&self, gain: i64) -> bool {
-        let Some(machinery) = &self.machinery else { return false };
         let span = self.seen_span();
         let (mut episodes, mut steps, mut sum, mut squares) = (0i128, 0u64, 0i128, 0i128);
         for episode in self.experience.episodes().rev().take(RECENT_EPISODES) {
@@ -97,7 +106,7 @@ impl Learner {
         let share = variance.saturating_mul(2 << FRACTION_BITS) / (i128::from(span) * i128::from(span));
         let variance = Fixed::from_raw(share.min(i128::from(Fixed::ONE.to_raw())) as i64);
         let mean = Fixed::from_ratio(gain.clamp(0, span), span);
-        let Some(pairs) = machinery.evolution().pairs_expected(mean, variance) else { return false };
+        let Some(pairs) = self.machinery.evolution().pairs_expected(mean, variance) else { return false };
         let cost = pairs.saturating_mul(2 * steps) / (episodes as u64).max(1);
         let left = self.settings.budget.saturating_sub(self.tally.steps) / 2;
         cost <= left.min(self.tally.steps.max(MEASURING_STEPS))
@@ -107,8 +116,8 @@ impl Learner {
     /// of the range for what is left of drawing and rounding.
     pub(crate) fn is_borne_out(&self) -> bool {
         let Realised { episodes, sum, squares } = self.realised;
-        let acting = &self.incumbent.policy;
-        let foreseen = (OWN_EPISODES <= episodes).then(|| self.outlook(acting)?.held());
+        let acting = self.machinery.frozen();
+        let foreseen = (OWN_EPISODES <= episodes).then(|| self.predicted(acting)?.held());
         let Some(foreseen) = foreseen.flatten() else { return false };
         let count = i128::from(episodes);
         let error = sum - i128::from(foreseen) * count;

@@ -7,13 +7,16 @@
 //! is to get, and not how to get it, is no reason to keep contexts apart. Nothing is changed here: what is found becomes a
 //! patch. Clauses: SCC-13, VM-16; decision D-33.
 
-use super::{RoutedBandit, Seen};
+use super::means::{Means, Seen, reward_range};
+use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
-use bem_evolve::contexts::{CONTEXTS_MAX, ContextTree};
-use bem_evolve::localize::doubt;
+use bem_evolve::doubt::doubt;
+use bem_machine::route::directory::{Directory, RouteInput};
 
-/// Bits of the observation that are tested at most.
-const BITS_MAX: usize = 64;
+/// Buckets at most.
+const CONTEXTS_MAX: usize = 256;
+/// Sums that one look over all buckets at once may keep: buckets times actions times bits.
+const SUMS_MAX: usize = 1 << 22;
 /// Bits up to which pairs are tested, and the latest steps they are tested on.
 const PAIR_BITS_MAX: usize = 16;
 const PAIR_STEPS_MAX: usize = 20_000;
@@ -25,79 +28,102 @@ const LATE_MIN: usize = 256;
 /// Comparisons that the error of one look for changes is shared with, because the log is looked at again and again.
 const LOOKS: u64 = 1_024;
 
-/// Contexts that the log asks for.
+/// Divisions that the log asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Growth {
-    /// The contexts afterwards.
-    pub(crate) after: ContextTree,
+    /// The buckets to divide, one after the other, and the bit that divides each.
+    pub(crate) cuts: Vec<(u16, Vec<RouteInput>)>,
+    /// The directory afterwards.
+    pub(crate) after: Directory,
     /// A lower bound of the share of the rewards' variance that the new parts explain together with the action.
     pub(crate) explained: Fixed,
     /// Logged steps it rests on.
     pub(crate) steps: u32,
 }
 
-/// A context on its way.
+/// A bucket on its way.
 struct Open<'e> {
-    /// The context that it is a part of.
+    /// The bucket that it is a part of.
     origin: usize,
-    path: Vec<(u16, bool)>,
+    /// Its number in the directory that grows.
+    bucket: u16,
     steps: Vec<Seen<'e>>,
 }
 
-impl<'e> Open<'e> {
-    fn tests(&self, bit: u16) -> bool {
-        self.path.iter().any(|(tested, _)| *tested == bit)
+/// The directory as it grows, with the divisions so far.
+struct Growing {
+    after: Directory,
+    cuts: Vec<(u16, Vec<RouteInput>)>,
+}
+
+impl Growing {
+    /// Whether the bucket lies on one side of this bit.
+    fn tests(&self, bucket: u16, bit: u16) -> bool {
+        let depends_on = self.after.subcube(bucket).depends_on;
+        (0..self.after.depth()).any(|position| {
+            depends_on >> position & 1 == 1 && self.after.parity(position).eq([RouteInput::State(bit)])
+        })
     }
 
-    /// Its two halves; a bit that was tested before divides nothing.
-    fn split(self, bit: u16) -> Vec<Open<'e>> {
-        if self.tests(bit) {
-            return vec![self];
-        }
-        let Open { origin, path, steps } = self;
+    /// The two halves; a bit that was tested before, or is one too many, divides nothing.
+    fn split<'e>(&mut self, open: Open<'e>, bit: u16) -> Vec<Open<'e>> {
+        let by = vec![RouteInput::State(bit)];
+        let Ok(child) = self.after.split(open.bucket, &by) else { return vec![open] };
+        let Open { origin, bucket, steps } = open;
+        self.cuts.push((bucket, by));
         let (high, low): (Vec<Seen<'e>>, Vec<Seen<'e>>) =
             steps.into_iter().partition(|(_, step)| step.observation.get(usize::from(bit)));
-        let half = |value, steps| Open { origin, path: [&path[..], &[(bit, value)]].concat(), steps };
-        vec![half(false, low), half(true, high)]
+        vec![Open { origin, bucket, steps: low }, Open { origin, bucket: child, steps: high }]
     }
 }
 
-/// The contexts divided further, where rewards depend on what tells the parts apart.
+/// The buckets divided further, where rewards depend on what tells the parts apart.
 #[doc(alias = "SPLIT")]
 pub(crate) fn divide(
-    tree: &ContextTree,
+    directory: &Directory,
     counted: Vec<Vec<Seen<'_>>>,
     observation_bits: u16,
     actions: u16,
 ) -> Option<Growth> {
-    let bits = usize::from(observation_bits).min(BITS_MAX);
+    let bits = usize::from(observation_bits);
     let steps: usize = counted.iter().map(Vec::len).sum();
-    let paths = tree.paths().into_iter().enumerate().zip(counted);
-    let mut open: Vec<Open<'_>> = paths.map(|((origin, path), steps)| Open { origin, path, steps }).collect();
-    while let Some(bit) = shared_bit(&open, bits, actions) {
-        open = open.into_iter().flat_map(|leaf| leaf.split(bit)).collect();
+    let mut growing = Growing { after: directory.clone(), cuts: Vec::new() };
+    let open_of = |(origin, steps)| Open { origin, bucket: origin as u16, steps };
+    let mut open: Vec<Open<'_>> = counted.into_iter().enumerate().map(open_of).collect();
+    while let Some(bit) = shared_bit(&growing, &open, bits, actions) {
+        let before = growing.cuts.len();
+        open = open.into_iter().flat_map(|leaf| growing.split(leaf, bit)).collect();
+        if growing.cuts.len() == before {
+            break;
+        }
     }
-    let (mut done, mut count) = (Vec::new(), open.len());
+    let mut done = Vec::new();
     while let Some(leaf) = open.pop() {
         let look =
             || telling_bit(&leaf.steps, bits, actions).or_else(|| telling_pair(&leaf.steps, bits, actions));
-        match (count < CONTEXTS_MAX).then(look).flatten() {
+        let is_full = CONTEXTS_MAX <= growing.after.bucket_count();
+        match (!is_full).then(look).flatten() {
             Some(bit) => {
-                count += 1;
-                open.extend(leaf.split(bit));
+                let mut halves = growing.split(leaf, bit);
+                if halves.len() == 1 {
+                    done.append(&mut halves);
+                } else {
+                    open.append(&mut halves);
+                }
             }
             None => done.push(leaf),
         }
     }
-    if count == tree.count() {
+    let Growing { after, cuts } = growing;
+    if cuts.is_empty() {
         return None;
     }
-    let surplus = interaction(&done, tree.count(), usize::from(actions)) / SCALE;
+    let surplus = interaction(&done, directory.bucket_count(), usize::from(actions)) / SCALE;
     (0 < surplus).then(|| Growth {
         explained: Fixed::from_ratio(surplus.min(steps as i128) as i64, steps.max(1) as i64),
         steps: steps as u32,
-        after: ContextTree::from_paths(done.into_iter().map(|leaf| leaf.path).collect())
-            .expect("halves of contexts are a tree"),
+        cuts,
+        after,
     })
 }
 
@@ -177,19 +203,19 @@ fn interaction_within(parts: &[Vec<Cell>]) -> (i128, i128) {
     (evidence, (tested - known_parts - tried + 1).max(0))
 }
 
-/// The contexts without those divisions whose sides choose the same, as the caller knows of each and the next one, and of
-/// which the log no longer shows any trace.
+/// Pairs of sides that choose the same, as the caller knows, and of whose division the log no longer shows any trace.
 #[doc(alias = "MERGE")]
-pub(crate) fn join(
-    tree: &ContextTree,
-    is_same: impl Fn(usize) -> bool,
+pub(crate) fn idle_divisions(
+    directory: &Directory,
+    is_same: impl Fn(u16, u16) -> bool,
     counted: &[Vec<Seen<'_>>],
     actions: u16,
-) -> Option<ContextTree> {
-    let is_idle = |low: &usize| is_same(*low) && !tells_anything(&counted[*low], &counted[low + 1], actions);
-    let siblings = tree.siblings().into_iter().map(|(low, _)| low);
-    let lower_sides: Vec<usize> = siblings.filter(is_idle).collect();
-    (!lower_sides.is_empty()).then(|| tree.joined(&lower_sides))
+) -> Vec<(u16, u16)> {
+    let is_idle = |(even, odd): &(u16, u16)| {
+        is_same(*even, *odd)
+            && !tells_anything(&counted[usize::from(*even)], &counted[usize::from(*odd)], actions)
+    };
+    directory.siblings().into_iter().filter(is_idle).collect()
 }
 
 /// Whether rewards of the two sides differ by more than chance does on average.
@@ -207,11 +233,11 @@ fn tells_anything(low: &[Seen<'_>], high: &[Seen<'_>], actions: u16) -> bool {
     tested == 0 || tested * SCALE < evidence
 }
 
-/// A context whose late steps say that another action is the best one now.
+/// A bucket whose late steps say that another action is the best one now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Changed {
-    /// The context.
-    pub(crate) context: u16,
+    /// The bucket.
+    pub(crate) bucket: u16,
     /// The number of the first late step.
     pub(crate) since: u64,
     /// A lower bound of what the choice loses by trusting all of its steps.
@@ -225,38 +251,34 @@ pub(crate) struct Changed {
 /// Only steps whose action was drawn with equal chance are compared, unless there is nothing to see: whoever acts with more
 /// knowledge than the context would make actions look better or worse than they are.
 #[doc(alias = "RESET")]
-pub(crate) fn forget(
-    bandit: &RoutedBandit,
-    counted: &[Vec<Seen<'_>>],
-    observation_bits: u16,
-    actions: u16,
-) -> Option<Changed> {
+pub(crate) fn forget(shape: &Shape, counted: &[Vec<Seen<'_>>]) -> Option<Changed> {
+    let (observation_bits, actions, range) = (shape.observation_bits, shape.actions, reward_range(shape));
+    let best_actions = Means::of(shape, counted).best_actions();
     let comparisons = LOOKS * counted.len() as u64 * u64::from(actions);
-    let changed =
-        counted.iter().zip(bandit.best_actions()).enumerate().filter_map(|(context, (seen, trusted))| {
-            let late = &seen[seen.len() - seen.len() / LATE_ONE_IN..];
-            let (since, _) = *late.first().filter(|_| LATE_MIN <= late.len())?;
-            let mut sums = vec![(0u32, 0i64); usize::from(actions)];
-            for (_, step) in late.iter().filter(|(_, step)| step.uniform || observation_bits == 0) {
-                let (count, sum) = &mut sums[usize::from(step.action)];
-                *count += 1;
-                *sum += bandit.range().loss(i64::from(step.reward)).to_raw() as i64;
-            }
-            let mean = |action: usize| Fixed::from_raw(sums[action].1 / i64::from(sums[action].0.max(1)));
-            let sure = |action: usize| doubt(sums[action].0, comparisons);
-            let tried = (0..sums.len()).filter(|action| 0 < sums[*action].0);
-            let best = tried.min_by_key(|action| (mean(*action).plus(sure(*action)), *action))?;
-            let trusted = usize::from(trusted);
-            let loss = mean(trusted).minus(sure(trusted)).minus(mean(best)).minus(sure(best));
-            let steps = late.len() as u32;
-            (0 < sums[trusted].0 && Fixed::ZERO < loss).then_some(Changed {
-                context: context as u16,
-                since,
-                loss,
-                steps,
-            })
-        });
-    changed.max_by_key(|changed| (changed.loss, core::cmp::Reverse(changed.context)))
+    let changed = counted.iter().zip(best_actions).enumerate().filter_map(|(context, (seen, trusted))| {
+        let late = &seen[seen.len() - seen.len() / LATE_ONE_IN..];
+        let (since, _) = *late.first().filter(|_| LATE_MIN <= late.len())?;
+        let mut sums = vec![(0u32, 0i64); usize::from(actions)];
+        for (_, step) in late.iter().filter(|(_, step)| step.uniform || observation_bits == 0) {
+            let (count, sum) = &mut sums[usize::from(step.action)];
+            *count += 1;
+            *sum += range.loss(i64::from(step.reward)).to_raw() as i64;
+        }
+        let mean = |action: usize| Fixed::from_raw(sums[action].1 / i64::from(sums[action].0.max(1)));
+        let sure = |action: usize| doubt(sums[action].0, comparisons);
+        let tried = (0..sums.len()).filter(|action| 0 < sums[*action].0);
+        let best = tried.min_by_key(|action| (mean(*action).plus(sure(*action)), *action))?;
+        let trusted = usize::from(trusted);
+        let loss = mean(trusted).minus(sure(trusted)).minus(mean(best)).minus(sure(best));
+        let steps = late.len() as u32;
+        (0 < sums[trusted].0 && Fixed::ZERO < loss).then_some(Changed {
+            bucket: context as u16,
+            since,
+            loss,
+            steps,
+        })
+    });
+    changed.max_by_key(|changed| (changed.loss, core::cmp::Reverse(changed.bucket)))
 }
 
 /// Sums of one action on one side of a bit.
@@ -287,22 +309,25 @@ impl Cell {
 }
 
 /// The bit on which rewards depend most over all contexts at once, beyond chance.
-fn shared_bit(open: &[Open<'_>], bits: usize, actions: u16) -> Option<u16> {
+fn shared_bit(growing: &Growing, open: &[Open<'_>], bits: usize, actions: u16) -> Option<u16> {
+    let actions = usize::from(actions);
+    let bits = bits.min(SUMS_MAX / (open.len() * actions));
     if bits == 0 || CONTEXTS_MAX < 2 * open.len() {
         return None;
     }
-    let actions = usize::from(actions);
     let mut wholes = vec![Cell::default(); open.len() * actions];
     let mut halves = vec![(0i64, 0i64); open.len() * actions * bits];
     for (context, leaf) in open.iter().enumerate() {
         for (_, step) in &leaf.steps {
             let place = context * actions + usize::from(step.action);
             wholes[place].add(step.reward);
-            let mut word = step.observation.0[0] & (u64::MAX >> (64 - bits));
-            while word != 0 {
-                let half = &mut halves[place * bits + word.trailing_zeros() as usize];
-                *half = (half.0 + 1, half.1 + i64::from(step.reward));
-                word &= word - 1;
+            for (first, word) in (0..bits).step_by(64).zip(step.observation.0) {
+                let mut word = word & (u64::MAX >> (64 - (bits - first).min(64)));
+                while word != 0 {
+                    let half = &mut halves[place * bits + first + word.trailing_zeros() as usize];
+                    *half = (half.0 + 1, half.1 + i64::from(step.reward));
+                    word &= word - 1;
+                }
             }
         }
     }
@@ -311,7 +336,7 @@ fn shared_bit(open: &[Open<'_>], bits: usize, actions: u16) -> Option<u16> {
         surplus_of(halves.map(|(whole, (count, sum))| whole.parted(count, sum)), bits)
     };
     // A bit that is tested on the way to every context divides none.
-    let free = (0..bits).filter(|bit| open.iter().any(|leaf| !leaf.tests(*bit as u16)));
+    let free = (0..bits).filter(|bit| open.iter().any(|leaf| !growing.tests(leaf.bucket, *bit as u16)));
     let best = free.map(|bit| (surplus(bit), bit)).max_by_key(|(surplus, bit)| (*surplus, bits - bit));
     best.filter(|(surplus, _)| 0 < *surplus).map(|(_, bit)| bit as u16)
 }

@@ -1,0 +1,148 @@
+//! What plain actions brought in each bucket, by the log: the best action of every bucket, and whether the best actions are
+//! better than those that are held.
+//!
+//! The lowest of many means is often the luckiest, so that what one half of the log chooses is judged by the other half.
+//! Must not know how buckets came to be. Clauses: VM-9, VM-16.
+
+use bem_base::environment::Shape;
+use bem_base::fixed::{FRACTION_BITS, Fixed};
+use bem_evolve::verify::RETURN_TOLERANCE;
+use bem_learn::index::{ArmStatistics, Parameters};
+use bem_learn::loss::PayoffRange;
+use bem_learn::wide::WideBucket;
+use bem_machine::family::Family;
+use bem_synth::experience::{Episode, Step};
+
+/// A logged step with its number in the run.
+pub(crate) type Seen<'e> = (u64, &'e Step);
+
+/// The logged steps of every bucket that count, oldest first; `now` is the number of steps that were ever logged.
+pub(crate) fn counted<'e>(family: &Family, episodes: &[&'e Episode], now: u64) -> Vec<Vec<Seen<'e>>> {
+    let steps = || episodes.iter().flat_map(|episode| &episode.steps);
+    let first = now.saturating_sub(steps().count() as u64);
+    let mut buckets = vec![Vec::new(); family.directory().bucket_count()];
+    for (number, step) in (first..).zip(steps()) {
+        let bucket = usize::from(family.bucket_of(&step.observation));
+        if family.since()[bucket] <= number {
+            buckets[bucket].push((number, step));
+        }
+    }
+    buckets
+}
+
+/// The standard errors by which new actions must be better than those that are held. One is enough, because the judge has
+/// had no part in the choice.
+const GAIN_ERRORS: i128 = 1;
+/// The standard errors by which it must be out of the question that they are worse by more than the tolerance, a share of
+/// what the best actions are worth more than chance.
+const DOUBT_ERRORS: i128 = 3;
+
+/// The mean loss, in parts of [`FRACTION_BITS`].
+fn mean_loss(arm: &ArmStatistics) -> i128 {
+    i128::from(arm.loss_sum) / i128::from(arm.visits)
+}
+
+/// The squared standard error of the mean loss, in parts of [`FRACTION_BITS`]. The imagined visit tells nothing: its loss
+/// might have been any.
+fn squared_error(arm: &ArmStatistics) -> i128 {
+    let visits = i128::from(arm.visits);
+    let mean = mean_loss(arm);
+    let variance = i128::from(arm.loss_sq_sum) / visits - ((mean * mean) >> FRACTION_BITS);
+    let imagined = i128::from(Fixed::ONE.to_raw()) / 4;
+    (variance.max(0) + imagined / visits) / visits
+}
+
+/// Means of every action in every bucket.
+#[derive(Clone, Debug)]
+pub(crate) struct Means {
+    buckets: Vec<WideBucket>,
+}
+
+impl Means {
+    /// Those of these logged steps.
+    pub(crate) fn of(shape: &Shape, counted: &[Vec<Seen<'_>>]) -> Means {
+        let range = reward_range(shape);
+        let blank =
+            WideBucket::new(&Parameters { change: None, ..Parameters::DEFAULT }, usize::from(shape.actions));
+        let bucket = |steps: &Vec<Seen<'_>>| {
+            let mut bucket = blank.clone();
+            for (_, step) in steps {
+                bucket.record(usize::from(step.action), range.loss(i64::from(step.reward)));
+            }
+            bucket
+        };
+        Means { buckets: counted.iter().map(bucket).collect() }
+    }
+
+    /// The action with the lowest mean loss in every bucket; the imagined visit at one half keeps untried ones in the middle.
+    pub(crate) fn best_actions(&self) -> Vec<u16> {
+        let best = |bucket: &WideBucket| {
+            let means = bucket.arms().iter().map(mean_loss).enumerate();
+            means.min_by_key(|(action, mean)| (*mean, *action)).map_or(0, |(action, _)| action as u16)
+        };
+        self.buckets.iter().map(best).collect()
+    }
+
+    /// How much more the best actions earn than those that are held, if that is more than chance and they are surely not
+    /// worse; as a share of the range of losses.
+    pub(crate) fn gain_over(held: &[u16], shape: &Shape, counted: &[Vec<Seen<'_>>]) -> Option<Fixed> {
+        let half = |parity: u64| Means::of(shape, &every_other(counted, parity));
+        let (even, odd) = (half(0), half(1));
+        let judged = |judge: &Means, chooser: &Means| {
+            let best = chooser.best_actions();
+            (judge.gain(&best, held), judge.worth(&best))
+        };
+        let ((by_odd, odd_worth), (by_even, even_worth)) = (judged(&odd, &even), judged(&even, &odd));
+        let (gain, error) = (by_odd.0 + by_even.0, by_odd.1 + by_even.1);
+        let worth = (odd_worth + even_worth).max(0);
+        let tolerated = (worth * i128::from(RETURN_TOLERANCE.to_raw())) >> FRACTION_BITS;
+        let exceeds = |amount: i128, errors: i128| {
+            0 < amount && errors * errors * (error << FRACTION_BITS) < amount * amount
+        };
+        let steps: usize = counted.iter().map(Vec::len).sum();
+        (exceeds(gain, GAIN_ERRORS) && exceeds(gain + tolerated, DOUBT_ERRORS))
+            .then(|| Fixed::from_raw((gain / (steps as i128).max(1)) as i64))
+    }
+
+    /// How much less these actions lose here than those, by all means, as a share of the range of losses.
+    pub(crate) fn mean_gain(&self, actions: &[u16], others: &[u16]) -> Fixed {
+        let steps: i128 = self.buckets.iter().map(|bucket| i128::from(bucket.selections_total())).sum();
+        Fixed::from_raw((self.gain(actions, others).0 / steps.max(1)) as i64)
+    }
+
+    /// How much less these actions lose here than the mean of all, over all buckets together.
+    fn worth(&self, actions: &[u16]) -> i128 {
+        let one = |(bucket, action): (&WideBucket, &u16)| {
+            let sum: i128 = bucket.arms().iter().map(mean_loss).sum();
+            let mean = sum / bucket.arms().len() as i128;
+            i128::from(bucket.selections_total()) * (mean - mean_loss(&bucket.arms()[usize::from(*action)]))
+        };
+        self.buckets.iter().zip(actions).map(one).sum()
+    }
+
+    /// How much less these actions lose here than those, over all buckets together, and the squared error of that; both
+    /// grow with the number of steps.
+    fn gain(&self, actions: &[u16], others: &[u16]) -> (i128, i128) {
+        let compare = |(bucket, (action, other)): (&WideBucket, (&u16, &u16))| {
+            let [ours, theirs] = [action, other].map(|action| &bucket.arms()[usize::from(*action)]);
+            let steps = i128::from(if action == other { 0 } else { bucket.selections_total() });
+            let error = squared_error(ours) + squared_error(theirs);
+            (steps * (mean_loss(theirs) - mean_loss(ours)), steps * steps * error)
+        };
+        let parts = self.buckets.iter().zip(actions.iter().zip(others)).map(compare);
+        parts.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+    }
+}
+
+/// The range that losses are measured in.
+pub(crate) fn reward_range(shape: &Shape) -> PayoffRange {
+    let (low, high) = (i64::from(shape.reward_min), i64::from(shape.reward_max));
+    PayoffRange::new(low, high.max(low + 1)).expect("rewards of 32 bits lie within the span")
+}
+
+/// The steps whose number is even, or odd.
+fn every_other<'e>(counted: &[Vec<Seen<'e>>], parity: u64) -> Vec<Vec<Seen<'e>>> {
+    let of =
+        |steps: &Vec<Seen<'e>>| steps.iter().filter(|(number, _)| number % 2 == parity).copied().collect();
+    counted.iter().map(of).collect()
+}

@@ -1,0 +1,148 @@
+//! The guard in a running learner: what is BAD more often than something else becomes a rule, by a patch.
+//!
+//! A pair of observation and action becomes a rule when it was tried at least three times and an exact test says that it is
+//! BAD more often than the alternative that is done in its place; one unlucky try forbids nothing. Rules stay: the guard
+//! masks a forbidden action in every turn, so that nothing new is learned about it. Clauses: SCC-5, SCC-11; decision D-45.
+
+use crate::learner::{Learner, Witness};
+use bem_base::environment::Bits;
+use bem_base::fixed::Fixed;
+use bem_evolve::patch::{Change, ExpectedEffects};
+use bem_evolve::propose::Proposal;
+use bem_evolve::verify::Improvement;
+use bem_machine::guard::{RULES_MAX, Rule};
+use bem_synth::propose;
+use core::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Tries of a pair before it can be forbidden.
+const TRIES_MIN: u32 = 3;
+/// The chance, as one in this many, that a rule may be luck.
+const DOUBT_ONE_IN: u128 = 1_000;
+/// Tries of one pair that are counted: more would say the same, and the test counts combinations.
+const TRIES_MAX: u32 = 24;
+
+/// What was seen of one pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tries {
+    count: u32,
+    bad: u32,
+    reward: i64,
+}
+
+impl Learner {
+    /// Makes rules of what the log shows to be BAD.
+    pub(crate) fn tend_guard(&mut self, witness: &mut dyn Witness) {
+        if self.settings.guard
+            && let Some(proposal) = self.new_rules()
+        {
+            self.decide_at_once(proposal, witness);
+        }
+    }
+
+    fn new_rules(&self) -> Option<Proposal> {
+        let log = propose::recent(&self.experience, self.settings.search.steps_max);
+        let steps = || log.iter().flat_map(|episode| &episode.steps);
+        let mut tries: BTreeMap<Bits, BTreeMap<u16, Tries>> = BTreeMap::new();
+        for step in steps().filter(|step| step.bad) {
+            tries.entry(step.observation).or_default();
+        }
+        if tries.is_empty() {
+            return None;
+        }
+        for step in steps() {
+            let Some(actions) = tries.get_mut(&step.observation) else { continue };
+            let pair = actions.entry(step.action).or_default();
+            if pair.count < TRIES_MAX {
+                *pair = Tries {
+                    count: pair.count + 1,
+                    bad: pair.bad + u32::from(step.bad),
+                    reward: pair.reward + i64::from(step.reward),
+                };
+            }
+        }
+        let guard = self.machinery.family().guard();
+        let mut rules = guard.rules().to_vec();
+        let (mut added, mut counted) = (0, 0);
+        for (observation, actions) in &tries {
+            for (forbidden, pair) in actions {
+                let is_known = guard.pass(observation, *forbidden) != *forbidden;
+                let is_instead =
+                    rules.iter().any(|rule| rule.observation == *observation && rule.instead == *forbidden);
+                if is_known || is_instead || pair.count < TRIES_MIN || RULES_MAX <= rules.len() {
+                    continue;
+                }
+                let allowed = |action: &&u16| {
+                    *action != forbidden
+                        && !rules
+                            .iter()
+                            .any(|rule| rule.observation == *observation && rule.forbidden == **action)
+                };
+                let better =
+                    actions.keys().filter(allowed).filter(|action| is_worse(*pair, actions[*action]));
+                let mean = |action: &u16| actions[action].reward / i64::from(actions[action].count.max(1));
+                let Some(instead) = better.max_by_key(|action| (mean(action), Reverse(**action))) else {
+                    continue;
+                };
+                rules.push(Rule { observation: *observation, forbidden: *forbidden, instead: *instead });
+                (added, counted) = (added + 1, counted + pair.count);
+            }
+        }
+        rules.sort_unstable();
+        (0 < added).then(|| Proposal {
+            change: Change::Guard { rules },
+            improvement: Some(Improvement::Logged {
+                lower_bound: Fixed::from_ratio(1, DOUBT_ONE_IN as i64),
+                steps: counted,
+            }),
+            effects: ExpectedEffects { safety_gain: Fixed::ONE, ..ExpectedEffects::default() },
+            words: format!("forbid {added} actions that were BAD"),
+        })
+    }
+}
+
+/// Whether the first pair is BAD more often than the second, by Fisher's exact test: of all ways to spread the BAD tries
+/// over both, at most one in a thousand gives the first pair as many.
+fn is_worse(pair: Tries, other: Tries) -> bool {
+    let (bad, all) = (pair.bad + other.bad, pair.count + other.count);
+    let ways = |first: u32| {
+        let second = bad.checked_sub(first)?;
+        Some(choose(pair.count, first)? * choose(other.count, second)?)
+    };
+    let Some(total) = choose(all, bad) else { return false };
+    let extreme: u128 = (pair.bad..=pair.count.min(bad)).filter_map(ways).sum();
+    extreme * DOUBT_ONE_IN <= total
+}
+
+/// How many ways there are to choose; at most 48 things are chosen from.
+fn choose(of: u32, count: u32) -> Option<u128> {
+    if of < count {
+        return None;
+    }
+    Some((0..u128::from(count)).fold(1, |ways, taken| ways * (u128::from(of) - taken) / (taken + 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_unlucky_try_forbids_nothing_and_clear_differences_do() {
+        let tries = |count, bad| Tries { count, bad, reward: 0 };
+        assert_eq!(
+            (choose(6, 3), choose(5, 0), choose(2, 3), choose(48, 24)),
+            (Some(20), Some(1), None, Some(32_247_603_683_100))
+        );
+        for (pair, other, worse) in [
+            ((1, 1), (24, 0), false),
+            ((3, 3), (3, 0), false),
+            ((3, 3), (24, 0), true),
+            ((6, 6), (6, 0), false),
+            ((7, 7), (7, 0), true),
+            ((24, 12), (24, 12), false),
+            ((24, 20), (24, 4), true),
+        ] {
+            assert_eq!(is_worse(tries(pair.0, pair.1), tries(other.0, other.1)), worse, "{pair:?} {other:?}");
+        }
+    }
+}
