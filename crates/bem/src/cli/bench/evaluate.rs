@@ -65,8 +65,8 @@ fn measure(name: &'static str, task: &str, gates: usize, memory: usize) -> anyho
             black_box(Judge::new(game.as_ref()).evaluate(black_box(&agent), RUN_SEED)).is_ok()
         }));
         scalar = scalar.min(least(|| {
-            let oracle = Some(oracle.as_mut());
-            black_box(evaluate(world.as_mut(), black_box(&agent), RUN_SEED, yardstick, oracle)).is_ok()
+            let world = world.as_mut();
+            black_box(evaluate(world, black_box(&agent), RUN_SEED, yardstick, Some(oracle.as_mut()))).is_ok()
         }));
     }
     let rate = |nanoseconds: f64| episodes / nanoseconds * 1e9;
