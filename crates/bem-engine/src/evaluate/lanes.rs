@@ -20,6 +20,11 @@ use bem_synth::policy::{Policy, action_bits};
 /// Blocks that are interpreted before the circuit is compiled: compiling a gate takes as long as interpreting it about
 /// this many times. A thousand episodes of one step are over before that.
 const BLOCKS_INTERPRETED: u32 = 128;
+/// Circuits with fewer gates play in [`NARROW_LANES`]: the worlds cost more than the circuit, and fewer of them have to be
+/// started and stay in the cache.
+const NARROW_GATES: usize = 64;
+/// Lanes for small circuits.
+const NARROW_LANES: usize = 64;
 /// Bits that may be moved to the planes one by one in the time that one column of a transposition takes.
 const BITS_A_COLUMN: usize = 2;
 
@@ -53,7 +58,7 @@ impl<'g> LaneWorlds<'g> {
     ) -> Result<(), EnvironmentError> {
         played.clear();
         played.resize(seeds.len(), Played::default());
-        let width = seeds.len().min(LANES);
+        let width = seeds.len().min(player.lanes);
         while self.lanes.len() < width {
             let world = self.game.start();
             self.lanes.push(Lane { world, episode: 0, played: Played::default() });
@@ -106,6 +111,8 @@ impl Lane {
 pub struct LanePlayer {
     evaluator: Evaluator,
     blocks: u32,
+    /// Lanes to be used.
+    lanes: usize,
     scratch: Scratch,
     /// The inputs of the circuit: what is read, then the memory.
     planes: Vec<LaneWord>,
@@ -143,6 +150,7 @@ impl LanePlayer {
         LanePlayer {
             evaluator: Evaluator::Interpreted(Interpreted::new(placed)),
             blocks: 0,
+            lanes: if policy.gates() < NARROW_GATES { NARROW_LANES } else { LANES },
             scratch: Scratch::new(),
             planes: vec![LaneWord::ZERO; inputs],
             reads,
