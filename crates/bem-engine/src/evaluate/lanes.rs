@@ -4,7 +4,7 @@
 //! whose episode is over takes the next seed, so that none waits for another. Worlds and rewards stay plain, so that every
 //! game can be played; what an episode brings depends on its seed alone, not on its lane or its neighbours.
 //!
-//! Must not know what an episode is played for, nor who owns the policy. Clauses: MEM-1, VM-2, VM-15.
+//! Must not know what an episode is played for, nor who owns the policy. Clauses: MEM-1, VM-2.
 
 use super::Played;
 use super::transpose::{ROWS, Rows, transpose};
