@@ -31,8 +31,8 @@ pub const EVALUATION_EPISODES: u32 = 1_000;
 pub const EVALUATION_STEPS_MAX: u64 = 2_000_000;
 /// The same in steps times gates.
 ///
-/// Gates cost far less since episodes are played side by side, but this number decides how many episodes a large
-/// circuit plays, and so what its evaluation says: it stays as it is, that evaluations can be compared.
+/// Gates cost far less since episodes are played side by side. But this number decides how many episodes a large circuit
+/// plays, so that another one would change what evaluations say; it is kept, and they stay the same bit for bit.
 const EVALUATION_GATES_MAX: u64 = 300_000_000;
 /// Standard errors within which a difference says nothing.
 const DOUBT_ERRORS: i128 = 3;
