@@ -4,24 +4,18 @@
 //! be measured in minutes. Clauses: GLE-5.
 
 use crate::agent::Agent;
-use crate::evaluate::{Yardstick, evaluate};
+use crate::evaluate::Judge;
 use crate::learner::{Decision, Event, Learner, Settings, Tally, Witness};
 use crate::solve::SOLVED;
-use bem_base::environment::{Environment, EnvironmentError};
+use bem_base::environment::EnvironmentError;
 use bem_evolve::verify::AcceptedPatch;
-use bem_games::game::{Game, Oracle};
+use bem_games::game::Game;
 
 /// Steps taken when an evaluation first gave a score of at least 0.99; none if the budget ended before.
 pub fn steps_to_solve(game: &dyn Game, settings: Settings) -> Result<Option<u64>, EnvironmentError> {
-    let (mut world, mut judge, mut oracle) = (game.start(), game.start(), game.oracle());
-    let mut stopwatch = Stopwatch {
-        judge: judge.as_mut(),
-        oracle: oracle.as_mut(),
-        yardstick: Yardstick::of(game),
-        seed: settings.seed,
-        steps: None,
-        failure: None,
-    };
+    let mut world = game.start();
+    let mut stopwatch =
+        Stopwatch { judge: Judge::new(game), seed: settings.seed, steps: None, failure: None };
     let mut learner = Learner::new(game.shape(), settings)?;
     while !stopwatch.has_stopped() && learner.advance(world.as_mut(), &mut stopwatch)? != Event::Over {}
     match stopwatch.failure {
@@ -32,9 +26,7 @@ pub fn steps_to_solve(game: &dyn Game, settings: Settings) -> Result<Option<u64>
 
 /// Evaluates every new incumbent until one is good enough.
 struct Stopwatch<'a> {
-    judge: &'a mut dyn Environment,
-    oracle: &'a mut dyn Oracle,
-    yardstick: Yardstick,
+    judge: Judge<'a>,
     seed: u64,
     steps: Option<u64>,
     failure: Option<EnvironmentError>,
@@ -51,8 +43,8 @@ impl Witness for Stopwatch<'_> {
         if self.has_stopped() {
             return;
         }
-        match evaluate(self.judge, agent, self.seed, Some(self.yardstick), Some(self.oracle)) {
-            Ok(evaluation) if SOLVED <= self.yardstick.score(evaluation.mean) => {
+        match self.judge.evaluate(agent, self.seed) {
+            Ok(evaluation) if SOLVED <= self.judge.yardstick().score(evaluation.mean) => {
                 self.steps = Some(tally.steps)
             }
             Ok(_) => {}

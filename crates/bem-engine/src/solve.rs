@@ -6,14 +6,14 @@
 
 use crate::agent::Agent;
 use crate::chronicle::Chronicle;
-use crate::evaluate::{Evaluation, Yardstick, compare, evaluate, leaves_doubt};
+use crate::evaluate::{Evaluation, Judge, Yardstick, evaluate, leaves_doubt};
 use crate::learner::{Decision, Event, Learned, Learner, Settings, Tally, Witness};
 use crate::suspend::{Evaluated, Seen};
 use bem_base::digest::Digest;
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
 use bem_evolve::verify::AcceptedPatch;
-use bem_games::game::{Game, Oracle};
+use bem_games::game::Game;
 use bem_machine::held::Adaptation;
 use bem_synth::experience::Episode;
 use bem_synth::library::Machine;
@@ -123,10 +123,7 @@ pub fn teach_on(
     on_tick: OnTick<'_>,
 ) -> Result<Taught, EnvironmentError> {
     let mut world = game.start();
-    let mut judge = game.start();
-    let mut oracle = game.oracle();
-    let court = Court { judge: judge.as_mut(), yardstick: Yardstick::of(game), oracle: oracle.as_mut() };
-    learn(world.as_mut(), Some(court), lesson, put_away, on_tick).map_err(|broken| broken.error)
+    learn(world.as_mut(), Some(Judge::new(game)), lesson, put_away, on_tick).map_err(|broken| broken.error)
 }
 
 /// Learns a world outside, of which nobody knows the optimum.
@@ -138,42 +135,28 @@ pub fn solve_world(
     learn(world, None, Lesson::alone(settings), None, on_tick).map(|taught| taught.solution)
 }
 
-/// What evaluates: a world of its own, what there is to gain in it, and who plays it best.
-struct Court<'a> {
-    judge: &'a mut dyn Environment,
-    yardstick: Yardstick,
-    oracle: &'a mut dyn Oracle,
-}
-
-impl Court<'_> {
-    fn evaluate(&mut self, agent: &Agent, seed: u64) -> Result<Evaluation, EnvironmentError> {
-        evaluate(self.judge, agent, seed, Some(self.yardstick), Some(self.oracle))
-    }
-
-    /// The evaluation of an agent, and what it earns more than the one before where two evaluations leave open whether it
-    /// earns less: both play the same episodes then.
-    fn evaluate_after(
-        &mut self,
-        last: Option<&Evaluated>,
-        agent: &Agent,
-        seed: u64,
-    ) -> Result<(Evaluation, Option<Fixed>), EnvironmentError> {
-        let evaluation = self.evaluate(agent, seed)?;
-        let comparable = last.filter(|last| last.rule == Adaptation::Fixed && !agent.adapts());
-        let gain = match comparable {
-            Some(last) if leaves_doubt(&last.evaluation, &evaluation, self.yardstick) => {
-                let before = Agent::circuit(last.policy.clone());
-                Some(compare(self.judge, [&before, agent], seed, self.yardstick)?)
-            }
-            _ => None,
-        };
-        Ok((evaluation, gain))
-    }
+/// The evaluation of an agent, and what it earns more than the one before where two evaluations leave open whether it
+/// earns less: both play the same episodes then.
+fn evaluate_after(
+    judge: &mut Judge<'_>,
+    last: Option<&Evaluated>,
+    agent: &Agent,
+    seed: u64,
+) -> Result<(Evaluation, Option<Fixed>), EnvironmentError> {
+    let evaluation = judge.evaluate(agent, seed)?;
+    let comparable = last.filter(|last| last.rule == Adaptation::Fixed && !agent.adapts());
+    let gain = match comparable {
+        Some(last) if leaves_doubt(&last.evaluation, &evaluation, judge.yardstick()) => {
+            Some(judge.compare([&last.policy, agent.policy()], seed)?)
+        }
+        _ => None,
+    };
+    Ok((evaluation, gain))
 }
 
 fn learn<'a>(
     world: &mut dyn Environment,
-    court: Option<Court<'a>>,
+    judge: Option<Judge<'a>>,
     lesson: Lesson,
     put_away: Option<&[u8]>,
     on_tick: OnTick<'a>,
@@ -191,7 +174,7 @@ fn learn<'a>(
         },
     };
     let seed = settings.seed;
-    let mut evaluator = Evaluator { court, seed, until_solved, seen, failure: None, stopped: false, on_tick };
+    let mut evaluator = Evaluator { judge, seed, until_solved, seen, failure: None, stopped: false, on_tick };
     let run = evaluator.go_on(&mut learner, world);
     let put_away = (evaluator.stopped && run.is_ok()).then(|| evaluator.seen.put_away(&learner.encode()));
     let outcome = match evaluator.failure.take() {
@@ -217,7 +200,7 @@ const UNITS_A_LOOK: u32 = 64;
 
 /// Evaluates every new incumbent. It writes down and says nothing; only its teacher listens.
 struct Evaluator<'a> {
-    court: Option<Court<'a>>,
+    judge: Option<Judge<'a>>,
     seed: u64,
     until_solved: bool,
     seen: Seen,
@@ -260,35 +243,35 @@ impl Evaluator<'_> {
         agent: &Agent,
     ) -> Result<Evaluation, EnvironmentError> {
         let known = self.seen.last.as_ref().filter(|last| last.is_of(agent));
-        match (known, &mut self.court) {
+        match (known, &mut self.judge) {
             (Some(Evaluated { evaluation, .. }), _) => Ok(*evaluation),
-            (None, Some(court)) => court.evaluate(agent, self.seed),
+            (None, Some(judge)) => judge.evaluate(agent, self.seed),
             (None, None) => evaluate(world, agent, self.seed, None, None),
         }
     }
 
     fn close(self, learned: Learned, evaluation: Evaluation) -> Solution {
-        let Evaluator { court, seen, .. } = self;
+        let Evaluator { judge, seen, .. } = self;
         let Seen { steps_to_99, mut curve, decisions, mut chronicle, .. } = seen;
         chronicle.seal();
         if 0 < evaluation.episodes {
             curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean, gain: None });
         }
-        let yardstick = court.map(|court| court.yardstick);
+        let yardstick = judge.map(|judge| judge.yardstick());
         Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions, chronicle }
     }
 }
 
 impl Witness for Evaluator<'_> {
     fn incumbent_changed(&mut self, agent: &Agent, _words: &str, tally: &Tally) {
-        let Some(court) = &mut self.court else { return };
+        let Some(judge) = &mut self.judge else { return };
         let seen = &mut self.seen;
-        match court.evaluate_after(seen.last.as_ref(), agent, self.seed) {
+        match evaluate_after(judge, seen.last.as_ref(), agent, self.seed) {
             Ok((evaluation, gain)) => {
                 let policy = agent.policy().clone();
                 seen.last = Some(Evaluated { policy, rule: agent.rule(), evaluation });
                 seen.curve.push(Point { steps: tally.steps, mean: evaluation.mean, gain });
-                let solved = SOLVED <= court.yardstick.score(evaluation.mean);
+                let solved = SOLVED <= judge.yardstick().score(evaluation.mean);
                 seen.solved_since = seen.solved_since.or(Some(tally.steps)).filter(|_| solved);
                 seen.steps_to_99 = seen.steps_to_99.or(seen.solved_since);
             }

@@ -420,13 +420,16 @@ mod tests {
         let pox = PoxState::new(Laboratory::new().config());
         let measured = Improvement::Rollouts(evidence(Fixed::HALF, 0));
         let logged = Improvement::Logged { lower_bound: Fixed::HALF, steps: 100 };
+        let counted = Improvement::Counted { gain: Fixed::HALF, episodes: 10 };
+        let means = Improvement::Means { gain: Fixed::HALF, steps: 100 };
         for form in Form::ALL {
             let passes = |improvement| accept(verified(form), improvement, Fixed::ONE, &pox).is_ok();
-            let change = &verified(form).patch.change;
-            let wanted = EvidenceKind::of_change(change);
-            let either = matches!(change, Change::Split { .. } | Change::Retire { .. });
-            assert_eq!(passes(measured), wanted == EvidenceKind::Rollouts || either, "{form:?}");
-            assert_eq!(passes(logged), wanted == EvidenceKind::Statistics, "{form:?}");
+            let wanted = EvidenceKind::of_change(&verified(form).patch.change);
+            let is_hold = form == Form::Hold;
+            assert_eq!(passes(measured), wanted == EvidenceKind::Rollouts, "{form:?}");
+            assert_eq!(passes(logged), wanted == EvidenceKind::Statistics && !is_hold, "{form:?}");
+            assert_eq!(passes(means), is_hold, "{form:?}");
+            assert_eq!(passes(counted), form == Form::Synthesize, "{form:?}");
             assert_eq!(passes(Improvement::Static), wanted == EvidenceKind::Exact, "{form:?}");
         }
     }
@@ -459,7 +462,9 @@ mod tests {
     fn rejection(policy: Policy, safe: bool) -> Rejection {
         let laboratory = Laboratory::new();
         let change = Change::Synthesize { policy, safe, examples: Vec::new() };
-        let patch = patch(laboratory.tables(), 99, 0, change, ExpectedEffects::default()).unwrap();
+        let patch =
+            patch(laboratory.tables(), Some(laboratory.family()), 99, 0, change, ExpectedEffects::default())
+                .unwrap();
         verify(patch, &laboratory.context()).unwrap_err()
     }
 

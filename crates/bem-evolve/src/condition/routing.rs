@@ -162,7 +162,9 @@ mod tests {
     fn split(cuts: Vec<(u16, Vec<RouteInput>)>) -> Result<(Vec<Finding>, i64), String> {
         let laboratory = Laboratory::new();
         let mut after = laboratory.family().directory().clone();
-        cuts.iter().for_each(|(bucket, by)| drop(after.split(*bucket, by)));
+        for (bucket, by) in &cuts {
+            let _ = after.split(*bucket, by);
+        }
         let change = Change::Split { cuts, after };
         check(&laboratory.context(), laboratory.family(), &change).map_err(|error| error.to_string())
     }

@@ -12,7 +12,7 @@ use bem_machine::family::Family;
 use bem_synth::policy::{Player, Policy};
 
 /// A family that sees 40 bits, with one expert: the parity of all of them, added from the left.
-fn wide() -> (GenesisConfig, Tables) {
+fn wide() -> (GenesisConfig, Family) {
     let config = GenesisConfig::default();
     let shape = Shape {
         observation_bits: 40,
@@ -24,7 +24,7 @@ fn wide() -> (GenesisConfig, Tables) {
         return_max: 16_000,
         fields: vec![Field { low: 0, width: 40 }],
     };
-    let mut family = Family::new(&config, shape).unwrap();
+    let mut family = Family::for_world(&config, shape).unwrap();
     let gates = (1..40)
         .map(|place| {
             let so_far = if place == 1 { Signal::input(0) } else { Signal::from_index(2 + 40 + place - 2) };
@@ -44,17 +44,21 @@ fn wide() -> (GenesisConfig, Tables) {
         safe: false,
     };
     family.install(&config, bem_base::ids::ObjectId::expert(0, 1), body.to_parts(0)).unwrap();
-    (config, Tables::new(vec![family]))
+    (config, family)
 }
 
-fn make(tables: &Tables, change: Change) -> Patch {
-    patch(tables, 1, 0, change, ExpectedEffects::default()).unwrap()
+fn make(family: &Family, change: Change) -> Patch {
+    patch(&Tables::default(), Some(family), 1, 0, change, ExpectedEffects::default()).unwrap()
+}
+
+fn context<'a>(config: &'a GenesisConfig, tables: &'a Tables, family: &'a Family) -> Context<'a> {
+    Context { config, tables, family: Some(family), bad: &[], safety: SafetyDemand::Optional }
 }
 
 #[test]
 fn forty_inputs_are_compared_by_proof_whatever_the_order_of_the_sums() {
-    let (config, tables) = wide();
-    let context = Context { config: &config, tables: &tables, bad: &[], safety: SafetyDemand::Optional };
+    let ((config, family), tables) = (wide(), Tables::default());
+    let context = context(&config, &tables, &family);
     let mut order: Vec<usize> = (0..40).collect();
     Prng::stream(1, "order").shuffle(&mut order);
     let parity = |order: &[usize]| {
@@ -63,10 +67,10 @@ fn forty_inputs_are_compared_by_proof_whatever_the_order_of_the_sums() {
         let sum = builder.xor_all(&signals);
         builder.finish(&[sum]).unwrap()
     };
-    let right = make(&tables, Change::Superoptimize { slot: 1, circuit: parity(&order) });
+    let right = make(&family, Change::Superoptimize { slot: 1, circuit: parity(&order) });
     let verified = verify(right, &context).unwrap();
     assert_eq!((verified.proofs(), verified.gates_saved()), (1, 1));
-    let wrong = make(&tables, Change::Superoptimize { slot: 1, circuit: parity(&order[1..]) });
+    let wrong = make(&family, Change::Superoptimize { slot: 1, circuit: parity(&order[1..]) });
     let Err(Rejection::Refuted { counterexample, .. }) = verify(wrong, &context) else {
         panic!("one input is missing");
     };
@@ -75,8 +79,8 @@ fn forty_inputs_are_compared_by_proof_whatever_the_order_of_the_sums() {
 
 #[test]
 fn a_policy_with_memory_is_proven_along_its_walks_and_refuted_by_one_wrong_step() {
-    let (config, tables) = wide();
-    let context = Context { config: &config, tables: &tables, bad: &[], safety: SafetyDemand::Optional };
+    let ((config, family), tables) = (wide(), Tables::default());
+    let context = context(&config, &tables, &family);
     // The parity of bit 7 over time, in one bit of memory.
     let mut builder = Builder::new(41);
     let sum = builder.xor(Signal::input(7), Signal::input(40));
@@ -94,7 +98,7 @@ fn a_policy_with_memory_is_proven_along_its_walks_and_refuted_by_one_wrong_step(
     }
     let synthesize = |examples: &[Example]| {
         let change = Change::Synthesize { policy: policy.clone(), safe: false, examples: examples.to_vec() };
-        verify(make(&tables, change), &context)
+        verify(make(&family, change), &context)
     };
     assert!(synthesize(&examples).is_ok());
     let wanted = &mut examples[13].steps[6].wanted;

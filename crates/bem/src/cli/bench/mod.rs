@@ -6,6 +6,7 @@
 
 mod choice;
 mod circuits;
+mod evaluate;
 mod games;
 mod isa;
 mod layers;
@@ -68,6 +69,7 @@ fn registry() -> Vec<&'static Benchmark> {
         pacing::BENCHMARKS,
         isa::BENCHMARKS,
         games::BENCHMARKS,
+        evaluate::BENCHMARKS,
         ledger::BENCHMARKS,
         step::BENCHMARKS,
         prover::BENCHMARKS,

@@ -1,0 +1,115 @@
+//! The evaluator: how good a frozen policy is. It alone asks a game for its optimum and for random play.
+//!
+//! Evaluation seeds come from a domain of their own; what is found goes to the report and never to the
+//! learner. Where the game has an oracle, it plays the same episodes: how lucky they were for it is known exactly,
+//! and taking that luck out of the agent's mean leaves far less noise (a control variate).
+//!
+//! There are two ways to play, and they give the same numbers bit for bit. [`Judge`] has a game, which can be started
+//! many times, and plays 256 episodes side by side ([`lanes`]). [`evaluate`] has one running world and plays episode by
+//! episode: worlds outside, and agents that go on learning within an episode. Clauses: SCC-8, GLE-1.
+
+mod judge;
+pub mod lanes;
+mod scalar;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod transpose;
+
+pub use self::judge::Judge;
+pub use self::scalar::evaluate;
+
+use bem_base::environment::Outcome;
+use bem_base::fixed::Fixed;
+use bem_evolve::verify::RETURN_TOLERANCE;
+use bem_games::game::Game;
+use bem_synth::policy::Policy;
+
+/// Episodes of one evaluation at least.
+pub const EVALUATION_EPISODES: u32 = 1_000;
+/// Steps after which an evaluation ends with the next thousand episodes; without a yardstick, with the next one.
+pub const EVALUATION_STEPS_MAX: u64 = 2_000_000;
+/// The same in steps times gates.
+///
+/// Gates cost far less since episodes are played side by side. But this number decides how many episodes a large circuit
+/// plays, so that another one would change what evaluations say; it is kept, and they stay the same bit for bit.
+const EVALUATION_GATES_MAX: u64 = 300_000_000;
+/// Standard errors within which a difference says nothing.
+const DOUBT_ERRORS: i128 = 3;
+
+/// What the optimum and random play are worth, if anyone knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Yardstick {
+    /// The expected return of the best policy.
+    pub optimum: Fixed,
+    /// The expected return of random play.
+    pub random: Fixed,
+}
+
+impl Yardstick {
+    /// Asks the game.
+    pub fn of(game: &dyn Game) -> Yardstick {
+        Yardstick { optimum: game.optimum().mean, random: game.random().mean }
+    }
+
+    /// `(mean - random) / (optimum - random)`; one when there is nothing to gain.
+    pub fn score(&self, mean: Fixed) -> Fixed {
+        let span = self.optimum.minus(self.random);
+        if span <= Fixed::ZERO {
+            return Fixed::ONE;
+        }
+        mean.minus(self.random).div_floor(span)
+    }
+
+    /// By how much a change may lower the mean return.
+    fn tolerated(&self) -> Fixed {
+        self.optimum.minus(self.random).max(Fixed::ZERO).mul_floor(RETURN_TOLERANCE)
+    }
+}
+
+/// The result of one evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evaluation {
+    /// Mean return in milli-units.
+    pub mean: Fixed,
+    /// Its standard error.
+    pub error: Fixed,
+    /// Episodes in which something happened that must not.
+    pub bad: u32,
+    /// Episodes played.
+    pub episodes: u32,
+}
+
+/// Whether the evaluations leave open that the later one is lower by more than the tolerance.
+pub fn leaves_doubt(before: &Evaluation, after: &Evaluation, yardstick: Yardstick) -> bool {
+    let raw = |number: Fixed| i128::from(number.to_raw());
+    let beyond = raw(after.mean) - raw(before.mean) + raw(yardstick.tolerated());
+    beyond < DOUBT_ERRORS * (raw(before.error) + raw(after.error))
+}
+
+/// Steps that these policies may play. Large circuits get fewer beyond the first thousand episodes.
+fn steps_max(policies: &[&Policy]) -> u64 {
+    let gates: usize = policies.iter().map(|policy| policy.gates()).sum();
+    EVALUATION_STEPS_MAX.min(EVALUATION_GATES_MAX / (100 + gates as u64))
+}
+
+/// What one episode brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Played {
+    /// The sum of its rewards, in milli-units.
+    pub total: i64,
+    /// Something happened that must not.
+    pub spoiled: bool,
+    /// Its length.
+    pub steps: u64,
+}
+
+impl Played {
+    /// One more step.
+    #[inline]
+    fn take(&mut self, outcome: &Outcome) {
+        self.total += i64::from(outcome.reward);
+        self.spoiled |= outcome.bad;
+        self.steps += 1;
+    }
+}
