@@ -47,6 +47,8 @@ const BORDERS_MAX: usize = 24;
 const COMPARED_MAX: usize = 6;
 /// Inputs between which symmetry is looked for.
 const SYMMETRIC_MAX: usize = 64;
+/// So many inputs are named one by one.
+const FEW: usize = 4;
 
 impl Fact {
     /// The fact as a signal.
@@ -150,7 +152,10 @@ pub fn facts(reads: &[u16], fields: &[Field], target: &Netlist) -> Vec<Fact> {
     }
     all.extend(probe.sums(&support).into_iter().map(Fact::Odd));
     for class in probe.symmetric(&support) {
-        all.extend((1..=class.len()).map(|least| Fact::Count(class.clone(), least)));
+        // Of a few inputs, "all" and "none" are said by the inputs themselves.
+        let all_or_none = [1, class.len()];
+        let said = |least: &usize| FEW < class.len() || !all_or_none.contains(least);
+        all.extend((1..=class.len()).filter(said).map(|least| Fact::Count(class.clone(), least)));
     }
     all.into_iter().collect()
 }

@@ -170,13 +170,23 @@ fn covered(target: &Netlist, facts: &[Fact], points: &Points, rules_max: usize) 
 }
 
 /// Where the last rules have one condition each and one answer, their negations together are one rule for the other
-/// answer: "if not a: 0, if not b: 0, else 1" is "if a and b: 1, else 0".
+/// answer: "if not a: 0, if not b: 0, else 1" is "if a and b: 1, else 0". A single one is turned where it says "not".
 fn turned(mut list: RuleList) -> RuleList {
+    // The last rule and what else is done may change places, so that it joins the rules before it.
+    if let [.., before, last] = list.rules.as_mut_slice()
+        && before.when.len() == 1
+        && last.when.len() == 1
+        && before.then == list.otherwise
+    {
+        last.when[0].holds = !last.when[0].holds;
+        std::mem::swap(&mut last.then, &mut list.otherwise);
+    }
     let Some(last) = list.rules.last() else { return list };
+    let says_not = last.when.iter().all(|condition| !condition.holds);
     let then = last.then.clone();
     let fits = |rule: &&Rule| rule.when.len() == 1 && rule.then == then;
     let count = list.rules.iter().rev().take_while(fits).count();
-    if count < 2 || then == list.otherwise {
+    if count == 0 || count == 1 && !says_not || then == list.otherwise {
         return list;
     }
     let tail = list.rules.split_off(list.rules.len() - count);

@@ -46,7 +46,7 @@ fn a_conjunction_a_parity_a_majority_and_a_threshold_are_one_rule_each() {
     });
     let list = explain(&parity, &single_bits(40)).action;
     assert_eq!((list.rules.len(), &list.agreement), (1, &Agreement::Proven));
-    assert_eq!(said(&parity, &single_bits(40))[0], "an even number of bits 0-39 are 1 -> 0");
+    assert_eq!(said(&parity, &single_bits(40))[0], "an odd number of bits 0-39 are 1 -> 1");
     let majority = policy(7, 0, 2, |builder| (vec![Fact::Count((0..7).collect(), 4).build(builder)], vec![]));
     let lines = said(&majority, &single_bits(7));
     assert!(lines[0].contains(" 4 of bits 0-6 are 1") && lines.len() == 2, "{lines:?}");
