@@ -140,7 +140,8 @@ pub fn facts(reads: &[u16], fields: &[Field], target: &Netlist) -> Vec<Fact> {
             all.insert(Fact::Equals(number.clone(), 0));
         }
     }
-    let whole: Vec<&Number> = numbers.iter().filter(|number| number.skipped == 0).take(COMPARED_MAX).collect();
+    let whole: Vec<&Number> =
+        numbers.iter().filter(|number| number.skipped == 0).take(COMPARED_MAX).collect();
     for (place, left) in whole.iter().enumerate() {
         for right in &whole[place + 1..] {
             if left.places.len() == right.places.len() {

@@ -123,7 +123,8 @@ pub fn rule_list(target: &Netlist, facts: &[Fact]) -> RuleList {
 
 fn compare(target: &Netlist, list: &RuleList) -> Equivalence {
     let Ok(circuit) = list.circuit(target.inputs()) else { return Equivalence::Mismatch };
-    let options = EquivalenceOptions { budget: Budget::conflicts(CONFLICTS), ..EquivalenceOptions::default() };
+    let options =
+        EquivalenceOptions { budget: Budget::conflicts(CONFLICTS), ..EquivalenceOptions::default() };
     check_equivalence_with(target, &circuit, options)
 }
 

@@ -84,8 +84,11 @@ fn question(circuit: &Netlist) -> Question {
 fn differs(builder: &mut Builder, circuit: &Netlist, answer: &[bool]) -> Signal {
     let inputs: Vec<Signal> = (0..circuit.inputs()).map(Signal::input).collect();
     let outputs = builder.embed(circuit, &inputs);
-    let wrong: Vec<Signal> =
-        outputs.iter().zip(answer).map(|(output, bit)| builder.xor(*output, Signal::constant(*bit))).collect();
+    let wrong: Vec<Signal> = outputs
+        .iter()
+        .zip(answer)
+        .map(|(output, bit)| builder.xor(*output, Signal::constant(*bit)))
+        .collect();
     builder.or_all(&wrong)
 }
 
@@ -96,7 +99,8 @@ fn forcing(circuit: &Netlist, input: &[bool], answer: &[bool]) -> (Vec<usize>, b
     let Ok(whole) = builder.finish(&[wrong]) else { return (support, false) };
     let mut ask = question(&whole);
     let Some(wrong) = ask.differs else { return (Vec::new(), true) };
-    let fixed = |place: usize, ask: &Question| if input[place] { ask.inputs[place] } else { !ask.inputs[place] };
+    let fixed =
+        |place: usize, ask: &Question| if input[place] { ask.inputs[place] } else { !ask.inputs[place] };
     let (mut kept, mut is_minimal) = (support, true);
     let mut place = 0;
     while place < kept.len() {
@@ -125,8 +129,11 @@ fn nearest(circuit: &Netlist, observed: usize, input: &[bool], answer: &[bool]) 
         .map(|place| if place < observed { Signal::input(place) } else { Signal::constant(input[place]) })
         .collect();
     let outputs = builder.embed(circuit, &inputs);
-    let wrong: Vec<Signal> =
-        outputs.iter().zip(answer).map(|(output, bit)| builder.xor(*output, Signal::constant(*bit))).collect();
+    let wrong: Vec<Signal> = outputs
+        .iter()
+        .zip(answer)
+        .map(|(output, bit)| builder.xor(*output, Signal::constant(*bit)))
+        .collect();
     let wrong = builder.or_all(&wrong);
     let mut at_least = vec![Signal::FALSE; bound + 2];
     at_least[0] = Signal::TRUE;

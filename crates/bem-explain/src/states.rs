@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 /// A diagram with more states is no help.
 pub const STATES_MAX: usize = 16;
-/// Steps after which a counter must have moved.
+/// Steps in which a clock is watched.
 const COUNTED_STEPS: usize = 64;
 
 /// One state: what is remembered, and the rules that hold then.
@@ -106,7 +106,8 @@ impl StateDiagram {
 
     /// The diagram for Graphviz.
     pub fn to_dot(&self, words: &Words<'_>) -> String {
-        let mut text = String::from("digraph policy {\n  rankdir=LR;\n  start [shape=point];\n  start -> s0;\n");
+        let mut text =
+            String::from("digraph policy {\n  rankdir=LR;\n  start [shape=point];\n  start -> s0;\n");
         for (number, state) in self.states.iter().enumerate() {
             let _ = writeln!(text, "  s{number} [shape=circle, label=\"S{number}\"];");
             let rules = state.rules.rules.iter().map(|rule| (words.conditions(&rule.when), &rule.then));
@@ -129,21 +130,24 @@ pub fn counts_steps(policy: &Policy) -> usize {
         (0..policy.memory_bits()).map(|bit| policy.circuit().cone(&[code + bit]).support()).collect();
     let mut own = vec![true; policy.memory_bits()];
     loop {
-        let sees_more =
-            |bit: &usize| reads[*bit].iter().any(|place| place.checked_sub(observed).is_none_or(|bit| !own[bit]));
+        let sees_more = |bit: &usize| {
+            reads[*bit].iter().any(|place| place.checked_sub(observed).is_none_or(|bit| !own[bit]))
+        };
         let Some(bit) = (0..own.len()).filter(|bit| own[*bit]).find(sees_more) else { break };
         own[bit] = false;
     }
-    // A bit that settles at once is a flag for the first step, not a counter; it moves twice or not at all.
+    // A clock that stands still after the second step tells the start from the rest, and counts no steps.
     let mut input = vec![false; policy.circuit().inputs()];
-    let mut moves = vec![0; own.len()];
-    for _ in 0..COUNTED_STEPS {
+    let mut has_moved = vec![false; own.len()];
+    let mut is_running = false;
+    for time in 0..COUNTED_STEPS {
         let outputs = policy.circuit().evaluate(&input);
         for bit in 0..own.len() {
-            moves[bit] += usize::from(outputs[code + bit] != input[observed + bit]);
+            let moves = outputs[code + bit] != input[observed + bit];
+            has_moved[bit] |= moves;
+            is_running |= moves && own[bit] && 2 <= time;
             input[observed + bit] = outputs[code + bit];
         }
     }
-    let bits = (0..own.len()).filter(|bit| own[*bit]);
-    bits.filter(|bit| 0 < moves[*bit]).count()
+    if is_running { (0..own.len()).filter(|bit| own[*bit] && has_moved[*bit]).count() } else { 0 }
 }

@@ -7,7 +7,12 @@ use bem_circuit::netlist::{Builder, Netlist, Op, Signal};
 use bem_circuit::testing::random_dense_netlist;
 
 /// A policy over so many observation bits and memory bits.
-fn policy(bits: usize, memory: usize, actions: u16, build: impl Fn(&mut Builder) -> (Vec<Signal>, Vec<Signal>)) -> Policy {
+fn policy(
+    bits: usize,
+    memory: usize,
+    actions: u16,
+    build: impl Fn(&mut Builder) -> (Vec<Signal>, Vec<Signal>),
+) -> Policy {
     let mut builder = Builder::new(bits + memory);
     let (action, next) = build(&mut builder);
     Policy::close(builder, bits, actions, &action, &next).unwrap()
@@ -65,7 +70,8 @@ fn lists_that_are_called_exact_equal_the_circuit_and_summaries_say_their_share()
     for round in 0..120u64 {
         let bits = 2 + (round % 9) as usize;
         let circuit = random_dense_netlist(&mut prng, bits, 2 + 2 * bits, 2);
-        let list = list::rule_list(&circuit, &facts::facts(&reads(bits), &single_bits(bits as u16), &circuit));
+        let list =
+            list::rule_list(&circuit, &facts::facts(&reads(bits), &single_bits(bits as u16), &circuit));
         let rules = list.circuit(bits).unwrap();
         let same = (0..1u32 << bits).filter(|row| {
             let input: Vec<bool> = (0..bits).map(|bit| row >> bit & 1 == 1).collect();
@@ -132,6 +138,9 @@ fn memory_becomes_a_state_diagram() {
         (vec![builder.and(high, low)], next)
     });
     assert_eq!(counts_steps(&clock), 2);
+    // A flag that says "not the first step" counts nothing.
+    let flag = self::policy(1, 1, 2, |builder| (vec![builder.input(1)], vec![Signal::TRUE]));
+    assert_eq!(counts_steps(&flag), 0);
     assert!(state_diagram(&self::policy(1, 0, 2, |builder| (vec![builder.input(0)], vec![])), &[]).is_none());
 }
 
@@ -161,14 +170,16 @@ fn reasons_force_the_action_and_cannot_be_smaller_and_the_nearest_change_is_near
         };
         assert!(reason.is_minimal && forces(&reason.forced_by));
         for left_out in &reason.forced_by {
-            let fewer: Vec<usize> = reason.forced_by.iter().copied().filter(|place| place != left_out).collect();
+            let fewer: Vec<usize> =
+                reason.forced_by.iter().copied().filter(|place| place != left_out).collect();
             assert!(!forces(&fewer), "{left_out} is not needed");
         }
         let seen = policy.reads().len();
         let distance = (0..1u32 << seen)
             .filter_map(|row| {
-                let other: Vec<bool> =
-                    (0..inputs).map(|place| if place < seen { row >> place & 1 == 1 } else { input[place] }).collect();
+                let other: Vec<bool> = (0..inputs)
+                    .map(|place| if place < seen { row >> place & 1 == 1 } else { input[place] })
+                    .collect();
                 let changes = (0..seen).filter(|place| other[*place] != input[*place]).count();
                 (act(&other) != reason.action).then_some(changes)
             })
@@ -188,7 +199,8 @@ fn reasons_force_the_action_and_cannot_be_smaller_and_the_nearest_change_is_near
 
 #[test]
 fn every_fact_means_what_it_says() {
-    let number = |places: std::ops::Range<usize>| facts::Number { places: places.collect(), field: 0, skipped: 0 };
+    let number =
+        |places: std::ops::Range<usize>| facts::Number { places: places.collect(), field: 0, skipped: 0 };
     let value = |row: u64, low: u64| row >> low & 7;
     let cases: Vec<(Fact, Box<dyn Fn(u64) -> bool>)> = vec![
         (Fact::AtLeast(number(0..3), 5), Box::new(move |row| 5 <= value(row, 0))),

@@ -35,7 +35,8 @@ impl Words<'_> {
 
     /// Several inputs: bits of the observation by their numbers, neighbours together, and what is remembered.
     fn places(&self, places: &[usize]) -> String {
-        let (seen, kept): (Vec<usize>, Vec<usize>) = places.iter().partition(|place| **place < self.reads.len());
+        let (seen, kept): (Vec<usize>, Vec<usize>) =
+            places.iter().partition(|place| **place < self.reads.len());
         let bits: Vec<usize> = seen.iter().map(|place| usize::from(self.reads[*place])).collect();
         let kept: Vec<usize> = kept.iter().map(|place| place - self.reads.len()).collect();
         match (bits.is_empty(), kept.is_empty()) {
@@ -92,10 +93,16 @@ impl Words<'_> {
         let mut words = Vec::new();
         for (number, field) in self.fields.iter().enumerate().filter(|(_, field)| 1 < field.width) {
             let bits = field.low..field.low + field.width;
-            let own: Vec<usize> =
-                rest.iter().copied().filter(|place| self.reads.get(*place).is_some_and(|bit| bits.contains(bit))).collect();
+            let own: Vec<usize> = rest
+                .iter()
+                .copied()
+                .filter(|place| self.reads.get(*place).is_some_and(|bit| bits.contains(bit)))
+                .collect();
             if own.len() == usize::from(field.width) && field.width <= 64 {
-                let value = own.iter().enumerate().fold(0u64, |sum, (bit, place)| sum | u64::from(input[*place]) << bit);
+                let value = own
+                    .iter()
+                    .enumerate()
+                    .fold(0u64, |sum, (bit, place)| sum | u64::from(input[*place]) << bit);
                 words.push(format!("field {number} = {value}"));
                 rest.retain(|place| !own.contains(place));
             }

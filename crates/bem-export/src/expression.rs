@@ -25,7 +25,11 @@ impl Complement {
 }
 
 /// The names of all signals: two constants, the inputs, then `n0`, `n1`, ... for the gates.
-pub(crate) fn signal_names(policy: &Policy, constants: [&str; 2], input: impl Fn(Input) -> String) -> Vec<String> {
+pub(crate) fn signal_names(
+    policy: &Policy,
+    constants: [&str; 2],
+    input: impl Fn(Input) -> String,
+) -> Vec<String> {
     let mut names: Vec<String> = constants.map(str::to_owned).to_vec();
     names.extend(policy.reads().iter().map(|bit| input(Input::Observation(usize::from(*bit)))));
     names.extend((0..policy.memory_bits()).map(|bit| input(Input::Memory(bit))));

@@ -192,7 +192,10 @@ mod tests {
     #[test]
     fn files_are_named_after_the_program() {
         let names = FileNames::of(Language::C, "thermostat.h");
-        assert_eq!((names.test.as_str(), names.vectors.as_str()), ("thermostat_test.c", "thermostat_vectors.txt"));
+        assert_eq!(
+            (names.test.as_str(), names.vectors.as_str()),
+            ("thermostat_test.c", "thermostat_vectors.txt")
+        );
         for language in Language::ALL {
             assert_eq!(Language::from_name(language.name()), Some(language));
         }

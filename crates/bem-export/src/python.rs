@@ -86,18 +86,18 @@ def decide_batch(obs, memory=None):
 
 pub(crate) fn self_test(program: &Program<'_>, files: &FileNames) -> String {
     let FileNames { program: name, vectors, .. } = files;
-    let module = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
     let bits = program.observation_bits;
     format!(
         r#"# Plays {vectors} on {name} and compares every action; with numpy also many rows at once.
+import importlib.machinery
 import importlib.util
 import pathlib
 import sys
 
 here = pathlib.Path(__file__).parent
-spec = importlib.util.spec_from_file_location("exported_policy", here / "{module}.py")
-exported = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(exported)
+loader = importlib.machinery.SourceFileLoader("exported_policy", str(here / "{name}"))
+exported = importlib.util.module_from_spec(importlib.util.spec_from_loader("exported_policy", loader))
+loader.exec_module(exported)
 
 policy = exported.Policy()
 rows, memories, wanted = [], [], []

@@ -6,8 +6,10 @@ use bem_synth::policy::action_bits;
 use std::fmt::Write as _;
 
 /// Words that a module may not be called, apart from those that no name of a task contains.
-const KEYWORDS: &[&str] =
-    &["and", "begin", "case", "end", "for", "if", "module", "not", "or", "table", "task", "wait", "while", "xor"];
+const KEYWORDS: &[&str] = &[
+    "and", "begin", "case", "end", "for", "if", "module", "not", "or", "table", "task", "wait", "while",
+    "xor",
+];
 
 fn module_name(program: &Program<'_>) -> String {
     let name = identifier(program.name);

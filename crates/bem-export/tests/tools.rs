@@ -48,7 +48,9 @@ fn write_all(folder: &Path, language: Language, program: &Program<'_>) -> FileNa
 /// Runs the command of a self-test; a tool that is not installed is an error with its name.
 fn run(folder: &Path, files: &FileNames, language: Language) -> Output {
     let command = match language {
-        Language::C => files.command(language).replace("-std=c99", "-std=c99 -O1 -Wall -Wextra -Werror -pedantic"),
+        Language::C => {
+            files.command(language).replace("-std=c99", "-std=c99 -O1 -Wall -Wextra -Werror -pedantic")
+        }
         Language::Rust => files.command(language).replace("2021", "2021 -D warnings"),
         Language::Verilog => files.command(language).replace("iverilog", "iverilog -Wall"),
         _ => files.command(language),
@@ -72,7 +74,10 @@ fn check(language: Language) {
         assert!(output.status.success(), "{name}: {said}{errors}");
         assert!(said.starts_with(&format!("{STEPS} steps")) && said.trim_end().ends_with("ok"), "{said}");
         if language == Language::Python {
-            assert!(said.contains("with numpy too"), "numpy is not installed; `cargo xtask test` installs it");
+            assert!(
+                said.contains("with numpy too"),
+                "numpy is not installed; `cargo xtask test` installs it"
+            );
         }
         // A program whose vectors are another policy's is found out.
         let other = random_policy(9, policy.reads().len().max(1), 2, policy.actions());
@@ -93,7 +98,8 @@ fn c_headers_agree_with_the_circuit() {
 fn rust_modules_agree_with_the_circuit_and_need_no_standard_library() {
     check(Language::Rust);
     let policy = random_policy(2, 6, 5, 4);
-    let program = Program { policy: &policy, observation_bits: 6, horizon: None, name: "bare", provenance: &[] };
+    let program =
+        Program { policy: &policy, observation_bits: 6, horizon: None, name: "bare", provenance: &[] };
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("bare.rs"), write(Language::Rust, &program)).unwrap();
     std::fs::write(folder.path().join("lib.rs"), "#![no_std]\npub mod bare;\n").unwrap();
@@ -120,7 +126,8 @@ fn verilog_modules_agree_with_the_circuit_in_simulation() {
 #[test]
 fn a_c_header_can_be_used_from_cpp() {
     let policy = random_policy(2, 6, 5, 4);
-    let program = Program { policy: &policy, observation_bits: 6, horizon: Some(9), name: "x", provenance: &[] };
+    let program =
+        Program { policy: &policy, observation_bits: 6, horizon: Some(9), name: "x", provenance: &[] };
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.h"), write(Language::C, &program)).unwrap();
     let main = "#include \"x.h\"\nint main() { bem_state s; uint8_t o[BEM_OBS_BITS] = {0}; bem_reset(&s); \
