@@ -23,7 +23,7 @@ const PAIRED_MAX: usize = 240;
 /// Assignments that the agreement of a summary is measured on.
 const MEASURED: usize = 4_096;
 /// Conflicts that one comparison may take.
-const CONFLICTS: u32 = 100_000;
+const CONFLICTS: u32 = 10_000;
 
 /// A fact that must hold, or must not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]

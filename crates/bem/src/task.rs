@@ -49,7 +49,7 @@ pub struct TaskArguments {
     #[arg(long, value_name = "CMD", conflicts_with_all = ["task", "game"])]
     pub env_cmd: Option<String>,
     /// Seconds that the program may take for one line [default: 10]
-    #[arg(long, value_name = "SECONDS", requires = "env_cmd")]
+    #[arg(long, value_name = "SECONDS")]
     pub env_timeout: Option<u64>,
 }
 
@@ -103,6 +103,9 @@ impl TaskArguments {
     /// Builds the game or starts the program; hidden choices come from the seed.
     pub fn open(&self, seed: u64) -> Result<Task> {
         let Some(command) = &self.env_cmd else {
+            if let Some(seconds) = self.env_timeout {
+                bail!("--env-timeout {seconds} has no effect without --env-cmd CMD");
+            }
             return self.game.open(seed, "a name such as parity, --game FILE or --env-cmd CMD");
         };
         let timeout = self.env_timeout.unwrap_or(ENV_TIMEOUT_DEFAULT);

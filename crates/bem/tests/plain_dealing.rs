@@ -49,7 +49,7 @@ fn options_that_would_have_no_effect_are_refused() {
     assert!(line.contains("--key k has no effect without --out DIR"), "{line}");
     assert!(!folder.join("k").exists());
     let line = refusal(folder, &["solve", "parity", "--env-timeout", "3"]);
-    assert!(line.contains("--env-cmd"), "{line}");
+    assert!(line.contains("--env-timeout 3 has no effect without --env-cmd CMD"), "{line}");
 }
 
 #[test]

@@ -153,7 +153,7 @@ pub fn evidence(agreement: &Agreement) -> String {
         Agreement::Proven => "exact: proven equal to the circuit, certificate checked".to_string(),
         Agreement::Summary { agreed, tried } => {
             let share = 100.0 * *agreed as f64 / (*tried).max(1) as f64;
-            format!("a summary: agrees with the circuit on {share:.1} % of {tried} inputs drawn at random")
+            format!("a summary: agrees with the circuit on {share:.1} % of {tried} inputs that were tried")
         }
     }
 }
