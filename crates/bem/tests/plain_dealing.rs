@@ -105,16 +105,18 @@ fn world(range: &str, answer: &str, end: &str) -> String {
 fn rewards_that_look_like_units_get_a_hint() {
     let folder = folder();
     let command = world("[0,1]", r#"{"obs":"0","reward":0.5,"done":true}"#, "");
-    let output = bem(folder.path(), &["solve", "--env-cmd", &command, "--budget", "10"]);
-    let error = text(&output.stderr);
-    assert!(
-        error.contains("\"reward\" is 0.5; it must be a whole number of milli-units: 0.5 is written 500"),
-        "{error}"
-    );
-    assert!(error.contains("if 1 was meant as one unit, write 1000"), "{error}");
-    let command = world("[0,1000]", r#"{"obs":"0","reward":1000,"done":true}"#, "");
-    let output = bem(folder.path(), &["solve", "--env-cmd", &command, "--budget", "10", "--json"]);
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let line = refusal(folder.path(), &["solve", "--env-cmd", &command, "--budget", "10"]);
+    let wanted = "\"reward\" is 0.5; it must be a whole number of milli-units: 0.5 is written 500";
+    assert!(line.contains(wanted), "{line}");
+    for (range, reward, wanted) in
+        [("[0,1]", 1, "if 1 was meant as one unit, write 1000"), ("[0,1000]", 1000, "")]
+    {
+        let command = world(range, &format!(r#"{{"obs":"0","reward":{reward},"done":true}}"#), "");
+        let output = bem(folder.path(), &["solve", "--env-cmd", &command, "--budget", "10", "--json"]);
+        let error = text(&output.stderr);
+        assert!(output.status.success() && error.contains(wanted), "{output:?}");
+        assert_eq!(error.is_empty(), wanted.is_empty(), "{error}");
+    }
 }
 
 #[test]
@@ -168,6 +170,26 @@ fn a_full_output_device_is_an_error() {
             "{output:?}"
         );
     }
+}
+
+#[test]
+fn a_disk_that_is_full_does_not_cost_the_result() {
+    let folder = folder();
+    // No file may grow, as on a full disk; what goes through the pipe is not counted.
+    let command = format!(
+        "trap '' XFSZ; ulimit -f 0; exec {} solve parity --param n=3 --out kept --json",
+        env!("CARGO_BIN_EXE_bem")
+    );
+    let output = Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(folder.path())
+        .env("XDG_STATE_HOME", folder.path().join("state"))
+        .output()
+        .expect("a shell");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).expect("the result");
+    assert_eq!(result["solved"], true);
+    assert!(text(&output.stderr).contains("the run cannot be kept in kept: "), "{output:?}");
 }
 
 #[test]
