@@ -202,7 +202,8 @@ fn every_fact_means_what_it_says() {
     let number =
         |places: std::ops::Range<usize>| facts::Number { places: places.collect(), field: 0, skipped: 0 };
     let value = |row: u64, low: u64| row >> low & 7;
-    let cases: Vec<(Fact, Box<dyn Fn(u64) -> bool>)> = vec![
+    type Meaning = Box<dyn Fn(u64) -> bool>;
+    let cases: Vec<(Fact, Meaning)> = vec![
         (Fact::AtLeast(number(0..3), 5), Box::new(move |row| 5 <= value(row, 0))),
         (Fact::Equals(number(0..3), 2), Box::new(move |row| value(row, 0) == 2)),
         (Fact::Less(number(0..3), number(3..6)), Box::new(move |row| value(row, 0) < value(row, 3))),

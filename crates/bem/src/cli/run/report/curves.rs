@@ -153,8 +153,8 @@ impl Curves {
 pub fn last_return(directory: &Path, climbed: &Climbed) -> Option<f64> {
     let text = std::fs::read_to_string(directory.join(CURVES)).ok()?;
     let of = format!("{}#{}", climbed.task, climbed.attempt);
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
-    lines.filter(|line| line.of == of).last().and_then(|line| line.curve.points.last().map(|point| point.1))
+    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    lines.rfind(|line| line.of == of)?.curve.points.last().map(|point| point.1)
 }
 
 fn patch(decision: &Decision, solution: &Solution) -> Patch {
