@@ -16,10 +16,13 @@ const PACKAGES: &[(&str, &str)] = &[
     ("cryptominisat", "cryptominisat5"),
     ("strace", "strace"),
     ("valgrind", "valgrind"),
+    ("nodejs", "node"),
+    ("bsdutils", "script"),
 ];
 
 /// Python packages and the module that shows each is there.
-const PYTHON_PACKAGES: &[(&str, &str)] = &[("gymnasium[toy-text]", "gymnasium"), ("python-sat", "pysat")];
+const PYTHON_PACKAGES: &[(&str, &str)] =
+    &[("gymnasium[toy-text]", "gymnasium"), ("python-sat", "pysat"), ("numpy", "numpy")];
 
 fn is_there(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)

@@ -58,11 +58,15 @@ pub fn kept_files(directory: &Path, files: &[Digest]) -> Result<Vec<Vec<u8>>> {
 
 /// The worlds of a run: the catalog's, or those of the one file that it names.
 pub fn worlds_of(directory: &Path, files: &[Digest]) -> Result<SharedWorlds> {
-    match files {
+    worlds_from(kept_files(directory, files)?)
+}
+
+/// The worlds that these files make up; without any, the catalog's.
+pub fn worlds_from(files: Vec<Vec<u8>>) -> Result<SharedWorlds> {
+    match files.as_slice() {
         [] => Ok(Box::new(Catalog)),
-        [file] => {
-            let bytes = kept_files(directory, files)?.remove(0);
-            let world = WorldFile::from_bytes(&bytes).with_context(|| format!("the world's file {file}"))?;
+        [bytes] => {
+            let world = WorldFile::from_bytes(bytes).context("the world's file")?;
             Ok(Box::new(KeptWorld(world)))
         }
         more => bail!("the run names {} files of worlds; this version knows runs with one", more.len()),

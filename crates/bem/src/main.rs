@@ -6,6 +6,7 @@ mod files;
 mod interrupt;
 mod kept_world;
 mod keys;
+mod learned;
 mod process;
 mod program_game;
 mod spelling;

@@ -4,14 +4,17 @@
 //! through. Dropping the process closes its input, gives it a moment to leave, and then ends it. Clauses: GLE-9.
 
 use bem_games::import::pipe::{LINE_BYTES_MAX, Transport};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::process::CommandExt as _;
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 /// How long a program may take to leave after its input was closed.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// What is said of a program that is gone.
+const ENDED: &str = "the program has ended";
 
 /// A running program that speaks line by line.
 pub struct Process {
@@ -51,13 +54,34 @@ impl Process {
     }
 }
 
+impl Process {
+    /// How the program ended, waiting a moment for it: its output closes before it is gone.
+    fn end(&mut self) -> String {
+        let pause = Duration::from_millis(5);
+        for _ in 0..GRACE.as_millis() / pause.as_millis() {
+            match self.child.try_wait() {
+                Ok(None) => std::thread::sleep(pause),
+                Ok(Some(status)) => {
+                    return match (status.code(), status.signal()) {
+                        (Some(code), _) => format!("{ENDED} with exit status {code}"),
+                        (None, Some(signal)) => format!("{ENDED} by signal {signal}"),
+                        (None, None) => ENDED.to_string(),
+                    };
+                }
+                Err(_) => break,
+            }
+        }
+        "the program has closed its output".to_string()
+    }
+}
+
 /// One line without its end, at most as long as the protocol allows.
 fn read_line(reader: &mut BufReader<ChildStdout>) -> Result<String, String> {
     let mut bytes = Vec::new();
     let limit = LINE_BYTES_MAX as u64 + 2;
     reader.take(limit).read_until(b'\n', &mut bytes).map_err(|error| format!("reading failed: {error}"))?;
     if bytes.is_empty() {
-        return Err("the program has ended".to_string());
+        return Err(ENDED.to_string());
     }
     if !bytes.ends_with(b"\n") && LINE_BYTES_MAX < bytes.len() {
         return Err(format!("a line of more than {LINE_BYTES_MAX} bytes"));
@@ -72,16 +96,20 @@ impl Transport for Process {
         let input = self.input.as_mut().ok_or("the program's input is closed")?;
         let text = format!("{line}\n");
         let sent = input.write_all(text.as_bytes()).and_then(|()| input.flush());
-        sent.map_err(|error| format!("the program does not read: {error}"))
+        sent.map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => self.end(),
+            _ => format!("the program does not read: {error}"),
+        })
     }
 
     fn receive(&mut self) -> Result<String, String> {
         match self.lines.recv_timeout(self.timeout) {
+            Ok(Err(reason)) if reason == ENDED => Err(self.end()),
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => {
                 Err(format!("no answer within {} s (--env-timeout)", self.timeout.as_secs_f64()))
             }
-            Err(RecvTimeoutError::Disconnected) => Err("the program has ended".to_string()),
+            Err(RecvTimeoutError::Disconnected) => Err(self.end()),
         }
     }
 }
@@ -126,9 +154,14 @@ mod tests {
     #[test]
     fn a_dead_program_is_noticed() {
         let error = open("true", Duration::from_secs(10)).err().unwrap();
-        assert_eq!(error, "line 1: the program has ended");
+        assert_eq!(error, "line 1: the program has ended with exit status 0");
         let mut world = open(&format!("echo '{HELLO}'; read line; exit 3"), Duration::from_secs(10)).unwrap();
-        assert_eq!(world.reset(1).unwrap_err().to_string(), "line 2: the program has ended");
+        assert_eq!(
+            world.reset(1).unwrap_err().to_string(),
+            "line 2: the program has ended with exit status 3"
+        );
+        let error = open("kill -9 $$", Duration::from_secs(10)).err().unwrap();
+        assert_eq!(error, "line 1: the program has ended by signal 9");
     }
 
     #[test]

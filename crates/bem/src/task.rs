@@ -21,27 +21,36 @@ use std::time::Duration;
 
 /// A program may think for a day about one line.
 const ENV_TIMEOUT_MAX: u64 = 86_400;
+/// Seconds for one line when nothing else is said.
+const ENV_TIMEOUT_DEFAULT: u64 = 10;
 
-/// Names one task.
+/// Names one game: a family, a composition or a file.
 #[derive(Args)]
-pub struct TaskArguments {
+pub struct GameArguments {
     /// A family by name (`bem games list` shows them), or a composition such as
     /// `seq(parity{n=4},majority{n=5})`
-    #[arg(required_unless_present_any = ["game", "env_cmd"], conflicts_with_all = ["game", "env_cmd"])]
+    #[arg(conflicts_with = "game")]
     pub task: Option<String>,
     /// A parameter as name=value; may be given again
     #[arg(long = "param", value_name = "NAME=VALUE")]
     pub params: Vec<String>,
     /// A game file: Gambit's .nfg or .efg (with --param opponent=uniform|FILE and player=N), or a tabular process
     /// in .json
-    #[arg(long, value_name = "FILE", conflicts_with = "env_cmd")]
+    #[arg(long, value_name = "FILE")]
     pub game: Option<PathBuf>,
+}
+
+/// Names one task: a game, or a program that is the world.
+#[derive(Args)]
+pub struct TaskArguments {
+    #[command(flatten)]
+    pub game: GameArguments,
     /// A program that is the world and speaks one JSON object a line: docs/formats/worlds.md, examples/count_env.py
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["task", "game"])]
     pub env_cmd: Option<String>,
-    /// Seconds that the program may take for one line
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    pub env_timeout: u64,
+    /// Seconds that the program may take for one line [default: 10]
+    #[arg(long, value_name = "SECONDS")]
+    pub env_timeout: Option<u64>,
 }
 
 /// A task that is ready to be played.
@@ -66,24 +75,44 @@ pub enum TaskWorld {
     Program(Box<PipeWorld<Process>>),
 }
 
+impl GameArguments {
+    /// Builds the game; hidden choices come from the seed. `ways` says how a task may be named where none is.
+    fn open(&self, seed: u64, ways: &str) -> Result<Task> {
+        let texts = parse_params(&self.params)?;
+        match (&self.task, &self.game) {
+            (Some(name), _) => named(name, &texts, seed),
+            (_, Some(path)) => file(path, texts),
+            _ => bail!("a task is needed: {ways}"),
+        }
+    }
+
+    /// The task and its game.
+    pub fn open_game(&self, seed: u64) -> Result<(Task, Arc<dyn Game>)> {
+        let task = self.open(seed, "a name such as parity, or --game FILE")?;
+        match &task.world {
+            TaskWorld::Game(game) => {
+                let game = game.clone();
+                Ok((task, game))
+            }
+            TaskWorld::Program(_) => bail!("a program is no game: nobody knows its optimum"),
+        }
+    }
+}
+
 impl TaskArguments {
     /// Builds the game or starts the program; hidden choices come from the seed.
     pub fn open(&self, seed: u64) -> Result<Task> {
-        let texts = parse_params(&self.params)?;
-        match (&self.task, &self.game, &self.env_cmd) {
-            (Some(name), _, _) => named(name, &texts, seed),
-            (_, Some(path), _) => file(path, texts),
-            (_, _, Some(command)) => {
-                if !(1..=ENV_TIMEOUT_MAX).contains(&self.env_timeout) {
-                    bail!(
-                        "--env-timeout {} is out of range: 1 to {ENV_TIMEOUT_MAX} seconds",
-                        self.env_timeout
-                    );
-                }
-                program(command, &texts, Duration::from_secs(self.env_timeout))
+        let Some(command) = &self.env_cmd else {
+            if let Some(seconds) = self.env_timeout {
+                bail!("--env-timeout {seconds} has no effect without --env-cmd CMD");
             }
-            _ => bail!("a task is needed: a name, --game FILE or --env-cmd CMD"),
+            return self.game.open(seed, "a name such as parity, --game FILE or --env-cmd CMD");
+        };
+        let timeout = self.env_timeout.unwrap_or(ENV_TIMEOUT_DEFAULT);
+        if !(1..=ENV_TIMEOUT_MAX).contains(&timeout) {
+            bail!("--env-timeout {timeout} is out of range: 1 to {ENV_TIMEOUT_MAX} seconds");
         }
+        program(command, &parse_params(&self.game.params)?, Duration::from_secs(timeout))
     }
 }
 

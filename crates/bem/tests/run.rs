@@ -57,7 +57,8 @@ fn a_run_saves_resumes_replays_and_exports() {
     assert!(text(&replay.stdout).contains(whole["trace_head"].as_str().unwrap()));
 
     let verilog = bem(&["export", &name, "--expert", "parity", "--format", "verilog"]);
-    assert!(text(&verilog.stdout).starts_with("module parity"), "{}", text(&verilog.stderr));
+    let verilog = text(&verilog.stdout);
+    assert!(verilog.starts_with("// BEM policy parity") && verilog.contains("module parity"), "{verilog}");
     let unknown = bem(&["export", &name, "--expert", "chess"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("there are parity/0"), "{}", text(&unknown.stderr));
@@ -256,7 +257,9 @@ fn one_task_is_kept_audited_exported_and_played_again() {
     let audit: Value = serde_json::from_slice(&bem(&["verify", &kept, "--json"]).stdout).unwrap();
     assert_eq!(audit["verdict"], "unanchored");
     assert!(0 < audit["certificates"].as_u64().unwrap(), "{audit}");
-    for format in ["verilog", "aiger", "aiger-ascii", "blif", "c", "rust", "dot", "net"] {
+    for format in
+        ["verilog", "aiger", "aiger-ascii", "blif", "c", "rust", "python", "javascript", "dot", "net"]
+    {
         let circuit = bem(&["export", &kept, "--format", format]);
         assert!(circuit.status.success() && 50 < circuit.stdout.len(), "{format}: {}", text(&circuit.stderr));
     }

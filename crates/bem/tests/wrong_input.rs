@@ -39,6 +39,7 @@ fn missing_files_folders_and_garbage_are_refused_by_name_everywhere() {
         &["replay"],
         &["snapshot"],
         &["export"],
+        &["explain"],
         &["inspect"],
         &["run", "--resume"],
         &["restore", "--out", "new"],

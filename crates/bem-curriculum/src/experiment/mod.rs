@@ -8,7 +8,7 @@ mod criteria;
 mod results;
 
 pub use arm::Arm;
-pub use criteria::{Criterion, Outcome, contrast, judge};
+pub use criteria::{Criterion, Outcome, SEEDS_MIN, contrast, judge};
 pub use results::{ArmResult, PilotResult, SeedResult, StarvedResult};
 
 use crate::agent::{AgentConfig, Starvation};

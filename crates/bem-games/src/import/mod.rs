@@ -61,6 +61,17 @@ fn without_line(error: &serde_json::Error) -> String {
     }
 }
 
+/// How a reward with a decimal point is written in milli-units.
+fn milli_hint(reward: &serde_json::Value) -> Option<String> {
+    let text = reward.to_string();
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |rest| ("-", rest));
+    let (whole, part) = digits.split_once('.')?;
+    let whole: i64 = whole.parse().ok()?;
+    let part: i64 = format!("{part:0<3}").get(..3)?.parse().ok()?;
+    let milli = whole.checked_mul(1_000)?.checked_add(part)?;
+    Some(format!("{text} is written {}{milli}", if milli == 0 { "" } else { sign }))
+}
+
 /// The formats that are understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {

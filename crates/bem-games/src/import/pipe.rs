@@ -6,7 +6,7 @@
 //! whose episodes pay far less than the best reward at every step does well to say `"return_range":[lo,hi]` as well:
 //! the narrower it is, the fewer episodes it takes to show that something is better. Lines come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
 
-use super::{REWARD_MAX, without_line};
+use super::{REWARD_MAX, milli_hint, without_line};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
 use serde::Deserialize;
@@ -66,10 +66,26 @@ struct Seen {
 #[serde(deny_unknown_fields)]
 struct Answered {
     obs: String,
-    reward: i64,
+    reward: Reward,
     done: bool,
     #[serde(default)]
     bad: bool,
+}
+
+/// A whole number of milli-units; one with a decimal point is answered with how it is written.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "serde_json::Value")]
+struct Reward(i64);
+
+impl TryFrom<serde_json::Value> for Reward {
+    type Error = String;
+
+    fn try_from(value: serde_json::Value) -> Result<Reward, String> {
+        value.as_i64().map(Reward).ok_or_else(|| {
+            let hint = milli_hint(&value).map_or(String::new(), |text| format!(": {text}"));
+            format!("\"reward\" is {value}; it must be a whole number of milli-units{hint}")
+        })
+    }
 }
 
 fn external(text: String) -> EnvironmentError {
@@ -225,13 +241,13 @@ impl<T: Transport> Environment for PipeWorld<T> {
         let read = |shape: &Shape, text: &str| {
             let answer: Answered = parse(text)?;
             let (low, high) = (shape.reward_min, shape.reward_max);
-            if !(i64::from(low)..=i64::from(high)).contains(&answer.reward) {
+            if !(i64::from(low)..=i64::from(high)).contains(&answer.reward.0) {
                 return Err(format!(
                     "\"reward\" is {}; the range said at the start is {low} to {high}",
-                    answer.reward
+                    answer.reward.0
                 ));
             }
-            let (total, low, high) = (total + answer.reward, shape.return_min, shape.return_max);
+            let (total, low, high) = (total + answer.reward.0, shape.return_min, shape.return_max);
             let done = answer.done || steps + 1 == shape.horizon;
             if done && i64::from(RETURN_MAX) < total.abs() {
                 return Err(format!(
@@ -247,9 +263,9 @@ impl<T: Transport> Environment for PipeWorld<T> {
         };
         let (bits, answer) = self.ask(&format!("{{\"act\":{action}}}"), read)?;
         self.observation = if answer.done { Bits::ZERO } else { bits };
-        let total = total + answer.reward;
+        let total = total + answer.reward.0;
         self.episode = (!answer.done).then_some(Progress { steps: steps + 1, total });
-        Ok(Outcome { reward: answer.reward as i32, done: answer.done, bad: answer.bad })
+        Ok(Outcome { reward: answer.reward.0 as i32, done: answer.done, bad: answer.bad })
     }
 }
 

@@ -1,98 +1,141 @@
-//! `bem export`: a learned circuit of a run, in a form that other tools read.
+//! `bem export`: a learned policy as a program that runs elsewhere, or as a circuit that other tools read.
+//!
+//! With `--out` a program gets a self-test beside it. Clauses: GLE-9.
 
 use super::Answer;
-use super::snapshot::newest_climb;
-use anyhow::{Context, Result};
+use crate::learned::{self, Found, Learned};
+use anyhow::{Context, Result, bail};
 use bem_circuit::formats::{Format, Model};
-use bem_engine::climb::{Climb, Climbed, Track};
+use bem_export::{FileNames, Language, Program, VECTORS_DEFAULT, VECTORS_MAX, comments};
 use clap::Args;
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 
-/// Write a learned circuit as Verilog, AIGER, BLIF, C, Rust, DOT or our own text.
+/// Write a learned policy as a program (C, Rust, Python, JavaScript, Verilog) or as a circuit (AIGER, BLIF, DOT, net).
 #[derive(Args)]
-#[command(after_help = "Example: bem export runs/1 --expert parity --format verilog --out parity.v\n\
-    An expert is named by its family (the highest rung solved), or family/rung such as parity/0.")]
+#[command(after_help = "Example: bem export runs/1 --expert parity --format c --out parity.h\n\
+    Example: bem export my-dyck --format python > policy.py\n\
+    An expert is named by its family (the highest rung solved), or family/rung such as parity/0.\n\
+    With --out a program gets a self-test and its vectors beside it.")]
 pub struct ExportArguments {
-    /// A run
-    directory: PathBuf,
+    /// A run, a snapshot, or a circuit in AIGER, BLIF or our own form
+    #[arg(value_name = "RUN|FILE")]
+    source: PathBuf,
     /// Which expert; without it the run's experts are listed (a run over one task has only one)
     #[arg(long)]
     expert: Option<String>,
-    /// verilog, aiger, aiger-ascii, blif, c, rust, dot or net
+    /// c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot or net
     #[arg(long, default_value = "verilog")]
     format: String,
     /// Where it goes [default: standard output]
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Steps of the self-test beside it
+    #[arg(long, default_value_t = VECTORS_DEFAULT)]
+    vectors: usize,
+}
+
+/// What is written.
+enum Form {
+    Program(Language),
+    Circuit(Format),
+}
+
+fn form(name: &str) -> Result<Form> {
+    if let Some(language) = Language::from_name(name) {
+        return Ok(Form::Program(language));
+    }
+    Format::from_name(name).map(Form::Circuit).with_context(|| {
+        format!(
+            "--format {name:?} is unknown: c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot or net"
+        )
+    })
 }
 
 /// `bem export`
 pub fn run(arguments: &ExportArguments) -> Result<Answer> {
-    let (climb, _) = newest_climb(&arguments.directory)?;
-    let experts = experts(&climb);
-    let names: Vec<String> = experts.iter().map(|(track, climbed)| name_of(track, climbed)).collect();
-    let place = match &arguments.expert {
-        Some(wanted) => {
-            let named = |track: &Track, name: &String| *wanted == track.family || wanted == name;
-            let place = (0..experts.len()).rev().find(|place| named(experts[*place].0, &names[*place]));
-            place.with_context(|| {
-                format!("there is no expert {wanted:?} in this run; there are {}", names.join(", "))
-            })?
-        }
-        // A run over one task has one expert, which needs no name.
-        None if climb.config().stages == 1 && !experts.is_empty() => 0,
-        None => {
-            for ((_, climbed), name) in experts.iter().zip(&names) {
-                say!("{name:<26} {:>4} gates  {}", climbed.policy.gates(), climbed.task);
+    let form = form(&arguments.format)?;
+    if !(1..=VECTORS_MAX).contains(&arguments.vectors) {
+        bail!("--vectors {} is out of range: 1 to {VECTORS_MAX}", arguments.vectors);
+    }
+    let learned = match learned::open(&arguments.source, arguments.expert.as_deref())? {
+        Found::One(learned) => learned,
+        Found::Several(all) => {
+            for one in all {
+                say!("{:<26} {:>4} gates  {}", one.name, one.gates, one.task);
             }
             return Ok(Answer::Yes);
         }
     };
-    let climbed = experts[place].1;
-    let format = Format::from_name(&arguments.format).with_context(|| {
-        format!(
-            "--format {:?} is unknown: verilog, aiger, aiger-ascii, blif, c, rust, dot or net",
-            arguments.format
-        )
-    })?;
-    let policy = &climbed.policy;
-    let inputs: Vec<String> = policy
-        .reads()
-        .iter()
-        .map(|bit| format!("observation_{bit}"))
-        .chain((0..policy.memory_bits()).map(|bit| format!("memory_{bit}")))
-        .collect();
-    let actions = policy.circuit().outputs().len() - policy.memory_bits();
-    let outputs: Vec<String> = (0..actions)
-        .map(|bit| format!("action_{bit}"))
-        .chain((0..policy.memory_bits()).map(|bit| format!("next_memory_{bit}")))
-        .collect();
-    let name = arguments.expert.as_ref().unwrap_or(&names[place]).replace('/', "_");
-    let model = Model::with_memory(&name, policy.circuit().clone(), policy.memory_bits())
-        .map_err(|error| anyhow::anyhow!("{error}"))?
-        .named(&inputs, &outputs);
-    let bytes = format.write(&model);
-    match &arguments.out {
-        Some(path) => {
-            std::fs::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))?
-        }
-        None => std::io::stdout().write_all(&bytes)?,
+    match form {
+        Form::Program(language) => program(&learned, language, arguments)?,
+        Form::Circuit(format) => circuit(&learned, format, arguments.out.as_deref())?,
     }
     Ok(Answer::Yes)
 }
 
-/// What can be exported: every solved rung, and of a family without any what it came to last.
-fn experts(climb: &Climb) -> Vec<(&Track, &Climbed)> {
-    let of = |track: &Track| -> Vec<usize> {
-        let solved: Vec<usize> =
-            (0..track.climbed.len()).filter(|place| track.climbed[*place].solved).collect();
-        if solved.is_empty() { (0..track.climbed.len()).rev().take(1).collect() } else { solved }
+fn program(learned: &Learned, language: Language, arguments: &ExportArguments) -> Result<()> {
+    let lines = learned.lines();
+    let program = Program {
+        policy: &learned.policy,
+        observation_bits: learned.observation_bits,
+        horizon: learned.horizon,
+        name: &learned.name,
+        provenance: &lines,
     };
-    let tracks = climb.tracks().iter();
-    tracks.flat_map(|track| of(track).into_iter().map(move |place| (track, &track.climbed[place]))).collect()
+    let text = bem_export::write(language, &program);
+    let Some(path) = &arguments.out else {
+        say_text!("{text}");
+        return Ok(());
+    };
+    let name = path.file_name().and_then(|name| name.to_str()).filter(|name| !name.contains(['"', '\\']));
+    let name = name.with_context(|| format!("--out {} is no name for a file of source", path.display()))?;
+    let files = FileNames::of(language, name);
+    save(path, text.as_bytes())?;
+    save(&path.with_file_name(&files.test), bem_export::self_test(language, &program, &files).as_bytes())?;
+    save(&path.with_file_name(&files.vectors), bem_export::vectors(&program, arguments.vectors).as_bytes())?;
+    say!("{}: {}, with {} and {}", path.display(), arguments.format, files.test, files.vectors);
+    say!("check it in its folder with: {}", files.command(language));
+    learned.warnings.iter().for_each(|warning| say!("warning: {warning}"));
+    Ok(())
 }
 
-fn name_of(track: &Track, climbed: &Climbed) -> String {
-    format!("{}/{}", track.family, climbed.stage)
+fn circuit(learned: &Learned, format: Format, out: Option<&Path>) -> Result<()> {
+    if format == Format::Aiger && out.is_none() && std::io::stdout().is_terminal() {
+        bail!("binary AIGER is not written to a terminal: name a file with --out, or take aiger-ascii");
+    }
+    let policy = &learned.policy;
+    let memory = || 0..policy.memory_bits();
+    let inputs: Vec<String> = (policy.reads().iter().map(|bit| format!("observation_{bit}")))
+        .chain(memory().map(|bit| format!("memory_{bit}")))
+        .collect();
+    let actions = policy.circuit().outputs().len() - policy.memory_bits();
+    let outputs: Vec<String> = ((0..actions).map(|bit| format!("action_{bit}")))
+        .chain(memory().map(|bit| format!("next_memory_{bit}")))
+        .collect();
+    let model =
+        Model::with_memory(&learned.name.replace('/', "_"), policy.circuit().clone(), policy.memory_bits())
+            .map_err(|error| anyhow::anyhow!("{error}"))?
+            .named(&inputs, &outputs);
+    let mut bytes = match format {
+        // An AIGER file ends in a comment.
+        Format::Aiger | Format::AigerAscii => Vec::new(),
+        Format::Dot => comments(&learned.lines(), "// ").into_bytes(),
+        _ => comments(&learned.lines(), "# ").into_bytes(),
+    };
+    bytes.extend(format.write(&model));
+    if matches!(format, Format::Aiger | Format::AigerAscii) {
+        bytes.extend(comments(&learned.lines(), "").into_bytes());
+    }
+    match out {
+        Some(path) => save(path, &bytes),
+        None => {
+            super::print_bytes(&bytes);
+            Ok(())
+        }
+    }
+}
+
+fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))
 }

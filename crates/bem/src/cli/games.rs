@@ -3,8 +3,7 @@
 mod play;
 
 use super::Answer;
-use crate::task::{Task, TaskArguments, TaskWorld};
-use anyhow::bail;
+use crate::task::{GameArguments, Task};
 use bem_games::base_problem::{base_problem, complexity};
 use bem_games::catalog;
 use bem_games::compose::operator;
@@ -59,7 +58,7 @@ enum GamesCommand {
 #[derive(Args)]
 pub struct GameChoice {
     #[command(flatten)]
-    task: TaskArguments,
+    task: GameArguments,
     /// Seed of hidden choices and episodes
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -81,12 +80,7 @@ pub struct Chosen {
 
 impl GameChoice {
     fn build(&self) -> anyhow::Result<Chosen> {
-        let Task { name, params, world, .. } = self.task.open(self.seed)?;
-        let TaskWorld::Game(game) = world else {
-            bail!(
-                "a program can be learned with `bem solve --env-cmd`, but not looked at: nobody knows its optimum"
-            );
-        };
+        let (Task { name, params, .. }, game) = self.task.open_game(self.seed)?;
         let root = name.split(['(', '{']).next().unwrap_or_default();
         let (about, parameters) = match (catalog::family(root), operator(root)) {
             (Ok(family), _) => (family.about(), catalog::parameters(family)),

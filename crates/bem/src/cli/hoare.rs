@@ -1,12 +1,12 @@
 //! `bem hoare`: do a program's invariants hold along every edge? Clause: SCC-6.
 
 use super::Answer;
-use anyhow::bail;
-use bem_isa::hoare::{self, Checked, Counterexample, Options, Verdict};
+use anyhow::{anyhow, bail};
+use bem_isa::hoare::{self, Checked, Counterexample, HoareError, Options, Verdict};
 use bem_prover::Budget;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Check that every node's invariant implies the next one's.
 #[derive(Args)]
@@ -36,7 +36,7 @@ pub fn run(arguments: &HoareArguments) -> anyhow::Result<Answer> {
     }
     let program = super::isa::read_program(&arguments.file)?;
     let options = Options { memory_words: arguments.memory, budget: Budget::conflicts(arguments.conflicts) };
-    let checked = hoare::check(&program, options)?;
+    let checked = hoare::check(&program, options).map_err(|error| refusal(&error, &arguments.file))?;
     let holds = hoare::all_hold(&checked);
     if arguments.json {
         let edges: Vec<_> = checked
@@ -59,6 +59,21 @@ pub fn run(arguments: &HoareArguments) -> anyhow::Result<Answer> {
         say!("{}", if holds { "every invariant holds" } else { "not every invariant holds" });
     }
     Ok(if holds { Answer::Yes } else { Answer::No })
+}
+
+/// Why a program cannot be checked, and what would have to change.
+fn refusal(error: &HoareError, file: &Path) -> anyhow::Error {
+    let name = file.display();
+    match error {
+        HoareError::NoNodeAt { from, target } => anyhow!(
+            "{name} cannot be checked: instruction {from} goes to instruction {target}, which is in the middle of a node, and \
+             invariants are stated where nodes start; begin one there with .node NAME \"INVARIANT\""
+        ),
+        HoareError::NoNodes => {
+            anyhow!("{name} cannot be checked: it has no nodes; begin one with .node NAME \"INVARIANT\"")
+        }
+        other => anyhow!("{name} cannot be checked: {other}"),
+    }
 }
 
 fn word(edge: &Checked) -> &'static str {

@@ -187,14 +187,14 @@ fn measure(shown: &mut [Shown], arguments: &LadderArguments) -> Result<Answer> {
         if !steps.is_empty() {
             let measurement = Measurement { budget: arguments.budget, steps };
             let line = measurement.to_line(&rung.tree);
-            eprintln!("{line}");
+            note!("{line}");
             if let Some(file) = &mut file {
                 writeln!(file, "{line}")?;
             }
             *measured = Some(measurement);
         }
         if interrupt::is_asked() && whole < all {
-            eprintln!("bem: interrupted after {whole} of {all} rungs; what was measured is shown and saved");
+            note!("bem: interrupted after {whole} of {all} rungs; what was measured is shown and saved");
             return Ok(Answer::No);
         }
     }

@@ -9,6 +9,11 @@ macro_rules! say {
     ($($words:tt)*) => { $crate::cli::print(format_args!("{}\n", format_args!($($words)*))) };
 }
 
+/// Prints a line on standard error. A reader that has gone away is no reason to stop.
+macro_rules! note {
+    ($($words:tt)*) => { $crate::cli::remark(format_args!("{}\n", format_args!($($words)*))) };
+}
+
 /// Prints text that ends its own lines.
 macro_rules! say_text {
     ($($words:tt)*) => { $crate::cli::print(format_args!($($words)*)) };
@@ -17,6 +22,8 @@ macro_rules! say_text {
 mod bench;
 mod config;
 mod curriculum;
+mod doctor;
+mod explain;
 mod export;
 mod games;
 mod hoare;
@@ -26,9 +33,9 @@ mod ladder;
 pub mod ledger_directory;
 mod proof;
 mod prove;
-mod run;
-mod snapshot;
-mod solve;
+pub mod run;
+pub mod snapshot;
+pub mod solve;
 mod synth;
 mod table;
 mod usage;
@@ -38,11 +45,33 @@ mod witness;
 use clap::{Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
-/// Prints. A reader that has gone away (`bem games list | head -1`) stops neither the work nor the answer of a command,
-/// so that a failed write is passed over.
+/// The first write to standard output that failed, other than for a reader that has gone away.
+static UNWRITTEN: OnceLock<String> = OnceLock::new();
+
+/// Prints. A reader that has gone away (`bem games list | head -1`) stops neither the work nor the answer of a command;
+/// any other failure, such as a full disk, is kept for the exit code.
 fn print(text: std::fmt::Arguments<'_>) {
-    let _ = std::io::stdout().lock().write_fmt(text);
+    keep_failure(std::io::stdout().lock().write_fmt(text));
+}
+
+/// The same for bytes.
+fn print_bytes(bytes: &[u8]) {
+    keep_failure(std::io::stdout().lock().write_all(bytes));
+}
+
+/// Prints on standard error; whether anybody reads it changes nothing.
+pub fn remark(text: std::fmt::Arguments<'_>) {
+    let _ = std::io::stderr().lock().write_fmt(text);
+}
+
+fn keep_failure(written: std::io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        let _ = UNWRITTEN.set(error.to_string());
+    }
 }
 
 /// BEM, the Boolean Expert Machine: learns small Boolean circuits from play, and proves every change.
@@ -75,8 +104,10 @@ enum Command {
     Table(table::TableArguments),
     /// Micro-benchmarks with ratios to their floor.
     Bench(bench::BenchArguments),
-    /// A learned circuit of a run, for use elsewhere.
+    /// A learned policy as a program or circuit, for use elsewhere.
     Export(export::ExportArguments),
+    /// A learned policy as rules, and why it chooses what it chooses.
+    Explain(explain::ExplainArguments),
     /// Audit a run: chain, tree, roots, proofs, signatures.
     Verify(verify::VerifyArguments),
     /// Play a run again from its configuration and compare heads.
@@ -107,6 +138,8 @@ enum Command {
     Curriculum(curriculum::CurriculumArguments),
     /// The frozen parameters of a run: show the defaults, check a file.
     Config(config::ConfigArguments),
+    /// What this machine offers, and what would be missing.
+    Doctor(doctor::DoctorArguments),
 }
 
 /// What a command answers when nothing went wrong: yes or no.
@@ -135,6 +168,7 @@ pub fn main() -> ExitCode {
         Some(Command::Table(arguments)) => table::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Export(arguments)) => export::run(&arguments),
+        Some(Command::Explain(arguments)) => explain::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Replay(arguments)) => snapshot::replay(&arguments),
         Some(Command::Inspect(arguments)) => inspect::run(&arguments),
@@ -150,13 +184,22 @@ pub fn main() -> ExitCode {
         Some(Command::Hoare(arguments)) => hoare::run(&arguments),
         Some(Command::Curriculum(arguments)) => curriculum::run(&arguments),
         Some(Command::Config(arguments)) => config::run(&arguments),
+        Some(Command::Doctor(arguments)) => doctor::run(&arguments),
     };
-    match answer {
+    finish(answer)
+}
+
+/// The exit code of an answer, if all of it could be printed; what went wrong goes to standard error in one line.
+fn finish(answer: anyhow::Result<Answer>) -> ExitCode {
+    keep_failure(std::io::stdout().lock().flush());
+    let unwritten =
+        UNWRITTEN.get().map(|reason| anyhow::anyhow!("standard output cannot be written: {reason}"));
+    match unwritten.map_or(answer, Err) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Ok(Answer::Code(code)) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("bem: {error:#}");
+            note!("bem: {error:#}");
             ExitCode::from(2)
         }
     }

@@ -30,6 +30,9 @@ pub struct SnapshotArguments {
     /// Where it goes [default: the run's name with the ending .bem-snapshot]
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Replace the file if it is there
+    #[arg(long)]
+    force: bool,
 }
 
 /// Start a run from a snapshot file.
@@ -64,7 +67,7 @@ pub fn newest_climb(directory: &Path) -> Result<(Climb, Snapshot)> {
     let mut store = ledger_directory::open(directory)?;
     let found = latest_snapshot(&mut store)?;
     for (name, reason) in &found.rejected {
-        eprintln!("bem: {name} cannot be used ({reason}); the one before is taken");
+        note!("bem: {name} cannot be used ({reason}); the one before is taken");
     }
     let snapshot = found.snapshot.context("the run has no snapshot that can be trusted")?;
     Ok((climb_of(&snapshot)?, snapshot))
@@ -72,13 +75,16 @@ pub fn newest_climb(directory: &Path) -> Result<(Climb, Snapshot)> {
 
 /// `bem snapshot`
 pub fn snapshot(arguments: &SnapshotArguments) -> Result<Answer> {
+    let out = arguments.out.clone().unwrap_or_else(|| arguments.directory.with_extension("bem-snapshot"));
+    if out.exists() && !arguments.force {
+        bail!("{} is there already: name another file with --out, or replace it with --force", out.display());
+    }
     let (climb, mut snapshot) = newest_climb(&arguments.directory)?;
     for (number, bytes) in kept_files(&arguments.directory, climb.files())?.into_iter().enumerate() {
         snapshot.parts.push(Part { name: file_part(number), bytes });
     }
     snapshot.parts.sort_by(|left, right| left.name.cmp(&right.name));
     let (bytes, _) = snapshot.to_bytes();
-    let out = arguments.out.clone().unwrap_or_else(|| arguments.directory.with_extension("bem-snapshot"));
     std::fs::write(&out, bytes).with_context(|| format!("{} cannot be written", out.display()))?;
     say!("{}: {} steps, head {}", out.display(), climb.steps(), climb.head());
     Ok(Answer::Yes)
@@ -90,7 +96,7 @@ fn file_part(number: usize) -> String {
 }
 
 /// What the climb's worlds are made of, from the parts of a copied snapshot; each must have the digest that the climb names.
-fn files_in(snapshot: &Snapshot, climb: &Climb) -> Result<Vec<Vec<u8>>> {
+pub fn files_in(snapshot: &Snapshot, climb: &Climb) -> Result<Vec<Vec<u8>>> {
     let file = |(number, digest): (usize, &Digest)| {
         let bytes = snapshot.part(&file_part(number)).context(
             "it is of a run over a world's own file and does not hold it: copy it with bem snapshot DIR",

@@ -12,6 +12,7 @@ use crate::interrupt;
 use crate::task::{Task, TaskArguments, TaskWorld};
 use anyhow::{Context as _, Result, bail};
 use bem_base::digest::hash;
+use bem_base::environment::Environment as _;
 use bem_base::fixed::Fixed;
 use bem_engine::climb::{Climb, UnitResult};
 use bem_engine::evaluate::Evaluation;
@@ -59,10 +60,15 @@ pub struct SolveArguments {
 /// Runs the command.
 pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     let out = arguments.out.as_deref();
+    if let Some(key) = arguments.key.as_ref().filter(|_| out.is_none()) {
+        bail!("--key {} has no effect without --out DIR: nothing is kept that it could sign", key.display());
+    }
     if let Some(directory) = out.filter(|directory| directory.join("ledger").exists()) {
         bail!("{} holds a run already: name another folder", directory.display());
     }
     let Task { name, params, text, world, mut file } = arguments.task.open(arguments.seed)?;
+    let hint =
+        (file.is_some() || matches!(world, TaskWorld::Program(_))).then(|| hint_at_units(&world)).flatten();
     let settings = Settings { budget: arguments.budget, ..Settings::new(arguments.seed) };
     let started = Instant::now();
     let bar = progress_bar(arguments);
@@ -103,20 +109,43 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         return keep_interrupted(arguments, text, file.as_ref(), &solution, put_away);
     }
     let wall_ms = started.elapsed().as_millis() as u64;
-    if let Some(directory) = out {
-        keep(directory, arguments, text, file.as_ref(), &solution)?;
-    }
+    // A disk that is full must not cost the result: it is printed before the failure is said.
+    let kept = out.map_or(Ok(()), |directory| keep(directory, arguments, text, file.as_ref(), &solution));
     if arguments.json {
         say!("{}", to_json(arguments.seed, (&name, params), &solution, wall_ms));
     } else {
         print_summary(&name, arguments.seed, &solution, wall_ms);
-        if let Some(directory) = out {
+        if let Some(directory) = out.filter(|_| kept.is_ok()) {
             say!("  kept in      {0} (report.html; bem verify {0}; bem export {0})", directory.display());
         }
+    }
+    if let Some(directory) = out {
+        kept.with_context(|| format!("the run cannot be kept in {}", directory.display()))?;
+    }
+    if let Some(hint) = hint {
+        note!("bem: {hint}");
     }
     // Of a world outside the optimum is not known: that its score cannot be told is no "no".
     Ok(if solution.is_solved() || solution.score().is_none() { Answer::Yes } else { Answer::No })
 }
+
+/// Rewards of one's own that look like units are probably meant as units.
+fn hint_at_units(world: &TaskWorld) -> Option<String> {
+    let shape = match world {
+        TaskWorld::Game(game) => game.shape(),
+        TaskWorld::Program(program) => program.shape(),
+    };
+    let (low, high) = (shape.reward_min, shape.reward_max);
+    let is_small = low < high && low.unsigned_abs().max(high.unsigned_abs()) <= UNITS_MAX;
+    is_small.then(|| {
+        format!(
+            "rewards lie between {low} and {high} milli-units, thousandths of a unit: if 1 was meant as one unit, write 1000"
+        )
+    })
+}
+
+/// Rewards up to this look like units.
+const UNITS_MAX: u32 = 10;
 
 /// Writes a run folder: ledger with certificates and what the world is made of, circuit, curve and report.
 fn keep(
@@ -199,7 +228,7 @@ fn keep_interrupted(
             "hypothesis": words, "kept": kept });
         say!("{interrupted}");
     }
-    eprintln!("bem: interrupted after {steps} steps ({words}); {advice}");
+    note!("bem: interrupted after {steps} steps ({words}); {advice}");
     Ok(Answer::No)
 }
 

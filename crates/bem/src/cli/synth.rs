@@ -83,7 +83,7 @@ pub fn run(arguments: &SynthArguments) -> anyhow::Result<Answer> {
             Event::Counterexample { .. } | Event::Undecided { .. } => {}
         }
         if arguments.trace {
-            eprintln!("{}", describe(event, specification.inputs()));
+            note!("{}", describe(event, specification.inputs()));
         }
     });
     spinner.finish_and_clear();

@@ -16,7 +16,7 @@ mod rows;
 use super::solve::to_float;
 use super::{Answer, usage};
 use crate::interrupt;
-use crate::task::{TaskArguments, TaskWorld};
+use crate::task::GameArguments;
 use anyhow::{Context as _, Result, bail};
 use bem_engine::learner::Settings;
 use bem_engine::solve::{Solution, solve};
@@ -130,7 +130,7 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
     for row in &rows {
         let summary = run_row(row, arguments)?;
         if interrupt::is_asked() {
-            eprintln!("bem: interrupted after {} of {} rows", summaries.len(), rows.len());
+            note!("bem: interrupted after {} of {} rows", summaries.len(), rows.len());
             break;
         }
         if !arguments.json {
@@ -189,17 +189,8 @@ fn held_out_rows(arguments: &TableArguments) -> Vec<Row> {
 
 /// The game that `bem solve` would play under this name.
 fn named_game(task: &str, params: &[String], seed: u64) -> Result<Arc<dyn Game>> {
-    let arguments = TaskArguments {
-        task: Some(task.to_string()),
-        params: params.to_vec(),
-        game: None,
-        env_cmd: None,
-        env_timeout: 10,
-    };
-    match arguments.open(seed)?.world {
-        TaskWorld::Game(game) => Ok(game),
-        TaskWorld::Program(_) => bail!("{task} is a program, not a game"),
-    }
+    let arguments = GameArguments { task: Some(task.to_string()), params: params.to_vec(), game: None };
+    Ok(arguments.open_game(seed)?.1)
 }
 
 fn run_row(row: &Row, arguments: &TableArguments) -> Result<Summary> {

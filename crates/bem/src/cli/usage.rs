@@ -15,10 +15,10 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Argu
     parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             say_text!("{error}");
-            ExitCode::SUCCESS
+            super::finish(Ok(super::Answer::Yes))
         }
         _ => {
-            eprintln!("bem: {}", one_line(&error));
+            note!("bem: {}", one_line(&error));
             ExitCode::from(2)
         }
     })
@@ -62,10 +62,6 @@ fn one_line(error: &Error) -> String {
             for more in lines.filter(|more| !more.is_empty() && !more.starts_with("For more")) {
                 line.push_str(if more.starts_with("tip:") { "; " } else { " " });
                 line.push_str(more.trim_start_matches("tip: "));
-            }
-            // A task may be named in three ways, and the library knows only that the first is missing.
-            if line.ends_with(" <TASK>") {
-                line.push_str(", --game <FILE> or --env-cmd <CMD>");
             }
             line
         }
@@ -121,10 +117,6 @@ mod tests {
             ),
             ("run --minutes soon", "--minutes cannot be \"soon\": it must be a number"),
             ("sovle", "unrecognized subcommand 'sovle'; some similar subcommands exist: 'prove', 'solve'"),
-            (
-                "solve",
-                "the following required arguments were not provided: <TASK>, --game <FILE> or --env-cmd <CMD>",
-            ),
             (
                 "run --minutes 1 --steps 5",
                 "the argument '--minutes <MINUTES>' cannot be used with '--steps <STEPS>'",

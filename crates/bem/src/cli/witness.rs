@@ -69,11 +69,11 @@ pub fn run(arguments: &WitnessArguments) -> anyhow::Result<Answer> {
     match witness.cosign(&request, &log_key, now.as_secs()) {
         Ok(signed) => {
             say_text!("{}", signed.to_text());
-            eprintln!("signed as {}", verifier_key(name, &public_key));
+            note!("signed as {}", verifier_key(name, &public_key));
             Ok(Answer::Yes)
         }
         Err(error @ (LedgerError::Refused(_) | LedgerError::Checkpoint(_))) => {
-            eprintln!("bem: {error}");
+            note!("bem: {error}");
             Ok(Answer::No)
         }
         Err(error) => Err(error.into()),

@@ -1,11 +1,12 @@
 //! The JSON file: its form, and every number checked before a process is made of it. Clause: GLE-9.
 
 use super::{Branch, POLICY_ENTRIES_MAX, Process, ROWS_MAX, SOLVE_WORK_MAX, STATES_MAX};
-use crate::import::{ImportError, REWARD_MAX};
+use crate::import::{ImportError, REWARD_MAX, milli_hint};
 use crate::rules::bits_for;
 use bem_base::environment::Bits;
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 #[derive(Deserialize)]
@@ -19,18 +20,74 @@ pub(super) struct File {
     observe: Observe,
 }
 
+/// `[s,a,s2,weight,reward,done]`, or with `bad` as a seventh.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Transition {
-    Plain((usize, usize, usize, u32, i32, bool)),
-    Flagged((usize, usize, usize, u32, i32, bool, bool)),
+#[serde(try_from = "Value")]
+struct Transition((usize, usize, usize, u32, i32, bool, bool));
+
+impl TryFrom<Value> for Transition {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Transition, String> {
+        let form =
+            "a transition has the form [state,action,next,weight,reward,done] or with bad as a seventh";
+        let Value::Array(entries) = &value else { return Err(format!("{form}, not {value}")) };
+        if !(6..=7).contains(&entries.len()) {
+            return Err(format!("{form}; this one has {} entries: {value}", entries.len()));
+        }
+        let number = |place: usize, name: &str, low: i64, high: i64| {
+            let entry = &entries[place];
+            if place == REWARD_PLACE && entry.is_f64() {
+                let hint = milli_hint(entry).map_or(String::new(), |text| format!(": {text}"));
+                return Err(format!(
+                    "the reward {entry} of {value} must be a whole number of milli-units{hint}"
+                ));
+            }
+            entry.as_i64().filter(|number| (low..=high).contains(number)).ok_or_else(|| {
+                format!("the {name} {entry} of {value} must be a whole number from {low} to {high}")
+            })
+        };
+        let flag = |place: usize, name: &str| match entries.get(place) {
+            None => Ok(false),
+            Some(entry) => {
+                entry.as_bool().ok_or_else(|| format!("the {name} {entry} of {value} must be true or false"))
+            }
+        };
+        let index =
+            |place: usize, name: &str| number(place, name, 0, i64::from(u32::MAX)).map(|it| it as usize);
+        Ok(Transition((
+            index(0, "state")?,
+            index(1, "action")?,
+            index(2, "next state")?,
+            index(3, "weight")? as u32,
+            number(REWARD_PLACE, "reward", i64::from(i32::MIN), i64::from(i32::MAX))? as i32,
+            flag(5, "done")?,
+            flag(6, "bad")?,
+        )))
+    }
 }
 
+/// Where the reward stands in a transition.
+const REWARD_PLACE: usize = 4;
+
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(try_from = "Value")]
 enum Observe {
     Name(String),
     Bits(Vec<Vec<u8>>),
+}
+
+impl TryFrom<Value> for Observe {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Observe, String> {
+        if let Value::String(name) = value {
+            return Ok(Observe::Name(name));
+        }
+        serde_json::from_value(value).map(Observe::Bits).map_err(|_| {
+            "\"observe\" must be \"state\" or a list of zeros and ones for every state".to_string()
+        })
+    }
 }
 
 fn within(what: &str, value: usize, low: usize, high: usize) -> Result<usize, ImportError> {
@@ -59,12 +116,7 @@ impl File {
         check_weights("\"start\"", start.iter().map(|(_, weight)| *weight))?;
         let mut rows = vec![Vec::new(); states * actions];
         for (index, transition) in self.transitions.iter().enumerate() {
-            let (from, action, to, weight, reward, done, bad) = match *transition {
-                Transition::Plain((from, action, to, weight, reward, done)) => {
-                    (from, action, to, weight, reward, done, false)
-                }
-                Transition::Flagged(all) => all,
-            };
+            let Transition((from, action, to, weight, reward, done, bad)) = *transition;
             let name = |what: &str| format!("the {what} of transition {index}");
             let from = within(&name("first state"), from, 0, states - 1)?;
             let action = within(&name("action"), action, 0, actions - 1)?;

@@ -100,7 +100,7 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     for benchmark in &selected {
         if interrupt::is_asked() {
             progress.suspend(|| {
-                eprintln!("bem: interrupted after {} of {} benchmarks", measurements.len(), selected.len());
+                note!("bem: interrupted after {} of {} benchmarks", measurements.len(), selected.len());
             });
             break;
         }

@@ -12,7 +12,9 @@ use super::Answer;
 use crate::interrupt;
 use anyhow::{Context, bail};
 use bem_curriculum::agent::AgentConfig;
-use bem_curriculum::experiment::{self, Arm, Criterion, Outcome, PilotResult, SeedResult, Trained};
+use bem_curriculum::experiment::{
+    self, Arm, Criterion, Outcome, PilotResult, SEEDS_MIN, SeedResult, Trained,
+};
 use bem_curriculum::fraction::to_milli;
 use bem_curriculum::protocol::{ProtocolConfig, Run, WarmupEnd};
 use bem_games::rulegrid::config::GridConfig;
@@ -128,6 +130,13 @@ fn run_all(arguments: &RunArguments) -> anyhow::Result<Answer> {
         return Ok(Answer::No);
     }
     let (outcome, criteria) = experiment::judge(&results);
+    if seeds.len() < SEEDS_MIN {
+        note!(
+            "bem: {} of at least {SEEDS_MIN} seeds: a run with so few cannot pass, because AC1 asks for their median; give for \
+             example --seeds 42,43,44",
+            seeds.len()
+        );
+    }
     let mut manifest = manifest::manifest(&config, &results, outcome, &criteria);
     if is_cut {
         manifest["seeds_not_run"] = serde_json::json!(seeds[results.len()..]);
@@ -161,7 +170,7 @@ fn run_all(arguments: &RunArguments) -> anyhow::Result<Answer> {
 /// Whether Ctrl-C left seeds out; if so, it is said.
 fn is_cut(done: usize, seeds: &[u64]) -> bool {
     if done < seeds.len() {
-        eprintln!("bem: interrupted after {done} of {} seeds", seeds.len());
+        note!("bem: interrupted after {done} of {} seeds", seeds.len());
     }
     done < seeds.len()
 }

@@ -239,17 +239,11 @@ fn thousandths(value: i64) -> f64 {
 mod tests {
     use super::*;
     use crate::cli::games::GameChoice;
-    use crate::task::TaskArguments;
+    use crate::task::GameArguments;
 
     fn talk(family: &str, params: &[&str], typed: &str, by_hand: bool) -> String {
         let params = params.iter().map(|param| param.to_string()).collect();
-        let task = TaskArguments {
-            task: Some(family.to_string()),
-            params,
-            game: None,
-            env_cmd: None,
-            env_timeout: 1,
-        };
+        let task = GameArguments { task: Some(family.to_string()), params, game: None };
         let chosen = GameChoice { task, seed: 4 }.build().expect("a known game");
         let mut output = Vec::new();
         dialogue(&chosen, typed.as_bytes(), &mut output, by_hand).expect("memory takes all");

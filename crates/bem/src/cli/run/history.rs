@@ -84,7 +84,7 @@ impl History {
         if directory.join("ledger/checkpoint").exists() {
             bail!("{} holds a run already: go on with --resume, or name another folder", directory.display());
         }
-        let signer = keys::for_new_run(key)?;
+        let signer = keys::for_new_run(key, directory)?;
         let code = env!("CARGO_PKG_VERSION");
         let mut store = store(directory)?;
         for file in files {
@@ -104,10 +104,10 @@ impl History {
             bail!("{} is no run: it has no ledger/checkpoint", directory.display());
         }
         let mut files = store(directory)?;
-        let signer = keys::for_known_run(key, &public_key(&mut files)?)?;
+        let signer = keys::for_known_run(key, directory, &public_key(&mut files)?)?;
         let Opened { journal, climb, suspended, rejected } = Journal::open(files, signer, options)?;
         for (name, reason) in rejected {
-            eprintln!("bem: {name} cannot be used ({reason}); the one before is taken");
+            note!("bem: {name} cannot be used ({reason}); the one before is taken");
         }
         Ok((History { journal }, climb, put_away_in(&suspended)))
     }

@@ -26,6 +26,11 @@ use std::time::{Duration, Instant};
 /// Enough for most rungs, and little enough that no family waits long for its turn.
 const UNIT_STEPS: u64 = 20_000;
 
+/// The seed of a new run when nothing else is said.
+const SEED: u64 = 1;
+/// Its rungs.
+const STAGES: usize = 5;
+
 /// More threads than any machine has cores would only wait for each other.
 const THREADS_MAX: usize = 1_024;
 
@@ -37,9 +42,9 @@ pub struct RunArguments {
     /// Where the run is kept [default: the first free folder runs/N]
     #[arg(long)]
     out: Option<PathBuf>,
-    /// All random choices come from this number
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// All random choices come from this number [default: 1]
+    #[arg(long)]
+    seed: Option<u64>,
     /// Stop after this many minutes [default: 2]
     #[arg(long, conflicts_with = "steps")]
     minutes: Option<f64>,
@@ -49,12 +54,12 @@ pub struct RunArguments {
     /// Only these families, separated by commas
     #[arg(long, value_delimiter = ',')]
     families: Vec<String>,
-    /// Rungs of every family's ladder
-    #[arg(long, default_value_t = 5)]
-    stages: usize,
-    /// Steps of the first try at a task; every further try at it may take four times as many
-    #[arg(long, default_value_t = UNIT_STEPS)]
-    unit_steps: u64,
+    /// Rungs of every family's ladder [default: 5]
+    #[arg(long)]
+    stages: Option<usize>,
+    /// Steps of the first try at a task; every further try at it may take four times as many [default: 20000]
+    #[arg(long)]
+    unit_steps: Option<u64>,
     /// Threads; the history is the same for any number [default: all]
     #[arg(long)]
     threads: Option<usize>,
@@ -78,12 +83,12 @@ impl Default for RunArguments {
     fn default() -> RunArguments {
         RunArguments {
             out: None,
-            seed: 1,
+            seed: None,
             minutes: None,
             steps: None,
             families: Vec::new(),
-            stages: 5,
-            unit_steps: UNIT_STEPS,
+            stages: None,
+            unit_steps: None,
             threads: None,
             resume: None,
             key: None,
@@ -193,8 +198,21 @@ fn go_through_record(
 }
 
 fn check(arguments: &RunArguments) -> Result<()> {
-    if !(2..=STAGES_MAX).contains(&arguments.stages) {
-        bail!("--stages {} is out of range: 2 to {STAGES_MAX}", arguments.stages);
+    if let Some(directory) = &arguments.resume {
+        let frozen = [
+            ("--seed", arguments.seed.is_some()),
+            ("--stages", arguments.stages.is_some()),
+            ("--unit-steps", arguments.unit_steps.is_some()),
+        ];
+        if let Some((option, _)) = frozen.into_iter().find(|(_, is_given)| *is_given) {
+            bail!(
+                "{option} has no effect on --resume {}: it was fixed when the run began",
+                directory.display()
+            );
+        }
+    }
+    if let Some(stages) = arguments.stages.filter(|stages| !(2..=STAGES_MAX).contains(stages)) {
+        bail!("--stages {stages} is out of range: 2 to {STAGES_MAX}");
     }
     if let Some(minutes) = arguments.minutes
         && !(0.0..=100_000.0).contains(&minutes)
@@ -204,7 +222,7 @@ fn check(arguments: &RunArguments) -> Result<()> {
     if let Some(threads) = arguments.threads.filter(|threads| !(1..=THREADS_MAX).contains(threads)) {
         bail!("--threads {threads} is out of range: 1 to {THREADS_MAX}");
     }
-    if arguments.unit_steps == 0 {
+    if arguments.unit_steps == Some(0) {
         bail!("--unit-steps 0 is out of range: at least 1");
     }
     for family in &arguments.families {
@@ -226,9 +244,9 @@ fn open(arguments: &RunArguments) -> Result<(Climb, History, PathBuf, PutAway)> 
         arguments.families.clone()
     };
     let config = ClimbConfig {
-        seed: arguments.seed,
-        stages: arguments.stages,
-        unit_steps: arguments.unit_steps,
+        seed: arguments.seed.unwrap_or(SEED),
+        stages: arguments.stages.unwrap_or(STAGES),
+        unit_steps: arguments.unit_steps.unwrap_or(UNIT_STEPS),
         families,
     };
     let climb = Climb::new(config)?;

@@ -138,10 +138,23 @@ impl Curves {
         Ok(())
     }
 
+    /// The run that they are of.
+    pub fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
+
     /// The curve of this try.
     pub fn of(&self, climbed: &Climbed) -> Option<&Curve> {
         self.by_try.get(&format!("{}#{}", climbed.task, climbed.attempt))
     }
+}
+
+/// The mean return that a try was last measured with, in milli-units, if the run has kept it. Nothing is written.
+pub fn last_return(directory: &Path, climbed: &Climbed) -> Option<f64> {
+    let text = std::fs::read_to_string(directory.join(CURVES)).ok()?;
+    let of = format!("{}#{}", climbed.task, climbed.attempt);
+    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    lines.rfind(|line| line.of == of)?.curve.points.last().map(|point| point.1)
 }
 
 fn patch(decision: &Decision, solution: &Solution) -> Patch {

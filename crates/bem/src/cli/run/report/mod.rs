@@ -1,10 +1,11 @@
 //! `report.html`: one page without outside parts. Scoreboard, curves, ladder, every patch with its reason, its proof
-//! and the return before and after it, circuits drawn. Readable in the dark and on a narrow screen. Clauses: SCC-14.
+//! and the return before and after it, policies as rules, circuits drawn. Readable in the dark and on a narrow screen. Clauses: SCC-14.
 
 mod curves;
 mod drawing;
+mod rules;
 
-pub use curves::Curves;
+pub use curves::{Curves, last_return};
 
 use super::scoreboard::{best, standing};
 use crate::cli::solve::{support, to_float};
@@ -59,7 +60,7 @@ pub fn html(climb: &Climb, curves: &Curves, head: &Digest) -> String {
          from a lower rung, a crossed one resists. Score: 0 is random play, 1 is the optimum, over at least 1,000 \
          episodes never used in learning. Patches: installed of tried.</p>",
     );
-    climb.tracks().iter().for_each(|track| family(&mut page, track, curves));
+    climb.tracks().iter().for_each(|track| family(&mut page, climb, track, curves));
     applied_patches(&mut page, climb, curves);
     page.push_str("</body></html>\n");
     page
@@ -153,7 +154,7 @@ fn row(page: &mut String, track: &Track) {
     );
 }
 
-fn family(page: &mut String, track: &Track, curves: &Curves) {
+fn family(page: &mut String, climb: &Climb, track: &Track, curves: &Curves) {
     if track.climbed.is_empty() {
         return;
     }
@@ -181,6 +182,9 @@ fn family(page: &mut String, track: &Track, curves: &Curves) {
         );
     }
     page.push_str("</table></div>");
+    if let Some(climbed) = best(track) {
+        rules::rules(page, climb, curves, climbed);
+    }
     patches(page, track, curves);
     practice(page, track);
     if let Some(climbed) = best(track) {

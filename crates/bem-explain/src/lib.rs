@@ -1,0 +1,58 @@
+//! What a learned policy does, in words: ordered rules, a state diagram, and the reason for one action.
+//!
+//! Rules are found by sequential covering over facts about fields, bits and memory ([`facts`]); the list is then a
+//! circuit of its own that the prover compares with the policy's. A list that is equal is called exact, with the
+//! evidence; any other is a summary with the share of inputs on which it agrees. Must not know games, runs or files.
+//! Clauses: GLE-9, SCC-3, SCC-4.
+
+pub mod facts;
+pub mod list;
+pub mod points;
+pub mod reason;
+pub mod states;
+pub mod words;
+
+pub use facts::Fact;
+pub use list::{Agreement, Condition, Rule, RuleList};
+pub use reason::{Reason, reason};
+pub use states::{StateDiagram, counts_steps, state_diagram};
+pub use words::Words;
+
+use bem_base::environment::Field;
+use bem_synth::policy::{Policy, action_bits};
+
+/// What a policy does: its actions, and what it remembers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// The action for what is seen and remembered.
+    pub action: RuleList,
+    /// For every bit of memory, how its next value comes about.
+    pub memory: Vec<RuleList>,
+}
+
+impl Explanation {
+    /// Whether every list is proven equal to the circuit.
+    pub fn is_exact(&self) -> bool {
+        std::iter::once(&self.action).chain(&self.memory).all(RuleList::is_exact)
+    }
+}
+
+/// A policy as rules; the fields group observation bits and come from the world's shape.
+pub fn explain(policy: &Policy, fields: &[Field]) -> Explanation {
+    let code = action_bits(policy.actions());
+    let of = |outputs: Vec<usize>| {
+        let target = policy.circuit().cone(&outputs);
+        list::rule_list(&target, &facts::facts(policy.reads(), fields, &target))
+    };
+    let action = of((0..code).collect());
+    let memory = (0..policy.memory_bits()).map(|bit| of(vec![code + bit])).collect();
+    Explanation { action, memory }
+}
+
+/// The action that output bits stand for.
+pub fn action_of(bits: &[bool]) -> u16 {
+    bits.iter().enumerate().fold(0, |code, (place, bit)| code | u16::from(*bit) << place)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,362 @@
+//! Ordered rules for a circuit: the first whose conditions all hold says the answer.
+//!
+//! Sequential covering: of the assignments that no rule covers yet, the next rule takes as many as it can with one
+//! answer and few conditions. The list is compared with the circuit by the prover; a counterexample joins the
+//! assignments and the list is made anew. Sizes, rounds and rules are bounded.
+
+use crate::facts::Fact;
+use crate::points::Points;
+use bem_base::prng::Prng;
+use bem_circuit::netlist::{Builder, Netlist, NetlistError, Signal};
+use bem_prover::equivalence::{EquivalenceOptions, Evidence, check_equivalence_with};
+use bem_prover::{Budget, Equivalence};
+use std::collections::BTreeMap;
+
+/// More rules than this are no explanation.
+const RULES_MAX: usize = 40;
+/// Rules of a summary.
+const SUMMARY_RULES: usize = 12;
+/// How often a list is made anew after a counterexample.
+const ROUNDS_MAX: usize = 24;
+/// With more conditions to choose from, pairs of them are not tried one by one.
+const PAIRED_MAX: usize = 240;
+/// Assignments that the agreement of a summary is measured on.
+const MEASURED: usize = 4_096;
+/// Conflicts that one comparison may take.
+const CONFLICTS: u32 = 10_000;
+
+/// A fact that must hold, or must not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// What it is about.
+    pub fact: Fact,
+    /// Whether it must hold.
+    pub holds: bool,
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// All of these.
+    pub when: Vec<Condition>,
+    /// The outputs then.
+    pub then: Vec<bool>,
+}
+
+/// How a list of rules and its circuit agree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// On every input; so many rows were compared.
+    Exhaustive {
+        /// All assignments of the inputs that matter.
+        rows: u64,
+    },
+    /// On every input; the checker accepted the prover's certificate.
+    Proven,
+    /// On so many of the assignments that were tried.
+    Summary {
+        /// Where both say the same.
+        agreed: u64,
+        /// All that were tried.
+        tried: u64,
+    },
+}
+
+/// Ordered rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleList {
+    /// In order.
+    pub rules: Vec<Rule>,
+    /// The outputs where no rule applies.
+    pub otherwise: Vec<bool>,
+    /// How far it is the circuit.
+    pub agreement: Agreement,
+}
+
+impl RuleList {
+    /// Whether it is proven equal to its circuit.
+    pub fn is_exact(&self) -> bool {
+        !matches!(self.agreement, Agreement::Summary { .. })
+    }
+
+    /// The list as a circuit over so many inputs.
+    pub fn circuit(&self, inputs: usize) -> Result<Netlist, NetlistError> {
+        let mut builder = Builder::new(inputs);
+        let mut outputs: Vec<Signal> = self.otherwise.iter().map(|bit| Signal::constant(*bit)).collect();
+        for rule in self.rules.iter().rev() {
+            let conditions: Vec<Signal> = (rule.when.iter())
+                .map(|condition| {
+                    let signal = condition.fact.build(&mut builder);
+                    if condition.holds { signal } else { builder.not(signal) }
+                })
+                .collect();
+            let applies = builder.and_all(&conditions);
+            for (output, bit) in outputs.iter_mut().zip(&rule.then) {
+                *output = builder.mux(applies, Signal::constant(*bit), *output);
+            }
+        }
+        builder.finish(&outputs)
+    }
+}
+
+/// The rules of a circuit over these facts; every input that matters must be among them as a bit.
+pub fn rule_list(target: &Netlist, facts: &[Fact]) -> RuleList {
+    let mut points = Points::new(target.inputs(), target.support());
+    let mut prng = Prng::stream(2, "explain/rounds");
+    for _ in 0..ROUNDS_MAX {
+        let Some(mut list) = cover(target, facts, &points, RULES_MAX) else { break };
+        match compare(target, &list) {
+            Equivalence::Equal(Evidence::Exhaustive { rows }) => {
+                list.agreement = Agreement::Exhaustive { rows };
+                return list;
+            }
+            Equivalence::Equal(Evidence::Proof { .. }) => {
+                list.agreement = Agreement::Proven;
+                return list;
+            }
+            Equivalence::Different { input } => points.add_counterexample(&input, &mut prng),
+            Equivalence::Mismatch | Equivalence::Undecided(_) => break,
+        }
+    }
+    summary(target, facts, &points)
+}
+
+fn compare(target: &Netlist, list: &RuleList) -> Equivalence {
+    let Ok(circuit) = list.circuit(target.inputs()) else { return Equivalence::Mismatch };
+    let options =
+        EquivalenceOptions { budget: Budget::conflicts(CONFLICTS), ..EquivalenceOptions::default() };
+    check_equivalence_with(target, &circuit, options)
+}
+
+/// The rules that say most, with the share of assignments on which they are right.
+fn summary(target: &Netlist, facts: &[Fact], points: &Points) -> RuleList {
+    let list = covered(target, facts, points, SUMMARY_RULES).0;
+    let mut fresh = points.clone();
+    if !points.is_all() {
+        let mut prng = Prng::stream(3, "explain/measured");
+        fresh = Points::new(target.inputs(), target.support());
+        fresh.add_random(MEASURED - fresh.count().min(MEASURED), &mut prng);
+    }
+    let want = fresh.evaluate(target);
+    let got = list.circuit(target.inputs()).map(|circuit| fresh.evaluate(&circuit)).unwrap_or_default();
+    let mask = fresh.mask();
+    let agrees = |word: usize| {
+        let differs = want.iter().zip(&got).fold(0, |all, (want, got)| all | (want[word] ^ got[word]));
+        u64::from((mask[word] & !differs).count_ones())
+    };
+    let agreed = (0..fresh.words()).map(agrees).sum();
+    RuleList { agreement: Agreement::Summary { agreed, tried: fresh.count() as u64 }, ..list }
+}
+
+/// Rules that are right on all points, or nothing where they would be too many.
+fn cover(target: &Netlist, facts: &[Fact], points: &Points, rules_max: usize) -> Option<RuleList> {
+    let (list, is_complete) = covered(target, facts, points, rules_max);
+    is_complete.then_some(list)
+}
+
+/// Rules over the points, and whether they are right on all of them.
+fn covered(target: &Netlist, facts: &[Fact], points: &Points, rules_max: usize) -> (RuleList, bool) {
+    let mut covering = Covering::new(target, facts, points);
+    let mut rules = Vec::new();
+    while !covering.is_pure() && rules.len() < rules_max {
+        let (chosen, class) = covering.best_rule();
+        covering.remove(&chosen);
+        let when = chosen.iter().map(|literal| covering.condition(*literal)).collect();
+        rules.push(Rule { when, then: covering.classes[class].0.clone() });
+    }
+    let is_complete = covering.is_pure();
+    let otherwise = covering.majority();
+    let list = RuleList { rules, otherwise, agreement: Agreement::Summary { agreed: 0, tried: 0 } };
+    (turned(list), is_complete)
+}
+
+/// Where the last rules have one condition each and one answer, their negations together are one rule for the other
+/// answer: "if not a: 0, if not b: 0, else 1" is "if a and b: 1, else 0". A single one is turned where it says "not".
+fn turned(mut list: RuleList) -> RuleList {
+    // The last rule and what else is done may change places, so that it joins the rules before it.
+    if let [.., before, last] = list.rules.as_mut_slice()
+        && before.when.len() == 1
+        && last.when.len() == 1
+        && before.then == list.otherwise
+    {
+        last.when[0].holds = !last.when[0].holds;
+        std::mem::swap(&mut last.then, &mut list.otherwise);
+    }
+    let Some(last) = list.rules.last() else { return list };
+    let says_not = last.when.iter().all(|condition| !condition.holds);
+    let then = last.then.clone();
+    let fits = |rule: &&Rule| rule.when.len() == 1 && rule.then == then;
+    let count = list.rules.iter().rev().take_while(fits).count();
+    if count == 0 || count == 1 && !says_not || then == list.otherwise {
+        return list;
+    }
+    let tail = list.rules.split_off(list.rules.len() - count);
+    let negated = |rule: Rule| rule.when.into_iter().map(|it| Condition { holds: !it.holds, ..it });
+    let when = tail.into_iter().flat_map(negated).collect();
+    list.rules.push(Rule { when, then: std::mem::replace(&mut list.otherwise, then) });
+    list
+}
+
+/// A condition by number: twice the fact, plus one where it must not hold.
+type Literal = usize;
+
+/// The state of the covering: which points are left, which conditions and answers there are.
+struct Covering<'a> {
+    facts: &'a [Fact],
+    /// For every condition, where it holds.
+    columns: Vec<Vec<u64>>,
+    /// Every answer that occurs, and where.
+    classes: Vec<(Vec<bool>, Vec<u64>)>,
+    left: Vec<u64>,
+}
+
+impl<'a> Covering<'a> {
+    fn new(target: &Netlist, facts: &'a [Fact], points: &Points) -> Covering<'a> {
+        let mask = points.mask();
+        let answers = points.evaluate(target);
+        let mut places: BTreeMap<Vec<bool>, Vec<u64>> = BTreeMap::new();
+        for point in 0..points.count() {
+            let answer = answers.iter().map(|column| column[point / 64] >> (point % 64) & 1 == 1).collect();
+            let column = places.entry(answer).or_insert_with(|| vec![0; points.words()]);
+            column[point / 64] |= 1 << (point % 64);
+        }
+        let mut columns = Vec::new();
+        for fact in facts {
+            let mut builder = Builder::new(target.inputs());
+            let signal = fact.build(&mut builder);
+            let holds = match builder.finish(&[signal]) {
+                Ok(circuit) => points.evaluate(&circuit).swap_remove(0),
+                // A fact that is too large for a circuit never holds, so that no rule uses it.
+                Err(_) => vec![0; points.words()],
+            };
+            let fails = holds.iter().zip(&mask).map(|(word, mask)| !word & mask).collect();
+            columns.extend([holds, fails]);
+        }
+        Covering { facts, columns, classes: places.into_iter().collect(), left: mask }
+    }
+
+    fn condition(&self, literal: Literal) -> Condition {
+        Condition { fact: self.facts[literal / 2].clone(), holds: literal.is_multiple_of(2) }
+    }
+
+    fn weight(&self, literals: &[Literal]) -> usize {
+        literals.iter().map(|literal| 6 + self.facts[literal / 2].weight()).sum()
+    }
+
+    /// The answer of all points in the column, if there is one.
+    fn class_of(&self, column: &[u64]) -> Option<usize> {
+        let word = column.iter().position(|word| *word != 0)?;
+        let bit = column[word] & column[word].wrapping_neg();
+        let class = self.classes.iter().position(|(_, points)| points[word] & bit != 0)?;
+        let is_pure = column.iter().zip(&self.classes[class].1).all(|(word, own)| word & !own == 0);
+        is_pure.then_some(class)
+    }
+
+    fn is_pure(&self) -> bool {
+        self.left.iter().all(|word| *word == 0) || self.class_of(&self.left).is_some()
+    }
+
+    /// The answer of most points that are left, or of most points where none is left.
+    fn majority(&self) -> Vec<bool> {
+        let size = |points: &[u64]| count(&and(points, &self.left));
+        let best = self.classes.iter().rev().max_by_key(|(_, points)| (size(points), count(points)));
+        best.map(|(answer, _)| answer.clone()).unwrap_or_default()
+    }
+
+    fn remove(&mut self, literals: &[Literal]) {
+        let covered = self.covered(literals);
+        self.left.iter_mut().zip(covered).for_each(|(left, covered)| *left &= !covered);
+    }
+
+    fn covered(&self, literals: &[Literal]) -> Vec<u64> {
+        literals.iter().fold(self.left.clone(), |column, literal| and(&column, &self.columns[*literal]))
+    }
+
+    /// The conditions of the next rule and its answer: among one condition, two, and those that are grown for an answer,
+    /// whatever covers most for its length.
+    fn best_rule(&self) -> (Vec<Literal>, usize) {
+        let mut best: Option<(u64, Vec<Literal>, usize)> = None;
+        let mut offer = |literals: &[Literal], column: &[u64]| {
+            let worth = u64::from(count(column)) * 4_096 / self.weight(literals).max(1) as u64;
+            if best.as_ref().is_none_or(|(other, ..)| *other < worth)
+                && let Some(class) = self.class_of(column)
+            {
+                best = Some((worth, literals.to_vec(), class));
+            }
+        };
+        let within: Vec<Vec<u64>> = self.columns.iter().map(|column| and(column, &self.left)).collect();
+        for (literal, column) in within.iter().enumerate() {
+            offer(&[literal], column);
+        }
+        if within.len() <= PAIRED_MAX {
+            for (first, column) in within.iter().enumerate() {
+                for second in first + 1..within.len() {
+                    if first / 2 != second / 2 {
+                        offer(&[first, second], &and(column, &self.columns[second]));
+                    }
+                }
+            }
+        }
+        let mut classes: Vec<usize> = (0..self.classes.len()).collect();
+        classes.sort_by_key(|class| std::cmp::Reverse(count(&and(&self.classes[*class].1, &self.left))));
+        for class in classes.into_iter().take(4) {
+            if let Some(literals) = self.grown(class) {
+                offer(&literals, &self.covered(&literals));
+            }
+        }
+        match best {
+            Some((_, literals, class)) => (literals, class),
+            None => self.pinned(),
+        }
+    }
+
+    /// Conditions for one answer, added one by one: each time the one that keeps most points of the answer for its share
+    /// of others. What proves needless in the end is dropped.
+    fn grown(&self, class: usize) -> Option<Vec<Literal>> {
+        let own = &self.classes[class].1;
+        let mut column = self.left.clone();
+        let mut literals: Vec<Literal> = Vec::new();
+        while self.class_of(&column) != Some(class) {
+            let before = count(&column);
+            let gain = |literal: &Literal| {
+                let kept = and(&column, &self.columns[*literal]);
+                let (right, all) = (u64::from(count(&and(&kept, own))), u64::from(count(&kept)));
+                let shrinks = 0 < right && u32::try_from(all).is_ok_and(|all| all < before);
+                if shrinks { right * right * 1_024 / all } else { 0 }
+            };
+            let best = (0..self.columns.len()).rev().max_by_key(gain).filter(|literal| 0 < gain(literal))?;
+            column = and(&column, &self.columns[best]);
+            literals.push(best);
+        }
+        let mut place = 0;
+        while place < literals.len() {
+            let mut fewer = literals.clone();
+            fewer.remove(place);
+            if self.class_of(&self.covered(&fewer)) == Some(class) {
+                literals = fewer;
+            } else {
+                place += 1;
+            }
+        }
+        Some(literals)
+    }
+
+    /// The first point that is left, by all its bits: always a rule, if a long one.
+    fn pinned(&self) -> (Vec<Literal>, usize) {
+        let word = self.left.iter().position(|word| *word != 0).unwrap_or(0);
+        let bit = self.left[word] & self.left[word].wrapping_neg();
+        let is_bit = |literal: &Literal| matches!(self.facts[literal / 2], Fact::Bit(_));
+        let holds = |literal: &Literal| self.columns[*literal][word] & bit != 0;
+        let literals = (0..self.columns.len()).filter(|literal| is_bit(literal) && holds(literal)).collect();
+        let class = self.classes.iter().position(|(_, points)| points[word] & bit != 0).unwrap_or(0);
+        (literals, class)
+    }
+}
+
+fn and(left: &[u64], right: &[u64]) -> Vec<u64> {
+    left.iter().zip(right).map(|(left, right)| left & right).collect()
+}
+
+fn count(column: &[u64]) -> u32 {
+    column.iter().map(|word| word.count_ones()).sum()
+}

@@ -1,0 +1,130 @@
+//! Facts in words. A field of one bit is called by its bit, a wider one by its number among the world's fields.
+
+use crate::facts::{Fact, Number};
+use crate::list::Condition;
+use bem_base::environment::Field;
+
+/// What places in a circuit are called.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a> {
+    /// Which observation bit each of the first inputs is.
+    pub reads: &'a [u16],
+    /// The world's fields.
+    pub fields: &'a [Field],
+}
+
+impl Words<'_> {
+    /// What an input is called.
+    pub fn place(&self, place: usize) -> String {
+        let Some(bit) = self.reads.get(place) else {
+            return format!("remembered {}", place - self.reads.len());
+        };
+        let of = self.fields.iter().position(|field| (field.low..field.low + field.width).contains(bit));
+        match of {
+            Some(field) if 1 < self.fields[field].width => {
+                format!("bit {} of field {field}", bit - self.fields[field].low)
+            }
+            _ => format!("bit {bit}"),
+        }
+    }
+
+    /// An input with its value.
+    pub fn value(&self, place: usize, value: bool) -> String {
+        format!("{} = {}", self.place(place), u8::from(value))
+    }
+
+    /// Several inputs: bits of the observation by their numbers, neighbours together, and what is remembered.
+    fn places(&self, places: &[usize]) -> String {
+        let (seen, kept): (Vec<usize>, Vec<usize>) =
+            places.iter().partition(|place| **place < self.reads.len());
+        let bits: Vec<usize> = seen.iter().map(|place| usize::from(self.reads[*place])).collect();
+        let kept: Vec<usize> = kept.iter().map(|place| place - self.reads.len()).collect();
+        match (bits.is_empty(), kept.is_empty()) {
+            (false, false) => format!("bits {} and remembered {}", runs(&bits), runs(&kept)),
+            (true, false) => format!("remembered {}", runs(&kept)),
+            _ => format!("bits {}", runs(&bits)),
+        }
+    }
+
+    /// A condition.
+    pub fn condition(&self, condition: &Condition) -> String {
+        let holds = condition.holds;
+        let number = |number: &Number| format!("field {}", number.field);
+        match &condition.fact {
+            Fact::Bit(place) => self.value(*place, holds),
+            Fact::AtLeast(left, value) => {
+                let sign = if holds { ">=" } else { "<" };
+                format!("{} {sign} {}", number(left), value << left.skipped)
+            }
+            Fact::Equals(left, value) => {
+                format!("{} {} {value}", number(left), if holds { "=" } else { "!=" })
+            }
+            Fact::Less(left, right) => {
+                format!("{} {} {}", number(left), if holds { "<" } else { ">=" }, number(right))
+            }
+            Fact::Same(left, right) => {
+                format!("{} {} {}", number(left), if holds { "=" } else { "!=" }, number(right))
+            }
+            Fact::Odd(places) => {
+                let word = if holds { "odd" } else { "even" };
+                format!("an {word} number of {} are 1", self.places(places))
+            }
+            Fact::Count(places, least) if holds && *least == places.len() => {
+                format!("all of {} are 1", self.places(places))
+            }
+            Fact::Count(places, 1) => {
+                format!("{} of {} are 1", if holds { "some" } else { "none" }, self.places(places))
+            }
+            Fact::Count(places, least) => {
+                let word = if holds { "at least" } else { "fewer than" };
+                format!("{word} {least} of {} are 1", self.places(places))
+            }
+        }
+    }
+
+    /// All conditions of a rule.
+    pub fn conditions(&self, conditions: &[Condition]) -> String {
+        conditions.iter().map(|condition| self.condition(condition)).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// Inputs with their values, whole fields as numbers.
+    pub fn values(&self, places: &[usize], input: &[bool]) -> Vec<String> {
+        let mut rest: Vec<usize> = places.to_vec();
+        let mut words = Vec::new();
+        for (number, field) in self.fields.iter().enumerate().filter(|(_, field)| 1 < field.width) {
+            let bits = field.low..field.low + field.width;
+            let own: Vec<usize> = rest
+                .iter()
+                .copied()
+                .filter(|place| self.reads.get(*place).is_some_and(|bit| bits.contains(bit)))
+                .collect();
+            if own.len() == usize::from(field.width) && field.width <= 64 {
+                let value = own
+                    .iter()
+                    .enumerate()
+                    .fold(0u64, |sum, (bit, place)| sum | u64::from(input[*place]) << bit);
+                words.push(format!("field {number} = {value}"));
+                rest.retain(|place| !own.contains(place));
+            }
+        }
+        words.extend(rest.iter().map(|place| self.value(*place, input[*place])));
+        words
+    }
+}
+
+/// Numbers in rising order, with neighbours drawn together: `0-3, 7`.
+fn runs(numbers: &[usize]) -> String {
+    let mut parts: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => parts.push((*number, *number)),
+        }
+    }
+    let text = |(first, last): &(usize, usize)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first}-{last}"),
+    };
+    parts.iter().map(text).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,75 @@
+//! JavaScript: an ECMAScript module with one class; no dependencies, runs in browsers and in Node.
+
+use crate::expression::{Complement, Input, action_code, gates, is_used, outputs, signal_names};
+use crate::{FileNames, Language, Program, header};
+use std::fmt::Write as _;
+
+pub(crate) fn program(program: &Program<'_>) -> String {
+    let policy = program.policy;
+    let (bits, memory) = (program.observation_bits, policy.memory_bits());
+    let mut text = header(Language::JavaScript, program);
+    let _ = write!(
+        text,
+        "//\n// const policy = new Policy(); policy.reset() at the start of an episode; policy.decide(obs) at every step.\n\n\
+         export const OBS_BITS = {bits};\nexport const ACTIONS = {};\nexport const MEMORY_BITS = {memory};\n\
+         export const HORIZON = {};\n\n\
+         /** One policy at work in one episode after the other. */\nexport class Policy {{\n  constructor() {{\n    \
+         this.reset();\n  }}\n\n  /** Forgets everything: an episode starts. */\n  reset() {{\n    \
+         this.memory = new Uint8Array(MEMORY_BITS);\n  }}\n\n  \
+         /** The action for one observation: an array of OBS_BITS zeros and ones. */\n  decide(obs) {{\n    \
+         if (obs.length !== OBS_BITS) throw new RangeError(`an observation has ${{OBS_BITS}} bits, not ${{obs.length}}`);\n    \
+         const m = this.memory;\n",
+        policy.actions(),
+        program.horizon.map_or("null".to_string(), |horizon| horizon.to_string())
+    );
+    let names = signal_names(policy, ["0", "1"], |input| match input {
+        Input::Observation(bit) => format!("o{bit}"),
+        Input::Memory(bit) => format!("m{bit}"),
+    });
+    let used = is_used(policy);
+    for (place, name) in names.iter().enumerate().skip(2).take(policy.circuit().inputs()) {
+        let source = match policy.reads().get(place - 2) {
+            Some(bit) => format!("obs[{bit}] ? 1 : 0"),
+            None => format!("m[{}]", place - 2 - policy.reads().len()),
+        };
+        if used[place] {
+            let _ = writeln!(text, "    const {name} = {source};");
+        }
+    }
+    for (name, expression) in gates(policy.circuit(), &names, Complement("1 ^ ")) {
+        let _ = writeln!(text, "    const {name} = {expression};");
+    }
+    let (action, next) = outputs(policy, &names);
+    for (bit, signal) in next.iter().enumerate() {
+        let _ = writeln!(text, "    m[{bit}] = {signal};");
+    }
+    let code = action_code(&action, "0", |bit, place| format!("({bit} << {place})"));
+    let _ = write!(text, "    return {code};\n  }}\n}}\n");
+    text
+}
+
+pub(crate) fn self_test(files: &FileNames) -> String {
+    let FileNames { program, vectors, .. } = files;
+    format!(
+        r#"// Plays {vectors} on {program} and compares every action.
+import {{ readFileSync }} from "node:fs";
+import {{ OBS_BITS, Policy }} from "./{program}";
+
+const policy = new Policy();
+let steps = 0;
+for (const line of readFileSync(new URL("./{vectors}", import.meta.url), "utf8").split("\n")) {{
+  if (line === "") continue;
+  const [reset, shown, action] = line.split(" ");
+  if (reset === "1") policy.reset();
+  const got = policy.decide(Array.from(shown).slice(0, OBS_BITS).map(Number));
+  if (got !== Number(action)) {{
+    console.log(`step ${{steps}}: action ${{got}} instead of ${{action}}`);
+    process.exit(1);
+  }}
+  steps += 1;
+}}
+console.log(`${{steps}} steps: ${{steps ? "ok" : "nothing to compare"}}`);
+process.exit(steps ? 0 : 1);
+"#
+    )
+}

@@ -1,0 +1,247 @@
+//! A learned policy that a user names: of a run, of a snapshot, or a circuit in a file; with its world and provenance.
+//!
+//! Clauses: LOG-4, GLE-9.
+
+use crate::cli::ledger_directory;
+use crate::cli::run::report::last_return;
+use crate::cli::snapshot::{files_in, newest_climb};
+use crate::cli::solve::to_float;
+use crate::files;
+use crate::kept_world::{kept_files, worlds_from};
+use anyhow::{Context as _, Result, anyhow, bail};
+use bem_base::environment::{Field, Shape};
+use bem_circuit::formats;
+use bem_engine::climb::{Climb, Climbed, Track};
+use bem_engine::journal::climb_of;
+use bem_engine::worlds::World;
+use bem_explain::counts_steps;
+use bem_games::game::Value;
+use bem_ledger::entry::Entry;
+use bem_ledger::reader::EntryReader;
+use bem_ledger::snapshot::{Snapshot, snapshot_name};
+use bem_synth::policy::Policy;
+use std::path::Path;
+
+/// What was found under a name.
+pub enum Found {
+    /// The policy that was asked for.
+    One(Box<Learned>),
+    /// The policies that there are; nobody said which.
+    Several(Vec<Listed>),
+}
+
+/// A line of the list of policies.
+pub struct Listed {
+    /// Family and rung.
+    pub name: String,
+    /// Its size.
+    pub gates: usize,
+    /// What it was learned for.
+    pub task: String,
+}
+
+/// A policy, and what is known of it.
+pub struct Learned {
+    /// Family and rung, or the name of a circuit.
+    pub name: String,
+    /// What it does.
+    pub policy: Policy,
+    /// Bits that its world shows.
+    pub observation_bits: usize,
+    /// How its world groups them.
+    pub fields: Vec<Field>,
+    /// No episode of its world takes more steps; unknown for a circuit alone.
+    pub horizon: Option<u32>,
+    /// Where it comes from and what was measured.
+    pub provenance: Vec<String>,
+    /// What to look out for.
+    pub warnings: Vec<String>,
+}
+
+impl Learned {
+    /// Provenance and warnings, as the first lines of a file.
+    pub fn lines(&self) -> Vec<String> {
+        let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
+        self.provenance.iter().cloned().chain(warnings).collect()
+    }
+}
+
+/// Opens a run's folder, a snapshot or a circuit.
+pub fn open(source: &Path, expert: Option<&str>) -> Result<Found> {
+    if !source.is_file() {
+        let (climb, snapshot) = newest_climb(source)?;
+        check_newest(source, &snapshot)?;
+        let files = || kept_files(source, climb.files());
+        let measured = |climbed: &Climbed| last_return(source, climbed);
+        return choose(&climb, expert, &files, &measured).with_context(|| source.display().to_string());
+    }
+    let bytes = files::read_bytes(source)?;
+    let name = || source.display().to_string();
+    if let Ok((snapshot, _)) = Snapshot::from_bytes(&bytes) {
+        let climb = climb_of(&snapshot).with_context(name)?;
+        return choose(&climb, expert, &|| files_in(&snapshot, &climb), &|_| None).with_context(name);
+    }
+    let model = formats::read(&bytes)
+        .with_context(|| format!("{} is neither a run, nor a snapshot, nor a circuit", source.display()))?;
+    circuit(&model).map(|learned| Found::One(Box::new(learned))).with_context(name)
+}
+
+/// A run whose newest snapshot is gone has older ones, but not what it learned last.
+fn check_newest(directory: &Path, found: &Snapshot) -> Result<()> {
+    let mut store = ledger_directory::open(directory)?;
+    let mut reader = EntryReader::open(&mut store)?;
+    let mut newest = None;
+    while let Some(bytes) = reader.next(&mut store)? {
+        if let Ok(Entry::Snapshot { .. }) = Entry::from_bytes(bytes) {
+            newest = Some(reader.position() - 1);
+        }
+    }
+    match newest {
+        Some(entries) if entries != found.entries => bail!(
+            "{}: the newest snapshot ({}) is missing or damaged, and the circuits are in it",
+            directory.display(),
+            snapshot_name(entries)
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn choose(
+    climb: &Climb,
+    expert: Option<&str>,
+    files: &dyn Fn() -> Result<Vec<Vec<u8>>>,
+    measured: &dyn Fn(&Climbed) -> Option<f64>,
+) -> Result<Found> {
+    let experts = experts(climb);
+    let name_of = |(track, climbed): &(&Track, &Climbed)| format!("{}/{}", track.family, climbed.stage);
+    let names: Vec<String> = experts.iter().map(name_of).collect();
+    if experts.is_empty() {
+        bail!("there is no learned circuit in it: nothing was learned to its end yet");
+    }
+    let place = match expert {
+        Some(wanted) => {
+            let named = |place: &usize| experts[*place].0.family == wanted || names[*place] == wanted;
+            (0..experts.len()).rev().find(named).with_context(|| {
+                format!("there is no expert {wanted:?} in this run; there are {}", names.join(", "))
+            })?
+        }
+        // A run over one task has one expert, which needs no name.
+        None if climb.config().stages == 1 => 0,
+        None => {
+            let listed = |((_, climbed), name): (&(&Track, &Climbed), &String)| Listed {
+                name: name.clone(),
+                gates: climbed.policy.gates(),
+                task: climbed.task.clone(),
+            };
+            return Ok(Found::Several(experts.iter().zip(&names).map(listed).collect()));
+        }
+    };
+    let climbed = experts[place].1;
+    let name = expert.map_or_else(|| names[place].clone(), str::to_string);
+    let world = worlds_from(files()?)?.open(&climbed.task, climb.config().seed)?;
+    Ok(Found::One(Box::new(learned(climb, climbed, name, &world, measured(climbed)))))
+}
+
+/// What can be taken out: every solved rung, and of a family without any what it came to last.
+fn experts(climb: &Climb) -> Vec<(&Track, &Climbed)> {
+    let of = |track: &Track| -> Vec<usize> {
+        let solved: Vec<usize> =
+            (0..track.climbed.len()).filter(|place| track.climbed[*place].solved).collect();
+        if solved.is_empty() { (0..track.climbed.len()).rev().take(1).collect() } else { solved }
+    };
+    let tracks = climb.tracks().iter();
+    tracks.flat_map(|track| of(track).into_iter().map(move |place| (track, &track.climbed[place]))).collect()
+}
+
+/// The shape of a world, and optimum and random play where they are known.
+fn known(world: &World) -> (&Shape, Option<(Value, Value)>) {
+    match world {
+        World::Game(game) => (game.shape(), Some((game.optimum(), game.random()))),
+        World::Outside(world) => (world.shape(), None),
+    }
+}
+
+fn learned(climb: &Climb, climbed: &Climbed, name: String, world: &World, measured: Option<f64>) -> Learned {
+    let (shape, values) = known(world);
+    let policy = climbed.policy.clone();
+    let bits = usize::from(shape.observation_bits);
+    let units = |value: Value| to_float(value.mean) / 1_000.0;
+    let score = to_float(climbed.score);
+    let measured = measured.map(|milli| milli / 1_000.0);
+    let measured = match (values, measured) {
+        (Some((optimum, random)), measured) => {
+            let (optimum, random) = (units(optimum), units(random));
+            let mean = measured.unwrap_or(random + score * (optimum - random));
+            format!(
+                "measured: mean return {mean:.3}, random play {random:.3}, optimum {optimum:.3}, score {score:.3}"
+            )
+        }
+        (None, Some(mean)) => {
+            format!("measured: mean return {mean:.3}; the optimum of the world is not known")
+        }
+        (None, None) => "measured: nothing that is kept here".to_string(),
+    };
+    let provenance = vec![
+        format!("BEM policy {name}"),
+        format!("task: {}", climbed.task),
+        format!("run: seed {}, history {}", climb.config().seed, climb.head()),
+        circuit_line(&policy, bits),
+        measured,
+        format!("learned in {} steps: {}", climbed.steps, climbed.words),
+    ];
+    let mut warnings = Vec::new();
+    if values.is_some() && !climbed.solved {
+        warnings.push(format!("not solved: score {score:.3} where 0.99 counts as solved"));
+    }
+    if 0 < policy.memory_bits() {
+        let horizon = shape.horizon;
+        warnings.push(format!(
+            "learned in episodes of at most {horizon} steps; call bem_reset at the start of each"
+        ));
+        let counting = counts_steps(&policy);
+        if 0 < counting {
+            warnings.push(format!(
+                "counts steps ({counting} memory bits move whatever is seen): made for episodes that end, not for a world \
+                 without end"
+            ));
+        }
+    }
+    let (fields, horizon) = (shape.fields.clone(), Some(shape.horizon));
+    Learned { name, policy, observation_bits: bits, fields, horizon, provenance, warnings }
+}
+
+fn circuit_line(policy: &Policy, bits: usize) -> String {
+    format!(
+        "circuit: {}, {} gates, {} memory bits, reads {} of {bits} observation bits, {} actions",
+        policy.digest(),
+        policy.gates(),
+        policy.memory_bits(),
+        policy.reads().len(),
+        policy.actions()
+    )
+}
+
+/// A circuit alone: inputs called `observation_N` are that bit, any others are the bits in order.
+fn circuit(model: &formats::Model) -> Result<Learned> {
+    let names = &model.input_names()[..model.free_inputs()];
+    let number = |name: &String| name.strip_prefix("observation_")?.parse::<u16>().ok();
+    let reads: Option<Vec<u16>> = names.iter().map(number).collect();
+    let reads = reads.unwrap_or_else(|| (0..names.len() as u16).collect());
+    let bits = reads.iter().max().map_or(0, |last| usize::from(*last) + 1);
+    let actions = u16::try_from(1u64 << model.free_outputs().min(16)).unwrap_or(u16::MAX);
+    let policy = Policy::new(model.circuit().clone(), reads, model.memory(), actions).ok_or_else(|| {
+        anyhow!(
+            "it is no policy: {} inputs in rising order and at most 15 outputs that are an action's bits are needed",
+            names.len()
+        )
+    })?;
+    let provenance = vec![format!("BEM policy {}", model.name()), circuit_line(&policy, bits)];
+    let mut warnings =
+        vec!["a circuit alone: its world, its return and its episodes are not known".to_string()];
+    if 0 < policy.memory_bits() {
+        warnings.push("it has memory; call bem_reset at the start of each episode".to_string());
+    }
+    let fields = (0..bits as u16).map(|low| Field { low, width: 1 }).collect();
+    let name = model.name().to_string();
+    Ok(Learned { name, policy, observation_bits: bits, fields, horizon: None, provenance, warnings })
+}

@@ -1,0 +1,77 @@
+//! `bem explain` as a user meets it: rules, states, reasons, and the same in the report.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn bem(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bem"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("XDG_STATE_HOME", folder.join("state"))
+        .output()
+        .expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn solved(task: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = bem(folder.path(), &[&["solve"], task, &["--out", "kept", "--json"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    folder
+}
+
+#[test]
+fn a_parity_is_one_exact_rule_and_its_reason_is_every_bit() {
+    let folder = solved(&["parity", "--param", "n=6"]);
+    let said = text(&bem(folder.path(), &["explain", "kept"]).stdout);
+    assert!(said.contains("exact: the same as the circuit on all 64 inputs"), "{said}");
+    assert!(said.contains("number of bits 0-5 are 1: action"), "{said}");
+    let object: Value =
+        serde_json::from_slice(&bem(folder.path(), &["explain", "kept", "--json"]).stdout).expect("JSON");
+    assert_eq!(
+        (object["exact"].as_bool(), object["action"]["rules"].as_array().map(Vec::len)),
+        (Some(true), Some(1))
+    );
+    let why: Value =
+        serde_json::from_slice(&bem(folder.path(), &["explain", "kept", "--obs", "110100", "--json"]).stdout)
+            .expect("JSON");
+    assert_eq!(why["why"]["because"], serde_json::json!(["field 0 = 11"]), "{why}");
+    assert_eq!(why["why"]["nearest"]["change"].as_array().map(Vec::len), Some(1), "{why}");
+    assert_ne!(why["why"]["nearest"]["action"], why["why"]["action"]);
+    // The same observation by names.
+    let named = bem(folder.path(), &["explain", "kept", "--obs", "bit0=1,bit1=1,bit3=1", "--json"]);
+    assert_eq!(serde_json::from_slice::<Value>(&named.stdout).expect("JSON"), why);
+    let page = std::fs::read_to_string(folder.path().join("kept/report.html")).expect("a report");
+    assert!(page.contains("as rules: exact") && page.contains("number of bits 0-5 are 1"));
+}
+
+#[test]
+fn a_policy_that_remembers_is_shown_as_states() {
+    let folder = solved(&["parity_stream", "--param", "n=4"]);
+    let said = text(&bem(folder.path(), &["explain", "kept"]).stdout);
+    assert!(said.contains("every episode starts in S0") && said.contains(", then S"), "{said}");
+    let dot = text(&bem(folder.path(), &["explain", "kept", "--dot"]).stdout);
+    assert!(dot.starts_with("digraph policy {") && dot.contains("start -> s0;"), "{dot}");
+}
+
+#[test]
+fn observations_that_make_no_sense_are_refused_in_one_line() {
+    let folder = solved(&["parity", "--param", "n=4"]);
+    for (words, wanted) in [
+        (&["--obs", "01"][..], "must be 4 zeros and ones"),
+        (&["--obs", "bit9=1"], "\"bit9\" is unknown: there are field0 to "),
+        (&["--obs", "bit1=2"], "the value must be at most 1"),
+        (&["--obs", "bit1=x"], "the value must be a whole number"),
+        (&["--obs", "0101", "--memory", "1"], "--memory \"1\" must be 0 zeros and ones"),
+        (&["--dot"], "there is no state diagram"),
+    ] {
+        let output = bem(folder.path(), &[&["explain", "kept"], words].concat());
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
+        assert!(error.contains(wanted) && error.lines().count() == 1, "{words:?}: {error}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Exports as a user meets them: programs whose self-tests pass, provenance, and clear words where nothing can be had.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn bem(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bem"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("XDG_STATE_HOME", folder.join("state"))
+        .output()
+        .expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The line with which a command is refused: exit code 2, nothing on standard output.
+fn refusal(output: &Output) -> String {
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(output.stdout.is_empty() && error.lines().count() == 1, "{output:?}");
+    error
+}
+
+/// A folder with a run `kept` over one task.
+fn solved(task: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = bem(folder.path(), &[&["solve"], task, &["--out", "kept", "--json"]].concat());
+    assert!(output.status.code() < Some(2), "{output:?}");
+    folder
+}
+
+#[test]
+fn programs_in_five_languages_pass_their_self_tests_and_say_where_they_come_from() {
+    let folder = solved(&["dyck", "--param", "depth=2", "--param", "length=8"]);
+    for (format, name) in [
+        ("c", "policy.h"),
+        ("rust", "policy.rs"),
+        ("python", "policy.py"),
+        ("javascript", "policy.mjs"),
+        ("verilog", "policy.v"),
+    ] {
+        let said =
+            bem(folder.path(), &["export", "kept", "--format", format, "--out", name, "--vectors", "100000"]);
+        assert!(said.status.success(), "{said:?}");
+        let said = text(&said.stdout);
+        let command = said.lines().find_map(|line| line.strip_prefix("check it in its folder with: "));
+        let command = command.expect("it says how to check it");
+        let tool = command.split(' ').next().expect("a command");
+        let there = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output().expect("a shell");
+        assert!(
+            there.status.success(),
+            "{tool} is not installed; `cargo xtask test` installs what tests need"
+        );
+        let tested =
+            Command::new("sh").args(["-c", command]).current_dir(folder.path()).output().expect("a shell");
+        assert!(
+            tested.status.success() && text(&tested.stdout).starts_with("100000 steps"),
+            "{format}: {tested:?}"
+        );
+        let program = std::fs::read_to_string(folder.path().join(name)).expect("the program");
+        let head: String = program.lines().take(9).collect::<Vec<_>>().join("\n");
+        for wanted in [
+            "BEM policy dyck",
+            "task: dyck{depth=2,length=8}",
+            "run: seed 1, history ",
+            "circuit: ",
+            "measured: mean return 1.000",
+            "warning: learned in episodes of at most ",
+            "call bem_reset at the start of each",
+        ] {
+            assert!(head.contains(wanted), "{format}: {wanted} is not in\n{head}");
+        }
+    }
+    // To standard output goes the program alone.
+    let printed = bem(folder.path(), &["export", "kept", "--format", "python"]);
+    assert_eq!(text(&printed.stdout), std::fs::read_to_string(folder.path().join("policy.py")).expect("it"));
+}
+
+#[test]
+fn a_program_takes_all_observation_bits_of_its_world_in_their_order() {
+    let folder = solved(&["parity", "--param", "n=12", "--param", "relevant=3"]);
+    let said = bem(folder.path(), &["export", "kept", "--format", "c", "--out", "policy.h"]);
+    assert!(said.status.success(), "{said:?}");
+    let program = std::fs::read_to_string(folder.path().join("policy.h")).expect("the program");
+    assert!(
+        program.contains("#define BEM_OBS_BITS 12") && program.contains("reads 3 of 12 observation bits")
+    );
+}
+
+#[test]
+fn snapshots_and_circuits_are_exported_as_well() {
+    let folder = solved(&["dyck", "--param", "depth=2", "--param", "length=8"]);
+    assert!(bem(folder.path(), &["snapshot", "kept", "--out", "saved"]).status.success());
+    for format in ["c", "net"] {
+        let of = |source: &str| bem(folder.path(), &["export", source, "--format", format]).stdout;
+        assert_eq!(text(&of("saved")), text(&of("kept")));
+    }
+    let net = bem(folder.path(), &["export", "kept", "--format", "net", "--out", "policy.net"]);
+    assert!(net.status.success(), "{net:?}");
+    let code = |source: &str| {
+        let program = text(&bem(folder.path(), &["export", source, "--format", "c"]).stdout);
+        program.split("bem_decide(bem_state").nth(1).expect("a function").to_string()
+    };
+    assert_eq!(code("policy.net"), code("kept"));
+    // What AIGER says of itself does not keep it from being read.
+    for format in ["aiger", "aiger-ascii", "blif"] {
+        let out = format!("policy.{format}");
+        assert!(bem(folder.path(), &["export", "kept", "--format", format, "--out", &out]).status.success());
+        let equal = bem(folder.path(), &["prove", "equiv", &out, "policy.net"]);
+        assert!(equal.status.success(), "{format}: {equal:?}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_said_in_one_line_and_never_passed_over() {
+    let folder = solved(&["parity", "--param", "n=4"]);
+    // The newest snapshot holds the circuit; the first one is of before anything was learned.
+    let ledger = folder.path().join("kept/ledger");
+    let names = || std::fs::read_dir(&ledger).expect("a ledger").map(|entry| entry.expect("an entry").path());
+    let mut snapshots: Vec<_> =
+        names().filter(|path| path.extension().is_some_and(|ending| ending == "snap")).collect();
+    snapshots.sort();
+    let newest = snapshots.last().expect("a snapshot");
+    let bytes = std::fs::read(newest).expect("its bytes");
+    std::fs::remove_file(newest).expect("it is removed");
+    let line = refusal(&bem(folder.path(), &["export", "kept", "--format", "c"]));
+    assert!(line.contains("the newest snapshot (snapshot-") && line.contains("is missing"), "{line}");
+    std::fs::write(newest, bytes).expect("it is put back");
+    assert!(bem(folder.path(), &["export", "kept", "--format", "c"]).status.success());
+
+    let game = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/games/gridworld.json");
+    let own = solved(&["--game", game.to_str().expect("text"), "--budget", "2000"]);
+    let blobs: Vec<_> = std::fs::read_dir(own.path().join("kept/ledger")).expect("a ledger").collect();
+    for blob in blobs {
+        let path = blob.expect("an entry").path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("blob-")) {
+            std::fs::remove_file(path).expect("it is removed");
+        }
+    }
+    let line = refusal(&bem(own.path(), &["export", "kept"]));
+    assert!(line.contains("the world's file "), "{line}");
+
+    let empty = tempfile::tempdir().expect("a folder");
+    let nothing =
+        bem(empty.path(), &["run", "--families", "parity", "--steps", "0", "--out", "kept", "--json"]);
+    assert!(nothing.status.success(), "{nothing:?}");
+    let line = refusal(&bem(empty.path(), &["export", "kept"]));
+    assert!(line.contains("there is no learned circuit"), "{line}");
+}
+
+#[test]
+fn binary_aiger_does_not_go_to_a_terminal() {
+    let folder = solved(&["parity", "--param", "n=4"]);
+    let command = format!("{} export kept --format aiger", env!("CARGO_BIN_EXE_bem"));
+    let output = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .current_dir(folder.path())
+        .output()
+        .expect("script (util-linux) gives a command a terminal; install bsdutils");
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{shown}");
+    assert!(shown.contains("binary AIGER is not written to a terminal"), "{shown}");
+    let piped = bem(folder.path(), &["export", "kept", "--format", "aiger"]);
+    assert!(piped.stdout.starts_with(b"aig "), "{piped:?}");
+}
