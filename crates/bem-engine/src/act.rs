@@ -205,7 +205,7 @@ impl Learner {
         if let Some(machinery) = &mut self.machinery {
             machinery.learn(&outcome);
         }
-        if outcome.bad && self.settings.shield && self.shield.len() < SHIELD_MAX {
+        if outcome.bad && self.settings.config.shield && self.shield.len() < SHIELD_MAX {
             self.shield.insert((observation, action));
         }
         self.tally.steps += 1;

@@ -22,7 +22,6 @@ use bem_evolve::verify::{AcceptedPatch, Improvement};
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::policy::{Policy, PolicyState};
-use bem_synth::propose;
 use std::sync::Arc;
 
 /// Pairs without a single difference after which a candidate is given up: rollouts cost steps.
@@ -69,20 +68,25 @@ impl Learner {
         {
             machinery.submit(room);
         }
+        let (mut submitted, most) = (0, self.settings.config.synth_patches);
         for candidate in candidates {
+            if is_searched && most <= submitted {
+                break;
+            }
             if self.waiting.values().any(|waiting| waiting.policy == candidate.policy) {
                 continue;
             }
             // What was learned on a lower rung is always tried: there is no log yet to screen it with.
             let promise = if is_searched { self.passes_screen(&candidate) } else { Some(Fixed::ZERO) };
             if let Some(promise) = promise {
+                submitted += 1;
                 self.submit_one(candidate, promise, &bad, true);
             }
         }
     }
 
     fn submit_one(&mut self, candidate: Hypothesis, promise: Fixed, bad: &[BadPair], tagged: bool) {
-        let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
+        let episodes = self.recent();
         let mut proposal = proposal(&self.shape, &candidate, &episodes, bad, tagged);
         proposal.effects.return_gain = promise;
         if let Some(serial) = self.machinery.as_mut().and_then(|machinery| machinery.submit(proposal)) {
@@ -107,13 +111,14 @@ impl Learner {
     }
 
     fn bad_pairs(&self) -> Vec<BadPair> {
-        bad_pairs(&propose::recent(&self.experience, self.settings.search.steps_max))
+        bad_pairs(&self.recent())
     }
 
     /// Takes the head of the queue: shows its condition and opens its trial, or ends the round.
     pub(crate) fn judge(&mut self, witness: &mut dyn Witness) -> Event {
-        // A unit of a scheduler decides one patch; the library is decided at once.
-        let is_enough = self.workload.as_ref().is_some_and(|workload| workload.decided);
+        // A unit of a scheduler decides a few patches; the library is decided at once.
+        let enough = self.settings.config.verify_patches;
+        let is_enough = self.workload.as_ref().is_some_and(|workload| enough <= workload.decided);
         if self.tested_before.is_some() && (is_enough || self.settings.budget <= self.tally.steps) {
             return self.end_judging();
         }
@@ -277,7 +282,7 @@ impl Learner {
     pub(crate) fn conclude(&mut self, record: Record, streak: u32, witness: &mut dyn Witness) {
         let candidate = self.waiting.remove(&record.serial);
         if let Some(workload) = &mut self.workload {
-            workload.decided = true;
+            workload.decided += 1;
         }
         if let Some(candidate) = &candidate {
             self.tested.insert(candidate.policy.digest(), self.tally.steps);

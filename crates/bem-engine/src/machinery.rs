@@ -12,10 +12,10 @@
 //! So every step of the run has its records, whoever chose its action. The choice over plain actions is such a guest
 //! too: it knows more contexts and more actions than a pool has arms (decision D-33).
 //!
-//! [`Machine::barrier`] is not called here. Its group advantages compare experts on the same task and first bucket; a learner
-//! plays one task, in which nearly all episodes are the incumbent's, so that a group would say of the others what their
-//! statistics say already, a second time and with less care for how often they were tried. Its other half publishes tables
-//! for programs of the control core, of which none runs beside a learner. Must not know what a step is played for.
+//! [`Machine::barrier`] is called between episodes where the configuration asks for groups (`group_period`); by default it
+//! does not. Group advantages compare experts on the same task and first bucket; a learner plays one task, in which nearly
+//! all episodes are the incumbent's, so that a group says of the others what their statistics say already, a second time
+//! and with less care for how often they were tried. Must not know what a step is played for.
 //! Clauses: VM-13, VM-16, LOG-1; decisions D-18, D-32.
 
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -259,9 +259,12 @@ impl Machinery {
             Hand::Incumbent => Some(self.slot.expect("an incumbent with a hand has a slot")),
             Hand::Guest => Some(STEP_BY_STEP),
         };
+        // Groups compare episodes of one task, and a learner has one.
+        let is_grouped = 0 < self.machine.config().group_period;
+        let task = TaskSerial(if is_grouped { 0 } else { serial });
         let begun = match slot {
-            None => self.machine.begin(FAMILY, TaskSerial(serial)),
-            Some(slot) => self.machine.begin_named(FAMILY, TaskSerial(serial), slot),
+            None => self.machine.begin(FAMILY, task),
+            Some(slot) => self.machine.begin_named(FAMILY, task, slot),
         };
         begun.expect("the family exists and the slot is taken");
     }
@@ -284,6 +287,9 @@ impl Machinery {
         self.machine.learn(outcome).expect("an action has just been taken");
         let records = &mut self.records;
         self.machine.trace_mut().drain(|new| records.extend_from_slice(new));
+        if self.machine.is_barrier_due() && !self.machine.progress().running {
+            self.machine.barrier();
+        }
     }
 
     /// Whether there are records for a whole block.

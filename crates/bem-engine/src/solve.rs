@@ -180,11 +180,12 @@ fn learn<'a>(
     let Lesson { settings, library, until_solved } = lesson;
     let saved = put_away.and_then(|bytes| {
         let (seen, learner) = Seen::take_up(bytes).ok()?;
-        Some((Learner::restore(learner, world).ok()?, seen))
+        let learner = Learner::restore(learner, world).ok()?;
+        (learner.settings == settings).then_some((learner, seen))
     });
+    let seed = settings.seed;
     let (mut learner, seen) = saved
         .unwrap_or_else(|| (Learner::new(world.shape(), settings).with_library(library), Seen::nothing()));
-    let seed = settings.seed;
     let mut evaluator = Evaluator { court, seed, until_solved, seen, failure: None, stopped: false, on_tick };
     let run = evaluator.go_on(&mut learner, world);
     let put_away = (evaluator.stopped && run.is_ok()).then(|| evaluator.seen.put_away(&learner.encode()));

@@ -24,7 +24,6 @@ use crate::gate::{Contest, Gate, Half};
 use crate::learner::{Announced, Incumbent, Learner, Phase, Tally};
 use crate::machinery::Machinery;
 use crate::seeds::{Domain, Seeds};
-use crate::verification::config_for;
 use crate::watch::Alarm;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -42,7 +41,7 @@ use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
 /// Version of the bytes.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Why a learner cannot go on from some bytes in some world.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -211,7 +210,7 @@ impl Learner {
 
     fn decode_machinery(&mut self, reader: &mut Reader<'_>) -> Result<Option<Claim>, DecodeError> {
         let wild = reader.error("a machine where none can be, or none where one must be");
-        let config = config_for(&self.shape);
+        let config = (*self.settings.config).clone();
         let mut claim = None;
         if reader.bool()? {
             let (machinery, said) = Machinery::decode(&config, &self.shape, reader)?;
@@ -404,7 +403,7 @@ impl Learner {
 
     fn decode_experience(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         let overfull = reader.error("more episodes than the log holds");
-        let mut experience = Experience::new(self.settings.experience_steps);
+        let mut experience = Experience::new(self.settings.config.experience_steps as usize);
         let count = reader.length(12)?;
         for _ in 0..count {
             experience.push(self.decode_episode(reader)?);

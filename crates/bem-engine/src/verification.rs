@@ -7,11 +7,9 @@
 
 use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
-use bem_base::limits::STATE_BITS_MAX;
 use bem_evolve::condition::BadPair;
 use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects};
 use bem_evolve::propose::Proposal;
-use bem_machine::config::GenesisConfig;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::policy::{Player, Policy};
@@ -21,19 +19,6 @@ use std::collections::BTreeSet;
 const BAD_PAIRS_MAX: usize = 256;
 /// Logged steps that one candidate claims to explain, at most: more would prove the same again.
 const CLAIMED_STEPS_MAX: usize = 128;
-
-/// The configuration of a machine that plays worlds of this shape.
-pub fn config_for(shape: &Shape) -> GenesisConfig {
-    let defaults = GenesisConfig::default();
-    GenesisConfig {
-        state_bits: STATE_BITS_MAX as u32,
-        reward_min: shape.reward_min.min(defaults.reward_min),
-        reward_max: shape.reward_max.max(defaults.reward_max),
-        // The sequential test has its own error bound, so that the score need only be above nothing at first.
-        improvement_threshold: defaults.improvement_threshold_min,
-        ..defaults
-    }
-}
 
 /// A candidate as a proposal; `tagged` asks for the safety tag where there is something to avoid.
 pub fn proposal(
@@ -107,12 +92,14 @@ pub fn bad_pairs(episodes: &[&Episode]) -> Vec<BadPair> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parameters::check_world;
     use bem_base::digest::Digest;
     use bem_base::environment::{Bits, Field};
     use bem_circuit::netlist::{Builder, Netlist, Signal};
     use bem_evolve::condition::SafetyDemand;
     use bem_evolve::evolution::{Advance, Evolution, Surroundings, Verdict};
     use bem_evolve::verify::Verified;
+    use bem_machine::config::GenesisConfig;
     use bem_machine::family::Family;
     use bem_synth::experience::Step;
 
@@ -152,9 +139,9 @@ mod tests {
     #[test]
     fn every_reward_that_a_world_from_outside_may_pay_fits_a_machine() {
         use bem_games::import::REWARD_MAX;
-        let paying = |reward: i32| config_for(&Shape { reward_min: -reward, reward_max: reward, ..shape() });
-        assert!(paying(REWARD_MAX).check().is_ok());
-        assert!(paying(REWARD_MAX + 1).check().is_err());
+        let paying = |reward: i32| Shape { reward_min: -reward, reward_max: reward, ..shape() };
+        let fits = |reward: i32| check_world(&GenesisConfig::default(), &paying(reward)).is_ok();
+        assert!(fits(REWARD_MAX) && !fits(REWARD_MAX + 1));
     }
 
     fn hypothesis(policy: Policy) -> Hypothesis {
@@ -165,7 +152,7 @@ mod tests {
 
     /// Submits a candidate and shows its condition, or says why not.
     fn show(policy: Policy, log: &[&Episode], tagged: bool) -> Result<Verified, String> {
-        let config = config_for(&shape());
+        let config = GenesisConfig::default();
         let mut evolution = Evolution::new(config.clone(), vec![Family::new(&config, shape()).unwrap()]);
         let bad = bad_pairs(log);
         evolution.submit(0, proposal(&shape(), &hypothesis(policy), log, &bad, tagged)).unwrap();

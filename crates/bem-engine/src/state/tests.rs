@@ -4,11 +4,11 @@ use super::*;
 use crate::act::Mode;
 use crate::agent::Agent;
 use crate::learner::{Decision, Event, Settings, Witness};
-use crate::pacing::Pacing;
 use bem_base::digest;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
 use bem_games::game::Game;
+use bem_machine::config::{SchedulerKind, Word};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,8 @@ fn game((family, params): (&str, &[(&str, &str)])) -> Arc<dyn Game> {
 
 /// Every way of pacing has its seeds; four is paced.
 fn settings(seed: u64) -> Settings {
-    Settings { budget: 1_500, pacing: Pacing::ALL[seed as usize % 4], ..Settings::new(seed) }
+    let scheduler = SchedulerKind::ALL[seed as usize % 4];
+    Settings { budget: 1_500, ..Settings::new(seed) }.with(|config| config.scheduler = scheduler)
 }
 
 fn advance(learner: &mut Learner, world: &mut dyn Environment, units: usize) -> Vec<String> {

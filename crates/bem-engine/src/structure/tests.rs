@@ -82,7 +82,7 @@ fn literal(bit: usize) -> Hypothesis {
 
 /// A learner that does not search, with experts for bit 1 and then bit 2 in its pool.
 fn learner(world: &mut World, minutes: &mut Minutes) -> Learner {
-    let settings = Settings { budget: 60_000, synthesis: false, ..Settings::new(1) };
+    let settings = Settings { budget: 60_000, ..Settings::new(1) }.with(|config| config.synthesis = false);
     let mut learner = Learner::new(world.shape(), settings);
     assert_eq!(learner.advance(world, minutes), Ok(Event::Started));
     for bit in [1, 2] {

@@ -105,7 +105,7 @@ enum Command {
     Hoare(hoare::HoareArguments),
     /// The phased commitment protocol with its controls.
     Curriculum(curriculum::CurriculumArguments),
-    /// The frozen parameters of a run: show the defaults, check a file.
+    /// The frozen parameters of a run: show those in force, check a file.
     Config(config::ConfigArguments),
 }
 
