@@ -17,7 +17,7 @@ cargo xtask ci        lint and test: what runs before a change lands
 cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
 cargo xtask count     instructions a step early and late in a run, with valgrind: [--full]
 cargo xtask battery   what the project promises, tried at length: [NAME] [--scale N]
-cargo xtask golden    renew the golden playthroughs; the commit must say why
+cargo xtask golden    renew the golden playthroughs and docs/config.md; the commit must say why
 cargo xtask tools     only install what tests need";
 
 fn main() -> ExitCode {
@@ -165,5 +165,5 @@ fn golden() -> Result<()> {
     if !status.success() {
         bail!("the golden files could not be renewed");
     }
-    run("git", &["status", "--short", "golden"])
+    run("git", &["status", "--short", "golden", "docs/config.md"])
 }

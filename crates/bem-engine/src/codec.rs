@@ -3,17 +3,16 @@
 //! Clauses: LOG-4, LOG-5.
 
 use crate::learner::Settings;
-use crate::pacing::Pacing;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
 use bem_circuit::netlist::{Builder, Netlist, Op, Signal};
+use bem_machine::config::GenesisConfig;
 use bem_prover::equivalence::check_equivalence;
-use bem_synth::experience::EXPERIENCE_STEPS_MAX;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::library::Machine;
 use bem_synth::policy::{Policy, action_bits};
-use bem_synth::propose;
+use std::sync::Arc;
 
 /// Writes how many there are, and each of them.
 pub(crate) fn encode_list<'a, T: 'a>(
@@ -51,36 +50,19 @@ pub(crate) fn decode_option<'r, T>(
 
 /// Writes all settings.
 pub(crate) fn encode_settings(settings: &Settings, writer: &mut Writer) {
-    let Settings { seed, budget, synthesis, experience_steps, search, pacing, guard } = settings;
+    let Settings { seed, budget, config } = settings;
     writer.u64(*seed);
     writer.u64(*budget);
-    writer.bool(*synthesis);
-    writer.length(*experience_steps);
-    let propose::Settings { memory, work, steps_max } = search;
-    writer.bool(*memory);
-    writer.u64(*work);
-    writer.length(*steps_max);
-    writer.u8(*pacing as u8);
-    writer.bool(*guard);
+    config.encode(writer);
 }
 
 /// Reads settings back.
 pub(crate) fn decode_settings(reader: &mut Reader<'_>) -> Result<Settings, DecodeError> {
-    let wild = reader.error("settings out of range");
-    let settings = Settings {
+    Ok(Settings {
         seed: reader.u64()?,
         budget: reader.u64()?,
-        synthesis: reader.bool()?,
-        experience_steps: reader.u32()? as usize,
-        search: propose::Settings {
-            memory: reader.bool()?,
-            work: reader.u64()?,
-            steps_max: reader.u32()? as usize,
-        },
-        pacing: *Pacing::ALL.get(usize::from(reader.u8()?)).ok_or(wild.clone())?,
-        guard: reader.bool()?,
-    };
-    if settings.experience_steps <= EXPERIENCE_STEPS_MAX { Ok(settings) } else { Err(wild) }
+        config: Arc::new(GenesisConfig::decode(reader)?),
+    })
 }
 
 /// Writes a candidate.

@@ -23,7 +23,6 @@ use bem_machine::turn::Turn;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::policy::{Policy, PolicyState};
-use bem_synth::propose;
 use std::sync::Arc;
 
 /// Pairs without a single difference after which a candidate is given up: rollouts cost steps.
@@ -94,24 +93,24 @@ impl Learner {
         }
     }
 
-    /// The newest steps of the log that candidates are held against.
-    pub(crate) fn recent_log(&self) -> Vec<&Episode> {
-        propose::recent(&self.experience, self.settings.search.steps_max)
-    }
-
     /// Makes patches of candidates that are new and that the log does not speak against.
     pub(crate) fn submit(&mut self, candidates: Vec<Hypothesis>, is_searched: bool) {
         if !candidates.is_empty() {
             self.make_room();
         }
+        let (mut submitted, most) = (0, self.settings.config.synth_patches);
         for candidate in candidates {
+            if is_searched && most <= submitted {
+                break;
+            }
             if self.waiting.values().any(|waiting| waiting.policy == candidate.policy) {
                 continue;
             }
             // What was learned on a lower rung is always tried: there is no log yet to screen it with.
             let promise = if is_searched { self.passes_screen(&candidate) } else { Some(Fixed::ZERO) };
             if let Some(promise) = promise {
-                let mut proposal = proposal(&self.shape, &candidate, &self.recent_log());
+                submitted += 1;
+                let mut proposal = proposal(&self.shape, &candidate, &self.recent());
                 proposal.effects.return_gain = promise;
                 if let Some(serial) = self.machinery.submit(proposal) {
                     self.waiting.insert(serial, candidate);
@@ -138,8 +137,9 @@ impl Learner {
 
     /// Takes the head of the queue: shows its condition and opens its trial, or ends the round.
     pub(crate) fn judge(&mut self, witness: &mut dyn Witness) -> Event {
-        // A unit of a scheduler decides one patch; the library is decided at once.
-        let is_enough = self.workload.as_ref().is_some_and(|workload| workload.decided);
+        // A unit of a scheduler decides a few patches; the library is decided at once.
+        let enough = self.settings.config.verify_patches;
+        let is_enough = self.workload.as_ref().is_some_and(|workload| enough <= workload.decided);
         if self.tested_before.is_some() && (is_enough || self.settings.budget <= self.tally.steps) {
             return self.end_judging();
         }
@@ -309,7 +309,7 @@ impl Learner {
     ) {
         let candidate = self.waiting.remove(&record.serial);
         if let Some(workload) = &mut self.workload {
-            workload.decided = true;
+            workload.decided += 1;
         }
         if let Some(candidate) = &candidate {
             self.tested.insert(candidate.policy.digest(), self.tally.steps);

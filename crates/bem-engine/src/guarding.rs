@@ -11,7 +11,6 @@ use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::Proposal;
 use bem_evolve::verify::Improvement;
 use bem_machine::guard::{RULES_MAX, Rule};
-use bem_synth::propose;
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -33,7 +32,7 @@ struct Tries {
 impl Learner {
     /// Makes rules of what the log shows to be BAD.
     pub(crate) fn tend_guard(&mut self, witness: &mut dyn Witness) {
-        if self.settings.guard
+        if self.settings.config.guard
             && let Some(proposal) = self.new_rules()
         {
             self.decide_at_once(proposal, witness);
@@ -41,7 +40,7 @@ impl Learner {
     }
 
     fn new_rules(&self) -> Option<Proposal> {
-        let log = propose::recent(&self.experience, self.settings.search.steps_max);
+        let log = self.recent();
         let steps = || log.iter().flat_map(|episode| &episode.steps);
         let mut tries: BTreeMap<Bits, BTreeMap<u16, Tries>> = BTreeMap::new();
         for step in steps().filter(|step| step.bad) {

@@ -17,10 +17,9 @@ use crate::act::Flight;
 use crate::agent::Agent;
 use crate::gate::Gate;
 use crate::machinery::Machinery;
-use crate::pacing::{Pacing, Workload};
+use crate::pacing::Workload;
 use crate::planning::Realised;
 use crate::seeds::{Domain, Seeds};
-use crate::verification::config_for;
 use crate::watch::Alarm;
 use bem_base::digest::{self, Digest};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Shape};
@@ -28,46 +27,38 @@ use bem_base::fixed::Fixed;
 use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::PatchKind;
 use bem_evolve::verify::AcceptedPatch;
+use bem_machine::config::GenesisConfig;
 use bem_machine::trace::Record;
 use bem_synth::experience::{Episode, Experience};
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::library::Machine;
 use bem_synth::models::control::Explorer;
 use bem_synth::policy::Policy;
-use bem_synth::propose;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How a learner works; the defaults are what the table of results was made with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// All random streams come from this.
     pub seed: u64,
     /// Steps in the world at most, rollouts of the gate included.
     pub budget: u64,
-    /// Circuits are synthesised; off is an ablation.
-    pub synthesis: bool,
-    /// Steps that are remembered; zero is an ablation.
-    pub experience_steps: usize,
-    /// What the search may use.
-    pub search: propose::Settings,
-    /// How the order of work is decided.
-    pub pacing: Pacing,
-    /// What is BAD more often than something else is masked; off is an ablation.
-    pub guard: bool,
+    /// The configuration in force: everything else, from the machine's bounds to the switches for ablation.
+    pub config: Arc<GenesisConfig>,
 }
 
 impl Settings {
     /// The defaults with this seed.
     pub fn new(seed: u64) -> Settings {
-        Settings {
-            seed,
-            budget: 200_000,
-            synthesis: true,
-            experience_steps: bem_synth::experience::EXPERIENCE_STEPS_MAX,
-            search: propose::Settings::default(),
-            pacing: Pacing::default(),
-            guard: true,
-        }
+        Settings { seed, budget: 200_000, config: Arc::new(GenesisConfig::default()) }
+    }
+
+    /// The same with another configuration.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut GenesisConfig)) -> Settings {
+        change(Arc::make_mut(&mut self.config));
+        self
     }
 }
 
@@ -310,15 +301,14 @@ pub struct Learned {
 impl Learner {
     /// A learner that knows nothing yet, for worlds of this shape; a world that the machine cannot hold is refused.
     pub fn new(shape: &Shape, settings: Settings) -> Result<Learner, EnvironmentError> {
-        let machinery = Machinery::new(config_for(shape), settings.seed, shape)?;
+        let machinery = Machinery::new((*settings.config).clone(), settings.seed, shape)?;
         Ok(Learner::with_machinery(shape, settings, machinery))
     }
 
     /// A learner that knows nothing yet but its machine.
     pub(crate) fn with_machinery(shape: &Shape, settings: Settings, machinery: Machinery) -> Learner {
         Learner {
-            settings,
-            experience: Experience::new(settings.experience_steps),
+            experience: Experience::new(settings.config.experience_steps as usize),
             machinery,
             incumbent: Incumbent { words: "always 0".to_string(), ..Incumbent::default() },
             realised: Realised::default(),
@@ -338,9 +328,10 @@ impl Learner {
             gate_seeds: Seeds::new(settings.seed, Domain::Improvement),
             waiting: BTreeMap::new(),
             tested_before: None,
-            workload: Workload::new(settings.pacing),
+            workload: Workload::new(&settings.config),
             phase: Phase::Start,
             flight: None,
+            settings,
             shape: shape.clone(),
         }
     }

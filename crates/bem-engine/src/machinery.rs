@@ -197,7 +197,10 @@ impl Machinery {
 
     /// An episode begins.
     pub(crate) fn begin(&mut self, serial: u64, turn: Turn) {
-        let begun = self.machine.begin_turn(FAMILY, TaskSerial(serial), turn);
+        // Groups compare episodes of one task, and a learner has one.
+        let is_grouped = 0 < self.machine.config().group_period;
+        let task = TaskSerial(if is_grouped { 0 } else { serial });
+        let begun = self.machine.begin_turn(FAMILY, task, turn);
         begun.expect("a turn is begun where its actor is");
     }
 
@@ -219,6 +222,9 @@ impl Machinery {
         self.machine.learn(outcome).expect("an action has just been taken");
         let records = &mut self.records;
         self.machine.trace_mut().drain(|new| records.extend_from_slice(new));
+        if self.machine.is_barrier_due() && !self.machine.progress().running {
+            self.machine.barrier();
+        }
     }
 
     /// Brings what adapts within an episode in step with the steps of one that is played again.

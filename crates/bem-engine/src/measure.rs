@@ -70,7 +70,7 @@ mod tests {
         for text in ["parity{n=8,relevant=4}", "signaling{states=4}", "majority{n=9,relevant=3}"] {
             let game = TaskTree::parse(text).unwrap().build(3, &NoPrograms).unwrap();
             let settings = Settings { budget: 2_000, ..Settings::new(3) };
-            let whole = solve(game.as_ref(), settings, &mut |_| true).unwrap();
+            let whole = solve(game.as_ref(), settings.clone(), &mut |_| true).unwrap();
             assert_eq!(steps_to_solve(game.as_ref(), settings).unwrap(), whole.steps_to_99, "{text}");
             assert!(whole.steps_to_99.is_some(), "{text}");
         }

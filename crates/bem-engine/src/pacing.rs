@@ -14,61 +14,17 @@
 //! Clauses: SCC-10, SCC-11, SCC-15; decision D-26.
 
 use crate::learner::{Event, Learner, Phase, Witness};
+use crate::parameters;
 use crate::safety::Safety;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::fixed::FRACTION_BITS;
+use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_evolve::patch::PatchKind;
-use bem_learn::index::Parameters;
-use bem_learn::linear_scheduler::LinearParameters;
 use bem_learn::loss::Loss;
 use bem_learn::schedule::{Activity, Scheduler, Situation};
-
-/// How the order of work is decided. The numbers are stored and never change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Pacing {
-    /// Play, search, decide all, and again, with growing pauses between searches.
-    #[default]
-    Paced = 0,
-    /// A bandit over the three activities.
-    Activities = 1,
-    /// The contextual linear scheduler.
-    #[doc(alias = "Algorithm D")]
-    Linear = 2,
-    /// A bandit over cyclic schedules.
-    Schedules = 3,
-}
-
-impl Pacing {
-    /// All of them, in order of their numbers.
-    pub const ALL: [Pacing; 4] = [Pacing::Paced, Pacing::Activities, Pacing::Linear, Pacing::Schedules];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Pacing::Paced => "paced",
-            Pacing::Activities => "activities",
-            Pacing::Linear => "linear",
-            Pacing::Schedules => "schedules",
-        }
-    }
-
-    fn scheduler(self) -> Option<Scheduler> {
-        const PLAIN: Parameters = Parameters { change: None, ..Parameters::DEFAULT };
-        const LINEAR: LinearParameters = LinearParameters { features: FEATURES, ..LinearParameters::DEFAULT };
-        match self {
-            Pacing::Paced => None,
-            Pacing::Activities => Some(Scheduler::activities(PLAIN)),
-            Pacing::Linear => Some(Scheduler::linear(LINEAR)),
-            Pacing::Schedules => Some(Scheduler::schedules(PLAIN, BLOCK_UNITS)),
-        }
-    }
-}
+use bem_machine::config::GenesisConfig;
 
 /// What the linear scheduler looks at: a constant, whether patches wait, how new the log is, and the yield of late.
 const FEATURES: usize = 4;
-/// Units that one cyclic schedule is played for.
-const BLOCK_UNITS: u32 = 8;
 /// Steps of an ACT unit: at least these, and one in this many of those taken so far. As many must be new for a search.
 const ACT_STEPS_MIN: u64 = 16;
 const ACT_STEPS_SHARE: u64 = 8;
@@ -92,6 +48,10 @@ struct Patches {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Workload {
     scheduler: Scheduler,
+    /// How many of the features the scheduler looks at.
+    situation_size: usize,
+    /// The rise of BAD that is an alarm.
+    bad_rate_max: Fixed,
     /// The unit that runs, and what was seen when it was chosen; none before the first.
     unit: Option<(Activity, [Loss; FEATURES])>,
     /// Steps taken when it began.
@@ -104,26 +64,28 @@ pub(crate) struct Workload {
     unpaid: Option<[Loss; FEATURES]>,
     /// Where patches stood when the unit began.
     patches: Patches,
-    /// Whether the unit has decided a patch.
-    pub(crate) decided: bool,
+    /// Patches that the unit has decided.
+    pub(crate) decided: u32,
     /// Returns of the unit, each as a share of its range, and how many.
     returns: (u64, u32),
     pub(crate) safety: Safety,
 }
 
 impl Workload {
-    /// The workload for a way of pacing; none where no scheduler is asked.
-    pub(crate) fn new(pacing: Pacing) -> Option<Workload> {
-        let scheduler = pacing.scheduler()?;
+    /// The workload that the configuration asks for; none where work is paced.
+    pub(crate) fn new(config: &GenesisConfig) -> Option<Workload> {
+        let scheduler = parameters::scheduler(config)?;
         Some(Workload {
             scheduler,
+            situation_size: config.situation_size as usize,
+            bad_rate_max: config.bad_rate_max,
             unit: None,
             began_at: 0,
             act_until: 0,
             searched_at: 0,
             unpaid: None,
             patches: Patches::default(),
-            decided: false,
+            decided: 0,
             returns: (0, 0),
             safety: Safety::default(),
         })
@@ -162,13 +124,15 @@ impl Workload {
             _ => (one / span).saturating_mul((steps - self.began_at).min(span)),
         };
         let paid = Loss::from_raw((one + gain - cost) / 2);
-        let situation = Situation { features: &features, safety_alarm: was_alarmed, possible: [true; 3] };
+        let seen = ..self.situation_size;
+        let situation =
+            Situation { features: &features[seen], safety_alarm: was_alarmed, possible: [true; 3] };
         self.scheduler.learn(&situation, activity, paid);
         match activity {
             Activity::Synthesize if is_found => self.unpaid = Some(features),
             Activity::Verify if is_applied => {
                 if let Some(features) = self.unpaid.take() {
-                    let situation = Situation { features: &features, ..situation };
+                    let situation = Situation { features: &features[seen], ..situation };
                     self.scheduler.credit(&situation, Activity::Synthesize, Loss::ONE);
                 }
             }
@@ -189,7 +153,7 @@ impl Workload {
         self.unpaid.iter().flatten().for_each(|feature| writer.u64(feature.to_raw()));
         let Patches { applied, rolled_back, waiting } = self.patches;
         [applied, rolled_back, waiting].into_iter().for_each(|count| writer.u32(count));
-        writer.bool(self.decided);
+        writer.u32(self.decided);
         writer.u64(self.returns.0);
         writer.u32(self.returns.1);
         self.safety.encode(writer);
@@ -208,14 +172,15 @@ impl Workload {
         (self.began_at, self.act_until, self.searched_at) = (reader.u64()?, reader.u64()?, reader.u64()?);
         self.unpaid = if reader.bool()? { Some(decode_features(reader)?) } else { None };
         self.patches = Patches { applied: reader.u32()?, rolled_back: reader.u32()?, waiting: reader.u32()? };
-        self.decided = reader.bool()?;
+        self.decided = reader.u32()?;
         self.returns = (reader.u64()?, reader.u32()?);
         self.safety = Safety::decode(reader)?;
         let fits = self.act_until < 1 << 48
             && self.began_at < 1 << 48
             && self.searched_at < 1 << 48
             && self.returns.0 <= u64::from(self.returns.1) << FRACTION_BITS
-            && self.returns.1 < u32::MAX;
+            && self.returns.1 < u32::MAX
+            && self.decided < 1 << 31;
         if fits { Ok(()) } else { Err(wild) }
     }
 }
@@ -262,16 +227,17 @@ impl Learner {
         let fresh = steps - workload.searched_at.min(steps);
         let newness = Loss::from_raw((fresh << 32) / steps.max(1));
         let features = [Loss::ONE, Loss::from_bit(0 < backlog), newness, yield_share.unwrap_or(Loss::ZERO)];
-        let safety_alarm = workload.safety.begin_unit();
-        let is_fresh = act_steps(steps) <= fresh && self.settings.synthesis;
+        let safety_alarm = workload.safety.begin_unit(workload.bad_rate_max);
+        let is_fresh = act_steps(steps) <= fresh && self.settings.config.synthesis;
         let possible = [true, is_fresh, 0 < backlog];
-        let situation = Situation { features: &features, safety_alarm, possible };
+        let seen = &features[..workload.situation_size];
+        let situation = Situation { features: seen, safety_alarm, possible };
         // Where BAD is on the rise no patch is put into force, whatever waits.
         let is_full = capacity <= backlog && !safety_alarm;
         let activity = if is_full { Activity::Verify } else { workload.scheduler.choose(&situation) };
         workload.unit = Some((activity, features));
         (workload.began_at, workload.patches) = (steps, patches);
-        (workload.decided, workload.returns) = (false, (0, 0));
+        (workload.decided, workload.returns) = (0, (0, 0));
         match activity {
             Activity::Act => {
                 workload.act_until = steps + act_steps(steps);

@@ -5,6 +5,7 @@
 //! take its place. It is proposed if its circuit is smaller, and must win or tie its rollouts. Clauses: SCC-2, SCC-13.
 
 use crate::learner::Learner;
+use crate::parameters::queries;
 use crate::structure::LOG_STEPS_MAX;
 use bem_base::environment::Shape;
 use bem_circuit::netlist::{Builder, Signal};
@@ -15,13 +16,13 @@ use bem_synth::experience::Episode;
 use bem_synth::function::build_word_table;
 use bem_synth::policy::{Policy, action_bits};
 use bem_synth::propose;
+use bem_synth::samples::Queries;
 use std::collections::BTreeMap;
 
 /// Episodes of the incumbent that must have gone the same way.
 const EPISODES_MIN: usize = 32;
-/// Gates of a smallest circuit for one bit of the action, and what the solver may spend on each size.
+/// Gates of a smallest circuit for one bit of the action.
 const GATES_MAX: usize = 5;
-const CONFLICTS: u32 = 1_500;
 /// Episodes that the patch claims, the newest: more would prove the same again.
 const CLAIMED_MAX: usize = 16;
 
@@ -34,7 +35,7 @@ impl Learner {
         let log = propose::recent(&self.experience, LOG_STEPS_MAX);
         let own: Vec<&Episode> = log.into_iter().filter(|episode| self.is_held_play(episode)).collect();
         let actions = common_sequence(&own)?;
-        let policy = counted_play(&self.shape, &actions)?;
+        let policy = counted_play(&self.shape, &actions, queries(&self.settings.config))?;
         let gates = self.machinery.frozen().gates();
         let is_tested = self.tested.contains_key(&policy.digest());
         if own.len() < EPISODES_MIN || gates <= policy.gates() || is_tested {
@@ -76,9 +77,9 @@ fn common_sequence(episodes: &[&Episode]) -> Option<Vec<u16>> {
 ///
 /// Two ways to count: by ones, and by a shift register with feedback, which needs a single gate but goes through its states in
 /// an order that may suit the actions less.
-fn counted_play(shape: &Shape, actions: &[u16]) -> Option<Policy> {
+fn counted_play(shape: &Shape, actions: &[u16], queries: Queries) -> Option<Policy> {
     let ways: [fn(u64, usize) -> u64; 2] = [count_by_ones, shift];
-    let policies = ways.into_iter().filter_map(|advance| clocked(shape, actions, advance));
+    let policies = ways.into_iter().filter_map(|advance| clocked(shape, actions, queries, advance));
     policies.min_by_key(Policy::gates)
 }
 
@@ -97,7 +98,12 @@ fn shift(state: u64, bits: usize) -> u64 {
 }
 
 /// An expert whose memory goes from state to state in this way; nothing if it comes back too early.
-fn clocked(shape: &Shape, actions: &[u16], advance: fn(u64, usize) -> u64) -> Option<Policy> {
+fn clocked(
+    shape: &Shape,
+    actions: &[u16],
+    queries: Queries,
+    advance: fn(u64, usize) -> u64,
+) -> Option<Policy> {
     let memory_bits = (u64::BITS - (actions.len() as u64 - 1).leading_zeros()) as usize;
     let (mut state, mut act) = (0, BTreeMap::new());
     for action in actions {
@@ -111,18 +117,27 @@ fn clocked(shape: &Shape, actions: &[u16], advance: fn(u64, usize) -> u64) -> Op
     let mut builder = Builder::new(memory_bits);
     let count: Vec<Signal> = (0..memory_bits).map(Signal::input).collect();
     let bits = 0..action_bits(shape.actions);
-    let mut outputs: Vec<Signal> = bits.map(|bit| build_bit(&mut builder, &count, &act, bit)).collect();
+    let mut outputs: Vec<Signal> =
+        bits.map(|bit| build_bit(&mut builder, &count, &act, bit, queries)).collect();
     outputs.extend(build_word_table(&mut builder, &count, &next, memory_bits));
     let circuit = shrink_thoroughly(&builder.finish(&outputs).ok()?);
     Policy::new(circuit, Vec::new(), memory_bits, shape.actions)
 }
 
 /// One bit of a table, by a smallest circuit where one is found; rows that are not in it may become either.
-fn build_bit(builder: &mut Builder, inputs: &[Signal], table: &BTreeMap<u64, u64>, bit: usize) -> Signal {
+fn build_bit(
+    builder: &mut Builder,
+    inputs: &[Signal],
+    table: &BTreeMap<u64, u64>,
+    bit: usize,
+    queries: Queries,
+) -> Signal {
     let value = |row: &u64| row >> bit & 1 == 1;
     let mut specification = Specification::new(inputs.len(), 1);
     let is_table = table.iter().all(|(key, row)| specification.want(*key, &[Some(value(row))]));
-    let options = SynthesisOptions { gates_max: GATES_MAX, budget: Budget::conflicts(CONFLICTS) };
+    let Queries { conflicts, rounds } = queries;
+    let (budget, rounds_max) = (Budget::conflicts(conflicts), rounds as usize);
+    let options = SynthesisOptions { gates_max: GATES_MAX, budget, rounds_max };
     match synthesize(&specification, options, &mut |_| ()) {
         Synthesis::Found { circuit, .. } if is_table => builder.embed(&circuit, inputs)[0],
         _ => {
@@ -186,7 +201,7 @@ mod tests {
         };
         for length in 2..20u16 {
             let actions: Vec<u16> = (0..length).map(|time| time * time % 3).collect();
-            let policy = counted_play(&shape, &actions).unwrap();
+            let policy = counted_play(&shape, &actions, Queries::DEFAULT).unwrap();
             let mut player = Player::new(&policy);
             player.begin();
             let played: Vec<u16> =

@@ -7,11 +7,12 @@
 //! for everybody needs new patches. Clauses: SCC-11, SCC-15.
 
 use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::fixed::{FRACTION_BITS, Fixed};
 
 /// Episodes since the latest patch before they count.
 const EPISODES_MIN: u32 = 16;
-/// The share of BAD episodes that is no alarm: one in this many more than before.
-const RISE_ONE_IN: u32 = 8;
+/// Episodes that are counted at most.
+const EPISODES_MAX: u32 = u32::MAX / 8;
 /// Units that one alarm may last.
 const ALARM_UNITS_MAX: u32 = 32;
 
@@ -34,7 +35,7 @@ pub(crate) struct Safety {
 impl Safety {
     /// Books an episode of the incumbent.
     pub(crate) fn book(&mut self, is_bad: bool) {
-        if self.since.episodes == u32::MAX / RISE_ONE_IN {
+        if self.since.episodes == EPISODES_MAX {
             self.since = Share::default();
         }
         self.since = Share { bad: self.since.bad + u32::from(is_bad), episodes: self.since.episodes + 1 };
@@ -49,16 +50,16 @@ impl Safety {
         (self.since, self.alarmed) = (Share::default(), 0);
     }
 
-    /// A unit begins; whether the alarm stands.
+    /// A unit begins; whether the alarm stands. A share of BAD episodes that has risen by no more than this is none.
     #[doc(alias = "safety_violation_rate")]
-    pub(crate) fn begin_unit(&mut self) -> bool {
+    pub(crate) fn begin_unit(&mut self, rise_max: Fixed) -> bool {
         let is_risen = EPISODES_MIN <= self.since.episodes && {
-            // bad / episodes > bad before / episodes before + 1 / RISE_ONE_IN
+            // bad / episodes > bad before / episodes before + rise_max
             let (before, since) = (self.before, self.since);
             let count = i128::from(before.episodes.max(1));
             let (now, then) =
                 (i128::from(since.bad) * count, i128::from(before.bad) * i128::from(since.episodes));
-            count * i128::from(since.episodes) < i128::from(RISE_ONE_IN) * (now - then)
+            i128::from(rise_max.to_raw()) * count * i128::from(since.episodes) < (now - then) << FRACTION_BITS
         };
         self.alarmed = if is_risen { (self.alarmed + 1).min(ALARM_UNITS_MAX + 1) } else { 0 };
         self.is_alarmed()
@@ -81,7 +82,7 @@ impl Safety {
         let wild = reader.error("more BAD episodes than episodes");
         let mut share = || Ok(Share { bad: reader.u32()?, episodes: reader.u32()? });
         let safety = Safety { before: share()?, since: share()?, alarmed: reader.u32()? };
-        let fits = |share: Share| share.bad <= share.episodes && share.episodes <= u32::MAX / RISE_ONE_IN;
+        let fits = |share: Share| share.bad <= share.episodes && share.episodes <= EPISODES_MAX;
         if fits(safety.before) && fits(safety.since) && safety.alarmed <= ALARM_UNITS_MAX + 1 {
             Ok(safety)
         } else {
@@ -94,9 +95,9 @@ impl Safety {
 mod tests {
     use super::*;
     use crate::learner::{Event, Learner, Settings};
-    use crate::pacing::Pacing;
     use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
     use bem_base::prng::mix;
+    use bem_machine::config::SchedulerKind;
     use bem_machine::turn::Turn;
 
     /// Four steps an episode; the right action is the parity of the three bits that are seen. From some episode on it is the
@@ -158,7 +159,8 @@ mod tests {
             return_max: 4_000,
             fields: vec![Field { low: 0, width: 3 }],
         };
-        let settings = Settings { budget: 8_000, pacing: Pacing::Activities, ..Settings::new(3) };
+        let settings = Settings { budget: 8_000, ..Settings::new(3) }
+            .with(|config| config.scheduler = SchedulerKind::Activities);
         let mut learner = Learner::new(&shape, settings).unwrap();
         let (seed, time, observation) = (0, 0, Bits::ZERO);
         let mut world = Turncoat { shape, faithful: 400, episodes: 0, seed, time, observation };
@@ -188,21 +190,21 @@ mod tests {
         };
         // One in ten is what this world is like.
         book(&mut safety, 4, 40);
-        assert!(!safety.begin_unit());
+        assert!(!safety.begin_unit(Fixed::from_ratio(1, 8)));
         safety.begin_anew();
         book(&mut safety, 8, 15);
-        assert!(!safety.begin_unit(), "fifteen episodes are too few");
+        assert!(!safety.begin_unit(Fixed::from_ratio(1, 8)), "fifteen episodes are too few");
         book(&mut safety, 1, 1);
-        assert!(safety.begin_unit() && safety.is_alarmed());
+        assert!(safety.begin_unit(Fixed::from_ratio(1, 8)) && safety.is_alarmed());
         let mut writer = Writer::new();
         safety.encode(&mut writer);
         assert_eq!(Safety::decode(&mut Reader::new(writer.as_bytes())), Ok(safety));
-        let lasted = 1 + (0..1_000).take_while(|_| safety.begin_unit()).count();
+        let lasted = 1 + (0..1_000).take_while(|_| safety.begin_unit(Fixed::from_ratio(1, 8))).count();
         assert_eq!(lasted as u32, ALARM_UNITS_MAX);
         // It ends as well when the share falls, and when another incumbent acts.
         book(&mut safety, 0, 400);
-        assert!(!safety.begin_unit());
+        assert!(!safety.begin_unit(Fixed::from_ratio(1, 8)));
         safety.begin_anew();
-        assert!(!safety.begin_unit());
+        assert!(!safety.begin_unit(Fixed::from_ratio(1, 8)));
     }
 }

@@ -5,7 +5,9 @@
 
 use crate::gate::SPAN_EPISODES;
 use crate::learner::{Event, Learner, Phase, Witness};
+use crate::parameters::search_settings;
 use bem_base::fixed::Fixed;
+use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::models::control;
 use bem_synth::policy::Policy;
@@ -20,16 +22,16 @@ impl Learner {
     /// Tends the contexts, and searches for candidates unless everything is explained.
     pub(crate) fn search(&mut self, witness: &mut dyn Witness) -> Event {
         // Whoever acted until now is what the counts are checked with.
-        let is_borne_out = self.settings.synthesis && self.is_borne_out();
+        let is_borne_out = self.settings.config.synthesis && self.is_borne_out();
         self.tend_contexts(witness);
         self.tend_guard(witness);
         // What explains everything needs no search until something contradicts it.
-        let is_searched = self.settings.synthesis && !self.explains_all();
+        let is_searched = self.settings.config.synthesis && !self.explains_all();
         if is_searched {
             self.propose(is_borne_out, witness);
         }
         // Structure may be improved where there is nothing to be searched for.
-        let is_improved = self.settings.synthesis && self.submit_structure();
+        let is_improved = self.settings.config.synthesis && self.submit_structure();
         if !is_searched && !is_improved {
             return self.pause();
         }
@@ -39,6 +41,11 @@ impl Learner {
             self.phase = Phase::Judge;
         }
         Event::Searched
+    }
+
+    /// The latest episodes, as many as a search looks at.
+    pub(crate) fn recent(&self) -> Vec<&Episode> {
+        propose::recent(&self.experience, self.settings.config.search_steps_max as usize)
     }
 
     /// Ends a round: the next search comes after a while.
@@ -71,7 +78,8 @@ impl Learner {
 
     /// Searches the log for candidates and makes patches of those worth it.
     fn propose(&mut self, is_borne_out: bool, witness: &mut dyn Witness) {
-        let proposal = propose::propose(&self.shape, &self.experience, &self.settings.search);
+        let proposal =
+            propose::propose(&self.shape, &self.experience, &search_settings(&self.settings.config));
         self.tally.work = self.tally.work.saturating_add(proposal.work);
         self.explorer = proposal.explorer;
         let mut candidates = proposal.hypotheses;
@@ -110,7 +118,7 @@ impl Learner {
         if !self.acts_by_proof() {
             return false;
         }
-        let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
+        let episodes = self.recent();
         // Where actions change what follows, the highest reward now may not be the best there is.
         if self.explorer.is_some() || control::Prospect::is_possible(&self.shape, &episodes) {
             return false;
@@ -155,7 +163,7 @@ impl Learner {
         if tested.is_some() {
             return None;
         }
-        let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
+        let episodes = self.recent();
         let (theirs, ours) = Screen::compare(&candidate.policy, self.machinery.frozen(), &episodes);
         let explains = theirs.misses_nothing() && theirs.missed < ours.missed + 1 || theirs.may_mend(&ours);
         let convinces = theirs.beats(&ours) || candidate.exact && explains;

@@ -164,8 +164,10 @@ fn learn<'a>(
     let Lesson { settings, library, until_solved } = lesson;
     let saved = put_away.and_then(|bytes| {
         let (seen, learner) = Seen::take_up(bytes).ok()?;
-        Some((Learner::restore(learner, world).ok()?, seen))
+        let learner = Learner::restore(learner, world).ok()?;
+        (learner.settings == settings).then_some((learner, seen))
     });
+    let seed = settings.seed;
     let (mut learner, seen) = match saved {
         Some(saved) => saved,
         None => match Learner::new(world.shape(), settings) {
@@ -173,7 +175,6 @@ fn learn<'a>(
             Err(error) => return Err(Box::new(Broken { error, kept: None })),
         },
     };
-    let seed = settings.seed;
     let mut evaluator = Evaluator { judge, seed, until_solved, seen, failure: None, stopped: false, on_tick };
     let run = evaluator.go_on(&mut learner, world);
     let put_away = (evaluator.stopped && run.is_ok()).then(|| evaluator.seen.put_away(&learner.encode()));

@@ -23,7 +23,6 @@ use crate::learner::{Incumbent, Learner, Phase, Tally};
 use crate::machinery::Machinery;
 use crate::planning::Realised;
 use crate::seeds::{Domain, Seeds};
-use crate::verification::config_for;
 use crate::watch::Alarm;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -86,7 +85,7 @@ impl SavedLearner {
         if reader.raw(known.as_bytes().len())? != known.as_bytes() {
             return Err(RestoreError::OtherWorld);
         }
-        let (machinery, claim) = Machinery::decode(&config_for(shape), shape, &mut reader)?;
+        let (machinery, claim) = Machinery::decode(&settings.config, shape, &mut reader)?;
         let mut learner = Learner::with_machinery(shape, settings, machinery);
         learner.decode_knowledge(&mut reader)?;
         learner.decode_counters(&mut reader)?;
@@ -367,7 +366,7 @@ impl Learner {
 
     fn decode_experience(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         let overfull = reader.error("more episodes than the log holds");
-        let mut experience = Experience::new(self.settings.experience_steps);
+        let mut experience = Experience::new(self.settings.config.experience_steps as usize);
         let count = reader.length(12)?;
         for _ in 0..count {
             experience.push(self.decode_episode(reader)?);

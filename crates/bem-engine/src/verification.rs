@@ -6,29 +6,14 @@
 
 use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
-use bem_base::limits::STATE_BITS_MAX;
 use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects};
 use bem_evolve::propose::Proposal;
-use bem_machine::config::GenesisConfig;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::policy::Policy;
 
 /// Logged steps that one candidate claims to explain, at most: more would prove the same again.
 const CLAIMED_STEPS_MAX: usize = 128;
-
-/// The configuration of a machine that plays worlds of this shape.
-pub fn config_for(shape: &Shape) -> GenesisConfig {
-    let defaults = GenesisConfig::default();
-    GenesisConfig {
-        state_bits: STATE_BITS_MAX as u32,
-        reward_min: shape.reward_min.min(defaults.reward_min),
-        reward_max: shape.reward_max.max(defaults.reward_max),
-        // The sequential test has its own error bound, so that the score need only be above nothing at first.
-        improvement_threshold: defaults.improvement_threshold_min,
-        ..defaults
-    }
-}
 
 /// A candidate as a proposal.
 pub fn proposal(shape: &Shape, candidate: &Hypothesis, episodes: &[&Episode]) -> Proposal {
@@ -77,6 +62,7 @@ fn claims(reward_max: i32, policy: &Policy, episodes: &[&Episode]) -> Vec<Exampl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parameters::check_world;
     use bem_base::digest::Digest;
     use bem_base::environment::{Bits, Field};
     use bem_circuit::netlist::{Builder, Netlist, Signal};
@@ -84,6 +70,7 @@ mod tests {
     use bem_evolve::condition::{Context, SafetyDemand};
     use bem_evolve::propose::patch;
     use bem_evolve::verify::{Verified, verify};
+    use bem_machine::config::GenesisConfig;
     use bem_machine::family::Family;
     use bem_synth::experience::Step;
 
@@ -123,9 +110,9 @@ mod tests {
     #[test]
     fn every_reward_that_a_world_from_outside_may_pay_fits_a_machine() {
         use bem_games::import::REWARD_MAX;
-        let paying = |reward: i32| config_for(&Shape { reward_min: -reward, reward_max: reward, ..shape() });
-        assert!(paying(REWARD_MAX).check().is_ok());
-        assert!(paying(REWARD_MAX + 1).check().is_err());
+        let paying = |reward: i32| Shape { reward_min: -reward, reward_max: reward, ..shape() };
+        let fits = |reward: i32| check_world(&GenesisConfig::default(), &paying(reward)).is_ok();
+        assert!(fits(REWARD_MAX) && !fits(REWARD_MAX + 1));
     }
 
     fn hypothesis(policy: Policy) -> Hypothesis {
@@ -136,7 +123,7 @@ mod tests {
 
     /// Shows the condition of a candidate, or says why not.
     fn show(policy: Policy, log: &[&Episode]) -> Result<Verified, String> {
-        let config = config_for(&shape());
+        let config = GenesisConfig::default();
         let family = Family::for_world(&config, shape()).unwrap();
         let (tables, safety) = (Tables::default(), SafetyDemand::Optional);
         let Proposal { change, effects, .. } = proposal(&shape(), &hypothesis(policy), log);

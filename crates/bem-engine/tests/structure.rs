@@ -101,7 +101,7 @@ fn a_sequence_that_is_played_in_every_episode_becomes_a_macro_that_does_the_same
 #[test]
 fn without_synthesis_no_expert_changes() {
     let game = TaskTree::parse("compare{bits=2}").unwrap().build(1, &NoPrograms).unwrap();
-    let settings = Settings { budget: 4_000, synthesis: false, ..Settings::new(1) };
+    let settings = Settings { budget: 4_000, ..Settings::new(1) }.with(|config| config.synthesis = false);
     let solution = solve(game.as_ref(), settings, &mut |_| true).unwrap();
     assert_eq!(all_applied(&solution).len(), solution.decisions.len());
     assert!(all_applied(&solution).iter().all(|(_, change)| change.subject() == Subject::Routing));

@@ -61,7 +61,7 @@ mod tests {
     fn mutations_become_templates_through_patches_and_never_twice() {
         let config = GenesisConfig::default();
         let pox = PoxState::new(&config);
-        let always = MutationRate { one_in: 1, half_life: u64::MAX };
+        let always = MutationRate { numerator: 1, denominator: 1, half_life: u64::MAX };
         let settings =
             TeacherConfig { domains: vec![Domain(0), Domain(3)], mutation: always, ..TeacherConfig::new(5) };
         let mut teacher = Teacher::new(settings, &NoPrograms).unwrap();
@@ -87,7 +87,7 @@ mod tests {
         let config = GenesisConfig { tree_nodes_max: 1, ..GenesisConfig::default() };
         let settings = TeacherConfig {
             domains: vec![Domain(0)],
-            mutation: MutationRate { one_in: 1, half_life: u64::MAX },
+            mutation: MutationRate { numerator: 1, denominator: 1, half_life: u64::MAX },
             ..TeacherConfig::new(5)
         };
         let mut teacher = Teacher::new(settings, &NoPrograms).unwrap();

@@ -43,7 +43,7 @@ pub struct StepCost {
 }
 
 impl StepCost {
-    /// The most that a step can cost under this configuration, with an expert of this cost.
+    /// The most that a step can cost under this configuration, with experts of this cost.
     pub fn new(config: &GenesisConfig, expert: u32) -> StepCost {
         let arms = ARMS_MAX as u32;
         let searched = match config.router {
@@ -63,7 +63,8 @@ impl StepCost {
             observe: (OBSERVATION_BITS_MAX + ACTIONS_MAX.ilog2() as usize) as u32 + PUBLISHED_WORDS,
             route: DECLARED_MAX as u32 + 1 + searched,
             choose,
-            expert,
+            // Every candidate that survives the choice may be evaluated, though only the first acts.
+            expert: expert.saturating_mul(config.candidates_kept),
             trace: 2 * RECORDS_PER_STEP as u32,
             // One index for the arm that acted, one in turn, and the minimum; at an episode's end the same again.
             learn: 2 * (2 * INDEX + arms + STATISTICS_WORDS + sampler),

@@ -89,7 +89,8 @@ impl KnownFunctions {
         let budget = self.budget;
         let found = self.smallest.entry((inputs, table)).or_insert_with(|| {
             let specification = Specification::from_table(inputs, table);
-            let options = SynthesisOptions { gates_max: WINDOW_GATES_MAX - 1, budget };
+            let options =
+                SynthesisOptions { gates_max: WINDOW_GATES_MAX - 1, budget, ..SynthesisOptions::default() };
             match synthesize(&specification, options, &mut |_| {}) {
                 Synthesis::Found { circuit, .. } => Some(circuit),
                 Synthesis::NotFound { .. } => None,

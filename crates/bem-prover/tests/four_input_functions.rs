@@ -54,7 +54,7 @@ fn classes() -> Vec<u16> {
 /// The proven size of a smallest circuit; every certificate is checked once more.
 fn proven_size(table: u16) -> usize {
     let specification = Specification::from_table(4, u64::from(table));
-    let options = SynthesisOptions { gates_max: 8, budget: Budget::DEFAULT };
+    let options = SynthesisOptions { gates_max: 8, budget: Budget::DEFAULT, ..SynthesisOptions::default() };
     let found = synthesize(&specification, options, &mut |_| {});
     let Synthesis::Found { circuit, gates, smaller } = found else { panic!("{table:04x}: {found:?}") };
     assert_eq!(specification.first_violated(&circuit), None, "{table:04x}");

@@ -20,6 +20,7 @@ use bem_ledger::log::LogOptions;
 use bem_ledger::store::{MemoryStore, Store};
 use bem_ledger::testing::signer;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Small segments, so that rotation happens within a unit.
 const OPTIONS: LogOptions = LogOptions { segment_bytes: 4_000, ring_bytes: ENTRY_BYTES_MAX + 4 };
@@ -36,7 +37,8 @@ pub struct EngineGolden {
 
 fn start() -> Climb {
     let families = ["parity", "majority"].map(str::to_owned).to_vec();
-    Climb::new(ClimbConfig { seed: 5, stages: 3, unit_steps: 3_000, families }).expect("known families")
+    Climb::new(ClimbConfig { seed: 5, stages: 3, unit_steps: 3_000, families, parameters: Arc::default() })
+        .expect("known families")
 }
 
 fn next_unit<S: Store>(journal: &mut Journal<S>, climb: &Climb) -> Result<Option<Unit>, JournalError> {

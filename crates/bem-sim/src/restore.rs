@@ -63,7 +63,7 @@ fn one_learner(task: &str, seed: u64, prng: &mut Prng, restored: &mut Restored) 
     let fail = |error: &dyn std::fmt::Display| format!("seed {seed}: {error}");
     // The undisturbed life, and where patches were being measured in it.
     let mut world = game.start();
-    let mut whole = Learner::new(world.shape(), settings).expect("the world fits the machine");
+    let mut whole = Learner::new(world.shape(), settings.clone()).expect("the world fits the machine");
     let (mut units, mut measuring) = (0u64, Vec::new());
     while whole.advance(world.as_mut(), &mut ()).map_err(|error| fail(&error))? != Event::Over {
         units += 1;

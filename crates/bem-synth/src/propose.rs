@@ -16,7 +16,7 @@ use crate::models::control::recollect::RECALL_WORK;
 use crate::models::control::{Explorer, Prospect, fitted};
 use crate::models::{graded, joint, linear, mealy, means, reward};
 use crate::policy::{Player, Policy, action_bits};
-use crate::samples::Work;
+use crate::samples::{Queries, Work};
 use crate::view::View;
 use bem_base::digest::Digest;
 use bem_base::environment::{Bits, Shape};
@@ -32,11 +32,13 @@ pub struct Settings {
     pub work: u64,
     /// The most recent steps looked at.
     pub steps_max: usize,
+    /// What one query for a smallest circuit may take.
+    pub queries: Queries,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { memory: true, work: 400_000_000, steps_max: 64_000 }
+        Settings { memory: true, work: 400_000_000, steps_max: 64_000, queries: Queries::DEFAULT }
     }
 }
 
@@ -62,8 +64,9 @@ const TOLERANCES: [usize; 3] = [0, 4, 12];
 #[doc(alias = "SYNTH")]
 pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> Proposal {
     let episodes = recent(experience, settings.steps_max);
-    let mut work = Work::new(settings.work);
-    let mut search = Search { shape, experience, provenance: None, list: Vec::new(), spent: 0 };
+    let queries = settings.queries;
+    let mut work = Work::with_queries(settings.work, queries);
+    let mut search = Search { shape, experience, queries, provenance: None, list: Vec::new(), spent: 0 };
     let all: Vec<&Episode> = experience.episodes().collect();
     let mut means = Work::new(RECALL_WORK);
     let explorer = Prospect::of(shape, &all, &mut means).map(|prospect| search.plan(prospect));
@@ -122,6 +125,7 @@ pub fn recent(experience: &Experience, steps_max: usize) -> Vec<&Episode> {
 struct Search<'a> {
     shape: &'a Shape,
     experience: &'a Experience,
+    queries: Queries,
     provenance: Option<Digest>,
     list: Vec<Hypothesis>,
     /// Work of closer looks, which have means of their own.
@@ -213,7 +217,7 @@ impl Search<'_> {
 
     /// A closer look with means of its own.
     fn within(&mut self, units: u64, look: impl FnOnce(&mut Self, &mut Work) -> bool) -> bool {
-        let mut work = Work::new(units);
+        let mut work = Work::with_queries(units, self.queries);
         let found = look(self, &mut work);
         self.spent += units - work.left();
         found
@@ -231,6 +235,7 @@ impl Search<'_> {
         let seen: Vec<Episode> = episodes.iter().map(|episode| lens.see(episode)).collect();
         let seen: Vec<&Episode> = seen.iter().collect();
         let mut inner = Search {
+            queries: self.queries,
             shape: &shape,
             experience: self.experience,
             provenance: self.provenance,

@@ -196,12 +196,42 @@ impl Samples {
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     left: u64,
+    queries: Queries,
+}
+
+/// What one query for a smallest circuit may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queries {
+    /// Conflicts for each size.
+    pub conflicts: u32,
+    /// Counterexamples over all sizes.
+    pub rounds: u32,
+}
+
+impl Queries {
+    /// What small circuits need.
+    pub const DEFAULT: Queries = Queries { conflicts: 1_500, rounds: 1_000_000 };
 }
 
 impl Work {
     /// This many units; one is about one word operation.
     pub const fn new(units: u64) -> Work {
-        Work { left: units }
+        Work::with_queries(units, Queries::DEFAULT)
+    }
+
+    /// The same with other means for queries.
+    pub const fn with_queries(units: u64, queries: Queries) -> Work {
+        Work { left: units, queries }
+    }
+
+    /// What one query for a smallest circuit may take.
+    pub const fn queries(&self) -> Queries {
+        self.queries
+    }
+
+    /// One part in as many of what is left, for one who must not take it all; what it spends is still to be taken.
+    pub const fn share(&self, parts: u64) -> Work {
+        Work { left: self.left / parts, queries: self.queries }
     }
 
     /// Takes units; false when there are not enough, and then nothing is left.
@@ -222,7 +252,7 @@ impl Work {
     pub fn take(&mut self, units: u64) -> Work {
         let left = units.min(self.left);
         self.left -= left;
-        Work { left }
+        Work { left, queries: self.queries }
     }
 
     /// Puts back what is left of a share.

@@ -2,7 +2,7 @@
 //! Clauses: GLE-6, LOG-4.
 
 use crate::controller::Controller;
-use crate::ladder::{BANDS, Domain};
+use crate::ladder::Domain;
 use crate::teacher::{Cell, TEMPLATES_MAX, TEMPLATES_PER_BAND_MAX, Teacher, TeacherConfig};
 use crate::template::{Template, TemplateId, TemplateStatistics, domain_of};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -45,30 +45,31 @@ impl Teacher {
 
     /// Reads a teacher with this configuration back.
     pub fn decode(config: TeacherConfig, reader: &mut Reader<'_>) -> Result<Teacher, DecodeError> {
-        let controller = Controller::decode(reader)?;
+        let empty = Teacher::empty(config);
+        let (bands, config) = (empty.bands(), &empty.config);
+        let controller = Controller::decode(bands, config.pace, reader)?;
         let selections = reader.u64()?;
         let cursor = reader.u32()?;
         let mutations = Prng::decode(reader)?;
         let count = reader.length(TEMPLATE_BYTES_MIN)?;
-        if TEMPLATES_MAX < count {
+        if TEMPLATES_MAX.min(config.templates_max) < count {
             return Err(reader.error("more templates than a teacher may have"));
         }
         let mut templates = Vec::with_capacity(count);
         for index in 0..count {
-            templates.push(decode_template(TemplateId(index as u32), &config, reader)?);
+            templates.push(decode_template(TemplateId(index as u32), config, reader)?);
         }
         let count = reader.length(10)?;
         let mut cells = BTreeMap::new();
         for _ in 0..count {
             let key = (Domain(reader.u8()?), reader.u8()?);
-            let cell = decode_cell(key, &templates, reader)?;
+            let cell = decode_cell(key, bands, &templates, reader)?;
             if cells.last_key_value().is_some_and(|(last, _)| key <= *last) {
                 return Err(reader.error("cells out of order"));
             }
             cells.insert(key, cell);
         }
-        let teacher =
-            Teacher { controller, selections, cursor, mutations, templates, cells, ..Teacher::empty(config) };
+        let teacher = Teacher { controller, selections, cursor, mutations, templates, cells, ..empty };
         for ((_, band), cell) in &teacher.cells {
             if cell.members.iter().any(|id| teacher.band_of(*id) != *band) {
                 return Err(reader.error("a template in a band that is not its own"));
@@ -114,10 +115,11 @@ fn decode_template(
 
 fn decode_cell(
     key: (Domain, u8),
+    bands: usize,
     templates: &[Template],
     reader: &mut Reader<'_>,
 ) -> Result<Cell, DecodeError> {
-    if BANDS <= usize::from(key.1) {
+    if bands <= usize::from(key.1) {
         return Err(reader.error("a band that does not exist"));
     }
     let count = reader.length(4)?;

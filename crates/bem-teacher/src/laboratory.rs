@@ -3,13 +3,15 @@
 //! It drives the teacher through its public interface and counts pseudo-regret: how much meta-reward, in expectation,
 //! the choices gave away against the best template. Clauses: GLE-6.
 
-use crate::controller::AVERAGE_OVER;
 use crate::ladder::Domain;
 use crate::teacher::{Report, TEMPLATES_PER_BAND_MAX, Teacher, TeacherConfig};
 use crate::template::TemplateId;
 use bem_base::fixed::{Fixed, log2_count_floor};
 use bem_base::prng::Prng;
 use bem_games::compose::{NoPrograms, TaskTree};
+
+/// Reports that the default average runs over.
+const AVERAGE_OVER: u64 = 8;
 
 /// Pseudo-regret after some number of choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

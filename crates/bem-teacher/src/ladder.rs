@@ -7,12 +7,14 @@
 use crate::candidates::settings_of;
 use crate::difficulty::{estimate, labels, needs};
 use crate::fit::{Line, line};
-use bem_base::fixed::Fixed;
+use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_games::catalog;
 use bem_games::compose::{NoPrograms, TaskTree};
 
-/// Bands of one domain.
+/// Bands of one domain, unless a configuration says otherwise.
 pub const BANDS: usize = 8;
+/// Bands of one domain at most.
+pub const BANDS_MAX: usize = 64;
 /// How much of the variance of difficulty a line over the stages explains, at least.
 pub const STRAIGHT: Fixed = Fixed::from_ratio(98, 100);
 /// Stages of a ladder at most.
@@ -56,6 +58,8 @@ pub struct Rung {
 #[derive(Clone, Debug)]
 pub struct Ladder {
     candidates: Vec<Rung>,
+    /// Where bands begin, as rising shares of the range of difficulty.
+    thresholds: Vec<Fixed>,
 }
 
 impl Ladder {
@@ -68,7 +72,19 @@ impl Ladder {
         });
         candidates.dedup_by_key(|rung| rung.difficulty);
         assert!(!candidates.is_empty(), "{} cannot be played as it comes", domain.name());
-        Ladder { candidates }
+        Ladder { candidates, thresholds: equal_bands(BANDS) }
+    }
+
+    /// The same ladder with other bands, which begin at these rising shares of its range. At most [`BANDS_MAX`] count.
+    #[must_use]
+    pub fn with_bands(mut self, thresholds: &[Fixed]) -> Ladder {
+        self.thresholds = thresholds.iter().copied().take(BANDS_MAX).collect();
+        self
+    }
+
+    /// How many bands it has, at least one.
+    pub fn bands(&self) -> usize {
+        self.thresholds.len().max(1)
     }
 
     /// The difficulty of the easiest and the hardest candidate.
@@ -82,14 +98,16 @@ impl Ladder {
         if low == high {
             return 0;
         }
-        let above = difficulty.minus(low).max(Fixed::ZERO).mul_int(BANDS as i64).div_floor(high.minus(low));
-        ((above.to_raw() >> 32) as usize).min(BANDS - 1) as u8
+        let above = i128::from(difficulty.minus(low).max(Fixed::ZERO).to_raw()) << FRACTION_BITS;
+        let range = i128::from(high.minus(low).to_raw());
+        let begun = |share: &&Fixed| i128::from(share.to_raw()) * range <= above;
+        self.thresholds.iter().take_while(begun).count().saturating_sub(1) as u8
     }
 
-    /// The width of one band.
+    /// The width of one band, were all equally wide.
     pub fn band_width(&self) -> Fixed {
         let (low, high) = self.range();
-        high.minus(low).div_count_floor(BANDS as u64)
+        high.minus(low).div_count_floor(self.bands() as u64)
     }
 
     /// The rungs of a ladder with up to this many stages, from two to [`STAGES_MAX`]: those nearest to equal steps of
@@ -117,6 +135,11 @@ impl Ladder {
     pub fn fit(&self, stages: usize) -> Line {
         fit_of(&self.rungs(stages))
     }
+}
+
+/// Thresholds of this many bands of equal width.
+pub fn equal_bands(count: usize) -> Vec<Fixed> {
+    (0..count as i64).map(|band| Fixed::from_ratio(band, count as i64)).collect()
 }
 
 fn fit_of(rungs: &[&Rung]) -> Line {
@@ -160,6 +183,18 @@ mod tests {
         assert_eq!(texts.len(), 1 + 2 * 17);
         assert!(texts.contains(&"parity{n=64}".to_string()) && texts.contains(&"parity".to_string()));
         assert!(texts.iter().all(|text| rung(text).is_some()));
+    }
+
+    #[test]
+    fn bands_may_be_of_any_width_and_number() {
+        let ladder = Ladder::new(Domain(0));
+        let (low, high) = ladder.range();
+        let middle = low.plus(high.minus(low).div_count_floor(2));
+        let bands = |ladder: &Ladder| [low, middle.minus(Fixed::ONE), middle, high].map(|at| ladder.band(at));
+        assert_eq!(bands(&ladder.clone().with_bands(&[Fixed::ZERO, Fixed::HALF])), [0, 0, 1, 1]);
+        assert_eq!(bands(&ladder.clone().with_bands(&[Fixed::ZERO])), [0; 4]);
+        let late = ladder.with_bands(&[Fixed::HALF, Fixed::ONE]);
+        assert_eq!((bands(&late), late.bands()), ([0, 0, 0, 1], 2));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use crate::ladder::{Domain, Ladder};
 use crate::template::{Template, TemplateId, domain_of, structural_difficulty};
-use bem_base::fixed::Fixed;
+use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_base::prng::Prng;
 use bem_games::compose::{NodeKind, Programs, TaskTree, operator};
 use bem_games::game::{GameError, Range};
@@ -56,32 +56,46 @@ pub struct TeachEdit {
 /// How often mutations happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MutationRate {
-    /// At the start, one selection in this many mutates.
+    /// At the start, this many selections...
     #[doc(alias = "p_mut")]
-    pub one_in: u64,
+    pub numerator: u64,
+    /// ...of this many mutate.
+    pub denominator: u64,
     /// After this many selections the rate is half of what it was at the start, then a third, and so on.
     pub half_life: u64,
 }
 
 impl MutationRate {
     /// One in twenty at first, half of that after a thousand selections.
-    pub const DEFAULT: MutationRate = MutationRate { one_in: 20, half_life: 1_000 };
+    pub const DEFAULT: MutationRate = MutationRate { numerator: 1, denominator: 20, half_life: 1_000 };
+
+    /// This chance, from zero to one, as a ratio in lowest terms.
+    pub fn from_chance(chance: Fixed, half_life: u64) -> MutationRate {
+        let raw = chance.clamp(Fixed::ZERO, Fixed::ONE).to_raw() as u64;
+        let shift = raw.trailing_zeros().min(FRACTION_BITS);
+        MutationRate { numerator: raw >> shift, denominator: 1 << (FRACTION_BITS - shift), half_life }
+    }
 
     /// Whether this selection mutates.
     pub fn draw(&self, selections: u64, prng: &mut Prng) -> bool {
-        prng.below(self.one_in * (1 + selections / self.half_life)) == 0
+        let slower = 1 + selections / self.half_life;
+        prng.below(self.denominator.saturating_mul(slower)) < self.numerator
     }
 }
 
-/// One mutation of this template; none if the one that was drawn does not fit the bounds.
+/// One mutation of this template; none if the one that was drawn does not fit the bounds or is deeper than asked for.
 pub fn mutate(
     template: &Template,
     ladders: &[Ladder],
+    depth_max: usize,
     prng: &mut Prng,
     programs: &dyn Programs,
 ) -> Option<TeachEdit> {
     let transformation = Transformation::ALL[prng.below(4) as usize];
     let tree = transform(&template.tree, transformation, ladders, prng).ok()??;
+    if depth_max < tree.depth() {
+        return None;
+    }
     let domain = domain_of(&tree)?;
     let difficulty = structural_difficulty(&tree, programs).ok()?;
     Some(TeachEdit { parent: template.id, transformation, tree, domain, difficulty })
@@ -206,7 +220,9 @@ mod tests {
         for start in ["parity{n=3..6}", "loop{rounds=3}(compare{bits=2})"] {
             let mut parent = template(TaskTree::parse(start).unwrap());
             for _ in 0..400 {
-                let Some(edit) = mutate(&parent, &ladders, &mut prng, &NoPrograms) else { continue };
+                let Some(edit) = mutate(&parent, &ladders, TREE_DEPTH_MAX, &mut prng, &NoPrograms) else {
+                    continue;
+                };
                 seen[edit.transformation as usize] += 1;
                 assert!(edit.tree.depth() <= TREE_DEPTH_MAX && edit.tree.size() <= TREE_NODES_MAX);
                 assert!(Fixed::ZERO < edit.difficulty);
@@ -230,7 +246,8 @@ mod tests {
     #[test]
     fn mutations_become_rarer() {
         let mut prng = Prng::stream(1, "rate");
-        let rate = MutationRate { one_in: 10, half_life: 100 };
+        let rate = MutationRate { numerator: 1, denominator: 10, half_life: 100 };
+        assert_eq!(MutationRate::from_chance(Fixed::from_ratio(1, 4), 100).denominator, 4);
         let mut count = |selections| (0..20_000).filter(|_| rate.draw(selections, &mut prng)).count();
         let (early, late) = (count(0), count(1_000));
         assert!((1_800..2_200).contains(&early) && (120..250).contains(&late), "{early} {late}");

@@ -4,15 +4,16 @@
 //! one load, a report two indices, a re-estimate at most [`RE_ESTIMATES_MAX`] templates. Clauses: GLE-4, GLE-5, GLE-6,
 //! GLE-7, GLE-8, LOG-6.
 
-use crate::controller::{Controller, Request, average};
+use crate::controller::{Controller, Pace, Request};
 use crate::focus::focus;
-use crate::ladder::{BANDS, Domain, Ladder};
+use crate::ladder::{BANDS, Domain, Ladder, equal_bands};
 use crate::mutate::{MutationRate, TeachEdit, mutate};
 use crate::template::{Task, Template, TemplateId, TemplateStatistics, domain_of, structural_difficulty};
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
 use bem_base::limits::ARMS_MAX;
 use bem_base::prng::{Prng, mix};
+use bem_games::compose::tree::TREE_DEPTH_MAX;
 use bem_games::compose::{Programs, TaskTree};
 use bem_games::game::GameError;
 use bem_learn::bucket::Bucket;
@@ -20,10 +21,10 @@ use bem_learn::index::Parameters;
 use bem_learn::loss::Loss;
 use std::collections::BTreeMap;
 
-/// Templates of one cell.
+/// Templates of one cell at most, whatever the configuration.
 #[doc(alias = "S_templates_per_band")]
 pub const TEMPLATES_PER_BAND_MAX: usize = ARMS_MAX;
-/// Templates of one teacher.
+/// Templates of one teacher at most, whatever the configuration.
 pub const TEMPLATES_MAX: usize = 1 << 14;
 /// Templates that one call of [`Teacher::re_estimate`] looks at.
 pub const RE_ESTIMATES_MAX: usize = 8;
@@ -43,6 +44,21 @@ pub struct TeacherConfig {
     pub parameters: Parameters,
     /// How often mutations are proposed.
     pub mutation: MutationRate,
+    /// Depth of trees that a mutation may build.
+    #[doc(alias = "D_task")]
+    pub mutation_depth_max: usize,
+    /// How fast the frontier moves, and how much is replayed.
+    pub pace: Pace,
+    /// Where the bands of a domain begin, as rising shares of its range.
+    pub bands: Vec<Fixed>,
+    /// Templates there may be.
+    pub templates_max: usize,
+    /// Templates that a cell may hold.
+    pub templates_per_band: usize,
+    /// Meta-rewards are held within these bounds, the lower first.
+    #[doc(alias = "R_meta_min")]
+    #[doc(alias = "R_meta_max")]
+    pub meta_rewards: (Fixed, Fixed),
 }
 
 impl TeacherConfig {
@@ -53,6 +69,12 @@ impl TeacherConfig {
             domains: Domain::all().collect(),
             parameters: Parameters::DEFAULT,
             mutation: MutationRate::DEFAULT,
+            mutation_depth_max: TREE_DEPTH_MAX,
+            pace: Pace::DEFAULT,
+            bands: equal_bands(BANDS),
+            templates_max: TEMPLATES_MAX,
+            templates_per_band: TEMPLATES_PER_BAND_MAX,
+            meta_rewards: (Fixed::ZERO, Fixed::ONE),
         }
     }
 }
@@ -82,16 +104,21 @@ pub struct Report {
 #[non_exhaustive]
 pub enum Refusal {
     /// The cell is full.
-    #[error("domain {domain}, band {band} already has {TEMPLATES_PER_BAND_MAX} templates")]
+    #[error("domain {domain}, band {band} already has {maximum} templates")]
     BandFull {
+        /// Templates that a band may hold.
+        maximum: usize,
         /// The family.
         domain: &'static str,
         /// The band.
         band: u8,
     },
     /// No more templates at all.
-    #[error("there are already {TEMPLATES_MAX} templates")]
-    Full,
+    #[error("there are already {maximum} templates")]
+    Full {
+        /// Templates there may be.
+        maximum: usize,
+    },
     /// The tree has no leaf of a domain that is taught.
     #[error("the tree belongs to no domain that is taught")]
     NoDomain,
@@ -120,10 +147,15 @@ impl Teacher {
     pub fn new(config: TeacherConfig, programs: &dyn Programs) -> Result<Teacher, Refusal> {
         let mut teacher = Teacher::empty(config);
         for place in 0..teacher.ladders.len() {
+            let stages = teacher.ladders[place].bands().max(2);
             let trees: Vec<TaskTree> =
-                teacher.ladders[place].rungs(BANDS).iter().map(|rung| rung.tree.clone()).collect();
+                teacher.ladders[place].rungs(stages).iter().map(|rung| rung.tree.clone()).collect();
             for tree in trees {
-                teacher.admit_tree(tree, programs)?;
+                match teacher.admit_tree(tree, programs) {
+                    // A narrow band or a small teacher has room for fewer.
+                    Ok(_) | Err(Refusal::BandFull { .. } | Refusal::Full { .. }) => {}
+                    Err(refusal) => return Err(refusal),
+                }
             }
         }
         Ok(teacher)
@@ -131,9 +163,12 @@ impl Teacher {
 
     /// A teacher without templates.
     pub fn empty(config: TeacherConfig) -> Teacher {
+        let ladder = |domain: &Domain| Ladder::new(*domain).with_bands(&config.bands);
+        let ladders: Vec<Ladder> = config.domains.iter().map(ladder).collect();
+        let bands = ladders.first().map_or(1, Ladder::bands);
         Teacher {
-            ladders: config.domains.iter().map(|domain| Ladder::new(*domain)).collect(),
-            controller: Controller::new(config.domains.clone()),
+            controller: Controller::new(config.domains.clone(), bands, config.pace),
+            ladders,
             templates: Vec::new(),
             cells: BTreeMap::new(),
             selections: 0,
@@ -159,6 +194,11 @@ impl Teacher {
         Some(&self.ladders[place])
     }
 
+    /// How many bands every domain has.
+    pub(crate) fn bands(&self) -> usize {
+        self.ladders.first().map_or(1, Ladder::bands)
+    }
+
     /// The next request of the controller and the task for it.
     #[doc(alias = "TEACH_STEP")]
     pub fn next_task(&mut self, programs: &dyn Programs) -> Result<Option<(Request, Task)>, GameError> {
@@ -172,7 +212,7 @@ impl Teacher {
     #[doc(alias = "TEACH_CHOOSE")]
     pub fn select_template(&mut self, domain: Domain, band: u8) -> Option<TemplateId> {
         let below = (0..=band).rev();
-        let above = band + 1..BANDS as u8;
+        let above = band + 1..self.bands() as u8;
         let cell = below.chain(above).find_map(|band| self.cells.get(&(domain, band)))?;
         self.selections += 1;
         Some(cell.members[cell.bucket.choose()])
@@ -189,16 +229,19 @@ impl Teacher {
     pub fn report(&mut self, report: Report) {
         let place = report.template.0 as usize;
         let band = self.band_of(report.template);
+        let pace = self.config.pace;
         let template = &mut self.templates[place];
         let statistics = &mut template.statistics;
         statistics.usage += 1;
         statistics.pass_rate =
-            average(statistics.pass_rate, if report.passed { Fixed::ONE } else { Fixed::ZERO });
-        statistics.regret = average(statistics.regret, report.regret.clamp(Fixed::ZERO, Fixed::ONE));
+            pace.average(statistics.pass_rate, if report.passed { Fixed::ONE } else { Fixed::ZERO });
+        statistics.regret = pace.average(statistics.regret, report.regret.clamp(Fixed::ZERO, Fixed::ONE));
         statistics.last_update = report.step;
         let reward = meta_reward(statistics);
         let domain = template.domain;
-        let loss = Loss::from_fixed(Fixed::ONE.minus(reward)).expect("meta-rewards lie within zero and one");
+        let (low, high) = self.config.meta_rewards;
+        let lost = high.minus(reward.clamp(low, high)).div_floor(high.minus(low));
+        let loss = Loss::from_fixed(lost).expect("meta-rewards lie within their bounds");
         if let Some(cell) = self.cells.get_mut(&(domain, band))
             && let Ok(arm) = cell.members.binary_search(&report.template)
         {
@@ -217,7 +260,8 @@ impl Teacher {
         if !self.config.mutation.draw(self.selections, &mut self.mutations) {
             return None;
         }
-        mutate(&self.templates[id.0 as usize], &self.ladders, &mut self.mutations, programs)
+        let (template, depth_max) = (&self.templates[id.0 as usize], self.config.mutation_depth_max);
+        mutate(template, &self.ladders, depth_max, &mut self.mutations, programs)
     }
 
     /// A proposal made from this template that meets a situation, seen as observation bits, more often: what a
@@ -236,12 +280,14 @@ impl Teacher {
         let domain = domain_of(&tree).filter(|domain| self.config.domains.contains(domain));
         let domain = domain.ok_or(Refusal::NoDomain)?;
         let difficulty = structural_difficulty(&tree, programs)?;
-        if TEMPLATES_MAX <= self.templates.len() {
-            return Err(Refusal::Full);
+        let maximum = self.config.templates_max.min(TEMPLATES_MAX);
+        if maximum <= self.templates.len() {
+            return Err(Refusal::Full { maximum });
         }
         let band = self.ladder(domain).map_or(0, |ladder| ladder.band(difficulty));
-        if self.members(domain, band) == TEMPLATES_PER_BAND_MAX {
-            return Err(Refusal::BandFull { domain: domain.name(), band });
+        let maximum = self.band_capacity();
+        if maximum <= self.members(domain, band) {
+            return Err(Refusal::BandFull { maximum, domain: domain.name(), band });
         }
         let id = TemplateId(self.templates.len() as u32);
         self.templates.push(Template {
@@ -264,6 +310,10 @@ impl Teacher {
 
     fn members(&self, domain: Domain, band: u8) -> usize {
         self.cells.get(&(domain, band)).map_or(0, |cell| cell.members.len())
+    }
+
+    fn band_capacity(&self) -> usize {
+        self.config.templates_per_band.min(TEMPLATES_PER_BAND_MAX)
     }
 
     /// Looks at the next few templates: what is nearly always passed becomes easier, what is nearly never passed
@@ -304,7 +354,7 @@ impl Teacher {
             return false;
         }
         // A full band keeps newcomers out; the last template of a band stays, or nothing would be left to ask for.
-        if self.members(domain, new_band) == TEMPLATES_PER_BAND_MAX || self.members(domain, old_band) == 1 {
+        if self.band_capacity() <= self.members(domain, new_band) || self.members(domain, old_band) == 1 {
             return false;
         }
         self.templates[place].difficulty = difficulty;
@@ -439,7 +489,7 @@ mod tests {
     #[test]
     fn cells_never_hold_more_than_their_cap_and_every_template_has_one_place() {
         let mut teacher = few(4);
-        teacher.config.mutation = MutationRate { one_in: 1, half_life: 1_000_000 };
+        teacher.config.mutation = MutationRate { numerator: 1, denominator: 1, half_life: 1_000_000 };
         play(&mut teacher, 1_500);
         assert!(40 < teacher.templates().len(), "{}", teacher.templates().len());
         let mut places = BTreeMap::new();
@@ -501,7 +551,10 @@ mod tests {
             let tree = TaskTree::parse(&format!("parity{{n=2,noise={}}}", index % 3)).unwrap();
             last = teacher.admit_tree(tree, &NoPrograms);
         }
-        assert_eq!(last, Err(Refusal::BandFull { domain: "parity", band: 0 }));
+        assert_eq!(
+            last,
+            Err(Refusal::BandFull { maximum: TEMPLATES_PER_BAND_MAX, domain: "parity", band: 0 })
+        );
         let foreign = TaskTree::parse("majority").unwrap();
         assert_eq!(teacher.admit_tree(foreign, &NoPrograms), Err(Refusal::NoDomain));
     }

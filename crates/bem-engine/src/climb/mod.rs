@@ -14,12 +14,16 @@ mod unit;
 pub use track::{Climbed, Edit, Practised, Track};
 pub use unit::{Assignment, Purpose, Unit, UnitKey, UnitResult, Worked};
 
+use crate::learner::Settings;
 use bem_base::digest::{self, Digest};
 use bem_base::environment::EnvironmentError;
 use bem_games::game::GameError;
+use bem_machine::config::GenesisConfig;
+use bem_machine::family::FamilyError;
 use bem_synth::library::Machine;
 use bem_teacher::ladder::{Domain, Ladder};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Tries at one rung, each with another instance and four times the steps, before a family counts as stuck.
 pub const ATTEMPTS_MAX: u32 = 4;
@@ -39,6 +43,8 @@ pub struct ClimbConfig {
     pub unit_steps: u64,
     /// The families, by name.
     pub families: Vec<String>,
+    /// The configuration in force, of machine, learner and teacher.
+    pub parameters: Arc<GenesisConfig>,
 }
 
 /// A climb between units.
@@ -76,6 +82,14 @@ pub enum ClimbError {
         task: String,
         /// Why.
         error: GameError,
+    },
+    /// A world that the configuration has no room for.
+    #[error("{task} does not fit the configuration: {error}")]
+    Unfit {
+        /// The task.
+        task: String,
+        /// The bound that it exceeds.
+        error: FamilyError,
     },
     /// A world failed.
     #[error("{task}: {error}")]
@@ -119,9 +133,11 @@ impl Climb {
     }
 
     /// A run over one task: the seed is the task's own, and there is neither a ladder nor practice.
-    pub fn single(name: &str, task: &str, seed: u64, budget: u64) -> Climb {
+    pub fn single(name: &str, task: &str, settings: &Settings) -> Climb {
         let families = vec![name.to_string()];
-        let config = ClimbConfig { seed, stages: 1, unit_steps: budget, families };
+        let (seed, unit_steps) = (settings.seed, settings.budget);
+        let parameters = Arc::clone(&settings.config);
+        let config = ClimbConfig { seed, stages: 1, unit_steps, families, parameters };
         Climb::with_rungs(config, vec![vec![task.to_string()]]).expect("one name cannot come twice")
     }
 
@@ -157,6 +173,7 @@ impl Climb {
         Assignment {
             unit: unit.clone(),
             seed: self.unit_seed(unit),
+            parameters: Arc::clone(&self.config.parameters),
             library: track.library().to_vec(),
             borrowed,
             // Practice goes on until the learner itself sees nothing left to gain: it is there to find out.

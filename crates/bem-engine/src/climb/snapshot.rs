@@ -4,27 +4,31 @@
 //! Restoring accepts only what this version could have written; `snapshot(restore(bytes))` is `bytes`.
 //! Clauses: LOG-5, GLE-10; decision D-19.
 
-use super::track::{Climbed, Edit, Practised, Track, teacher_config};
+use super::track::{Climbed, Edit, Practised, Track};
 use super::unit::{Purpose, Unit};
 use super::{ATTEMPTS_MAX, Climb, ClimbConfig};
+use crate::parameters::teacher_config;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
+use bem_machine::config::GenesisConfig;
 use bem_synth::library::Machine;
 use bem_synth::policy::Policy;
 use bem_teacher::ladder::{Domain, STAGES_MAX};
 use bem_teacher::teacher::Teacher;
 use bem_teacher::template::TemplateId;
+use std::sync::Arc;
 
 /// The first words of a snapshot.
-const FORMAT: &str = "bem climb 3";
+const FORMAT: &str = "bem climb 4";
 
 impl Climb {
     /// Everything that decides the next units, as canonical bytes.
     pub fn snapshot(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.text(FORMAT);
+        self.config.parameters.encode(&mut writer);
         writer.u64(self.config.seed);
         writer.u32(self.config.stages as u32);
         writer.u64(self.config.unit_steps);
@@ -44,12 +48,13 @@ impl Climb {
             return Err(foreign);
         }
         let wild = reader.error("a climb that this version cannot have made");
+        let parameters = Arc::new(GenesisConfig::decode(&mut reader)?);
         let (seed, stages, unit_steps) = (reader.u64()?, reader.u32()? as usize, reader.u64()?);
         if !(1..=STAGES_MAX).contains(&stages) {
             return Err(wild);
         }
         let steps = reader.u64()?;
-        let mut config = ClimbConfig { seed, stages, unit_steps, families: Vec::new() };
+        let mut config = ClimbConfig { seed, stages, unit_steps, families: Vec::new(), parameters };
         let mut tracks: Vec<Track> = Vec::new();
         for place in 0..reader.length(64)? {
             let track = Track::decode(&mut reader, &config, place)?;
@@ -106,7 +111,7 @@ impl Track {
         let lent = decode_list(reader, 16, Machine::decode)?;
         let teacher = if reader.bool()? {
             let domain = Domain::from_name(&family).ok_or_else(|| wild.clone())?;
-            Some(Teacher::decode(teacher_config(config.seed, domain), reader)?)
+            Some(Teacher::decode(teacher_config(&config.parameters, config.seed, domain), reader)?)
         } else {
             None
         };

@@ -6,7 +6,7 @@ use bem_games::compose::TaskTree;
 
 fn config(seed: u64, families: &[&str]) -> ClimbConfig {
     let families = families.iter().map(|name| name.to_string()).collect();
-    ClimbConfig { seed, stages: 3, unit_steps: 5_000, families }
+    ClimbConfig { seed, stages: 3, unit_steps: 5_000, families, parameters: Arc::default() }
 }
 
 fn climb() -> Climb {
@@ -239,7 +239,7 @@ fn unknown_and_repeated_families_are_named() {
 #[test]
 fn a_unit_that_is_put_away_again_and_again_brings_the_same() {
     for task in ["parity_stream{n=12}", "sorting{keys=4,key_bits=2}"] {
-        let climb = Climb::single("task", task, 2, 2_500);
+        let climb = Climb::single("task", task, &Settings { budget: 2_500, ..Settings::new(2) });
         let unit = climb.next(&BTreeSet::new()).unwrap();
         let whole = climb.work(&unit, &mut || true).unwrap().unwrap();
         let (mut bytes, mut stops) = (None::<Vec<u8>>, 0);

@@ -1,11 +1,12 @@
 //! One family on its way up: what it has climbed, what it keeps, and what its next unit is.
 //!
-//! Nine of ten units are rungs, the tenth replays something below (D-25). A rung that resists is tried again with
+//! Most units are rungs; one in ten, by default, replays something below (D-25). A rung that resists is tried again with
 //! four times the steps. After the top, or when stuck, the family's teacher chooses: its templates, those it
 //! makes by mutation, and what came of each decide the next task. Clauses: GLE-5, GLE-6, GLE-7, GLE-10.
 
 use super::unit::{Purpose, Unit, UnitResult};
 use super::{ATTEMPTS_MAX, ClimbConfig, OPENING_UNITS};
+use crate::parameters::teacher_config;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::Writer;
 use bem_base::environment::Bits;
@@ -17,18 +18,16 @@ use bem_games::compose::{NoPrograms, TaskTree};
 use bem_machine::config::GenesisConfig;
 use bem_synth::library::Machine;
 use bem_synth::policy::Policy;
-use bem_teacher::controller::REPLAY_EVERY;
+use bem_teacher::controller::ReplayShare;
 use bem_teacher::ladder::Domain;
-use bem_teacher::mutate::{MutationRate, TeachEdit};
-use bem_teacher::teacher::{Report, Teacher, TeacherConfig};
+use bem_teacher::mutate::TeachEdit;
+use bem_teacher::teacher::{Report, Teacher};
 use bem_teacher::template::{TemplateId, structural_difficulty};
 
 /// Word operations of a search that take about as long as one step.
 const WORK_A_STEP: u64 = 1 << 10;
 /// Machines that a family keeps.
 const LIBRARY_MAX: usize = 8;
-/// In practice new templates are made more often than by default: there are few selections in a run.
-const MUTATION: MutationRate = MutationRate { one_in: 4, half_life: 100 };
 
 /// What is kept of a try at a rung.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -253,7 +252,7 @@ impl Track {
             }
             Purpose::Replay { template } | Purpose::Practice { template } => {
                 self.practised.push(practised(result));
-                self.report(template, result);
+                self.report(&config.parameters, template, result);
             }
         }
         self.next = self.plan(config);
@@ -274,7 +273,7 @@ impl Track {
     }
 
     /// What a unit of practice says to the teacher, and the templates that come of it.
-    fn report(&mut self, template: TemplateId, result: &UnitResult) {
+    fn report(&mut self, config: &GenesisConfig, template: TemplateId, result: &UnitResult) {
         let Some(teacher) = &mut self.teacher else { return };
         let solution = &result.solution;
         let score = solution.score().unwrap_or(Fixed::ZERO);
@@ -290,7 +289,7 @@ impl Track {
         let mut edits = Vec::new();
         for (place, (edit, situation)) in (0u64..).zip([mutation, focus].into_iter().flatten()) {
             let serial = 2 * u64::from(self.units) + place;
-            if let Some(patch) = admit(teacher, serial, &edit) {
+            if let Some(patch) = admit(config, teacher, serial, &edit) {
                 let digest = patch.digest();
                 self.head = digest::hash_parts("bem/climb/edit", &[self.head.as_bytes(), digest.as_bytes()]);
                 edits.push(Edit { tree: edit.tree.to_string(), situation, patch: patch.to_bytes() });
@@ -307,7 +306,7 @@ impl Track {
         if single && 0 < self.units {
             return None;
         }
-        let replays = u64::from(self.units) % REPLAY_EVERY == REPLAY_EVERY - 1 && 0 < self.stage && !single;
+        let replays = replay_share(config).replays(u64::from(self.units)) && 0 < self.stage && !single;
         let (purpose, task, attempt) = if self.is_climbing() && !replays {
             let purpose = Purpose::Rung { stage: self.stage, attempt: self.attempt };
             (purpose, self.tasks[self.stage].clone(), self.attempt)
@@ -323,7 +322,8 @@ impl Track {
     fn plan_practice(&mut self, config: &ClimbConfig) -> Option<(Purpose, String)> {
         let domain = Domain::from_name(&self.family)?;
         if self.teacher.is_none() {
-            self.teacher = Teacher::new(teacher_config(config.seed, domain), &NoPrograms).ok();
+            self.teacher =
+                Teacher::new(teacher_config(&config.parameters, config.seed, domain), &NoPrograms).ok();
         }
         let climbing = self.is_climbing();
         let below = self.tasks.get(self.stage).filter(|_| climbing).cloned();
@@ -337,7 +337,7 @@ impl Track {
         };
         if let Some(frontier) = below {
             let band = band_of(teacher, &frontier)?;
-            let lower = units / REPLAY_EVERY % u64::from(band.max(1));
+            let lower = replay_share(config).before(units) % u64::from(band.max(1));
             let template = teacher.select_template(domain, lower as u8)?;
             let task = teacher.instantiate(template, units, &NoPrograms).ok()?;
             return Some((Purpose::Replay { template }, task.tree.to_string()));
@@ -353,16 +353,14 @@ impl Track {
 
 /// An edit as a TEACH_EDIT patch like any other (D-24): its condition is shown before it is admitted. A full band keeps
 /// newcomers out; that is an outcome, not an error.
-fn admit(teacher: &mut Teacher, serial: u64, edit: &TeachEdit) -> Option<Patch> {
-    let config = GenesisConfig::default();
-    let accepted = judge_edit(&config, teacher, serial, edit, &PoxState::new(&config)).ok()?;
+fn admit(config: &GenesisConfig, teacher: &mut Teacher, serial: u64, edit: &TeachEdit) -> Option<Patch> {
+    let accepted = judge_edit(config, teacher, serial, edit, &PoxState::new(config)).ok()?;
     teacher.admit(edit, &NoPrograms).ok()?;
     Some(accepted.patch().clone())
 }
 
-/// A teacher of one family: its choices depend on nothing outside the family's chain.
-pub(super) fn teacher_config(seed: u64, domain: Domain) -> TeacherConfig {
-    TeacherConfig { domains: vec![domain], mutation: MUTATION, ..TeacherConfig::new(seed) }
+fn replay_share(config: &ClimbConfig) -> ReplayShare {
+    ReplayShare::from_fixed(config.parameters.replay_share)
 }
 
 fn climbed(result: &UnitResult, stage: usize, attempt: u32) -> Climbed {

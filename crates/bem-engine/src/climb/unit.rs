@@ -4,13 +4,16 @@
 
 use super::ClimbError;
 use crate::learner::Settings;
+use crate::parameters::check_world;
 use crate::solve::{Broken, Lesson, Solution, Taught, solve_world, teach_on};
 use crate::worlds::{Catalog, World, Worlds};
 use bem_base::environment::{Environment, Shape};
 use bem_games::game::Game;
+use bem_machine::config::GenesisConfig;
 use bem_synth::library::Machine;
 use bem_teacher::template::TemplateId;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Machines of its own that a family tries first, the latest before the others.
 const OWN_MAX: usize = 3;
@@ -113,6 +116,7 @@ pub struct Assignment {
     pub unit: Unit,
     /// Seed of its instance and its learner.
     pub seed: u64,
+    pub(super) parameters: Arc<GenesisConfig>,
     pub(super) library: Vec<Machine>,
     pub(super) borrowed: Vec<Machine>,
     pub(super) until_solved: bool,
@@ -144,9 +148,16 @@ impl Assignment {
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Worked, ClimbError> {
         let impossible = |error| ClimbError::Game { task: self.unit.task.clone(), error };
+        let unfit = |error| ClimbError::Unfit { task: self.unit.task.clone(), error };
         match worlds.open(&self.unit.task, self.seed).map_err(impossible)? {
-            World::Game(game) => self.go_on_with(game.as_ref(), put_away, go_on),
-            World::Outside(mut world) => Ok(Worked::Done(Box::new(self.work_outside(world.as_mut())?))),
+            World::Game(game) => {
+                check_world(&self.parameters, game.shape()).map_err(unfit)?;
+                self.go_on_with(game.as_ref(), put_away, go_on)
+            }
+            World::Outside(mut world) => {
+                check_world(&self.parameters, world.shape()).map_err(unfit)?;
+                Ok(Worked::Done(Box::new(self.work_outside(world.as_mut())?)))
+            }
         }
     }
 
@@ -185,7 +196,7 @@ impl Assignment {
     }
 
     fn settings(&self) -> Settings {
-        Settings { budget: self.unit.budget, ..Settings::new(self.seed) }
+        Settings { seed: self.seed, budget: self.unit.budget, config: Arc::clone(&self.parameters) }
     }
 
     /// Machines that can be built for this world and differ once built: the family's own, then borrowed ones.

@@ -15,7 +15,6 @@ use bem_ledger::entry::{
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
 use bem_ledger::tables::Tables;
-use bem_machine::config::GenesisConfig;
 use std::collections::BTreeMap;
 
 /// Where entries go: to a log, or to a comparison with what is recorded.
@@ -40,13 +39,16 @@ pub(super) struct Book {
     experts: BTreeMap<u32, [Digest; 2]>,
     /// What stands in each slot of WORK after the parameters: the score that a family's next patch must reach.
     thresholds: BTreeMap<u32, Digest>,
+    /// Words of the configuration in force: the slots of WORK before the thresholds.
+    parameters: u32,
 }
 
 impl Book {
     /// Derives the state from the first `count` entries; the climb stands at the same point.
     pub(super) fn read<S: Store>(store: &mut S, count: u64, climb: &Climb) -> Result<Book, LedgerError> {
         let templates = climb.tracks().iter().map(Track::templates).enumerate().collect();
-        let mut book = Book { templates, ..Book::default() };
+        let parameters = climb.config().parameters.words().len() as u32;
+        let mut book = Book { templates, parameters, ..Book::default() };
         let mut reader = EntryReader::open(store)?;
         while reader.position() < count {
             let index = reader.position();
@@ -113,7 +115,8 @@ impl Book {
                 edits.push(TableEdit { table: Table::Teach, slot, leaf: hash(task.as_bytes()) });
             }
         }
-        let words = GenesisConfig::default().words();
+        let words = climb.config().parameters.words();
+        self.parameters = words.len() as u32;
         edits.extend(words.iter().zip(0..).map(|(word, slot)| TableEdit {
             table: Table::Work,
             slot,
@@ -245,7 +248,7 @@ impl Book {
 
     /// The score that the next patch must reach moves with every decision; where it did, WORK says so.
     fn threshold(&mut self, sink: &mut impl Sink, track: usize, note: &PatchNote) -> Result<(), LedgerError> {
-        let slot = (GenesisConfig::default().words().len() + track) as u32;
+        let slot = self.parameters + track as u32;
         let leaf = hash(&note.threshold.to_le_bytes());
         if self.thresholds.get(&slot) == Some(&leaf) {
             return Ok(());

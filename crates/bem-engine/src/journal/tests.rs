@@ -2,10 +2,13 @@
 
 use super::*;
 use crate::climb::ClimbConfig;
+use bem_base::encode::Writer;
 use bem_ledger::audit::{AuditVerdict, audit};
 use bem_ledger::entry::{Table, TableEdit};
 use bem_ledger::store::MemoryStore;
+use bem_machine::config::GenesisConfig;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 fn signer() -> Signer {
     Signer::from_seed(&[5; 32])
@@ -13,7 +16,8 @@ fn signer() -> Signer {
 
 fn climb(seed: u64) -> Climb {
     let families = ["parity", "majority"].map(str::to_string).to_vec();
-    Climb::new(ClimbConfig { seed, stages: 3, unit_steps: 20_000, families }).unwrap()
+    Climb::new(ClimbConfig { seed, stages: 3, unit_steps: 20_000, families, parameters: Arc::default() })
+        .unwrap()
 }
 
 fn create(climb: &Climb) -> Journal<MemoryStore> {
@@ -127,4 +131,25 @@ fn cfg_holds_the_configuration_and_a_changed_missing_or_other_one_is_broken() {
     journal.sink.log.append(&Entry::Tables { step: 0, edits, roots }).unwrap();
     journal.sink.log.commit().unwrap();
     assert_eq!(broken(&mut journal.into_store()), "CFG holds another configuration than genesis names");
+}
+
+#[test]
+fn work_holds_the_parameters_in_force_and_cfg_commits_to_them() {
+    let parameters = GenesisConfig { synth_patches: 7, ..GenesisConfig::default() };
+    let config = ClimbConfig { parameters: Arc::new(parameters.clone()), ..climb(3).config().clone() };
+    let climb = Climb::new(config).unwrap();
+    let mut store = create(&climb).into_store();
+    let mut reader = EntryReader::open(&mut store).unwrap();
+    let mut next = || Entry::from_bytes(reader.next(&mut store).unwrap().unwrap()).unwrap();
+    let (Entry::Genesis(genesis), Entry::Tables { edits, .. }) = (next(), next()) else { panic!() };
+    let leaves = |table| edits.iter().filter(move |edit| edit.table == table).map(|edit| edit.leaf);
+    let words: Vec<Digest> = parameters.words().iter().map(|word| hash(&word.to_le_bytes())).collect();
+    assert_eq!(leaves(Table::Work).collect::<Vec<_>>(), words);
+    // The blob that genesis and CFG name begins with the parameters and is all that a replay starts from.
+    assert_eq!(leaves(Table::Program).collect::<Vec<_>>(), [genesis.configuration]);
+    let mut bytes = Writer::new();
+    parameters.encode(&mut bytes);
+    let blob = &store.files[&format!("blob-{}", genesis.configuration)];
+    assert!(blob.windows(bytes.as_bytes().len()).any(|part| part == bytes.as_bytes()));
+    assert_eq!(*Replay::open(store).unwrap().climb().config().parameters, parameters);
 }

@@ -3,12 +3,12 @@
 use super::*;
 use crate::agent::Agent;
 use crate::learner::{Decision, Event, Settings, Witness};
-use crate::pacing::Pacing;
 use bem_base::digest;
 use bem_base::prng::Prng;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
 use bem_games::game::Game;
+use bem_machine::config::{SchedulerKind, Word};
 use bem_machine::turn::Turn;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,9 +46,10 @@ fn game((family, params): (&str, &[(&str, &str)])) -> Arc<dyn Game> {
     catalog::build(family, &catalog::settings(family, &texts).unwrap(), 3).unwrap()
 }
 
-/// Every way of pacing has its seeds; four is paced.
+/// Every scheduler has its seeds; four is paced.
 fn settings(seed: u64) -> Settings {
-    Settings { budget: 1_500, pacing: Pacing::ALL[seed as usize % 4], ..Settings::new(seed) }
+    let scheduler = SchedulerKind::ALL[seed as usize % 4];
+    Settings { budget: 1_500, ..Settings::new(seed) }.with(|config| config.scheduler = scheduler)
 }
 
 fn advance(learner: &mut Learner, world: &mut dyn Environment, units: usize) -> Vec<String> {

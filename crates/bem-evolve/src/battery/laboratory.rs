@@ -178,7 +178,8 @@ impl Laboratory {
                 Change::Split { after: self.divided(&cuts).expect("the bit is not tested yet"), cuts }
             }
             Form::Hold => {
-                let actions = (0..2).map(|_| prng.below(u64::from(ACTIONS)) as u16).collect();
+                // The first bucket holds action 1 already.
+                let actions = vec![2 * prng.below(2) as u16, prng.below(u64::from(ACTIONS)) as u16];
                 Change::Hold { actions, rule: Adaptation::Fixed }
             }
             Form::Guard => {

@@ -30,7 +30,7 @@ pub fn check(
         Change::Split { after: said, .. } => {
             check_said(&after, said)?;
             check_seen(family, said)?;
-            vec![check_refinement(context, family, &after)?, check_reachable(said)?]
+            vec![check_reachable(said)?, check_refinement(context, family, &after)?]
         }
         Change::Join { after: said, .. } => {
             check_said(&after, said)?;

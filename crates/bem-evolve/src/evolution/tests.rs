@@ -65,7 +65,9 @@ struct Bench {
 
 impl Bench {
     fn new(right: fn(u64) -> u16) -> Bench {
-        let config = GenesisConfig { improvement_threshold: Fixed::from_raw(1), ..GenesisConfig::default() };
+        let defaults = GenesisConfig::default();
+        let improvement_threshold = defaults.improvement_threshold_min;
+        let config = GenesisConfig { improvement_threshold, ..defaults };
         let mut machine: Live = Machine::sealed(config.clone(), 1);
         machine.add_world(World::shape()).unwrap();
         let world = World { right, seed: 0, time: 0, observation: Bits::ZERO };

@@ -61,7 +61,11 @@ pub fn shrink(circuit: &Netlist) -> Netlist {
         return best;
     }
     let oracle = CircuitOracle::new(compact, EquivalenceOptions::default());
-    let options = SynthesisOptions { gates_max: gates - 1, budget: Budget::conflicts(2_000) };
+    let options = SynthesisOptions {
+        gates_max: gates - 1,
+        budget: Budget::conflicts(2_000),
+        ..SynthesisOptions::default()
+    };
     let Synthesis::Found { circuit: found, .. } = synthesize(&oracle, options, &mut |_| {}) else {
         return best;
     };

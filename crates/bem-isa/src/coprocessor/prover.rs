@@ -145,8 +145,11 @@ pub fn cegis(words: &[u64; 8], memory: &mut Memory<'_>) -> Result<u64, Cause> {
             |(table, wanted): (&u64, &u64)| (wanted >> row & 1 == 1).then_some(table >> row & 1 == 1);
         tables.iter().zip(&wanted).map(answer).collect()
     });
-    let options =
-        SynthesisOptions { gates_max: gates_max as usize, budget: Budget::conflicts(conflicts as u32) };
+    let options = SynthesisOptions {
+        gates_max: gates_max as usize,
+        budget: Budget::conflicts(conflicts as u32),
+        ..SynthesisOptions::default()
+    };
     let is_complete = |smaller: &LowerBound| smaller.is_complete();
     match synthesize(&specification, options, &mut |_| ()) {
         Synthesis::Found { circuit, smaller, .. } => {

@@ -5,7 +5,6 @@
 use super::value::Value;
 use super::{ConfigError, GenesisConfig, RouterKind};
 use crate::cost::StepCost;
-use bem_base::limits::LANES;
 
 impl GenesisConfig {
     /// Every range, and the relations between parameters.
@@ -14,12 +13,6 @@ impl GenesisConfig {
         let relation = |holds: bool, field: &'static str, value: String, relation: &'static str| {
             if holds { Ok(()) } else { Err(ConfigError::Relation { field, value, relation }) }
         };
-        relation(
-            self.lanes.is_multiple_of(LANES as u32),
-            "lanes",
-            self.lanes.show(),
-            "it must be a multiple of 256",
-        )?;
         relation(
             self.buckets.is_power_of_two(),
             "buckets",

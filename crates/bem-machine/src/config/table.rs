@@ -9,7 +9,8 @@ macro_rules! parameters {
         $section:literal {
             $(
                 $(#[doc = $about:literal])+
-                $spec:literal $name:ident : $kind:ty [$bounds:expr] = $default:expr;
+                $spec:literal $name:ident : $kind:ty [$bounds:expr] = $default:expr,
+                    tried $other:literal $(given $given:literal)? on $reference:expr;
             )+
         }
     )+) => {
@@ -37,7 +38,7 @@ macro_rules! parameters {
             pub const NAMES: &'static [&'static str] = &[$($(stringify!($name),)+)+];
 
             /// Every value against its own range; the first that does not fit is named.
-            fn check_ranges(&self) -> Result<(), ConfigError> {
+            pub(super) fn check_ranges(&self) -> Result<(), ConfigError> {
                 $($(
                     if !self.$name.fits(&$bounds) {
                         return Err(ConfigError::OutOfRange {
@@ -51,7 +52,7 @@ macro_rules! parameters {
             }
 
             /// Takes one field from a file.
-            fn assign(&mut self, field: &str, value: &toml::de::DeValue<'_>) -> Result<(), ConfigError> {
+            pub(super) fn assign(&mut self, field: &str, value: &toml::de::DeValue<'_>) -> Result<(), ConfigError> {
                 match field {
                     $($(
                         stringify!($name) => {
@@ -67,27 +68,37 @@ macro_rules! parameters {
                 Ok(())
             }
 
-            /// The whole configuration as a file, every parameter with its meaning and range.
-            pub fn to_toml(&self) -> String {
-                let mut text = String::new();
-                $(
-                    text.push_str(concat!("\n# ", $section, "\n"));
-                    $(
-                        text.push('\n');
-                        $(text.push_str(concat!("#", $about, "\n"));)+
-                        let allowed = <$kind as Value>::allowed(&$bounds);
-                        text.push_str(&format!("# {}; {allowed}.\n", $spec));
-                        text.push_str(&format!("{} = {}\n", stringify!($name), self.$name.show()));
-                    )+
-                )+
-                text.trim_start().to_string()
+            /// Every parameter with its value and what may be said about it, in order.
+            pub fn entries(&self) -> Vec<Entry> {
+                let default = GenesisConfig::default();
+                vec![$($(
+                    Entry {
+                        section: $section,
+                        name: stringify!($name),
+                        specification: $spec,
+                        meaning: concat!($($about),+).trim().to_string(),
+                        allowed: <$kind as Value>::allowed(&$bounds),
+                        default: default.$name.show(),
+                        value: self.$name.show(),
+                    },
+                )+)+]
             }
 
-            fn encode_fields(&self, writer: &mut Writer) {
+            /// How every parameter is shown to matter, in order.
+            pub const TRIALS: &'static [Trial] = &[$($(
+                Trial {
+                    name: stringify!($name),
+                    given: concat!($($given)?),
+                    other: $other,
+                    reference: $reference,
+                },
+            )+)+];
+
+            pub(super) fn encode_fields(&self, writer: &mut Writer) {
                 $($(Value::encode(&self.$name, writer);)+)+
             }
 
-            fn decode_fields(reader: &mut Reader<'_>) -> Result<GenesisConfig, DecodeError> {
+            pub(super) fn decode_fields(reader: &mut Reader<'_>) -> Result<GenesisConfig, DecodeError> {
                 Ok(GenesisConfig { $($($name: <$kind as Value>::decode(reader)?,)+)+ })
             }
 

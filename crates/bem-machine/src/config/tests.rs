@@ -1,6 +1,8 @@
 //! What a configuration file may and may not say.
 
 use super::*;
+use bem_base::fixed::Fixed;
+use bem_learn::index::Parameters;
 use expect_test::{Expect, expect};
 
 fn check_refused(text: &str, want: Expect) {
@@ -33,11 +35,15 @@ fn decimals_are_exact_in_every_spelling() {
 
 #[test]
 fn a_wrong_file_is_refused_with_field_value_and_range() {
-    check_refused("lanes = 0", expect!["lanes cannot be 0: it must be a whole number from 256 to 65536"]);
-    check_refused("lanes = 300", expect!["lanes cannot be 300: it must be a multiple of 256"]);
+    check_refused(
+        "lanes = 0",
+        expect!["line 1: lanes cannot be 0: it must be a whole number from 256 to 256"],
+    );
+    check_refused("\nbuckets = 3", expect!["line 2: buckets cannot be 3: it must be a power of two"]);
+    check_refused("guard = 1", expect!["line 1: guard cannot be 1: it must be true or false"]);
     check_refused(
         "lanes = \"many\"",
-        expect![[r#"lanes cannot be "many": it must be a whole number from 256 to 65536"#]],
+        expect![[r#"line 1: lanes cannot be "many": it must be a whole number from 256 to 256"#]],
     );
     check_refused(
         "expert_exploration = 0.1",
@@ -86,7 +92,7 @@ fn a_wrong_file_is_refused_with_field_value_and_range() {
 fn an_unknown_field_is_refused_with_the_known_ones() {
     let message = GenesisConfig::from_toml("lane = 256").unwrap_err().to_string();
     assert!(
-        message.starts_with("there is no parameter \"lane\"; known are state_bits, lanes, "),
+        message.starts_with("line 1: there is no parameter \"lane\"; known are state_bits, lanes, "),
         "{message}"
     );
     assert!(GenesisConfig::NAMES.iter().all(|name| message.contains(name)));
@@ -95,7 +101,7 @@ fn an_unknown_field_is_refused_with_the_known_ones() {
 #[test]
 fn every_parameter_moves_the_digest() {
     let digest = GenesisConfig::default().digest();
-    let changed = GenesisConfig { act_episodes: 65, ..GenesisConfig::default() };
+    let changed = GenesisConfig { synth_patches: 65, ..GenesisConfig::default() };
     assert_ne!(digest, changed.digest());
     // One word per parameter and one more per threshold: nothing is left out of the encoding.
     let config = GenesisConfig::default();

@@ -106,6 +106,37 @@ impl Value for i32 {
     }
 }
 
+impl Value for bool {
+    type Bounds = ();
+
+    fn parse(value: &DeValue<'_>) -> Result<bool, String> {
+        match value {
+            DeValue::Boolean(truth) => Ok(*truth),
+            _ => Err(kind(value)),
+        }
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+    fn fits(&self, (): &()) -> bool {
+        true
+    }
+    fn allowed((): &()) -> String {
+        "true or false".to_string()
+    }
+    fn words(&self, words: &mut Vec<u64>) {
+        words.push(u64::from(*self));
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<bool, DecodeError> {
+        let error = reader.error("neither true nor false");
+        match reader.u64()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(error),
+        }
+    }
+}
+
 /// The bounds of a decimal, as they are written.
 pub(super) struct Decimals(pub &'static str, pub &'static str);
 
@@ -203,7 +234,7 @@ impl Value for Vec<Fixed> {
 }
 
 /// A value that is one of a few words.
-pub(super) trait Word: Sized + Copy + PartialEq + 'static {
+pub trait Word: Sized + Copy + PartialEq + 'static {
     /// All of them, in order of their numbers.
     const ALL: &'static [Self];
     /// The word in the file.

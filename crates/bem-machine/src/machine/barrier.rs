@@ -37,18 +37,21 @@ pub(crate) struct EpisodeLog {
 }
 
 impl EpisodeLog {
-    /// Room for this many episodes; all memory is taken now.
+    /// Room for this many episodes, none where groups are left out; all memory is taken now.
     pub(super) fn new(capacity: usize) -> EpisodeLog {
         EpisodeLog { records: VecDeque::with_capacity(capacity), capacity }
     }
 
-    /// Whether a barrier has enough episodes to compare.
+    /// Whether a barrier has enough episodes to compare; never without room for any.
     pub(super) fn is_full(&self) -> bool {
-        self.records.len() == self.capacity
+        0 < self.capacity && self.records.len() == self.capacity
     }
 
     /// Keeps a finished episode. Cost: constant, no allocation.
     pub(crate) fn push(&mut self, family: &Family, progress: &Progress) {
+        if self.capacity == 0 {
+            return;
+        }
         if self.is_full() {
             self.records.pop_front();
         }
@@ -99,7 +102,7 @@ impl EpisodeLog {
                 payoff: Fixed::from_raw(reader.i64()?),
                 pool: reader.u64()?,
             };
-            if log.is_full() || record.payoff < Fixed::ZERO || Fixed::ONE < record.payoff {
+            if capacity == log.records.len() || record.payoff < Fixed::ZERO || Fixed::ONE < record.payoff {
                 return Err(start.error("episodes past the bounds of their log"));
             }
             log.records.push_back(record);

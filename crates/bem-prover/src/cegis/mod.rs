@@ -10,7 +10,7 @@ mod oracle;
 pub use oracle::{CircuitOracle, Judgement, Oracle};
 
 use crate::exact::{Candidate, Question, Search};
-use crate::solver::Budget;
+use crate::solver::{Budget, Why};
 use crate::specification::{Answers, Specification};
 use bem_checker::{Certificate, Cnf};
 use bem_circuit::netlist::{Builder, Netlist, Signal};
@@ -49,11 +49,13 @@ pub struct SynthesisOptions {
     pub gates_max: usize,
     /// What the solver may spend on each attempt.
     pub budget: Budget,
+    /// Counterexamples at most, over all sizes; the size at which they run out is undecided.
+    pub rounds_max: usize,
 }
 
 impl Default for SynthesisOptions {
     fn default() -> SynthesisOptions {
-        SynthesisOptions { gates_max: 12, budget: Budget::conflicts(200_000) }
+        SynthesisOptions { gates_max: 12, budget: Budget::conflicts(200_000), rounds_max: usize::MAX }
     }
 }
 
@@ -135,7 +137,7 @@ pub fn synthesize(
                 essential: Vec::new(),
             },
         };
-        match search_size(oracle, &open, question, &mut rows, options.budget, observe) {
+        match search_size(oracle, &open, question, &mut rows, options, observe) {
             Candidate::Circuit(part) => {
                 let circuit = join(oracle.inputs(), &trivial, Some(&part));
                 return Synthesis::Found { circuit, gates, smaller };
@@ -159,7 +161,7 @@ fn search_size(
     open: &[usize],
     question: Question,
     rows: &mut Vec<u64>,
-    budget: Budget,
+    options: SynthesisOptions,
     observe: &mut dyn FnMut(&Event<'_>),
 ) -> Candidate {
     let gates = question.gates;
@@ -168,7 +170,7 @@ fn search_size(
         search.add_row(*row, &select(&oracle.answers(*row), open));
     }
     loop {
-        let candidate = search.attempt(budget);
+        let candidate = search.attempt(options.budget);
         let Candidate::Circuit(circuit) = &candidate else { return candidate };
         observe(&Event::Proposed { gates, circuit });
         match oracle.judge(open, circuit) {
@@ -176,6 +178,9 @@ fn search_size(
             Judgement::Undecided(why) => return Candidate::Undecided(why),
             Judgement::Wrong { row } => {
                 observe(&Event::Counterexample { row });
+                if options.rounds_max <= rows.len() {
+                    return Candidate::Undecided(Why::Budget);
+                }
                 // A row that was already demanded cannot be wrong again, so the loop ends.
                 assert!(!rows.contains(&row), "row {row} was demanded and is wrong");
                 rows.push(row);

@@ -91,10 +91,18 @@ fn a_circuit_can_be_the_oracle_beyond_any_table() {
 
 #[test]
 fn without_budget_minimality_is_not_claimed() {
-    let options = SynthesisOptions { gates_max: 7, budget: Budget::conflicts(30) };
+    let budget = Budget::conflicts(30);
+    let options = SynthesisOptions { gates_max: 7, budget, ..SynthesisOptions::default() };
     let found = synthesize(&symmetric(4, 1, |ones| u32::from(ones % 3 == 0)), options, &mut |_| {});
     let (Synthesis::Found { smaller, .. } | Synthesis::NotFound { smaller }) = found;
     assert!(!smaller.is_complete());
+}
+
+#[test]
+fn without_counterexamples_left_the_size_is_undecided() {
+    let options = SynthesisOptions { rounds_max: 1, ..SynthesisOptions::default() };
+    let found = synthesize(&symmetric(4, 1, |ones| u32::from(ones % 3 == 0)), options, &mut |_| {});
+    assert!(matches!(found, Synthesis::NotFound { smaller } if !smaller.is_complete()));
 }
 
 #[test]

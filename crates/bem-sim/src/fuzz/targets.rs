@@ -270,7 +270,7 @@ fn read_chronicle(bytes: &[u8]) -> bool {
 
 fn climbs() -> Vec<Vec<u8>> {
     let families = vec!["parity".to_owned()];
-    let config = ClimbConfig { seed: 1, stages: 2, unit_steps: 2_000, families };
+    let config = ClimbConfig { seed: 1, stages: 2, unit_steps: 2_000, families, parameters: Arc::default() };
     let mut climb = Climb::new(config).expect("a known family");
     let mut list = vec![climb.snapshot()];
     while let Some(unit) = climb.next(&BTreeSet::new()).filter(|_| list.len() < 5) {

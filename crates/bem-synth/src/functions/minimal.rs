@@ -5,7 +5,7 @@
 
 use super::{FunctionClass, longest_for};
 use crate::function::{Function, choice_bits};
-use crate::samples::{Samples, Work};
+use crate::samples::{Queries, Samples, Work};
 use bem_circuit::netlist::{Builder, Signal};
 use bem_prover::{Budget, Specification, Synthesis, SynthesisOptions, synthesize};
 use std::collections::BTreeMap;
@@ -14,8 +14,7 @@ use std::collections::BTreeMap;
 const SUPPORT_MAX: usize = 6;
 /// Gates at most; past this a smallest circuit takes too long to find.
 const GATES_MAX: usize = 6;
-/// What the solver may spend on each size, and what that counts as in work.
-const CONFLICTS: u32 = 1_500;
+/// What a size that is tried counts as in work.
 const WORK_PER_SIZE: u64 = 400_000;
 
 /// A smallest circuit of two-input gates.
@@ -44,7 +43,9 @@ impl FunctionClass for Minimal {
                 return None;
             }
         }
-        let options = SynthesisOptions { gates_max, budget: Budget::conflicts(CONFLICTS) };
+        let Queries { conflicts, rounds } = work.queries();
+        let budget = Budget::conflicts(conflicts);
+        let options = SynthesisOptions { gates_max, budget, rounds_max: rounds as usize };
         let Synthesis::Found { circuit, gates, .. } = synthesize(&specification, options, &mut |_| ()) else {
             return None;
         };

@@ -130,7 +130,7 @@ fn fit_tiers(
 /// What one class finds, if it is short against the samples.
 fn fit_class(class: &dyn FunctionClass, samples: &Samples, work: &mut Work) -> Option<Function> {
     // One class that finds nothing must not leave the others without means.
-    let mut share = Work::new(work.left() / SHARE);
+    let mut share = work.share(SHARE);
     let found = class.fit(samples, &mut share);
     work.spend(work.left() / SHARE - share.left());
     let function = found?;

@@ -47,7 +47,7 @@ pub fn fit(
         (row, record.reward == top)
     });
     let samples = Samples::new(width, groups, labelled, 0);
-    let mut share = Work::new(work.left() / SHARE);
+    let mut share = work.share(SHARE);
     let model = Relation.fit(&samples, &mut share);
     work.spend(work.left() / SHARE - share.left());
     let model = model?;

@@ -136,7 +136,7 @@ enum Command {
     Hoare(hoare::HoareArguments),
     /// The phased commitment protocol with its controls.
     Curriculum(curriculum::CurriculumArguments),
-    /// The frozen parameters of a run: show the defaults, check a file.
+    /// The frozen parameters of a run: show those in force, check a file.
     Config(config::ConfigArguments),
     /// What this machine offers, and what would be missing.
     Doctor(doctor::DoctorArguments),

@@ -5,6 +5,7 @@
 //! LOG-4, LOG-5.
 
 use super::Answer;
+use super::config::ConfigFile;
 use super::run::free_folder;
 use super::run::history::{History, PutAway};
 use super::run::report::{self, Curves};
@@ -17,6 +18,7 @@ use bem_base::fixed::Fixed;
 use bem_engine::climb::{Climb, UnitResult};
 use bem_engine::evaluate::Evaluation;
 use bem_engine::learner::{Settings, Tally};
+use bem_engine::parameters::check_world;
 use bem_engine::solve::{Broken, Lesson, Point, Solution, Taught, solve_world, teach_on};
 use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::record::Recorder;
@@ -36,6 +38,7 @@ use std::time::Instant;
     Example: bem solve 'seq(parity{n=4},majority{n=5})'\n\
     Example: bem solve --game examples/games/kuhn_poker.efg --param opponent=uniform\n\
     Example: bem solve --env-cmd 'python3 examples/count_env.py'\n\
+    Example: bem solve safety_grid --config bem.toml, with a file from bem config show\n\
     Example: bem solve dyck --out my-dyck, then bem export my-dyck --format verilog")]
 pub struct SolveArguments {
     #[command(flatten)]
@@ -52,6 +55,8 @@ pub struct SolveArguments {
     /// The file of the key that signs the history; made if it is not there [default: as for bem run]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigFile,
     /// Print one JSON object and nothing else.
     #[arg(long)]
     json: bool,
@@ -66,10 +71,16 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     if let Some(directory) = out.filter(|directory| directory.join("ledger").exists()) {
         bail!("{} holds a run already: name another folder", directory.display());
     }
+    let settings =
+        &Settings { seed: arguments.seed, budget: arguments.budget, config: arguments.config.load()? };
     let Task { name, params, text, world, mut file } = arguments.task.open(arguments.seed)?;
     let hint =
         (file.is_some() || matches!(world, TaskWorld::Program(_))).then(|| hint_at_units(&world)).flatten();
-    let settings = Settings { budget: arguments.budget, ..Settings::new(arguments.seed) };
+    let shape = match &world {
+        TaskWorld::Game(game) => game.shape(),
+        TaskWorld::Program(program) => program.shape(),
+    };
+    check_world(&settings.config, shape).with_context(|| format!("{text} does not fit the configuration"))?;
     let started = Instant::now();
     let bar = progress_bar(arguments);
     interrupt::listen();
@@ -79,13 +90,12 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         !interrupt::is_asked()
     };
     let Taught { solution, put_away } = match world {
-        TaskWorld::Game(game) => {
-            teach_on(game.as_ref(), Lesson::alone(settings), None, on_tick).context("the world failed")?
-        }
+        TaskWorld::Game(game) => teach_on(game.as_ref(), Lesson::alone(settings.clone()), None, on_tick)
+            .context("the world failed")?,
         TaskWorld::Program(mut program) => {
             // What it answers is all that a replay will have of it, Ctrl-C included: that is a call which fails.
             let mut recorder = Recorder::until(program.as_mut(), &interrupt::is_asked);
-            let solved = solve_world(&mut recorder, settings, &mut |tally| {
+            let solved = solve_world(&mut recorder, settings.clone(), &mut |tally| {
                 on_tick(tally);
                 true
             });
@@ -98,7 +108,7 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
                     }
                     broken => {
                         bar.finish_and_clear();
-                        return keep_broken(arguments, text, file.as_ref(), broken);
+                        return keep_broken(arguments, settings, text, file.as_ref(), broken);
                     }
                 },
             }
@@ -106,11 +116,12 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     };
     bar.finish_and_clear();
     if interrupt::is_asked() && solution.evaluation.episodes == 0 {
-        return keep_interrupted(arguments, text, file.as_ref(), &solution, put_away);
+        return keep_interrupted(arguments, settings, text, file.as_ref(), &solution, put_away);
     }
     let wall_ms = started.elapsed().as_millis() as u64;
     // A disk that is full must not cost the result: it is printed before the failure is said.
-    let kept = out.map_or(Ok(()), |directory| keep(directory, arguments, text, file.as_ref(), &solution));
+    let kept =
+        out.map_or(Ok(()), |directory| keep(directory, arguments, settings, text, file.as_ref(), &solution));
     if arguments.json {
         say!("{}", to_json(arguments.seed, (&name, params), &solution, wall_ms));
     } else {
@@ -151,11 +162,12 @@ const UNITS_MAX: u32 = 10;
 fn keep(
     directory: &Path,
     arguments: &SolveArguments,
+    settings: &Settings,
     task: String,
     file: Option<&WorldFile>,
     solution: &Solution,
 ) -> Result<()> {
-    let (mut climb, files) = single(arguments, &task, file);
+    let (mut climb, files) = single(settings, &task, file);
     let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
     let key = arguments.key.as_deref();
     let mut history = History::create_with(directory, &climb, &files, key, None, LogOptions::default())?;
@@ -179,6 +191,7 @@ fn short_name(task: &str) -> &str {
 /// A program died: what it taught until then goes to a folder, and the error says where.
 fn keep_broken(
     arguments: &SolveArguments,
+    settings: &Settings,
     task: String,
     file: Option<&WorldFile>,
     broken: Broken,
@@ -192,7 +205,7 @@ fn keep_broken(
         Some(directory) => directory.clone(),
         None => free_folder(Path::new("runs"))?,
     };
-    keep(&directory, arguments, task, file, &solution)?;
+    keep(&directory, arguments, settings, task, file, &solution)?;
     let kept = directory.display();
     bail!("the world failed: {error}; what was learned in {steps} steps is kept in {kept}: {words}")
 }
@@ -200,6 +213,7 @@ fn keep_broken(
 /// Ctrl-C: the folder asked for gets what is needed to go on, or, of a program outside, what was learned from it.
 fn keep_interrupted(
     arguments: &SolveArguments,
+    settings: &Settings,
     task: String,
     file: Option<&WorldFile>,
     solution: &Solution,
@@ -212,11 +226,11 @@ fn keep_interrupted(
             let name = directory.display();
             match put_away {
                 Some(bytes) => {
-                    put_away_in(directory, arguments, &task, file, bytes)?;
+                    put_away_in(directory, arguments, settings, &task, file, bytes)?;
                     format!("go on with bem run --resume {name}")
                 }
                 None => {
-                    keep(directory, arguments, task, file, solution)?;
+                    keep(directory, arguments, settings, task, file, solution)?;
                     format!("what was learned is kept in {name}")
                 }
             }
@@ -236,11 +250,12 @@ fn keep_interrupted(
 fn put_away_in(
     directory: &Path,
     arguments: &SolveArguments,
+    settings: &Settings,
     task: &str,
     file: Option<&WorldFile>,
     bytes: Vec<u8>,
 ) -> Result<()> {
-    let (climb, files) = single(arguments, task, file);
+    let (climb, files) = single(settings, task, file);
     let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
     let key = arguments.key.as_deref();
     let history = History::create_with(directory, &climb, &files, key, None, LogOptions::default())?;
@@ -249,10 +264,10 @@ fn put_away_in(
 }
 
 /// The run over this task alone, and the files that its world is made of.
-fn single(arguments: &SolveArguments, task: &str, file: Option<&WorldFile>) -> (Climb, Vec<Vec<u8>>) {
+fn single(settings: &Settings, task: &str, file: Option<&WorldFile>) -> (Climb, Vec<Vec<u8>>) {
     let files: Vec<Vec<u8>> = file.into_iter().map(WorldFile::to_bytes).collect();
     let digests = files.iter().map(|file| hash(file)).collect();
-    let climb = Climb::single(short_name(task), task, arguments.seed, arguments.budget);
+    let climb = Climb::single(short_name(task), task, settings);
     (climb.with_files(digests), files)
 }
 

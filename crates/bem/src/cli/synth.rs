@@ -69,6 +69,7 @@ pub fn run(arguments: &SynthArguments) -> anyhow::Result<Answer> {
     let options = SynthesisOptions {
         gates_max: arguments.max_gates.min(EXACT_GATES_MAX),
         budget: Budget::conflicts(arguments.conflicts),
+        ..SynthesisOptions::default()
     };
     let spinner = if std::io::stderr().is_terminal() && !arguments.trace {
         indicatif::ProgressBar::new_spinner()

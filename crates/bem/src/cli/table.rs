@@ -13,15 +13,18 @@ mod processes;
 mod q_learning;
 mod rows;
 
+use super::config::ConfigFile;
 use super::solve::to_float;
 use super::{Answer, usage};
 use crate::interrupt;
 use crate::task::GameArguments;
 use anyhow::{Context as _, Result, bail};
 use bem_engine::learner::Settings;
+use bem_engine::parameters::check_world;
 use bem_engine::solve::{Solution, solve};
 use bem_games::game::Game;
 use bem_games::wrappers::{Scramble, scrambled};
+use bem_machine::config::GenesisConfig;
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -59,6 +62,8 @@ pub struct TableArguments {
     /// Steps of one run at most.
     #[arg(long, default_value_t = 200_000)]
     budget: u64,
+    #[command(flatten)]
+    config: ConfigFile,
     /// Print one JSON object and nothing else.
     #[arg(long)]
     json: bool,
@@ -101,8 +106,9 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
     if !Scramble::WORDS.contains(&arguments.scramble.as_str()) {
         bail!("--scramble is {:?}; allowed are {}", arguments.scramble, Scramble::WORDS.join(", "));
     }
+    let config = arguments.config.load()?;
     if arguments.controls {
-        return controls::run(arguments.seeds, arguments.budget, arguments.json);
+        return controls::run(arguments.seeds, arguments.budget, &config, arguments.json);
     }
     let rows = if arguments.held_out { held_out_rows(arguments) } else { floor_rows(arguments) };
     let wanted = |row: &Row| {
@@ -128,7 +134,7 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
     let mut summaries = Vec::new();
     interrupt::listen();
     for row in &rows {
-        let summary = run_row(row, arguments)?;
+        let summary = run_row(row, arguments, &config)?;
         if interrupt::is_asked() {
             note!("bem: interrupted after {} of {} rows", summaries.len(), rows.len());
             break;
@@ -193,12 +199,14 @@ fn named_game(task: &str, params: &[String], seed: u64) -> Result<Arc<dyn Game>>
     Ok(arguments.open_game(seed)?.1)
 }
 
-fn run_row(row: &Row, arguments: &TableArguments) -> Result<Summary> {
+fn run_row(row: &Row, arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<Summary> {
     let started = Instant::now();
     let mut solutions: Vec<Solution> = Vec::new();
     for seed in usage::seeds("--first-seed", arguments.first_seed, arguments.seeds)? {
         let game = (row.build)(seed).with_context(|| row.name.clone())?;
-        let settings = Settings { budget: arguments.budget, ..Settings::new(seed) };
+        check_world(config, game.shape())
+            .with_context(|| format!("{} does not fit the configuration", row.name))?;
+        let settings = Settings { seed, budget: arguments.budget, config: Arc::clone(config) };
         solutions.push(
             solve(game.as_ref(), settings, &mut |_| !interrupt::is_asked())
                 .with_context(|| row.name.clone())?,

@@ -6,9 +6,9 @@ use super::{Benchmark, Measurement, measure, progress_bar};
 use crate::cli::Answer;
 use anyhow::Context;
 use bem_engine::learner::Settings;
-use bem_engine::pacing::Pacing;
 use bem_engine::solve::solve;
 use bem_games::compose::{NoPrograms, TaskTree};
+use bem_machine::config::{SchedulerKind, Word};
 use serde_json::json;
 
 /// The benchmarks of this file.
@@ -36,19 +36,20 @@ const BUDGET: u64 = 12_000;
 /// Steps of one task with each way of pacing: the median over the seeds.
 struct Row {
     task: &'static str,
-    steps: [u64; Pacing::ALL.len()],
+    steps: [u64; SchedulerKind::ALL.len()],
 }
 
 fn rows(mut on_task: impl FnMut(&'static str)) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for task in TASKS {
         on_task(task);
-        let mut steps = [0; Pacing::ALL.len()];
-        for (place, pacing) in Pacing::ALL.into_iter().enumerate() {
+        let mut steps = [0; SchedulerKind::ALL.len()];
+        for (place, pacing) in SchedulerKind::ALL.iter().copied().enumerate() {
             let mut taken = Vec::new();
             for seed in SEEDS {
                 let game = TaskTree::parse(task)?.build(seed, &NoPrograms)?;
-                let settings = Settings { budget: BUDGET, pacing, ..Settings::new(seed) };
+                let settings = Settings { budget: BUDGET, ..Settings::new(seed) }
+                    .with(|config| config.scheduler = pacing);
                 let solution = solve(game.as_ref(), settings, &mut |_| true)
                     .with_context(|| format!("{task}, {}", pacing.name()))?;
                 taken.push(solution.steps_to_99.unwrap_or(BUDGET));
@@ -68,7 +69,7 @@ fn typical(rows: &[Row], place: usize) -> f64 {
 }
 
 fn measurement(rows: &[Row]) -> Measurement {
-    let all: Vec<f64> = (0..Pacing::ALL.len()).map(|place| typical(rows, place)).collect();
+    let all: Vec<f64> = (0..SchedulerKind::ALL.len()).map(|place| typical(rows, place)).collect();
     let best = all[1..].iter().copied().fold(f64::INFINITY, f64::min);
     Measurement::new("pacing", best, "steps", all[0], "the paced order, same tasks and seeds")
         .with("activities", all[1])
@@ -88,7 +89,7 @@ pub fn report(json: bool) -> anyhow::Result<Answer> {
         let tasks: Vec<_> = rows
             .iter()
             .map(|row| {
-                let steps = Pacing::ALL.iter().zip(row.steps);
+                let steps = SchedulerKind::ALL.iter().zip(row.steps);
                 let steps: serde_json::Map<_, _> =
                     steps.map(|(pacing, steps)| (pacing.name().to_string(), json!(steps))).collect();
                 json!({ "task": row.task, "steps_to_99": steps })
@@ -100,7 +101,7 @@ pub fn report(json: bool) -> anyhow::Result<Answer> {
     }
     say!("Steps to score 0.99, median of {} seeds; {BUDGET} means not reached.", SEEDS.len());
     say_text!("{:<68}", "task");
-    Pacing::ALL.iter().for_each(|pacing| say_text!(" {:>10}", pacing.name()));
+    SchedulerKind::ALL.iter().for_each(|pacing| say_text!(" {:>10}", pacing.name()));
     say!();
     for row in &rows {
         say_text!("{:<68}", row.task);
@@ -108,7 +109,7 @@ pub fn report(json: bool) -> anyhow::Result<Answer> {
         say!();
     }
     say_text!("{:<68}", "typical (geometric mean)");
-    (0..Pacing::ALL.len()).for_each(|place| say_text!(" {:>10.0}", typical(&rows, place)));
+    (0..SchedulerKind::ALL.len()).for_each(|place| say_text!(" {:>10.0}", typical(&rows, place)));
     say!();
     Ok(Answer::Yes)
 }

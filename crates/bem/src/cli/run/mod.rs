@@ -10,6 +10,7 @@ pub mod report;
 pub mod scoreboard;
 
 use super::Answer;
+use super::config::ConfigFile;
 use crate::kept_world::{SharedWorlds, worlds_of};
 use crate::{interrupt, task};
 use anyhow::{Context, Result, bail};
@@ -73,6 +74,8 @@ pub struct RunArguments {
     /// Bytes of a file of the ledger before the next one is begun; the history does not depend on it
     #[arg(long, value_name = "BYTES", default_value_t = SEGMENT_BYTES_DEFAULT, hide = true)]
     segment_bytes: u64,
+    #[command(flatten)]
+    config: ConfigFile,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -93,6 +96,7 @@ impl Default for RunArguments {
             resume: None,
             key: None,
             segment_bytes: SEGMENT_BYTES_DEFAULT,
+            config: ConfigFile::default(),
             json: false,
         }
     }
@@ -236,6 +240,7 @@ fn open(arguments: &RunArguments) -> Result<(Climb, History, PathBuf, PutAway)> 
     let options = LogOptions { segment_bytes: arguments.segment_bytes, ..LogOptions::default() };
     if let Some(directory) = &arguments.resume {
         let (history, climb, put_away) = History::resume(directory, arguments.key.as_deref(), options)?;
+        arguments.config.check_against(&climb.config().parameters)?;
         return Ok((climb, history, directory.clone(), put_away));
     }
     let families = if arguments.families.is_empty() {
@@ -248,6 +253,7 @@ fn open(arguments: &RunArguments) -> Result<(Climb, History, PathBuf, PutAway)> 
         stages: arguments.stages.unwrap_or(STAGES),
         unit_steps: arguments.unit_steps.unwrap_or(UNIT_STEPS),
         families,
+        parameters: arguments.config.load()?,
     };
     let climb = Climb::new(config)?;
     let directory = match &arguments.out {

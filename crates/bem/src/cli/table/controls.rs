@@ -7,7 +7,9 @@ use crate::cli::solve::to_float;
 use anyhow::{Context as _, Result};
 use bem_engine::learner::Settings;
 use bem_engine::solve::{Solution, solve};
+use bem_machine::config::GenesisConfig;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// A family and its parameters.
 type Task = (&'static str, &'static [&'static str]);
@@ -27,7 +29,7 @@ const COINS: [Task; 8] = [
 /// What is switched off, which tasks need it, and which do not.
 struct Ablation {
     name: &'static str,
-    switch: fn(&mut Settings),
+    switch: fn(&mut GenesisConfig),
     needed_by: &'static [Task],
     not_needed_by: &'static [Task],
 }
@@ -35,7 +37,7 @@ struct Ablation {
 const ABLATIONS: [Ablation; 3] = [
     Ablation {
         name: "synthesis",
-        switch: |settings| settings.synthesis = false,
+        switch: |config| config.synthesis = false,
         needed_by: &[
             ("parity", &["n=16"]),
             ("majority", &["n=15"]),
@@ -47,7 +49,7 @@ const ABLATIONS: [Ablation; 3] = [
     },
     Ablation {
         name: "experience",
-        switch: |settings| settings.experience_steps = 0,
+        switch: |config| config.experience_steps = 0,
         needed_by: &[
             ("parity", &["n=16"]),
             ("majority", &["n=15"]),
@@ -58,7 +60,7 @@ const ABLATIONS: [Ablation; 3] = [
     },
     Ablation {
         name: "memory structures",
-        switch: |settings| settings.search.memory = false,
+        switch: |config| config.memory_structures = false,
         needed_by: &[
             ("copy", &["length=8"]),
             ("stack_machine", &["depth=4"]),
@@ -74,7 +76,8 @@ const ABLATIONS: [Ablation; 3] = [
 const MISSED: f64 = 0.9;
 
 /// Runs all controls, `seeds` times each, with this many steps a run.
-pub fn run(seeds: u64, budget: u64, as_json: bool) -> Result<Answer> {
+pub fn run(seeds: u64, budget: u64, config: &Arc<GenesisConfig>, as_json: bool) -> Result<Answer> {
+    let settings = |seed| Settings { seed, budget, config: Arc::clone(config) };
     let mut lines: Vec<(String, String, bool)> = Vec::new();
     let mut say = |line: (String, String, bool)| {
         if !as_json {
@@ -85,8 +88,7 @@ pub fn run(seeds: u64, budget: u64, as_json: bool) -> Result<Answer> {
     for task in COINS {
         let mut applied = 0;
         for seed in 1..=seeds {
-            let settings = Settings { budget, ..Settings::new(seed) };
-            applied += learn(task, &["noise=100"], settings)?.learned.tally.applied;
+            applied += learn(task, &["noise=100"], settings(seed))?.learned.tally.applied;
         }
         say((
             format!("coins in {}", words(task)),
@@ -97,9 +99,7 @@ pub fn run(seeds: u64, budget: u64, as_json: bool) -> Result<Answer> {
     for ablation in &ABLATIONS {
         let tasks = |list: &'static [Task], needed: bool| list.iter().map(move |task| (*task, needed));
         for (task, needed) in tasks(ablation.needed_by, true).chain(tasks(ablation.not_needed_by, false)) {
-            let mut settings = Settings { budget, ..Settings::new(1) };
-            (ablation.switch)(&mut settings);
-            let score = learn(task, &[], settings)?.score().map_or(0.0, to_float);
+            let score = learn(task, &[], settings(1).with(ablation.switch))?.score().map_or(0.0, to_float);
             let ok = if needed { score < MISSED } else { MISSED <= score };
             let role = if needed { "must fail" } else { "must not" };
             say((

@@ -1,0 +1,91 @@
+//! From the configuration in force to what each part of a run is built with.
+//!
+//! One place, so that every parameter is seen to reach its part. Must not decide anything that the configuration leaves
+//! open. Clauses: MEM-3, GLE-6, GLE-7, SCC-10, SCC-11.
+
+use bem_base::environment::Shape;
+use bem_learn::index::Parameters;
+use bem_learn::linear_scheduler::LinearParameters;
+use bem_learn::schedule::Scheduler;
+use bem_machine::config::{GenesisConfig, SchedulerKind};
+use bem_machine::family::{Family, FamilyError, learning_parameters};
+use bem_synth::experience::EXPERIENCE_STEPS_MAX;
+use bem_synth::propose;
+use bem_synth::samples::Queries;
+use bem_teacher::controller::{Pace, ReplayShare};
+use bem_teacher::ladder::Domain;
+use bem_teacher::mutate::MutationRate;
+use bem_teacher::teacher::TeacherConfig;
+
+// The configuration names the largest log as a number of its own: its room does not see the log's.
+const _: () = assert!(EXPERIENCE_STEPS_MAX == 262_144);
+
+/// Whether a machine of this configuration can hold a world of this shape; the error names the bound.
+pub fn check_world(config: &GenesisConfig, shape: &Shape) -> Result<(), FamilyError> {
+    Family::new(config, shape.clone()).map(drop)
+}
+
+/// What a search may use.
+pub fn search_settings(config: &GenesisConfig) -> propose::Settings {
+    propose::Settings {
+        memory: config.memory_structures,
+        work: u64::from(config.search_work_max),
+        steps_max: config.search_steps_max as usize,
+        queries: queries(config),
+    }
+}
+
+/// What one query for a smallest circuit may take.
+pub(crate) fn queries(config: &GenesisConfig) -> Queries {
+    Queries { conflicts: config.synthesis_conflicts_max, rounds: config.synthesis_rounds_max }
+}
+
+/// How the teacher chooses among templates: by the index of the experts, with weights of its own.
+fn template_parameters(config: &GenesisConfig) -> Parameters {
+    Parameters {
+        exploration: config.template_exploration,
+        prior_weight: config.template_prior,
+        prior_rate: config.template_prior_rate,
+        ..learning_parameters(config)
+    }
+}
+
+/// The teacher of one family: its choices depend on nothing outside the family's chain.
+pub fn teacher_config(config: &GenesisConfig, seed: u64, domain: Domain) -> TeacherConfig {
+    let half_life = u64::from(config.mutation_half_life);
+    TeacherConfig {
+        seed,
+        domains: vec![domain],
+        parameters: template_parameters(config),
+        mutation: MutationRate::from_chance(config.mutation_chance, half_life),
+        mutation_depth_max: config.mutation_depth_max as usize,
+        pace: Pace { replay: ReplayShare::from_fixed(config.replay_share), newest: config.pass_rate_weight },
+        bands: config.band_thresholds.clone(),
+        templates_max: config.templates_max as usize,
+        templates_per_band: config.templates_per_band as usize,
+        meta_rewards: (config.meta_reward_min, config.meta_reward_max),
+    }
+}
+
+/// Who divides the time; none where work is paced.
+pub fn scheduler(config: &GenesisConfig) -> Option<Scheduler> {
+    let plain = Parameters {
+        exploration: config.activity_exploration,
+        prior_weight: config.activity_prior,
+        prior_rate: config.activity_prior_rate,
+        change: None,
+        ..learning_parameters(config)
+    };
+    let linear = LinearParameters {
+        features: config.situation_size as usize,
+        exploration: config.linear_exploration,
+        sweeps: config.linear_iterations,
+        ..LinearParameters::DEFAULT
+    };
+    match config.scheduler {
+        SchedulerKind::Paced => None,
+        SchedulerKind::Activities => Some(Scheduler::activities(plain)),
+        SchedulerKind::Linear => Some(Scheduler::linear(linear)),
+        SchedulerKind::Schedules => Some(Scheduler::schedules(plain, config.schedule_block)),
+    }
+}

@@ -1,0 +1,151 @@
+//! Every parameter matters: for each the table of parameters names a small run, or a part of the machine, and another
+//! value with which its outcome is another one. Those of the machine alone are tried in its own room. Clause: MEM-3.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+use bem_base::digest::hash;
+use bem_base::encode::Writer;
+use bem_base::environment::{Bits, Field};
+use bem_base::fixed::Fixed;
+use bem_base::prng::Prng;
+use bem_engine::learner::Settings;
+use bem_engine::parameters::{check_world, scheduler, search_settings, teacher_config};
+use bem_engine::solve::solve;
+use bem_evolve::patch::PatchKind;
+use bem_evolve::score::{Measured, PoxState};
+use bem_evolve::teach::judge_edit;
+use bem_games::compose::{NoPrograms, TaskTree};
+use bem_learn::loss::Loss;
+use bem_learn::schedule::{Activity, Situation};
+use bem_machine::config::{GenesisConfig, Reference};
+use bem_synth::functions::FunctionClass;
+use bem_synth::functions::minimal::Minimal;
+use bem_synth::samples::{Row, Samples, Work};
+use bem_teacher::ladder::Domain;
+use bem_teacher::mutate::{TeachEdit, Transformation};
+use bem_teacher::teacher::{Report, Teacher};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The head of a learner's chain after a short run, or why there is none.
+fn task_head(config: GenesisConfig, task: &str, steps: u64) -> String {
+    let game = TaskTree::parse(task).unwrap().build(1, &NoPrograms).unwrap();
+    if let Err(error) = check_world(&config, game.shape()) {
+        return error.to_string();
+    }
+    let settings = Settings { seed: 1, budget: steps, config: Arc::new(config) };
+    solve(game.as_ref(), settings, &mut |_| true).unwrap().learned.chain_head.to_hex()
+}
+
+/// A teacher's tasks and bytes after many reports, some mutations, and an edit that nests deep.
+fn teacher_head(config: &GenesisConfig) -> String {
+    let domain = Domain::from_name("parity").unwrap();
+    let mut teacher = Teacher::new(teacher_config(config, 1, domain), &NoPrograms).unwrap();
+    let pox = PoxState::new(config);
+    teacher.raise_frontier(domain, 1);
+    let mut writer = Writer::new();
+    for step in 0..240u64 {
+        let (request, task) = teacher.next_task(&NoPrograms).unwrap().unwrap();
+        writer.text(&task.tree.to_string());
+        let passed = request.band < 3 || step % 3 == 0;
+        let regret = Fixed::from_ratio((step % 5) as i64, 5);
+        teacher.report(Report { template: task.template, passed, regret, step });
+        if let Some(edit) = teacher.maybe_mutate(task.template, &NoPrograms)
+            && judge_edit(config, &teacher, step, &edit, &pox).is_ok()
+        {
+            writer.bool(teacher.admit(&edit, &NoPrograms).is_ok());
+        }
+        teacher.re_estimate();
+    }
+    let tree = TaskTree::parse("loop{rounds=2}(seq(parity{n=2},mask(parity{n=3})))").unwrap();
+    let parent = teacher.templates()[0].id;
+    let (transformation, difficulty) = (Transformation::Focus, Fixed::ONE);
+    let edit = TeachEdit { parent, transformation, tree, domain, difficulty };
+    writer.text(
+        &judge_edit(config, &teacher, 1_000, &edit, &pox)
+            .map_or_else(|error| error.to_string(), |_| String::new()),
+    );
+    teacher.encode(&mut writer);
+    hash(writer.as_bytes()).to_hex()
+}
+
+/// Scores, thresholds and averages over a list of measurements: first all that is good, then all that is bad.
+fn score_head(config: &GenesisConfig) -> String {
+    let mut pox = PoxState::new(config);
+    let mut text = String::new();
+    for round in 0..600u64 {
+        let sign = if round < 120 { 1 } else { -1 };
+        let measured = Measured {
+            return_gain: Fixed::from_ratio(sign, 10),
+            gates_saved: sign * 3,
+            behaviour_is_equal: round % 4 == 0,
+            safety_gain: Fixed::from_ratio(sign, 20),
+            novelty: Fixed::from_ratio((round % 3) as i64, 2),
+        };
+        let score = pox.score(&measured);
+        let threshold = pox.threshold();
+        pox.book(PatchKind::Synthesize, score, threshold <= score, round);
+        text.push_str(&format!("{score} {threshold} {}\n", pox.yield_average()));
+    }
+    text
+}
+
+/// What a scheduler chooses in many situations: left alone with poor rewards, and with good ones after a start in which
+/// every activity has its turn.
+fn schedule_head(config: &GenesisConfig) -> String {
+    let mut writer = Writer::new();
+    for (turns, least) in [(0, 0), (30, 3)] {
+        let mut scheduler = scheduler(config).unwrap();
+        let mut prng = Prng::stream(1, "tests/schedule");
+        for unit in 0..400u64 {
+            let share = |part: u64| Loss::from_raw(Loss::ONE.to_raw() / 8 * part);
+            let features = [Loss::ONE, share(unit % 2 * 8), share(unit % 9), share(unit / 100)];
+            let features = &features[..config.situation_size as usize];
+            let situation = Situation { features, safety_alarm: false, possible: [true; 3] };
+            let chosen = scheduler.choose(&situation);
+            let activity = if unit < turns { Activity::ALL[unit as usize % 3] } else { chosen };
+            writer.u8(activity as u8);
+            let paid = least + prng.below(6 - least) + activity as u64;
+            scheduler.learn(&situation, activity, share(paid));
+        }
+    }
+    hash(writer.as_bytes()).to_hex()
+}
+
+/// The smallest circuit that is found for rows of a function of three gates over four of fourteen bits.
+fn search_head(config: &GenesisConfig) -> String {
+    let mut prng = Prng::stream(1, "tests/search");
+    let rows = (0..110).map(|_| {
+        let row = Row::from_observation(&Bits([prng.below(1 << 14), 0, 0, 0]));
+        (row, (row.get(2) ^ row.get(9)) && (row.get(4) || row.get(11)))
+    });
+    let samples = Samples::new(14, vec![Field { low: 0, width: 14 }], rows, 0);
+    let mut work = Work::with_queries(1 << 32, search_settings(config).queries);
+    Minimal.fit(&samples, &mut work).map_or_else(String::new, |function| function.words)
+}
+
+fn head(reference: Reference, config: GenesisConfig) -> Option<String> {
+    match reference {
+        // Tried with the machine alone.
+        Reference::Refused | Reference::Map | Reference::Machine => None,
+        Reference::Teacher => Some(teacher_head(&config)),
+        Reference::Schedule => Some(schedule_head(&config)),
+        Reference::Search => Some(search_head(&config)),
+        Reference::Score => Some(score_head(&config)),
+        Reference::Task { task, steps } => Some(task_head(config, task, steps)),
+    }
+}
+
+#[test]
+fn every_parameter_matters() {
+    let (mut known, mut idle) = (BTreeMap::new(), Vec::new());
+    for trial in GenesisConfig::TRIALS {
+        let of = |file: &str| head(trial.reference, GenesisConfig::from_toml(file).unwrap());
+        let key = format!("{:?} {}", trial.reference, trial.given);
+        let before = known.entry(key).or_insert_with(|| of(&trial.file())).clone();
+        if before.is_some() && before == of(&trial.changed_file()) {
+            idle.push(trial.name);
+        }
+    }
+    assert_eq!(idle, Vec::<&str>::new(), "these change nothing");
+}
