@@ -21,6 +21,7 @@ pub mod learner;
 mod machinery;
 pub mod measure;
 pub mod pacing;
+pub mod payload;
 mod play;
 mod safety;
 mod search;

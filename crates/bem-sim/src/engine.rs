@@ -12,7 +12,7 @@ use crate::store::{Failure, Plan, SimStore};
 use bem_base::digest::Digest;
 use bem_base::prng::Prng;
 use bem_engine::climb::{Climb, ClimbConfig, Unit, UnitResult};
-use bem_engine::journal::{Journal, JournalError, Opened};
+use bem_engine::journal::{Journal, JournalError, Opened, RunConditions};
 use bem_ledger::LedgerError;
 use bem_ledger::audit::{AuditVerdict, audit};
 use bem_ledger::limits::ENTRY_BYTES_MAX;
@@ -177,7 +177,7 @@ fn check_end(
 ) -> Result<(), Violation> {
     counters.add_loss(disk.lose_power(prng));
     let mut store = SimStore::new(disk.clone(), Plan::default(), prng.fork("end"));
-    let report = audit(&mut store, None).map_err(|error| error.to_string())?;
+    let report = audit(&mut store, None, &mut RunConditions::new()).map_err(|error| error.to_string())?;
     if report.verdict == AuditVerdict::Unanchored && report.head == golden.head {
         return Ok(());
     }

@@ -7,6 +7,7 @@ mod file_store;
 mod worker;
 
 use bem_base::prng::Prng;
+use bem_engine::journal::RunConditions;
 use bem_ledger::audit::{AuditVerdict, audit};
 use bem_ledger::store::MemoryStore;
 use bem_sim::cases::cases;
@@ -230,7 +231,7 @@ fn load(directory: &str) -> Result<MemoryStore, String> {
 /// Turns over every `stride`-th bit of a ledger, one at a time, and asks the audit that `bem verify` asks.
 fn flip(directory: &str, stride: u64) -> Result<(), String> {
     let mut store = load(directory)?;
-    let verdict = |store: &mut MemoryStore| audit(store, None).map(|report| report.verdict);
+    let verdict = |store: &mut MemoryStore| audit(store, None, &mut RunConditions::new()).map(|report| report.verdict);
     let sound = |store: &mut MemoryStore| verdict(store) == Ok(AuditVerdict::Unanchored);
     if !sound(&mut store) {
         return Err(format!("{directory} is not sound to begin with: {:?}", verdict(&mut store)));

@@ -173,7 +173,13 @@ impl Tables {
 
     /// Applies an accepted patch: all of it, or nothing and a reason.
     pub fn apply(&mut self, config: &GenesisConfig, accepted: AcceptedPatch) -> Result<Applied, TablesError> {
-        let patch = accepted.patch();
+        let receipt = self.follow(config, accepted.patch())?;
+        Ok(Applied { accepted, receipt })
+    }
+
+    /// Makes the change of a patch: all of it, or nothing and a reason. For [`Tables::apply`], and for whoever follows what
+    /// a history says was applied; nothing is judged here.
+    pub(crate) fn follow(&mut self, config: &GenesisConfig, patch: &Patch) -> Result<Receipt, TablesError> {
         self.check_current(patch)?;
         let subject = patch.change.subject();
         let before = match (subject, &patch.change) {
@@ -201,7 +207,7 @@ impl Tables {
         let (serial, kind, family) = (patch.serial, patch.kind(), patch.family);
         self.last_applied[usize::from(subject == Subject::Choice)] = Some(serial);
         let after = self.parent(subject, family)?;
-        Ok(Applied { accepted, receipt: Receipt { serial, kind, family, before, after } })
+        Ok(Receipt { serial, kind, family, before, after })
     }
 
     /// The family as a patch would leave it; nothing is changed, and nothing is judged.
@@ -213,7 +219,14 @@ impl Tables {
     ///
     /// Only the latest change of a family can be taken back; what was learned in the family since is lost.
     pub fn roll_back(&mut self, receipt: Receipt, reason: Contradiction) -> Result<RolledBack, TablesError> {
-        let Receipt { serial, kind, family, before, after } = receipt;
+        let (serial, kind) = (receipt.serial, receipt.kind);
+        self.take_back(receipt)?;
+        Ok(RolledBack { serial, kind, reason })
+    }
+
+    /// The same without a reason, for whoever follows what a history says.
+    pub(crate) fn take_back(&mut self, receipt: Receipt) -> Result<(), TablesError> {
+        let Receipt { serial, family, before, after, .. } = receipt;
         if self.parent(before.subject(), family)? != after {
             return Err(TablesError::Obsolete { serial });
         }
@@ -222,7 +235,7 @@ impl Tables {
             Before::Family(old) => self.families[usize::from(family)] = *old,
             Before::Templates(count) => self.templates.truncate(count),
         }
-        Ok(RolledBack { serial, kind, reason })
+        Ok(())
     }
 
     /// Writes the canonical bytes.
