@@ -9,6 +9,7 @@ mod worker;
 use bem_base::prng::Prng;
 use bem_engine::journal::RunConditions;
 use bem_ledger::audit::{AuditVerdict, audit};
+use bem_ledger::checkpoint::Signer;
 use bem_ledger::store::MemoryStore;
 use bem_sim::cases::cases;
 use bem_sim::counters::Counters;
@@ -16,6 +17,7 @@ use bem_sim::disk::Disk;
 use bem_sim::engine::{EngineGolden, run_engine};
 use bem_sim::fuzz::{TARGETS, Target, fuzz};
 use bem_sim::golden::Golden;
+use bem_sim::removal::removal;
 use bem_sim::restore::{Restored, restore_points};
 use bem_sim::run::{Script, run, run_undisturbed, run_with_lie};
 use bem_sim::store::{Mutant, Plan, SimStore};
@@ -31,6 +33,7 @@ bem-sim mutants COUNT            one sync left out: every mutant must be noticed
 bem-sim engine FIRST COUNT       a small climb of the engine on the simulated disk, with random crashes and failures
 bem-sim restore COUNT SEED       learners put away at random points, which must go on bit for bit
 bem-sim tamper OLD NEW COUNT     what somebody without the key can do to a run of which OLD is an earlier copy
+bem-sim removal DIR KEY STRIDE   what the ledger in DIR names removed, and histories forged with the key in the file KEY
 bem-sim work DIR SEED COUNT      a real process on real files; one line per acknowledgement
 bem-sim head SEED COUNT          the head of the undisturbed workload
 bem-sim cases SEED COUNT         proofs and checkpoints, honest and damaged: this implementation's answer, then JSON
@@ -84,6 +87,13 @@ fn answer(words: &[&str]) -> Result<(), String> {
         ["tamper", old, new, count] => {
             let counts = tamper(&load(old)?, &load(new)?, number(count)?, 1)?;
             counts.iter().for_each(|(name, count)| println!("{name:<16} {count} tried, all found"));
+            Ok(())
+        }
+        ["removal", directory, key, stride] => {
+            let seed = std::fs::read(key).map_err(|error| format!("{key}: {error}"))?;
+            let seed = <[u8; 32]>::try_from(seed).map_err(|_| format!("{key} is no key of 32 bytes"))?;
+            let refused = removal(&load(directory)?, &Signer::from_seed(&seed), number(stride)?.max(1) as usize)?;
+            refused.iter().for_each(|(name, count)| println!("{name:<34} {count} tried, all refused"));
             Ok(())
         }
         ["flip", directory, stride] => flip(directory, number(stride)?.max(1)),

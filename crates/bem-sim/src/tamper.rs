@@ -68,8 +68,10 @@ fn manipulate(name: &str, old: &MemoryStore, new: &MemoryStore, prng: &mut Prng)
             store.files.extend(segments.map(|(name, content)| (name.clone(), content.clone())));
         }
         "old checkpoint" => {
-            // Snapshots that the old history does not mark would give it away.
-            store.files.retain(|name, _| !name.ends_with(".snap") || old.files.contains_key(name));
+            // Snapshots that the old history does not mark would give it away, and so would those missing that it keeps.
+            store.files.retain(|name, _| !name.ends_with(".snap"));
+            let snapshots = old.files.iter().filter(|(name, _)| name.ends_with(".snap"));
+            store.files.extend(snapshots.map(|(name, content)| (name.clone(), content.clone())));
             store.files.insert("checkpoint".to_owned(), old.files.get("checkpoint")?.clone());
         }
         _ => store = old.clone(),
