@@ -44,7 +44,8 @@ impl Payload {
     /// Reads them back.
     pub fn from_bytes(bytes: &[u8]) -> Result<Payload, DecodeError> {
         let mut reader = Reader::new(bytes);
-        let foreign = reader.error("a patch written by another version of bem: its payload's format is not 1");
+        let foreign =
+            reader.error("a patch written by another version of bem: its payload's format is not 1");
         if reader.u8()? != FORMAT {
             return Err(foreign);
         }

@@ -27,7 +27,9 @@ impl Grounds {
         let family = context.tables.family(patch.family).ok();
         let acts = matches!(patch.change, Change::Synthesize { .. } | Change::Play { .. });
         Grounds {
-            shape: family.filter(|_| patch.change.subject() != Subject::Templates).map(|it| it.shape().clone()),
+            shape: family
+                .filter(|_| patch.change.subject() != Subject::Templates)
+                .map(|it| it.shape().clone()),
             bad: if acts { context.bad.to_vec() } else { Vec::new() },
             safety: if acts { context.safety } else { SafetyDemand::Optional },
         }

@@ -4,7 +4,8 @@ use crate::audit::{Conditions, Rebuilt};
 use crate::checkpoint::Signer;
 use crate::entry::{
     Certificate, Entry, Genesis, HumanPhase, HumanStatus, HumanTask, InputSource, PatchEvent, PatchKind,
-    PatchStatus, ResetCause, SkipReason, StepBlock, Table, TableEdit, ToolCall, ToolPhase, ToolStatus, Verdict,
+    PatchStatus, ResetCause, SkipReason, StepBlock, Table, TableEdit, ToolCall, ToolPhase, ToolStatus,
+    Verdict,
 };
 use crate::error::LedgerError;
 use crate::experience::Experience;
@@ -241,7 +242,12 @@ pub fn entry(prng: &mut Prng) -> Entry {
             cause: one_of(prng, ResetCause::ALL),
         },
         4 => Entry::Tables { step, edits: edits(prng), roots: [digest(prng); 4] },
-        5 => Entry::Snapshot { step, manifest: digest(prng), size_bytes: prng.next_u64(), kept: prng.next_u64() as u8 },
+        5 => Entry::Snapshot {
+            step,
+            manifest: digest(prng),
+            size_bytes: prng.next_u64(),
+            kept: prng.next_u64() as u8,
+        },
         6 => Entry::ToolCall(Box::new(tool_call(prng, step))),
         7 => Entry::HumanTask(Box::new(human_task(prng, step))),
         9 => Entry::Play(play_block(prng).0),

@@ -4,11 +4,12 @@
 
 use bem_base::digest::hash;
 use bem_base::encode::Writer;
-use bem_ledger::audit::{AuditReport, AuditVerdict, audit};
+use bem_ledger::audit::{AuditReport, AuditVerdict, Conditions, Rebuilt, audit};
 use bem_ledger::checkpoint::{Checkpoint, SignedCheckpoint, Signer};
 use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Verdict};
 use bem_ledger::limits::ENTRY_BYTES_MAX;
 use bem_ledger::log::{CHECKPOINT_NAME, Log, LogOptions, blob_name};
+use bem_ledger::snapshot::Part;
 use bem_ledger::store::MemoryStore;
 use bem_ledger::testing::{self, AsCertified, Operation, Workload};
 
@@ -319,4 +320,61 @@ fn bytes_after_the_checkpoint_are_counted_and_vouched_for_by_nobody() {
 
 fn event(code: u16) -> Entry {
     Entry::Event { step: 1, code, values: Vec::new(), payload: Vec::new() }
+}
+
+#[test]
+fn a_snapshot_that_is_kept_is_missed_and_one_that_was_thinned_out_is_not() {
+    let mut log = Log::create(MemoryStore::new(), testing::signer(), &testing::genesis(1), OPTIONS).unwrap();
+    let part = |byte| Part { name: "state".to_owned(), bytes: vec![byte; 20] };
+    let names: Vec<String> =
+        (0..5).map(|byte| log.write_snapshot(u64::from(byte), vec![part(byte)], 2).unwrap()).collect();
+    let mut store = log.into_store();
+    let there =
+        |store: &MemoryStore| names.iter().map(|name| store.files.contains_key(name)).collect::<Vec<_>>();
+    assert_eq!(there(&store), [false, false, false, true, true]);
+    assert_eq!(verdict(&mut store, None), AuditVerdict::Unanchored);
+    for name in &names[3..] {
+        let mut without = store.clone();
+        without.files.remove(name);
+        let reason = broken_because(&mut without, None);
+        assert_eq!(reason, format!("{name} is missing, and the history says that it is kept"));
+    }
+}
+
+/// Demands this formula of every patch in force.
+struct Demands(Option<bem_base::digest::Digest>);
+
+impl Conditions for Demands {
+    fn rebuild(
+        &mut self,
+        entry: &Entry,
+        _: &mut dyn FnMut(&bem_base::digest::Digest) -> Result<Vec<u8>, String>,
+    ) -> Result<Rebuilt, String> {
+        let is_patch = matches!(entry, Entry::Patch(_));
+        Ok(Rebuilt { formulas: self.0.filter(|_| is_patch).into_iter().collect(), checks: 0 })
+    }
+}
+
+#[test]
+fn a_certificate_counts_only_for_the_condition_that_the_patch_has() {
+    let (mut entries, blobs, patch) = first_patch(1, PatchStatus::Applied);
+    let proven = patch.certificates[0].cnf;
+    entries.push(Entry::Patch(patch.clone()));
+    let reason = |demanded: Option<bem_base::digest::Digest>, entries: &[Entry]| match audit(
+        &mut ledger_of(entries, &blobs),
+        None,
+        &mut Demands(demanded),
+    )
+    .unwrap()
+    .verdict
+    {
+        AuditVerdict::Broken { reason, .. } => reason,
+        AuditVerdict::Ok | AuditVerdict::Unanchored => String::new(),
+    };
+    assert_eq!(reason(Some(proven), &entries), "");
+    assert!(reason(None, &entries).starts_with("a certificate that the patch has no condition for"));
+    assert!(reason(Some(hash(b"another")), &entries).starts_with("certificate 0 is not about the patch"));
+    let bare = PatchEvent { certificates: Vec::new(), ..*patch };
+    *entries.last_mut().unwrap() = Entry::Patch(Box::new(bare));
+    assert_eq!(reason(Some(proven), &entries), "condition 0 of the patch has no certificate");
 }

@@ -32,6 +32,8 @@ pub struct EngineGolden {
     results: Vec<UnitResult>,
     /// Head of the ledger at the end.
     pub head: Digest,
+    /// Its ledger, signed with the key of tests.
+    pub store: MemoryStore,
 }
 
 fn start() -> Climb {
@@ -64,7 +66,8 @@ impl EngineGolden {
             results.push(result);
         }
         journal.save(&climb, Vec::new()).expect(fine);
-        EngineGolden { results, head: journal.head() }
+        let head = journal.head();
+        EngineGolden { results, head, store: journal.into_store() }
     }
 
     fn result(&self, climb: &Climb, unit: &Unit, anew: bool) -> UnitResult {

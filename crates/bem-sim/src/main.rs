@@ -92,7 +92,8 @@ fn answer(words: &[&str]) -> Result<(), String> {
         ["removal", directory, key, stride] => {
             let seed = std::fs::read(key).map_err(|error| format!("{key}: {error}"))?;
             let seed = <[u8; 32]>::try_from(seed).map_err(|_| format!("{key} is no key of 32 bytes"))?;
-            let refused = removal(&load(directory)?, &Signer::from_seed(&seed), number(stride)?.max(1) as usize)?;
+            let refused =
+                removal(&load(directory)?, &Signer::from_seed(&seed), number(stride)?.max(1) as usize)?;
             refused.iter().for_each(|(name, count)| println!("{name:<34} {count} tried, all refused"));
             Ok(())
         }
@@ -241,7 +242,8 @@ fn load(directory: &str) -> Result<MemoryStore, String> {
 /// Turns over every `stride`-th bit of a ledger, one at a time, and asks the audit that `bem verify` asks.
 fn flip(directory: &str, stride: u64) -> Result<(), String> {
     let mut store = load(directory)?;
-    let verdict = |store: &mut MemoryStore| audit(store, None, &mut RunConditions::new()).map(|report| report.verdict);
+    let verdict =
+        |store: &mut MemoryStore| audit(store, None, &mut RunConditions::new()).map(|report| report.verdict);
     let sound = |store: &mut MemoryStore| verdict(store) == Ok(AuditVerdict::Unanchored);
     if !sound(&mut store) {
         return Err(format!("{directory} is not sound to begin with: {:?}", verdict(&mut store)));

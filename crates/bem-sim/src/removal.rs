@@ -114,7 +114,12 @@ fn without_key(honest: &MemoryStore) -> Vec<Attempt> {
     if let Some(name) = newest("snapshot") {
         let mut store = honest.clone();
         store.files.retain(|other, _| !other.starts_with("snapshot"));
-        attempts.push(Attempt { name: "snapshot removed", what: format!("all up to {name}"), store, needs_anchor: false });
+        attempts.push(Attempt {
+            name: "snapshot removed",
+            what: format!("all up to {name}"),
+            store,
+            needs_anchor: false,
+        });
     }
     attempts
 }
@@ -209,7 +214,9 @@ fn forgeries(history: &History) -> Result<Forged, String> {
         }
         let mut change = |name, what: String, new: PatchEvent, blobs: &[Vec<u8>]| {
             let mut changed = history.clone();
-            blobs.iter().for_each(|blob| drop(changed.blobs.files.insert(blob_name(&hash(blob)), blob.clone())));
+            blobs
+                .iter()
+                .for_each(|blob| drop(changed.blobs.files.insert(blob_name(&hash(blob)), blob.clone())));
             changed.entries[place] = Entry::Patch(Box::new(new));
             forged.push((name, format!("entry {place}, {what}"), changed));
         };
@@ -221,7 +228,8 @@ fn forgeries(history: &History) -> Result<Forged, String> {
             new.certificates[number] = trivial;
             change("certificate of something trivial", format!("number {number}"), new, &trivial_blobs);
             let others = patches.iter().flat_map(|(_, other)| &other.certificates);
-            if let Some(other) = others.into_iter().find(|other| other.cnf != patch.certificates[number].cnf) {
+            if let Some(other) = others.into_iter().find(|other| other.cnf != patch.certificates[number].cnf)
+            {
                 let mut new = patch.clone();
                 new.certificates[number] = *other;
                 change("certificate of another patch", format!("number {number}"), new, &[]);
@@ -240,14 +248,16 @@ fn forgeries(history: &History) -> Result<Forged, String> {
             new.edits.clear();
             change("leaf left as it was", String::new(), new, &[]);
         }
-        let payload = read_blob(&mut history.blobs.clone(), &patch.payload).map_err(|error| error.to_string())?;
+        let payload =
+            read_blob(&mut history.blobs.clone(), &patch.payload).map_err(|error| error.to_string())?;
         for (what, payload) in other_payloads(&payload) {
             let new = PatchEvent { payload: hash(&payload), ..patch.clone() };
             change("payload changed", what.to_owned(), new, &[payload]);
         }
-        if let Some((_, other)) = patches.iter().find(|(_, other)| {
-            other.status == PatchStatus::Applied && other.payload != patch.payload
-        }) {
+        if let Some((_, other)) = patches
+            .iter()
+            .find(|(_, other)| other.status == PatchStatus::Applied && other.payload != patch.payload)
+        {
             let new = PatchEvent { payload: other.payload, ..patch.clone() };
             change("payload changed", "another patch's".to_owned(), new, &[]);
         }
@@ -281,15 +291,29 @@ fn other_payloads(payload: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
             let (safe, examples) = (*safe, examples.clone());
             let constant = Policy::constant(policy.actions(), 0);
             if constant != *policy {
-                with("its circuit", changed(Change::Synthesize { policy: constant, safe, examples: examples.clone() }), grounds.clone());
+                with(
+                    "its circuit",
+                    changed(Change::Synthesize { policy: constant, safe, examples: examples.clone() }),
+                    grounds.clone(),
+                );
             }
             if examples.iter().flat_map(|example| &example.steps).any(|step| step.wanted.is_some()) {
                 let policy = policy.clone();
-                with("its claims", changed(Change::Synthesize { policy, safe, examples: Vec::new() }), grounds.clone());
+                with(
+                    "its claims",
+                    changed(Change::Synthesize { policy, safe, examples: Vec::new() }),
+                    grounds.clone(),
+                );
             }
-            with("its safety tag", changed(Change::Synthesize { policy: policy.clone(), safe: !safe, examples }), grounds.clone());
+            with(
+                "its safety tag",
+                changed(Change::Synthesize { policy: policy.clone(), safe: !safe, examples }),
+                grounds.clone(),
+            );
         }
-        Change::Divide { .. } => with("its contexts", changed(Change::Forget { context: 0, before: 1 }), grounds.clone()),
+        Change::Divide { .. } => {
+            with("its contexts", changed(Change::Forget { context: 0, before: 1 }), grounds.clone())
+        }
         _ => {}
     }
     others

@@ -9,9 +9,9 @@ use crate::verification::config_for;
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::Writer;
 use bem_base::ids::{ObjectClass, ObjectId};
-use bem_ledger::LedgerError;
 use bem_evolve::grounds::Grounds;
 use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
+use bem_ledger::LedgerError;
 use bem_ledger::entry::{
     Certificate, Entry, PatchEvent, PatchKind, PatchStatus, Table, TableEdit, UnitEnd, Verdict, event_code,
 };

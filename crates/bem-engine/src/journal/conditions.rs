@@ -152,7 +152,9 @@ impl RunConditions {
         let circuit = Policy::decode(&mut Reader::new(&bytes));
         let gates = circuit.map_err(|error| format!("the circuit of a unit: {error}"))?.gates();
         let place = place_of(&unit);
-        if values.get(..place.len()) != Some(&place[..]) || values.get(place.len() + 2) != Some(&(gates as i64)) {
+        if values.get(..place.len()) != Some(&place[..])
+            || values.get(place.len() + 2) != Some(&(gates as i64))
+        {
             return Err("the end of the unit does not fit its begin or its circuit".to_string());
         }
         Ok(())

@@ -107,10 +107,11 @@ fn cfg_holds_the_configuration_and_a_changed_missing_or_other_one_is_broken() {
     let honest = stores.pop().unwrap();
     let configuration = hash(&climb(3).snapshot());
     let name = format!("blob-{configuration}");
-    let broken = |store: &mut MemoryStore| match audit(store, None, &mut RunConditions::new()).unwrap().verdict {
-        AuditVerdict::Broken { reason, .. } => reason,
-        other => panic!("{other:?}"),
-    };
+    let broken =
+        |store: &mut MemoryStore| match audit(store, None, &mut RunConditions::new()).unwrap().verdict {
+            AuditVerdict::Broken { reason, .. } => reason,
+            other => panic!("{other:?}"),
+        };
     let mut changed = honest.clone();
     changed.files.get_mut(&name).unwrap()[20] ^= 1;
     assert!(broken(&mut changed).starts_with("CFG: "), "{}", broken(&mut changed));

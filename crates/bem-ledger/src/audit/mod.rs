@@ -409,7 +409,10 @@ impl<'a, S: Store> Auditor<'a, S> {
                     return Err(self.broken(format!("condition {place} of the patch has no certificate")));
                 }
                 Some(found) if found.cnf != *wanted => {
-                    let reason = format!("certificate {place} is not about the patch: its clauses are {}, the patch's {wanted}", found.cnf);
+                    let reason = format!(
+                        "certificate {place} is not about the patch: its clauses are {}, the patch's {wanted}",
+                        found.cnf
+                    );
                     return Err(self.broken(reason));
                 }
                 Some(_) => {}
@@ -417,7 +420,9 @@ impl<'a, S: Store> Auditor<'a, S> {
         }
         match proven.next() {
             None => Ok(()),
-            Some(extra) => Err(self.broken(format!("a certificate that the patch has no condition for: {}", extra.cnf))),
+            Some(extra) => {
+                Err(self.broken(format!("a certificate that the patch has no condition for: {}", extra.cnf)))
+            }
         }
     }
 

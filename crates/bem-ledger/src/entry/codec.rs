@@ -376,11 +376,11 @@ mod tests {
     #[test]
     fn unknown_formats_and_kinds_are_refused() {
         assert_eq!(
-            Entry::from_bytes(&[2, 0]).unwrap_err().to_string(),
-            "an entry of unknown format at byte 0"
+            Entry::from_bytes(&[1, 0]).unwrap_err().to_string(),
+            "an entry written by another version of bem: its format is not 2 at byte 0"
         );
         assert_eq!(
-            Entry::from_bytes(&[1, 12]).unwrap_err().to_string(),
+            Entry::from_bytes(&[2, 12]).unwrap_err().to_string(),
             "an entry of unknown kind at byte 1"
         );
     }

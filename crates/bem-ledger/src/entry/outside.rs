@@ -234,3 +234,56 @@ impl HumanTask {
             && self.updated <= self.step
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Entry;
+    use crate::testing;
+    use bem_base::prng::Prng;
+
+    /// The entry is refused, and for being in an impossible state.
+    fn is_refused(entry: Entry) -> bool {
+        Entry::from_bytes(&entry.to_bytes()).is_err_and(|error| error.to_string().contains("be in"))
+    }
+
+    #[test]
+    fn calls_and_questions_in_states_that_cannot_be_are_refused() {
+        let mut prng = Prng::stream(1, "outside");
+        let (mut calls, mut questions) = (0, 0);
+        while calls < 40 || questions < 40 {
+            match testing::entry(&mut prng) {
+                Entry::ToolCall(call) => {
+                    let with = |change: fn(&mut ToolCall)| {
+                        let mut call = call.clone();
+                        change(&mut call);
+                        is_refused(Entry::ToolCall(call))
+                    };
+                    assert!(with(|call| call.error = u16::from(call.error == 0)));
+                    assert!(with(|call| (call.response_bytes, call.response_capacity) = (2, 1)));
+                    assert!(call.phase == ToolPhase::Dropped || with(|call| call.status = ToolStatus::Empty));
+                    calls += 1;
+                }
+                Entry::HumanTask(task) => {
+                    let with = |change: fn(&mut HumanTask)| {
+                        let mut task = task.clone();
+                        change(&mut task);
+                        is_refused(Entry::HumanTask(task))
+                    };
+                    assert!(with(|task| task.kind = 5) && with(|task| task.priority = 4));
+                    assert!(with(|task| task.status = HumanStatus::Empty));
+                    assert!(with(|task| (task.owner, task.lease) = (0, 1)));
+                    assert!(
+                        with(|task| task.updated = task.step.wrapping_add(1).max(1)) || task.step == u64::MAX
+                    );
+                    assert!(with(|task| {
+                        let is_skipped = task.skipped != SkipReason::None;
+                        task.skipped = if is_skipped { SkipReason::None } else { SkipReason::Deadline };
+                    }));
+                    questions += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+}

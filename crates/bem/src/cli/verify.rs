@@ -68,7 +68,8 @@ fn changed_artefact(folder: &Path, report: &AuditReport) -> Option<String> {
         return None;
     }
     report.artefacts.iter().find_map(|(name, digest)| {
-        let is_named = |name: &str| std::fs::read(folder.join(name)).is_ok_and(|bytes| hash(&bytes) == *digest);
+        let is_named =
+            |name: &str| std::fs::read(folder.join(name)).is_ok_and(|bytes| hash(&bytes) == *digest);
         let is_there = is_named(name) || is_named(&format!("{name}.tmp"));
         (!is_there).then(|| format!("{name} is not the file that the history names"))
     })
