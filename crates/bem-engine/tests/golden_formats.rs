@@ -5,7 +5,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
-use bem_base::environment::Environment;
 use bem_engine::chronicle::Happening;
 use bem_engine::climb::{Climb, ClimbConfig, Unit};
 use bem_engine::learner::{Learner, Settings};

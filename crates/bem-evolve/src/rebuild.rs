@@ -128,7 +128,8 @@ fn restate(
 mod tests {
     use super::*;
     use crate::battery::Laboratory;
-    use crate::patch::Form;
+    use crate::patch::{ExpectedEffects, Form};
+    use crate::propose::patch;
     use crate::verify::verify;
     use bem_base::prng::Prng;
 
@@ -173,5 +174,29 @@ mod tests {
         let honest = restate(config, tables, &patch, verified.grounds()).unwrap();
         let nothing = Grounds { bad: Vec::new(), safety: SafetyDemand::Optional, shape: None };
         assert_ne!(restate(config, tables, &patch, &nothing).unwrap().formulas, honest.formulas);
+    }
+    #[test]
+    fn a_patch_is_taken_back_together_with_the_smaller_circuit_that_came_of_it() {
+        let laboratory = Laboratory::new();
+        let (config, tables) = (laboratory.config().clone(), laboratory.tables().clone());
+        let mut twin = Twin { config, tables, latest: None };
+        let mut prng = Prng::stream(1, "taken back");
+        let mut follow = |twin: &mut Twin, serial: u64, form: Form| {
+            let change = laboratory.good_patch(form, &mut prng).change;
+            let made = patch(&twin.tables, serial, 0, change, ExpectedEffects::default()).unwrap();
+            twin.follow(&made).unwrap();
+            twin.leaves()
+        };
+        let first = follow(&mut twin, 101, Form::Synthesize);
+        let second = follow(&mut twin, 102, Form::Synthesize);
+        let smaller = follow(&mut twin, 103, Form::Superoptimize);
+        let divided = follow(&mut twin, 104, Form::Divide);
+        assert!(first != second && second != smaller && smaller != divided);
+        assert_eq!(twin.take_back(PatchKind::Retire), Ok(false));
+        assert_eq!(twin.take_back(PatchKind::Synthesize), Ok(true));
+        let mut wanted = first;
+        wanted[ARMS_MAX + 1] = divided[ARMS_MAX + 1];
+        assert_eq!(twin.leaves(), wanted);
+        assert_eq!(twin.take_back(PatchKind::Synthesize), Ok(false));
     }
 }

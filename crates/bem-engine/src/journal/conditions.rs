@@ -28,8 +28,10 @@ type Read<'a> = dyn FnMut(&Digest) -> Result<Vec<u8>, String> + 'a;
 /// What a run's history says so far, for an audit of the rest.
 #[derive(Debug, Default)]
 pub struct RunConditions {
-    /// The climb at its start; none for a history of something else, which may hold no patches.
+    /// The climb at its start; none for a history of something else, or of another version, which may hold no units.
     climb: Option<Climb>,
+    /// Why there is none.
+    refusal: String,
     book: Book,
     is_booted: bool,
     unit: Option<Unit>,
@@ -67,7 +69,10 @@ impl Conditions for RunConditions {
         let restated = match entry {
             Entry::Genesis(genesis) => {
                 let configuration = read(&genesis.configuration).map_err(|why| format!("CFG: {why}"))?;
-                self.climb = Climb::restore(&configuration).ok();
+                match Climb::restore(&configuration) {
+                    Ok(climb) => self.climb = Some(climb),
+                    Err(error) => self.refusal = error.to_string(),
+                }
                 Restated::default()
             }
             Entry::Tables { edits, .. } => {
@@ -126,7 +131,8 @@ impl RunConditions {
     }
 
     fn begin(&mut self, values: &[i64], payload: &[u8]) -> Result<(), String> {
-        let climb = self.climb.as_ref().ok_or("a unit in a history that is no run's")?;
+        let refused = || format!("a unit in a history whose configuration is no run's: {}", self.refusal);
+        let climb = self.climb.as_ref().ok_or_else(refused)?;
         let unit = Unit::from_bytes(payload).map_err(|error| format!("the unit: {error}"))?;
         if self.unit.is_some() {
             return Err("a unit begins in another".to_string());
