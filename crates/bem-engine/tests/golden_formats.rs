@@ -21,9 +21,14 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/formats")).join(name)
 }
 
+#[allow(clippy::disallowed_methods, reason = "renewal must be asked for from outside, and only in this test")]
+fn renewal_is_asked_for() -> bool {
+    std::env::var("BEM_GOLDEN").is_ok_and(|value| value == "renew")
+}
+
 /// The stored bytes; written first if they are to be renewed.
 fn stored(name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
-    if std::env::var("BEM_GOLDEN").is_ok_and(|value| value == "renew") {
+    if renewal_is_asked_for() {
         std::fs::write(file(name), make()).unwrap();
     }
     std::fs::read(file(name)).expect("renew it with: cargo xtask golden")

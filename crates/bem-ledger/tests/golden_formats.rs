@@ -11,7 +11,8 @@ use bem_ledger::testing;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/formats/ledger_entries.bin");
 
-fn renews() -> bool {
+#[allow(clippy::disallowed_methods, reason = "renewal must be asked for from outside, and only in this test")]
+fn renewal_is_asked_for() -> bool {
     std::env::var("BEM_GOLDEN").is_ok_and(|value| value == "renew")
 }
 
@@ -32,7 +33,7 @@ fn examples() -> Vec<u8> {
 
 #[test]
 fn golden_entries_of_every_kind_are_read_and_other_versions_are_named() {
-    if renews() {
+    if renewal_is_asked_for() {
         std::fs::write(FILE, examples()).unwrap();
     }
     let bytes = std::fs::read(FILE).expect("renew it with: cargo xtask golden");
