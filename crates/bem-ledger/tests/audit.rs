@@ -239,7 +239,8 @@ fn a_patch_let_in_without_proof_is_found_although_all_hashes_fit() {
     let (_, model_blobs, rejected) = first_patch(1, PatchStatus::Rejected);
     patch.certificates = rejected.certificates.clone();
     *entries.last_mut().unwrap() = Entry::Patch(patch.clone());
-    let reason = broken_because(&mut ledger_of(&entries, &model_blobs), None);
+    blobs.extend(model_blobs);
+    let reason = broken_because(&mut ledger_of(&entries, &blobs), None);
     assert!(reason.contains("although its condition was not proven"), "{reason}");
 }
 

@@ -14,7 +14,7 @@ use bem_engine::payload::Payload;
 use bem_evolve::patch::{Change, Patch};
 use bem_ledger::audit::{AuditVerdict, audit};
 use bem_ledger::checkpoint::{SignedCheckpoint, Signer};
-use bem_ledger::entry::{Certificate, Entry, PatchEvent, PatchStatus, Table, Verdict, event_code};
+use bem_ledger::entry::{Certificate, Entry, PatchEvent, PatchStatus, Table, TableEdit, Verdict, event_code};
 use bem_ledger::log::{Log, LogOptions, blob_name, read_blob};
 use bem_ledger::reader::EntryReader;
 use bem_ledger::segment::{SegmentHeader, segment_number};
@@ -26,15 +26,6 @@ use std::collections::BTreeMap;
 
 /// How often each attempt was made, by name; all of them were refused.
 pub type Refused = BTreeMap<&'static str, u64>;
-
-/// Files of a ledger, or of entries that are to become one.
-struct Attempt {
-    name: &'static str,
-    what: String,
-    store: MemoryStore,
-    /// Only a checkpoint from outside shows it.
-    needs_anchor: bool,
-}
 
 /// A history as its entries, with what they name.
 #[derive(Clone)]
@@ -55,25 +46,60 @@ pub fn removal(honest: &MemoryStore, signer: &Signer, stride: usize) -> Result<R
     if verdict(&again, None)? != AuditVerdict::Unanchored {
         return Err(format!("the honest history, written anew: {:?}", verdict(&again, None)?));
     }
-    let mut refused = Refused::new();
-    let mut try_one = |attempt: Attempt| -> Result<(), String> {
-        let found = verdict(&attempt.store, Some(&anchor).filter(|_| attempt.needs_anchor))?;
-        if !matches!(found, AuditVerdict::Broken { .. }) {
-            return Err(format!("{}, {}: {found:?}", attempt.name, attempt.what));
+    let mut court = Court { signer, anchor, stride, seen: 0, refused: Refused::new() };
+    without_key(honest, &mut court)?;
+    forge_patches(&history, &mut court)?;
+    forge_tables(&history, &mut court)?;
+    forge_units(&history, &mut court)?;
+    cut_tails(&history, &mut court)?;
+    Ok(court.refused)
+}
+
+/// Judges attempts one at a time, and counts.
+struct Court<'a> {
+    signer: &'a Signer,
+    anchor: SignedCheckpoint,
+    stride: usize,
+    seen: usize,
+    refused: Refused,
+}
+
+impl Court<'_> {
+    /// Files that must be refused; only those whose turn it is are made.
+    fn files(
+        &mut self,
+        name: &'static str,
+        what: &str,
+        make: impl FnOnce(&Signer) -> Result<MemoryStore, String>,
+    ) -> Result<(), String> {
+        self.seen += 1;
+        if !self.seen.is_multiple_of(self.stride) {
+            return Ok(());
         }
-        *refused.entry(attempt.name).or_default() += 1;
+        // A history that ends early is sound in itself: only a checkpoint from outside shows it.
+        let anchor = Some(&self.anchor).filter(|_| name == "cut tail");
+        let found = verdict(&make(self.signer)?, anchor)?;
+        if !matches!(found, AuditVerdict::Broken { .. }) {
+            return Err(format!("{name}, {what}: {found:?}"));
+        }
+        *self.refused.entry(name).or_default() += 1;
         Ok(())
-    };
-    for attempt in without_key(honest).into_iter().step_by(stride) {
-        try_one(attempt)?;
     }
-    let mut forged = forgeries(&history)?;
-    forged.extend(cut_tails(&history));
-    for (name, what, forged) in forged.into_iter().step_by(stride) {
-        let needs_anchor = name == "cut tail";
-        try_one(Attempt { name, what, store: write(&forged, signer)?, needs_anchor })?;
+
+    /// The same for a history that is written anew after a change.
+    fn history(
+        &mut self,
+        name: &'static str,
+        what: &str,
+        honest: &History,
+        change: impl FnOnce(&mut History),
+    ) -> Result<(), String> {
+        self.files(name, what, |signer| {
+            let mut forged = honest.clone();
+            change(&mut forged);
+            write(&forged, signer)
+        })
     }
-    Ok(refused)
 }
 
 fn verdict(store: &MemoryStore, anchor: Option<&SignedCheckpoint>) -> Result<AuditVerdict, String> {
@@ -81,47 +107,39 @@ fn verdict(store: &MemoryStore, anchor: Option<&SignedCheckpoint>) -> Result<Aud
     report.map(|report| report.verdict).map_err(|error| error.to_string())
 }
 
-/// Every file but the lock, and every entry, removed on its own.
-fn without_key(honest: &MemoryStore) -> Vec<Attempt> {
-    let mut attempts = Vec::new();
-    let newest = |prefix: &str| honest.files.keys().rfind(|name| name.starts_with(prefix)).cloned();
+/// Every file, and every entry, removed on its own.
+fn without_key(honest: &MemoryStore, court: &mut Court<'_>) -> Result<(), String> {
     for (name, content) in &honest.files {
-        let mut store = honest.clone();
-        store.files.remove(name);
         let kind = match name.split('-').next() {
             Some("blob") => "blob removed",
             Some("snapshot") => "snapshot removed",
             Some("segment") => "segment removed",
             _ => "checkpoint removed",
         };
-        attempts.push(Attempt { name: kind, what: name.clone(), store, needs_anchor: false });
-        if segment_number(name).is_none() {
-            continue;
-        }
-        let Ok((_, mut start)) = SegmentHeader::decode(content) else { continue };
-        while let Some(length) = content.get(start..start + 4) {
-            let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+        court.files(kind, name, |_| {
             let mut store = honest.clone();
-            if let Some(content) = store.files.get_mut(name) {
-                content.drain(start..start + 4 + length);
-            }
-            let what = format!("{name} at byte {start}");
-            attempts.push(Attempt { name: "entry removed", what, store, needs_anchor: false });
-            start += 4 + length;
+            store.files.remove(name);
+            Ok(store)
+        })?;
+        let Some((_, mut start)) = segment_number(name).and_then(|_| SegmentHeader::decode(content).ok())
+        else {
+            continue;
+        };
+        while let Some(length) = content.get(start..start + 4) {
+            let end = start + 4 + u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+            court.files("entry removed", &format!("{name} at byte {start}"), |_| {
+                let mut store = honest.clone();
+                store.files.insert(name.clone(), [&content[..start], &content[end..]].concat());
+                Ok(store)
+            })?;
+            start = end;
         }
     }
-    // Two files at once: the newest snapshot together with the one before leaves nothing to notice by accident.
-    if let Some(name) = newest("snapshot") {
+    court.files("snapshot removed", "all of them", |_| {
         let mut store = honest.clone();
-        store.files.retain(|other, _| !other.starts_with("snapshot"));
-        attempts.push(Attempt {
-            name: "snapshot removed",
-            what: format!("all up to {name}"),
-            store,
-            needs_anchor: false,
-        });
-    }
-    attempts
+        store.files.retain(|name, _| !name.starts_with("snapshot"));
+        Ok(store)
+    })
 }
 
 fn read(store: &MemoryStore) -> Result<History, String> {
@@ -175,98 +193,115 @@ fn write(history: &History, signer: &Signer) -> Result<MemoryStore, String> {
     Ok(store)
 }
 
-type Forged = Vec<(&'static str, String, History)>;
-
 /// Histories that end early, at every entry after the first snapshot.
-fn cut_tails(history: &History) -> Forged {
-    let lengths = 3..history.entries.len();
-    let cut = |length: usize| {
-        let mut cut = history.clone();
-        cut.entries.truncate(length);
-        ("cut tail", format!("after {length} entries"), cut)
-    };
-    lengths.map(cut).collect()
+fn cut_tails(history: &History, court: &mut Court<'_>) -> Result<(), String> {
+    (3..history.entries.len()).try_for_each(|length| {
+        let what = format!("after {length} entries");
+        court.history("cut tail", &what, history, |forged| forged.entries.truncate(length))
+    })
 }
 
-/// Histories that a forger with the key would like to pass.
-fn forgeries(history: &History) -> Result<Forged, String> {
-    let mut forged = Forged::new();
-    let (trivial, trivial_blobs) = trivial_certificate();
+/// One patch of a history, and where it stands.
+struct Place<'a> {
+    history: &'a History,
+    index: usize,
+    patch: &'a PatchEvent,
+}
+
+impl Place<'_> {
+    /// The history with another patch in this place, and with these blobs.
+    fn forge(
+        &self,
+        court: &mut Court<'_>,
+        name: &'static str,
+        what: &str,
+        blobs: &[Vec<u8>],
+        change: impl FnOnce(&mut PatchEvent),
+    ) -> Result<(), String> {
+        court.history(name, &format!("entry {}, {what}", self.index), self.history, |forged| {
+            let named = blobs.iter().map(|blob| (blob_name(&hash(blob)), blob.clone()));
+            forged.blobs.files.extend(named);
+            let mut patch = self.patch.clone();
+            change(&mut patch);
+            forged.entries[self.index] = Entry::Patch(Box::new(patch));
+        })
+    }
+
+    fn certificates(&self, others: &[&PatchEvent], court: &mut Court<'_>) -> Result<(), String> {
+        let (trivial, blobs) = trivial_certificate();
+        for (number, certificate) in self.patch.certificates.iter().enumerate() {
+            let what = format!("number {number}");
+            self.forge(court, "certificate forged away", &what, &[], |patch| {
+                patch.certificates.remove(number);
+            })?;
+            self.forge(court, "certificate of something trivial", &what, &blobs, |patch| {
+                patch.certificates[number] = trivial;
+            })?;
+            let mut others = others.iter().flat_map(|other| &other.certificates);
+            if let Some(other) = others.find(|other| other.cnf != certificate.cnf) {
+                self.forge(court, "certificate of another patch", &what, &[], |patch| {
+                    patch.certificates[number] = *other;
+                })?;
+            }
+        }
+        self.forge(court, "certificate too many", "", &blobs, |patch| patch.certificates.push(trivial))
+    }
+
+    fn leaves(&self, court: &mut Court<'_>) -> Result<(), String> {
+        for (number, edit) in self.patch.edits.iter().enumerate() {
+            let what = format!("{:?} slot {}", edit.table, edit.slot);
+            self.forge(court, "leaf of another circuit", &what, &[], |patch| {
+                patch.edits[number].leaf = hash(edit.leaf.as_bytes());
+            })?;
+        }
+        if self.patch.edits.is_empty() {
+            return Ok(());
+        }
+        self.forge(court, "leaf left as it was", "", &[], |patch| patch.edits.clear())
+    }
+
+    fn payloads(&self, others: &[&PatchEvent], court: &mut Court<'_>) -> Result<(), String> {
+        let payload = read_blob(&mut self.history.blobs.clone(), &self.patch.payload);
+        for (what, payload) in other_payloads(&payload.map_err(|error| error.to_string())?) {
+            let digest = hash(&payload);
+            self.forge(court, "payload changed", what, &[payload], |patch| patch.payload = digest)?;
+        }
+        let mut others = others.iter().map(|other| other.payload);
+        if let Some(other) = others.find(|other| *other != self.patch.payload) {
+            self.forge(court, "payload changed", "another patch's", &[], |patch| patch.payload = other)?;
+        }
+        self.forge(court, "payload changed", "nothing", &[], |patch| patch.payload = hash(b"nothing"))
+    }
+}
+
+/// Every patch but the last left out, and every one in force changed in what it rests on.
+fn forge_patches(history: &History, court: &mut Court<'_>) -> Result<(), String> {
+    let patch = |entry: &'_ Entry| match entry {
+        Entry::Patch(patch) => Some((**patch).clone()),
+        _ => None,
+    };
     let patches: Vec<(usize, PatchEvent)> = history
         .entries
         .iter()
         .enumerate()
-        .filter_map(|(place, entry)| match entry {
-            Entry::Patch(patch) => Some((place, (**patch).clone())),
-            _ => None,
-        })
+        .filter_map(|(index, entry)| Some((index, patch(entry)?)))
         .collect();
-    let last = patches.last().map_or(0, |(place, _)| *place);
-    for (place, patch) in &patches {
-        let place = *place;
-        if place != last {
-            let mut without = history.clone();
-            without.entries.remove(place);
-            forged.push(("patch forged away", format!("entry {place}"), without));
+    let is_applied = |patch: &&PatchEvent| patch.status == PatchStatus::Applied;
+    let applied: Vec<&PatchEvent> = patches.iter().map(|(_, patch)| patch).filter(is_applied).collect();
+    for (place, (index, patch)) in patches.iter().enumerate() {
+        if place + 1 < patches.len() {
+            court.history("patch forged away", &format!("entry {index}"), history, |forged| {
+                forged.entries.remove(*index);
+            })?;
         }
-        if patch.status != PatchStatus::Applied {
-            continue;
+        if is_applied(&patch) {
+            let place = Place { history, index: *index, patch };
+            place.certificates(&applied, court)?;
+            place.leaves(court)?;
+            place.payloads(&applied, court)?;
         }
-        let mut change = |name, what: String, new: PatchEvent, blobs: &[Vec<u8>]| {
-            let mut changed = history.clone();
-            blobs
-                .iter()
-                .for_each(|blob| drop(changed.blobs.files.insert(blob_name(&hash(blob)), blob.clone())));
-            changed.entries[place] = Entry::Patch(Box::new(new));
-            forged.push((name, format!("entry {place}, {what}"), changed));
-        };
-        for number in 0..patch.certificates.len() {
-            let mut new = patch.clone();
-            new.certificates.remove(number);
-            change("certificate forged away", format!("number {number}"), new, &[]);
-            let mut new = patch.clone();
-            new.certificates[number] = trivial;
-            change("certificate of something trivial", format!("number {number}"), new, &trivial_blobs);
-            let others = patches.iter().flat_map(|(_, other)| &other.certificates);
-            if let Some(other) = others.into_iter().find(|other| other.cnf != patch.certificates[number].cnf)
-            {
-                let mut new = patch.clone();
-                new.certificates[number] = *other;
-                change("certificate of another patch", format!("number {number}"), new, &[]);
-            }
-        }
-        let mut new = patch.clone();
-        new.certificates.push(trivial);
-        change("certificate too many", String::new(), new, &trivial_blobs);
-        for (number, edit) in patch.edits.iter().enumerate() {
-            let mut new = patch.clone();
-            new.edits[number].leaf = hash(edit.leaf.as_bytes());
-            change("leaf of another circuit", format!("{:?} slot {}", edit.table, edit.slot), new, &[]);
-        }
-        if !patch.edits.is_empty() {
-            let mut new = patch.clone();
-            new.edits.clear();
-            change("leaf left as it was", String::new(), new, &[]);
-        }
-        let payload =
-            read_blob(&mut history.blobs.clone(), &patch.payload).map_err(|error| error.to_string())?;
-        for (what, payload) in other_payloads(&payload) {
-            let new = PatchEvent { payload: hash(&payload), ..patch.clone() };
-            change("payload changed", what.to_owned(), new, &[payload]);
-        }
-        if let Some((_, other)) = patches
-            .iter()
-            .find(|(_, other)| other.status == PatchStatus::Applied && other.payload != patch.payload)
-        {
-            let new = PatchEvent { payload: other.payload, ..patch.clone() };
-            change("payload changed", "another patch's".to_owned(), new, &[]);
-        }
-        let new = PatchEvent { payload: hash(b"nothing"), ..patch.clone() };
-        change("payload changed", "nothing".to_owned(), new, &[]);
     }
-    forged.extend(forged_tables(history));
-    forged.extend(forged_units(history));
-    Ok(forged)
+    Ok(())
 }
 
 /// Payloads that say something else about structure than the honest one.
@@ -320,47 +355,49 @@ fn other_payloads(payload: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// Tables that change without a patch, and tables at the start that the configuration does not say.
-fn forged_tables(history: &History) -> Forged {
-    let mut forged = Forged::new();
-    for (place, entry) in history.entries.iter().enumerate() {
+fn forge_tables(history: &History, court: &mut Court<'_>) -> Result<(), String> {
+    let leaf = hash(b"another");
+    for (index, entry) in history.entries.iter().enumerate() {
         let Entry::Tables { edits, .. } = entry else { continue };
-        for table in [Table::Expert, Table::Teach] {
-            let mut changed = history.clone();
-            let Entry::Tables { edits: new, .. } = &mut changed.entries[place] else { continue };
-            match edits.iter().position(|edit| edit.table == table) {
-                Some(number) => new[number].leaf = hash(b"another"),
-                None if table == Table::Expert => {
-                    new.insert(0, bem_ledger::entry::TableEdit { table, slot: 1, leaf: hash(b"another") });
-                }
-                None => continue,
+        let number = |table| edits.iter().position(|edit| edit.table == table);
+        court.history("tables without a patch", &format!("entry {index}, EXPERT"), history, |forged| {
+            let Entry::Tables { edits, .. } = &mut forged.entries[index] else { return };
+            match number(Table::Expert) {
+                Some(number) => edits[number].leaf = leaf,
+                None => edits.insert(0, TableEdit { table: Table::Expert, slot: 1, leaf }),
             }
-            // What a teacher takes up as it begins is not derived again without playing.
-            if table == Table::Expert || place == 1 {
-                forged.push(("tables without a patch", format!("entry {place}, {table:?}"), changed));
-            }
+        })?;
+        // What a teacher takes up as it begins is not derived again without playing; the tables at the start are.
+        if let Some(number) = number(Table::Teach).filter(|_| index == 1) {
+            court.history("tables without a patch", &format!("entry {index}, TEACH"), history, |forged| {
+                let Entry::Tables { edits, .. } = &mut forged.entries[index] else { return };
+                edits[number].leaf = leaf;
+            })?;
         }
     }
-    forged
+    Ok(())
 }
 
 /// Units that are left out although their family goes on.
-fn forged_units(history: &History) -> Forged {
+fn forge_units(history: &History, court: &mut Court<'_>) -> Result<(), String> {
     let bounds = |wanted: u16| {
-        history.entries.iter().enumerate().filter_map(move |(place, entry)| match entry {
-            Entry::Event { code, values, .. } if *code == wanted => Some((place, values.first().copied())),
+        let entries = history.entries.iter().enumerate();
+        let bounds = entries.filter_map(move |(index, entry)| match entry {
+            Entry::Event { code, values, .. } if *code == wanted => Some((index, values.first().copied())),
             _ => None,
-        })
+        });
+        bounds.collect::<Vec<_>>()
     };
-    let begins: Vec<_> = bounds(event_code::UNIT_BEGIN).collect();
-    let mut forged = Forged::new();
-    for ((begin, family), (end, _)) in begins.iter().zip(bounds(event_code::UNIT_END)) {
-        if begins.iter().any(|(place, other)| begin < place && other == family) {
-            let mut without = history.clone();
-            without.entries.drain(*begin..=end);
-            forged.push(("unit forged away", format!("entries {begin} to {end}"), without));
+    let (begins, ends) = (bounds(event_code::UNIT_BEGIN), bounds(event_code::UNIT_END));
+    for ((begin, family), (end, _)) in begins.iter().zip(&ends) {
+        if begins.iter().any(|(index, other)| begin < index && other == family) {
+            let what = format!("entries {begin} to {end}");
+            court.history("unit forged away", &what, history, |forged| {
+                forged.entries.drain(*begin..=*end);
+            })?;
         }
     }
-    forged
+    Ok(())
 }
 
 /// A certificate that holds, of a formula that says nothing.
