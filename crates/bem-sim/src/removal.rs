@@ -46,7 +46,7 @@ pub fn removal(honest: &MemoryStore, signer: &Signer, stride: usize) -> Result<R
     if verdict(&again, None)? != AuditVerdict::Unanchored {
         return Err(format!("the honest history, written anew: {:?}", verdict(&again, None)?));
     }
-    let mut court = Court { signer, anchor, stride, seen: 0, refused: Refused::new() };
+    let mut court = Court { signer, anchor, stride, seen: BTreeMap::new(), refused: Refused::new() };
     without_key(honest, &mut court)?;
     forge_patches(&history, &mut court)?;
     forge_tables(&history, &mut court)?;
@@ -60,7 +60,7 @@ struct Court<'a> {
     signer: &'a Signer,
     anchor: SignedCheckpoint,
     stride: usize,
-    seen: usize,
+    seen: BTreeMap<&'static str, usize>,
     refused: Refused,
 }
 
@@ -72,8 +72,10 @@ impl Court<'_> {
         what: &str,
         make: impl FnOnce(&Signer) -> Result<MemoryStore, String>,
     ) -> Result<(), String> {
-        self.seen += 1;
-        if !self.seen.is_multiple_of(self.stride) {
+        // Counted by name, so that a sample has some of each.
+        let seen = self.seen.entry(name).or_default();
+        *seen += 1;
+        if !(*seen - 1).is_multiple_of(self.stride) {
             return Ok(());
         }
         // A history that ends early is sound in itself: only a checkpoint from outside shows it.
