@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
     let end = content.len().min(start + replacement.len());
     content.splice(start..end, replacement.iter().copied());
     let changed = store != *LEDGER;
-    let verdict = audit(&mut store, None).expect("a store in memory can be read").verdict;
+    let verdict = audit(&mut store, None, &mut testing::AsCertified).expect("a store in memory can be read").verdict;
     // Bytes after the last acknowledged entry are not vouched for, and recovery drops them.
     let appended = start == LEDGER.files[&name].len() && name.starts_with("segment");
     if changed && !appended {

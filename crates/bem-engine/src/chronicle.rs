@@ -5,10 +5,11 @@
 //! Clauses: LOG-1, SCC-4; decisions D-16, D-20.
 
 use crate::learner::Decision;
-use bem_base::digest::{Digest, hash};
+use crate::payload::Payload;
+use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_evolve::improvement::Evidence;
-use bem_evolve::patch::{Change, Patch, PatchKind, Subject};
+use bem_evolve::grounds::Grounds;
+use bem_evolve::patch::{Patch, PatchKind};
 use bem_evolve::verify::AcceptedPatch;
 use bem_ledger::play::{PlayBlock, PlayedStep, Sealer};
 use bem_synth::experience::Episode;
@@ -30,8 +31,6 @@ pub struct PatchNote {
     pub score: i64,
     /// The reasons, and of an accepted patch the patch itself.
     pub payload: Vec<u8>,
-    /// Digest of what the expert table holds from now on, if it changes.
-    pub installed: Option<Digest>,
     /// What was proven: clauses in DIMACS and the checker's certificate.
     pub proofs: Vec<(Vec<u8>, Vec<u8>)>,
 }
@@ -90,7 +89,7 @@ impl Chronicle {
     /// The patches that were let in, in order.
     pub fn applied(&self) -> impl Iterator<Item = Patch> {
         self.happenings.iter().filter_map(|happening| match happening {
-            Happening::Patch(note) => note.patch(),
+            Happening::Patch(note) => note.accepted().map(|(patch, _)| patch),
             Happening::Play(_) => None,
         })
     }
@@ -135,27 +134,19 @@ impl Chronicle {
 }
 
 fn note(decision: &Decision, patch: Option<&AcceptedPatch>) -> PatchNote {
-    let mut payload = Writer::new();
-    payload.text(&decision.words);
-    payload.text(&decision.reason);
-    decision.evidence.encode(&mut payload);
     let mut proofs = Vec::new();
-    if let Some(accepted) = patch {
-        accepted.patch().encode(&mut payload);
-        for (formula, certificate) in accepted.verified().findings().iter().filter_map(|found| found.proof())
-        {
-            let mut proof = Writer::new();
-            certificate.encode(&mut proof);
-            proofs.push((formula.to_dimacs().into_bytes(), proof.into_bytes()));
-        }
+    let findings = patch.into_iter().flat_map(|accepted| accepted.verified().findings());
+    for (formula, certificate) in findings.filter_map(|found| found.proof()) {
+        let mut proof = Writer::new();
+        certificate.encode(&mut proof);
+        proofs.push((formula.to_dimacs().into_bytes(), proof.into_bytes()));
     }
-    let change = patch.map(|accepted| &accepted.patch().change);
-    // Contexts are no experts: what stands in the table stays.
-    let of_pool = change.filter(|change| change.subject() == Subject::Pool);
-    let installed = of_pool.map(|change| match change {
-        Change::Synthesize { policy, .. } => policy.digest(),
-        _ => hash(payload.as_bytes()),
-    });
+    let payload = Payload {
+        words: decision.words.clone(),
+        reason: decision.reason.clone(),
+        evidence: decision.evidence,
+        accepted: patch.map(|accepted| (accepted.patch().clone(), accepted.verified().grounds().clone())),
+    };
     PatchNote {
         step: decision.steps,
         kind: decision.kind as u8,
@@ -163,19 +154,15 @@ fn note(decision: &Decision, patch: Option<&AcceptedPatch>) -> PatchNote {
         rolled_back: decision.rolled_back,
         threshold: decision.threshold.to_raw(),
         score: decision.evidence.lower_bound.to_raw(),
-        payload: payload.into_bytes(),
-        installed,
+        payload: payload.to_bytes(),
         proofs,
     }
 }
 
 impl PatchNote {
-    /// The patch itself, if it was let in: it stands after the reasons.
-    pub fn patch(&self) -> Option<Patch> {
-        let mut reader = Reader::new(&self.payload);
-        reader.text().and_then(|_| reader.text()).ok()?;
-        Evidence::decode(&mut reader).ok()?;
-        Patch::decode(&mut reader).ok().filter(|_| self.accepted)
+    /// The patch itself and what its condition was shown against, if it was let in.
+    pub fn accepted(&self) -> Option<(Patch, Grounds)> {
+        Payload::from_bytes(&self.payload).ok()?.accepted.filter(|_| self.accepted)
     }
 
     fn encode(&self, writer: &mut Writer) {
@@ -186,8 +173,6 @@ impl PatchNote {
         writer.i64(self.threshold);
         writer.i64(self.score);
         writer.bytes(&self.payload);
-        writer.bool(self.installed.is_some());
-        self.installed.iter().for_each(|digest| writer.raw(digest.as_bytes()));
         writer.length(self.proofs.len());
         for (formula, proof) in &self.proofs {
             writer.bytes(formula);
@@ -204,18 +189,18 @@ impl PatchNote {
         }
         let (accepted, rolled_back, threshold) = (reader.bool()?, reader.bool()?, reader.i64()?);
         let (score, payload) = (reader.i64()?, reader.bytes()?.to_vec());
-        let installed = if reader.bool()? { Some(Digest::decode(reader)?) } else { None };
         let mut proofs = Vec::new();
         for _ in 0..reader.length(8)? {
             proofs.push((reader.bytes()?.to_vec(), reader.bytes()?.to_vec()));
         }
-        Ok(PatchNote { step, kind, accepted, rolled_back, threshold, score, payload, installed, proofs })
+        Ok(PatchNote { step, kind, accepted, rolled_back, threshold, score, payload, proofs })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bem_base::digest::hash;
     use bem_base::environment::Bits;
     use bem_base::prng::Prng;
     use bem_synth::experience::Step;
@@ -244,7 +229,6 @@ mod tests {
                     threshold: 9,
                     score: -5,
                     payload: vec![1, 2, 3],
-                    installed: Some(hash(b"circuit")),
                     proofs: vec![(b"p cnf 1 0".to_vec(), vec![9])],
                 }));
             }

@@ -21,6 +21,7 @@ mod machinery;
 pub mod measure;
 mod pacing;
 pub mod parameters;
+pub mod payload;
 mod planning;
 mod play;
 mod safety;

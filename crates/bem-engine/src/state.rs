@@ -77,7 +77,7 @@ impl SavedLearner {
     pub fn parse(bytes: &[u8], shape: &Shape) -> Result<SavedLearner, RestoreError> {
         let mut reader = Reader::new(bytes);
         if reader.u32()? != VERSION {
-            return Err(Reader::new(bytes).error("an unknown version of the learner").into());
+            return Err(Reader::new(bytes).error("a learner written by another version of bem").into());
         }
         let settings = decode_settings(&mut reader)?;
         let mut known = Writer::new();

@@ -7,11 +7,13 @@
 
 use crate::apply::TablesError;
 use crate::condition::{self, Context, Finding, Rejection, circuits, misfit};
+use crate::grounds::Grounds;
 use crate::improvement::Evidence;
 use crate::patch::{Change, Patch, PatchKind};
 use crate::score::{Measured, PoxState};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
+use bem_prover::solver::Why;
 use bem_teacher::template::measure;
 use std::collections::BTreeSet;
 
@@ -19,6 +21,7 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     patch: Patch,
+    grounds: Grounds,
     findings: Vec<Finding>,
     gates_saved: i64,
 }
@@ -27,6 +30,11 @@ impl Verified {
     /// The patch.
     pub fn patch(&self) -> &Patch {
         &self.patch
+    }
+
+    /// What its condition was shown against.
+    pub fn grounds(&self) -> &Grounds {
+        &self.grounds
     }
 
     /// What was shown, with the proofs.
@@ -234,10 +242,17 @@ pub fn verify(patch: Patch, context: &Context<'_>) -> Result<Verified, Rejection
         other => Rejection::Tables(other),
     })?;
     let (findings, gates_saved) = show(&patch, context)?;
-    Ok(Verified { patch, findings, gates_saved })
+    // What was only stated was not shown.
+    for finding in &findings {
+        if let Finding::Stated { condition, .. } = finding {
+            return Err(Rejection::Undecided { condition, why: Why::Budget });
+        }
+    }
+    let grounds = Grounds::of(&patch, context);
+    Ok(Verified { patch, grounds, findings, gates_saved })
 }
 
-fn show(patch: &Patch, context: &Context<'_>) -> Result<(Vec<Finding>, i64), Rejection> {
+pub(crate) fn show(patch: &Patch, context: &Context<'_>) -> Result<(Vec<Finding>, i64), Rejection> {
     if let Change::TeachEdit { tree, difficulty, .. } = &patch.change {
         return Ok((vec![check_template(context, tree, *difficulty)?], 0));
     }

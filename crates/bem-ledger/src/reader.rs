@@ -68,7 +68,7 @@ pub struct Comparison {
 fn comes_from_outside(bytes: &[u8]) -> bool {
     match Entry::from_bytes(bytes) {
         Ok(Entry::Snapshot { .. } | Entry::Input { .. }) => true,
-        Ok(Entry::Event { code, .. }) => code == event_code::RESTORED,
+        Ok(Entry::Event { code, .. }) => matches!(code, event_code::RESTORED | event_code::ARTEFACT),
         _ => false,
     }
 }

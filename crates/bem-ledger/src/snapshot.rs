@@ -140,15 +140,18 @@ fn read_parts(
 }
 
 impl<S: Store> Log<S> {
-    /// Writes a snapshot of the state at this moment, marks it in the log and commits. Returns its file name.
-    pub fn write_snapshot(&mut self, step: u64, parts: Vec<Part>) -> Result<String, LedgerError> {
+    /// Writes a snapshot of the state at this moment, marks it in the log and commits, then removes the files of all but
+    /// the newest `kept`, as the marker says. Returns its file name.
+    pub fn write_snapshot(&mut self, step: u64, parts: Vec<Part>, kept: u8) -> Result<String, LedgerError> {
+        assert!(0 < kept, "the newest snapshot is kept");
         self.check_running()?;
         let (instance, entries, head) = (self.instance(), self.size(), self.head());
         let (bytes, manifest) = Snapshot { instance, entries, head, step, parts }.to_bytes();
         let name = snapshot_name(entries);
         self.write_aside(&format!("{name}.tmp"), &bytes, &name)?;
-        self.append(&Entry::Snapshot { step, manifest, size_bytes: bytes.len() as u64 })?;
+        self.append(&Entry::Snapshot { step, manifest, size_bytes: bytes.len() as u64, kept })?;
         self.commit()?;
+        self.thin_snapshots(usize::from(kept))?;
         Ok(name)
     }
 
@@ -167,8 +170,13 @@ impl<S: Store> Log<S> {
         let entries = reader.size().saturating_sub(1);
         let snapshot = Snapshot { instance: self.instance(), entries, head: before, step, parts };
         let (bytes, manifest) = snapshot.to_bytes();
-        let marker = Entry::Snapshot { step, manifest, size_bytes: bytes.len() as u64 };
-        if reader.size() != self.size() || last != marker.to_bytes() {
+        let is_marked = match Entry::from_bytes(&last) {
+            Ok(Entry::Snapshot { step: marked, manifest: named, size_bytes, .. }) => {
+                (marked, named, size_bytes) == (step, manifest, bytes.len() as u64)
+            }
+            _ => false,
+        };
+        if reader.size() != self.size() || !is_marked {
             return Ok(false);
         }
         let name = snapshot_name(entries);
@@ -176,8 +184,8 @@ impl<S: Store> Log<S> {
         Ok(true)
     }
 
-    /// Removes all but the newest `kept` snapshot files. Their markers stay; nobody misses a file that was thinned out.
-    pub fn thin_snapshots(&mut self, kept: usize) -> Result<(), LedgerError> {
+    /// Removes all but the newest `kept` snapshot files, which the newest marker allows.
+    fn thin_snapshots(&mut self, kept: usize) -> Result<(), LedgerError> {
         let names: Vec<String> =
             self.store_mut().list()?.into_iter().filter(|name| snapshot_entries(name).is_some()).collect();
         for name in &names[..names.len().saturating_sub(kept)] {
@@ -301,7 +309,7 @@ mod tests {
         let mut names = Vec::new();
         for step in 0..3u8 {
             let part = Part { name: "state".to_owned(), bytes: vec![step; 50] };
-            names.push(log.write_snapshot(u64::from(step), vec![part]).unwrap());
+            names.push(log.write_snapshot(u64::from(step), vec![part], 3).unwrap());
         }
         let mut store = log.into_store();
         let step = |store: &mut MemoryStore| latest_snapshot(store).unwrap().snapshot.map(|found| found.step);

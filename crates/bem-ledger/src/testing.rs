@@ -1,9 +1,11 @@
 //! Random entries and a meaningful workload for tests and for the simulator.
 
+use crate::audit::{Conditions, Rebuilt};
 use crate::checkpoint::Signer;
 use crate::entry::{
-    Certificate, Entry, Genesis, HumanPhase, InputSource, PatchEvent, PatchKind, PatchStatus, ResetCause,
-    StepBlock, Table, TableEdit, ToolPhase, Verdict,
+    Certificate, Entry, Genesis, HumanPhase, HumanStatus, HumanTask, InputSource, PatchEvent, PatchKind,
+    PatchStatus, ResetCause, SkipReason, StepBlock, Table, TableEdit, ToolCall, ToolPhase, ToolStatus,
+    Verdict,
 };
 use crate::error::LedgerError;
 use crate::experience::Experience;
@@ -23,13 +25,32 @@ pub fn signer() -> Signer {
     Signer::from_seed(&[42; 32])
 }
 
+/// The blob that the [`genesis`] of tests names.
+pub const CONFIGURATION: &[u8] = b"configuration";
+
 /// A genesis that goes with [`signer`].
 pub fn genesis(seed: u64) -> Genesis {
     Genesis {
         instance: hash(&seed.to_le_bytes()),
-        configuration: hash(b"configuration"),
+        configuration: hash(CONFIGURATION),
         code: "test 1".to_owned(),
         public_key: signer().public_key(),
+    }
+}
+
+/// Takes the certificates of a patch for its conditions: for histories that no machine has made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AsCertified;
+
+impl Conditions for AsCertified {
+    fn rebuild(
+        &mut self,
+        entry: &Entry,
+        _: &mut dyn FnMut(&Digest) -> Result<Vec<u8>, String>,
+    ) -> Result<Rebuilt, String> {
+        let Entry::Patch(patch) = entry else { return Ok(Rebuilt::default()) };
+        let proven = patch.certificates.iter().filter(|certificate| certificate.verdict == Verdict::Holds);
+        Ok(Rebuilt { formulas: proven.map(|certificate| certificate.cnf).collect(), checks: 0 })
     }
 }
 
@@ -124,6 +145,77 @@ fn patch(prng: &mut Prng) -> Entry {
     }))
 }
 
+fn tool_call(prng: &mut Prng, step: u64) -> ToolCall {
+    let phase = one_of(prng, ToolPhase::ALL);
+    let status = match phase {
+        ToolPhase::Issued => ToolStatus::Pending,
+        ToolPhase::Consumed => one_of(prng, &[ToolStatus::Done, ToolStatus::Failed]),
+        ToolPhase::Dropped => one_of(prng, ToolStatus::ALL),
+    };
+    let is_consumed = phase == ToolPhase::Consumed;
+    let response_bytes = if is_consumed { prng.next_u64() as u32 } else { 0 };
+    ToolCall {
+        request: prng.next_u64(),
+        step,
+        task: prng.next_u64(),
+        context: digest(prng),
+        tool: ObjectId::new(ObjectClass::ToolKind, prng.below(1 << 20) as u32),
+        operation: prng.next_u64() as u16,
+        flags: prng.next_u64() as u16,
+        resource: ObjectId::new(ObjectClass::TaskFamily, prng.below(1 << 20) as u32),
+        slot: prng.next_u64() as u16,
+        generation: prng.next_u64() as u32,
+        phase,
+        status,
+        error: if status == ToolStatus::Failed { 1 + prng.below(1_000) as u16 } else { 0 },
+        request_digest: digest(prng),
+        response_digest: if is_consumed { digest(prng) } else { Digest::default() },
+        response_capacity: response_bytes.saturating_add(prng.next_u64() as u16 as u32),
+        response_bytes,
+        deadline: prng.next_u64(),
+    }
+}
+
+fn human_task(prng: &mut Prng, step: u64) -> HumanTask {
+    let phase = one_of(prng, HumanPhase::ALL);
+    let status = match phase {
+        HumanPhase::Created => HumanStatus::Pending,
+        HumanPhase::Updated => one_of(prng, &[HumanStatus::Pending, HumanStatus::InProgress]),
+        HumanPhase::Answered | HumanPhase::Applied => HumanStatus::Done,
+        HumanPhase::Skipped => HumanStatus::Skipped,
+    };
+    let (kind, owner) = (prng.below(5) as u8, prng.below(3) as u32);
+    let is_answered = status == HumanStatus::Done;
+    let updated = step - step / (1 + prng.below(5));
+    HumanTask {
+        question: prng.next_u64(),
+        step,
+        kind,
+        target_kind: prng.below(5) as u8,
+        target: prng.next_u64(),
+        priority: prng.below(4) as u8,
+        phase,
+        status,
+        skipped: if status == HumanStatus::Skipped {
+            one_of(prng, &SkipReason::ALL[1..])
+        } else {
+            SkipReason::None
+        },
+        decision: if kind == 2 { prng.below(4) as u8 } else { 0 },
+        created: updated / 2,
+        updated,
+        deadline: prng.next_u64(),
+        owner,
+        lease: if owner == 0 { 0 } else { prng.next_u64() },
+        group: prng.below(3),
+        undo: prng.next_u64(),
+        confirmed: prng.bit(),
+        context: digest(prng),
+        answer: if is_answered { digest(prng) } else { Digest::default() },
+        answer_bytes: if is_answered { prng.next_u64() as u32 } else { 0 },
+    }
+}
+
 /// A random entry of any kind but genesis. Its parts are well formed and mean nothing.
 pub fn entry(prng: &mut Prng) -> Entry {
     let step = prng.next_u64();
@@ -150,24 +242,14 @@ pub fn entry(prng: &mut Prng) -> Entry {
             cause: one_of(prng, ResetCause::ALL),
         },
         4 => Entry::Tables { step, edits: edits(prng), roots: [digest(prng); 4] },
-        5 => Entry::Snapshot { step, manifest: digest(prng), size_bytes: prng.next_u64() },
-        6 => Entry::ToolCall {
-            request: prng.next_u64(),
+        5 => Entry::Snapshot {
             step,
-            tool: ObjectId::new(ObjectClass::ToolKind, prng.below(1 << 20) as u32),
-            operation: prng.next_u64() as u16,
-            phase: one_of(prng, ToolPhase::ALL),
-            status: prng.next_u64() as u8,
-            request_digest: digest(prng),
-            response_digest: digest(prng),
+            manifest: digest(prng),
+            size_bytes: prng.next_u64(),
+            kept: prng.next_u64() as u8,
         },
-        7 => Entry::HumanTask {
-            question: prng.next_u64(),
-            step,
-            kind: prng.next_u64() as u8,
-            phase: one_of(prng, HumanPhase::ALL),
-            payload: digest(prng),
-        },
+        6 => Entry::ToolCall(Box::new(tool_call(prng, step))),
+        7 => Entry::HumanTask(Box::new(human_task(prng, step))),
         9 => Entry::Play(play_block(prng).0),
         8 => Entry::Input { step, source: one_of(prng, InputSource::ALL), payload: bytes(prng, 40) },
         _ => Entry::Event {
@@ -200,6 +282,9 @@ impl Operation {
         }
     }
 }
+
+/// Snapshots that a workload keeps.
+pub const WORKLOAD_SNAPSHOTS_KEPT: u8 = 255;
 
 /// A history that an audit accepts: step blocks, episodes, patches with certificates and table roots, snapshots.
 ///
@@ -272,7 +357,7 @@ impl Workload {
             }
             Operation::Snapshot(step, parts) => {
                 let index = log.size();
-                log.write_snapshot(*step, parts.clone())?;
+                log.write_snapshot(*step, parts.clone(), WORKLOAD_SNAPSHOTS_KEPT)?;
                 Ok(index)
             }
         }
@@ -295,7 +380,8 @@ impl Workload {
         self.serial += 1;
         let roots_before = self.tables.roots();
         let applied = self.prng.below(3) != 0;
-        let (certificate, blobs) = certificate(&mut self.prng, applied);
+        let (certificate, mut blobs) = certificate(&mut self.prng, applied);
+        let payload = bytes(&mut self.prng, 60);
         let edits = if applied { self.table_edits() } else { Vec::new() };
         let entry = Entry::Patch(Box::new(PatchEvent {
             serial: self.serial,
@@ -304,12 +390,15 @@ impl Workload {
             status: if applied { PatchStatus::Applied } else { PatchStatus::Rejected },
             target: ObjectId::expert(self.prng.below(1_024) as u16, self.prng.below(16) as u16),
             score: self.prng.between(0, 1 << 32),
-            payload: digest(&mut self.prng),
+            payload: hash(&payload),
             certificates: vec![certificate],
             edits,
             roots_before,
             roots_after: self.tables.roots(),
         }));
+        if applied {
+            blobs.push(payload);
+        }
         Operation::Patch(blobs, entry)
     }
 

@@ -4,13 +4,14 @@
 
 use bem_base::digest::hash;
 use bem_base::encode::Writer;
-use bem_ledger::audit::{AuditVerdict, audit};
+use bem_ledger::audit::{AuditReport, AuditVerdict, Conditions, Rebuilt, audit};
 use bem_ledger::checkpoint::{Checkpoint, SignedCheckpoint, Signer};
 use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Verdict};
 use bem_ledger::limits::ENTRY_BYTES_MAX;
 use bem_ledger::log::{CHECKPOINT_NAME, Log, LogOptions, blob_name};
+use bem_ledger::snapshot::Part;
 use bem_ledger::store::MemoryStore;
-use bem_ledger::testing::{self, Operation, Workload};
+use bem_ledger::testing::{self, AsCertified, Operation, Workload};
 
 const OPTIONS: LogOptions = LogOptions { segment_bytes: 1_500, ring_bytes: ENTRY_BYTES_MAX + 4 };
 
@@ -38,8 +39,13 @@ fn ledger_of(entries: &[Entry], blobs: &[Vec<u8>]) -> MemoryStore {
     log.into_store()
 }
 
+fn report(store: &mut MemoryStore, anchor: Option<&[u8]>) -> AuditReport {
+    let anchor = anchor.map(|bytes| SignedCheckpoint::parse(bytes).unwrap());
+    audit(store, anchor.as_ref(), &mut AsCertified).unwrap()
+}
+
 fn verdict(store: &mut MemoryStore, anchor: Option<&[u8]>) -> AuditVerdict {
-    audit(store, anchor).unwrap().verdict
+    report(store, anchor).verdict
 }
 
 fn checkpoint_of(store: &MemoryStore) -> Vec<u8> {
@@ -57,12 +63,12 @@ fn broken_because(store: &mut MemoryStore, anchor: Option<&[u8]>) -> String {
 fn an_honest_history_is_unanchored_alone_and_ok_with_its_own_older_checkpoint() {
     let older = checkpoint_of(&ledger(1, 60));
     let mut store = ledger(1, 120);
-    let report = audit(&mut store, None).unwrap();
-    assert_eq!(report.verdict, AuditVerdict::Unanchored);
-    assert_eq!((report.entries, report.tail_bytes), (121, 0));
-    assert!(0 < report.certificates && 0 < report.snapshots && 0 < report.blobs, "{report:?}");
-    let report = audit(&mut store, Some(&older)).unwrap();
-    assert_eq!((report.verdict, report.anchored_entries), (AuditVerdict::Ok, 61));
+    let found = report(&mut store, None);
+    assert_eq!(found.verdict, AuditVerdict::Unanchored);
+    assert_eq!((found.entries, found.tail_bytes), (121, 0));
+    assert!(0 < found.certificates && 0 < found.snapshots && 0 < found.blobs, "{found:?}");
+    let found = report(&mut store, Some(&older));
+    assert_eq!((found.verdict, found.anchored_entries), (AuditVerdict::Ok, 61));
 }
 
 /// A ledger of few bytes that still has a snapshot, a patch with its evidence, and two segments.
@@ -147,11 +153,11 @@ fn a_history_rewritten_with_another_key_is_found() {
 fn a_checkpoint_that_fits_the_entries_but_is_not_signed_is_found() {
     let mut store = ledger_of(&[event(1), event(2)], &[]);
     let mut signed = SignedCheckpoint::parse(&checkpoint_of(&store)).unwrap();
-    let report = audit(&mut ledger_of(&[event(1)], &[]), None).unwrap();
+    let found = report(&mut ledger_of(&[event(1)], &[]), None);
     signed.checkpoint = Checkpoint {
-        size: report.entries,
-        root: report.root,
-        head: bem_ledger::chain::ChainHead::from_digest(report.head),
+        size: found.entries,
+        root: found.root,
+        head: bem_ledger::chain::ChainHead::from_digest(found.head),
         ..signed.checkpoint
     };
     store.files.insert(CHECKPOINT_NAME.to_owned(), signed.to_text().into_bytes());
@@ -233,7 +239,8 @@ fn a_patch_let_in_without_proof_is_found_although_all_hashes_fit() {
     let (_, model_blobs, rejected) = first_patch(1, PatchStatus::Rejected);
     patch.certificates = rejected.certificates.clone();
     *entries.last_mut().unwrap() = Entry::Patch(patch.clone());
-    let reason = broken_because(&mut ledger_of(&entries, &model_blobs), None);
+    blobs.extend(model_blobs);
+    let reason = broken_because(&mut ledger_of(&entries, &blobs), None);
     assert!(reason.contains("although its condition was not proven"), "{reason}");
 }
 
@@ -307,11 +314,68 @@ fn bytes_after_the_checkpoint_are_counted_and_vouched_for_by_nobody() {
     let mut log = Log::create(MemoryStore::new(), testing::signer(), &testing::genesis(1), OPTIONS).unwrap();
     log.append(&event(1)).unwrap();
     log.offload().unwrap();
-    let report = audit(log.store_mut(), None).unwrap();
-    assert_eq!((report.verdict, report.entries), (AuditVerdict::Unanchored, 1));
-    assert!(0 < report.tail_bytes);
+    let found = report(log.store_mut(), None);
+    assert_eq!((found.verdict, found.entries), (AuditVerdict::Unanchored, 1));
+    assert!(0 < found.tail_bytes);
 }
 
 fn event(code: u16) -> Entry {
     Entry::Event { step: 1, code, values: Vec::new(), payload: Vec::new() }
+}
+
+#[test]
+fn a_snapshot_that_is_kept_is_missed_and_one_that_was_thinned_out_is_not() {
+    let mut log = Log::create(MemoryStore::new(), testing::signer(), &testing::genesis(1), OPTIONS).unwrap();
+    let part = |byte| Part { name: "state".to_owned(), bytes: vec![byte; 20] };
+    let names: Vec<String> =
+        (0..5).map(|byte| log.write_snapshot(u64::from(byte), vec![part(byte)], 2).unwrap()).collect();
+    let mut store = log.into_store();
+    let there =
+        |store: &MemoryStore| names.iter().map(|name| store.files.contains_key(name)).collect::<Vec<_>>();
+    assert_eq!(there(&store), [false, false, false, true, true]);
+    assert_eq!(verdict(&mut store, None), AuditVerdict::Unanchored);
+    for name in &names[3..] {
+        let mut without = store.clone();
+        without.files.remove(name);
+        let reason = broken_because(&mut without, None);
+        assert_eq!(reason, format!("{name} is missing, and the history says that it is kept"));
+    }
+}
+
+/// Demands this formula of every patch in force.
+struct Demands(Option<bem_base::digest::Digest>);
+
+impl Conditions for Demands {
+    fn rebuild(
+        &mut self,
+        entry: &Entry,
+        _: &mut dyn FnMut(&bem_base::digest::Digest) -> Result<Vec<u8>, String>,
+    ) -> Result<Rebuilt, String> {
+        let is_patch = matches!(entry, Entry::Patch(_));
+        Ok(Rebuilt { formulas: self.0.filter(|_| is_patch).into_iter().collect(), checks: 0 })
+    }
+}
+
+#[test]
+fn a_certificate_counts_only_for_the_condition_that_the_patch_has() {
+    let (mut entries, blobs, patch) = first_patch(1, PatchStatus::Applied);
+    let proven = patch.certificates[0].cnf;
+    entries.push(Entry::Patch(patch.clone()));
+    let reason = |demanded: Option<bem_base::digest::Digest>, entries: &[Entry]| match audit(
+        &mut ledger_of(entries, &blobs),
+        None,
+        &mut Demands(demanded),
+    )
+    .unwrap()
+    .verdict
+    {
+        AuditVerdict::Broken { reason, .. } => reason,
+        AuditVerdict::Ok | AuditVerdict::Unanchored => String::new(),
+    };
+    assert_eq!(reason(Some(proven), &entries), "");
+    assert!(reason(None, &entries).starts_with("a certificate that the patch has no condition for"));
+    assert!(reason(Some(hash(b"another")), &entries).starts_with("certificate 0 is not about the patch"));
+    let bare = PatchEvent { certificates: Vec::new(), ..*patch };
+    *entries.last_mut().unwrap() = Entry::Patch(Box::new(bare));
+    assert_eq!(reason(Some(proven), &entries), "condition 0 of the patch has no certificate");
 }

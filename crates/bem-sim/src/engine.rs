@@ -12,7 +12,7 @@ use crate::store::{Failure, Plan, SimStore};
 use bem_base::digest::Digest;
 use bem_base::prng::Prng;
 use bem_engine::climb::{Climb, ClimbConfig, Unit, UnitResult};
-use bem_engine::journal::{Journal, JournalError, Opened};
+use bem_engine::journal::{Journal, JournalError, Opened, RunConditions};
 use bem_ledger::LedgerError;
 use bem_ledger::audit::{AuditVerdict, audit};
 use bem_ledger::limits::ENTRY_BYTES_MAX;
@@ -33,6 +33,8 @@ pub struct EngineGolden {
     results: Vec<UnitResult>,
     /// Head of the ledger at the end.
     pub head: Digest,
+    /// Its ledger, signed with the key of tests.
+    pub store: MemoryStore,
 }
 
 fn start() -> Climb {
@@ -66,7 +68,8 @@ impl EngineGolden {
             results.push(result);
         }
         journal.save(&climb, Vec::new()).expect(fine);
-        EngineGolden { results, head: journal.head() }
+        let head = journal.head();
+        EngineGolden { results, head, store: journal.into_store() }
     }
 
     fn result(&self, climb: &Climb, unit: &Unit, anew: bool) -> UnitResult {
@@ -179,7 +182,7 @@ fn check_end(
 ) -> Result<(), Violation> {
     counters.add_loss(disk.lose_power(prng));
     let mut store = SimStore::new(disk.clone(), Plan::default(), prng.fork("end"));
-    let report = audit(&mut store, None).map_err(|error| error.to_string())?;
+    let report = audit(&mut store, None, &mut RunConditions::new()).map_err(|error| error.to_string())?;
     if report.verdict == AuditVerdict::Unanchored && report.head == golden.head {
         return Ok(());
     }

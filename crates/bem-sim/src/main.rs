@@ -7,7 +7,9 @@ mod file_store;
 mod worker;
 
 use bem_base::prng::Prng;
+use bem_engine::journal::RunConditions;
 use bem_ledger::audit::{AuditVerdict, audit};
+use bem_ledger::checkpoint::Signer;
 use bem_ledger::store::MemoryStore;
 use bem_sim::cases::cases;
 use bem_sim::counters::Counters;
@@ -15,6 +17,7 @@ use bem_sim::disk::Disk;
 use bem_sim::engine::{EngineGolden, run_engine};
 use bem_sim::fuzz::{TARGETS, Target, fuzz};
 use bem_sim::golden::Golden;
+use bem_sim::removal::removal;
 use bem_sim::restore::{Restored, restore_points};
 use bem_sim::run::{Script, run, run_undisturbed, run_with_lie};
 use bem_sim::store::{Mutant, Plan, SimStore};
@@ -30,6 +33,7 @@ bem-sim mutants COUNT            one sync left out: every mutant must be noticed
 bem-sim engine FIRST COUNT       a small climb of the engine on the simulated disk, with random crashes and failures
 bem-sim restore COUNT SEED       learners put away at random points, which must go on bit for bit
 bem-sim tamper OLD NEW COUNT     what somebody without the key can do to a run of which OLD is an earlier copy
+bem-sim removal DIR KEY STRIDE   what the ledger in DIR names removed, and histories forged with the key in the file KEY
 bem-sim work DIR SEED COUNT      a real process on real files; one line per acknowledgement
 bem-sim head SEED COUNT          the head of the undisturbed workload
 bem-sim cases SEED COUNT         proofs and checkpoints, honest and damaged: this implementation's answer, then JSON
@@ -83,6 +87,14 @@ fn answer(words: &[&str]) -> Result<(), String> {
         ["tamper", old, new, count] => {
             let counts = tamper(&load(old)?, &load(new)?, number(count)?, 1)?;
             counts.iter().for_each(|(name, count)| println!("{name:<16} {count} tried, all found"));
+            Ok(())
+        }
+        ["removal", directory, key, stride] => {
+            let seed = std::fs::read(key).map_err(|error| format!("{key}: {error}"))?;
+            let seed = <[u8; 32]>::try_from(seed).map_err(|_| format!("{key} is no key of 32 bytes"))?;
+            let refused =
+                removal(&load(directory)?, &Signer::from_seed(&seed), number(stride)?.max(1) as usize)?;
+            refused.iter().for_each(|(name, count)| println!("{name:<34} {count} tried, all refused"));
             Ok(())
         }
         ["flip", directory, stride] => flip(directory, number(stride)?.max(1)),
@@ -230,7 +242,8 @@ fn load(directory: &str) -> Result<MemoryStore, String> {
 /// Turns over every `stride`-th bit of a ledger, one at a time, and asks the audit that `bem verify` asks.
 fn flip(directory: &str, stride: u64) -> Result<(), String> {
     let mut store = load(directory)?;
-    let verdict = |store: &mut MemoryStore| audit(store, None).map(|report| report.verdict);
+    let verdict =
+        |store: &mut MemoryStore| audit(store, None, &mut RunConditions::new()).map(|report| report.verdict);
     let sound = |store: &mut MemoryStore| verdict(store) == Ok(AuditVerdict::Unanchored);
     if !sound(&mut store) {
         return Err(format!("{directory} is not sound to begin with: {:?}", verdict(&mut store)));

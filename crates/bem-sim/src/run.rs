@@ -218,7 +218,7 @@ impl Run<'_> {
         // What was acknowledged must also survive one more power loss.
         counters.add_loss(self.disk.lose_power(&mut self.prng));
         let mut store = SimStore::new(self.disk.clone(), Plan::default(), self.prng.fork("end"));
-        let report = audit(&mut store, None).map_err(|error| error.to_string())?;
+        let report = audit(&mut store, None, &mut testing::AsCertified).map_err(|error| error.to_string())?;
         if report.verdict != AuditVerdict::Unanchored {
             return Err(format!("at the end the audit says {:?}", report.verdict));
         }
@@ -258,7 +258,7 @@ pub fn run_with_lie(golden: &Golden, seed: u64, counters: &mut Counters) -> Resu
     let mut disk = store.disk();
     disk.lose_power(&mut prng);
     let mut store = SimStore::new(disk.clone(), Plan::default(), prng.fork("check"));
-    let report = audit(&mut store, None).map_err(|error| error.to_string())?;
+    let report = audit(&mut store, None, &mut testing::AsCertified).map_err(|error| error.to_string())?;
     let found = matches!(report.verdict, AuditVerdict::Broken { .. }) || worked.is_err();
     counters.lies_found += u64::from(found);
     if found {

@@ -5,7 +5,9 @@
 //! Clauses: LOG-2, LOG-4; threats T1 to T5.
 
 use bem_base::prng::Prng;
+use bem_engine::journal::RunConditions;
 use bem_ledger::audit::{AuditVerdict, audit};
+use bem_ledger::checkpoint::SignedCheckpoint;
 use bem_ledger::segment::{SegmentHeader, segment_number};
 use bem_ledger::store::MemoryStore;
 
@@ -66,8 +68,10 @@ fn manipulate(name: &str, old: &MemoryStore, new: &MemoryStore, prng: &mut Prng)
             store.files.extend(segments.map(|(name, content)| (name.clone(), content.clone())));
         }
         "old checkpoint" => {
-            // Snapshots that the old history does not mark would give it away.
-            store.files.retain(|name, _| !name.ends_with(".snap") || old.files.contains_key(name));
+            // Snapshots that the old history does not mark would give it away, and so would those missing that it keeps.
+            store.files.retain(|name, _| !name.ends_with(".snap"));
+            let snapshots = old.files.iter().filter(|(name, _)| name.ends_with(".snap"));
+            store.files.extend(snapshots.map(|(name, content)| (name.clone(), content.clone())));
             store.files.insert("checkpoint".to_owned(), old.files.get("checkpoint")?.clone());
         }
         _ => store = old.clone(),
@@ -99,8 +103,10 @@ pub fn tamper(
 ) -> Result<Vec<(&'static str, u64)>, String> {
     let mut prng = Prng::stream(seed, "tamper");
     let anchor = new.files.get("checkpoint").ok_or("the run has no checkpoint")?.clone();
-    let verdict = |store: &MemoryStore, anchor: Option<&[u8]>| {
-        audit(&mut store.clone(), anchor).map(|report| report.verdict).map_err(|error| error.to_string())
+    let anchor = SignedCheckpoint::parse(&anchor).map_err(|error| error.to_string())?;
+    let verdict = |store: &MemoryStore, anchor: Option<&SignedCheckpoint>| {
+        let report = audit(&mut store.clone(), anchor, &mut RunConditions::new());
+        report.map(|report| report.verdict).map_err(|error| error.to_string())
     };
     if verdict(new, Some(&anchor))? != AuditVerdict::Ok || verdict(old, None)? != AuditVerdict::Unanchored {
         return Err("the runs are not sound to begin with".to_owned());

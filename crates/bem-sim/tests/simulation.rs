@@ -5,6 +5,7 @@
 use bem_sim::counters::Counters;
 use bem_sim::engine::{EngineGolden, run_engine};
 use bem_sim::golden::Golden;
+use bem_sim::removal::removal;
 use bem_sim::restore::restore_points;
 use bem_sim::run::{Script, run, run_with_lie};
 use bem_sim::store::{Mutant, Plan, SimStore};
@@ -93,4 +94,25 @@ fn a_climb_on_a_failing_disk_ends_with_the_undisturbed_head() {
 fn learners_that_are_put_away_anywhere_go_on_bit_for_bit() {
     let restored = restore_points(60, 2).unwrap();
     assert!(10 < restored.in_episode && 10 < restored.with_patch, "{restored:?}");
+}
+
+#[test]
+fn what_a_history_names_cannot_be_removed_and_forgeries_with_the_key_are_refused() {
+    let golden = EngineGolden::new();
+    let refused = removal(&golden.store, &bem_ledger::testing::signer(), 3).unwrap();
+    for name in [
+        "blob removed",
+        "certificate forged away",
+        "certificate of another patch",
+        "certificate of something trivial",
+        "certificate too many",
+        "cut tail",
+        "entry removed",
+        "leaf of another circuit",
+        "patch forged away",
+        "payload changed",
+        "unit forged away",
+    ] {
+        assert!(refused.contains_key(name), "{name}: {refused:?}");
+    }
 }

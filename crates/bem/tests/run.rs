@@ -310,3 +310,38 @@ fn a_task_that_ctrl_c_cuts_short_goes_on_to_the_same_circuit() {
     }
     panic!("the task was never under way");
 }
+
+#[test]
+fn a_changed_or_missing_report_is_broken_and_no_checkpoint_is_bad_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (kept, other, key) = (path("kept"), path("other"), path("key"));
+    for (out, n) in [(&kept, "n=3"), (&other, "n=4")] {
+        let solved = bem(&["solve", "parity", "--param", n, "--json", "--out", out, "--key", &key]);
+        assert!(solved.status.success(), "{}", text(&solved.stderr));
+    }
+    let says = |arguments: &[&str]| {
+        let output = bem(&[&["verify", &kept], arguments].concat());
+        (output.status.code(), format!("{}{}", text(&output.stdout), text(&output.stderr)))
+    };
+    assert_eq!(says(&[]).0, Some(0), "{}", says(&[]).1);
+    let (page, aside) = (path("kept/report.html"), path("aside"));
+    let honest = std::fs::read(&page).unwrap();
+    std::fs::rename(&page, &aside).unwrap();
+    assert!(says(&[]).1.contains("report.html is not the file that the history names"), "{}", says(&[]).1);
+    // One that was named and had not taken its place when the power went.
+    std::fs::rename(&aside, path("kept/report.html.tmp")).unwrap();
+    assert_eq!(says(&[]).0, Some(0));
+    std::fs::remove_file(path("kept/report.html.tmp")).unwrap();
+    std::fs::write(&page, [&honest[..], b" "].concat()).unwrap();
+    assert_eq!(says(&[]).0, Some(1));
+    std::fs::write(&page, honest).unwrap();
+    // A file that is no checkpoint says nothing about the run; one of another run says that this is not it.
+    std::fs::write(&aside, "hello\n").unwrap();
+    for wrong in [aside.as_str(), "nowhere", folder.path().to_str().unwrap()] {
+        let (code, said) = says(&["--checkpoint", wrong]);
+        assert_eq!((code, said.lines().count()), (Some(2), 1), "{said}");
+    }
+    assert_eq!(says(&["--checkpoint", &path("other/ledger/checkpoint")]).0, Some(1));
+    assert_eq!(says(&["--checkpoint", &path("kept/ledger/checkpoint")]).0, Some(0));
+}

@@ -74,6 +74,11 @@ const PARTS: &[Part] = &[
         run: real_run::tamper,
     },
     Part {
+        name: "removal",
+        about: "what the histories of a run and a solved task name removed, and forged with the key: all of it",
+        run: real_run::removal,
+    },
+    Part {
         name: "twins",
         about: "debug, release, 1 and 2 threads, 32 bits: 10^5 steps x N; 10^7 at scale 100",
         run: twins::twins,

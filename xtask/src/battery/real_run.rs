@@ -296,3 +296,51 @@ pub fn tamper(scale: u64) -> Result<()> {
     std::fs::remove_dir_all(&place)?;
     Ok(())
 }
+
+/// Everything that the history of a small run and of a solved task names, removed on its own, and histories forged with the
+/// run's own key. And every file through the program, the report included. At a larger scale the run is longer.
+pub fn removal(scale: u64) -> Result<()> {
+    let place = scratch("removal")?;
+    let run = Run::new(Kind { segment_bytes: "1000000", ..SMALL }, &place);
+    run.finish(&(2_000 * scale).to_string())?;
+    let solved = Run { kind: SMALL, directory: place.join("solved"), key: place.join("solved-key") };
+    let words = ["--key", text(&solved.key)?, "--out", text(&solved.directory)?, "--json"];
+    output(text(&program())?, &[&["solve", "safety_grid", "--budget", "30000"][..], &words].concat())?;
+    for run in [&run, &solved] {
+        simulate(&["removal", text(&run.ledger())?, text(&run.key)?, "1"])?;
+        remove_through_program(run)?;
+    }
+    std::fs::remove_dir_all(&place)?;
+    Ok(())
+}
+
+/// Every blob and snapshot and the report, moved away and brought back; `bem verify` misses each of them.
+fn remove_through_program(run: &Run) -> Result<()> {
+    let code = |words: &[&str]| -> Result<Option<i32>> {
+        let words = [&["verify", text(&run.directory)?], words].concat();
+        Ok(Command::new(program()).args(words).stdout(Stdio::null()).stderr(Stdio::null()).status()?.code())
+    };
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(run.ledger())?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    files.retain(|path| path.file_name().is_some_and(|name| name != "lock"));
+    files.push(run.directory.join("report.html"));
+    files.sort();
+    let aside = run.directory.with_extension("aside");
+    for path in &files {
+        std::fs::rename(path, &aside)?;
+        let found = code(&[])?;
+        std::fs::rename(&aside, path)?;
+        ensure!(found == Some(1), "{} was not missed: {found:?}", path.display());
+    }
+    let report = run.directory.join("report.html");
+    let honest = std::fs::read(&report)?;
+    std::fs::write(&report, [&honest[..], b" "].concat())?;
+    let found = code(&[])?;
+    std::fs::write(&report, &honest)?;
+    ensure!(found == Some(1), "a changed report was not found: {found:?}");
+    std::fs::write(&aside, b"no checkpoint")?;
+    ensure!(code(&["--checkpoint", text(&aside)?])? == Some(2), "what is no checkpoint must be bad input");
+    ensure!(code(&[])? == Some(0), "the honest files are refused");
+    println!("{} files through bem verify, each missed", files.len());
+    Ok(())
+}

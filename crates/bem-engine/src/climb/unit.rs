@@ -1,5 +1,6 @@
 //! One unit of work: one task of one family, with a budget, from its seed alone.
 //!
+//! A unit is plain data with canonical bytes of its own version, so that it can be named in a ledger and worked on elsewhere.
 //! Clauses: SCC-15, GLE-10.
 
 use super::ClimbError;
@@ -7,6 +8,7 @@ use crate::learner::Settings;
 use crate::parameters::check_world;
 use crate::solve::{Broken, Lesson, Solution, Taught, solve_world, teach_on};
 use crate::worlds::{Catalog, World, Worlds};
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Environment, Shape};
 use bem_games::game::Game;
 use bem_machine::config::GenesisConfig;
@@ -14,6 +16,9 @@ use bem_synth::library::Machine;
 use bem_teacher::template::TemplateId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// The version of a unit's encoding, its first byte.
+const FORMAT: u8 = 1;
 
 /// Machines of its own that a family tries first, the latest before the others.
 const OWN_MAX: usize = 3;
@@ -73,6 +78,54 @@ impl Unit {
     pub fn key(&self) -> UnitKey {
         let practice = matches!(self.purpose, Purpose::Practice { .. });
         UnitKey { practice, spent: self.spent, track: self.track }
+    }
+
+    /// The canonical bytes: format 1 · family u32 · number u32 · purpose u8 · rung u32 and try u32, or template u32 · spent
+    /// u64 · budget u64 · task text.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.u8(FORMAT);
+        writer.u32(self.track as u32);
+        writer.u32(self.number);
+        match self.purpose {
+            Purpose::Rung { stage, attempt } => {
+                writer.u8(0);
+                writer.u32(stage as u32);
+                writer.u32(attempt);
+            }
+            Purpose::Replay { template } => {
+                writer.u8(1);
+                writer.u32(template.0);
+            }
+            Purpose::Practice { template } => {
+                writer.u8(2);
+                writer.u32(template.0);
+            }
+        }
+        writer.u64(self.spent);
+        writer.u64(self.budget);
+        writer.text(&self.task);
+        writer.into_bytes()
+    }
+
+    /// Reads them back.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Unit, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let foreign = reader.error("a unit written by another version of bem: its format is not 1");
+        if reader.u8()? != FORMAT {
+            return Err(foreign);
+        }
+        let (track, number) = (reader.u32()? as usize, reader.u32()?);
+        let unknown = reader.error("a unit of unknown purpose");
+        let purpose = match reader.u8()? {
+            0 => Purpose::Rung { stage: reader.u32()? as usize, attempt: reader.u32()? },
+            1 => Purpose::Replay { template: TemplateId(reader.u32()?) },
+            2 => Purpose::Practice { template: TemplateId(reader.u32()?) },
+            _ => return Err(unknown),
+        };
+        let (spent, budget, task) = (reader.u64()?, reader.u64()?, reader.text()?.to_string());
+        reader.finish()?;
+        Ok(Unit { track, number, purpose, spent, budget, task })
     }
 
     /// Whether it is a try at a rung.
@@ -211,5 +264,30 @@ impl Assignment {
         let mut list = fitting(&self.library, OWN_MAX);
         list.extend(fitting(&self.borrowed, super::BORROWED_MAX));
         list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_of_every_purpose_come_back_from_their_bytes_and_other_versions_are_named() {
+        let template = TemplateId(7);
+        for purpose in [
+            Purpose::Rung { stage: 3, attempt: 1 },
+            Purpose::Replay { template },
+            Purpose::Practice { template },
+        ] {
+            let task = "parity{n=4}".to_string();
+            let unit = Unit { track: 2, number: 9, purpose, spent: 5, budget: 6, task };
+            let bytes = unit.to_bytes();
+            assert_eq!(Unit::from_bytes(&bytes), Ok(unit));
+            (0..bytes.len()).for_each(|cut| assert!(Unit::from_bytes(&bytes[..cut]).is_err()));
+            assert!(Unit::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
+            let mut newer = bytes;
+            newer[0] += 1;
+            assert!(Unit::from_bytes(&newer).unwrap_err().to_string().contains("another version"));
+        }
     }
 }

@@ -8,13 +8,16 @@ use crate::climb::{Climb, Purpose, Track, Unit, UnitResult};
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::Writer;
 use bem_base::ids::{ObjectClass, ObjectId};
+use bem_evolve::grounds::Grounds;
+use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
 use bem_ledger::LedgerError;
 use bem_ledger::entry::{
-    Certificate, Entry, PatchEvent, PatchKind, PatchStatus, Table, TableEdit, Verdict, event_code,
+    Certificate, Entry, PatchEvent, PatchKind, PatchStatus, Table, TableEdit, UnitEnd, Verdict, event_code,
 };
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
 use bem_ledger::tables::Tables;
+use bem_machine::config::GenesisConfig;
 use std::collections::BTreeMap;
 
 /// Where entries go: to a log, or to a comparison with what is recorded.
@@ -28,15 +31,15 @@ pub(super) trait Sink {
 pub(super) struct Book {
     pub(super) tables: Tables,
     /// Patches so far.
-    serial: u64,
+    pub(super) serial: u64,
     /// Units so far.
     pub(super) units: u64,
     /// Slots of TEACH in use.
-    teach_slots: u32,
+    pub(super) teach_slots: u32,
     /// Templates of each family's teacher that TEACH holds.
     templates: BTreeMap<usize, usize>,
-    /// What stands in each slot of EXPERT now, and what stood there before the latest patch that can be taken back.
-    experts: BTreeMap<u32, [Digest; 2]>,
+    /// What stands in each slot of EXPERT that is taken.
+    experts: BTreeMap<u32, Digest>,
     /// What stands in each slot of WORK after the parameters: the score that a family's next patch must reach.
     thresholds: BTreeMap<u32, Digest>,
     /// Words of the configuration in force: the slots of WORK before the thresholds.
@@ -56,7 +59,7 @@ impl Book {
             let entry = Entry::from_bytes(bytes).map_err(|source| LedgerError::Entry { index, source })?;
             match entry {
                 Entry::Patch(patch) => {
-                    book.set_patch(patch.kind, &patch.edits);
+                    book.set_all(&patch.edits);
                     book.serial = patch.serial;
                 }
                 Entry::Tables { edits, .. } => book.set_all(&edits),
@@ -67,27 +70,13 @@ impl Book {
         Ok(book)
     }
 
-    /// Takes over what a patch changes. A smaller circuit of the same behaviour is taken back together with the patch before
-    /// it, so that what stood there before that one is still what comes back.
-    fn set_patch(&mut self, kind: PatchKind, edits: &[TableEdit]) {
-        let before = self.experts.clone();
-        self.set_all(edits);
-        if kind == PatchKind::Superoptimize {
-            for (slot, [_, kept]) in before {
-                self.experts.entry(slot).and_modify(|[_, before]| *before = kept);
-            }
-        }
-    }
-
-    fn set_all(&mut self, edits: &[TableEdit]) {
+    pub(super) fn set_all(&mut self, edits: &[TableEdit]) {
         for edit in edits {
             self.tables.set(edit);
             match edit.table {
                 Table::Teach => self.teach_slots = self.teach_slots.max(edit.slot + 1),
-                Table::Expert => {
-                    let [now, before] = self.experts.entry(edit.slot).or_default();
-                    (*before, *now) = (*now, edit.leaf);
-                }
+                Table::Expert if edit.leaf == Digest::default() => drop(self.experts.remove(&edit.slot)),
+                Table::Expert => drop(self.experts.insert(edit.slot, edit.leaf)),
                 Table::Work => drop(self.thresholds.insert(edit.slot, edit.leaf)),
                 Table::Program => {}
             }
@@ -106,9 +95,18 @@ impl Book {
             .collect()
     }
 
-    /// The tables a climb begins with: parameters, tasks, what it is played from, and what it brings along.
+    /// What must change in EXPERT so that a family has these leaves there.
+    pub(super) fn expert_edits(&self, track: usize, leaves: &[Digest; EXPERT_SLOTS]) -> Vec<TableEdit> {
+        let first = (track * EXPERT_SLOTS) as u32;
+        let held = |slot: u32| self.experts.get(&slot).copied().unwrap_or_default();
+        let edits = (first..).zip(leaves).filter(|(slot, leaf)| held(*slot) != **leaf);
+        edits.map(|(slot, leaf)| TableEdit { table: Table::Expert, slot, leaf: *leaf }).collect()
+    }
+
+    /// The tables a climb begins with: parameters, tasks and what it is played from. EXPERT is empty: what a climb brings
+    /// along are machines to be tried, and every unit begins with the boot structure.
     pub(super) fn boot(&mut self, sink: &mut impl Sink, climb: &Climb) -> Result<(), LedgerError> {
-        let mut edits = installed_experts(climb);
+        let mut edits = Vec::new();
         for (place, track) in climb.tracks().iter().enumerate() {
             for (stage, task) in track.tasks().iter().enumerate() {
                 let slot = (place * bem_teacher::ladder::STAGES_MAX + stage) as u32;
@@ -150,12 +148,21 @@ impl Book {
             step: climb.steps() - taken,
             code: event_code::UNIT_BEGIN,
             values: place.to_vec(),
-            payload: unit.task.clone().into_bytes(),
+            payload: unit.to_bytes(),
         })?;
+        let nothing = self.expert_edits(unit.track, &[Digest::default(); EXPERT_SLOTS]);
+        if !nothing.is_empty() {
+            self.set_all(&nothing);
+            let step = climb.steps() - taken;
+            sink.append(&Entry::Tables { step, edits: nothing, roots: self.tables.roots() })?;
+        }
+        let mut twin = None;
         for happening in solution.chronicle.happenings() {
             match happening {
                 Happening::Play(block) => sink.append(&Entry::Play(block.clone()))?,
-                Happening::Patch(note) => self.patch(sink, unit.track, note)?,
+                Happening::Patch(note) => {
+                    self.patch(sink, (unit.track, &climb.config().parameters), note, &mut twin)?
+                }
             }
         }
         self.templates_of(sink, unit.track, climb)?;
@@ -165,14 +172,13 @@ impl Book {
         let circuit = sink.put_blob(circuit.as_bytes())?;
         let score = solution.score().map_or(0, |score| score.to_raw());
         let outcome = [i64::from(solution.is_solved()), score, policy.gates() as i64, taken as i64];
-        let words = &solution.learned.words;
-        let text = format!("{words}; circuit {circuit}; chain {}", solution.learned.chain_head);
+        let (chain, words) = (solution.learned.chain_head, solution.learned.words.clone());
         self.units += 1;
         sink.append(&Entry::Event {
             step: climb.steps(),
             code: event_code::UNIT_END,
             values: [&place[..], &outcome[..]].concat(),
-            payload: text.into_bytes(),
+            payload: UnitEnd { circuit, chain, words }.to_bytes(),
         })
     }
 
@@ -207,7 +213,13 @@ impl Book {
         Ok(())
     }
 
-    fn patch(&mut self, sink: &mut impl Sink, track: usize, note: &PatchNote) -> Result<(), LedgerError> {
+    fn patch(
+        &mut self,
+        sink: &mut impl Sink,
+        (track, config): (usize, &GenesisConfig),
+        note: &PatchNote,
+        twin: &mut Option<Twin>,
+    ) -> Result<(), LedgerError> {
         let mut certificates = Vec::new();
         for (formula, proof) in &note.proofs {
             let (cnf, proof) = (sink.put_blob(formula)?, sink.put_blob(proof)?);
@@ -217,19 +229,17 @@ impl Book {
         let payload = if note.accepted { sink.put_blob(&note.payload)? } else { hash(&note.payload) };
         self.serial += 1;
         let roots_before = self.tables.roots();
-        let slot = track as u32;
         let status = match (note.accepted, note.rolled_back) {
             (true, _) => PatchStatus::Applied,
             (false, true) => PatchStatus::RolledBack,
             (false, false) => PatchStatus::Rejected,
         };
-        let leaf = match status {
-            PatchStatus::RolledBack => self.experts.get(&slot).map(|[_, before]| *before),
-            _ => note.installed,
+        let edits = match structure_after(config, twin, status, note) {
+            Some(leaves) => self.expert_edits(track, &leaves),
+            None => Vec::new(),
         };
-        let edits: Vec<TableEdit> = leaf.iter().map(|leaf| expert(track, *leaf)).collect();
+        self.set_all(&edits);
         let kind = PatchKind::ALL[usize::from(note.kind)];
-        self.set_patch(kind, &edits);
         sink.append(&Entry::Patch(Box::new(PatchEvent {
             serial: self.serial,
             step: note.step,
@@ -260,7 +270,7 @@ impl Book {
 }
 
 /// Family, place in its chain, purpose, and which rung and try or which template.
-fn place_of(unit: &Unit) -> [i64; 5] {
+pub(super) fn place_of(unit: &Unit) -> [i64; 5] {
     let (purpose, which, attempt) = match unit.purpose {
         Purpose::Rung { stage, attempt } => (0, stage as i64, i64::from(attempt)),
         Purpose::Replay { template } => (1, i64::from(template.0), 0),
@@ -269,70 +279,31 @@ fn place_of(unit: &Unit) -> [i64; 5] {
     [unit.track as i64, i64::from(unit.number), purpose, which, attempt]
 }
 
-/// The expert table as a climb that goes on from elsewhere brings it: the newest circuit of each family.
-fn installed_experts(climb: &Climb) -> Vec<TableEdit> {
-    let newest = |track: &Track| track.climbed.last().map(|climbed| climbed.policy.digest());
-    let tracks = climb.tracks().iter().enumerate();
-    tracks.filter_map(|(place, track)| newest(track).map(|leaf| expert(place, leaf))).collect()
+/// What EXPERT holds of the family after a decision; nothing if structure stays as it is.
+fn structure_after(
+    config: &GenesisConfig,
+    twin: &mut Option<Twin>,
+    status: PatchStatus,
+    note: &PatchNote,
+) -> Option<[Digest; EXPERT_SLOTS]> {
+    match status {
+        PatchStatus::Applied => {
+            let (patch, grounds) = note.accepted().expect("a patch in force is in its own note");
+            let twin =
+                twin.get_or_insert_with(|| boot_twin(config, &grounds).expect("a learner has begun with it"));
+            twin.follow(&patch).expect("the learner's tables have followed it");
+        }
+        PatchStatus::RolledBack => {
+            let kind = bem_evolve::patch::PatchKind::ALL[usize::from(note.kind)];
+            let is_taken_back = twin.as_mut()?.take_back(kind).expect("the learner has taken it back");
+            assert!(is_taken_back, "only the latest patch is taken back");
+        }
+        PatchStatus::Pending | PatchStatus::Verified | PatchStatus::Rejected => return None,
+    }
+    twin.as_ref().map(Twin::leaves)
 }
 
-fn expert(track: usize, leaf: Digest) -> TableEdit {
-    TableEdit { table: Table::Expert, slot: track as u32, leaf }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Default)]
-    struct Entries(Vec<Entry>);
-
-    impl Sink for Entries {
-        fn append(&mut self, entry: &Entry) -> Result<(), LedgerError> {
-            self.0.push(entry.clone());
-            Ok(())
-        }
-
-        fn put_blob(&mut self, bytes: &[u8]) -> Result<Digest, LedgerError> {
-            Ok(hash(bytes))
-        }
-    }
-
-    fn note(kind: PatchKind, rolled_back: bool, installed: Option<Digest>) -> PatchNote {
-        PatchNote {
-            step: 1,
-            kind: kind as u8,
-            accepted: !rolled_back,
-            rolled_back,
-            threshold: 0,
-            score: 0,
-            payload: Vec::new(),
-            installed,
-            proofs: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_patch_is_taken_back_together_with_the_smaller_circuit_that_came_of_it() {
-        let [first, second, smaller] = [b"first", b"other", b"small"].map(|name| hash(name));
-        let (mut book, mut entries) = (Book::default(), Entries::default());
-        let synthesized = |leaf| note(PatchKind::Synthesize, false, Some(leaf));
-        for patch in [
-            synthesized(first),
-            synthesized(second),
-            note(PatchKind::Superoptimize, false, Some(smaller)),
-            note(PatchKind::Synthesize, true, None),
-        ] {
-            book.patch(&mut entries, 0, &patch).unwrap();
-        }
-        let leaves: Vec<Digest> = entries
-            .0
-            .iter()
-            .filter_map(|entry| match entry {
-                Entry::Patch(patch) => Some(patch.edits[0].leaf),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(leaves, [first, second, smaller, first]);
-    }
+/// The structure that a learner begins with in the world that a patch was made for.
+pub(super) fn boot_twin(config: &GenesisConfig, grounds: &Grounds) -> Option<Twin> {
+    Twin::boot(config.clone(), grounds.shape.clone()?).ok()
 }

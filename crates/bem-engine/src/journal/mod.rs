@@ -7,19 +7,23 @@
 //! Must not know files, keys on disk or clocks. Clauses: LOG-1 to LOG-5, SCC-9; decisions D-16, D-17, D-20.
 
 mod book;
+mod conditions;
 mod replay;
 #[cfg(test)]
 mod tests;
 
+pub use conditions::RunConditions;
 pub use replay::Replay;
 
 use crate::climb::{Climb, ClimbError, Unit, UnitResult};
 use bem_base::digest::{Digest, hash, hash_parts};
 use bem_base::encode::DecodeError;
 use bem_ledger::LedgerError;
+use bem_ledger::chain::ChainHead;
 use bem_ledger::checkpoint::Signer;
-use bem_ledger::entry::{Entry, Genesis, event_code};
+use bem_ledger::entry::{Artefact, Entry, Genesis, event_code};
 use bem_ledger::log::{Log, LogOptions, read_blob, store_blob};
+use bem_ledger::merkle::leaf_hash;
 use bem_ledger::reader::{Comparison, EntryReader};
 use bem_ledger::snapshot::{Part, Snapshot, latest_snapshot};
 use bem_ledger::store::Store;
@@ -32,7 +36,7 @@ const UNITS_A_SNAPSHOT: u64 = 16;
 /// A snapshot is due when a multiple of this many steps was passed.
 const STEPS_A_SNAPSHOT: u64 = 1 << 20;
 /// Snapshots that are kept: the newest, and those to fall back to.
-const SNAPSHOTS_KEPT: usize = 3;
+const SNAPSHOTS_KEPT: u8 = 3;
 
 /// Why a journal cannot be opened, written or played again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -174,8 +178,9 @@ impl<S: Store> Journal<S> {
         let book = Book::read(log.store_mut(), next, climb)?;
         let recorded = Some(Comparison::open(log.store_mut(), next)?);
         let mut sink = LogSink { log, recorded };
-        sink.is_recorded()?;
-        Ok(Journal { sink, book, saved: next, steps: climb.steps() })
+        // What comes from outside after the snapshot does not make it older.
+        let saved = if sink.is_recorded()? { next } else { sink.log.size() };
+        Ok(Journal { sink, book, saved, steps: climb.steps() })
     }
 
     /// The next unit that the record holds and the climb does not: it must be worked on before any other.
@@ -216,9 +221,44 @@ impl<S: Store> Journal<S> {
         if self.sink.is_recorded()? || self.saved == self.sink.log.size() && suspended.is_empty() {
             return Ok(());
         }
-        self.sink.log.write_snapshot(climb.steps(), parts(climb, suspended))?;
-        self.sink.log.thin_snapshots(SNAPSHOTS_KEPT)?;
+        self.sink.log.write_snapshot(climb.steps(), parts(climb, suspended), SNAPSHOTS_KEPT)?;
         self.saved = self.sink.log.size();
+        Ok(())
+    }
+
+    /// Head of the chain at the newest snapshot's marker, which files made of the history show: naming them comes after it,
+    /// and so does not change it. Cost: one pass over the log.
+    pub fn saved_head(&mut self) -> Result<Digest, JournalError> {
+        let store = self.sink.log.store_mut();
+        let (mut reader, mut head, mut saved) =
+            (EntryReader::open(store)?, ChainHead::start(), ChainHead::start());
+        while let Some(bytes) = reader.next(store)? {
+            head = head.link(&leaf_hash(bytes));
+            if matches!(Entry::from_bytes(bytes), Ok(Entry::Snapshot { .. })) {
+                saved = head;
+            }
+        }
+        Ok(saved.digest())
+    }
+
+    /// Names a file that is about to be put beside the ledger, and acknowledges that. One that is named as it is already
+    /// is not named again. Cost: one pass over the log.
+    pub fn name_artefact(&mut self, name: &str, content: &[u8]) -> Result<(), JournalError> {
+        let artefact = Artefact { digest: hash(content), name: name.to_string() };
+        let (payload, mut known) = (artefact.to_bytes(), None);
+        let mut reader = EntryReader::open(self.sink.log.store_mut())?;
+        while let Some(bytes) = reader.next(self.sink.log.store_mut())? {
+            if let Ok(Entry::Event { code: event_code::ARTEFACT, payload, .. }) = Entry::from_bytes(bytes)
+                && Artefact::from_bytes(&payload).is_ok_and(|other| other.name == name)
+            {
+                known = Some(payload);
+            }
+        }
+        if known.as_ref() != Some(&payload) {
+            let (step, values) = (self.steps, vec![content.len() as i64]);
+            self.sink.log.append(&Entry::Event { step, code: event_code::ARTEFACT, values, payload })?;
+        }
+        self.sink.log.commit()?;
         Ok(())
     }
 

@@ -80,7 +80,7 @@ fn without_any_snapshot_a_run_begins_at_its_configuration() {
 #[test]
 fn an_audit_accepts_a_run_and_counts_its_steps() {
     let (mut stores, head) = finish(create(&climb(3)), climb(3));
-    let report = audit(stores.last_mut().unwrap(), None).unwrap();
+    let report = audit(stores.last_mut().unwrap(), None, &mut RunConditions::new()).unwrap();
     assert_eq!((report.verdict, report.head), (AuditVerdict::Unanchored, head));
     assert!(0 < report.steps && 0 < report.certificates, "{} steps", report.steps);
 }
@@ -100,7 +100,7 @@ fn a_replay_agrees_with_an_honest_record_and_names_the_first_entry_of_another() 
     honest.take(&result);
     journal.unit(&result, &honest).unwrap();
     let mut store = journal.into_store();
-    assert_eq!(audit(&mut store, None).unwrap().verdict, AuditVerdict::Unanchored);
+    assert_eq!(audit(&mut store, None, &mut RunConditions::new()).unwrap().verdict, AuditVerdict::Unanchored);
     let error = Replay::open(store).unwrap().advance().unwrap_err().to_string();
     assert!(error.starts_with("replay differs at entry 4: recorded is play"), "{error}");
 }
@@ -111,10 +111,11 @@ fn cfg_holds_the_configuration_and_a_changed_missing_or_other_one_is_broken() {
     let honest = stores.pop().unwrap();
     let configuration = hash(&climb(3).snapshot());
     let name = format!("blob-{configuration}");
-    let broken = |store: &mut MemoryStore| match audit(store, None).unwrap().verdict {
-        AuditVerdict::Broken { reason, .. } => reason,
-        other => panic!("{other:?}"),
-    };
+    let broken =
+        |store: &mut MemoryStore| match audit(store, None, &mut RunConditions::new()).unwrap().verdict {
+            AuditVerdict::Broken { reason, .. } => reason,
+            other => panic!("{other:?}"),
+        };
     let mut changed = honest.clone();
     changed.files.get_mut(&name).unwrap()[20] ^= 1;
     assert!(broken(&mut changed).starts_with("CFG: "), "{}", broken(&mut changed));

@@ -228,7 +228,7 @@ impl Laboratory {
     }
 
     /// A random table as a policy, with or without one bit of memory, and what it does as its examples.
-    pub(super) fn synthesized(&self, prng: &mut Prng, take_bad: bool) -> Change {
+    pub(crate) fn synthesized(&self, prng: &mut Prng, take_bad: bool) -> Change {
         let memory_bits = prng.below(2) as usize;
         let seen = usize::from(OBSERVATION_BITS);
         let rows = 1u64 << (seen + memory_bits);

@@ -20,8 +20,8 @@ use bem_circuit::netlist::Netlist;
 use bem_machine::config::GenesisConfig;
 use bem_machine::family::{Family, FamilyError};
 use bem_machine::machine::MachineError;
-use bem_prover::equivalence::{EquivalenceOptions, Evidence, check_equivalence_with};
-use bem_prover::solver::Why;
+use bem_prover::equivalence::{EquivalenceOptions, Evidence, check_equivalence_with, simplified_miter};
+use bem_prover::solver::{Outcome, Why, solve};
 use bem_prover::{Budget, Equivalence, Verdict, prove_obligation};
 
 /// What a patch is judged against.
@@ -80,6 +80,13 @@ pub enum Finding {
     Compared {
         /// Which condition.
         condition: &'static str,
+    },
+    /// Nothing was solved, because no conflicts were granted: this is what would have to be proven.
+    Stated {
+        /// Which condition.
+        condition: &'static str,
+        /// Base and negated condition.
+        formula: Cnf,
     },
 }
 
@@ -175,6 +182,9 @@ pub(crate) fn prove(
     inputs: usize,
     budget: Budget,
 ) -> Result<Finding, Rejection> {
+    if budget == NONE {
+        return state(condition, base, negation);
+    }
     match prove_obligation(base, negation, budget) {
         Verdict::Holds { formula, certificate } => accept_proof(condition, formula, certificate),
         Verdict::Refuted { model } => {
@@ -182,6 +192,22 @@ pub(crate) fn prove(
         }
         Verdict::Vacuous { .. } => Err(Rejection::Vacuous { condition }),
         Verdict::Undecided(why) => Err(Rejection::Undecided { condition, why }),
+    }
+}
+
+/// No conflicts: conditions are stated for whoever has their proofs, and not solved.
+const NONE: Budget = Budget::conflicts(0);
+
+/// What would have to be proven. That the base has a model is shown all the same: a proof would not show it.
+fn state(condition: &'static str, base: &Cnf, negation: &Cnf) -> Result<Finding, Rejection> {
+    match solve(base, &[], Budget::DEFAULT) {
+        Outcome::Satisfiable { .. } => {
+            let mut formula = base.clone();
+            formula.extend(negation);
+            Ok(Finding::Stated { condition, formula })
+        }
+        Outcome::Unsatisfiable { .. } => Err(Rejection::Vacuous { condition }),
+        Outcome::Undecided(why) => Err(Rejection::Undecided { condition, why }),
     }
 }
 
@@ -210,6 +236,9 @@ pub(crate) fn prove_same(
     let options = EquivalenceOptions { budget, ..EquivalenceOptions::default() };
     match check_equivalence_with(left, right, options) {
         Equivalence::Equal(Evidence::Exhaustive { rows }) => Ok(Finding::Exhausted { condition, rows }),
+        Equivalence::Equal(Evidence::Proof { .. }) | Equivalence::Undecided(_) if budget == NONE => {
+            Ok(Finding::Stated { condition, formula: simplified_miter(left, right) })
+        }
         Equivalence::Equal(Evidence::Proof { formula, certificate }) => {
             accept_proof(condition, formula, certificate)
         }

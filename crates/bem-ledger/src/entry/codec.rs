@@ -4,8 +4,8 @@
 //! order, identifiers carry their check bits. Clauses: LOG-1, LOG-2, ID-2.
 
 use super::{
-    Certificate, ENTRY_FORMAT, Entry, Genesis, HumanPhase, InputSource, PatchEvent, PatchKind, PatchStatus,
-    ResetCause, StepBlock, Table, TableEdit, TableRoots, ToolPhase, Verdict,
+    Certificate, ENTRY_FORMAT, Entry, Genesis, HumanTask, InputSource, PatchEvent, PatchKind, PatchStatus,
+    ResetCause, StepBlock, Table, TableEdit, TableRoots, ToolCall, Verdict,
 };
 use crate::experience::{EXPERIENCE_BYTES_MIN, Experience};
 use crate::limits::{
@@ -58,37 +58,14 @@ impl Entry {
                 encode_edits(writer, edits);
                 roots.iter().for_each(|root| put(writer, root));
             }
-            Entry::Snapshot { step, manifest, size_bytes } => {
+            Entry::Snapshot { step, manifest, size_bytes, kept } => {
                 writer.u64(*step);
                 put(writer, manifest);
                 writer.u64(*size_bytes);
+                writer.u8(*kept);
             }
-            Entry::ToolCall {
-                request,
-                step,
-                tool,
-                operation,
-                phase,
-                status,
-                request_digest,
-                response_digest,
-            } => {
-                writer.u64(*request);
-                writer.u64(*step);
-                writer.u32(tool.to_word());
-                writer.u16(*operation);
-                writer.u8(*phase as u8);
-                writer.u8(*status);
-                put(writer, request_digest);
-                put(writer, response_digest);
-            }
-            Entry::HumanTask { question, step, kind, phase, payload } => {
-                writer.u64(*question);
-                writer.u64(*step);
-                writer.u8(*kind);
-                writer.u8(*phase as u8);
-                put(writer, payload);
-            }
+            Entry::ToolCall(call) => call.encode(writer),
+            Entry::HumanTask(task) => task.encode(writer),
             Entry::Input { step, source, payload } => {
                 writer.u64(*step);
                 writer.u8(*source as u8);
@@ -109,7 +86,7 @@ impl Entry {
     /// Reads an entry; anything that `to_bytes` could not have written is refused.
     pub fn from_bytes(bytes: &[u8]) -> Result<Entry, DecodeError> {
         let mut reader = Reader::new(bytes);
-        let format_error = reader.error("an entry of unknown format");
+        let format_error = reader.error("an entry written by another version of bem: its format is not 2");
         if reader.u8()? != ENTRY_FORMAT {
             return Err(format_error);
         }
@@ -148,24 +125,10 @@ impl Entry {
                 step: reader.u64()?,
                 manifest: Digest::decode(reader)?,
                 size_bytes: reader.u64()?,
+                kept: reader.u8()?,
             },
-            7 => Entry::ToolCall {
-                request: reader.u64()?,
-                step: reader.u64()?,
-                tool: decode_id(reader)?,
-                operation: reader.u16()?,
-                phase: ToolPhase::decode(reader)?,
-                status: reader.u8()?,
-                request_digest: Digest::decode(reader)?,
-                response_digest: Digest::decode(reader)?,
-            },
-            8 => Entry::HumanTask {
-                question: reader.u64()?,
-                step: reader.u64()?,
-                kind: reader.u8()?,
-                phase: HumanPhase::decode(reader)?,
-                payload: Digest::decode(reader)?,
-            },
+            7 => Entry::ToolCall(Box::new(ToolCall::decode(reader)?)),
+            8 => Entry::HumanTask(Box::new(HumanTask::decode(reader)?)),
             9 => Entry::Input {
                 step: reader.u64()?,
                 source: InputSource::decode(reader)?,
@@ -195,7 +158,7 @@ pub fn step_block_bytes(first_step: u64, records: &[u8], experience: &[Experienc
     writer.into_bytes()
 }
 
-fn put(writer: &mut Writer, digest: &Digest) {
+pub(super) fn put(writer: &mut Writer, digest: &Digest) {
     writer.raw(digest.as_bytes());
 }
 
@@ -211,7 +174,7 @@ fn bounded_length(
     if limit < count { Err(error) } else { Ok(count) }
 }
 
-fn decode_id(reader: &mut Reader<'_>) -> Result<ObjectId, DecodeError> {
+pub(super) fn decode_id(reader: &mut Reader<'_>) -> Result<ObjectId, DecodeError> {
     let error = reader.error("a damaged identifier");
     ObjectId::from_word(reader.u32()?).map_err(|_| error)
 }
@@ -413,11 +376,11 @@ mod tests {
     #[test]
     fn unknown_formats_and_kinds_are_refused() {
         assert_eq!(
-            Entry::from_bytes(&[2, 0]).unwrap_err().to_string(),
-            "an entry of unknown format at byte 0"
+            Entry::from_bytes(&[1, 0]).unwrap_err().to_string(),
+            "an entry written by another version of bem: its format is not 2 at byte 0"
         );
         assert_eq!(
-            Entry::from_bytes(&[1, 12]).unwrap_err().to_string(),
+            Entry::from_bytes(&[2, 12]).unwrap_err().to_string(),
             "an entry of unknown kind at byte 1"
         );
     }

@@ -4,8 +4,12 @@
 //! meaning. Nothing here knows the engine: payloads are digests or opaque bytes. Clauses: LOG-1, LOG-2, ID-2, TOOL-10, HUM-11.
 
 mod codec;
+mod outside;
+mod unit;
 
 pub use codec::step_block_bytes;
+pub use outside::{HumanTask, ToolCall};
+pub use unit::{Artefact, UnitEnd};
 
 use crate::experience::Experience;
 use crate::limits::STEP_RECORD_BYTES;
@@ -15,7 +19,7 @@ use bem_base::encode::{DecodeError, Reader};
 use bem_base::ids::ObjectId;
 
 /// The version of the encoding, first byte of every entry.
-pub const ENTRY_FORMAT: u8 = 1;
+pub const ENTRY_FORMAT: u8 = 2;
 /// Tables that have a root.
 pub const TABLES: usize = 4;
 /// How many kinds of entry there are.
@@ -163,7 +167,22 @@ stored_enum! {
 }
 
 stored_enum! {
-    /// Where a question to a human stands.
+    /// The status in a request's status word.
+    ToolStatus, "tool status", {
+        /// The slot is free again.
+        Empty = 0,
+        /// Waits for the tool.
+        Pending = 1,
+        /// The response is there.
+        Done = 2,
+        /// The tool failed.
+        #[doc(alias = "error")]
+        Failed = 3,
+    }
+}
+
+stored_enum! {
+    /// What happened to a question to a human.
     HumanPhase, "human phase", {
         /// Asked.
         Created = 0,
@@ -175,6 +194,39 @@ stored_enum! {
         Applied = 3,
         /// Nobody answered, or nobody needs to any more.
         Skipped = 4,
+    }
+}
+
+stored_enum! {
+    /// Where a question stands in its table.
+    #[doc(alias = "HINL_STATUS")]
+    HumanStatus, "human status", {
+        /// The place is free again.
+        Empty = 0,
+        /// Nobody works on it.
+        Pending = 1,
+        /// Somebody does.
+        InProgress = 2,
+        /// Answered.
+        Done = 3,
+        /// It will not be answered.
+        Skipped = 4,
+    }
+}
+
+stored_enum! {
+    /// Why a question is skipped.
+    SkipReason, "reason to skip", {
+        /// It is not skipped.
+        None = 0,
+        /// Its deadline passed.
+        Deadline = 1,
+        /// A person declined it.
+        Declined = 2,
+        /// What it is about is gone.
+        Obsolete = 3,
+        /// The machine was told not to ask any more.
+        Withdrawn = 4,
     }
 }
 
@@ -290,21 +342,13 @@ pub enum Entry {
     Reset { step: u64, family: ObjectId, bucket: u32, cause: ResetCause },
     /// Tables changed without a patch (at boot, by the teacher), or just their roots.
     Tables { step: u64, edits: Vec<TableEdit>, roots: TableRoots },
-    /// A snapshot was written that holds the state before this entry.
-    Snapshot { step: u64, manifest: Digest, size_bytes: u64 },
+    /// A snapshot was written that holds the state before this entry. From here on the newest `kept` snapshots are kept,
+    /// this one included; the files of older ones may be gone.
+    Snapshot { step: u64, manifest: Digest, size_bytes: u64, kept: u8 },
     /// A tool was called, or its answer was used.
-    ToolCall {
-        request: u64,
-        step: u64,
-        tool: ObjectId,
-        operation: u16,
-        phase: ToolPhase,
-        status: u8,
-        request_digest: Digest,
-        response_digest: Digest,
-    },
+    ToolCall(Box<ToolCall>),
     /// A question to a human moved on.
-    HumanTask { question: u64, step: u64, kind: u8, phase: HumanPhase, payload: Digest },
+    HumanTask(Box<HumanTask>),
     /// Something came from outside; it takes effect only after this entry.
     Input { step: u64, source: InputSource, payload: Vec<u8> },
     /// Anything else worth a line, by code.
@@ -330,6 +374,8 @@ pub mod event_code {
     pub const RESTORED: u16 = 65;
     /// A unit of a run begins: family, rung, try. What was played follows, from step 0 of its learner on.
     pub const UNIT_BEGIN: u16 = 66;
+    /// A file was written beside the ledger: its bytes as value, digest and name as payload.
+    pub const ARTEFACT: u16 = 67;
 
     /// The name of a code, if it has one.
     pub fn name(code: u16) -> Option<&'static str> {
@@ -339,6 +385,7 @@ pub mod event_code {
             UNIT_END => Some("UNIT_END"),
             RESTORED => Some("RESTORED"),
             UNIT_BEGIN => Some("UNIT_BEGIN"),
+            ARTEFACT => Some("ARTEFACT"),
             _ => curriculum.get(usize::from(code).wrapping_sub(1)).copied(),
         }
     }
@@ -355,8 +402,8 @@ impl Entry {
             Entry::Reset { .. } => 4,
             Entry::Tables { .. } => 5,
             Entry::Snapshot { .. } => 6,
-            Entry::ToolCall { .. } => 7,
-            Entry::HumanTask { .. } => 8,
+            Entry::ToolCall(_) => 7,
+            Entry::HumanTask(_) => 8,
             Entry::Input { .. } => 9,
             Entry::Event { .. } => 10,
             Entry::Play(_) => 11,
@@ -370,12 +417,12 @@ impl Entry {
             Entry::StepBlock(block) => Some(block.first_step),
             Entry::Play(block) => Some(block.first_step),
             Entry::Patch(patch) => Some(patch.step),
+            Entry::ToolCall(call) => Some(call.step),
+            Entry::HumanTask(task) => Some(task.step),
             Entry::Episode { step, .. }
             | Entry::Reset { step, .. }
             | Entry::Tables { step, .. }
             | Entry::Snapshot { step, .. }
-            | Entry::ToolCall { step, .. }
-            | Entry::HumanTask { step, .. }
             | Entry::Input { step, .. }
             | Entry::Event { step, .. } => Some(*step),
         }

@@ -135,9 +135,19 @@ impl<P> Machine<P> {
         // An edit that fails half-way leaves everything as it was.
         let mut family = self.families[place].clone();
         let config = self.config.clone();
-        let undo = edit_family(&config, &mut family, edit, index, &mut || self.next_expert_id())?;
-        self.families[place] = family;
-        Ok(undo)
+        let next = self.expert_next;
+        let edited = edit_family(&config, &mut family, edit, index, &mut || self.next_expert_id());
+        match edited {
+            Ok(undo) => {
+                self.families[place] = family;
+                Ok(undo)
+            }
+            Err(error) => {
+                // A number that was given to nobody is given again: whoever follows the history counts alike.
+                self.expert_next = next;
+                Err(error)
+            }
+        }
     }
 
     /// Takes back what an edit brought: its expert goes, those that it displaced come back, and what was held before is

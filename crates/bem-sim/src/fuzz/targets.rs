@@ -9,8 +9,9 @@ use bem_checker::cnf::Cnf;
 use bem_checker::lrat_reader::StepReader;
 use bem_circuit::netlist::Netlist;
 use bem_engine::chronicle::{Chronicle, Happening};
-use bem_engine::climb::{Climb, ClimbConfig};
+use bem_engine::climb::{Climb, ClimbConfig, Unit};
 use bem_engine::learner::{Learner, Settings};
+use bem_engine::payload::Payload;
 use bem_engine::solve::{Solution, solve};
 use bem_engine::state::SavedLearner;
 use bem_engine::world_file::record::{Playback, Recorder};
@@ -23,7 +24,7 @@ use bem_games::import::{self, Format, Seat};
 use bem_isa::program::Program;
 use bem_ledger::chain::ChainHead;
 use bem_ledger::checkpoint::{Checkpoint, SignedCheckpoint};
-use bem_ledger::entry::Entry;
+use bem_ledger::entry::{Artefact, Entry, UnitEnd};
 use bem_ledger::merkle::{Frontier, leaf_hash};
 use bem_ledger::play::{PlayBlock, Sealer};
 use bem_ledger::segment::SegmentHeader;
@@ -55,6 +56,10 @@ pub const TARGETS: &[Target] = &[
     Target { name: "ledger_snapshot", seeds: snapshots, run: read_snapshot },
     Target { name: "ledger_segment", seeds: segments, run: read_segment },
     Target { name: "ledger_play", seeds: plays, run: read_play },
+    Target { name: "ledger_unit_end", seeds: unit_ends, run: read_unit_end },
+    Target { name: "ledger_artefact", seeds: artefacts, run: read_artefact },
+    Target { name: "payload", seeds: payloads, run: read_payload },
+    Target { name: "unit", seeds: units, run: read_unit },
     Target { name: "chronicle", seeds: chronicles, run: read_chronicle },
     Target { name: "climb", seeds: climbs, run: read_climb },
     Target { name: "learner", seeds: learners, run: read_learner },
@@ -258,6 +263,66 @@ fn read_play(bytes: &[u8]) -> bool {
     let again = sealer.seal();
     assert!(block.steps == 0 || again.as_ref() == Some(&block), "a second spelling");
     same(bytes, PlayBlock::decode, PlayBlock::encode)
+}
+
+fn unit_ends() -> Vec<Vec<u8>> {
+    let end =
+        |words: &str| UnitEnd { circuit: hash(b"circuit"), chain: hash(b"chain"), words: words.to_owned() };
+    ["", "xor of 8 bits"].map(|words| end(words).to_bytes()).to_vec()
+}
+
+fn read_unit_end(bytes: &[u8]) -> bool {
+    let Ok(end) = UnitEnd::from_bytes(bytes) else { return false };
+    assert_eq!(end.to_bytes(), bytes, "a second spelling");
+    true
+}
+
+fn artefacts() -> Vec<Vec<u8>> {
+    let artefact = |name: &str| Artefact { digest: hash(b"page"), name: name.to_owned() };
+    ["report.html", "a"].map(|name| artefact(name).to_bytes()).to_vec()
+}
+
+fn read_artefact(bytes: &[u8]) -> bool {
+    let Ok(artefact) = Artefact::from_bytes(bytes) else { return false };
+    assert_eq!(artefact.to_bytes(), bytes, "a second spelling");
+    true
+}
+
+/// Of every decision of the small solutions, those that were let in first.
+fn payloads() -> Vec<Vec<u8>> {
+    let happenings = SOLUTIONS.iter().flat_map(|solution| solution.chronicle.happenings());
+    let notes = happenings.filter_map(|happening| match happening {
+        Happening::Patch(note) => Some(note),
+        Happening::Play(_) => None,
+    });
+    let mut notes: Vec<_> = notes.collect();
+    notes.sort_by_key(|note| !note.accepted);
+    notes.into_iter().take(20).map(|note| note.payload.clone()).collect()
+}
+
+fn read_payload(bytes: &[u8]) -> bool {
+    let Ok(payload) = Payload::from_bytes(bytes) else { return false };
+    assert_eq!(payload.to_bytes(), bytes, "a second spelling");
+    true
+}
+
+fn units() -> Vec<Vec<u8>> {
+    let families = vec!["parity".to_owned(), "majority".to_owned()];
+    let climb = Climb::new(ClimbConfig {
+        seed: 1,
+        stages: 2,
+        unit_steps: 2_000,
+        families,
+        parameters: Arc::default(),
+    })
+    .expect("known families");
+    climb.next(&BTreeSet::new()).iter().map(|unit| unit.to_bytes()).collect()
+}
+
+fn read_unit(bytes: &[u8]) -> bool {
+    let Ok(unit) = Unit::from_bytes(bytes) else { return false };
+    assert_eq!(unit.to_bytes(), bytes, "a second spelling");
+    true
 }
 
 fn chronicles() -> Vec<Vec<u8>> {

@@ -99,12 +99,14 @@ fn describe(entry: &Entry) -> String {
         ),
         Entry::Reset { step, bucket, cause, .. } => format!("bucket {bucket} at step {step}: {cause:?}"),
         Entry::Tables { step, edits, .. } => format!("at step {step}, {} edits", edits.len()),
-        Entry::Snapshot { step, manifest, size_bytes } => {
-            format!("at step {step}, {size_bytes} bytes, {manifest}")
+        Entry::Snapshot { step, manifest, size_bytes, kept } => {
+            format!("at step {step}, {size_bytes} bytes, {manifest}; the newest {kept} are kept")
         }
-        Entry::ToolCall { request, step, phase, .. } => format!("request {request} {phase:?} at step {step}"),
-        Entry::HumanTask { question, step, phase, .. } => {
-            format!("question {question} {phase:?} at step {step}")
+        Entry::ToolCall(call) => {
+            format!("request {} {:?} {:?} at step {}", call.request, call.phase, call.status, call.step)
+        }
+        Entry::HumanTask(task) => {
+            format!("question {} {:?} {:?} at step {}", task.question, task.phase, task.status, task.step)
         }
         Entry::Input { step, source, payload } => {
             format!("from {source:?} at step {step}, {} bytes", payload.len())

@@ -118,8 +118,9 @@ pub fn restore(arguments: &RestoreArguments) -> Result<Answer> {
     let files = files_in(&snapshot, &climb).with_context(|| name.to_string())?;
     let origin = Some(snapshot.head.digest());
     let key = arguments.key.as_deref();
-    let history = History::create_with(&arguments.out, &climb, &files, key, origin, LogOptions::default())?;
-    history.finish(&climb, put_away_in(&snapshot.parts))?;
+    let mut history =
+        History::create_with(&arguments.out, &climb, &files, key, origin, LogOptions::default())?;
+    history.save(&climb, put_away_in(&snapshot.parts))?;
     say!("{}: {} steps, head {}", arguments.out.display(), climb.steps(), climb.head());
     say!("go on    bem run --resume {}", arguments.out.display());
     Ok(Answer::Yes)

@@ -176,9 +176,9 @@ fn keep(
     let mut curves = Curves::open(directory)?;
     curves.add(&result)?;
     history.unit(&result, &climb)?;
-    let head = history.finish(&climb, PutAway::new())?;
-    let page = directory.join("report.html");
-    std::fs::write(&page, report::html(&climb, &curves, &head)).with_context(|| page.display().to_string())
+    let saved = history.save(&climb, PutAway::new())?;
+    history.publish(directory, report::NAME, report::html(&climb, &curves, &saved).as_bytes())?;
+    Ok(())
 }
 
 /// What the expert is called: the family, the operator, the file without folder and ending, or the program's name.
@@ -258,8 +258,8 @@ fn put_away_in(
     let (climb, files) = single(settings, task, file);
     let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
     let key = arguments.key.as_deref();
-    let history = History::create_with(directory, &climb, &files, key, None, LogOptions::default())?;
-    history.finish(&climb, PutAway::from([(unit.track, (unit.number, bytes))]))?;
+    let mut history = History::create_with(directory, &climb, &files, key, None, LogOptions::default())?;
+    history.save(&climb, PutAway::from([(unit.track, (unit.number, bytes))]))?;
     Ok(())
 }
 

@@ -1,22 +1,28 @@
 //! `bem verify`: audits a run from its files alone.
 //!
-//! The work is done by `bem_ledger::audit`, which knows nothing of the engine.
+//! The work is done by `bem_ledger::audit`, which knows nothing of the engine, and by the engine's `RunConditions`, which
+//! says what the patches of a run had to prove. Files beside the ledger that the history names are compared here.
 
 use super::{Answer, ledger_directory};
 use crate::files;
 
+use anyhow::Context as _;
+use bem_base::digest::hash;
+use bem_engine::journal::RunConditions;
 use bem_ledger::audit::{AuditReport, AuditVerdict, audit};
+use bem_ledger::checkpoint::SignedCheckpoint;
 use bem_ledger::entry::KIND_NAMES;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Audit a run: chain, tree, roots, proofs, signatures, snapshots.
+/// Audit a run: chain, tree, roots, conditions, proofs, signatures, snapshots, report.
 #[derive(Args)]
 #[command(after_help = "Example: bem verify runs/first --checkpoint kept-elsewhere.txt\n\n\
     The verdict is `ok` when the history extends the checkpoint given, `unanchored` when everything\n\
     fits but no checkpoint from outside was given (a rollback could not be seen), and `broken` with\n\
-    the entry and the reason otherwise. Only `broken` exits with 1.")]
+    the entry and the reason otherwise. Only `broken` exits with 1; a checkpoint that is none is bad\n\
+    input and exits with 2.")]
 pub struct VerifyArguments {
     /// The run, or its ledger directory
     directory: PathBuf,
@@ -31,11 +37,13 @@ pub struct VerifyArguments {
 /// Audits and prints the verdict.
 pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
     let mut store = ledger_directory::open(&arguments.directory)?;
-    let anchor = match &arguments.checkpoint {
-        None => None,
-        Some(path) => Some(files::read_bytes(path)?),
-    };
-    let report = audit(&mut store, anchor.as_deref())?;
+    let anchor = arguments.checkpoint.as_deref().map(read_checkpoint).transpose()?;
+    let mut report = audit(&mut store, anchor.as_ref(), &mut RunConditions::new())?;
+    if !matches!(report.verdict, AuditVerdict::Broken { .. })
+        && let Some(reason) = changed_artefact(&arguments.directory, &report)
+    {
+        report.verdict = AuditVerdict::Broken { entry: report.entries - 1, reason };
+    }
     if arguments.json {
         say!("{}", to_json(&report));
     } else {
@@ -44,6 +52,26 @@ pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
     Ok(match report.verdict {
         AuditVerdict::Broken { .. } => Answer::No,
         AuditVerdict::Ok | AuditVerdict::Unanchored => Answer::Yes,
+    })
+}
+
+/// A checkpoint that somebody has kept. What cannot be read as one says nothing about the run.
+fn read_checkpoint(path: &Path) -> anyhow::Result<SignedCheckpoint> {
+    let bytes = files::read_bytes(path)?;
+    SignedCheckpoint::parse(&bytes).with_context(|| format!("{} is no checkpoint", path.display()))
+}
+
+/// The first file that the history names and the run's folder does not hold as it was named. One that was being put into
+/// its place when the run was cut off still lies beside it. Of a ledger alone nothing more is asked.
+fn changed_artefact(folder: &Path, report: &AuditReport) -> Option<String> {
+    if !folder.join("ledger").is_dir() {
+        return None;
+    }
+    report.artefacts.iter().find_map(|(name, digest)| {
+        let is_named =
+            |name: &str| std::fs::read(folder.join(name)).is_ok_and(|bytes| hash(&bytes) == *digest);
+        let is_there = is_named(name) || is_named(&format!("{name}.tmp"));
+        (!is_there).then(|| format!("{name} is not the file that the history names"))
     })
 }
 
@@ -66,6 +94,8 @@ fn to_json(report: &AuditReport) -> serde_json::Value {
         "instance": report.genesis.as_ref().map(|genesis| genesis.instance.to_hex()),
         "anchored_entries": report.anchored_entries,
         "certificates": report.certificates,
+        "conditions": report.conditions,
+        "artefacts": report.artefacts.iter().map(|(name, digest)| (name.clone(), json!(digest.to_hex()))).collect::<serde_json::Map<_, _>>(),
         "snapshots": report.snapshots,
         "blobs": report.blobs,
         "steps": report.steps,
@@ -89,7 +119,8 @@ fn print(report: &AuditReport) {
     say!("  head {}", report.head);
     say!("  root {}", report.root);
     say!(
-        "  {} certificate{} checked again, {} snapshots, {} blobs",
+        "  {} conditions of patches rebuilt, {} certificate{} checked again, {} snapshots, {} blobs",
+        report.conditions,
         report.certificates,
         if report.certificates == 1 { "" } else { "s" },
         report.snapshots,

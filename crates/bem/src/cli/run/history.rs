@@ -12,6 +12,7 @@ use bem_ledger::log::{LogOptions, store_blob};
 use bem_ledger::reader::EntryReader;
 use bem_ledger::snapshot::Part;
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 
 /// Units that were put away in the middle: by family, the unit's place in its chain and the bytes to go on from.
@@ -122,9 +123,25 @@ impl History {
         Ok(self.journal.unit(result, climb)?)
     }
 
-    /// Writes a snapshot, with what was put away in the middle, and returns the head of the chain.
-    pub fn finish(mut self, climb: &Climb, put_away: PutAway) -> Result<Digest> {
+    /// Writes a snapshot, with what was put away in the middle, and returns the head of the chain there.
+    pub fn save(&mut self, climb: &Climb, put_away: PutAway) -> Result<Digest> {
         self.journal.save(climb, parts_of(put_away))?;
+        Ok(self.journal.saved_head()?)
+    }
+
+    /// Puts a file into the run's folder whose digest the history names; returns the head after that.
+    ///
+    /// The file lies beside its place, durable, before it is named, and takes its place afterwards: whatever is cut off in
+    /// between, an audit finds the named content in one of the two.
+    pub fn publish(&mut self, directory: &Path, name: &str, content: &[u8]) -> Result<Digest> {
+        let (place, aside) = (directory.join(name), directory.join(format!("{name}.tmp")));
+        let failed = || place.display().to_string();
+        let mut file = std::fs::File::create(&aside).with_context(failed)?;
+        file.write_all(content).and_then(|()| file.sync_all()).with_context(failed)?;
+        std::fs::File::open(directory).and_then(|folder| folder.sync_all()).with_context(failed)?;
+        self.journal.name_artefact(name, content)?;
+        std::fs::rename(&aside, &place).with_context(failed)?;
+        std::fs::File::open(directory).and_then(|folder| folder.sync_all()).with_context(failed)?;
         Ok(self.journal.head())
     }
 }

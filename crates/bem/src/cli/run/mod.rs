@@ -165,15 +165,13 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     board.finish();
     // After a limit in steps the clock must not show in the history: what is under way then is worked out anew.
     let put_away = if limit.is_over() { put_away } else { PutAway::new() };
-    let head = history.finish(&climb, put_away)?;
-    let page = directory.join("report.html");
-    std::fs::write(&page, report::html(&climb, &curves, &head))
-        .with_context(|| page.display().to_string())?;
+    let saved = history.save(&climb, put_away)?;
+    let head = history.publish(&directory, report::NAME, report::html(&climb, &curves, &saved).as_bytes())?;
     if arguments.json {
         say!("{}", scoreboard::to_json(&climb, &head, &directory));
     } else {
         say_text!("{}", scoreboard::table(&climb));
-        say!("report   {}", page.display());
+        say!("report   {}", directory.join(report::NAME).display());
         say!("history  {head}; audit it with: bem verify {}", directory.display());
         if limit.is_interrupted() || climb.is_climbing() {
             say!("go on    bem run --resume {}", directory.display());

@@ -40,6 +40,9 @@ fn steps_or_never(steps: Option<u64>) -> String {
     steps.map_or("never".to_string(), grouped)
 }
 
+/// The page's file in the run's folder.
+pub const NAME: &str = "report.html";
+
 /// The whole page.
 pub fn html(climb: &Climb, curves: &Curves, head: &Digest) -> String {
     let seed = climb.config().seed;

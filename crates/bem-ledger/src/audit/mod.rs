@@ -2,28 +2,50 @@
 //!
 //! Nothing read is compared with itself: heads, roots, segment headers and table roots are recomputed from the entries,
 //! the checkpoint's signature is checked against the key in genesis, every certificate is checked again by the proof
-//! checker, every snapshot against its marker. Without a checkpoint from outside the answer is never better than
-//! `unanchored`, because a rollback to an older valid state leaves no trace inside. No engine is needed.
-//! Clauses: LOG-2, LOG-3, LOG-4, SCC-4; decisions D-17, D-20.
+//! checker, every snapshot against its marker. What a patch in force had to prove is rebuilt from the patch by
+//! [`Conditions`]: its certificates must be about those formulas and no others. Everything that the history names must be
+//! there. Without a checkpoint from outside the answer is never better than `unanchored`, because a rollback to an older
+//! valid state leaves no trace inside. Must not know the engine: what entries mean to it stands behind the trait.
+//! Clauses: LOG-2, LOG-3, LOG-4, SCC-3, SCC-4; decisions D-17, D-20.
+
+mod evidence;
+mod files;
+mod meaning;
 
 use crate::chain::ChainHead;
 use crate::checkpoint::{Checkpoint, SignedCheckpoint};
-use crate::entry::{
-    Certificate, Entry, Genesis, KINDS, PatchEvent, PatchStatus, Table, TableEdit, TableRoots, Verdict,
-    event_code,
-};
+use crate::entry::{Entry, Genesis, KINDS};
 use crate::error::{LedgerError, StoreError};
 use crate::limits::CHECKPOINT_BYTES_MAX;
-use crate::log::{CHECKPOINT_NAME, read_blob};
+use crate::log::CHECKPOINT_NAME;
 use crate::merkle::{Frontier, leaf_hash};
 use crate::segment::{Frame, SegmentHeader, SegmentReader, list_segments, segment_name};
-use crate::snapshot::{load_snapshot, snapshot_entries};
 use crate::store::Store;
 use crate::tables::Tables;
 use bem_base::digest::Digest;
-use bem_base::encode::Reader;
-use bem_checker::cnf::{Cnf, Literal};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What entries mean to the machine that wrote them, as far as it can be worked out again from the history alone.
+///
+/// The audit hands over every entry in order, genesis first. `read` gives the blob with a digest, or says why not; what it
+/// has given counts as present.
+pub trait Conditions {
+    /// What must have been shown for this entry; a reason if it cannot be what it says.
+    fn rebuild(
+        &mut self,
+        entry: &Entry,
+        read: &mut dyn FnMut(&Digest) -> Result<Vec<u8>, String>,
+    ) -> Result<Rebuilt, String>;
+}
+
+/// The conditions of one entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// Digests of the clauses (DIMACS) that must be proven to have no model, in order: one certificate each.
+    pub formulas: Vec<Digest>,
+    /// Conditions that were settled by trying every case, or by comparing, and were so again.
+    pub checks: u64,
+}
 
 /// The answer of an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +82,8 @@ pub struct AuditReport {
     pub anchored_entries: u64,
     /// Certificates checked again.
     pub certificates: u64,
+    /// Conditions of patches in force that were rebuilt from the patch.
+    pub conditions: u64,
     /// Snapshot files checked.
     pub snapshots: u64,
     /// Content files checked.
@@ -68,11 +92,19 @@ pub struct AuditReport {
     pub tail_bytes: u64,
     /// Steps in the blocks of what was played.
     pub steps: u64,
+    /// Files beside the ledger that the history names: the newest digest of each.
+    pub artefacts: BTreeMap<String, Digest>,
 }
 
 /// Audits a ledger. An error means that the store could not be read; everything else is a verdict.
-pub fn audit<S: Store>(store: &mut S, anchor: Option<&[u8]>) -> Result<AuditReport, StoreError> {
-    let mut auditor = Auditor::new(store);
+///
+/// `anchor` is a checkpoint kept outside, which whoever calls has read: one that is none is bad input, not a broken history.
+pub fn audit<S: Store>(
+    store: &mut S,
+    anchor: Option<&SignedCheckpoint>,
+    conditions: &mut dyn Conditions,
+) -> Result<AuditReport, StoreError> {
+    let mut auditor = Auditor::new(store, conditions);
     let verdict = match auditor.run(anchor) {
         Ok(verdict) => verdict,
         Err(LedgerError::Store(error @ StoreError::Failed { .. })) => return Err(error),
@@ -86,10 +118,12 @@ struct Marker {
     manifest: Digest,
     size_bytes: u64,
     head: ChainHead,
+    kept: u8,
 }
 
 struct Auditor<'a, S> {
     store: &'a mut S,
+    conditions: &'a mut dyn Conditions,
     frontier: Frontier,
     head: ChainHead,
     kinds: [u64; KINDS],
@@ -98,8 +132,10 @@ struct Auditor<'a, S> {
     markers: BTreeMap<u64, Marker>,
     certificates_accepted: BTreeSet<(u8, Digest, Digest)>,
     certificates: u64,
+    rebuilt: u64,
     snapshots: u64,
     blobs: u64,
+    artefacts: BTreeMap<String, Digest>,
     tail_bytes: u64,
     anchored_entries: u64,
     /// Steps that the learner at work has taken.
@@ -108,9 +144,10 @@ struct Auditor<'a, S> {
 }
 
 impl<'a, S: Store> Auditor<'a, S> {
-    fn new(store: &'a mut S) -> Auditor<'a, S> {
+    fn new(store: &'a mut S, conditions: &'a mut dyn Conditions) -> Auditor<'a, S> {
         Auditor {
             store,
+            conditions,
             frontier: Frontier::new(),
             head: ChainHead::start(),
             kinds: [0; KINDS],
@@ -119,8 +156,10 @@ impl<'a, S: Store> Auditor<'a, S> {
             markers: BTreeMap::new(),
             certificates_accepted: BTreeSet::new(),
             certificates: 0,
+            rebuilt: 0,
             snapshots: 0,
             blobs: 0,
+            artefacts: BTreeMap::new(),
             tail_bytes: 0,
             anchored_entries: 0,
             played: 0,
@@ -138,14 +177,16 @@ impl<'a, S: Store> Auditor<'a, S> {
             genesis: self.genesis,
             anchored_entries: self.anchored_entries,
             certificates: self.certificates,
+            conditions: self.rebuilt,
             snapshots: self.snapshots,
             blobs: self.blobs,
             tail_bytes: self.tail_bytes,
             steps: self.steps,
+            artefacts: self.artefacts,
         }
     }
 
-    fn run(&mut self, anchor: Option<&[u8]>) -> Result<AuditVerdict, LedgerError> {
+    fn run(&mut self, anchor: Option<&SignedCheckpoint>) -> Result<AuditVerdict, LedgerError> {
         let bytes = match self.store.read_all(CHECKPOINT_NAME, CHECKPOINT_BYTES_MAX as u64) {
             Err(StoreError::Missing { .. }) => return Err(self.broken("the checkpoint is missing")),
             other => other?,
@@ -154,12 +195,10 @@ impl<'a, S: Store> Auditor<'a, S> {
         if signed.signatures.len() != 1 {
             return Err(self.broken("the checkpoint does not have exactly one signature"));
         }
-        let anchor = anchor.map(SignedCheckpoint::parse).transpose();
-        let anchor = anchor.map_err(|error| self.broken(format!("the outside checkpoint: {error}")))?;
         if signed.checkpoint.size == 0 {
             return Err(self.broken("a checkpoint of no entries"));
         }
-        self.walk(&signed, anchor.as_ref())?;
+        self.walk(&signed, anchor)?;
         self.check_snapshots()?;
         self.check_blobs()?;
         match anchor {
@@ -252,8 +291,10 @@ impl<'a, S: Store> Auditor<'a, S> {
             (Entry::Genesis(genesis), 0) => self.take_genesis(genesis, signed, anchor)?,
             (_, 0) => return Err(self.broken("the first entry is not genesis")),
             (Entry::Genesis(_), _) => return Err(self.broken("a second genesis")),
-            _ => self.take_meaning(&entry)?,
+            _ => {}
         }
+        let rebuilt = self.rebuild(&entry)?;
+        self.take_meaning(&entry, &rebuilt)?;
         self.kinds[usize::from(entry.kind())] += 1;
         let leaf = leaf_hash(bytes);
         self.head = self.head.link(&leaf);
@@ -286,161 +327,7 @@ impl<'a, S: Store> Auditor<'a, S> {
         Ok(())
     }
 
-    fn take_meaning(&mut self, entry: &Entry) -> Result<(), LedgerError> {
-        match entry {
-            Entry::Patch(patch) => self.take_patch(patch),
-            Entry::Tables { edits, roots, .. } => self.replay_edits(edits, roots),
-            Entry::Snapshot { manifest, size_bytes, .. } => {
-                let (manifest, size_bytes, head) = (*manifest, *size_bytes, self.head);
-                self.markers.insert(self.frontier.size(), Marker { manifest, size_bytes, head });
-                Ok(())
-            }
-            Entry::Event { code: event_code::UNIT_BEGIN, .. } => {
-                self.played = 0;
-                Ok(())
-            }
-            Entry::Play(block) if block.first_step != self.played => {
-                Err(self
-                    .broken(format!("what was played goes on at {}, not {}", self.played, block.first_step)))
-            }
-            Entry::Play(block) => {
-                self.played = block.end();
-                self.steps += u64::from(block.steps);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn take_patch(&mut self, patch: &PatchEvent) -> Result<(), LedgerError> {
-        if patch.roots_before != self.tables.roots() {
-            return Err(self.broken("the patch starts from table roots that are not the present ones"));
-        }
-        self.replay_edits(&patch.edits, &patch.roots_after)?;
-        let accepted = matches!(patch.status, PatchStatus::Verified | PatchStatus::Applied);
-        for certificate in &patch.certificates {
-            if accepted && matches!(certificate.verdict, Verdict::Refuted | Verdict::Undecided) {
-                return Err(self.broken("a patch was let in although its condition was not proven"));
-            }
-            self.check_certificate(certificate)?;
-        }
-        Ok(())
-    }
-
-    fn replay_edits(&mut self, edits: &[TableEdit], roots: &TableRoots) -> Result<(), LedgerError> {
-        edits.iter().for_each(|edit| self.tables.set(edit));
-        if self.tables.roots() != *roots {
-            return Err(self.broken("the table roots do not follow from the edits"));
-        }
-        edits
-            .iter()
-            .filter(|edit| edit.table == Table::Program)
-            .try_for_each(|edit| self.check_program(edit.slot, &edit.leaf))
-    }
-
-    /// What a history is played from is kept with it: CFG begins with the configuration that genesis names, and
-    /// whatever it names is there.
-    fn check_program(&mut self, slot: u32, leaf: &Digest) -> Result<(), LedgerError> {
-        let configuration = self.genesis.as_ref().map(|genesis| genesis.configuration);
-        if slot == 0 && configuration != Some(*leaf) {
-            return Err(self.broken("CFG holds another configuration than genesis names"));
-        }
-        if *leaf != Digest::default() {
-            read_blob(self.store, leaf).map_err(|error| self.broken(format!("CFG: {error}")))?;
-        }
-        Ok(())
-    }
-
-    fn check_certificate(&mut self, certificate: &Certificate) -> Result<(), LedgerError> {
-        // What was accepted as a model has not been accepted as a proof.
-        let key = (certificate.verdict as u8, certificate.cnf, certificate.proof);
-        if certificate.verdict == Verdict::Undecided || self.certificates_accepted.contains(&key) {
-            return Ok(());
-        }
-        let cnf = self.evidence(&certificate.cnf)?;
-        let proof = self.evidence(&certificate.proof)?;
-        let checked = match certificate.verdict {
-            Verdict::Holds => check_proof(&cnf, &proof),
-            Verdict::Refuted | Verdict::Consistent | Verdict::Undecided => check_model(&cnf, &proof),
-        };
-        checked.map_err(|reason| self.broken(format!("certificate {}: {reason}", certificate.proof)))?;
-        self.certificates += 1;
-        self.certificates_accepted.insert(key);
-        Ok(())
-    }
-
-    fn evidence(&mut self, digest: &Digest) -> Result<Vec<u8>, LedgerError> {
-        read_blob(self.store, digest).map_err(|error| self.broken(format!("evidence: {error}")))
-    }
-
-    /// Every snapshot file that lies in the acknowledged history must be the one its marker names.
-    fn check_snapshots(&mut self) -> Result<(), LedgerError> {
-        for name in self.store.list()? {
-            let Some(entries) = snapshot_entries(&name).filter(|entries| *entries < self.frontier.size())
-            else {
-                continue;
-            };
-            let unmarked = || LedgerError::broken(entries, format!("{name} is not marked in the log"));
-            let marker = self.markers.get(&entries).ok_or_else(unmarked)?;
-            let size_bytes = self.store.length(&name)?;
-            if size_bytes != marker.size_bytes {
-                let reason = format!("{name} has {size_bytes} bytes, its marker says {}", marker.size_bytes);
-                return Err(LedgerError::broken(entries, reason));
-            }
-            load_snapshot(self.store, &name, &marker.manifest, marker.head)
-                .map_err(|error| LedgerError::broken(entries, error.to_string()))?;
-            self.snapshots += 1;
-        }
-        Ok(())
-    }
-
-    fn check_blobs(&mut self) -> Result<(), LedgerError> {
-        for name in self.store.list()? {
-            let Some(hexadecimal) = name.strip_prefix("blob-").filter(|rest| !rest.ends_with(".tmp")) else {
-                continue;
-            };
-            let digest = Digest::from_hex(hexadecimal)
-                .ok_or_else(|| self.broken(format!("{name} is not named by a digest")))?;
-            read_blob(self.store, &digest).map_err(|error| self.broken(error.to_string()))?;
-            self.blobs += 1;
-        }
-        Ok(())
-    }
-
     fn broken(&self, reason: impl Into<String>) -> LedgerError {
         LedgerError::broken(self.frontier.size(), reason)
-    }
-}
-
-fn check_proof(cnf: &[u8], proof: &[u8]) -> Result<(), String> {
-    let cnf = Cnf::from_dimacs(cnf).map_err(|error| error.to_string())?;
-    let mut reader = Reader::new(proof);
-    let certificate =
-        bem_checker::certificate::Certificate::decode(&mut reader).map_err(|error| error.to_string())?;
-    reader.finish().map_err(|error| error.to_string())?;
-    if !certificate.assumptions.is_empty() {
-        return Err("a proof under assumptions proves less than the condition".to_owned());
-    }
-    certificate.check(&cnf).map(|_| ()).map_err(|error| error.to_string())
-}
-
-fn check_model(cnf: &[u8], model: &[u8]) -> Result<(), String> {
-    let cnf = Cnf::from_dimacs(cnf).map_err(|error| error.to_string())?;
-    let text = core::str::from_utf8(model).map_err(|_| "the model is not text".to_owned())?;
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    let (last, words) = words.split_last().ok_or("an empty model")?;
-    if *last != "0" {
-        return Err("the model does not end with 0".to_owned());
-    }
-    let mut values = vec![false; cnf.variables() as usize];
-    for word in words {
-        let literal = word.parse().ok().and_then(Literal::from_dimacs);
-        let literal = literal.filter(|literal| literal.variable() <= cnf.variables());
-        let literal = literal.ok_or_else(|| format!("{word:?} is not a literal of the formula"))?;
-        values[literal.variable() as usize - 1] = !literal.is_negative();
-    }
-    match cnf.first_violated(&values) {
-        None => Ok(()),
-        Some(clause) => Err(format!("the model leaves clause {} false", clause + 1)),
     }
 }
