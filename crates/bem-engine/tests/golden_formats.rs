@@ -14,6 +14,7 @@ use bem_engine::state::SavedLearner;
 use bem_engine::worlds::Catalog;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 const RENEW: &str = "the format has changed: raise its version and renew with: cargo xtask golden";
 
@@ -48,7 +49,8 @@ fn golden_learner_is_read_and_other_versions_are_named() {
     let game = Catalog.game("parity{n=3}", 1).unwrap();
     let bytes = stored("learner.bin", || {
         let mut world = game.start();
-        let mut learner = Learner::new(world.shape(), Settings { budget: 2_000, ..Settings::new(1) });
+        let mut learner =
+            Learner::new(world.shape(), Settings { budget: 2_000, ..Settings::new(1) }).unwrap();
         for _ in 0..120 {
             learner.advance(world.as_mut(), &mut ()).unwrap();
         }
@@ -67,7 +69,14 @@ fn golden_learner_is_read_and_other_versions_are_named() {
 fn golden_unit_is_read_and_other_versions_are_named() {
     let bytes = stored("unit.bin", || {
         let families = vec!["parity".to_string()];
-        let climb = Climb::new(ClimbConfig { seed: 1, stages: 2, unit_steps: 2_000, families }).unwrap();
+        let climb = Climb::new(ClimbConfig {
+            seed: 1,
+            stages: 2,
+            unit_steps: 2_000,
+            families,
+            parameters: Arc::default(),
+        })
+        .unwrap();
         climb.next(&BTreeSet::new()).unwrap().to_bytes()
     });
     assert_eq!(Unit::from_bytes(&bytes).expect(RENEW).to_bytes(), bytes);
