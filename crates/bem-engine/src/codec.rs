@@ -14,6 +14,7 @@ use bem_synth::hypothesis::Hypothesis;
 use bem_synth::library::Machine;
 use bem_synth::policy::{Policy, action_bits};
 use bem_synth::propose;
+use bem_synth::statement::Statement;
 
 /// Writes how many there are, and each of them.
 pub(crate) fn encode_list<'a, T: 'a>(
@@ -86,6 +87,7 @@ pub(crate) fn decode_settings(reader: &mut Reader<'_>) -> Result<Settings, Decod
 /// Writes a candidate.
 pub(crate) fn encode_hypothesis(hypothesis: &Hypothesis, writer: &mut Writer) {
     hypothesis.policy.encode(writer);
+    encode_option(writer, hypothesis.statement.as_ref(), Statement::encode);
     writer.text(&hypothesis.words);
     writer.u32(hypothesis.description_length);
     writer.bool(hypothesis.exact);
@@ -98,6 +100,7 @@ pub(crate) fn encode_hypothesis(hypothesis: &Hypothesis, writer: &mut Writer) {
 pub(crate) fn decode_hypothesis(shape: &Shape, reader: &mut Reader<'_>) -> Result<Hypothesis, DecodeError> {
     Ok(Hypothesis {
         policy: decode_policy(shape, reader)?,
+        statement: decode_option(reader, Statement::decode)?,
         words: reader.text()?.to_string(),
         description_length: reader.u32()?,
         exact: reader.bool()?,

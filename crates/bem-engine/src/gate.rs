@@ -83,7 +83,8 @@ impl Learner {
 
     fn submit_one(&mut self, candidate: Hypothesis, promise: Fixed, bad: &[BadPair], tagged: bool) {
         let episodes = propose::recent(&self.experience, self.settings.search.steps_max);
-        let mut proposal = proposal(&self.shape, &candidate, &episodes, bad, tagged);
+        // A circuit that says nothing about itself stood for others in the pool, and is not proposed by itself.
+        let Some(mut proposal) = proposal(&candidate, &episodes, bad, tagged) else { return };
         proposal.effects.return_gain = promise;
         if let Some(serial) = self.machinery.as_mut().and_then(|machinery| machinery.submit(proposal)) {
             self.waiting.insert(serial, candidate);

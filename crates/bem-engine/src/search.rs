@@ -6,7 +6,7 @@
 use crate::gate::SPAN_EPISODES;
 use crate::learner::{Announced, Event, Incumbent, Learner, Phase, Witness};
 use bem_base::fixed::Fixed;
-use bem_synth::hypothesis::Hypothesis;
+use bem_synth::hypothesis::{Hypothesis, Stated};
 use bem_synth::models::control;
 use bem_synth::propose;
 use bem_synth::screen::Screen;
@@ -105,10 +105,11 @@ impl Learner {
         self.explorer = proposal.explorer;
         let mut candidates = proposal.hypotheses;
         if !(self.incumbent.is_choice && self.pays_at_once())
-            && let Some(policy) = self.bandit.freeze(&self.bandit.best_actions())
+            && let Some(Stated { policy, statement }) = self.bandit.freeze_stated(&self.bandit.best_actions())
         {
             candidates.push(Hypothesis {
                 policy,
+                statement: Some(statement),
                 words: self.choice_words(),
                 description_length: u32::MAX,
                 exact: false,

@@ -67,6 +67,7 @@ impl Learner {
         };
         Some(Hypothesis {
             policy,
+            statement: None,
             words: proposal.words.clone(),
             description_length: u32::MAX,
             exact: false,

@@ -10,6 +10,7 @@ use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Bits;
 use bem_base::limits::OBSERVATION_BITS_MAX;
 use bem_circuit::netlist::{Builder, Netlist, Signal};
+use bem_synth::statement::Branch;
 
 /// Contexts at most.
 pub const CONTEXTS_MAX: usize = 256;
@@ -234,6 +235,15 @@ impl ContextTree {
             };
         }
         builder.finish(&built[0]).expect("256 contexts are within the bounds of a circuit")
+    }
+
+    /// The same as data: what [`ContextTree::freeze`] says.
+    pub fn branches(&self, actions: &[u16]) -> Vec<Branch> {
+        let branch = |node: &Node| match node {
+            Node::Context(context) => Branch::Leaf(actions[usize::from(*context)]),
+            Node::Test { bit, .. } => Branch::Test(*bit),
+        };
+        self.nodes.iter().map(branch).collect()
     }
 
     /// Writes the canonical bytes.

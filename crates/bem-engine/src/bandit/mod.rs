@@ -16,7 +16,9 @@ use bem_learn::index::{self, ArmStatistics, Parameters};
 use bem_learn::loss::{Loss, PayoffRange};
 use bem_learn::ucb_v::estimate;
 use bem_synth::experience::{Episode, Step};
+use bem_synth::hypothesis::Stated;
 use bem_synth::policy::{Policy, PolicyState, action_bits};
+use bem_synth::statement::{self, Statement};
 
 /// A logged step with its number in the run.
 pub(crate) type Seen<'e> = (u64, &'e Step);
@@ -265,7 +267,13 @@ impl RoutedBandit {
         self.contexts.count()
     }
 
-    /// An action for every context as one circuit.
+    /// An action for every context as one circuit, and what it says.
+    pub(crate) fn freeze_stated(&self, actions: &[u16]) -> Option<Stated> {
+        let statement = Statement::of(statement::Choice::Tree(self.contexts.branches(actions)));
+        Some(Stated { policy: self.freeze(actions)?, statement })
+    }
+
+    /// The circuit alone.
     pub(crate) fn freeze(&self, actions: &[u16]) -> Option<Policy> {
         let frozen = self.contexts.freeze(actions, action_bits(self.actions));
         let mut builder = Builder::new(self.observation_bits);

@@ -7,6 +7,7 @@ use bem_base::environment::{Environment, EnvironmentError, Field, Shape};
 use bem_base::prng::mix;
 use bem_circuit::netlist::{Builder, Signal};
 use bem_evolve::verify::AcceptedPatch;
+use bem_synth::statement::{Choice, Formula, Statement};
 
 /// One step an episode, three bits are seen: where bit 0 is set, which happens in 11 of 16 cases, bit 2 is the right action,
 /// elsewhere bit 1.
@@ -77,7 +78,8 @@ fn literal(bit: usize) -> Hypothesis {
     let policy = Policy::close(Builder::new(3), 3, 2, &[Signal::input(bit)], &[]).unwrap();
     let (words, provenance) = (format!("bit {bit}"), Default::default());
     let (description_length, exact, foreseen, machine) = (1, false, None, None);
-    Hypothesis { policy, words, description_length, exact, foreseen, provenance, machine }
+    let statement = Some(Statement::of(Choice::Bits(vec![Formula::literal(bit, false)])));
+    Hypothesis { policy, statement, words, description_length, exact, foreseen, provenance, machine }
 }
 
 /// A learner that does not search, with experts for bit 1 and then bit 2 in its pool.

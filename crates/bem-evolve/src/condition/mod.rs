@@ -10,6 +10,7 @@ pub mod circuits;
 pub mod contexts;
 pub mod play;
 pub mod split;
+pub mod statement;
 pub mod synthesize;
 
 use crate::apply::{Tables, TablesError};

@@ -16,7 +16,8 @@ use bem_machine::expert::ExpertParts;
 use bem_machine::machine::Machine;
 use bem_machine::memory::context::{FamilyIndex, TaskSerial};
 use bem_machine::trace::TraceEvent;
-use bem_synth::policy::Policy;
+use bem_synth::policy::{Player, Policy};
+use bem_synth::statement::{self, Statement};
 use bem_teacher::ladder::Domain;
 use bem_teacher::mutate::{TeachEdit, Transformation};
 use bem_teacher::template::{TemplateId, structural_difficulty};
@@ -443,7 +444,11 @@ fn synthesis(build: impl Fn(&mut Builder) -> Signal) -> Proposal {
     let action = build(&mut builder);
     let policy = Policy::close(builder, 4, 2, &[action], &[]).unwrap();
     let effects = ExpectedEffects { novelty: Fixed::ONE, ..ExpectedEffects::default() };
-    let change = Change::Synthesize { policy, safe: false, examples: Vec::new() };
+    // A function of four bits is said row by row.
+    let row = |seen: u64| (seen, u64::from(Player::new(&policy).act(&Bits([seen, 0, 0, 0]))));
+    let rows = (0..16).map(row).collect();
+    let statement = Statement::of(statement::Choice::Rows { bits: vec![0, 1, 2, 3], rows });
+    let change = Change::Synthesize { policy, statement, safe: false, examples: Vec::new(), exceptions: 0 };
     Proposal { effects, ..proposal(change, None) }
 }
 
