@@ -62,8 +62,10 @@ fn avoids(policy: &Policy, bad: &[BadPair]) -> bool {
 }
 
 /// For policies without memory: the newest different observations, each with the action that earned most on average when
-/// actions were drawn with equal chance, the lowest of equals.
+/// actions were drawn with equal chance, the lowest of equals. Where all that was tried earned the same, and less than
+/// the most that any step did, the log speaks for no action.
 fn best_actions(episodes: &[&Episode]) -> Vec<Example> {
+    let top = episodes.iter().flat_map(|episode| &episode.steps).map(|step| i64::from(step.reward)).max();
     let mut drawn: BTreeMap<Bits, BTreeMap<u16, (i64, i64)>> = BTreeMap::new();
     let steps = episodes.iter().rev().flat_map(|episode| episode.steps.iter().rev());
     for step in steps.filter(|step| step.uniform) {
@@ -80,10 +82,12 @@ fn best_actions(episodes: &[&Episode]) -> Vec<Example> {
         let leads = |(sum, count): (i64, i64), (held, steps): (i64, i64)| {
             i128::from(held) * i128::from(count) < i128::from(sum) * i128::from(steps)
         };
-        let mut earned = actions.into_iter();
+        let mut earned = actions.iter();
         let first = earned.next()?;
-        let (action, _) = earned.fold(first, |held, other| if leads(other.1, held.1) { other } else { held });
-        Some(ExampleStep { observation, wanted: Some(action) })
+        let best = earned.fold(first, |held, other| if leads(*other.1, *held.1) { other } else { held });
+        let tells = actions.values().any(|other| leads(*best.1, *other))
+            || Some(best.1.0) == top.map(|top| top * best.1.1);
+        tells.then_some(ExampleStep { observation, wanted: Some(*best.0) })
     };
     let steps: Vec<ExampleStep> = drawn.into_iter().filter_map(best).collect();
     if steps.is_empty() { Vec::new() } else { vec![Example { steps }] }

@@ -5,7 +5,7 @@
 //! reordered sums). What is still two signals goes to the solver as clauses. The graph shares no code with the builder of
 //! circuits; with the encoding into clauses it is part of what is trusted. Clauses: SCC-3, SCC-4, VM-2.
 
-use crate::encode::{Wire, require_any};
+use crate::encode::{Wire, encode_circuit, encode_gate, require_difference};
 use crate::solver::{Budget, Outcome, Why, solve};
 use bem_checker::{Certificate, Cnf, Literal};
 use bem_circuit::netlist::{Netlist, Op};
@@ -282,11 +282,35 @@ impl Graph {
         let bits: Vec<Bit> = pairs.iter().flat_map(|(one, other)| [*one, *other]).collect();
         let mut formula = Cnf::new(0);
         let wires = self.clauses(&mut formula, &bits);
-        let differences: Vec<Wire> = pairs
-            .iter()
-            .map(|(one, other)| odd_of(&mut formula, &[wire_of(&wires, *one), wire_of(&wires, *other)]))
-            .collect();
-        require_any(&mut formula, &differences);
+        let [left, right] = [0, 1].map(|first| {
+            let every_other = bits.iter().skip(first).step_by(2);
+            every_other.map(|bit| wire_of(&wires, *bit)).collect::<Vec<Wire>>()
+        });
+        require_difference(&mut formula, &left, &right);
+        self.decide(formula, budget)
+    }
+
+    /// Shows that signals are the outputs of a circuit driven by some inputs, or where they differ. The circuit's own gates
+    /// become clauses one by one, so that the proof is about them and not about what the graph makes of them.
+    pub fn compare_circuit(
+        &self,
+        circuit: &Netlist,
+        inputs: &[usize],
+        bits: &[Bit],
+        budget: Budget,
+    ) -> Sameness {
+        assert!(bits.len() == circuit.outputs().len() && inputs.len() == circuit.inputs());
+        let mut formula = Cnf::new(0);
+        let wires = self.clauses(&mut formula, bits);
+        let driven: Vec<Wire> = inputs.iter().map(|input| wires[1 + input]).collect();
+        let done = encode_circuit(&mut formula, circuit, &driven);
+        let said: Vec<Wire> = bits.iter().map(|bit| wire_of(&wires, *bit)).collect();
+        require_difference(&mut formula, &done, &said);
+        self.decide(formula, budget)
+    }
+
+    /// Asks the solver whether a formula over the inputs has a model.
+    fn decide(&self, formula: Cnf, budget: Budget) -> Sameness {
         match solve(&formula, &[], budget) {
             Outcome::Unsatisfiable { certificate, .. } => Sameness::Same { formula, certificate },
             Outcome::Satisfiable { model } => Sameness::Different(model[..self.inputs].to_vec()),
@@ -342,9 +366,7 @@ fn all_of(formula: &mut Cnf, wires: &[Wire]) -> Wire {
 
 /// A wire that is true just when an odd number of these are.
 fn odd_of(formula: &mut Cnf, wires: &[Wire]) -> Wire {
-    wires
-        .iter()
-        .fold(Wire::Constant(false), |sum, wire| crate::encode::encode_gate(formula, Op::Xor, sum, *wire))
+    wires.iter().fold(Wire::Constant(false), |sum, wire| encode_gate(formula, Op::Xor, sum, *wire))
 }
 
 /// Parts of a conjunction are literals: constants were left out when it was made.
@@ -387,6 +409,8 @@ mod tests {
             let [one, other] = circuits.each_ref().map(|circuit| graph.circuit(circuit, &inputs));
             let rows = (0..8u32).map(|row| [0, 1, 2].map(|bit| row >> bit & 1 == 1));
             let equal = rows.into_iter().all(|row| circuits[0].evaluate(&row) == circuits[1].evaluate(&row));
+            let by_gates = graph.compare_circuit(&circuits[0], &[0, 1, 2], &other, Budget::DEFAULT);
+            assert_eq!(matches!(by_gates, Sameness::Same { .. }), equal);
             match graph.compare(&one, &other, Budget::DEFAULT) {
                 Sameness::Same { formula, certificate } => {
                     assert!(equal && certificate.check(&formula).is_ok());

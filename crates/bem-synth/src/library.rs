@@ -187,7 +187,7 @@ mod tests {
     use crate::memory::stack::Stack;
     use crate::memory::sticky::Sticky;
     use crate::memory::tape::Tape;
-    use crate::statement::Formula;
+    use crate::statement::{Formula, World};
     use bem_circuit::netlist::{Builder, Signal};
     use proptest::prelude::*;
 
@@ -282,6 +282,25 @@ mod tests {
             assert_eq!(bytes_of(&again), bytes);
             assert!(build(&machine).is_some(), "{}", machine.words());
             assert_eq!(build(&machine), build(&again), "{}", machine.words());
+        }
+    }
+
+    #[test]
+    fn every_kind_of_machine_does_what_it_says_whatever_it_remembers() {
+        let mut prng = bem_base::prng::Prng::stream(3, "library/statements");
+        let world = World { observation_bits: 3, actions: 3 };
+        for machine in machines() {
+            let built = machine.instantiate(&shape()).unwrap();
+            let (policy, statement) = (built.policy, built.statement.unwrap());
+            assert_eq!(statement.memory_bits(&world), policy.memory_bits(), "{}", machine.words());
+            for _ in 0..300 {
+                let seen: Vec<bool> = (0..3).map(|_| prng.bit()).collect();
+                let kept: Vec<bool> = (0..policy.memory_bits()).map(|_| prng.bit()).collect();
+                let read: Vec<bool> = policy.reads().iter().map(|bit| seen[usize::from(*bit)]).collect();
+                let done = policy.circuit().evaluate(&[read, kept.clone()].concat());
+                let (code, next) = statement.step(&world, &seen, &kept).unwrap();
+                assert_eq!(done, [code, next].concat(), "{}", machine.words());
+            }
         }
     }
 

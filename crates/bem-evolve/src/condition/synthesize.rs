@@ -47,7 +47,7 @@ pub fn check(
 ) -> Result<Vec<Finding>, Rejection> {
     let mut findings = check_policy(context, family, (policy, safe))?;
     let seen = family.shape().observation_bits;
-    findings.push(statement::check(policy, claims.statement, seen, budget(context.config))?);
+    findings.extend(statement::check(policy, claims.statement, seen, budget(context.config))?);
     findings.push(check_rows(policy, claims.examples, claims.exceptions)?);
     Ok(findings)
 }

@@ -3,8 +3,9 @@
 //! The statement is written out as signals by the files beside this one: one definition for each thing that can be said,
 //! as plain as it can be put, without the builder of circuits and without the class that found the hypothesis. The
 //! circuit is then held against it, action and next memory: row by row where at most [`EXHAUSTIVE_INPUTS`] inputs
-//! matter, else in one graph ([`bem_prover::graph`]), where sums know no order (decision D-36), and with a proof of what
-//! is still two signals. These files, that graph and the checker are what a reader must trust; `ARCHITECTURE.md` counts
+//! matter, and by a proof about the circuit's own gates. Where more inputs matter and the solver does not find a proof at
+//! once, both are put into one graph ([`bem_prover::graph`]), in which sums know no order (decision D-36), and what is
+//! still two signals is proven. These files, that graph and the checker are what a reader must trust; `ARCHITECTURE.md` counts
 //! their lines.
 //!
 //! Not promised: that the statement is a good one, or that it agrees with the log. Clauses: SCC-2, SCC-3, SCC-4, VM-2;
@@ -20,11 +21,14 @@ use super::{Finding, Rejection, accept_proof, misfit};
 use bem_base::prng::Prng;
 use bem_prover::Budget;
 use bem_prover::graph::{Bit, Graph, Sameness};
+use bem_prover::solver::Why;
 use bem_synth::policy::Policy;
 use bem_synth::statement::{Statement, World};
 
 /// Up to this many inputs that matter, every row is tried.
 const EXHAUSTIVE_INPUTS: usize = 16;
+/// Conflicts that the circuit gets as it is, before it is put into one graph with what is said about it.
+const FIRST_CONFLICTS: u32 = 1_000;
 /// Rows on which the plain reading of the statement is asked as well; at most 64.
 const GUARD_ROWS: usize = 8;
 const CONDITION: &str = "statement";
@@ -35,7 +39,7 @@ pub fn check(
     statement: &Statement,
     observation_bits: u16,
     budget: Budget,
-) -> Result<Finding, Rejection> {
+) -> Result<Vec<Finding>, Rejection> {
     let world = World { observation_bits: usize::from(observation_bits), actions: policy.actions() };
     if statement.memory_bits(&world) != policy.memory_bits() {
         return Err(misfit("the statement speaks of another memory than the circuit has"));
@@ -48,19 +52,32 @@ pub fn check(
         .map(|(code, next)| [code, next].concat())
         .ok_or_else(|| misfit("the statement does not fit what can be seen and done"))?;
     guard(&graph, &said, &world, statement)?;
-    let reads: Vec<usize> = policy.reads().iter().map(|bit| usize::from(*bit)).collect();
-    let places: Vec<usize> = reads.into_iter().chain(world.observation_bits..inputs).collect();
+    let seen = policy.reads().iter().map(|bit| usize::from(*bit));
+    let places: Vec<usize> = seen.chain(world.observation_bits..inputs).collect();
     let mut support = graph.support(&said);
     support.extend(policy.circuit().support().iter().map(|input| places[*input]));
     support.sort_unstable();
     support.dedup();
+    let mut findings = Vec::new();
     if support.len() <= EXHAUSTIVE_INPUTS {
-        return try_all(policy, &places, &graph, &said, &support);
+        findings.push(try_all(policy, &places, &graph, &said, &support)?);
     }
-    let driven: Vec<Bit> = places.iter().map(|place| signals[*place]).collect();
-    let done = graph.circuit(policy.circuit(), &driven);
-    match graph.compare(&done, &said, budget) {
-        Sameness::Same { formula, certificate } => accept_proof(CONDITION, formula, certificate),
+    let first = Budget::conflicts(budget.conflicts.min(FIRST_CONFLICTS));
+    let found = match graph.compare_circuit(policy.circuit(), &places, &said, first) {
+        // Every row was tried: a proof would only be a second opinion.
+        Sameness::Undecided(_) if !findings.is_empty() => return Ok(findings),
+        Sameness::Undecided(Why::Budget) => {
+            let driven: Vec<Bit> = places.iter().map(|place| signals[*place]).collect();
+            let done = graph.circuit(policy.circuit(), &driven);
+            graph.compare(&done, &said, budget)
+        }
+        decided => decided,
+    };
+    match found {
+        Sameness::Same { formula, certificate } => {
+            findings.push(accept_proof(CONDITION, formula, certificate)?);
+            Ok(findings)
+        }
         Sameness::Different(row) => {
             let counterexample: Vec<bool> = places.iter().map(|place| row[*place]).collect();
             Err(Rejection::Refuted { condition: CONDITION, counterexample })

@@ -261,7 +261,7 @@ fn circuit_of(statement: &Statement) -> Option<Policy> {
     Policy::close(builder, WORLD.observation_bits, WORLD.actions, action, next).ok()
 }
 
-fn is_shown(policy: &Policy, statement: &Statement) -> Result<Finding, Rejection> {
+fn is_shown(policy: &Policy, statement: &Statement) -> Result<Vec<Finding>, Rejection> {
     check(policy, statement, WORLD.observation_bits as u16, Budget::conflicts(20_000))
 }
 
@@ -332,4 +332,85 @@ fn bytes_of_every_statement_come_back_and_damaged_ones_never_panic() {
         }
     }
     assert!(1_000 < read && 1_000 < refused, "{read} {refused}");
+}
+
+/// A statement, and the same with one thing about it changed.
+fn spoiled() -> Vec<(&'static str, Statement, Statement)> {
+    let formula = |formula: Formula| Statement::of(Choice::Bits(vec![formula, Formula::constant(false)]));
+    let threshold = |weight: i32, bound: i64| {
+        formula(Formula::Threshold { weights: vec![(0, 2), (3, weight), (7, 1), (9, -1)], bound })
+    };
+    let rows = |value: u64, last: Index| {
+        let rows = (0..16).map(|key| (key, if key == 11 { value } else { key >> 1 & 1 })).collect();
+        formula(Formula::Rows { bits: vec![1, 2, 4, last], rows })
+    };
+    let sum = |bits: &[Index]| formula(Formula::Sum { bits: bits.to_vec(), inverted: false });
+    let rules = |label: bool| {
+        let first = Rule { literals: vec![(1, true), (2, false)], label };
+        let second = Rule { literals: vec![(3, true)], label: true };
+        formula(Formula::Rules { rules: vec![first, second], otherwise: false })
+    };
+    let count = |last: bool| {
+        let atoms = (0..3).map(|bit| Atom::Bit(bit, false)).collect();
+        formula(Formula::Count { atoms, table: vec![true, false, true, last] })
+    };
+    let shown = |memory: Memory| Statement::Acts {
+        memory: Some(memory),
+        choice: Choice::Bits(vec![Formula::literal(12, false), Formula::constant(false)]),
+    };
+    let stack = |cells: u8, pop: bool| {
+        let (push, pop) = (vec![(0, true)], vec![(1, pop)]);
+        shown(Memory::Stack { push, pop, field: None, cells })
+    };
+    let latch = |clear: bool| shown(Memory::Latch { set: vec![(0, true)], clear: Some(vec![(1, clear)]) });
+    let machine = |next: u64| {
+        let rows = (0..4).map(|key| (key, key & 1 | if key == 3 { next } else { 0 } << 2)).collect();
+        Statement::Machine { state_bits: 1, seen: vec![5], rows }
+    };
+    vec![
+        ("weight", threshold(3, 2), threshold(2, 2)),
+        ("threshold", threshold(3, 2), threshold(3, 3)),
+        ("row", rows(1, 6), rows(0, 6)),
+        ("bit of a key", rows(0, 6), rows(0, 8)),
+        ("bit of a sum", sum(&[1, 4, 8]), sum(&[1, 4, 9])),
+        ("label of a rule", rules(false), rules(true)),
+        ("entry of a count", count(true), count(false)),
+        ("size of a structure", stack(3, true), stack(2, true)),
+        ("condition of a structure", stack(3, true), stack(3, false)),
+        ("next memory of a bit", latch(true), latch(false)),
+        ("next state of a machine", machine(1), machine(0)),
+    ]
+}
+
+#[test]
+fn a_statement_with_one_thing_changed_is_refused() {
+    for (what, good, bad) in spoiled() {
+        let policy = circuit_of(&good).expect(what);
+        assert!(is_shown(&policy, &good).is_ok(), "{what}");
+        let refusal = is_shown(&policy, &bad).expect_err(what);
+        let is_other_size = what == "size of a structure";
+        assert_eq!(matches!(refusal, Rejection::Refuted { .. }), !is_other_size, "{what}: {refusal}");
+    }
+}
+
+/// The parts that must be trusted for a circuit to be what it says.
+const TRUSTED: [&str; 7] = [
+    include_str!("formulas.rs"),
+    include_str!("memories.rs"),
+    include_str!("mod.rs"),
+    include_str!("numbers.rs"),
+    include_str!("policies.rs"),
+    include_str!("rows.rs"),
+    include_str!("../../../../bem-prover/src/graph.rs"),
+];
+
+#[test]
+fn the_lines_that_must_be_trusted_are_as_many_as_the_architecture_says() {
+    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+    let lines = |file: &str| file.split("#[cfg(test)]").next().unwrap_or("").lines().filter(is_code).count();
+    let (said, graph) = TRUSTED.split_at(6);
+    let said: usize = said.iter().map(|file| lines(file)).sum();
+    let sentence = format!("{said} lines of definitions and {} of the graph", lines(graph[0]));
+    let architecture = include_str!("../../../../../ARCHITECTURE.md");
+    assert!(architecture.contains(&sentence), "ARCHITECTURE.md must say: {sentence}");
 }
