@@ -225,7 +225,7 @@ fn misstate(statement: &mut Statement, prng: &mut Prng) -> Option<()> {
             // Another action that exists, or another next memory.
             match *state_bits {
                 1 if prng.bit() => *value ^= 4,
-                _ => *value = *value & !3 | ((*value & 3) + 1 + prng.below(2)) % 3,
+                _ => *value = (*value & !3) | (((*value & 3) + 1 + prng.below(2)) % 3),
             }
         }
         1 => {

@@ -364,7 +364,7 @@ fn spoiled() -> Vec<(&'static str, Statement, Statement)> {
     };
     let latch = |clear: bool| shown(Memory::Latch { set: vec![(0, true)], clear: Some(vec![(1, clear)]) });
     let machine = |next: u64| {
-        let rows = (0..4).map(|key| (key, key & 1 | if key == 3 { next } else { 0 } << 2)).collect();
+        let rows = (0..4).map(|key| (key, (key & 1) | (if key == 3 { next << 2 } else { 0 }))).collect();
         Statement::Machine { state_bits: 1, seen: vec![5], rows }
     };
     vec![
