@@ -12,6 +12,7 @@ use bem_prover::equivalence::check_equivalence;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::library::Machine;
 use bem_synth::policy::{Policy, action_bits};
+use bem_synth::statement::Statement;
 use std::sync::Arc;
 
 /// Writes how many there are, and each of them.
@@ -68,6 +69,7 @@ pub(crate) fn decode_settings(reader: &mut Reader<'_>) -> Result<Settings, Decod
 /// Writes a candidate.
 pub(crate) fn encode_hypothesis(hypothesis: &Hypothesis, writer: &mut Writer) {
     hypothesis.policy.encode(writer);
+    encode_option(writer, hypothesis.statement.as_ref(), Statement::encode);
     writer.text(&hypothesis.words);
     writer.u32(hypothesis.description_length);
     writer.bool(hypothesis.exact);
@@ -80,6 +82,7 @@ pub(crate) fn encode_hypothesis(hypothesis: &Hypothesis, writer: &mut Writer) {
 pub(crate) fn decode_hypothesis(shape: &Shape, reader: &mut Reader<'_>) -> Result<Hypothesis, DecodeError> {
     Ok(Hypothesis {
         policy: decode_policy(shape, reader)?,
+        statement: decode_option(reader, Statement::decode)?,
         words: reader.text()?.to_string(),
         description_length: reader.u32()?,
         exact: reader.bool()?,

@@ -110,7 +110,8 @@ impl Learner {
             let promise = if is_searched { self.passes_screen(&candidate) } else { Some(Fixed::ZERO) };
             if let Some(promise) = promise {
                 submitted += 1;
-                let mut proposal = proposal(&self.shape, &candidate, &self.recent());
+                // A circuit that says nothing about itself stood for others in the pool, and is not proposed by itself.
+                let Some(mut proposal) = proposal(&candidate, &self.recent()) else { continue };
                 proposal.effects.return_gain = promise;
                 if let Some(serial) = self.machinery.submit(proposal) {
                     self.waiting.insert(serial, candidate);

@@ -219,7 +219,10 @@ impl Learner {
         workload.finish_unit(steps, patches);
         if self.settings.budget <= steps || self.is_done() {
             // Contexts grow when the log is searched; what acts at the end should know all of it.
-            self.tend_contexts(witness);
+            let is_alarmed = self.workload.as_ref().is_some_and(|workload| workload.safety.is_alarmed());
+            if !is_alarmed {
+                self.tend_contexts(witness);
+            }
             self.end_round();
             return Event::RoundEnded;
         }

@@ -78,7 +78,7 @@ impl Learner {
         let span = self.seen_span();
         let gain = Fixed::from_ratio(gain.clamp(0, span), span);
         let episodes = self.realised.episodes.min(u64::from(u32::MAX)) as u32;
-        let mut proposal = proposal(&self.shape, &plan, &self.recent());
+        let Some(mut proposal) = proposal(&plan, &self.recent()) else { return };
         proposal.words = format!("{}, by counts", plan.words);
         proposal.improvement = Some(Improvement::Counted { gain, episodes });
         if !self.decide_at_once(proposal, witness) {

@@ -7,12 +7,14 @@ use crate::gate::SPAN_EPISODES;
 use crate::learner::{Event, Learner, Phase, Witness};
 use crate::parameters::search_settings;
 use bem_base::fixed::Fixed;
+use bem_machine::route::directory::TreePlace;
 use bem_synth::experience::Episode;
-use bem_synth::hypothesis::Hypothesis;
+use bem_synth::hypothesis::{Hypothesis, Stated};
 use bem_synth::models::control;
 use bem_synth::policy::Policy;
 use bem_synth::propose;
 use bem_synth::screen::Screen;
+use bem_synth::statement::{Branch, Choice, Statement};
 
 /// Word operations of searching that every step of experience pays for: where searching brings nothing, it takes no
 /// more time than in proportion to what was seen.
@@ -85,10 +87,11 @@ impl Learner {
         let mut candidates = proposal.hypotheses;
         // Where plain actions act and may go on by themselves, better ones are held without pairs.
         if !((self.acts_plainly() || self.incumbent.by_counts) && self.pays_at_once())
-            && let Some(policy) = self.frozen_choice()
+            && let Some(Stated { policy, statement }) = self.frozen_choice()
         {
             candidates.push(Hypothesis {
                 policy,
+                statement: Some(statement),
                 words: self.choice_words(),
                 description_length: u32::MAX,
                 exact: false,
@@ -106,11 +109,17 @@ impl Learner {
         self.submit(candidates, true);
     }
 
-    /// The best action of every bucket as one circuit.
-    fn frozen_choice(&self) -> Option<Policy> {
-        let family = self.machinery.family();
-        let frozen = family.freeze_actions(&self.best_actions())?;
-        Policy::new(frozen.circuit, frozen.reads, frozen.memory_bits, self.shape.actions)
+    /// The best action of every bucket as one circuit, and what it says.
+    fn frozen_choice(&self) -> Option<Stated> {
+        let (family, actions) = (self.machinery.family(), self.best_actions());
+        let frozen = family.freeze_actions(&actions)?;
+        let policy = Policy::new(frozen.circuit, frozen.reads, frozen.memory_bits, self.shape.actions)?;
+        let branch = |place: TreePlace| match place {
+            TreePlace::Bit(bit) => Branch::Test(bit),
+            TreePlace::Bucket(bucket) => Branch::Leaf(actions[usize::from(bucket)]),
+        };
+        let branches = family.directory().places()?.into_iter().map(branch).collect();
+        Some(Stated { policy, statement: Statement::of(Choice::Tree(branches)) })
     }
 
     /// Whether the incumbent is a circuit that would have given every answer ever seen to be right.

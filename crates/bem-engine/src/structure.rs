@@ -38,6 +38,7 @@ impl Learner {
         let Change::Play { policy, .. } = &proposal.change else { return None };
         Some(Hypothesis {
             policy: policy.clone(),
+            statement: None,
             words: proposal.words.clone(),
             description_length: u32::MAX,
             exact: false,

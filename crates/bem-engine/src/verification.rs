@@ -1,62 +1,110 @@
 //! From a candidate to a SYNTH patch: what it claims to explain.
 //!
-//! The world is a family of its own, so that every bound of the machine applies. What a candidate claims to explain are
-//! those logged steps that earned the most there is and in which it would have done the same. A candidate whose condition
-//! is not shown is never played. Clauses: SCC-2, SCC-3, SCC-4; decisions D-21, D-35.
+//! The world is a family of its own, so that every bound of the machine applies. A patch carries what its circuit says
+//! about itself, rows of the log that were chosen without a look at the circuit, and in how many of them it does
+//! something else. A candidate whose condition is not shown is never played. Clauses: SCC-2, SCC-3, SCC-4; decisions D-21,
+//! D-35, D-45.
 
-use bem_base::environment::Shape;
+use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
 use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects};
 use bem_evolve::propose::Proposal;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
-use bem_synth::policy::Policy;
+use bem_synth::policy::{Player, Policy};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-/// Logged steps that one candidate claims to explain, at most: more would prove the same again.
-const CLAIMED_STEPS_MAX: usize = 128;
+/// Rows of the log that one patch carries, at most.
+const ROWS_MAX: usize = 4_096;
 
-/// A candidate as a proposal.
-pub fn proposal(shape: &Shape, candidate: &Hypothesis, episodes: &[&Episode]) -> Proposal {
-    let policy = candidate.policy.clone();
-    let examples = claims(shape.reward_max, &policy, episodes);
-    Proposal {
-        change: Change::Synthesize { policy, safe: false, examples },
+/// A candidate as a proposal; none for a candidate that says nothing about itself.
+pub fn proposal(candidate: &Hypothesis, episodes: &[&Episode]) -> Option<Proposal> {
+    let (policy, statement) = (candidate.policy.clone(), candidate.statement.clone()?);
+    let examples = if policy.memory_bits() == 0 { best_actions(episodes) } else { best_steps(episodes) };
+    let exceptions = exceptions(&policy, &examples);
+    Some(Proposal {
+        change: Change::Synthesize { policy, statement, safe: false, examples, exceptions },
         improvement: None,
         effects: ExpectedEffects { novelty: Fixed::ONE, ..ExpectedEffects::default() },
         words: candidate.words.clone(),
-    }
+    })
 }
 
-/// The newest steps that earned the most there is, and in which the policy would have done what was done.
-fn claims(reward_max: i32, policy: &Policy, episodes: &[&Episode]) -> Vec<Example> {
-    let mut room = CLAIMED_STEPS_MAX;
-    let mut examples = Vec::new();
-    for episode in episodes.iter().rev() {
-        if room == 0 {
-            break;
+/// For policies without memory: the newest different observations, each with the action that earned most on average when
+/// actions were drawn with equal chance, the lowest of equals. Where all that was tried earned the same, and less than
+/// the most that any step did, the log speaks for no action.
+fn best_actions(episodes: &[&Episode]) -> Vec<Example> {
+    let top = episodes.iter().flat_map(|episode| &episode.steps).map(|step| i64::from(step.reward)).max();
+    let mut drawn: BTreeMap<Bits, BTreeMap<u16, (i64, i64)>> = BTreeMap::new();
+    let steps = episodes.iter().rev().flat_map(|episode| episode.steps.iter().rev());
+    for step in steps.filter(|step| step.uniform) {
+        let known = drawn.len();
+        match drawn.entry(step.observation) {
+            Entry::Vacant(_) if ROWS_MAX <= known => continue,
+            entry => {
+                let (sum, count) = entry.or_default().entry(step.action).or_default();
+                (*sum, *count) = (*sum + i64::from(step.reward), *count + 1);
+            }
         }
-        let actions = policy.replay([*episode]).swap_remove(0);
-        let claimed = episode.steps.iter().zip(actions).map(|(step, action)| ExampleStep {
-            observation: step.observation,
-            wanted: (step.reward == reward_max && step.action == action).then_some(action),
-        });
-        // Without memory every step stands for itself; with it, a step needs all that came before.
-        let mut steps: Vec<ExampleStep> = if policy.memory_bits() == 0 {
-            claimed.filter(|step| step.wanted.is_some()).take(room).collect()
-        } else {
-            claimed.take(room).collect()
+    }
+    let best = |(observation, actions): (Bits, BTreeMap<u16, (i64, i64)>)| {
+        let leads = |(sum, count): (i64, i64), (held, steps): (i64, i64)| {
+            i128::from(held) * i128::from(count) < i128::from(sum) * i128::from(steps)
         };
+        let mut earned = actions.iter();
+        let first = earned.next()?;
+        let best = earned.fold(first, |held, other| if leads(*other.1, *held.1) { other } else { held });
+        let tells = actions.values().any(|other| leads(*best.1, *other))
+            || Some(best.1.0) == top.map(|top| top * best.1.1);
+        tells.then_some(ExampleStep { observation, wanted: Some(*best.0) })
+    };
+    let steps: Vec<ExampleStep> = drawn.into_iter().filter_map(best).collect();
+    if steps.is_empty() { Vec::new() } else { vec![Example { steps }] }
+}
+
+/// For policies with memory: the newest episodes from their start on; wanted is what was drawn with equal chance and earned
+/// the most that any step did.
+fn best_steps(episodes: &[&Episode]) -> Vec<Example> {
+    let mut room = ROWS_MAX;
+    let mut examples = Vec::new();
+    let top = episodes.iter().flat_map(|episode| &episode.steps).map(|step| step.reward).max();
+    for episode in episodes.iter().rev() {
+        let mut steps: Vec<ExampleStep> = episode
+            .steps
+            .iter()
+            .take(room)
+            .map(|step| ExampleStep {
+                observation: step.observation,
+                wanted: (step.uniform && Some(step.reward) == top).then_some(step.action),
+            })
+            .collect();
         while steps.last().is_some_and(|step| step.wanted.is_none()) {
             steps.pop();
         }
         room -= steps.len();
-        if policy.memory_bits() == 0 {
-            examples.extend(steps.into_iter().map(|step| Example { steps: vec![step] }));
-        } else if !steps.is_empty() {
+        if !steps.is_empty() {
             examples.push(Example { steps });
+        }
+        if room == 0 {
+            break;
         }
     }
     examples
+}
+
+/// In how many rows the policy does something else.
+fn exceptions(policy: &Policy, examples: &[Example]) -> u32 {
+    let mut player = Player::new(policy);
+    let mut exceptions = 0;
+    for example in examples {
+        player.begin();
+        for step in &example.steps {
+            let action = player.act(&step.observation);
+            exceptions += u32::from(step.wanted.is_some_and(|wanted| wanted != action));
+        }
+    }
+    exceptions
 }
 
 #[cfg(test)]
@@ -64,7 +112,7 @@ mod tests {
     use super::*;
     use crate::parameters::check_world;
     use bem_base::digest::Digest;
-    use bem_base::environment::{Bits, Field};
+    use bem_base::environment::{Bits, Field, Shape};
     use bem_circuit::netlist::{Builder, Netlist, Signal};
     use bem_evolve::apply::Tables;
     use bem_evolve::condition::{Context, SafetyDemand};
@@ -73,6 +121,7 @@ mod tests {
     use bem_machine::config::GenesisConfig;
     use bem_machine::family::Family;
     use bem_synth::experience::Step;
+    use bem_synth::statement::{Choice, Formula, Statement};
 
     fn shape() -> Shape {
         Shape {
@@ -115,18 +164,19 @@ mod tests {
         assert!(fits(REWARD_MAX) && !fits(REWARD_MAX + 1));
     }
 
-    fn hypothesis(policy: Policy) -> Hypothesis {
+    fn hypothesis(policy: Policy, statement: Statement) -> Hypothesis {
+        let statement = Some(statement);
         let (words, provenance) = ("a test".to_string(), Digest::default());
         let (description_length, exact, foreseen, machine) = (1, true, None, None);
-        Hypothesis { policy, words, description_length, exact, foreseen, provenance, machine }
+        Hypothesis { policy, statement, words, description_length, exact, foreseen, provenance, machine }
     }
 
     /// Shows the condition of a candidate, or says why not.
-    fn show(policy: Policy, log: &[&Episode]) -> Result<Verified, String> {
+    fn show(policy: Policy, statement: Statement, log: &[&Episode]) -> Result<Verified, String> {
         let config = GenesisConfig::default();
         let family = Family::for_world(&config, shape()).unwrap();
         let (tables, safety) = (Tables::default(), SafetyDemand::Optional);
-        let Proposal { change, effects, .. } = proposal(&shape(), &hypothesis(policy), log);
+        let Proposal { change, effects, .. } = proposal(&hypothesis(policy, statement), log).unwrap();
         let patch = patch(&tables, Some(&family), 1, 0, change, effects).unwrap();
         let context = Context { config: &config, tables: &tables, family: Some(&family), bad: &[], safety };
         verify(patch, &context).map_err(|rejection| rejection.to_string())
@@ -138,15 +188,36 @@ mod tests {
         let policy = Policy::close(Builder::new(4), 4, 3, &action, &[]).unwrap();
         let episodes = episodes();
         let log: Vec<&Episode> = episodes.iter().collect();
-        assert_eq!(claims(1_000, &policy, &log).len(), 16);
-        assert!(1 <= show(policy, &log).unwrap().proofs());
+        assert_eq!(best_actions(&log)[0].steps.len(), 16);
+        let formulas = vec![Formula::literal(2, false), Formula::constant(false)];
+        let said = Statement::of(Choice::Bits(formulas));
+        let verified = show(policy.clone(), said, &log).unwrap();
+        assert!(1 <= verified.proofs());
+        let Change::Synthesize { exceptions, .. } = &verified.patch().change else { panic!("another kind") };
+        assert_eq!(*exceptions, 0);
+        // The same circuit under another statement is not what it says.
+        let wrong = Statement::of(Choice::Bits(vec![Formula::literal(1, false), Formula::constant(false)]));
+        let refusal = show(policy, wrong, &log).unwrap_err();
+        assert!(refusal.starts_with("statement fails"), "{refusal}");
+    }
+
+    #[test]
+    fn rows_are_those_of_the_log_whatever_the_candidate_does() {
+        let episodes = episodes();
+        let log: Vec<&Episode> = episodes.iter().collect();
+        let verified = show(Policy::constant(3, 0), Statement::constant(0), &log).unwrap();
+        let Change::Synthesize { exceptions, examples, .. } = &verified.patch().change else {
+            panic!("another kind")
+        };
+        // Action 1 was right in half of the rows, and action 0 is always taken.
+        assert_eq!((examples[0].steps.len(), *exceptions), (16, 8));
     }
 
     #[test]
     fn a_candidate_with_an_action_that_is_none_is_never_played() {
         let circuit = Netlist::new(1, Vec::new(), vec![Signal::input(0), Signal::input(0)]).unwrap();
         let policy = Policy::new(circuit, vec![0], 0, 3).unwrap();
-        let rejection = show(policy, &[]).unwrap_err();
+        let rejection = show(policy, Statement::constant(0), &[]).unwrap_err();
         assert!(rejection.starts_with("action range fails"), "{rejection}");
     }
 }

@@ -157,7 +157,7 @@ mod tests {
     fn the_parts_follow_each_other() {
         let layout = StateLayout::new(&GenesisConfig::default(), &shape(10, 5)).unwrap();
         assert_eq!((layout.observation(), layout.action()), (0..10, 10..13));
-        assert_eq!((layout.reward(), layout.bad(), layout.memory()), (13, 14, 15..512));
+        assert_eq!((layout.reward(), layout.bad(), layout.memory()), (13, 14, 15..768));
         let writable: Vec<usize> = (0..20).filter(|bit| layout.may_write(*bit)).collect();
         assert_eq!(writable, [10, 11, 12, 15, 16, 17, 18, 19]);
     }
@@ -174,7 +174,7 @@ mod tests {
         let rich = Shape { reward_max: 2_000, ..shape(1, 2) };
         assert_eq!(
             refused(&rich),
-            "rewards from 0 to 2000 exceed the range of -1000000 to 1500 (R_min, R_max)"
+            "rewards from 0 to 2000 exceed the range of -250000000 to 1500 (R_min, R_max)"
         );
     }
 }

@@ -8,6 +8,7 @@ pub mod cegis;
 pub mod encode;
 pub mod equivalence;
 pub mod exact;
+pub mod graph;
 pub mod obligation;
 mod proof_log;
 pub mod solver;

@@ -1,9 +1,10 @@
-//! A learned Boolean function of a row: a circuit, how long it takes to say, and in which words.
+//! A learned Boolean function of a row: a circuit, what it says as data, how long that is, and in which words.
 //!
 //! Every class of functions is one file in [`crate::functions`] and hands back one of these; nothing else needs
 //! to know how it was found. Must not know what the row's bits mean.
 
 use crate::samples::{Row, Samples};
+use crate::statement::Formula;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_circuit::netlist::{Builder, Netlist, Signal};
 use std::collections::BTreeMap;
@@ -13,6 +14,8 @@ use std::collections::BTreeMap;
 pub struct Function {
     /// As many inputs as a row has bits, one output.
     pub circuit: Netlist,
+    /// What the circuit computes, said without one.
+    pub statement: Formula,
     /// Bits it takes to say which function of its class it is.
     pub description_length: u32,
     /// The class and what was chosen within it, in words.
@@ -24,11 +27,12 @@ impl Function {
     pub fn close(
         builder: Builder,
         output: Signal,
+        statement: Formula,
         description_length: u32,
         words: String,
     ) -> Option<Function> {
         let circuit = builder.finish(&[output]).ok()?;
-        Some(Function { circuit, description_length, words })
+        Some(Function { circuit, statement, description_length, words })
     }
 
     /// The answers to all rows, 64 a word.
@@ -64,6 +68,7 @@ impl Function {
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
         self.circuit.encode(writer);
+        self.statement.encode(writer);
         writer.u32(self.description_length);
         writer.text(&self.words);
     }
@@ -75,7 +80,12 @@ impl Function {
         if circuit.inputs() != width || circuit.outputs().len() != 1 {
             return Err(misfit);
         }
-        Ok(Function { circuit, description_length: reader.u32()?, words: reader.text()?.to_string() })
+        Ok(Function {
+            circuit,
+            statement: Formula::decode(reader)?,
+            description_length: reader.u32()?,
+            words: reader.text()?.to_string(),
+        })
     }
 
     /// Puts a copy into a larger circuit.

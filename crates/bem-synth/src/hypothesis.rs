@@ -6,6 +6,7 @@ use crate::function::Function;
 use crate::library::Machine;
 use crate::memory::Device;
 use crate::policy::{Policy, action_bits};
+use crate::statement::{Choice, Statement};
 use bem_base::digest::Digest;
 use bem_base::environment::Shape;
 use bem_circuit::netlist::{Builder, Signal};
@@ -15,6 +16,8 @@ use bem_circuit::netlist::{Builder, Signal};
 pub struct Hypothesis {
     /// The circuit.
     pub policy: Policy,
+    /// What the circuit does, said as data; none for a circuit that only stands for others in the pool.
+    pub statement: Option<Statement>,
     /// Which classes it is made of, in words.
     pub words: String,
     /// Bits it takes to say.
@@ -30,21 +33,33 @@ pub struct Hypothesis {
     pub machine: Option<Machine>,
 }
 
+/// A circuit and what it says, by the same hand; a condition holds one against the other.
+#[derive(Clone, Debug)]
+pub struct Stated {
+    /// The circuit.
+    pub policy: Policy,
+    /// What it does, as data.
+    pub statement: Statement,
+}
+
 /// A memory structure and one function per action bit as one circuit; none if a bound is exceeded.
-pub fn assemble(shape: &Shape, device: Option<&dyn Device>, bits: &[Function]) -> Option<Policy> {
-    build(shape, device, |builder, row| {
+pub fn assemble(shape: &Shape, device: Option<&dyn Device>, bits: &[Function]) -> Option<Stated> {
+    let choice = Choice::Bits(bits.iter().map(|function| function.statement.clone()).collect());
+    build(shape, device, choice, |builder, row| {
         let action: Vec<Signal> = bits.iter().map(|function| function.embed(builder, row)).collect();
         debug_assert!(action.len() == action_bits(shape.actions));
         action
     })
 }
 
-/// A memory structure and any circuit from row to action bits; none if a bound is exceeded.
+/// A memory structure and any circuit from row to action bits, which does what `choice` says; none if a bound is
+/// exceeded.
 pub fn build(
     shape: &Shape,
     device: Option<&dyn Device>,
+    choice: Choice,
     act: impl FnOnce(&mut Builder, &[Signal]) -> Vec<Signal>,
-) -> Option<Policy> {
+) -> Option<Stated> {
     let observation_bits = usize::from(shape.observation_bits);
     let memory_bits = device.map_or(0, Device::memory_bits);
     let mut builder = Builder::new(observation_bits + memory_bits);
@@ -57,5 +72,6 @@ pub fn build(
         next = kept;
     }
     let action = act(&mut builder, &row);
-    Policy::close(builder, observation_bits, shape.actions, &action, &next).ok()
+    let policy = Policy::close(builder, observation_bits, shape.actions, &action, &next).ok()?;
+    Some(Stated { policy, statement: Statement::Acts { memory: device.map(Device::statement), choice } })
 }

@@ -8,6 +8,7 @@
 use crate::experience::Episode;
 use crate::policy::{Policy, action_bits};
 use crate::samples::{Row, Samples};
+use crate::statement::Statement;
 use bem_base::environment::{Bits, Field, Shape};
 use bem_base::limits::OBSERVATION_BITS_MAX;
 use bem_circuit::netlist::{Builder, Op, Signal};
@@ -157,6 +158,11 @@ impl Lens {
             crate::experience::Step { observation, ..*step }
         });
         Episode { serial: episode.serial, steps: steps.collect() }
+    }
+
+    /// What a statement about the world through the lens says about the world itself.
+    pub fn state(&self, inner: Statement) -> Statement {
+        Statement::Through { bits: self.bits.clone(), echo: self.echo, inner: Box::new(inner) }
     }
 
     /// The policy for the world itself that does what this one does through the lens; none if a bound is exceeded.

@@ -17,4 +17,5 @@ pub mod policy;
 pub mod propose;
 pub mod samples;
 pub mod screen;
+pub mod statement;
 pub mod view;

@@ -6,11 +6,12 @@
 //! Must not know games. Clauses: SCC-2, GLE-10, LOG-5.
 
 use crate::function::Function;
-use crate::hypothesis::{Hypothesis, assemble};
+use crate::hypothesis::{Hypothesis, Stated, assemble};
 use crate::memory::resize;
 use crate::memory::search::cells_for;
 use crate::memory::{Device, codec};
 use crate::policy::{Policy, action_bits};
+use crate::statement::Statement;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Field, Shape};
@@ -32,8 +33,8 @@ pub struct Machine {
 enum Body {
     /// A structure and one function per action bit over what it shows.
     Structure { device: Arc<dyn Device>, bits: Vec<Function> },
-    /// A circuit that has no size to change.
-    Circuit(Policy),
+    /// A circuit that has no size to change, and what it says.
+    Circuit(Stated),
 }
 
 impl Machine {
@@ -48,8 +49,8 @@ impl Machine {
     }
 
     /// The machine of a circuit as it is.
-    pub fn circuit(shape: &Shape, policy: Policy, about: (String, u32)) -> Machine {
-        Machine::new(shape, Body::Circuit(policy), about)
+    pub fn circuit(shape: &Shape, stated: Stated, about: (String, u32)) -> Machine {
+        Machine::new(shape, Body::Circuit(stated), about)
     }
 
     fn new(shape: &Shape, body: Body, (words, description_length): (String, u32)) -> Machine {
@@ -68,15 +69,16 @@ impl Machine {
         if !self.fits(shape) {
             return None;
         }
-        let policy = match &self.body {
+        let Stated { policy, statement } = match &self.body {
             Body::Structure { device, bits } => {
                 let device = resize(device, cells_for(shape));
                 assemble(shape, Some(device.as_ref()), bits)?
             }
-            Body::Circuit(policy) => policy.clone(),
+            Body::Circuit(stated) => stated.clone(),
         };
         Some(Hypothesis {
             policy,
+            statement: Some(statement),
             words: self.words.clone(),
             description_length: self.description_length,
             exact: true,
@@ -111,9 +113,10 @@ impl Machine {
         writer.text(&self.words);
         writer.u32(self.description_length);
         match &self.body {
-            Body::Circuit(policy) => {
+            Body::Circuit(stated) => {
                 writer.u8(0);
-                policy.encode(writer);
+                stated.policy.encode(writer);
+                stated.statement.encode(writer);
             }
             Body::Structure { device, bits } => {
                 writer.u8(1);
@@ -139,7 +142,7 @@ impl Machine {
                 if policy.actions() != actions || !known {
                     return Err(misfit);
                 }
-                Body::Circuit(policy)
+                Body::Circuit(Stated { policy, statement: Statement::decode(reader)? })
             }
             1 => {
                 let device = codec::decode(reader, observation_bits)?;
@@ -184,6 +187,7 @@ mod tests {
     use crate::memory::stack::Stack;
     use crate::memory::sticky::Sticky;
     use crate::memory::tape::Tape;
+    use crate::statement::{Formula, World};
     use bem_circuit::netlist::{Builder, Signal};
     use proptest::prelude::*;
 
@@ -249,13 +253,15 @@ mod tests {
             let width = 3 + device.shows().iter().sum::<usize>();
             let bit = |index| Function {
                 circuit: Builder::new(width).finish(&[Signal::input(index)]).unwrap(),
+                statement: Formula::literal(index, false),
                 description_length: 4,
                 words: format!("bit {index}"),
             };
             let words = device.words();
             Machine::structure(&shape(), device, vec![bit(width - 1), bit(0)], (words, 9))
         };
-        let circuit = Machine::circuit(&shape(), Policy::constant(3, 2), ("always 2".to_string(), 1));
+        let always = Stated { policy: Policy::constant(3, 2), statement: Statement::constant(2) };
+        let circuit = Machine::circuit(&shape(), always, ("always 2".to_string(), 1));
         devices.into_iter().map(machine).chain([circuit]).collect()
     }
 
@@ -276,6 +282,25 @@ mod tests {
             assert_eq!(bytes_of(&again), bytes);
             assert!(build(&machine).is_some(), "{}", machine.words());
             assert_eq!(build(&machine), build(&again), "{}", machine.words());
+        }
+    }
+
+    #[test]
+    fn every_kind_of_machine_does_what_it_says_whatever_it_remembers() {
+        let mut prng = bem_base::prng::Prng::stream(3, "library/statements");
+        let world = World { observation_bits: 3, actions: 3 };
+        for machine in machines() {
+            let built = machine.instantiate(&shape()).unwrap();
+            let (policy, statement) = (built.policy, built.statement.unwrap());
+            assert_eq!(statement.memory_bits(&world), policy.memory_bits(), "{}", machine.words());
+            for _ in 0..300 {
+                let seen: Vec<bool> = (0..3).map(|_| prng.bit()).collect();
+                let kept: Vec<bool> = (0..policy.memory_bits()).map(|_| prng.bit()).collect();
+                let read: Vec<bool> = policy.reads().iter().map(|bit| seen[usize::from(*bit)]).collect();
+                let done = policy.circuit().evaluate(&[read, kept.clone()].concat());
+                let (code, next) = statement.step(&world, &seen, &kept).unwrap();
+                assert_eq!(done, [code, next].concat(), "{}", machine.words());
+            }
         }
     }
 

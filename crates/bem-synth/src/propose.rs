@@ -7,7 +7,7 @@
 use crate::experience::{Episode, Experience};
 use crate::function::{self, Function};
 use crate::functions;
-use crate::hypothesis::{Hypothesis, assemble};
+use crate::hypothesis::{Hypothesis, Stated, assemble};
 use crate::labels::{self, Answers};
 use crate::lens::Lens;
 use crate::library::Machine;
@@ -187,10 +187,10 @@ impl Search<'_> {
         let seen: Vec<Episode> = episodes.iter().map(|episode| lens.see(episode)).collect();
         let seen: Vec<&Episode> = seen.iter().collect();
         let found = mealy::fit(&shape, &seen, work)
-            .filter(|(policy, _, _)| is_borne_out(policy, &seen))
-            .and_then(|(policy, length, words)| Some((lens.restore(self.shape, &policy)?, length, words)));
-        let Some((policy, length, words)) = found else { return false };
-        self.add(policy, None, format!("{words}, with {}", lens.words()), length, true);
+            .filter(|(stated, _, _)| is_borne_out(&stated.policy, &seen))
+            .and_then(|(stated, length, words)| Some((self.restore(&lens, stated)?, length, words)));
+        let Some((stated, length, words)) = found else { return false };
+        self.add(stated, None, format!("{words}, with {}", lens.words()), length, true);
         self.foresee_last();
         true
     }
@@ -202,8 +202,8 @@ impl Search<'_> {
 
     /// Adds a policy by fitted values where actions change what is seen; it explains nothing and has to be measured.
     fn fit_values(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
-        let Some((policy, length, words)) = fitted::fit(self.shape, episodes, work) else { return false };
-        self.add(policy, None, words, length, false);
+        let Some((stated, length, words)) = fitted::fit(self.shape, episodes, work) else { return false };
+        self.add(stated, None, words, length, false);
         self.list.last_mut().expect("just added").foreseen = Some(0);
         false
     }
@@ -248,10 +248,12 @@ impl Search<'_> {
         self.provenance = inner.provenance;
         let mut explained = false;
         for hypothesis in inner.list {
-            let Some(policy) = lens.restore(self.shape, &hypothesis.policy) else { continue };
+            let Hypothesis { policy, statement: Some(statement), .. } = &hypothesis else { continue };
+            let inner = Stated { policy: policy.clone(), statement: statement.clone() };
+            let Some(stated) = self.restore(lens, inner) else { continue };
             explained |= hypothesis.exact;
             let words = format!("{}, with {}", hypothesis.words, lens.words());
-            self.add(policy, None, words, hypothesis.description_length, hypothesis.exact);
+            self.add(stated, None, words, hypothesis.description_length, hypothesis.exact);
             if hypothesis.exact && lens.shows_actions() && is_borne_out(&hypothesis.policy, &seen) {
                 self.foresee_last();
             }
@@ -267,8 +269,8 @@ impl Search<'_> {
     /// Adds what explains how much every action earns, where there is more to it than earning the most or less; true when
     /// something did.
     fn grade(&mut self, view: &View, work: &mut Work) -> bool {
-        let Some((policy, length, words)) = graded::fit(self.shape, view, work) else { return false };
-        self.add(policy, None, words, length, true);
+        let Some((stated, length, words)) = graded::fit(self.shape, view, work) else { return false };
+        self.add(stated, None, words, length, true);
         // The highest rewards alone, which screens count, say little about it; it was held against all of them. Where
         // episodes go on, what is earned at once may not be what counts, and screens decide.
         if self.shape.horizon == 1 {
@@ -279,8 +281,8 @@ impl Search<'_> {
 
     /// Adds weighted sums of bits; they explain nothing without exceptions.
     fn weigh(&mut self, view: &View, work: &mut Work) -> bool {
-        if let Some((policy, length, words)) = linear::fit(self.shape, view, work) {
-            self.add(policy, None, words, length, false);
+        if let Some((stated, length, words)) = linear::fit(self.shape, view, work) {
+            self.add(stated, None, words, length, false);
         }
         false
     }
@@ -293,12 +295,12 @@ impl Search<'_> {
             for answers in answers.into_iter().flatten() {
                 if let Some(bits) = fit_word(view, &answers, tolerance, work)
                     && holds_up(view, &answers, &bits, tolerance)
-                    && let Some(policy) = assemble(self.shape, device, &bits)
+                    && let Some(stated) = assemble(self.shape, device, &bits)
                 {
                     let mut words: Vec<String> = bits.iter().map(|function| function.words.clone()).collect();
                     words.dedup();
                     let length = bits.iter().map(|function| function.description_length).sum();
-                    self.add(policy, device, words.join("; "), length, tolerance == 0);
+                    self.add(stated, device, words.join("; "), length, tolerance == 0);
                     if let Some(structure) = structure {
                         self.abstract_last(|shape, about| {
                             Machine::structure(shape, structure.clone(), bits, about)
@@ -312,16 +314,16 @@ impl Search<'_> {
                 continue;
             }
             if tolerance == 0
-                && let Some((policy, length, words)) = joint::fit(self.shape, view, device, work)
-                && self.pays(view, &policy)
+                && let Some((stated, length, words)) = joint::fit(self.shape, view, device, work)
+                && self.pays(view, &stated.policy)
             {
-                self.add(policy, device, words, length, true);
+                self.add(stated, device, words, length, true);
                 return true;
             }
-            if let Some((policy, length, words)) = reward::fit(self.shape, view, device, tolerance, work)
-                && (0 < tolerance || self.pays(view, &policy))
+            if let Some((stated, length, words)) = reward::fit(self.shape, view, device, tolerance, work)
+                && (0 < tolerance || self.pays(view, &stated.policy))
             {
-                self.add(policy, device, words, length, tolerance == 0);
+                self.add(stated, device, words, length, tolerance == 0);
                 return tolerance == 0;
             }
         }
@@ -358,8 +360,8 @@ impl Search<'_> {
                 return true;
             }
         }
-        if let Some((policy, length, words)) = mealy::fit(self.shape, episodes, work) {
-            self.add(policy, None, words, length, true);
+        if let Some((stated, length, words)) = mealy::fit(self.shape, episodes, work) {
+            self.add(stated, None, words, length, true);
             return true;
         }
         for device in memory::sticky_search::sticky_candidates(self.shape, episodes, view.top(), work) {
@@ -375,9 +377,9 @@ impl Search<'_> {
         for length in 1..=2 {
             let delay = memory::delay::Delay { fields: self.shape.fields.clone(), length };
             if let Some(view) = View::new(self.shape, episodes, Some(&delay))
-                && let Some((policy, length, words)) = means::fit(self.shape, &view, Some(&delay))
+                && let Some((stated, length, words)) = means::fit(self.shape, &view, Some(&delay))
             {
-                self.add(policy, Some(&delay), words, length, false);
+                self.add(stated, Some(&delay), words, length, false);
             }
         }
         false
@@ -400,14 +402,20 @@ impl Search<'_> {
 
     /// Adds the best plan in the counted model.
     fn plan(&mut self, prospect: Prospect) -> Explorer {
-        if let Some(policy) = prospect.policy {
-            self.add(policy, None, prospect.words, prospect.states as u32, false);
+        if let Some(stated) = prospect.stated {
+            self.add(stated, None, prospect.words, prospect.states as u32, false);
             self.list.last_mut().expect("just added").foreseen = Some(prospect.foreseen);
         }
         prospect.explorer
     }
 
-    fn add(&mut self, policy: Policy, device: Option<&dyn Device>, words: String, length: u32, exact: bool) {
+    /// A policy through a lens as one for this world, with what it says; none if a bound is exceeded.
+    fn restore(&self, lens: &Lens, inner: Stated) -> Option<Stated> {
+        let policy = lens.restore(self.shape, &inner.policy)?;
+        Some(Stated { policy, statement: lens.state(inner.statement) })
+    }
+
+    fn add(&mut self, stated: Stated, device: Option<&dyn Device>, words: String, length: u32, exact: bool) {
         let words = match device {
             Some(device) => format!("{} and {words}", device.words()),
             None => words,
@@ -415,10 +423,12 @@ impl Search<'_> {
         let description_length = length + device.map_or(0, Device::description_length);
         let machine = device
             .is_none()
-            .then(|| Machine::circuit(self.shape, policy.clone(), (words.clone(), description_length)));
+            .then(|| Machine::circuit(self.shape, stated.clone(), (words.clone(), description_length)));
         let provenance = *self.provenance.get_or_insert_with(|| self.experience.digest());
+        let Stated { policy, statement } = stated;
         self.list.push(Hypothesis {
             policy,
+            statement: Some(statement),
             words,
             description_length,
             exact,

@@ -27,6 +27,7 @@ use bem_machine::memory::context::FamilyIndex;
 use bem_machine::route::directory::{Directory, RouteInput};
 use bem_synth::function::build_word_table;
 use bem_synth::policy::{Player, Policy};
+use bem_synth::statement::Statement;
 use std::collections::BTreeMap;
 
 /// Bits that can be seen in the laboratory.
@@ -250,7 +251,15 @@ impl Laboratory {
         let memory = build_word_table(&mut builder, &inputs, &next, memory_bits);
         let policy = Policy::close(builder, seen, ACTIONS, &action, &memory).expect("the table is small");
         let examples = if take_bad { Vec::new() } else { examples_of(&policy, memory_bits, prng) };
-        Change::Synthesize { policy, safe: true, examples }
+        // The same table in the words of a statement: below what is seen is what is remembered.
+        let key = |row: u64| (row & 63) << memory_bits | row >> seen;
+        let said = |row: u64| (key(row), actions[&row] | (next[&row] & ((1 << memory_bits) - 1)) << 2);
+        let statement = Statement::Machine {
+            state_bits: memory_bits as u8,
+            seen: (0..OBSERVATION_BITS).collect(),
+            rows: (0..rows).map(said).collect(),
+        };
+        Change::Synthesize { policy, statement, safe: true, examples, exceptions: 0 }
     }
 }
 

@@ -36,15 +36,19 @@ pub enum Fault {
     ActionOutOfRange,
     /// An action that the table says is BAD is taken.
     BadAction,
-    /// A trace constraint, a domain or a sequence is not the one that the circuit was made for.
+    /// A row of the log, a domain or a sequence is not the one that the circuit was made for.
     WrongLabel,
+    /// The statement says something else than the circuit does.
+    WrongStatement,
+    /// There are more or fewer exceptions among the rows of the log than it says.
+    WrongExceptions,
     /// The patch is right, but what speaks for it is of another kind, says that it is worse, or is unsafe.
     NotBetter,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 9] = [
+    pub const ALL: [Fault; 11] = [
         Fault::Flipped,
         Fault::BoundExceeded,
         Fault::SafetyDropped,
@@ -53,6 +57,8 @@ impl Fault {
         Fault::ActionOutOfRange,
         Fault::BadAction,
         Fault::WrongLabel,
+        Fault::WrongStatement,
+        Fault::WrongExceptions,
         Fault::NotBetter,
     ];
 }
@@ -197,7 +203,7 @@ mod tests {
             "agreement on a domain",
             "domains cover all states",
             "equivalence",
-            "trace constraints",
+            "statement",
         ];
         assert!(
             conditions.iter().all(|condition| report.refuted.contains_key(condition)),

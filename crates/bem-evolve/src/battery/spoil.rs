@@ -12,6 +12,7 @@ use bem_circuit::netlist::{Netlist, Op, Signal};
 use bem_machine::held::Adaptation;
 use bem_machine::route::directory::RouteInput;
 use bem_synth::policy::{Player, Policy};
+use bem_synth::statement::Statement;
 
 impl Laboratory {
     /// A spoiled patch; none if this form cannot be spoiled this way, or if it would still be right.
@@ -55,6 +56,14 @@ impl Laboratory {
                 };
             }
             Fault::WrongLabel => self.mislabel(&mut patch.change, prng)?,
+            Fault::WrongStatement => {
+                let Change::Synthesize { statement, .. } = &mut patch.change else { return None };
+                misstate(statement, prng)?;
+            }
+            Fault::WrongExceptions => {
+                let Change::Synthesize { exceptions, .. } = &mut patch.change else { return None };
+                *exceptions += 1 + prng.below(5_000) as u32;
+            }
             // The fault is in the evidence, not in the patch.
             Fault::NotBetter => return None,
         }
@@ -213,6 +222,38 @@ impl Laboratory {
         }
         Some(())
     }
+}
+
+/// Says something else about one row, or about all: another action, another next memory, another bit, another size.
+fn misstate(statement: &mut Statement, prng: &mut Prng) -> Option<()> {
+    let Statement::Machine { state_bits, seen, rows } = statement else { return None };
+    match prng.below(4) {
+        0 => {
+            let place = prng.below(rows.len() as u64) as usize;
+            let value = rows.values_mut().nth(place)?;
+            // Another action that exists, or another next memory.
+            match *state_bits {
+                1 if prng.bit() => *value ^= 4,
+                _ => *value = (*value & !3) | (((*value & 3) + 1 + prng.below(2)) % 3),
+            }
+        }
+        1 => {
+            // Two bits change places; a table that does not care about them would say the same.
+            let (one, other) = (prng.below(6) as usize, prng.below(6) as usize);
+            let swap = |key: u64| {
+                let [a, b] = [one, other].map(|bit| key >> (usize::from(*state_bits) + bit) & 1);
+                key ^ ((a ^ b) << (usize::from(*state_bits) + one)
+                    | (a ^ b) << (usize::from(*state_bits) + other))
+            };
+            let is_same =
+                one == other || rows.iter().all(|(key, value)| rows.get(&swap(*key)) == Some(value));
+            (!is_same).then_some(())?;
+            seen.swap(one, other);
+        }
+        2 => *state_bits += 1 + prng.below(3) as u8,
+        _ => seen[prng.below(6) as usize] = OBSERVATION_BITS + prng.below(60_000) as u16,
+    }
+    Some(())
 }
 
 /// A slot without an expert.

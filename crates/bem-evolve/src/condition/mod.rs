@@ -10,6 +10,7 @@ pub mod circuits;
 pub mod guard;
 pub mod play;
 pub mod routing;
+pub mod statement;
 pub mod synthesize;
 
 use crate::apply::{Tables, TablesError};

@@ -1,6 +1,7 @@
 //! The condition of MACRO in time: one expert plays by a counter of its own what a sequence of experts did.
 //!
-//! Promised: everything that SYNTH promises ([`super::synthesize`]), and that in every claimed episode, from its start on,
+//! Promised: everything that SYNTH promises about any policy ([`super::synthesize::check_policy`]), that it takes the claimed
+//! actions, and that in every claimed episode, from its start on,
 //! each step's expert of the sequence takes just the action that is claimed, so that the claims are what the sequence did
 //! and not what somebody wrote down. Not promised: that other episodes than the claimed ones go the same way; the
 //! improvement gate asks the world. Clauses: SCC-2, SCC-3.
@@ -37,7 +38,8 @@ pub fn check(
     if 1 < experts.len() && experts.values().any(|expert| 0 < expert.memory_bits()) {
         return Err(misfit("an expert that remembers is followed by another"));
     }
-    let mut findings = synthesize::check(context, family, policy, safe, examples)?;
+    let mut findings = synthesize::check_policy(context, family, (policy, safe))?;
+    findings.push(synthesize::check_rows(policy, examples, 0)?);
     let mut rows = 0;
     for example in examples {
         if sequence.len() < example.steps.len() {

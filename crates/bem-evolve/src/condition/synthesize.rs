@@ -1,43 +1,62 @@
 //! The condition of SYNTH: a circuit learned from experience is what it claims to be.
 //!
-//! Promised, for every observation and *every* content of memory, reachable or not: the action exists; only action
-//! and own memory are written; all bounds of the machine hold. For every trace constraint that it claims to
-//! explain: played from the start of the episode, it takes the wanted actions. With the safety tag: for no pair of
-//! the learned BAD table does it take that action, whatever it remembers. Its other forms (algebraic normal form
-//! and machine code up to 16 inputs, decision diagram where it fits) are the same function.
+//! Promised, for every observation and *every* content of memory, reachable or not: the circuit does and keeps what its
+//! statement says ([`super::statement`]); the action exists; only action and own memory are written; all bounds of the
+//! machine hold. Of the rows of the log that the patch carries: played from the start of the episode, it takes another
+//! action in just as many as the patch says. With the safety tag: for no pair of the learned BAD table does it take that
+//! action, whatever it remembers. Its machine code is the same function, tried on every row up to 16 inputs.
 //!
-//! Not promised: that the trace was typical, that the learned BAD table is complete, that the action is good. The
-//! circuit is proven against what was learned, not against the world (decision D-35); the world is asked by the
+//! Not promised: that the log was typical, that the learned BAD table is complete, that the action is good. The
+//! circuit is proven against what was said, not against the world (decisions D-35, D-45); the world is asked by the
 //! improvement gate. Clauses: SCC-2, SCC-3, VM-1, VM-2.
 
-use super::{BadPair, Context, Finding, Rejection, SafetyDemand, budget, misfit, prove, prove_same};
+use super::{BadPair, Context, Finding, Rejection, SafetyDemand, budget, misfit, prove, statement};
 use crate::patch::{Body, EXAMPLES_MAX, Example};
 use bem_base::lanes::LaneWord;
 use bem_base::limits::LANES;
 use bem_checker::{Cnf, Literal};
-use bem_circuit::anf::Anf;
-use bem_circuit::bdd::Bdd;
 use bem_circuit::compile::Evaluator;
 use bem_circuit::netlist::{Netlist, Op};
 use bem_circuit::placed::{Evaluate, PlacedCircuit, Placement, Scratch};
 use bem_machine::family::Family;
 use bem_prover::Budget;
 use bem_prover::encode::{Wire, encode_circuit, encode_gate, fresh_inputs, require_any};
-use bem_synth::policy::{Policy, action_bits};
-use std::collections::BTreeSet;
+use bem_synth::policy::{Player, Policy, action_bits};
+use bem_synth::statement::Statement;
 
-/// Up to this many inputs that matter, all forms are compared row by row.
+/// Up to this many inputs that matter, machine code is compared row by row.
 const FORM_INPUTS_MAX: usize = 16;
-/// Above that, a decision diagram is compared if it has no more nodes than this.
-const FORM_NODES_MAX: usize = 2_048;
+
+/// What a patch says about its circuit.
+#[derive(Clone, Copy, Debug)]
+pub struct Claims<'p> {
+    /// What the circuit does.
+    pub statement: &'p Statement,
+    /// Rows of the log.
+    pub examples: &'p [Example],
+    /// In how many of them it does something else.
+    pub exceptions: u32,
+}
 
 /// Shows all of the condition.
 pub fn check(
     context: &Context<'_>,
     family: &Family,
-    policy: &Policy,
-    safe: bool,
-    examples: &[Example],
+    (policy, safe): (&Policy, bool),
+    claims: &Claims<'_>,
+) -> Result<Vec<Finding>, Rejection> {
+    let mut findings = check_policy(context, family, (policy, safe))?;
+    let seen = family.shape().observation_bits;
+    findings.extend(statement::check(policy, claims.statement, seen, budget(context.config))?);
+    findings.push(check_rows(policy, claims.examples, claims.exceptions)?);
+    Ok(findings)
+}
+
+/// Shows what must hold for any policy, whatever is said about it: bounds, range, and avoidance where it is tagged.
+pub fn check_policy(
+    context: &Context<'_>,
+    family: &Family,
+    (policy, safe): (&Policy, bool),
 ) -> Result<Vec<Finding>, Rejection> {
     if context.safety == SafetyDemand::Required && !safe {
         return Err(Rejection::SafetyDropped);
@@ -69,34 +88,33 @@ pub fn check(
     let body = Body::from_policy(policy, family.layout(), safe);
     let mut findings = vec![super::circuits::check_bounds(context, family, &body)?];
     let budget = budget(context.config);
-    let mut statement = Statement::new(policy);
-    findings.push(statement.prove_range(policy, budget)?);
-    if !examples.is_empty() {
-        findings.push(statement.prove_examples(policy, examples, budget)?);
-    }
+    let mut clauses = Clauses::new(policy);
+    findings.push(clauses.prove_range(policy, budget)?);
     if safe {
-        findings.push(statement.prove_avoidance(policy, context.bad, budget)?);
+        findings.push(clauses.prove_avoidance(policy, context.bad, budget)?);
     }
-    findings.extend(check_forms(policy.circuit(), budget)?);
+    let (compact, _) = policy.circuit().compact();
+    if compact.inputs() <= FORM_INPUTS_MAX {
+        findings.push(check_compiled(&compact)?);
+    }
     Ok(findings)
 }
 
 /// The circuit as clauses, over free inputs.
-struct Statement {
+struct Clauses {
     base: Cnf,
     inputs: Vec<Literal>,
     outputs: Vec<Wire>,
 }
 
-/// One row that is looked at: some inputs have these values, and the outputs must not.
+/// One row that is looked at: some inputs and outputs have these values.
 struct Row {
     inputs: Vec<(usize, bool)>,
-    /// Outputs and values, of which one must differ (`disagree`) or all must agree.
     outputs: Vec<(usize, bool)>,
 }
 
-impl Statement {
-    fn new(policy: &Policy) -> Statement {
+impl Clauses {
+    fn new(policy: &Policy) -> Clauses {
         let mut base = Cnf::new(0);
         let wires = fresh_inputs(&mut base, policy.circuit().inputs());
         let outputs = encode_circuit(&mut base, policy.circuit(), &wires);
@@ -104,7 +122,7 @@ impl Statement {
             Wire::Literal(literal) => *literal,
             Wire::Constant(_) => unreachable!("inputs are free"),
         };
-        Statement { inputs: wires.iter().map(literal).collect(), base, outputs }
+        Clauses { inputs: wires.iter().map(literal).collect(), base, outputs }
     }
 
     fn prove(&self, condition: &'static str, negation: &Cnf, budget: Budget) -> Result<Finding, Rejection> {
@@ -126,41 +144,6 @@ impl Statement {
             exceeds = encode_gate(&mut negation, op, *bit, exceeds);
         }
         require_any(&mut negation, &[exceeds]);
-        self.prove(condition, &negation, budget)
-    }
-
-    /// In no step of any example does the circuit do other than wanted, or go on to another memory.
-    fn prove_examples(
-        &mut self,
-        policy: &Policy,
-        examples: &[Example],
-        budget: Budget,
-    ) -> Result<Finding, Rejection> {
-        let condition = "trace constraints";
-        let rows = example_rows(policy, examples)?;
-        if rows.is_empty() {
-            // Nothing is claimed; a proof of nothing would only look like one.
-            return Ok(Finding::Compared { condition });
-        }
-        let mut negation = Cnf::new(self.base.variables());
-        let mut selectors = Vec::new();
-        for row in &rows {
-            let selector = self.select(&mut negation, row);
-            // One of the outputs differs; those that are constant and as wanted cannot.
-            let mut clause = vec![!selector];
-            let mut differs = false;
-            for (output, value) in &row.outputs {
-                match self.outputs[*output] {
-                    Wire::Literal(literal) => clause.push(literal.xor(*value)),
-                    Wire::Constant(found) => differs |= found != *value,
-                }
-            }
-            if !differs {
-                negation.add(&clause);
-            }
-            selectors.push(selector);
-        }
-        negation.add(&selectors);
         self.prove(condition, &negation, budget)
     }
 
@@ -211,58 +194,34 @@ impl Statement {
     }
 }
 
-/// The steps of all examples as rows of the circuit: what it sees and remembers, what it must do and remember then.
-///
-/// What it remembers is found by playing it; that is only a guess at the rows, which the proof then confirms.
-fn example_rows(policy: &Policy, examples: &[Example]) -> Result<Vec<Row>, Rejection> {
+/// Plays the rows of the log, memory zero at the start of each, and counts where the circuit does something else.
+pub(super) fn check_rows(
+    policy: &Policy,
+    examples: &[Example],
+    exceptions: u32,
+) -> Result<Finding, Rejection> {
     if EXAMPLES_MAX < examples.len() {
         return Err(misfit(format!("{} examples exceed the bound of {EXAMPLES_MAX}", examples.len())));
     }
-    let code_bits = action_bits(policy.actions());
-    let mut rows: BTreeSet<(Vec<bool>, Option<u16>)> = BTreeSet::new();
+    let (mut rows, mut found) = (0, 0);
     for example in examples {
-        let mut memory = vec![false; policy.memory_bits()];
+        let mut player = Player::new(policy);
         for step in &example.steps {
-            if step.wanted.is_some_and(|action| policy.actions() <= action) {
+            let action = player.act(&step.observation);
+            let Some(wanted) = step.wanted else { continue };
+            if policy.actions() <= wanted {
                 return Err(misfit("an example wants an action that does not exist"));
             }
-            let mut inputs: Vec<bool> =
-                policy.reads().iter().map(|bit| step.observation.get(usize::from(*bit))).collect();
-            inputs.append(&mut memory);
-            memory = policy.circuit().evaluate(&inputs)[code_bits..].to_vec();
-            if step.wanted.is_some() || !memory.is_empty() {
-                rows.insert((inputs, step.wanted));
-            }
+            rows += 1;
+            found += u32::from(action != wanted);
         }
     }
-    let row = |(inputs, wanted): (Vec<bool>, Option<u16>)| {
-        let memory = policy.circuit().evaluate(&inputs)[code_bits..].to_vec();
-        let action = wanted
-            .into_iter()
-            .flat_map(|action| (0..code_bits).map(move |bit| (bit, action >> bit & 1 == 1)));
-        let outputs =
-            action.chain(memory.into_iter().enumerate().map(|(bit, value)| (code_bits + bit, value)));
-        Row { outputs: outputs.collect(), inputs: inputs.into_iter().enumerate().collect() }
-    };
-    Ok(rows.into_iter().map(row).collect())
-}
-
-/// Compares the circuit with its other forms, as far as these exist.
-fn check_forms(circuit: &Netlist, budget: Budget) -> Result<Vec<Finding>, Rejection> {
-    let (compact, _) = circuit.compact();
-    let mut findings = Vec::new();
-    let few = compact.inputs() <= FORM_INPUTS_MAX;
-    if few && let Some(other) = Anf::from_netlist(&compact).ok().and_then(|anf| anf.to_netlist().ok()) {
-        findings.push(prove_same("algebraic normal form", &compact, &other, budget)?);
+    if found != exceptions {
+        return Err(misfit(format!(
+            "{found} of {rows} rows of the log are exceptions, the patch says {exceptions}"
+        )));
     }
-    let diagram = Bdd::from_netlist_within(&compact, FORM_NODES_MAX).ok();
-    if let Some(other) = diagram.and_then(|bdd| bdd.to_netlist().ok()) {
-        findings.push(prove_same("decision diagram", &compact, &other, budget)?);
-    }
-    if few {
-        findings.push(check_compiled(&compact)?);
-    }
-    Ok(findings)
+    Ok(Finding::Exhausted { condition: "rows of the log", rows })
 }
 
 /// Runs the machine code on every row, 256 at a time, beside the plain definition.

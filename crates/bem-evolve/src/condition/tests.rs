@@ -10,6 +10,7 @@ use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Op, Signal};
 use bem_machine::family::Family;
 use bem_synth::policy::{Player, Policy};
+use bem_synth::statement::{self, Statement};
 
 /// A family that sees 40 bits, with one expert: the parity of all of them, added from the left.
 fn wide() -> (GenesisConfig, Family) {
@@ -78,7 +79,7 @@ fn forty_inputs_are_compared_by_proof_whatever_the_order_of_the_sums() {
 }
 
 #[test]
-fn a_policy_with_memory_is_proven_along_its_walks_and_refuted_by_one_wrong_step() {
+fn exceptions_among_the_rows_of_the_log_are_counted_along_the_walks_of_a_policy_with_memory() {
     let ((config, family), tables) = (wide(), Tables::default());
     let context = context(&config, &tables, &family);
     // The parity of bit 7 over time, in one bit of memory.
@@ -96,15 +97,21 @@ fn a_policy_with_memory_is_proven_along_its_walks_and_refuted_by_one_wrong_step(
         });
         examples.push(Example { steps: steps.collect() });
     }
-    let synthesize = |examples: &[Example]| {
-        let change = Change::Synthesize { policy: policy.clone(), safe: false, examples: examples.to_vec() };
+    let synthesize = |examples: &[Example], exceptions: u32| {
+        // The bit as it is after the step is shown behind the forty bits and itself as it was.
+        let choice = statement::Choice::Bits(vec![statement::Formula::literal(41, false)]);
+        let memory = Some(statement::Memory::Toggle(vec![(7, true)]));
+        let statement = Statement::Acts { memory, choice };
+        let (policy, examples) = (policy.clone(), examples.to_vec());
+        let change = Change::Synthesize { policy, statement, safe: false, examples, exceptions };
         verify(make(&family, change), &context)
     };
-    assert!(synthesize(&examples).is_ok());
+    assert!(synthesize(&examples, 0).is_ok());
     let wanted = &mut examples[13].steps[6].wanted;
     *wanted = wanted.map(|action| 1 - action);
-    let refuted = synthesize(&examples).unwrap_err();
-    assert!(matches!(refuted, Rejection::Refuted { condition: "trace constraints", .. }), "{refuted}");
+    let refused = synthesize(&examples, 0).unwrap_err();
+    assert_eq!(refused.to_string(), "1 of 200 rows of the log are exceptions, the patch says 0");
+    assert!(synthesize(&examples, 1).is_ok());
 }
 
 #[test]
@@ -145,20 +152,4 @@ fn a_budget_that_runs_out_is_a_rejection() {
     let shuffled = majority(&order);
     let undecided = prove_same("equivalence", &straight, &shuffled, Budget::conflicts(1));
     assert!(matches!(undecided, Err(Rejection::Undecided { why: Why::Budget, .. })), "{undecided:?}");
-}
-
-#[test]
-fn examples_that_want_nothing_are_no_proof() {
-    let laboratory = Laboratory::new();
-    let mut patch = laboratory.good_patch(crate::patch::Form::Synthesize, &mut Prng::stream(1, "claims"));
-    let Change::Synthesize { policy, examples, .. } = &mut patch.change else {
-        panic!("a circuit was asked for")
-    };
-    assert_eq!(policy.memory_bits(), 0);
-    let proofs = |patch: &Patch| verify(patch.clone(), &laboratory.context()).unwrap().proofs();
-    examples.iter_mut().flat_map(|example| &mut example.steps).for_each(|step| step.wanted = None);
-    let silent = proofs(&patch);
-    let Change::Synthesize { examples, .. } = &mut patch.change else { panic!("a circuit was asked for") };
-    examples.clear();
-    assert_eq!(silent, proofs(&patch));
 }

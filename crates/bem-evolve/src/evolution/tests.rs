@@ -13,6 +13,7 @@ use bem_machine::memory::context::TaskSerial;
 use bem_machine::route::directory::RouteInput;
 use bem_machine::turn::Turn;
 use bem_synth::policy::Policy;
+use bem_synth::statement::{self, Statement};
 
 const FAMILY: FamilyIndex = FamilyIndex(0);
 
@@ -154,7 +155,10 @@ fn copies(bit: usize) -> Policy {
 }
 
 fn synthesized(policy: Policy) -> Change {
-    Change::Synthesize { policy, safe: false, examples: Vec::new() }
+    let bit = policy.reads()[0];
+    let statement =
+        Statement::of(statement::Choice::Bits(vec![statement::Formula::literal(usize::from(bit), false)]));
+    Change::Synthesize { policy, statement, safe: false, examples: Vec::new(), exceptions: 0 }
 }
 
 fn proposal(change: Change, improvement: Option<Improvement>) -> Proposal {

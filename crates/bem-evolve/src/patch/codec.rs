@@ -17,6 +17,7 @@ use bem_machine::guard::{RULES_MAX, Rule};
 use bem_machine::held::Adaptation;
 use bem_machine::route::directory::{Directory, RouteInput};
 use bem_synth::policy::Policy;
+use bem_synth::statement::Statement;
 
 impl Patch {
     /// Writes the canonical bytes.
@@ -126,7 +127,11 @@ impl Change {
                 writer.bytes(sequence);
                 encode_policy(policy, *safe, examples, writer);
             }
-            Change::Synthesize { policy, safe, examples } => encode_policy(policy, *safe, examples, writer),
+            Change::Synthesize { policy, statement, safe, examples, exceptions } => {
+                encode_policy(policy, *safe, examples, writer);
+                statement.encode(writer);
+                writer.u32(*exceptions);
+            }
         }
     }
 }
@@ -182,7 +187,8 @@ fn decode_change(reader: &mut Reader<'_>) -> Result<Change, DecodeError> {
         }
         Form::Synthesize => {
             let (policy, safe, examples) = decode_policy(reader)?;
-            Change::Synthesize { policy, safe, examples }
+            let (statement, exceptions) = (Statement::decode(reader)?, reader.u32()?);
+            Change::Synthesize { policy, statement, safe, examples, exceptions }
         }
     })
 }
@@ -190,14 +196,27 @@ fn decode_change(reader: &mut Reader<'_>) -> Result<Change, DecodeError> {
 fn encode_policy(policy: &Policy, safe: bool, examples: &[Example], writer: &mut Writer) {
     policy.encode(writer);
     writer.bool(safe);
+    // Words of an observation that are clear in all examples are left out.
+    let steps = examples.iter().flat_map(|example| &example.steps);
+    let words = steps.map(|step| words_of(&step.observation)).max().unwrap_or(0);
+    writer.u8(words as u8);
     writer.length(examples.len());
-    examples.iter().for_each(|example| encode_example(example, writer));
+    examples.iter().for_each(|example| encode_example(example, words, writer));
 }
 
 fn decode_policy(reader: &mut Reader<'_>) -> Result<(Policy, bool, Vec<Example>), DecodeError> {
     let (policy, safe) = (Policy::decode(reader)?, reader.bool()?);
+    let wild = reader.error("observations of another width than they need");
+    let words = usize::from(reader.u8()?);
+    if OBSERVATION_WORDS < words {
+        return Err(wild);
+    }
     let count = bounded(reader, 4, EXAMPLES_MAX, "more examples than a patch may have")?;
-    let examples = (0..count).map(|_| decode_example(reader)).collect::<Result<_, _>>()?;
+    let examples = (0..count).map(|_| decode_example(reader, words)).collect::<Result<Vec<Example>, _>>()?;
+    let steps = examples.iter().flat_map(|example| &example.steps);
+    if steps.map(|step| words_of(&step.observation)).max().unwrap_or(0) != words {
+        return Err(wild);
+    }
     Ok((policy, safe, examples))
 }
 
@@ -260,22 +279,26 @@ fn decode_member(reader: &mut Reader<'_>) -> Result<Member, DecodeError> {
     Ok(Member { slot, domain })
 }
 
-fn encode_example(example: &Example, writer: &mut Writer) {
+/// Words up to the last one that is not clear.
+fn words_of(observation: &Bits) -> usize {
+    observation.0.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1)
+}
+
+fn encode_example(example: &Example, words: usize, writer: &mut Writer) {
     writer.length(example.steps.len());
     for step in &example.steps {
-        step.observation.0.iter().for_each(|word| writer.u64(*word));
+        step.observation.0[..words].iter().for_each(|word| writer.u64(*word));
         writer.bool(step.wanted.is_some());
         writer.u16(step.wanted.unwrap_or(0));
     }
 }
 
-fn decode_example(reader: &mut Reader<'_>) -> Result<Example, DecodeError> {
-    let count =
-        bounded(reader, 8 * OBSERVATION_WORDS + 3, EXAMPLE_STEPS_MAX, "a longer example than an episode")?;
+fn decode_example(reader: &mut Reader<'_>, words: usize) -> Result<Example, DecodeError> {
+    let count = bounded(reader, 8 * words + 3, EXAMPLE_STEPS_MAX, "a longer example than an episode")?;
     let mut steps = Vec::with_capacity(count);
     for _ in 0..count {
         let mut observation = Bits::ZERO;
-        for word in &mut observation.0 {
+        for word in &mut observation.0[..words] {
             *word = reader.u64()?;
         }
         let stray = reader.error("an action where none is wanted");

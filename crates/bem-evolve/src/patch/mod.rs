@@ -31,6 +31,7 @@ use bem_machine::held::Adaptation;
 use bem_machine::layout::StateLayout;
 use bem_machine::route::directory::{Directory, RouteInput};
 use bem_synth::policy::Policy;
+use bem_synth::statement::Statement;
 
 /// Trace constraints that one patch may claim.
 pub const EXAMPLES_MAX: usize = 4_096;
@@ -137,7 +138,7 @@ impl Body {
 pub struct ExampleStep {
     /// What was seen.
     pub observation: Bits,
-    /// The action that the expert claims to take, if it claims one here.
+    /// The action that the log speaks for, or that a macro claims to take, if there is one here.
     pub wanted: Option<u16>,
 }
 
@@ -236,10 +237,14 @@ pub enum Change {
     Synthesize {
         /// The circuit.
         policy: Policy,
+        /// What the circuit does for every observation and every content of memory.
+        statement: Statement,
         /// Whether it claims to avoid every BAD action of the learned table.
         safe: bool,
-        /// What it claims to explain.
+        /// Rows of the log, chosen without a look at the circuit.
         examples: Vec<Example>,
+        /// In how many of the rows the circuit does something else.
+        exceptions: u32,
     },
 }
 

@@ -10,6 +10,7 @@ mod codec;
 mod tree;
 
 use self::tree::Node;
+pub use self::tree::TreePlace;
 use super::signature::{SignatureCircuit, SignatureTable};
 use super::{Candidates, RouteView, Router};
 use bem_base::limits::{ARMS_MAX, BUCKETS_MAX, STATE_BITS_MAX};

@@ -7,6 +7,7 @@
 use super::FunctionClass;
 use crate::function::Function;
 use crate::samples::{ROW_WORDS, Row, Samples, Work};
+use crate::statement::Formula;
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Signal};
 
@@ -82,14 +83,16 @@ fn errors(samples: &Samples, solution: &Row) -> usize {
 
 fn close(samples: &Samples, solution: &Row, rank: usize) -> Option<Function> {
     let mut builder = Builder::new(samples.width);
-    let bits: Vec<Signal> =
-        (0..samples.width).filter(|index| solution.get(*index)).map(Signal::input).collect();
+    let indices: Vec<usize> = (0..samples.width).filter(|index| solution.get(*index)).collect();
+    let bits: Vec<Signal> = indices.iter().copied().map(Signal::input).collect();
     let sum = builder.xor_all(&bits);
     let output = builder.xor(sum, Signal::constant(solution.get(CONSTANT)));
     let words = format!("xor of {} bits", bits.len());
     // All bits of the row, or every coefficient by itself.
     let length = if bits.len() == samples.width { 3 } else { 1 + rank as u32 };
-    Function::close(builder, output, length, words)
+    let bits = indices.into_iter().map(|index| index as u16).collect();
+    let statement = Formula::Sum { bits, inverted: solution.get(CONSTANT) };
+    Function::close(builder, output, statement, length, words)
 }
 
 /// The last bit of a row stands for the constant, the one before it for the label.

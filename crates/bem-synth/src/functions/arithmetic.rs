@@ -11,6 +11,7 @@ use super::table::Table;
 use super::{FunctionClass, is_short};
 use crate::function::{Function, build_sum, choice_bits};
 use crate::samples::{Row, Samples, Work};
+use crate::statement::{Fact, Formula, Making, Word};
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
 
@@ -74,7 +75,10 @@ impl FunctionClass for Arithmetic {
         let word = made.build(&mut builder);
         let output = found.embed(&mut builder, &word);
         let words = format!("{}, {}", made.words(), found.words);
-        let function = Function::close(builder, output, found.description_length + choice, words)?;
+        let length = found.description_length + choice;
+        let statement =
+            Formula::About { facts: vec![Fact::Bits(made.statement())], inner: Box::new(found.statement) };
+        let function = Function::close(builder, output, statement, length, words)?;
         function.explains(samples).then_some(function)
     }
 }
@@ -154,6 +158,20 @@ impl Made {
             2 => format!("{} of fields at {first} and {last}", self.kind.words()),
             count => format!("{} of {count} fields from {first} to {last}", self.kind.words()),
         }
+    }
+
+    /// The same, said as data.
+    pub(super) fn statement(&self) -> Word {
+        let making = match self.kind {
+            Kind::Sum => Making::Sum,
+            Kind::Difference => Making::Difference,
+            Kind::Reverse => Making::Reverse,
+            Kind::Distance => Making::Distance,
+            Kind::Smaller => Making::Smaller,
+            Kind::Larger => Making::Larger,
+            Kind::Product => Making::Product,
+        };
+        Word::Made(making, self.fields.clone())
     }
 
     /// Bits of the word.

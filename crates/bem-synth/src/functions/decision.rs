@@ -8,6 +8,7 @@
 use super::{FunctionClass, longest_for};
 use crate::function::{Function, choice_bits};
 use crate::samples::{Samples, Work};
+use crate::statement::{self, Formula};
 use bem_base::fixed::Fixed;
 use bem_circuit::netlist::{Builder, Op, Signal};
 
@@ -81,10 +82,11 @@ fn length(samples: &Samples, form: Form, rules: &[Rule]) -> u32 {
 fn close(samples: &Samples, form: Form, rules: &[Rule], length: u32) -> Option<Function> {
     let mut builder = Builder::new(samples.width);
     // After the last rule: the label that no rule gives, or the other one than the last rule's.
-    let mut output = match form {
-        Form::Only(label) => Signal::constant(!label),
-        Form::Both => Signal::constant(!rules.last()?.label),
+    let otherwise = match form {
+        Form::Only(label) => !label,
+        Form::Both => !rules.last()?.label,
     };
+    let mut output = Signal::constant(otherwise);
     for rule in rules.iter().rev() {
         let literals: Vec<Signal> = rule
             .literals
@@ -94,12 +96,18 @@ fn close(samples: &Samples, form: Form, rules: &[Rule], length: u32) -> Option<F
         let holds = builder.and_all(&literals);
         output = if rule.label { builder.or(holds, output) } else { builder.and_not(output, holds) };
     }
+    let said = |rule: &Rule| statement::Rule {
+        literals: rule.literals.iter().map(|(index, value)| (*index as u16, *value)).collect(),
+        label: rule.label,
+    };
+    let statement = Formula::Rules { rules: rules.iter().map(said).collect(), otherwise };
     let form = match form {
         Form::Only(true) => "conjunctions",
         Form::Only(false) => "clauses",
         Form::Both => "rules in order",
     };
-    let function = Function::close(builder, output, length, format!("decision by {} {form}", rules.len()))?;
+    let words = format!("decision by {} {form}", rules.len());
+    let function = Function::close(builder, output, statement, length, words)?;
     function.explains(samples).then_some(function)
 }
 

@@ -15,6 +15,7 @@ use super::table::Table;
 use super::{FunctionClass, is_short};
 use crate::function::{Function, build_count, choice_bits};
 use crate::samples::{ROW_BITS_MAX, Row, Samples, Work};
+use crate::statement::{self, Formula};
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
 
@@ -83,7 +84,9 @@ impl FunctionClass for Facts {
         let signals: Vec<Signal> = facts.iter().map(|fact| fact.build(&mut builder)).collect();
         let output = found.embed(&mut builder, &signals);
         let words = format!("{} of facts about fields", found.words);
-        let function = Function::close(builder, output, length, words)?;
+        let said = facts.iter().map(Fact::statement).collect();
+        let statement = Formula::About { facts: said, inner: Box::new(found.statement) };
+        let function = Function::close(builder, output, statement, length, words)?;
         (is_short(length, samples.observations) && function.explains(samples)).then_some(function)
     }
 }
@@ -187,6 +190,13 @@ impl Word {
         }
     }
 
+    fn statement(&self) -> statement::Word {
+        match self {
+            Word::Plain(field) => statement::Word::Plain(*field),
+            Word::Made(made) => made.statement(),
+        }
+    }
+
     fn build(&self, builder: &mut Builder) -> Vec<Signal> {
         match self {
             Word::Plain(field) => inputs(field),
@@ -196,6 +206,18 @@ impl Word {
 }
 
 impl Fact {
+    /// The same, said as data.
+    fn statement(&self) -> statement::Fact {
+        match self {
+            Fact::Bit(index) => statement::Fact::Bit(*index as u16),
+            Fact::Ones(field, ones) => statement::Fact::Ones(*field, *ones as u16),
+            Fact::Odd(field) => statement::Fact::Odd(*field),
+            Fact::Fewer(first, second) => statement::Fact::Fewer(*first, *second),
+            Fact::Related(kind, first, second) => statement::Fact::Related(kind.statement(), *first, *second),
+            Fact::Below(first, second) => statement::Fact::Below(first.statement(), second.statement()),
+        }
+    }
+
     fn holds(&self, row: &Row) -> bool {
         match self {
             Fact::Bit(index) => row.get(*index),

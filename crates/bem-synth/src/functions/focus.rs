@@ -10,6 +10,7 @@ use super::symmetric::{Atom, fit_count};
 use super::{FunctionClass, is_short};
 use crate::function::{Function, build_table, choice_bits};
 use crate::samples::{Row, Samples, Work};
+use crate::statement::{Fact, Formula};
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
 use std::collections::BTreeMap;
@@ -147,7 +148,9 @@ fn smallest(samples: &Samples, bits: &[usize], choice: u32, work: &mut Work) -> 
     let mut builder = Builder::new(samples.width);
     let inputs: Vec<Signal> = bits.iter().map(|bit| Signal::input(*bit)).collect();
     let output = found.embed(&mut builder, &inputs);
-    Function::close(builder, output, found.description_length + choice, found.words)
+    let facts = bits.iter().map(|bit| Fact::Bit(*bit as u16)).collect();
+    let statement = Formula::About { facts, inner: Box::new(found.statement) };
+    Function::close(builder, output, statement, found.description_length + choice, found.words)
 }
 
 /// The plain table over the bits; it takes one bit for every row of it that was seen.
@@ -160,8 +163,8 @@ fn table(samples: &Samples, bits: &[usize], choice: u32) -> Option<Function> {
     let mut builder = Builder::new(samples.width);
     let signals: Vec<Signal> = bits.iter().map(|bit| Signal::input(*bit)).collect();
     let output = build_table(&mut builder, &signals, &table);
-    let function =
-        Function::close(builder, output, length, format!("table over {} of the bits", bits.len()))?;
+    let words = format!("table over {} of the bits", bits.len());
+    let function = Function::close(builder, output, Formula::rows(bits, &table), length, words)?;
     function.explains(samples).then_some(function)
 }
 

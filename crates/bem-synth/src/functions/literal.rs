@@ -3,6 +3,7 @@
 use super::FunctionClass;
 use crate::function::{Function, choice_bits};
 use crate::samples::{Samples, Work};
+use crate::statement::Formula;
 use bem_circuit::netlist::{Builder, Signal};
 
 /// Always the same, or one bit of the row.
@@ -24,6 +25,7 @@ impl FunctionClass for Literal {
                 return Function::close(
                     Builder::new(samples.width),
                     output,
+                    Formula::constant(value),
                     1,
                     format!("always {}", u8::from(value)),
                 );
@@ -42,6 +44,7 @@ impl FunctionClass for Literal {
         let bit = builder.input(index);
         let output = if inverted { builder.not(bit) } else { bit };
         let words = format!("bit {}{index}", if inverted { "not " } else { "" });
-        Function::close(builder, output, 2 + choice_bits(samples.width), words)
+        let statement = Formula::literal(index, inverted);
+        Function::close(builder, output, statement, 2 + choice_bits(samples.width), words)
     }
 }

@@ -6,7 +6,8 @@
 use super::{FunctionClass, longest_for};
 use crate::function::{Function, choice_bits};
 use crate::samples::{Queries, Samples, Work};
-use bem_circuit::netlist::{Builder, Signal};
+use crate::statement::Formula;
+use bem_circuit::netlist::{Builder, Netlist, Signal};
 use bem_prover::{Budget, Specification, Synthesis, SynthesisOptions, synthesize};
 use std::collections::BTreeMap;
 
@@ -53,8 +54,18 @@ impl FunctionClass for Minimal {
         let inputs: Vec<Signal> = support.iter().map(|index| Signal::input(*index)).collect();
         let output = builder.embed(&circuit, &inputs)[0];
         let words = format!("smallest circuit of {gates} gates over {} bits", support.len());
-        Function::close(builder, output, length(samples, support.len(), gates), words)
+        let statement = truth_table(&circuit, &support);
+        Function::close(builder, output, statement, length(samples, support.len(), gates), words)
     }
+}
+
+/// The whole table of a circuit over few bits: what has no name is said row by row.
+fn truth_table(circuit: &Netlist, support: &[usize]) -> Formula {
+    let row = |key: u64| {
+        let inputs: Vec<bool> = (0..support.len()).map(|bit| key >> bit & 1 == 1).collect();
+        (key, circuit.evaluate(&inputs)[0])
+    };
+    Formula::rows(support, &(0..1 << support.len()).map(row).collect())
 }
 
 /// Bits to say which bits are read and how the gates are wired.

@@ -190,6 +190,16 @@ mod tests {
         let fresh = sample(widths, 500, 2, wanted);
         let errors = function.errors(&fresh);
         assert!(errors <= 5, "{class}: {errors} errors in 500, {}", function.words);
+        // What is said about it is what its circuit does, in rows like those and in others.
+        for row in &fresh.rows {
+            let read: Vec<bool> = (0..fresh.width).map(|index| row.get(index)).collect();
+            assert_eq!(
+                function.statement.holds(&read),
+                Some(function.answer(row)),
+                "{:?}",
+                function.statement
+            );
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::tree::Tree;
 use super::{FunctionClass, is_short};
 use crate::function::{Function, build_count, choice_bits};
 use crate::samples::{Row, Samples, Work};
+use crate::statement::{Formula, Word};
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
 
@@ -76,6 +77,13 @@ impl Selector {
                 let bits: Vec<Signal> = inputs(usize::from(field.low), usize::from(field.width));
                 build_count(builder, &bits)
             }
+        }
+    }
+
+    fn statement(self) -> Word {
+        match self {
+            Selector::Bits(low, width) => Word::Plain(Field { low: low as u16, width: width as u16 }),
+            Selector::Count(field) => Word::Ones(field),
         }
     }
 
@@ -154,7 +162,10 @@ fn fit_selector(samples: &Samples, selector: Selector, work: &mut Work) -> Optio
         .collect();
     let bits = selector.build(&mut builder);
     let output = select(&mut builder, &bits, &signals);
-    let function = Function::close(builder, output, description_length, selector.words())?;
+    let said = |leaf: Option<Function>| leaf.map_or(Formula::constant(false), |leaf| leaf.statement);
+    let statement =
+        Formula::Select { selector: selector.statement(), parts: leaves.into_iter().map(said).collect() };
+    let function = Function::close(builder, output, statement, description_length, selector.words())?;
     function.explains(samples).then_some(function)
 }
 

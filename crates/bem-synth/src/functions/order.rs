@@ -7,6 +7,7 @@
 use super::{FunctionClass, is_short};
 use crate::function::{Function, choice_bits};
 use crate::samples::{Samples, Work};
+use crate::statement::{self, Formula};
 use bem_circuit::netlist::{Builder, Op, Signal};
 
 /// Bits of a row for which pairs are sought.
@@ -124,12 +125,15 @@ fn close(samples: &Samples, list: &[Pair], otherwise: bool, pair_bits: u32) -> O
         output = builder.mux(applies, answer, output);
     }
     let length = 4 + list.len() as u32 * pair_bits;
-    let function = Function::close(
-        builder,
-        output,
-        length,
-        format!("first difference of {} pairs of bits", list.len()),
-    )?;
+    let said = |pair: &Pair| statement::Pair {
+        first: pair.first as u16,
+        second: pair.second as u16,
+        differ: pair.differ,
+        inverted: pair.inverted,
+    };
+    let statement = Formula::Pairs { pairs: list.iter().map(said).collect(), otherwise };
+    let words = format!("first difference of {} pairs of bits", list.len());
+    let function = Function::close(builder, output, statement, length, words)?;
     function.explains(samples).then_some(function)
 }
 

@@ -3,6 +3,7 @@
 use super::FunctionClass;
 use crate::function::{Function, choice_bits};
 use crate::samples::{Samples, Work};
+use crate::statement::Formula;
 use bem_circuit::netlist::{Builder, Signal};
 
 /// Unknown coefficients at most.
@@ -88,15 +89,17 @@ fn fit_degree(samples: &Samples, degree: usize, work: &mut Work) -> Option<Funct
         return None;
     }
     let mut builder = Builder::new(samples.width);
-    let mut terms = Vec::new();
+    let (mut terms, mut said) = (Vec::new(), Vec::new());
     for (lead, _) in echelon.iter().filter(|(_, equation)| bit(equation, label)) {
         let bits: Vec<Signal> = monomials[*lead].iter().map(|index| Signal::input(*index)).collect();
         terms.push(builder.and_all(&bits));
+        said.push(monomials[*lead].iter().map(|index| *index as u16).collect());
     }
     terms.sort_unstable();
     let output = builder.xor_all(&terms);
     // Either every coefficient is said or every term is named.
     let by_terms = (terms.len() * degree) as u32 * choice_bits(samples.width + 1);
     let length = 4 + by_terms.min(echelon.len() as u32);
-    Function::close(builder, output, length, format!("polynomial of degree {degree}, {} terms", terms.len()))
+    let words = format!("polynomial of degree {degree}, {} terms", terms.len());
+    Function::close(builder, output, Formula::Polynomial(said), length, words)
 }

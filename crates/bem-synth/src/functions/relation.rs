@@ -7,6 +7,7 @@ use super::FunctionClass;
 use super::decision::Decision;
 use crate::function::Function;
 use crate::samples::{ROW_BITS_MAX, Row, Samples, Work};
+use crate::statement::{self, Fact, Formula};
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
 
@@ -62,7 +63,10 @@ impl FunctionClass for Relation {
             pairs.iter().flat_map(|pair| KINDS.map(|kind| kind.build(&mut builder, pair))).collect();
         let output = rules.embed(&mut builder, &signals);
         let words = format!("relations of fields, {}", rules.words);
-        Function::close(builder, output, rules.description_length + 4, words)
+        let fact = |pair: &(Field, Field), kind: Kind| Fact::Related(kind.statement(), pair.0, pair.1);
+        let facts = pairs.iter().flat_map(|pair| KINDS.map(|kind| fact(pair, kind))).collect();
+        let statement = Formula::About { facts, inner: Box::new(rules.statement) };
+        Function::close(builder, output, statement, rules.description_length + 4, words)
     }
 }
 
@@ -91,6 +95,17 @@ fn answers(row: &Row, pairs: &[(Field, Field)]) -> Row {
 }
 
 impl Kind {
+    /// The same, said as data.
+    pub(super) fn statement(self) -> statement::Relation {
+        match self {
+            Kind::Meets => statement::Relation::Meets,
+            Kind::Exceeds => statement::Relation::Exceeds,
+            Kind::Lacks => statement::Relation::Lacks,
+            Kind::Below => statement::Relation::Below,
+            Kind::Above => statement::Relation::Above,
+        }
+    }
+
     pub(super) fn holds(self, first: u64, second: u64) -> bool {
         match self {
             Kind::Meets => first & second != 0,

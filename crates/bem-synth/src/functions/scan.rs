@@ -8,6 +8,7 @@ use super::FunctionClass;
 use crate::function::{Function, choice_bits};
 use crate::functions::multiplexer::select;
 use crate::samples::{Samples, Work};
+use crate::statement::{self, Formula};
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Op, Signal};
 
@@ -265,5 +266,15 @@ fn close(samples: &Samples, walk: &Walk, found: &Found, length: u32) -> Option<F
         }
     };
     let output = builder.gate(Op::Or, output, Signal::FALSE);
-    Function::close(builder, output, length, format!("scan over {}", walk.words))
+    let place = |bits: &Vec<usize>| bits.iter().map(|index| *index as u16).collect();
+    let statement = Formula::Scan {
+        places: walk.places.iter().map(place).collect(),
+        machine: found.machine,
+        answers: found.answers.iter().map(|(key, value)| (*key as u64, u64::from(*value))).collect(),
+        read: match found.read {
+            Read::At(place) => statement::Read::At(place as u16),
+            Read::Named { field, from_end } => statement::Read::Named { field, from_end },
+        },
+    };
+    Function::close(builder, output, statement, length, format!("scan over {}", walk.words))
 }

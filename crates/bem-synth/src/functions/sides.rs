@@ -7,6 +7,8 @@
 use super::{FunctionClass, PORTFOLIO, fit_tiers};
 use crate::function::{Function, choice_bits};
 use crate::samples::{Samples, Work};
+use crate::statement::{Formula, Word};
+use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
 
 /// Bits that are tried, the first ones.
@@ -48,6 +50,8 @@ fn fit_bit(samples: &Samples, bit: usize, work: &mut Work) -> Option<Function> {
     let (low, high) = (otherwise.embed(&mut builder, &row), then.embed(&mut builder, &row));
     let output = builder.mux(Signal::input(bit), high, low);
     let words = format!("by bit {bit}: {}, else {}", then.words, otherwise.words);
-    let function = Function::close(builder, output, description_length, words)?;
+    let selector = Word::Plain(Field { low: bit as u16, width: 1 });
+    let statement = Formula::Select { selector, parts: vec![otherwise.statement, then.statement] };
+    let function = Function::close(builder, output, statement, description_length, words)?;
     function.explains(samples).then_some(function)
 }

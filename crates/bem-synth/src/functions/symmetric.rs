@@ -7,6 +7,7 @@
 use super::FunctionClass;
 use crate::function::{Function, build_count, build_table, choice_bits};
 use crate::samples::{Samples, Work};
+use crate::statement::{self, Formula, Join};
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Op, Signal};
 use core::cmp::Reverse;
@@ -29,6 +30,14 @@ impl Atom {
         match self {
             Atom::Bit(index, inverted) => samples.column(index)[word] ^ if inverted { u64::MAX } else { 0 },
             Atom::Pair(op, a, b) => op.apply(samples.column(a)[word], samples.column(b)[word]),
+        }
+    }
+
+    fn statement(self) -> statement::Atom {
+        match self {
+            Atom::Bit(index, inverted) => statement::Atom::Bit(index as u16, inverted),
+            Atom::Pair(Op::And, a, b) => statement::Atom::Pair(Join::And, a as u16, b as u16),
+            Atom::Pair(_, a, b) => statement::Atom::Pair(Join::Xor, a as u16, b as u16),
         }
     }
 
@@ -154,7 +163,9 @@ pub(crate) fn fit_count(samples: &Samples, atoms: &[Atom], set_bits: u32, words:
     let pairs: BTreeMap<u64, bool> =
         table.iter().enumerate().map(|(count, label)| (count as u64, *label)).collect();
     let output = build_table(&mut builder, &count, &pairs);
-    Function::close(builder, output, description_length, format!("count over {words}, {changes} changes"))
+    let statement = Formula::Count { atoms: atoms.iter().map(|atom| atom.statement()).collect(), table };
+    let words = format!("count over {words}, {changes} changes");
+    Function::close(builder, output, statement, description_length, words)
 }
 
 impl FunctionClass for RankedSymmetric {

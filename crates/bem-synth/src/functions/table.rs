@@ -3,6 +3,7 @@
 use super::FunctionClass;
 use crate::function::{Function, build_table};
 use crate::samples::{Samples, Work};
+use crate::statement::Formula;
 use bem_circuit::netlist::{Builder, Signal};
 
 /// Distinct rows at most.
@@ -30,9 +31,11 @@ impl FunctionClass for Table {
         }
         let table = samples.rows.iter().zip(&samples.labels).map(|(row, label)| (row.gather(&bits), *label));
         let table = table.collect();
+        let statement = Formula::rows(&bits, &table);
         let mut builder = Builder::new(samples.width);
         let signals: Vec<Signal> = bits.iter().map(|index| Signal::input(*index)).collect();
         let output = build_table(&mut builder, &signals, &table);
-        Function::close(builder, output, samples.len() as u32, format!("table of {} rows", samples.len()))
+        let words = format!("table of {} rows", samples.len());
+        Function::close(builder, output, statement, samples.len() as u32, words)
     }
 }

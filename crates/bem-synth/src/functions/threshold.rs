@@ -8,6 +8,7 @@
 use super::{FunctionClass, is_short};
 use crate::function::{Function, add_weighted, build_sum};
 use crate::samples::{Samples, Work};
+use crate::statement::Formula;
 use bem_circuit::netlist::{Builder, Op, Signal};
 
 /// Largest weights that are tried in turn.
@@ -233,6 +234,9 @@ impl Search {
 }
 
 fn close(samples: &Samples, weights: &[i64], bound: i64) -> Option<Function> {
+    let said = weights.iter().zip(0..).filter(|(weight, _)| **weight != 0);
+    let statement =
+        Formula::Threshold { weights: said.map(|(weight, bit)| (bit, *weight as i32)).collect(), bound };
     // A negative weight counts the inverted bit, which moves the bound.
     let bound = bound + weights.iter().filter(|weight| **weight < 0).map(|weight| -weight).sum::<i64>();
     let mut builder = Builder::new(samples.width);
@@ -243,8 +247,8 @@ fn close(samples: &Samples, weights: &[i64], bound: i64) -> Option<Function> {
     }
     let sum = build_sum(&mut builder, ranks);
     let output = greater_than(&mut builder, &sum, bound);
-    let function =
-        Function::close(builder, output, length(weights), "threshold with whole weights".to_string())?;
+    let words = "threshold with whole weights".to_string();
+    let function = Function::close(builder, output, statement, length(weights), words)?;
     function.explains(samples).then_some(function)
 }
 

@@ -3,6 +3,7 @@
 use super::FunctionClass;
 use crate::function::{Function, choice_bits};
 use crate::samples::{Samples, Work};
+use crate::statement::{Branch, Formula};
 use bem_circuit::netlist::{Builder, Signal};
 
 /// Leaves at most.
@@ -19,13 +20,19 @@ impl FunctionClass for Tree {
     fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
         let mut builder = Builder::new(samples.width);
         let all: Vec<u64> = (0..samples.label_words().len()).map(|word| samples.mask(word)).collect();
-        let mut leaves = 0;
         let mut spare = samples.errors_allowed()?;
-        let output = grow(samples, &all, &mut builder, &mut leaves, &mut spare, work)?;
+        let mut branches = Vec::new();
+        let output = grow(samples, &all, &mut builder, &mut branches, &mut spare, work)?;
+        let leaves = leaves(&branches);
         let length = leaves as u32 * (2 + choice_bits(samples.width));
-        let function = Function::close(builder, output, length, format!("decision tree of {leaves} leaves"))?;
+        let words = format!("decision tree of {leaves} leaves");
+        let function = Function::close(builder, output, Formula::Tree(branches), length, words)?;
         function.explains(samples).then_some(function)
     }
+}
+
+fn leaves(branches: &[Branch]) -> usize {
+    branches.iter().filter(|branch| matches!(branch, Branch::Leaf(_))).count()
 }
 
 fn ones(words: impl Iterator<Item = u64>) -> u64 {
@@ -41,7 +48,7 @@ fn grow(
     samples: &Samples,
     part: &[u64],
     builder: &mut Builder,
-    leaves: &mut usize,
+    branches: &mut Vec<Branch>,
     spare: &mut usize,
     work: &mut Work,
 ) -> Option<Signal> {
@@ -50,9 +57,10 @@ fn grow(
     let positive = ones(part.iter().zip(labels).map(|(part, label)| part & label));
     let minority = positive.min(size - positive) as usize;
     if minority == 0 || minority * 8 <= (*spare).min(size as usize) {
-        *leaves += 1;
         *spare -= minority;
-        return (*leaves <= LEAVES_MAX).then_some(Signal::constant(size < 2 * positive));
+        let answer = size < 2 * positive;
+        branches.push(Branch::Leaf(u16::from(answer)));
+        return (leaves(branches) <= LEAVES_MAX).then_some(Signal::constant(answer));
     }
     if !work.spend((samples.width * part.len() * 2) as u64) {
         return None;
@@ -75,7 +83,8 @@ fn grow(
     let column = samples.column(index);
     let low: Vec<u64> = part.iter().zip(column).map(|(part, bit)| part & !bit).collect();
     let high: Vec<u64> = part.iter().zip(column).map(|(part, bit)| part & bit).collect();
-    let otherwise = grow(samples, &low, builder, leaves, spare, work)?;
-    let then = grow(samples, &high, builder, leaves, spare, work)?;
+    branches.push(Branch::Test(index as u16));
+    let otherwise = grow(samples, &low, builder, branches, spare, work)?;
+    let then = grow(samples, &high, builder, branches, spare, work)?;
     Some(builder.mux(Signal::input(index), then, otherwise))
 }

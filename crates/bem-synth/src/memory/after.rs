@@ -5,6 +5,7 @@
 
 use super::codec::Kind;
 use super::{Device, resize};
+use crate::statement::Memory;
 use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
 use std::sync::Arc;
@@ -19,6 +20,10 @@ pub struct After {
 impl Device for After {
     fn resized(&self, cells: usize) -> Option<Arc<dyn Device>> {
         Some(Arc::new(After { inner: resize(&self.inner, cells) }))
+    }
+
+    fn statement(&self) -> Memory {
+        Memory::After(Box::new(self.inner.statement()))
     }
 
     fn encode(&self, writer: &mut Writer) {

@@ -2,6 +2,7 @@
 
 use super::codec::Kind;
 use super::{Device, resize};
+use crate::statement::Memory;
 use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
 use std::sync::Arc;
@@ -18,6 +19,10 @@ pub struct Both {
 impl Device for Both {
     fn resized(&self, cells: usize) -> Option<Arc<dyn Device>> {
         Some(Arc::new(Both { first: resize(&self.first, cells), second: resize(&self.second, cells) }))
+    }
+
+    fn statement(&self) -> Memory {
+        Memory::Both(Box::new(self.first.statement()), Box::new(self.second.statement()))
     }
 
     fn encode(&self, writer: &mut Writer) {

@@ -3,6 +3,7 @@
 use super::Device;
 use super::codec::{self, Kind};
 use super::condition::Condition;
+use crate::statement::Memory;
 use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
 
@@ -20,6 +21,15 @@ pub struct Counter {
 }
 
 impl Device for Counter {
+    fn statement(&self) -> Memory {
+        Memory::Counter {
+            up: self.up.literals.clone(),
+            down: self.down.as_ref().map(|down| down.literals.clone()),
+            bits: self.bits as u8,
+            digits: self.digits,
+        }
+    }
+
     fn encode(&self, writer: &mut Writer) {
         writer.u8(Kind::Counter as u8);
         self.up.encode(writer);

@@ -2,6 +2,7 @@
 
 use super::Device;
 use super::codec::{self, Kind};
+use crate::statement::Memory;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
@@ -22,6 +23,10 @@ impl Delay {
 }
 
 impl Device for Delay {
+    fn statement(&self) -> Memory {
+        Memory::Delay(self.length as u8)
+    }
+
     fn encode(&self, writer: &mut Writer) {
         writer.u8(Kind::Delay as u8);
         codec::encode_fields(writer, &self.fields);

@@ -5,6 +5,7 @@
 use super::codec::{self, Kind};
 use super::{Device, field_signals};
 use crate::function::choice_bits;
+use crate::statement::Memory;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
@@ -19,6 +20,10 @@ pub struct Echo {
 }
 
 impl Device for Echo {
+    fn statement(&self) -> Memory {
+        Memory::Echo(self.field, self.length as u8)
+    }
+
     fn encode(&self, writer: &mut Writer) {
         writer.u8(Kind::Echo as u8);
         codec::encode_fields(writer, &[self.field]);

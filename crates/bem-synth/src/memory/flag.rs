@@ -3,6 +3,7 @@
 use super::Device;
 use super::codec::{self, Kind};
 use super::condition::Condition;
+use crate::statement::Memory;
 use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
 
@@ -14,6 +15,10 @@ pub struct Toggle {
 }
 
 impl Device for Toggle {
+    fn statement(&self) -> Memory {
+        Memory::Toggle(self.condition.literals.clone())
+    }
+
     fn encode(&self, writer: &mut Writer) {
         writer.u8(Kind::Toggle as u8);
         self.condition.encode(writer);
@@ -57,6 +62,11 @@ pub struct Latch {
 }
 
 impl Device for Latch {
+    fn statement(&self) -> Memory {
+        let clear = self.clear.as_ref().map(|clear| clear.literals.clone());
+        Memory::Latch { set: self.set.literals.clone(), clear }
+    }
+
     fn encode(&self, writer: &mut Writer) {
         writer.u8(Kind::Latch as u8);
         self.set.encode(writer);

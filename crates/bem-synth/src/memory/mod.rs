@@ -20,6 +20,7 @@ pub mod sticky;
 pub mod sticky_search;
 pub mod tape;
 
+use crate::statement::Memory;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Netlist, Signal};
@@ -39,6 +40,8 @@ pub trait Device: core::fmt::Debug + Send + Sync {
     fn resized(&self, _cells: usize) -> Option<Arc<dyn Device>> {
         None
     }
+    /// What it keeps and shows, said as data.
+    fn statement(&self) -> Memory;
     /// Writes its canonical bytes: the kind, then its choices. [`codec::decode`] reads them back.
     fn encode(&self, writer: &mut Writer);
     /// The signals it shows now and its next memory.

@@ -4,6 +4,7 @@ use super::codec::{self, Kind};
 use super::condition::Condition;
 use super::{Device, field_signals};
 use crate::function::choice_bits;
+use crate::statement::Memory;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
@@ -23,6 +24,15 @@ pub struct Queue {
 }
 
 impl Device for Queue {
+    fn statement(&self) -> Memory {
+        Memory::Queue {
+            push: self.push.literals.clone(),
+            pop: self.pop.literals.clone(),
+            field: self.field,
+            cells: self.cells as u8,
+        }
+    }
+
     fn encode(&self, writer: &mut Writer) {
         writer.u8(Kind::Queue as u8);
         self.push.encode(writer);

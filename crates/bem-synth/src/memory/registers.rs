@@ -5,6 +5,7 @@ use super::condition::Condition;
 use super::{Device, field_signals};
 use crate::function::choice_bits;
 use crate::functions::multiplexer::select;
+use crate::statement::Memory;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Op, Signal};
@@ -33,6 +34,15 @@ impl Registers {
 }
 
 impl Device for Registers {
+    fn statement(&self) -> Memory {
+        Memory::Registers {
+            write: self.write.literals.clone(),
+            address: self.address,
+            data: self.data,
+            delayed: self.delayed,
+        }
+    }
+
     fn encode(&self, writer: &mut Writer) {
         writer.u8(Kind::Registers as u8);
         self.write.encode(writer);

@@ -6,6 +6,7 @@
 use super::codec::Kind;
 use super::{Device, resize};
 use crate::function::build_table;
+use crate::statement::Memory;
 use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
 use std::collections::BTreeMap;
@@ -21,6 +22,11 @@ pub struct Sticky {
 }
 
 impl Device for Sticky {
+    fn statement(&self) -> Memory {
+        let raises = self.raises.iter().map(|(key, raises)| (*key, u64::from(*raises))).collect();
+        Memory::Sticky { inner: Box::new(self.inner.statement()), raises }
+    }
+
     fn encode(&self, writer: &mut Writer) {
         writer.u8(Kind::Sticky as u8);
         self.inner.encode(writer);

@@ -4,6 +4,7 @@ use super::codec::{self, Kind};
 use super::condition::Condition;
 use super::{Device, field_signals};
 use crate::function::choice_bits;
+use crate::statement::Memory;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
@@ -32,6 +33,15 @@ impl Tape {
 }
 
 impl Device for Tape {
+    fn statement(&self) -> Memory {
+        Memory::Tape {
+            write: self.write.literals.clone(),
+            read: self.read.literals.clone(),
+            field: self.field,
+            cell_bits: self.counter_bits() as u8,
+        }
+    }
+
     fn encode(&self, writer: &mut Writer) {
         writer.u8(Kind::Tape as u8);
         self.write.encode(writer);

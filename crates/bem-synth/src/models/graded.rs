@@ -8,9 +8,10 @@
 
 use crate::function::Function;
 use crate::functions::{self, Found};
-use crate::hypothesis::build;
-use crate::policy::{Policy, action_bits};
+use crate::hypothesis::{Stated, build};
+use crate::policy::action_bits;
 use crate::samples::{Samples, Work, latest};
+use crate::statement::{Choice, Number};
 use crate::view::{Record, View};
 use bem_base::environment::Shape;
 use bem_circuit::netlist::{Builder, Signal};
@@ -69,7 +70,7 @@ fn greatest_common_divisor(a: i64, b: i64) -> i64 {
 }
 
 /// Fits what every action earns where there are more than two levels of it.
-pub fn fit(shape: &Shape, view: &View, work: &mut Work) -> Option<(Policy, u32, String)> {
+pub fn fit(shape: &Shape, view: &View, work: &mut Work) -> Option<(Stated, u32, String)> {
     let rewards: Vec<i32> = view.rewards().into_iter().collect();
     if rewards.len() < 3 || ACTIONS_MAX < shape.actions {
         return None;
@@ -77,7 +78,7 @@ pub fn fit(shape: &Shape, view: &View, work: &mut Work) -> Option<(Policy, u32, 
     Coding::all_of(&rewards).iter().find_map(|coding| fit_coded(shape, view, coding, work))
 }
 
-fn fit_coded(shape: &Shape, view: &View, coding: &Coding, work: &mut Work) -> Option<(Policy, u32, String)> {
+fn fit_coded(shape: &Shape, view: &View, coding: &Coding, work: &mut Work) -> Option<(Stated, u32, String)> {
     let mut sibling: Option<Found> = None;
     let mut grades: Vec<Vec<Function>> = Vec::new();
     for action in 0..shape.actions {
@@ -90,7 +91,11 @@ fn fit_coded(shape: &Shape, view: &View, coding: &Coding, work: &mut Work) -> Op
         grades.push(grade);
     }
     let length = grades.iter().flatten().map(|function| function.description_length).sum();
-    let policy = build(shape, None, |builder, row| {
+    let digits = |grade: &Vec<Function>| {
+        Number::Digits(grade.iter().map(|function| function.statement.clone()).collect())
+    };
+    let choice = Choice::Highest(grades.iter().map(digits).collect());
+    let stated = build(shape, None, choice, |builder, row| {
         let number = |grade: &Vec<Function>| grade.iter().map(|bit| bit.embed(builder, row)).collect();
         let numbers = grades.iter().map(number).collect();
         highest(builder, shape.actions, numbers)
@@ -103,7 +108,7 @@ fn fit_coded(shape: &Shape, view: &View, coding: &Coding, work: &mut Work) -> Op
         coding.len(),
         longest.words
     );
-    Some((policy, length, words))
+    Some((stated, length, words))
 }
 
 /// One bit of what one action earns, if it also holds where it was not fitted.
@@ -202,7 +207,7 @@ mod tests {
             })
             .collect();
         let view = View::new(shape, &episodes.iter().collect::<Vec<_>>(), None).unwrap();
-        let (policy, _, _) = fit(shape, &view, &mut Work::new(1 << 30))?;
+        let (Stated { policy, .. }, _, _) = fit(shape, &view, &mut Work::new(1 << 30))?;
         let mut player = Player::new(&policy);
         let lost = |word: &u64| {
             let action = player.act(&Bits([*word, 0, 0, 0]));

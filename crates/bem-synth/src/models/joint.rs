@@ -7,10 +7,11 @@
 use crate::function::Function;
 use crate::functions::relation::Relation;
 use crate::functions::{FunctionClass, is_short};
-use crate::hypothesis::build;
+use crate::hypothesis::{Stated, build};
 use crate::memory::Device;
-use crate::policy::{Policy, action_bits};
+use crate::policy::action_bits;
 use crate::samples::{ROW_BITS_MAX, ROWS_FITTED_MAX, Row, Samples, Work};
+use crate::statement::Choice;
 use crate::view::View;
 use bem_base::environment::{Field, Shape};
 use bem_base::limits::CIRCUIT_GATES_MAX;
@@ -31,7 +32,7 @@ pub fn fit(
     view: &View,
     device: Option<&dyn Device>,
     work: &mut Work,
-) -> Option<(Policy, u32, String)> {
+) -> Option<(Stated, u32, String)> {
     let code_bits = action_bits(shape.actions);
     let width = view.width + code_bits;
     if code_bits < 2 || ACTIONS_MAX < shape.actions || ROW_BITS_MAX < width + 2 {
@@ -58,11 +59,13 @@ pub fn fit(
     let mut order = ranked(&model, &rows, view.width, shape.actions, work)?;
     // The circuit asks for one action after the other; where that is too much, the last ones are left out.
     while 1 < order.len() {
-        let policy =
-            build(shape, device, |builder, row| first_that_pays(builder, row, &model, &order, code_bits));
-        if let Some(policy) = policy {
+        let choice = Choice::FirstThatPays { model: model.statement.clone(), order: order.clone() };
+        let stated = build(shape, device, choice, |builder, row| {
+            first_that_pays(builder, row, &model, &order, code_bits)
+        });
+        if let Some(stated) = stated {
             let words = format!("first of {} actions that pays by {}", order.len(), model.words);
-            return Some((policy, model.description_length, words));
+            return Some((stated, model.description_length, words));
         }
         order.truncate(order.len() * 3 / 4);
     }

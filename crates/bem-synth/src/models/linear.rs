@@ -7,9 +7,9 @@
 
 use super::graded::highest;
 use crate::function::{add_weighted, build_sum};
-use crate::hypothesis::build;
-use crate::policy::Policy;
+use crate::hypothesis::{Stated, build};
 use crate::samples::Work;
+use crate::statement::{Choice, Number};
 use crate::view::{Record, View};
 use bem_base::environment::Shape;
 use bem_circuit::netlist::{Builder, Op, Signal};
@@ -38,7 +38,7 @@ struct Fit {
 }
 
 /// Fits weighted sums of bits to what every action earned; none unless some bit matters to some action.
-pub fn fit(shape: &Shape, view: &View, work: &mut Work) -> Option<(Policy, u32, String)> {
+pub fn fit(shape: &Shape, view: &View, work: &mut Work) -> Option<(Stated, u32, String)> {
     if ACTIONS_MAX < shape.actions || view.rewards().len() < 3 {
         return None;
     }
@@ -48,19 +48,31 @@ pub fn fit(shape: &Shape, view: &View, work: &mut Work) -> Option<(Policy, u32, 
     let largest = fits.iter().flat_map(|fit| &fit.weights).map(|(_, weight)| weight.abs()).max()?;
     let unit = (largest / WEIGHT_MAX).max(1);
     let lowest = fits.iter().map(Fit::lowest).min()?;
-    let policy = build(shape, None, |builder, row| {
+    let choice = Choice::Highest(fits.iter().map(|fit| fit.statement((lowest, unit))).collect());
+    let stated = build(shape, None, choice, |builder, row| {
         let numbers: Vec<Vec<Signal>> =
             fits.iter().map(|fit| fit.sum(builder, row, (lowest, unit))).collect();
         highest(builder, shape.actions, numbers)
     })?;
     let words = format!("action of the highest sum of {}, {weighed} weights in all", shape.actions);
-    Some((policy, 16 * weighed as u32, words))
+    Some((stated, 16 * weighed as u32, words))
 }
 
 impl Fit {
     /// The lowest sum that any row can have.
     fn lowest(&self) -> i128 {
         self.constant + self.weights.iter().map(|(_, weight)| (*weight).min(0)).sum::<i128>()
+    }
+
+    /// The same sum, said as data.
+    fn statement(&self, (lowest, unit): (i128, i128)) -> Number {
+        let weight = |(bit, weight): &(usize, i128)| {
+            (*bit as u16, 0 <= *weight, ((weight.abs() + unit / 2) / unit) as u64)
+        };
+        Number::Weighted {
+            base: ((self.lowest() - lowest) / unit) as u64,
+            weights: self.weights.iter().map(weight).collect(),
+        }
     }
 
     /// The sum above the lowest of all actions, in this unit, lowest bit first.
@@ -219,7 +231,7 @@ mod tests {
             fit(&shape, &view, &mut Work::new(1 << 30))
         };
         assert!(learned(true).is_none());
-        let (policy, _, words) = learned(false).unwrap();
+        let (Stated { policy, .. }, _, words) = learned(false).unwrap();
         let mut player = Player::new(&policy);
         let (mut lost, mut most) = (0, 0);
         for word in 0..1 << 14 {

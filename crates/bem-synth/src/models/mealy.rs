@@ -9,8 +9,10 @@
 use crate::experience::Episode;
 use crate::function::{build_word_table, choice_bits};
 use crate::functions::is_short;
+use crate::hypothesis::Stated;
 use crate::policy::{Policy, action_bits};
 use crate::samples::Work;
+use crate::statement::Statement;
 use bem_base::environment::{Bits, Shape};
 use bem_circuit::netlist::{Builder, Signal};
 use std::collections::BTreeMap;
@@ -45,7 +47,7 @@ enum Change {
 }
 
 /// A policy from the smallest machine found; none when there is no small one.
-pub fn fit(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Option<(Policy, u32, String)> {
+pub fn fit(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Option<(Stated, u32, String)> {
     let mut symbols: BTreeMap<Bits, usize> = BTreeMap::new();
     for step in episodes.iter().flat_map(|episode| &episode.steps) {
         let number = symbols.len();
@@ -253,7 +255,7 @@ impl Machine {
         states: &[u32],
         symbols: &BTreeMap<Bits, usize>,
         state_bits: usize,
-    ) -> Option<Policy> {
+    ) -> Option<Stated> {
         let observation_bits = usize::from(shape.observation_bits);
         // Only bits in which symbols differ are needed.
         let telling: Vec<usize> = (0..observation_bits)
@@ -288,7 +290,10 @@ impl Machine {
         bits.extend(telling.iter().map(|bit| Signal::input(*bit)));
         let outputs = build_word_table(&mut builder, &bits, &table, code_bits + state_bits);
         let (action, next) = outputs.split_at(code_bits);
-        Policy::close(builder, observation_bits, shape.actions, action, next).ok()
+        let policy = Policy::close(builder, observation_bits, shape.actions, action, next).ok()?;
+        let seen = telling.iter().map(|bit| *bit as u16).collect();
+        let statement = Statement::Machine { state_bits: state_bits as u8, seen, rows: table };
+        Some(Stated { policy, statement })
     }
 }
 
@@ -342,7 +347,7 @@ mod tests {
             Episode { serial, steps }
         };
         let log: Vec<Episode> = (0..episodes).map(|serial| play(serial, None)).collect();
-        let (policy, _, words) =
+        let (Stated { policy, .. }, _, words) =
             fit(&shape, &log.iter().collect::<Vec<_>>(), &mut Work::new(1 << 34)).unwrap();
         let total: i64 = (0..50).map(|serial| play(serial, Some(&policy)).total()).sum();
         assert!(50 * 24_000 * 99 / 100 <= total, "{words}: {total}");

@@ -3,10 +3,11 @@
 //! Rows must be few against the steps seen. Must not know games.
 
 use crate::function::build_word_table;
-use crate::hypothesis::build;
+use crate::hypothesis::{Stated, build};
 use crate::memory::Device;
-use crate::policy::{Policy, action_bits};
+use crate::policy::action_bits;
 use crate::samples::Row;
+use crate::statement::Choice;
 use crate::view::View;
 use bem_base::environment::Shape;
 use bem_circuit::netlist::Signal;
@@ -21,7 +22,7 @@ const VISITS_MIN: usize = 20;
 type Cells = Vec<(i64, i64)>;
 
 /// The table of best means; none when there are too few steps for as many rows.
-pub fn fit(shape: &Shape, view: &View, device: Option<&dyn Device>) -> Option<(Policy, u32, String)> {
+pub fn fit(shape: &Shape, view: &View, device: Option<&dyn Device>) -> Option<(Stated, u32, String)> {
     let mut table: BTreeMap<Row, Cells> = BTreeMap::new();
     let (mut count, mut sum) = (0i64, 0i64);
     for record in view.records.iter().filter(|record| !record.screen) {
@@ -58,10 +59,12 @@ pub fn fit(shape: &Shape, view: &View, device: Option<&dyn Device>) -> Option<(P
     let choices: BTreeMap<u64, u64> =
         table.iter().map(|(row, cells)| (row.gather(&telling), best(cells))).collect();
     let code_bits = action_bits(shape.actions);
-    let policy = build(shape, device, |builder, row| {
+    let bits = telling.iter().map(|bit| *bit as u16).collect();
+    let choice = Choice::Rows { bits, rows: choices.clone() };
+    let stated = build(shape, device, choice, |builder, row| {
         let bits: Vec<Signal> = telling.iter().map(|bit| row[*bit]).collect();
         build_word_table(builder, &bits, &choices, code_bits)
     })?;
     let length = (choices.len() * code_bits) as u32;
-    Some((policy, length, format!("best mean reward in each of {} rows", choices.len())))
+    Some((stated, length, format!("best mean reward in each of {} rows", choices.len())))
 }

@@ -5,10 +5,11 @@
 
 use crate::function::Function;
 use crate::functions::{self, Found};
-use crate::hypothesis::build;
+use crate::hypothesis::{Stated, build};
 use crate::memory::Device;
-use crate::policy::{Policy, action_bits};
+use crate::policy::action_bits;
 use crate::samples::{Samples, Work, latest};
+use crate::statement::Choice;
 use crate::view::View;
 use bem_base::environment::Shape;
 use bem_circuit::netlist::{Builder, Signal};
@@ -25,7 +26,7 @@ pub fn fit(
     device: Option<&dyn Device>,
     tolerance_percent: usize,
     work: &mut Work,
-) -> Option<(Policy, u32, String)> {
+) -> Option<(Stated, u32, String)> {
     if ACTIONS_MAX < shape.actions {
         return None;
     }
@@ -58,11 +59,14 @@ pub fn fit(
     let (_, fallback) =
         counts.iter().copied().max_by_key(|(rate, action)| (*rate, core::cmp::Reverse(*action)))?;
     let length = models.iter().map(|(_, model)| model.description_length).sum();
-    let policy =
-        build(shape, device, |builder, row| first_right(builder, row, shape.actions, &models, fallback))?;
+    let said = |(action, model): &(u16, Function)| (*action, model.statement.clone());
+    let choice = Choice::FirstOf { models: models.iter().map(said).collect(), otherwise: fallback };
+    let stated = build(shape, device, choice, |builder, row| {
+        first_right(builder, row, shape.actions, &models, fallback)
+    })?;
     let known = models.len();
     let words = format!("first action of {known} whose reward model says yes [{}, ...]", models[0].1.words);
-    Some((policy, length, words))
+    Some((stated, length, words))
 }
 
 /// The lowest action whose model says yes; else the fallback.

@@ -308,6 +308,7 @@ fn to_json(seed: u64, task: (&str, Map<String, Value>), solution: &Solution, wal
         "state_bits": learned.agent.policy().memory_bits(),
         "patches_applied": learned.tally.applied,
         "patches_rejected": learned.tally.rejected,
+        "patches_undecided": undecided(solution),
         "proofs_checked": learned.tally.proofs,
         "steps_by_machine": learned.tally.steps_by_machine,
         "acting_changes": learned.tally.acting_changes,
@@ -315,6 +316,11 @@ fn to_json(seed: u64, task: (&str, Map<String, Value>), solution: &Solution, wal
         "hypothesis": learned.words,
         "trace_head": learned.chain_head.to_hex(),
     })
+}
+
+/// Patches whose condition was neither shown nor refuted within its budget of conflicts; none of them was let in.
+fn undecided(solution: &Solution) -> usize {
+    solution.decisions.iter().filter(|decision| decision.reason.contains(" is undecided: ")).count()
 }
 
 fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {

@@ -15,6 +15,15 @@ pub(super) enum Node {
     Test { bit: u8, odd: u16 },
 }
 
+/// One place of a tree that tests single bits of STATE, as others see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreePlace {
+    /// A tested bit: the side where it is zero comes next.
+    Bit(u16),
+    /// A leaf.
+    Bucket(u16),
+}
+
 /// The tree whose leaves are these subcubes, parents before children and the even side first; nothing if there is none.
 ///
 /// Every place tests the lowest signature bit that all buckets below it depend on, so that equal subcubes give equal trees.
@@ -100,6 +109,21 @@ impl Directory {
             };
         }
         Some(builder.finish(&built[0]))
+    }
+
+    /// The tree, parents before children and the even side first; nothing where a test is more than one bit of STATE.
+    pub fn places(&self) -> Option<Vec<TreePlace>> {
+        let place = |node: &Node| match node {
+            Node::Bucket(bucket) => Some(TreePlace::Bucket(*bucket)),
+            Node::Test { bit, .. } => {
+                let mut members = self.parity(usize::from(*bit));
+                match (members.next(), members.next()) {
+                    (Some(RouteInput::State(bit)), None) => Some(TreePlace::Bit(bit)),
+                    _ => None,
+                }
+            }
+        };
+        self.nodes.iter().map(place).collect()
     }
 
     /// Pairs of buckets that are the two sides of one test, the even side first, in the order of the tree.

@@ -6,7 +6,9 @@ use super::chance::Dynamics;
 use super::counts::{BEFORE_START, Lens, Model};
 use super::plan::Plan;
 use crate::function::{build_word_table, choice_bits};
+use crate::hypothesis::Stated;
 use crate::policy::{Policy, action_bits};
+use crate::statement::{self, Statement};
 use bem_base::environment::{Bits, Shape};
 use bem_circuit::netlist::{Builder, Signal};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +27,7 @@ pub fn compile(
     dynamics: &Dynamics,
     plan: &Plan,
     with_clock: bool,
-) -> Option<Policy> {
+) -> Option<Stated> {
     let layout = Layout::new(shape, model, with_clock)?;
     let mut table = BTreeMap::new();
     let horizon = shape.horizon as usize;
@@ -49,16 +51,16 @@ pub fn compile(
         let rows_free = if model.is_crowded() { ROWS_MAX } else { ROWS_FREE };
         if model.keys().len() <= rows_free
             && let whole = (0..model.keys().len() as u32).map(act).collect()
-            && let Some(policy) = layout.close(shape, model, &whole)
+            && let Some(stated) = layout.close(shape, model, whole)
         {
-            return Some(policy);
+            return Some(stated);
         }
         table = reached(model, dynamics, plan, horizon).into_iter().flatten().map(act).collect();
         if ROWS_MAX < table.len() {
             return None;
         }
     }
-    layout.close(shape, model, &table)
+    layout.close(shape, model, table)
 }
 
 /// States that the plan can be in at each time.
@@ -165,14 +167,15 @@ impl Layout {
         table
     }
 
-    fn close(&self, shape: &Shape, model: &Model, table: &BTreeMap<u64, u64>) -> Option<Policy> {
+    fn close(&self, shape: &Shape, model: &Model, table: BTreeMap<u64, u64>) -> Option<Stated> {
         let memory_bits = self.memory_bits();
         let mut builder = Builder::new(self.observation_bits + memory_bits);
         let memory: Vec<Signal> =
             (0..memory_bits).map(|place| Signal::input(self.observation_bits + place)).collect();
         let seen: Vec<Signal> = self.telling.iter().map(|bit| Signal::input(*bit)).collect();
         let key: Vec<Signal> = memory.iter().chain(&seen).copied().collect();
-        let action = build_word_table(&mut builder, &key, table, self.code_bits);
+        let action = build_word_table(&mut builder, &key, &table, self.code_bits);
+        let recalls = self.transitions(model);
         let mut carry = Signal::TRUE;
         let mut next = Vec::new();
         for digit in &memory[..self.clock_bits] {
@@ -182,7 +185,7 @@ impl Layout {
         if 0 < self.recall_bits {
             let key: Vec<Signal> =
                 memory[self.clock_bits..].iter().chain(&action).chain(&seen).copied().collect();
-            next.extend(build_word_table(&mut builder, &key, &self.transitions(model), self.recall_bits));
+            next.extend(build_word_table(&mut builder, &key, &recalls, self.recall_bits));
         }
         if 0 < self.history {
             next.push(Signal::TRUE);
@@ -190,7 +193,16 @@ impl Layout {
             next.extend_from_slice(&seen);
             next.extend_from_slice(&memory[self.clock_bits..memory_bits - self.step_bits()]);
         }
-        Policy::close(builder, self.observation_bits, shape.actions, &action, &next).ok()
+        let policy = Policy::close(builder, self.observation_bits, shape.actions, &action, &next).ok()?;
+        let statement = Statement::Plan(statement::Plan {
+            seen: self.telling.iter().map(|bit| *bit as u16).collect(),
+            clock_bits: self.clock_bits as u8,
+            recall_bits: self.recall_bits as u8,
+            history: self.history as u8,
+            rows: table,
+            recalls,
+        });
+        Some(Stated { policy, statement })
     }
 }
 

@@ -7,8 +7,10 @@
 //! Must not know games. Clauses: SCC-2, SCC-8.
 
 use crate::experience::{Episode, Step};
+use crate::hypothesis::Stated;
 use crate::policy::{Policy, action_bits};
 use crate::samples::Work;
+use crate::statement::{Branch, Choice, Statement};
 use bem_base::environment::{Bits, Shape};
 use bem_circuit::netlist::{Builder, Signal};
 
@@ -105,6 +107,18 @@ impl Tree {
         }
     }
 
+    /// The tree of best actions, as data.
+    fn say(&self, branches: &mut Vec<Branch>) {
+        match self {
+            Tree::Leaf(worths) => branches.push(Branch::Leaf(best(worths) as u16)),
+            Tree::Node(bit, low, high) => {
+                branches.push(Branch::Test(*bit as u16));
+                low.say(branches);
+                high.say(branches);
+            }
+        }
+    }
+
     /// The code of the best action.
     fn build(&self, builder: &mut Builder, code_bits: usize) -> Vec<Signal> {
         match self {
@@ -130,7 +144,7 @@ fn best(worths: &[i64]) -> usize {
 }
 
 /// A policy by fitted values; none where there is little to go on, or where actions do not change what is seen.
-pub fn fit(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Option<(Policy, u32, String)> {
+pub fn fit(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Option<(Stated, u32, String)> {
     let steps: usize = episodes.iter().map(|episode| episode.steps.len()).sum();
     if steps < STEPS_MIN || ACTIONS_MAX < shape.actions || shape.horizon < 2 {
         return None;
@@ -144,11 +158,14 @@ pub fn fit(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Option<(Pol
 }
 
 /// The best action of every leaf as a circuit.
-fn to_policy(shape: &Shape, tree: &Tree) -> Option<Policy> {
+fn to_policy(shape: &Shape, tree: &Tree) -> Option<Stated> {
     let bits = usize::from(shape.observation_bits);
     let mut builder = Builder::new(bits);
     let action = tree.build(&mut builder, action_bits(shape.actions));
-    Policy::close(builder, bits, shape.actions, &action, &[]).ok()
+    let policy = Policy::close(builder, bits, shape.actions, &action, &[]).ok()?;
+    let mut branches = Vec::new();
+    tree.say(&mut branches);
+    Some(Stated { policy, statement: Statement::of(Choice::Tree(branches)) })
 }
 
 fn fit_tree(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Option<Tree> {
@@ -343,7 +360,7 @@ mod tests {
         let log: Vec<&Episode> = log.iter().collect();
         let tree = fit_tree(&shape, &log, &mut Work::new(1 << 32)).expect("it moves what is seen");
         let policy = to_policy(&shape, &tree).unwrap();
-        let (_, gained) = play(200, Some(&policy));
+        let (_, gained) = play(200, Some(&policy.policy));
         assert!(3 * by_chance < gained && 5_000 < gained, "{gained}, by chance {by_chance}");
     }
 }

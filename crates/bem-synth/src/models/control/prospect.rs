@@ -15,6 +15,7 @@ use super::plan::{Attitude, Plan, evaluate_uniform};
 use super::recollect::recollect;
 use super::value::{Answers, to_milli, value_of};
 use crate::experience::Episode;
+use crate::hypothesis::Stated;
 use crate::policy::Policy;
 use crate::samples::Work;
 use bem_base::environment::Shape;
@@ -36,8 +37,8 @@ const CLOCK_SHARE: i64 = 1_000;
 /// A plan as a circuit, and what explores further.
 #[derive(Clone, Debug)]
 pub struct Prospect {
-    /// The circuit; none when the plan is too large.
-    pub policy: Option<Policy>,
+    /// The circuit and what it says; none when the plan is too large.
+    pub stated: Option<Stated>,
     /// The return that the counted model foresees, in milli-units.
     pub foreseen: i64,
     /// What it is, in words.
@@ -92,7 +93,7 @@ impl Prospect {
         let words = format!("{kind} over {} observations{past}", model.observations().len());
         let states = model.keys().len();
         let explorer = Explorer::new(shape, model);
-        Some(Prospect { policy: timed.or(plain), foreseen, words, states, explorer })
+        Some(Prospect { stated: timed.or(plain), foreseen, words, states, explorer })
     }
 }
 
