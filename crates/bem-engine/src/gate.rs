@@ -68,6 +68,7 @@ impl Learner {
         let Some(record) = self.machinery.decide_at_once(proposal, self.tally.steps) else { return false };
         self.link("bem/chain/decision", &decision_bytes(&record, None));
         let is_changed = self.machinery.acting_digest() != acting;
+        self.notice_acting();
         self.tally.acting_changes_patched += u32::from(is_changed);
         if let Verdict::Applied { accepted, .. } = &record.verdict {
             self.tally.applied += 1;
@@ -315,6 +316,7 @@ impl Learner {
         if let Some(candidate) = &candidate {
             self.tested.insert(candidate.policy.digest(), self.tally.steps);
         }
+        self.notice_acting();
         self.tally.acting_changes_patched += u32::from(self.machinery.acting_digest() != acting);
         let bytes = decision_bytes(&record, candidate.as_ref());
         self.link("bem/chain/decision", &bytes);

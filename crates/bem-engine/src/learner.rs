@@ -370,8 +370,13 @@ impl Learner {
     ) -> Result<Event, EnvironmentError> {
         let event = self.do_unit(world, witness);
         self.tally.steps_by_machine = self.machinery.steps();
-        self.tally.acting_changes += u32::from(self.machinery.has_changed());
+        self.notice_acting();
         event
+    }
+
+    /// Counts a change of what acts when frozen, whoever made it.
+    pub(crate) fn notice_acting(&mut self) {
+        self.tally.acting_changes += u32::from(self.machinery.has_changed());
     }
 
     fn do_unit(

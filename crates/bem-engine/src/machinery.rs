@@ -56,6 +56,8 @@ impl Machinery {
             |reason: String| EnvironmentError::External(format!("this world does not fit: {reason}"));
         config.check().map_err(|error| refused(error.to_string()))?;
         let mut machine: Live = Machine::sealed(config.clone(), seed);
+        // Whose turn it is and what is drawn in it come from one stream of the run.
+        *machine.prng_mut() = Prng::stream(seed, "engine/explore");
         machine.add_world(shape.clone()).map_err(|error| refused(error.to_string()))?;
         let family = machine.family(FAMILY).expect("just added");
         let frozen = freeze(family).ok_or_else(|| refused("plain actions are no circuit".to_string()))?;

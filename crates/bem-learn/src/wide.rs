@@ -1,7 +1,8 @@
 //! A bucket with any number of arms: the same index as a [`crate::bucket::Bucket`], cached, with a tournament over it.
 //!
-//! `choose` reads the winner. `update` books a loss, renews the index of that arm and of one more in turn, and replays
-//! their matches: the logarithm of the number of arms, whatever has happened before, and no allocation.
+//! `choose` reads the winner. `update` books a loss and renews the indices of a few arms; of many, that of the arm and of one
+//! more in turn, and replays their matches: the logarithm of the number of arms, whatever has happened before, and no
+//! allocation.
 //! Must not know what an arm stands for. Clauses: VM-9, VM-11, VM-14, D-3, D-6, D-7, D-41.
 
 use crate::index::{ArmStatistics, Parameters, index_of};
@@ -11,6 +12,9 @@ use crate::ucb_v::estimate;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::FRACTION_BITS;
 use bem_base::limits::VISITS_HALVE_AT;
+
+/// Up to this many arms every index is renewed with every choice, so that none is ever stale.
+pub const RENEWED_MAX: usize = 16;
 
 /// Statistics and cached indices of the arms of one bucket.
 ///
@@ -52,12 +56,16 @@ impl WideBucket {
         usize::from(self.winners.first().copied().unwrap_or(0))
     }
 
-    /// Books the loss of one choice. Cost: two indices and two paths of the tournament; every 2^30 visits, once, all arms.
+    /// Books the loss of one choice. Cost: up to [`RENEWED_MAX`] arms all indices; beyond, two indices and two paths of the
+    /// tournament; every 2^30 visits, once, all arms.
     #[doc(alias = "BANDIT_UPDATE_STEP")]
     pub fn update(&mut self, parameters: &Parameters, arm: usize, loss: Loss) {
         self.record(arm, loss);
         if VISITS_HALVE_AT <= self.arms[arm].visits {
             self.halve();
+        }
+        if self.arms.len() <= RENEWED_MAX {
+            return self.refresh(parameters);
         }
         let turn = usize::from(self.cursor) % self.arms.len();
         self.cursor = ((turn + 1) % self.arms.len()) as u16;

@@ -5,7 +5,7 @@
 //! reordered sums). What is still two signals goes to the solver as clauses. The graph shares no code with the builder of
 //! circuits; with the encoding into clauses it is part of what is trusted. Clauses: SCC-3, SCC-4, VM-2.
 
-use crate::encode::{Wire, encode_circuit, encode_gate, require_difference};
+use crate::encode::{Wire, encode_gate, require_difference};
 use crate::solver::{Budget, Outcome, Why, solve};
 use bem_checker::{Certificate, Cnf, Literal};
 use bem_circuit::netlist::{Netlist, Op};
@@ -274,8 +274,8 @@ impl Graph {
         bits.iter().map(|bit| value_of(values, *bit)).collect()
     }
 
-    /// Shows that two lists of signals are the same functions, or where they differ.
-    pub fn compare(&self, left: &[Bit], right: &[Bit], budget: Budget) -> Sameness {
+    /// The clauses that two lists of signals differ somewhere: over the inputs first, then what the signals depend on.
+    pub fn difference(&self, left: &[Bit], right: &[Bit]) -> Cnf {
         assert!(left.len() == right.len());
         let pairs: Vec<(Bit, Bit)> =
             left.iter().copied().zip(right.iter().copied()).filter(|(one, other)| one != other).collect();
@@ -287,26 +287,12 @@ impl Graph {
             every_other.map(|bit| wire_of(&wires, *bit)).collect::<Vec<Wire>>()
         });
         require_difference(&mut formula, &left, &right);
-        self.decide(formula, budget)
+        formula
     }
 
-    /// Shows that signals are the outputs of a circuit driven by some inputs, or where they differ. The circuit's own gates
-    /// become clauses one by one, so that the proof is about them and not about what the graph makes of them.
-    pub fn compare_circuit(
-        &self,
-        circuit: &Netlist,
-        inputs: &[usize],
-        bits: &[Bit],
-        budget: Budget,
-    ) -> Sameness {
-        assert!(bits.len() == circuit.outputs().len() && inputs.len() == circuit.inputs());
-        let mut formula = Cnf::new(0);
-        let wires = self.clauses(&mut formula, bits);
-        let driven: Vec<Wire> = inputs.iter().map(|input| wires[1 + input]).collect();
-        let done = encode_circuit(&mut formula, circuit, &driven);
-        let said: Vec<Wire> = bits.iter().map(|bit| wire_of(&wires, *bit)).collect();
-        require_difference(&mut formula, &done, &said);
-        self.decide(formula, budget)
+    /// Shows that two lists of signals are the same functions, or where they differ.
+    pub fn compare(&self, left: &[Bit], right: &[Bit], budget: Budget) -> Sameness {
+        self.decide(self.difference(left, right), budget)
     }
 
     /// Asks the solver whether a formula over the inputs has a model.
@@ -409,8 +395,6 @@ mod tests {
             let [one, other] = circuits.each_ref().map(|circuit| graph.circuit(circuit, &inputs));
             let rows = (0..8u32).map(|row| [0, 1, 2].map(|bit| row >> bit & 1 == 1));
             let equal = rows.into_iter().all(|row| circuits[0].evaluate(&row) == circuits[1].evaluate(&row));
-            let by_gates = graph.compare_circuit(&circuits[0], &[0, 1, 2], &other, Budget::DEFAULT);
-            assert_eq!(matches!(by_gates, Sameness::Same { .. }), equal);
             match graph.compare(&one, &other, Budget::DEFAULT) {
                 Sameness::Same { formula, certificate } => {
                     assert!(equal && certificate.check(&formula).is_ok());

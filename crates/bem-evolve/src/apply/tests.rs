@@ -51,3 +51,24 @@ fn tables_come_back_from_their_bytes() {
         assert!(Tables::decode(laboratory.config(), &mut Reader::new(&writer.as_bytes()[..cut])).is_err());
     }
 }
+
+#[test]
+fn a_refusal_in_the_middle_leaves_everything_as_it_was() {
+    // The members of a merge go before the one that takes their place comes; where it cannot, they are still there.
+    let mut laboratory = Laboratory::new();
+    let patch = accepted(&laboratory, Form::Merge, 1);
+    let members = [1, 2].map(|slot| laboratory.family().expert(slot).unwrap().id());
+    let body_is_refused = {
+        let family = laboratory.family();
+        let Some(Edit::Merge { slots, mut parts }) = edit_of(&patch.patch().change, family) else {
+            panic!("a merge was asked for")
+        };
+        parts.write.outputs[0] = bem_machine::expert::OutputUse::State(0);
+        bem_machine::machine::edited(laboratory.config(), family, Edit::Merge { slots, parts })
+    };
+    assert!(body_is_refused.is_err());
+    let before = pool_digest(laboratory.family());
+    assert_eq!([1, 2].map(|slot| laboratory.family().expert(slot).unwrap().id()), members);
+    laboratory.apply(patch).unwrap();
+    assert_ne!(pool_digest(laboratory.family()), before);
+}

@@ -197,7 +197,7 @@ pub(crate) fn prove(
 }
 
 /// No conflicts: conditions are stated for whoever has their proofs, and not solved.
-const NONE: Budget = Budget::conflicts(0);
+pub(crate) const NONE: Budget = Budget::conflicts(0);
 
 /// What would have to be proven. That the base has a model is shown all the same: a proof would not show it.
 fn state(condition: &'static str, base: &Cnf, negation: &Cnf) -> Result<Finding, Rejection> {

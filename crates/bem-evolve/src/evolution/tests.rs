@@ -333,3 +333,102 @@ fn the_way_of_patches_goes_on_from_its_bytes_in_the_middle_of_a_trial_and_of_a_w
     }
     assert!(decided.is_some_and(|record| record.is_applied()) && bench.evolution.watched().is_some());
 }
+
+#[test]
+fn a_loss_beyond_all_that_was_seen_starts_the_test_anew() {
+    let mut bench = Bench::new(|seen| (seen >> 2 & 1) as u16);
+    bench.evolution.submit(&bench.machine, FAMILY, proposal(synthesized(copies(2)), None)).unwrap();
+    let surroundings = Surroundings { span: Some(1_000), ..bench.surroundings() };
+    assert_eq!(bench.evolution.advance(&mut bench.machine, &surroundings), Advance::Measuring);
+    let paid = |total: i64| Rollout { total, is_bad: false, steps: 1 };
+    let state = |bench: &Bench| {
+        let trial = bench.evolution.trial.as_ref().unwrap();
+        (trial.guard.span, trial.test.pairs(), bench.evolution.trials.tested())
+    };
+    let mut book = |bench: &mut Bench, new: i64, old: i64| {
+        let decided = bench.evolution.book_pair(&mut bench.machine, &paid(new), &paid(old), 1);
+        assert_eq!(decided, None);
+        state(bench)
+    };
+    let tested = state(&bench).2;
+    assert_eq!(book(&mut bench, 700, 0), (1_000, 1, tested));
+    // A gain beyond the range counts as one of the whole range; a loss beyond it says that the range was wrong.
+    assert_eq!(book(&mut bench, 3_000, 0), (1_000, 2, tested));
+    assert_eq!(book(&mut bench, 0, 3_000), (3_000, 1, tested + 1));
+}
+
+#[test]
+fn what_must_not_happen_is_not_forgotten_when_the_test_starts_anew() {
+    let mut bench = Bench::new(|seen| (seen >> 2 & 1) as u16);
+    bench.evolution.submit(&bench.machine, FAMILY, proposal(synthesized(copies(2)), None)).unwrap();
+    let surroundings = Surroundings { span: Some(1_000), ..bench.surroundings() };
+    assert_eq!(bench.evolution.advance(&mut bench.machine, &surroundings), Advance::Measuring);
+    let paid = |total: i64, is_bad: bool| Rollout { total, is_bad, steps: 1 };
+    let mut book = |bench: &mut Bench, loss: i64| {
+        bench.evolution.book_pair(&mut bench.machine, &paid(0, true), &paid(loss, false), 1)
+    };
+    // Every BAD episode of the candidate costs more than all before it, so that each of them begins another test.
+    for loss in [1_500, 2_500] {
+        assert_eq!(book(&mut bench, loss), None);
+    }
+    let record = book(&mut bench, 3_500).unwrap();
+    assert_refused(&record, "3 more BAD episodes than the incumbent");
+}
+
+#[test]
+fn averages_and_threshold_move_with_every_decision_and_are_written_down() {
+    let mut bench = Bench::new(|seen| (seen >> 2 & 1) as u16);
+    let start = bench.evolution.pox().clone();
+    let refused = bench.judge(proposal(synthesized(copies(1)), None));
+    let applied = bench.judge(proposal(synthesized(copies(2)), None));
+    assert!(refused.pox.yield_average < start.yield_average());
+    assert!(refused.pox.yield_average < applied.pox.yield_average);
+    assert!(refused.pox.score_average < applied.pox.score_average);
+    let bytes = |record: &Record| {
+        let mut writer = Writer::new();
+        record.encode(&mut writer);
+        writer.into_bytes()
+    };
+    let mut moved = applied.clone();
+    moved.pox.threshold = moved.pox.threshold.plus(Fixed::from_raw(1));
+    assert_ne!(bytes(&applied), bytes(&moved));
+    // Templates of no return keep passing: the share of what passes rises, and the threshold with it.
+    let mut threshold = applied.pox.threshold;
+    for n in 2..42 {
+        let tree = format!("repeat{{times={}}}(parity{{n={}}})", 1 + n % 8, n);
+        let difficulty = bem_teacher::template::measure(&tree).unwrap().difficulty;
+        let change = Change::TeachEdit { template: 0, tree, difficulty };
+        threshold = bench.judge(proposal(change, Some(Improvement::Static))).pox.threshold;
+    }
+    assert!(applied.pox.threshold < threshold);
+}
+
+#[test]
+fn what_waits_for_a_structure_that_has_changed_is_obsolete() {
+    let mut bench = Bench::new(|seen| (seen >> 2 & 1) as u16);
+    let hold = |action: u16| {
+        proposal(
+            Change::Hold { actions: vec![action], rule: Adaptation::Fixed },
+            Some(Improvement::Means { gain: Fixed::HALF, steps: 100 }),
+        )
+    };
+    for action in [1, 0] {
+        bench.evolution.submit(&bench.machine, FAMILY, hold(action)).unwrap();
+    }
+    let surroundings = bench.surroundings();
+    let decided = bench.evolution.advance(&mut bench.machine, &surroundings);
+    assert!(matches!(decided, Advance::Decided(record) if record.is_applied()));
+    assert_eq!(bench.evolution.advance(&mut bench.machine, &surroundings), Advance::Idle);
+    assert_eq!((bench.evolution.queue_counts().obsolete, bench.evolution.backlog()), (1, 0));
+}
+
+#[test]
+fn what_the_teacher_suggests_becomes_a_template_once() {
+    let mut bench = Bench::new(|seen| (seen >> 2 & 1) as u16);
+    let tree = "mask{bits=1,percent=10}(parity{n=4})".to_string();
+    let difficulty = bem_teacher::template::measure(&tree).unwrap().difficulty;
+    let teach = proposal(Change::TeachEdit { template: 0, tree, difficulty }, Some(Improvement::Static));
+    assert!(bench.judge(teach.clone()).is_applied());
+    assert_eq!(bench.evolution.tables().templates().len(), 1);
+    assert_refused(&bench.judge(teach), "exists already");
+}
