@@ -227,7 +227,7 @@ def checkpoint_signed_by(note, public_key):
 
 
 def parse_genesis(entry):
-    require(entry[:2] == b"\x01\x00" and len(entry) >= 102, "the first entry is not genesis")
+    require(entry[:2] == b"\x02\x00" and len(entry) >= 102, "the first entry is not genesis")
     instance, configuration = entry[2:34], entry[34:66]
     (length,) = struct.unpack_from("<I", entry, 66)
     require(length <= 256 and len(entry) == 70 + length + 32, "genesis has another length")

@@ -5,21 +5,30 @@
 
 use bem_base::digest::hash;
 use bem_base::encode::Writer;
-use bem_base::environment::{Bits, Field};
+use bem_base::environment::{Bits, Field, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::ids::ObjectId;
 use bem_base::prng::Prng;
+use bem_circuit::netlist::{Builder, Gate, Netlist, Op, Signal};
 use bem_engine::learner::Settings;
 use bem_engine::parameters::{check_world, scheduler, search_settings, teacher_config};
 use bem_engine::solve::solve;
+use bem_evolve::apply::Tables;
+use bem_evolve::condition::{Context, SafetyDemand};
 use bem_evolve::patch::PatchKind;
+use bem_evolve::patch::{Body, Change, ExpectedEffects};
+use bem_evolve::propose::patch;
 use bem_evolve::score::{Measured, PoxState};
 use bem_evolve::teach::judge_edit;
+use bem_evolve::verify::verify;
 use bem_games::compose::{NoPrograms, TaskTree};
 use bem_learn::loss::Loss;
 use bem_learn::schedule::{Activity, Situation};
 use bem_machine::config::{GenesisConfig, Reference};
+use bem_machine::family::Family;
 use bem_synth::functions::FunctionClass;
 use bem_synth::functions::minimal::Minimal;
+use bem_synth::policy::Policy;
 use bem_synth::samples::{Row, Samples, Work};
 use bem_teacher::ladder::Domain;
 use bem_teacher::mutate::{TeachEdit, Transformation};
@@ -124,6 +133,56 @@ fn search_head(config: &GenesisConfig) -> String {
     Minimal.fit(&samples, &mut work).map_or_else(String::new, |function| function.words)
 }
 
+/// The third digit of how many of 18 bits are set, counted in this order.
+fn digit_of_count(order: &[usize]) -> Netlist {
+    let mut builder = Builder::new(BITS);
+    let mut count = [Signal::FALSE; 5];
+    for place in order {
+        let mut carry = Signal::input(*place);
+        for digit in &mut count {
+            let next = builder.and(*digit, carry);
+            *digit = builder.xor(*digit, carry);
+            carry = next;
+        }
+    }
+    builder.finish(&[count[2]]).unwrap()
+}
+
+/// More bits than are tried one by one.
+const BITS: usize = 18;
+
+/// What the condition of a smaller circuit says that counts in another order, which takes conflicts to prove.
+fn condition_head(config: &GenesisConfig) -> String {
+    let shape = Shape {
+        observation_bits: BITS as u16,
+        actions: 2,
+        horizon: 1,
+        reward_min: 0,
+        reward_max: 1_000,
+        return_min: 0,
+        return_max: 1_000,
+        fields: Vec::new(),
+    };
+    let straight = digit_of_count(&(0..BITS).collect::<Vec<_>>());
+    // One gate more than it needs.
+    let output = straight.outputs()[0];
+    let mut gates = straight.gates().to_vec();
+    gates.push(Gate { op: Op::And, a: output, b: output });
+    let clumsy = Signal::from_index(2 + BITS + gates.len() - 1);
+    let clumsy = Netlist::new(BITS, gates, vec![clumsy]).unwrap();
+    let policy = Policy::new(clumsy, (0..BITS as u16).collect(), 0, 2).unwrap();
+    let mut family = Family::for_world(config, shape).unwrap();
+    let parts = Body::from_policy(&policy, family.layout(), false).to_parts(0);
+    let slot = family.install(config, ObjectId::expert(0, 1), parts).unwrap() as u8;
+    let circuit = digit_of_count(&(0..BITS).map(|place| place * 7 % BITS).collect::<Vec<_>>());
+    let tables = Tables::default();
+    let (change, effects) = (Change::Superoptimize { slot, circuit }, ExpectedEffects::default());
+    let patch = patch(&tables, Some(&family), 1, 0, change, effects).unwrap();
+    let context =
+        Context { config, tables: &tables, family: Some(&family), bad: &[], safety: SafetyDemand::Optional };
+    verify(patch, &context).map_or_else(|error| error.to_string(), |verified| verified.proofs().to_string())
+}
+
 fn head(reference: Reference, config: GenesisConfig) -> Option<String> {
     match reference {
         // Tried with the machine alone.
@@ -132,6 +191,7 @@ fn head(reference: Reference, config: GenesisConfig) -> Option<String> {
         Reference::Schedule => Some(schedule_head(&config)),
         Reference::Search => Some(search_head(&config)),
         Reference::Score => Some(score_head(&config)),
+        Reference::Condition => Some(condition_head(&config)),
         Reference::Task { task, steps } => Some(task_head(config, task, steps)),
     }
 }

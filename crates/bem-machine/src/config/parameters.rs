@@ -289,7 +289,7 @@ parameters! {
             tried "1" on Reference::Score;
         /// Conflicts of one verification.
         "SAT_CHECK budget" verify_conflicts_max: u32 [1..=100_000_000] = 200_000,
-            tried "1" on Reference::Task { task: "sorting{keys=4,key_bits=5}", steps: 2_000 };
+            tried "1" on Reference::Condition;
         /// Conflicts of one query for a smallest circuit.
         "CEGIS budget" synthesis_conflicts_max: u32 [1..=100_000_000] = 1_500,
             tried "1" on Reference::Search;

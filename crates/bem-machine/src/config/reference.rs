@@ -39,6 +39,8 @@ pub enum Reference {
     Search,
     /// The improvement score of a list of measurements.
     Score,
+    /// A condition that only a search with conflicts proves.
+    Condition,
     /// A learner in this task of the catalog.
     Task {
         /// The task.

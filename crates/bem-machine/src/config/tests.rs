@@ -48,41 +48,41 @@ fn a_wrong_file_is_refused_with_field_value_and_range() {
     check_refused(
         "expert_exploration = 0.1",
         expect![
-            "expert_exploration cannot be 0.1: it must be a decimal from 0.25 to 2 with at most nine digits after the point"
+            "line 1: expert_exploration cannot be 0.1: it must be a decimal from 0.25 to 2 with at most nine digits after the point"
         ],
     );
     check_refused(
         "expert_exploration = inf",
         expect![
-            "expert_exploration cannot be inf: it must be a decimal from 0.25 to 2 with at most nine digits after the point"
+            "line 1: expert_exploration cannot be inf: it must be a decimal from 0.25 to 2 with at most nine digits after the point"
         ],
     );
     check_refused(
         "choice_rule = \"best\"",
         expect![[
-            r#"choice_rule cannot be "best": it must be one of "ucb_v", "softmax", "as_printed", "tsallis_inf""#
+            r#"line 1: choice_rule cannot be "best": it must be one of "ucb_v", "softmax", "as_printed", "tsallis_inf""#
         ]],
     );
     check_refused(
         "band_thresholds = [0, 2, 2]",
         expect![
-            "band_thresholds cannot be [0.0, 2.0, 2.0]: it must be a strictly rising list of 1 to 64 decimals from 0 to 1000000"
+            "line 1: band_thresholds cannot be [0.0, 2.0, 2.0]: it must be a strictly rising list of 1 to 64 decimals from 0 to 1"
         ],
     );
     check_refused(
         "reward_min = 5\nreward_max = 5",
-        expect!["reward_min cannot be 5: it must be below reward_max"],
+        expect!["line 1: reward_min cannot be 5: it must be below reward_max"],
     );
     check_refused(
         "router = \"hamming\"\nsearch_depth_max = 1\nsearch_degree_max = 8",
         expect![[
-            r#"search_depth_max cannot be 1: with router = "hamming", search_depth_max times search_degree_max must reach expert_slots, or some experts could never be found"#
+            r#"line 2: search_depth_max cannot be 1: with router = "hamming", search_depth_max times search_degree_max must reach expert_slots, or some experts could never be found"#
         ]],
     );
     check_refused(
         "expert_cost_max = 500\nstep_cost_max = 500",
         expect![
-            "step_cost_max cannot be 500: a step costs more than this before any expert has acted, with this router and this rule"
+            "line 2: step_cost_max cannot be 500: a step costs more than this before any expert has acted, with this router and this rule"
         ],
     );
     check_refused("a = 1\nb = [", expect!["line 2: unclosed array, expected `]`"]);
