@@ -30,24 +30,19 @@ fn machine(world: &Noise, seed: u64) -> Machine {
 /// An expert that reads what is seen and its memory and writes its action and its memory, as policies do.
 fn policy_parts(machine: &Machine, prng: &mut Prng, sticky: bool) -> ExpertParts {
     let layout = machine.family(FAMILY).unwrap().layout().clone();
-    loop {
-        let parts = random_expert(prng, machine.config(), &layout, sticky, false);
-        let (seen, kept) = (layout.observation(), layout.memory());
-        let memory = if sticky { 3 } else { 0 };
-        let reads: Vec<u16> =
-            seen.map(|bit| bit as u16).chain(kept.take(memory).map(|bit| bit as u16)).collect();
-        let writes = layout.action().chain(layout.memory().take(memory));
-        let circuit =
-            bem_circuit::testing::random_dense_netlist(prng, reads.len(), 40, layout.action().len() + memory);
-        let mut parts = parts;
-        parts.read.state_bits = reads;
-        parts.read.shared.clear();
-        parts.write.outputs = writes.map(|bit| bem_machine::expert::OutputUse::State(bit as u16)).collect();
-        parts.write.integers.clear();
-        parts.circuit = circuit;
-        parts.profile.sticky = sticky;
-        return parts;
-    }
+    let mut parts = random_expert(prng, machine.config(), &layout, sticky, false);
+    let memory = if sticky { 3 } else { 0 };
+    let kept = layout.memory().take(memory);
+    let reads: Vec<u16> = layout.observation().chain(kept.clone()).map(|bit| bit as u16).collect();
+    let writes = layout.action().chain(kept);
+    let outputs = layout.action().len() + memory;
+    parts.circuit = bem_circuit::testing::random_dense_netlist(prng, reads.len(), 40, outputs);
+    parts.read.state_bits = reads;
+    parts.read.shared.clear();
+    parts.write.outputs = writes.map(|bit| bem_machine::expert::OutputUse::State(bit as u16)).collect();
+    parts.write.integers.clear();
+    parts.profile.sticky = sticky;
+    parts
 }
 
 /// Plays one episode; what was seen and done.

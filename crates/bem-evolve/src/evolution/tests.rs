@@ -345,7 +345,7 @@ fn a_loss_beyond_all_that_was_seen_starts_the_test_anew() {
         let trial = bench.evolution.trial.as_ref().unwrap();
         (trial.guard.span, trial.test.pairs(), bench.evolution.trials.tested())
     };
-    let mut book = |bench: &mut Bench, new: i64, old: i64| {
+    let book = |bench: &mut Bench, new: i64, old: i64| {
         let decided = bench.evolution.book_pair(&mut bench.machine, &paid(new), &paid(old), 1);
         assert_eq!(decided, None);
         state(bench)
@@ -364,7 +364,7 @@ fn what_must_not_happen_is_not_forgotten_when_the_test_starts_anew() {
     let surroundings = Surroundings { span: Some(1_000), ..bench.surroundings() };
     assert_eq!(bench.evolution.advance(&mut bench.machine, &surroundings), Advance::Measuring);
     let paid = |total: i64, is_bad: bool| Rollout { total, is_bad, steps: 1 };
-    let mut book = |bench: &mut Bench, loss: i64| {
+    let book = |bench: &mut Bench, loss: i64| {
         bench.evolution.book_pair(&mut bench.machine, &paid(0, true), &paid(loss, false), 1)
     };
     // Every BAD episode of the candidate costs more than all before it, so that each of them begins another test.

@@ -91,7 +91,7 @@ fn joining_undoes_splitting_and_only_siblings_are_joined() {
         let bucket = prng.below(before.bucket_count() as u64) as u16;
         let by = [state(prng.below(12) as u16), state(prng.below(12) as u16)];
         if let Ok(child) = after.split(bucket, &by) {
-            assert!(after.siblings().iter().any(|pair| *pair == (bucket, child)) || 2 < after.depth());
+            assert!(after.siblings().contains(&(bucket, child)) || 2 < after.depth());
             after.join(child, bucket).unwrap();
             assert_eq!(after.bucket_count(), before.bucket_count());
             for bits in 0..1 << 12 {
