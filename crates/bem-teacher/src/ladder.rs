@@ -190,7 +190,9 @@ mod tests {
         let ladder = Ladder::new(Domain(0));
         let (low, high) = ladder.range();
         let middle = low.plus(high.minus(low).div_count_floor(2));
-        let bands = |ladder: &Ladder| [low, middle.minus(Fixed::ONE), middle, high].map(|at| ladder.band(at));
+        let bands = |ladder: &Ladder| {
+            [low, middle.minus(Fixed::ONE), middle.plus(Fixed::ONE), high].map(|at| ladder.band(at))
+        };
         assert_eq!(bands(&ladder.clone().with_bands(&[Fixed::ZERO, Fixed::HALF])), [0, 0, 1, 1]);
         assert_eq!(bands(&ladder.clone().with_bands(&[Fixed::ZERO])), [0; 4]);
         let late = ladder.with_bands(&[Fixed::HALF, Fixed::ONE]);
