@@ -76,9 +76,11 @@ impl Machinery {
         &self.frozen
     }
 
-    /// Names what acts frozen, how it adapts within an episode included.
+    /// Names what acts frozen, how it adapts within an episode included. It is asked for with every pair, and derived again
+    /// only where the structure has been touched since it was last looked at.
     pub(crate) fn acting_digest(&self) -> Digest {
-        acting_digest(self.family())
+        let (revision, digest) = self.looked_at;
+        if revision == self.family().revision() { digest } else { acting_digest(self.family()) }
     }
 
     /// Whether what acts frozen has changed since this was last asked. It is derived from the structure each time that has
