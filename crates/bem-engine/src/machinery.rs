@@ -58,7 +58,7 @@ impl Machinery {
         let mut machine: Live = Machine::sealed(config.clone(), seed);
         // Whose turn it is and what is drawn in it come from one stream of the run.
         *machine.prng_mut() = Prng::stream(seed, "engine/explore");
-        machine.add_world(shape.clone()).map_err(|error| refused(error.to_string()))?;
+        machine.take_up(shape).map_err(|error| refused(error.to_string()))?;
         let family = machine.family(FAMILY).expect("just added");
         let frozen = freeze(family).ok_or_else(|| refused("plain actions are no circuit".to_string()))?;
         let looked_at = (family.revision(), acting_digest(family));

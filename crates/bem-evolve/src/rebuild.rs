@@ -48,7 +48,7 @@ impl Twin {
     /// The structure that a learner begins with in worlds of this shape.
     pub fn boot(config: GenesisConfig, shape: Shape) -> Result<Twin, MachineError> {
         let mut machine = Machine::new(config, 0);
-        machine.add_world(shape)?;
+        machine.take_up(&shape)?;
         Ok(Twin { tables: Tables::default(), machine, latest: None })
     }
 

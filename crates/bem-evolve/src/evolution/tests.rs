@@ -70,7 +70,7 @@ impl Bench {
         let improvement_threshold = defaults.improvement_threshold_min;
         let config = GenesisConfig { improvement_threshold, ..defaults };
         let mut machine: Live = Machine::sealed(config.clone(), 1);
-        machine.add_world(World::shape()).unwrap();
+        machine.take_up(&World::shape()).unwrap();
         let world = World { right, seed: 0, time: 0, observation: Bits::ZERO };
         Bench { world, machine, evolution: Evolution::new(config), seeds: Prng::stream(1, "bench"), steps: 0 }
     }

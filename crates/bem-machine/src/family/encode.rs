@@ -14,6 +14,7 @@ use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
 use bem_base::limits::ARMS_MAX;
 use bem_learn::bucket::Bucket;
+use bem_learn::loss::Loss;
 use bem_learn::tsallis_inf::TsallisInf;
 use bem_learn::wide::WideBucket;
 
@@ -35,6 +36,8 @@ impl Family {
         if self.is_world() {
             self.since.iter().for_each(|step| writer.u64(*step));
             self.guard.encode(writer);
+            writer.length(self.statistics.imagined.len());
+            self.statistics.imagined.iter().for_each(|loss| writer.u64(loss.to_raw()));
             self.statistics.plain.iter().for_each(|bucket| bucket.encode(writer));
         }
         self.statistics
@@ -100,6 +103,14 @@ impl Family {
         let (shape, parameters) = (self.shape.clone(), self.plain_parameters());
         self.since = (0..count).map(|_| reader.u64()).collect::<Result<_, _>>()?;
         self.guard = Guard::decode(shape.actions, reader)?;
+        let imagined = reader.length(8)?;
+        let losses = (0..imagined).map(|_| reader.u64()).collect::<Result<Vec<u64>, DecodeError>>()?;
+        if losses.iter().any(|loss| Loss::ONE.to_raw() < *loss)
+            || !losses.is_empty() && losses.len() != usize::from(shape.actions)
+        {
+            return Err(misfit);
+        }
+        self.statistics.imagined = losses.into_iter().map(Loss::from_raw).collect();
         self.statistics.plain = (0..count)
             .map(|_| WideBucket::decode(&parameters, usize::from(shape.actions), reader))
             .collect::<Result<_, _>>()?;

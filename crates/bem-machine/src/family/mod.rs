@@ -38,6 +38,7 @@ use bem_base::limits::ARMS_MAX;
 use bem_circuit::compile::Evaluator;
 use bem_learn::bucket::Bucket;
 use bem_learn::index::Parameters;
+use bem_learn::loss::Loss;
 use bem_learn::wide::WideBucket;
 use core::cmp::Reverse;
 
@@ -99,6 +100,8 @@ pub(crate) struct Statistics {
     pub(crate) episode: Bucket,
     /// Plain actions, bucket by bucket; none in a family without plain actions.
     pub(crate) plain: Vec<WideBucket>,
+    /// What the imagined visit of every plain action cost; nothing where that is the reference loss.
+    pub(crate) imagined: Vec<Loss>,
     pub(crate) payoff: PayoffScale,
     samplers: Samplers,
 }
@@ -135,6 +138,7 @@ impl Family {
             buckets: vec![Bucket::new(&parameters, 1)],
             episode: Bucket::new(&parameters, 1 << STEP_BY_STEP),
             plain: Vec::new(),
+            imagined: Vec::new(),
             payoff: PayoffScale::new(config, &shape),
             samplers: Samplers::default(),
         };

@@ -74,7 +74,26 @@ impl Family {
     }
 
     fn unknown_bucket(&self) -> WideBucket {
-        WideBucket::new(&self.plain_parameters(), usize::from(self.shape.actions))
+        let parameters = self.plain_parameters();
+        match self.statistics.imagined.as_slice() {
+            [] => WideBucket::new(&parameters, usize::from(self.shape.actions)),
+            losses => WideBucket::imagining(&parameters, losses),
+        }
+    }
+
+    /// Another task in worlds of the same shape begins. Experts, contexts and what is held stay. What plain actions brought
+    /// on the whole is what is imagined of them from now on; what was shown about the task before is forgotten: its guard,
+    /// and from which step on its buckets count.
+    pub(crate) fn begin_task(&mut self) {
+        let parameters = self.plain_parameters();
+        let actions = usize::from(self.shape.actions);
+        self.statistics.imagined = WideBucket::mean_losses(&parameters, actions, &self.statistics.plain);
+        let blank = self.unknown_bucket();
+        self.statistics.plain.iter_mut().for_each(|bucket| *bucket = blank.clone());
+        self.since.iter_mut().for_each(|step| *step = 0);
+        self.guard = Guard::default();
+        self.revision += 1;
+        self.vacate();
     }
 
     /// Books what a plain action brought in a bucket.
