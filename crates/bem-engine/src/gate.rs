@@ -104,7 +104,8 @@ impl Learner {
             if is_searched && most <= submitted {
                 break;
             }
-            if self.waiting.values().any(|waiting| waiting.policy == candidate.policy) {
+            let is_waiting = self.waiting.values().any(|waiting| waiting.policy == candidate.policy);
+            if is_waiting || candidate.policy == **self.machinery.frozen() {
                 continue;
             }
             // What was learned on a lower rung is always tried: there is no log yet to screen it with.

@@ -27,6 +27,7 @@ mod play;
 mod safety;
 mod search;
 pub mod seeds;
+pub mod shard;
 pub mod solve;
 pub mod state;
 mod structure;

@@ -8,6 +8,7 @@ use crate::agent::Agent;
 use crate::chronicle::Chronicle;
 use crate::evaluate::{Evaluation, Judge, Yardstick, evaluate, leaves_doubt};
 use crate::learner::{Decision, Event, Learned, Learner, Settings, Tally, Witness};
+use crate::shard::Shard;
 use crate::suspend::{Evaluated, Seen};
 use bem_base::digest::Digest;
 use bem_base::environment::{Environment, EnvironmentError};
@@ -49,6 +50,8 @@ pub struct Solution {
     pub decisions: Vec<Decision>,
     /// What was played and decided, for the ledger.
     pub chronicle: Chronicle,
+    /// The machine as the learner leaves it.
+    pub shard: Shard,
 }
 
 impl Solution {
@@ -71,6 +74,8 @@ pub type OnTick<'a> = &'a mut dyn FnMut(&Tally) -> bool;
 pub struct Lesson {
     /// How the learner works.
     pub settings: Settings,
+    /// The machine that it goes on with, if one has worked before.
+    pub shard: Option<Shard>,
     /// What it tries first.
     pub library: Vec<Machine>,
     /// The lesson is over when the score has been 0.99 for half as long as it took to get there. The learner is not
@@ -81,7 +86,7 @@ pub struct Lesson {
 impl Lesson {
     /// From scratch, until the learner itself stops.
     pub fn alone(settings: Settings) -> Lesson {
-        Lesson { settings, library: Vec::new(), until_solved: false }
+        Lesson { settings, shard: None, library: Vec::new(), until_solved: false }
     }
 }
 
@@ -132,7 +137,16 @@ pub fn solve_world(
     settings: Settings,
     on_tick: OnTick<'_>,
 ) -> Result<Solution, Box<Broken>> {
-    learn(world, None, Lesson::alone(settings), None, on_tick).map(|taught| taught.solution)
+    teach_world(world, Lesson::alone(settings), on_tick)
+}
+
+/// Learns a world outside with what is known already.
+pub fn teach_world(
+    world: &mut dyn Environment,
+    lesson: Lesson,
+    on_tick: OnTick<'_>,
+) -> Result<Solution, Box<Broken>> {
+    learn(world, None, lesson, None, on_tick).map(|taught| taught.solution)
 }
 
 /// The evaluation of an agent, and what it earns more than the one before where two evaluations leave open whether it
@@ -161,7 +175,7 @@ fn learn<'a>(
     put_away: Option<&[u8]>,
     on_tick: OnTick<'a>,
 ) -> Result<Taught, Box<Broken>> {
-    let Lesson { settings, library, until_solved } = lesson;
+    let Lesson { settings, shard, library, until_solved } = lesson;
     let saved = put_away.and_then(|bytes| {
         let (seen, learner) = Seen::take_up(bytes).ok()?;
         let learner = Learner::restore(learner, world).ok()?;
@@ -170,7 +184,7 @@ fn learn<'a>(
     let seed = settings.seed;
     let (mut learner, seen) = match saved {
         Some(saved) => saved,
-        None => match Learner::new(world.shape(), settings) {
+        None => match Learner::on(shard, world.shape(), settings) {
             Ok(learner) => (learner.with_library(library), Seen::nothing()),
             Err(error) => return Err(Box::new(Broken { error, kept: None })),
         },
@@ -186,11 +200,13 @@ fn learn<'a>(
             None => evaluator.final_evaluation(world, &learner.learned().agent),
         }),
     };
+    let close = |evaluation| {
+        let learned = learner.learned();
+        evaluator.close(learned, learner.into_shard(), evaluation)
+    };
     match outcome {
-        Ok(evaluation) => Ok(Taught { solution: evaluator.close(learner.learned(), evaluation), put_away }),
-        Err(error) => {
-            Err(Box::new(Broken { error, kept: Some(evaluator.close(learner.learned(), UNKNOWN)) }))
-        }
+        Ok(evaluation) => Ok(Taught { solution: close(evaluation), put_away }),
+        Err(error) => Err(Box::new(Broken { error, kept: Some(close(UNKNOWN)) })),
     }
 }
 
@@ -251,7 +267,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn close(self, learned: Learned, evaluation: Evaluation) -> Solution {
+    fn close(self, learned: Learned, shard: Shard, evaluation: Evaluation) -> Solution {
         let Evaluator { judge, seen, .. } = self;
         let Seen { steps_to_99, mut curve, decisions, mut chronicle, .. } = seen;
         chronicle.seal();
@@ -259,7 +275,7 @@ impl Evaluator<'_> {
             curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean, gain: None });
         }
         let yardstick = judge.map(|judge| judge.yardstick());
-        Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions, chronicle }
+        Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions, chronicle, shard }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::codec::{
     encode_option, encode_settings, stays_in_range,
 };
 use crate::gate::{Contest, Gate, Half};
-use crate::learner::{Incumbent, Learner, Phase, Tally};
+use crate::learner::{Learner, Phase, Tally, decode_incumbent, encode_incumbent};
 use crate::machinery::Machinery;
 use crate::planning::Realised;
 use crate::seeds::{Domain, Seeds};
@@ -39,7 +39,7 @@ use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
 /// Version of the bytes.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Why a learner cannot go on from some bytes in some world.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -377,20 +377,6 @@ impl Learner {
         self.experience = experience;
         Ok(())
     }
-}
-
-fn encode_incumbent(incumbent: &Incumbent, writer: &mut Writer) {
-    writer.text(&incumbent.words);
-    writer.bool(incumbent.by_counts);
-    encode_option(writer, incumbent.machine.as_ref(), Machine::encode);
-}
-
-fn decode_incumbent(reader: &mut Reader<'_>) -> Result<Incumbent, DecodeError> {
-    Ok(Incumbent {
-        words: reader.text()?.to_string(),
-        by_counts: reader.bool()?,
-        machine: decode_option(reader, Machine::decode)?,
-    })
 }
 
 #[cfg(test)]
