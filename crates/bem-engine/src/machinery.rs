@@ -13,6 +13,7 @@ use bem_base::prng::Prng;
 use bem_evolve::apply::Live;
 use bem_evolve::condition::SafetyDemand;
 use bem_evolve::evolution::{self as patches, Advance, Claim, Evolution, Surroundings};
+use bem_evolve::improvement::Account;
 use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::{Notebook, Proposal};
 use bem_evolve::rollout::Rollout;
@@ -142,6 +143,11 @@ impl Machinery {
     /// What proposers have written down.
     pub(crate) fn notebook_mut(&mut self) -> &mut Notebook {
         self.evolution.notebook_mut()
+    }
+
+    /// Enters a test that is made on the log; the chance of error that it is granted is one over this.
+    pub(crate) fn enter_test(&mut self, account: Account) -> u128 {
+        self.evolution.enter_test(account)
     }
 
     /// The way of patches.

@@ -28,7 +28,7 @@ use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Environment, EnvironmentError, Shape};
 use bem_evolve::evolution::Claim;
-use bem_evolve::improvement::AlphaLedger;
+use bem_evolve::improvement::{Account, AlphaLedger};
 use bem_evolve::patch::{Change, Patch};
 use bem_evolve::watch::Watch;
 use bem_synth::experience::{Episode, Experience, Step};
@@ -324,7 +324,7 @@ impl Learner {
             writer.u32(alarm.episodes);
             writer.i64(alarm.sum);
             alarm.watch.encode(writer);
-            writer.u32(alarm.ledger.tested());
+            writer.u32(alarm.ledger.entered()[Account::Watches as usize]);
         });
     }
 
@@ -339,7 +339,7 @@ impl Learner {
                 episodes: reader.u32()?,
                 sum: reader.i64()?,
                 watch: Watch::decode(reader)?,
-                ledger: AlphaLedger::resume(reader.u32()?),
+                ledger: AlphaLedger::resume([0, reader.u32()?, 0, 0]),
             })
         })?;
         let (low, high) = (self.shape.return_min, self.shape.return_max);
