@@ -16,6 +16,7 @@
 use crate::act::Flight;
 use crate::agent::Agent;
 use crate::codec::{decode_option, encode_option};
+use crate::exploration::Exploration;
 use crate::gate::Gate;
 use crate::machinery::Machinery;
 use crate::pacing::Workload;
@@ -288,6 +289,8 @@ pub struct Learner {
     pub(crate) library: Vec<Machine>,
     /// Where actions change what follows: what plays for knowledge.
     pub(crate) explorer: Option<Explorer>,
+    /// Which episodes are played for knowledge.
+    pub(crate) exploration: Exploration,
     pub(crate) tally: Tally,
     pub(crate) serial: u64,
     pub(crate) streak: u32,
@@ -353,6 +356,7 @@ impl Learner {
             tested: BTreeMap::new(),
             library: Vec::new(),
             explorer: None,
+            exploration: Exploration::default(),
             tally: Tally::default(),
             serial: 0,
             streak: 0,

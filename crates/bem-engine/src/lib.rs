@@ -13,6 +13,7 @@ mod codec;
 mod contexts;
 mod counterexample;
 pub mod evaluate;
+mod exploration;
 mod gate;
 mod guarding;
 pub mod journal;

@@ -18,6 +18,7 @@ use crate::codec::{
     decode_hypothesis, decode_list, decode_option, decode_settings, encode_hypothesis, encode_list,
     encode_option, encode_settings, stays_in_range,
 };
+use crate::exploration::Exploration;
 use crate::gate::{Contest, Gate, Half};
 use crate::learner::{Learner, Phase, Tally, decode_incumbent, encode_incumbent};
 use crate::machinery::Machinery;
@@ -168,6 +169,7 @@ impl Learner {
         encode_incumbent(&self.incumbent, writer);
         self.realised.encode(writer);
         encode_option(writer, self.explorer.as_ref(), Explorer::encode);
+        self.exploration.encode(writer);
         writer.length(self.tested.len());
         for (digest, steps) in &self.tested {
             writer.raw(digest.as_bytes());
@@ -187,6 +189,7 @@ impl Learner {
         if self.explorer.as_ref().is_some_and(|explorer| !explorer.fits(&self.shape)) {
             return Err(stranger);
         }
+        self.exploration = Exploration::decode(reader)?;
         let unsorted = reader.error("tested candidates out of order");
         let tested = decode_list(reader, |reader| Ok((Digest::decode(reader)?, reader.u64()?)))?;
         if !tested.windows(2).all(|pair| pair[0].0 < pair[1].0)
