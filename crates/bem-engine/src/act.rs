@@ -7,6 +7,7 @@
 use crate::learner::{Event, Learner, Phase, Witness};
 use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome};
+use bem_machine::held::Adaptation;
 use bem_machine::turn::{Actor, Drawn, Plan, Turn};
 use bem_synth::experience::{Episode, Step};
 use bem_synth::models::control::Explorer;
@@ -70,6 +71,8 @@ impl Learner {
         let prng = self.machinery.prng_mut();
         let explores = self.tally.steps < UNIFORM_STEPS
             || self.exploration.is_next(&self.shape, &self.settings.config, self.tally.steps, prng);
+        // What adapts within an episode explores by itself.
+        let explores = explores && self.machinery.family().held().acting_rule() == Adaptation::Fixed;
         if explores { self.exploring_turn() } else { self.acting_turn() }
     }
 
@@ -85,15 +88,20 @@ impl Learner {
             return Turn::PLAN;
         }
         // An expert acts with drawn steps in between, so that what follows from its actions is seen too.
-        let is_mixed = self.machinery.prng_mut().below(8) < MIXED && !self.acts_plainly();
-        if is_mixed { Turn::PERTURBED } else { Turn::DRAW }
+        let is_mixed = self.machinery.prng_mut().below(8) < MIXED;
+        match (is_mixed, self.acts_plainly()) {
+            (false, _) => Turn::DRAW,
+            (true, true) => Turn::INDEX,
+            (true, false) => Turn::PERTURBED,
+        }
     }
 
     /// Whose turn an episode is that is played for what it earns.
     fn acting_turn(&mut self) -> Turn {
         // Plain actions go on learning by their index where an action's own reward is all there is to choose by; what is
         // held shows now and then what it earns.
-        let is_index = self.acts_plainly() && self.explorer.is_none();
+        let rule = self.machinery.family().held().acting_rule();
+        let is_index = self.acts_plainly() && self.explorer.is_none() && rule == Adaptation::Fixed;
         if is_index && self.machinery.prng_mut().below(4) != 0 { Turn::INDEX } else { Turn::HELD }
     }
 

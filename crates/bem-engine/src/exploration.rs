@@ -2,8 +2,9 @@
 //!
 //! Exploring episodes are allowed while fewer were played than a quota: so many for every action, twice those before the last
 //! gain that was shown, and the root of actions times steps, so that the search for structure is never starved and the share
-//! of exploration still vanishes. Before acting is shown to earn more than exploring, every allowed episode explores;
-//! afterwards every other one. Must not know what an exploring episode does. Clauses: VM-16, SCC-8; decision D-50.
+//! of exploration still vanishes. Where the counts leave open that much more can be earned than what acts does, the quota is
+//! larger. Four of five allowed episodes explore: what acts must be seen to be judged. Must not know what an exploring episode
+//! does. Clauses: VM-16, SCC-8; decision D-50.
 
 use crate::codec::{decode_option, encode_option};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -14,6 +15,10 @@ use bem_machine::config::GenesisConfig;
 
 /// Actions that the quota counts at most.
 const ACTIONS_MAX: u64 = 64;
+/// Of so many episodes that may explore one acts.
+const ACTING_ONE_IN: u64 = 5;
+/// The quota is so many times as large where the counts leave open that much more can be earned.
+const HOPEFUL: u64 = 16;
 /// Returns are compared in this many parts of their range.
 const PARTS: i128 = 1 << 12;
 /// Episodes that a mean is made of before all are halved.
@@ -28,45 +33,36 @@ pub(crate) struct Exploration {
     explored: u64,
     /// How many there had been at the last gain that was shown.
     at_gain: u64,
-    exploring: Returns,
-    /// Of what acts now.
+    /// What was earned by what acts now.
     acting: Returns,
     /// What the best play may earn by the counts, in parts of the range of returns; none where nothing can be said.
     hoped: Option<i64>,
 }
 
-/// Count, sum and sum of squares of returns, in parts of their range.
+/// Count and sum of returns, in parts of their range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Returns {
     count: i128,
     sum: i128,
-    squares: i128,
 }
 
 impl Returns {
     fn book(&mut self, part: i128) {
-        *self = Returns { count: self.count + 1, sum: self.sum + part, squares: self.squares + part * part };
+        *self = Returns { count: self.count + 1, sum: self.sum + part };
         if EPISODES_MAX <= self.count {
-            *self = Returns { count: self.count / 2, sum: self.sum / 2, squares: self.squares / 2 };
+            *self = Returns { count: self.count / 2, sum: self.sum / 2 };
         }
     }
 
-    /// The sum of squared distances from the mean.
-    fn spread(&self) -> i128 {
-        self.squares - self.sum * self.sum / self.count.max(1)
-    }
-
     fn encode(&self, writer: &mut Writer) {
-        [self.count, self.sum, self.squares].iter().for_each(|number| writer.u64(*number as u64));
+        [self.count, self.sum].iter().for_each(|number| writer.u64(*number as u64));
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Returns, DecodeError> {
         let wild = reader.error("returns that nobody can have earned");
-        let (count, sum, squares) =
-            (i128::from(reader.u64()?), i128::from(reader.u64()?), i128::from(reader.u64()?));
-        let returns = Returns { count, sum, squares };
-        let fits = count < EPISODES_MAX && sum <= count * PARTS && squares <= sum * PARTS;
-        if fits && 0 <= returns.spread() { Ok(returns) } else { Err(wild) }
+        let (count, sum) = (i128::from(reader.u64()?), i128::from(reader.u64()?));
+        let fits = count < EPISODES_MAX && sum <= count * PARTS;
+        if fits { Ok(Returns { count, sum }) } else { Err(wild) }
     }
 }
 
@@ -80,12 +76,10 @@ impl Exploration {
     /// Whether the next episode explores.
     pub(crate) fn is_next(&self, shape: &Shape, config: &GenesisConfig, steps: u64, prng: &mut Prng) -> bool {
         // With nothing to see and one step there is nothing to explain: the index explores by itself.
-        if shape.observation_bits == 0 && shape.horizon == 1
-            || self.quota(shape, config, steps) <= self.explored
-        {
-            return false;
-        }
-        self.may_gain() || !self.is_shown_better() || prng.below(2) == 0
+        let is_blind = shape.observation_bits == 0 && shape.horizon == 1;
+        let quota = self.quota(shape, config, steps);
+        let quota = if self.may_gain() { HOPEFUL.saturating_mul(quota) } else { quota };
+        !is_blind && self.explored < quota && prng.below(ACTING_ONE_IN) != 0
     }
 
     /// Whether the counts leave open that much more can be earned than what acts does.
@@ -107,29 +101,13 @@ impl Exploration {
         u64::from(config.exploration_episodes) * actions + 2 * self.at_gain + root
     }
 
-    /// Whether what acts has been shown to earn more than exploring: by a difference of means that chance explains in one of
-    /// twenty runs, however often it is looked at.
-    fn is_shown_better(&self) -> bool {
-        let (acting, exploring) = (&self.acting, &self.exploring);
-        let count = acting.count + exploring.count;
-        if acting.count < 2 || exploring.count < 2 {
-            return false;
-        }
-        let difference = acting.sum * exploring.count - exploring.sum * acting.count;
-        let variance = (acting.spread() + exploring.spread()) / (count - 2) + 1;
-        let looks = acting.count as u64;
-        let surprise = i128::from(Fixed::ln_count_floor(20 * looks * looks).to_raw() >> 24) + 1;
-        // m_a - m_e > sqrt(2 V ln(20 k^2) (1 / n_a + 1 / n_e)), times both counts; the logarithm has 8 fractional bits.
-        0 < difference
-            && ((2 * variance * surprise * count * acting.count) >> 8) * exploring.count
-                < difference * difference
-    }
-
     /// Books an episode of this return that was played to explore, or by what acts.
     pub(crate) fn book(&mut self, shape: &Shape, is_exploring: bool, total: i64) {
         let part = part_of(shape, total);
-        self.explored += u64::from(is_exploring);
-        if is_exploring { &mut self.exploring } else { &mut self.acting }.book(part);
+        match is_exploring {
+            true => self.explored += 1,
+            false => self.acting.book(part),
+        }
     }
 
     /// Something else acts from now on.
@@ -145,7 +123,6 @@ impl Exploration {
     /// The world has changed: what was explored before says less.
     pub(crate) fn reopen(&mut self) {
         self.at_gain = self.explored;
-        self.exploring = Returns::default();
         self.acting = Returns::default();
     }
 
@@ -153,7 +130,6 @@ impl Exploration {
     pub(crate) fn encode(&self, writer: &mut Writer) {
         writer.u64(self.explored);
         writer.u64(self.at_gain);
-        self.exploring.encode(writer);
         self.acting.encode(writer);
         encode_option(writer, self.hoped.as_ref(), |hoped, writer| writer.i64(*hoped));
     }
@@ -165,12 +141,12 @@ impl Exploration {
         if 1 << 48 <= explored || explored < at_gain {
             return Err(wild);
         }
-        let (exploring, acting) = (Returns::decode(reader)?, Returns::decode(reader)?);
+        let acting = Returns::decode(reader)?;
         let hoped = decode_option(reader, Reader::i64)?;
         if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped)) {
             return Err(wild);
         }
-        Ok(Exploration { explored, at_gain, exploring, acting, hoped })
+        Ok(Exploration { explored, at_gain, acting, hoped })
     }
 }
 
@@ -191,31 +167,31 @@ mod tests {
         }
     }
 
-    /// Episodes played to explore in each tenth of a run in which acting earns `acted` of 1,000 and exploring `explored`.
-    fn shares(actions: u16, steps: u64, acted: u64, explored: u64) -> Vec<u64> {
-        let (shape, config) = (shape(actions), GenesisConfig::default());
+    /// Episodes played to explore in each tenth of a run in which acting earns half of the range.
+    fn shares(steps: u64, hoped: Option<i64>) -> Vec<u64> {
+        let (shape, config) = (shape(4), GenesisConfig::default());
         let mut exploration = Exploration::default();
+        exploration.hope(&shape, hoped);
         let mut prng = Prng::stream(1, "exploration");
         let mut tenths = vec![0; 10];
         for step in 0..steps {
             let explores = exploration.is_next(&shape, &config, step, &mut prng);
-            let chance = if explores { explored } else { acted };
-            let total = if prng.below(1_000) < chance { 1_000 } else { 0 };
-            exploration.book(&shape, explores, total);
+            exploration.book(&shape, explores, 500);
             tenths[(10 * step / steps) as usize] += u64::from(explores);
         }
         tenths
     }
 
     #[test]
-    fn exploration_fades_to_a_root_and_is_halved_once_acting_is_better() {
-        let tenths = shares(4, 100_000, 900, 500);
-        assert!(400 < tenths[0] && tenths[0] < 2_000, "{tenths:?}");
-        // Two thousandths of the last half, and never nothing.
+    fn exploration_fades_to_a_root_and_lasts_where_something_may_be_left() {
+        let tenths = shares(100_000, None);
+        assert!(512 < tenths[0] && tenths[0] < 2_000, "{tenths:?}");
+        // Less than a hundredth of the last half, and never nothing.
         let late: u64 = tenths[5..].iter().sum();
         assert!((50..=500).contains(&late), "{tenths:?}");
-        let same = shares(4, 4_000, 500, 500);
-        assert!(tenths[0] <= 2 * same.iter().sum::<u64>());
+        assert_eq!(shares(100_000, Some(504)), tenths);
+        let hopeful = shares(100_000, Some(900));
+        assert!(7_000 < hopeful[0] && hopeful[5..].iter().sum::<u64>() < 6_000, "{hopeful:?}");
     }
 
     #[test]
