@@ -9,7 +9,6 @@ use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, EnvironmentError, Outcome, Shape};
 use bem_base::prng::Prng;
 use bem_evolve::apply::Live;
-use bem_evolve::condition::SafetyDemand;
 use bem_evolve::evolution::{self as patches, Advance, Claim, Evolution, Surroundings};
 use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::{Notebook, Proposal};
@@ -129,7 +128,7 @@ impl Machinery {
     /// Decides a change on the evidence that it brings; nothing where the queue is full, which is counted. Only between
     /// episodes.
     pub(crate) fn decide_at_once(&mut self, proposal: Proposal, step: u64) -> Option<patches::Record> {
-        let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step, span: None };
+        let surroundings = Surroundings { step, span: None };
         let record =
             self.evolution.decide_at_once(&mut self.machine, FAMILY, proposal, &surroundings).ok()?;
         self.adopt();
@@ -144,7 +143,7 @@ impl Machinery {
     /// Decides the next waiting patch on the evidence at hand, or opens its trial, whose differences are weighed by the
     /// range of returns seen so far. Only between episodes.
     pub(crate) fn decide_next(&mut self, span: i64, step: u64) -> Advance {
-        let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step, span: Some(span) };
+        let surroundings = Surroundings { step, span: Some(span) };
         let advance = self.evolution.advance(&mut self.machine, &surroundings);
         self.adopt();
         advance

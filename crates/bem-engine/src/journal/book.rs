@@ -8,7 +8,6 @@ use crate::climb::{Climb, Purpose, Track, Unit, UnitResult};
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::Writer;
 use bem_base::ids::{ObjectClass, ObjectId};
-use bem_evolve::grounds::Grounds;
 use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
 use bem_ledger::LedgerError;
 use bem_ledger::entry::{
@@ -288,9 +287,10 @@ fn structure_after(
 ) -> Option<[Digest; EXPERT_SLOTS]> {
     match status {
         PatchStatus::Applied => {
-            let (patch, grounds) = note.accepted().expect("a patch in force is in its own note");
-            let twin =
-                twin.get_or_insert_with(|| boot_twin(config, &grounds).expect("a learner has begun with it"));
+            let (patch, shape) = note.accepted().expect("a patch in force is in its own note");
+            let twin = twin.get_or_insert_with(|| {
+                Twin::boot(config.clone(), shape).expect("a learner has begun with it")
+            });
             twin.follow(&patch).expect("the learner's tables have followed it");
         }
         PatchStatus::RolledBack => {
@@ -301,9 +301,4 @@ fn structure_after(
         PatchStatus::Pending | PatchStatus::Verified | PatchStatus::Rejected => return None,
     }
     twin.as_ref().map(Twin::leaves)
-}
-
-/// The structure that a learner begins with in the world that a patch was made for.
-pub(super) fn boot_twin(config: &GenesisConfig, grounds: &Grounds) -> Option<Twin> {
-    Twin::boot(config.clone(), grounds.shape.clone()?).ok()
 }

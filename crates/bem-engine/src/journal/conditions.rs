@@ -5,14 +5,14 @@
 //! it, and which serial and which unit come next; checks without clauses are made again. It plays nothing: that what was
 //! played led to these patches is for a replay to show. Clauses: SCC-3, SCC-4, LOG-2, LOG-3.
 
-use super::book::{Book, Sink, boot_twin, place_of};
+use super::book::{Book, Sink, place_of};
 use crate::climb::{Climb, Unit};
 use crate::payload::Payload;
 use crate::worlds::Catalog;
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::Reader;
+use bem_base::environment::Shape;
 use bem_base::ids::{ObjectClass, ObjectId};
-use bem_evolve::grounds::Grounds;
 use bem_evolve::patch::{Change, Patch, PatchKind};
 use bem_evolve::rebuild::{EXPERT_SLOTS, Restated, Twin, restate_template};
 use bem_ledger::LedgerError;
@@ -182,8 +182,13 @@ impl RunConditions {
         }
         let kind = PatchKind::ALL[event.kind as usize];
         let (restated, edits) = match event.status {
-            PatchStatus::Applied if kind == PatchKind::TeachEdit => self.take_template(event, &unit, read)?,
-            PatchStatus::Applied => self.take_structure(event, &unit, read)?,
+            PatchStatus::Applied => {
+                let bytes = read(&event.payload).map_err(|why| format!("the patch: {why}"))?;
+                match kind {
+                    PatchKind::TeachEdit => self.take_template(&unit, &bytes)?,
+                    _ => self.take_structure(event, &unit, &bytes)?,
+                }
+            }
             PatchStatus::RolledBack => {
                 let twin = self.twin.as_mut().ok_or("nothing is in force that could be taken back")?;
                 if !twin.take_back(kind).map_err(|error| error.to_string())? {
@@ -210,23 +215,22 @@ impl RunConditions {
         &mut self,
         event: &PatchEvent,
         unit: &Unit,
-        read: &mut Read<'_>,
+        bytes: &[u8],
     ) -> Result<(Restated, Vec<TableEdit>), String> {
-        let bytes = read(&event.payload).map_err(|why| format!("the patch: {why}"))?;
-        let payload = Payload::from_bytes(&bytes).map_err(|error| format!("the patch: {error}"))?;
-        let (patch, grounds) = payload.accepted.ok_or("a patch in force whose payload holds none")?;
+        let payload = Payload::from_bytes(bytes).map_err(|error| format!("the patch: {error}"))?;
+        let (patch, shape) = payload.accepted.ok_or("a patch in force whose payload holds none")?;
         if patch.kind() as u8 != event.kind as u8 || payload.evidence.lower_bound.to_raw() != event.score {
             return Err("the entry says another kind or score than the patch".to_string());
         }
         if self.twin.is_none() {
-            self.check_shape(unit, &grounds)?;
-            self.twin = boot_twin(&self.parameters(), &grounds);
+            self.check_shape(unit, &shape)?;
+            self.twin = Twin::boot((*self.parameters()).clone(), shape.clone()).ok();
         }
         let twin = self.twin.as_mut().ok_or("no machine can hold the world of the patch")?;
-        if Some(twin.shape()) != grounds.shape.as_ref() {
+        if *twin.shape() != shape {
             return Err("the patch was made for another world than those before it".to_string());
         }
-        let restated = twin.restate(&patch, &grounds);
+        let restated = twin.restate(&patch);
         let restated = restated.map_err(|error| format!("the condition of the patch: {error}"))?;
         twin.follow(&patch).map_err(|error| format!("the patch: {error}"))?;
         let leaves = twin.leaves();
@@ -234,25 +238,19 @@ impl RunConditions {
     }
 
     /// The world of a task of the catalog has the shape that the patch was shown for.
-    fn check_shape(&self, unit: &Unit, grounds: &Grounds) -> Result<(), String> {
+    fn check_shape(&self, unit: &Unit, shape: &Shape) -> Result<(), String> {
         let Some(climb) = self.climb.as_ref().filter(|climb| climb.files().is_empty()) else { return Ok(()) };
         let game = Catalog.game(&unit.task, climb.assign(unit).seed);
         let game = game.map_err(|error| format!("the task of the unit: {error}"))?;
-        match grounds.shape.as_ref() == Some(game.shape()) {
+        match shape == game.shape() {
             true => Ok(()),
             false => Err("the patch was made for another world than its unit's".to_string()),
         }
     }
 
     /// A new template: its bounds, that it is new, and that TEACH holds its text.
-    fn take_template(
-        &mut self,
-        event: &PatchEvent,
-        unit: &Unit,
-        read: &mut Read<'_>,
-    ) -> Result<(Restated, Vec<TableEdit>), String> {
-        let bytes = read(&event.payload).map_err(|why| format!("the patch: {why}"))?;
-        let mut reader = Reader::new(&bytes);
+    fn take_template(&mut self, unit: &Unit, bytes: &[u8]) -> Result<(Restated, Vec<TableEdit>), String> {
+        let mut reader = Reader::new(bytes);
         let patch = Patch::decode(&mut reader).and_then(|patch| reader.finish().map(|()| patch));
         let patch = patch.map_err(|error| format!("the patch: {error}"))?;
         let Change::TeachEdit { tree, .. } = &patch.change else {

@@ -15,7 +15,7 @@ use bem_base::prng::Prng;
 use core::marker::PhantomData;
 
 /// Version of the canonical bytes.
-const ENCODING_VERSION: u32 = 3;
+const ENCODING_VERSION: u32 = 4;
 
 impl<P> Machine<P> {
     /// Writes everything that influences the next step. The trace must have been drained: its records are the
