@@ -6,7 +6,7 @@
 
 use super::track::{Climbed, Edit, Practised, Track};
 use super::unit::{Purpose, Unit};
-use super::{ATTEMPTS_MAX, Climb, ClimbConfig};
+use super::{ATTEMPTS_MAX, Acting, Climb, ClimbConfig};
 use crate::parameters::teacher_config;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -21,7 +21,7 @@ use bem_teacher::template::TemplateId;
 use std::sync::Arc;
 
 /// The first words of a snapshot.
-const FORMAT: &str = "bem climb 4";
+const FORMAT: &str = "bem climb 5";
 
 impl Climb {
     /// Everything that decides the next units, as canonical bytes.
@@ -32,7 +32,8 @@ impl Climb {
         writer.u64(self.config.seed);
         writer.u32(self.config.stages as u32);
         writer.u64(self.config.unit_steps);
-        writer.u64(self.steps);
+        let Acting { steps_by_machine, changes, changes_patched } = self.acting;
+        [self.steps, steps_by_machine, changes, changes_patched].iter().for_each(|sum| writer.u64(*sum));
         writer.length(self.tracks.len());
         self.tracks.iter().for_each(|track| track.encode(&mut writer));
         writer.length(self.files.len());
@@ -53,7 +54,8 @@ impl Climb {
         if !(1..=STAGES_MAX).contains(&stages) {
             return Err(wild);
         }
-        let steps = reader.u64()?;
+        let (steps, steps_by_machine) = (reader.u64()?, reader.u64()?);
+        let acting = Acting { steps_by_machine, changes: reader.u64()?, changes_patched: reader.u64()? };
         let mut config = ClimbConfig { seed, stages, unit_steps, families: Vec::new(), parameters };
         let mut tracks: Vec<Track> = Vec::new();
         for place in 0..reader.length(64)? {
@@ -66,7 +68,7 @@ impl Climb {
         let files = decode_list(&mut reader, 32, Digest::decode)?;
         reader.finish()?;
         config.families = tracks.iter().map(|track| track.family.clone()).collect();
-        Ok(Climb { config, tracks, steps, files })
+        Ok(Climb { config, tracks, steps, acting, files })
     }
 }
 
