@@ -8,7 +8,7 @@ use crate::learner::Decision;
 use crate::payload::Payload;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_evolve::grounds::Grounds;
+use bem_base::environment::Shape;
 use bem_evolve::patch::{Patch, PatchKind};
 use bem_evolve::verify::AcceptedPatch;
 use bem_ledger::play::{PlayBlock, PlayedStep, Sealer};
@@ -145,7 +145,8 @@ fn note(decision: &Decision, patch: Option<&AcceptedPatch>) -> PatchNote {
         words: decision.words.clone(),
         reason: decision.reason.clone(),
         evidence: decision.evidence,
-        accepted: patch.map(|accepted| (accepted.patch().clone(), accepted.verified().grounds().clone())),
+        accepted: patch
+            .and_then(|accepted| Some((accepted.patch().clone(), accepted.verified().shape()?.clone()))),
     };
     PatchNote {
         step: decision.steps,
@@ -160,8 +161,8 @@ fn note(decision: &Decision, patch: Option<&AcceptedPatch>) -> PatchNote {
 }
 
 impl PatchNote {
-    /// The patch itself and what its condition was shown against, if it was let in.
-    pub fn accepted(&self) -> Option<(Patch, Grounds)> {
+    /// The patch itself and the world that its condition was shown for, if it was let in.
+    pub fn accepted(&self) -> Option<(Patch, Shape)> {
         Payload::from_bytes(&self.payload).ok()?.accepted.filter(|_| self.accepted)
     }
 

@@ -11,7 +11,6 @@ use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, EnvironmentError, Outcome, Shape};
 use bem_base::prng::Prng;
 use bem_evolve::apply::Live;
-use bem_evolve::condition::SafetyDemand;
 use bem_evolve::evolution::{self as patches, Advance, Claim, Evolution, Surroundings};
 use bem_evolve::improvement::Account;
 use bem_evolve::patch::{Change, ExpectedEffects};
@@ -168,7 +167,7 @@ impl Machinery {
     /// Decides a change on the evidence that it brings; nothing where the queue is full, which is counted. Only between
     /// episodes.
     pub(crate) fn decide_at_once(&mut self, proposal: Proposal, step: u64) -> Option<patches::Record> {
-        let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step, span: None };
+        let surroundings = Surroundings { step, span: None };
         let record =
             self.evolution.decide_at_once(&mut self.machine, self.index, proposal, &surroundings).ok()?;
         self.adopt();
@@ -183,7 +182,7 @@ impl Machinery {
     /// Decides the next waiting patch on the evidence at hand, or opens its trial, whose differences are weighed by the
     /// range of returns seen so far. Only between episodes.
     pub(crate) fn decide_next(&mut self, span: i64, step: u64) -> Advance {
-        let surroundings = Surroundings { bad: &[], safety: SafetyDemand::Optional, step, span: Some(span) };
+        let surroundings = Surroundings { step, span: Some(span) };
         let advance = self.evolution.advance(&mut self.machine, &surroundings);
         self.adopt();
         advance

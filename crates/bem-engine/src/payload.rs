@@ -5,12 +5,12 @@
 //! where the bytes go. Clauses: LOG-1, SCC-3, SCC-4.
 
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_evolve::grounds::Grounds;
+use bem_base::environment::Shape;
 use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::Patch;
 
 /// The version of the encoding, first byte of every payload.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// Reasons, and what is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub struct Payload {
     pub reason: String,
     /// What was measured.
     pub evidence: Evidence,
-    /// The patch and what its condition was shown against, if it was let in.
-    pub accepted: Option<(Patch, Grounds)>,
+    /// The patch and the world that its condition was shown for, if it was let in.
+    pub accepted: Option<(Patch, Shape)>,
 }
 
 impl Payload {
@@ -34,9 +34,9 @@ impl Payload {
         writer.text(&self.reason);
         self.evidence.encode(&mut writer);
         writer.bool(self.accepted.is_some());
-        if let Some((patch, grounds)) = &self.accepted {
+        if let Some((patch, shape)) = &self.accepted {
             patch.encode(&mut writer);
-            grounds.encode(&mut writer);
+            shape.encode(&mut writer);
         }
         writer.into_bytes()
     }
@@ -45,14 +45,14 @@ impl Payload {
     pub fn from_bytes(bytes: &[u8]) -> Result<Payload, DecodeError> {
         let mut reader = Reader::new(bytes);
         let foreign =
-            reader.error("a patch written by another version of bem: its payload's format is not 1");
+            reader.error("a patch written by another version of bem: its payload's format is not 2");
         if reader.u8()? != FORMAT {
             return Err(foreign);
         }
         let (words, reason) = (reader.text()?.to_string(), reader.text()?.to_string());
         let evidence = Evidence::decode(&mut reader)?;
         let accepted = if reader.bool()? {
-            Some((Patch::decode(&mut reader)?, Grounds::decode(&mut reader)?))
+            Some((Patch::decode(&mut reader)?, Shape::decode(&mut reader)?))
         } else {
             None
         };

@@ -48,14 +48,12 @@ impl Learner {
                 .map(|step| ExampleStep { observation: step.observation, wanted: Some(step.action) })
                 .collect(),
         };
-        let safe = self.machinery.family().expert(usize::from(slot))?.profile().safe;
         let saved = (gates - policy.gates()) as i32;
         let words =
             format!("{} steps of slot {slot} in a row, by a counter: {} gates less", actions.len(), saved);
         let change = Change::Play {
             sequence: vec![slot; actions.len()],
             policy,
-            safe,
             examples: own.iter().rev().take(CLAIMED_MAX).map(claimed).collect(),
         };
         let effects = ExpectedEffects { gates_saved: saved, ..ExpectedEffects::default() };

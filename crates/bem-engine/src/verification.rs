@@ -24,7 +24,7 @@ pub fn proposal(candidate: &Hypothesis, episodes: &[&Episode]) -> Option<Proposa
     let examples = if policy.memory_bits() == 0 { best_actions(episodes) } else { best_steps(episodes) };
     let exceptions = exceptions(&policy, &examples);
     Some(Proposal {
-        change: Change::Synthesize { policy, statement, safe: false, examples, exceptions },
+        change: Change::Synthesize { policy, statement, examples, exceptions },
         improvement: None,
         effects: ExpectedEffects { novelty: Fixed::ONE, ..ExpectedEffects::default() },
         words: candidate.words.clone(),
@@ -115,7 +115,7 @@ mod tests {
     use bem_base::environment::{Bits, Field, Shape};
     use bem_circuit::netlist::{Builder, Netlist, Signal};
     use bem_evolve::apply::Tables;
-    use bem_evolve::condition::{Context, SafetyDemand};
+    use bem_evolve::condition::Context;
     use bem_evolve::propose::patch;
     use bem_evolve::verify::{Verified, verify};
     use bem_machine::config::GenesisConfig;
@@ -175,10 +175,10 @@ mod tests {
     fn show(policy: Policy, statement: Statement, log: &[&Episode]) -> Result<Verified, String> {
         let config = GenesisConfig::default();
         let family = Family::for_world(&config, shape()).unwrap();
-        let (tables, safety) = (Tables::default(), SafetyDemand::Optional);
+        let tables = Tables::default();
         let Proposal { change, effects, .. } = proposal(&hypothesis(policy, statement), log).unwrap();
         let patch = patch(&tables, Some(&family), 1, 0, change, effects).unwrap();
-        let context = Context { config: &config, tables: &tables, family: Some(&family), bad: &[], safety };
+        let context = Context { config: &config, tables: &tables, family: Some(&family) };
         verify(patch, &context).map_err(|rejection| rejection.to_string())
     }
 

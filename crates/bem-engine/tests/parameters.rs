@@ -14,7 +14,7 @@ use bem_engine::learner::Settings;
 use bem_engine::parameters::{check_world, scheduler, search_settings, teacher_config};
 use bem_engine::solve::solve;
 use bem_evolve::apply::Tables;
-use bem_evolve::condition::{Context, SafetyDemand};
+use bem_evolve::condition::Context;
 use bem_evolve::patch::PatchKind;
 use bem_evolve::patch::{Body, Change, ExpectedEffects};
 use bem_evolve::propose::patch;
@@ -172,14 +172,13 @@ fn condition_head(config: &GenesisConfig) -> String {
     let clumsy = Netlist::new(BITS, gates, vec![clumsy]).unwrap();
     let policy = Policy::new(clumsy, (0..BITS as u16).collect(), 0, 2).unwrap();
     let mut family = Family::for_world(config, shape).unwrap();
-    let parts = Body::from_policy(&policy, family.layout(), false).to_parts(0);
+    let parts = Body::from_policy(&policy, family.layout()).to_parts(0);
     let slot = family.install(config, ObjectId::expert(0, 1), parts).unwrap() as u8;
     let circuit = digit_of_count(&(0..BITS).map(|place| place * 7 % BITS).collect::<Vec<_>>());
     let tables = Tables::default();
     let (change, effects) = (Change::Superoptimize { slot, circuit }, ExpectedEffects::default());
     let patch = patch(&tables, Some(&family), 1, 0, change, effects).unwrap();
-    let context =
-        Context { config, tables: &tables, family: Some(&family), bad: &[], safety: SafetyDemand::Optional };
+    let context = Context { config, tables: &tables, family: Some(&family) };
     verify(patch, &context).map_or_else(|error| error.to_string(), |verified| verified.proofs().to_string())
 }
 

@@ -10,7 +10,6 @@ pub mod battery;
 pub mod condition;
 pub mod doubt;
 pub mod evolution;
-pub mod grounds;
 pub mod improvement;
 pub mod patch;
 pub mod propose;

@@ -4,7 +4,7 @@
 //! the edit with the accepted patch in hand. Clauses: SCC-2, GLE-7, GLE-10; decision D-24.
 
 use crate::apply::{Tables, TablesError};
-use crate::condition::{Context, Rejection, SafetyDemand};
+use crate::condition::{Context, Rejection};
 use crate::propose::{Proposal, patch, propose_teach_edit};
 use crate::score::PoxState;
 use crate::verify::{AcceptedPatch, Improvement, Refusal, accept, verify};
@@ -44,7 +44,7 @@ pub fn judge_edit(
     let tables = Tables::default().with_templates(known);
     let Proposal { change, effects, .. } = propose_teach_edit(edit).ok_or(EditRefusal::TooLong)?;
     let patch = patch(&tables, None, serial, 0, change, effects)?;
-    let context = Context { config, tables: &tables, family: None, bad: &[], safety: SafetyDemand::Optional };
+    let context = Context { config, tables: &tables, family: None };
     Ok(accept(verify(patch, &context)?, Improvement::Static, effects.novelty, pox)?)
 }
 

@@ -7,11 +7,11 @@
 
 use crate::apply::TablesError;
 use crate::condition::{self, Context, Finding, Rejection, circuits, misfit};
-use crate::grounds::Grounds;
 use crate::improvement::Evidence;
-use crate::patch::{Change, Patch, PatchKind};
+use crate::patch::{Change, Patch, PatchKind, Subject};
 use crate::score::{Measured, PoxState};
 use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
 use bem_prover::solver::Why;
 use bem_teacher::template::measure;
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     patch: Patch,
-    grounds: Grounds,
+    shape: Option<Shape>,
     findings: Vec<Finding>,
     gates_saved: i64,
 }
@@ -32,9 +32,9 @@ impl Verified {
         &self.patch
     }
 
-    /// What its condition was shown against.
-    pub fn grounds(&self) -> &Grounds {
-        &self.grounds
+    /// The world that its condition was shown for; none for a template.
+    pub fn shape(&self) -> Option<&Shape> {
+        self.shape.as_ref()
     }
 
     /// What was shown, with the proofs.
@@ -248,8 +248,9 @@ pub fn verify(patch: Patch, context: &Context<'_>) -> Result<Verified, Rejection
             return Err(Rejection::Undecided { condition, why: Why::Budget });
         }
     }
-    let grounds = Grounds::of(&patch, context);
-    Ok(Verified { patch, grounds, findings, gates_saved })
+    let family = context.family.filter(|_| patch.change.subject() != Subject::Templates);
+    let shape = family.map(|family| family.shape().clone());
+    Ok(Verified { patch, shape, findings, gates_saved })
 }
 
 pub(crate) fn show(patch: &Patch, context: &Context<'_>) -> Result<(Vec<Finding>, i64), Rejection> {
@@ -282,16 +283,16 @@ pub(crate) fn show(patch: &Patch, context: &Context<'_>) -> Result<(Vec<Finding>
             let findings = circuits::check_superoptimized(context, family, *slot, circuit)?;
             (findings, gates_of(*slot)? - circuit.gates().len() as i64)
         }
-        Change::Play { sequence, policy, safe, examples } => {
-            let findings = condition::play::check(context, family, sequence, (policy, *safe), examples)?;
+        Change::Play { sequence, policy, examples } => {
+            let findings = condition::play::check(context, family, sequence, policy, examples)?;
             let slots: BTreeSet<u8> = sequence.iter().copied().collect();
             // What acts from now on is the one expert in place of those that it stands for.
             let old = slots.into_iter().map(gates_of).sum::<Result<i64, _>>()?;
             (findings, old - policy.gates() as i64)
         }
-        Change::Synthesize { policy, statement, safe, examples, exceptions } => {
+        Change::Synthesize { policy, statement, examples, exceptions } => {
             let claims = condition::synthesize::Claims { statement, examples, exceptions: *exceptions };
-            let findings = condition::synthesize::check(context, family, (policy, *safe), &claims)?;
+            let findings = condition::synthesize::check(context, family, policy, &claims)?;
             (findings, -(policy.gates() as i64))
         }
         Change::TeachEdit { .. } => unreachable!("templates were dealt with above"),
@@ -413,10 +414,8 @@ fn judge(change: &Change, improvement: &Improvement) -> Result<(Fixed, Fixed), R
 mod tests {
     use super::*;
     use crate::battery::Laboratory;
-    use crate::condition::BadPair;
     use crate::patch::{ExpectedEffects, Form};
     use crate::propose::patch;
-    use bem_base::environment::Bits;
     use bem_base::prng::Prng;
     use bem_circuit::netlist::{Builder, Signal};
     use bem_synth::policy::Policy;
@@ -476,10 +475,10 @@ mod tests {
         Policy::new(circuit, (0..6).collect(), 0, 3).unwrap()
     }
 
-    fn rejection(policy: Policy, safe: bool) -> Rejection {
+    fn rejection(policy: Policy) -> Rejection {
         let laboratory = Laboratory::new();
         let (statement, examples) = (Statement::constant(0), Vec::new());
-        let change = Change::Synthesize { policy, statement, safe, examples, exceptions: 0 };
+        let change = Change::Synthesize { policy, statement, examples, exceptions: 0 };
         let patch =
             patch(laboratory.tables(), Some(laboratory.family()), 99, 0, change, ExpectedEffects::default())
                 .unwrap();
@@ -492,8 +491,7 @@ mod tests {
             let both = builder.and_all(&[Signal::input(0), Signal::input(3), Signal::input(5)]);
             [both, both]
         });
-        let Rejection::Refuted { condition: "action range", counterexample } =
-            rejection(policy.clone(), true)
+        let Rejection::Refuted { condition: "action range", counterexample } = rejection(policy.clone())
         else {
             panic!("the code 3 is no action");
         };
@@ -501,23 +499,14 @@ mod tests {
     }
 
     #[test]
-    fn the_counterexample_to_avoidance_is_a_pair_of_the_table() {
-        let laboratory = Laboratory::new();
-        let policy = laboratory_policy(|_| [Signal::TRUE, Signal::FALSE]);
-        let Rejection::Refuted { condition: "BAD avoidance", counterexample } = rejection(policy, true)
-        else {
-            panic!("action 1 is BAD somewhere");
-        };
-        let mut observation = Bits::ZERO;
-        counterexample.iter().enumerate().for_each(|(bit, value)| observation.set(bit, *value));
-        assert!(laboratory.context().bad.contains(&BadPair { observation, action: 1 }));
-    }
-
-    #[test]
     fn proofs_of_a_verified_patch_are_accepted_again_and_belong_to_their_formula() {
-        let verified = verified(Form::Synthesize);
-        assert!(2 <= verified.proofs(), "range and avoidance are proven by clauses");
-        let proofs: Vec<_> = verified.findings().iter().filter_map(Finding::proof).collect();
+        let shown = [Form::Synthesize, Form::Guard, Form::Merge].map(verified);
+        assert!(
+            shown.iter().all(|verified| 1 <= verified.proofs()),
+            "each of them proves something by clauses"
+        );
+        let findings = shown.iter().flat_map(Verified::findings);
+        let proofs: Vec<_> = findings.filter_map(Finding::proof).collect();
         for (place, (formula, certificate)) in proofs.iter().enumerate() {
             assert!(certificate.check(formula).is_ok());
             let other = proofs[(place + 1) % proofs.len()].0;

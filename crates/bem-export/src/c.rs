@@ -1,6 +1,6 @@
 //! C: one header, all functions `static inline`, a state that the caller owns.
 
-use crate::expression::{Complement, Input, action_code, gates, is_used, outputs, signal_names};
+use crate::expression::{Complement, Input, action_code, outputs, write_circuit};
 use crate::{FileNames, Language, Program, header};
 use std::fmt::Write as _;
 
@@ -27,23 +27,17 @@ pub(crate) fn program(program: &Program<'_>) -> String {
          static inline int bem_decide(bem_state *state, const uint8_t *obs)\n{{\n",
         memory.max(1)
     );
-    let names = signal_names(policy, ["0u", "1u"], |input| match input {
-        Input::Observation(bit) => format!("o{bit}"),
-        Input::Memory(bit) => format!("m{bit}"),
-    });
-    let used = is_used(policy);
-    for (place, name) in names.iter().enumerate().skip(2).take(policy.circuit().inputs()) {
-        let source = match policy.reads().get(place - 2) {
-            Some(bit) => format!("obs[{bit}] != 0"),
-            None => format!("state->memory[{}]", place - 2 - policy.reads().len()),
-        };
-        if used[place] {
-            let _ = writeln!(text, "    const unsigned {name} = {source};");
-        }
-    }
-    for (name, expression) in gates(policy.circuit(), &names, Complement("1u ^ ")) {
-        let _ = writeln!(text, "    const unsigned {name} = {expression};");
-    }
+    let names = write_circuit(
+        &mut text,
+        policy,
+        ["0u", "1u"],
+        Complement("1u ^ "),
+        |input| match input {
+            Input::Observation(bit) => format!("obs[{bit}] != 0"),
+            Input::Memory(bit) => format!("state->memory[{bit}]"),
+        },
+        |name, value| format!("    const unsigned {name} = {value};"),
+    );
     let (action, next) = outputs(policy, &names);
     text.push_str("    (void)state;\n    (void)obs;\n");
     for (bit, signal) in next.iter().enumerate() {

@@ -64,8 +64,36 @@ pub(crate) fn outputs<'a>(policy: &Policy, names: &'a [String]) -> (Vec<&'a Stri
     (all, memory)
 }
 
+/// Writes one line for every input that is used and for every gate, and hands back the names of all signals: `o` and `m` with
+/// their places for the inputs.
+pub(crate) fn write_circuit(
+    text: &mut String,
+    policy: &Policy,
+    constants: [&str; 2],
+    complement: Complement,
+    source: impl Fn(Input) -> String,
+    line: impl Fn(&str, &str) -> String,
+) -> Vec<String> {
+    let names = signal_names(policy, constants, |input| match input {
+        Input::Observation(bit) => format!("o{bit}"),
+        Input::Memory(bit) => format!("m{bit}"),
+    });
+    let observed = policy.reads().iter().map(|bit| Input::Observation(usize::from(*bit)));
+    let inputs = observed.chain((0..policy.memory_bits()).map(Input::Memory));
+    let used = is_used(policy);
+    for (place, input) in inputs.enumerate().filter(|(place, _)| used[2 + place]) {
+        text.push_str(&line(&names[2 + place], &source(input)));
+        text.push('\n');
+    }
+    for (name, expression) in gates(policy.circuit(), &names, complement) {
+        text.push_str(&line(name, &expression));
+        text.push('\n');
+    }
+    names
+}
+
 /// The names of inputs that no gate and no output refers to: compilers would warn of them.
-pub(crate) fn is_used(policy: &Policy) -> Vec<bool> {
+fn is_used(policy: &Policy) -> Vec<bool> {
     let circuit = policy.circuit();
     let mut used = vec![false; 2 + circuit.inputs() + circuit.gates().len()];
     let operands = circuit.gates().iter().flat_map(|gate| [gate.a, gate.b]);

@@ -1,6 +1,6 @@
 //! JavaScript: an ECMAScript module with one class; no dependencies, runs in browsers and in Node.
 
-use crate::expression::{Complement, Input, action_code, gates, is_used, outputs, signal_names};
+use crate::expression::{Complement, Input, action_code, outputs, write_circuit};
 use crate::{FileNames, Language, Program, header};
 use std::fmt::Write as _;
 
@@ -22,23 +22,17 @@ pub(crate) fn program(program: &Program<'_>) -> String {
         policy.actions(),
         program.horizon.map_or("null".to_string(), |horizon| horizon.to_string())
     );
-    let names = signal_names(policy, ["0", "1"], |input| match input {
-        Input::Observation(bit) => format!("o{bit}"),
-        Input::Memory(bit) => format!("m{bit}"),
-    });
-    let used = is_used(policy);
-    for (place, name) in names.iter().enumerate().skip(2).take(policy.circuit().inputs()) {
-        let source = match policy.reads().get(place - 2) {
-            Some(bit) => format!("obs[{bit}] ? 1 : 0"),
-            None => format!("m[{}]", place - 2 - policy.reads().len()),
-        };
-        if used[place] {
-            let _ = writeln!(text, "    const {name} = {source};");
-        }
-    }
-    for (name, expression) in gates(policy.circuit(), &names, Complement("1 ^ ")) {
-        let _ = writeln!(text, "    const {name} = {expression};");
-    }
+    let names = write_circuit(
+        &mut text,
+        policy,
+        ["0", "1"],
+        Complement("1 ^ "),
+        |input| match input {
+            Input::Observation(bit) => format!("obs[{bit}] ? 1 : 0"),
+            Input::Memory(bit) => format!("m[{bit}]"),
+        },
+        |name, value| format!("    const {name} = {value};"),
+    );
     let (action, next) = outputs(policy, &names);
     for (bit, signal) in next.iter().enumerate() {
         let _ = writeln!(text, "    m[{bit}] = {signal};");

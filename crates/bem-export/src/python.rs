@@ -1,6 +1,6 @@
 //! Python: a class over plain integers, and the same expressions over numpy's columns for many rows at once.
 
-use crate::expression::{Complement, Input, action_code, gates, is_used, outputs, signal_names};
+use crate::expression::{Complement, Input, action_code, outputs, write_circuit};
 use crate::{FileNames, Language, Program, header};
 use std::fmt::Write as _;
 
@@ -16,23 +16,17 @@ pub(crate) fn program(program: &Program<'_>) -> String {
         policy.actions(),
         program.horizon.map_or("None".to_string(), |horizon| horizon.to_string())
     );
-    let names = signal_names(policy, ["0", "1"], |input| match input {
-        Input::Observation(bit) => format!("o{bit}"),
-        Input::Memory(bit) => format!("m{bit}"),
-    });
-    let used = is_used(policy);
-    for (place, name) in names.iter().enumerate().skip(2).take(policy.circuit().inputs()) {
-        let source = match policy.reads().get(place - 2) {
-            Some(bit) => format!("o[{bit}]"),
-            None => format!("m[{}]", place - 2 - policy.reads().len()),
-        };
-        if used[place] {
-            let _ = writeln!(text, "    {name} = {source}");
-        }
-    }
-    for (name, expression) in gates(policy.circuit(), &names, Complement("1 ^ ")) {
-        let _ = writeln!(text, "    {name} = {expression}");
-    }
+    let names = write_circuit(
+        &mut text,
+        policy,
+        ["0", "1"],
+        Complement("1 ^ "),
+        |input| match input {
+            Input::Observation(bit) => format!("o[{bit}]"),
+            Input::Memory(bit) => format!("m[{bit}]"),
+        },
+        |name, value| format!("    {name} = {value}"),
+    );
     let (action, next) = outputs(policy, &names);
     let code = action_code(&action, "0", |bit, place| format!("{bit} << {place}"));
     let next: Vec<&str> = next.iter().map(|name| name.as_str()).collect();

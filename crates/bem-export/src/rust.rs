@@ -1,6 +1,6 @@
 //! Rust: one module, a structure with `reset` and `decide`, nothing but `core`.
 
-use crate::expression::{Complement, Input, action_code, gates, is_used, outputs, signal_names};
+use crate::expression::{Complement, Input, action_code, outputs, write_circuit};
 use crate::{FileNames, Language, Program, header};
 use std::fmt::Write as _;
 
@@ -34,23 +34,17 @@ pub(crate) fn program(program: &Program<'_>) -> String {
          /// The action for what is seen, and one step of memory.\n    \
          pub fn decide(&mut self, obs: &[bool; {bits}]) -> u16 {{\n"
     );
-    let names = signal_names(policy, ["false", "true"], |input| match input {
-        Input::Observation(bit) => format!("o{bit}"),
-        Input::Memory(bit) => format!("m{bit}"),
-    });
-    let used = is_used(policy);
-    for (place, name) in names.iter().enumerate().skip(2).take(policy.circuit().inputs()) {
-        let source = match policy.reads().get(place - 2) {
-            Some(bit) => format!("obs[{bit}]"),
-            None => format!("self.memory.0[{}]", place - 2 - policy.reads().len()),
-        };
-        if used[place] {
-            let _ = writeln!(text, "        let {name} = {source};");
-        }
-    }
-    for (name, expression) in gates(policy.circuit(), &names, Complement("!")) {
-        let _ = writeln!(text, "        let {name} = {expression};");
-    }
+    let names = write_circuit(
+        &mut text,
+        policy,
+        ["false", "true"],
+        Complement("!"),
+        |input| match input {
+            Input::Observation(bit) => format!("obs[{bit}]"),
+            Input::Memory(bit) => format!("self.memory.0[{bit}]"),
+        },
+        |name, value| format!("        let {name} = {value};"),
+    );
     let (action, next) = outputs(policy, &names);
     let next: Vec<&str> = next.iter().map(|name| name.as_str()).collect();
     let _ = writeln!(text, "        self.memory.0 = [{}];", next.join(", "));

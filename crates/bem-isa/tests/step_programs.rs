@@ -138,7 +138,7 @@ fn random_expert(machine: &Machine, prng: &mut Prng, sticky: bool) -> ExpertPart
         circuit: random_netlist(prng, state_bits.len(), 30 + prng.clone().below(90) as usize, outputs.len()),
         read: ReadSpec { state_bits, shared: Vec::new() },
         write: WriteSpec { outputs, integers: Vec::new() },
-        profile: Profile { sticky, safe: false },
+        profile: Profile { sticky },
         routing: RoutingMetadata::default(),
     }
 }

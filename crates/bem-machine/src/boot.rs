@@ -35,7 +35,7 @@ pub fn parts(layout: &StateLayout, expert: BootExpert) -> Result<ExpertParts, Ne
         read: ReadSpec { state_bits, shared: Vec::new() },
         write: WriteSpec { outputs, integers: Vec::new() },
         circuit,
-        profile: Profile { sticky, safe: false },
+        profile: Profile { sticky },
         routing: RoutingMetadata::default(),
     };
     // Action planes that no observation bit reaches are false.

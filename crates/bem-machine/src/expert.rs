@@ -94,8 +94,6 @@ pub struct WriteSpec {
 pub struct Profile {
     /// Chosen once per episode and credited with its return, because it remembers (decision D-32).
     pub sticky: bool,
-    /// Proven never to take a BAD action in its family's model.
-    pub safe: bool,
 }
 
 /// What routing and bookkeeping know about an expert.
@@ -306,7 +304,6 @@ impl Expert {
         }
         self.placed.circuit().encode(writer);
         writer.bool(self.profile.sticky);
-        writer.bool(self.profile.safe);
         writer.u8(self.routing.priority);
         writer.u32(self.routing.macro_tag);
         writer.u32(self.routing.version);
@@ -349,7 +346,7 @@ impl Expert {
             integers.push(IntegerOutput { address, mode, constant, weights });
         }
         let circuit = Netlist::decode(reader)?;
-        let profile = Profile { sticky: reader.bool()?, safe: reader.bool()? };
+        let profile = Profile { sticky: reader.bool()? };
         let (priority, macro_tag, version) = (reader.u8()?, reader.u32()?, reader.u32()?);
         let descriptor = match reader.bool()? {
             true => Some(Bits([reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?])),

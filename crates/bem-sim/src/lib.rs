@@ -12,5 +12,6 @@ pub mod golden;
 pub mod removal;
 pub mod restore;
 pub mod run;
+pub mod spoiled;
 pub mod store;
 pub mod tamper;

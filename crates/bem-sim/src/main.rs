@@ -20,6 +20,7 @@ use bem_sim::golden::Golden;
 use bem_sim::removal::removal;
 use bem_sim::restore::{Restored, restore_points};
 use bem_sim::run::{Script, run, run_undisturbed, run_with_lie};
+use bem_sim::spoiled;
 use bem_sim::store::{Mutant, Plan, SimStore};
 use bem_sim::tamper::tamper;
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ bem-sim lies FIRST COUNT         disks that drop, misplace or rot what they were
 bem-sim mutants COUNT            one sync left out: every mutant must be noticed within so many runs
 bem-sim engine FIRST COUNT       a small climb of the engine on the simulated disk, with random crashes and failures
 bem-sim restore COUNT SEED       learners put away at random points, which must go on bit for bit
+bem-sim spoiled COUNT SEED       patches of real histories spoiled, so many of each kind: all must be refused
 bem-sim tamper OLD NEW COUNT     what somebody without the key can do to a run of which OLD is an earlier copy
 bem-sim removal DIR KEY STRIDE   what the ledger in DIR names removed, and histories forged with the key in the file KEY
 bem-sim work DIR SEED COUNT      a real process on real files; one line per acknowledgement
@@ -84,6 +86,7 @@ fn answer(words: &[&str]) -> Result<(), String> {
             );
             Ok(())
         }
+        ["spoiled", count, seed] => spoiled(number(count)?, number(seed)?),
         ["tamper", old, new, count] => {
             let counts = tamper(&load(old)?, &load(new)?, number(count)?, 1)?;
             counts.iter().for_each(|(name, count)| println!("{name:<16} {count} tried, all found"));
@@ -139,6 +142,28 @@ fn engine(first: u64, count: u64) -> Result<(), String> {
     }
     print!("{count} climbs, no promise broken\n{counters}");
     Ok(())
+}
+
+fn spoiled(count: u64, seed: u64) -> Result<(), String> {
+    let report = spoiled::run(seed, count, usize::MAX)?;
+    for (kind, refused) in &report.refused {
+        let turned_down = report.turned_down.get(kind).copied().unwrap_or_default();
+        println!(
+            "{:<12} {refused} spoiled, all refused by the audit; {turned_down} wrong in themselves, all turned down by the verifier",
+            format!("{kind:?}")
+        );
+    }
+    println!("{} audits of honest histories, all accepted", report.accepted);
+    for (what, specimens) in &report.specimens {
+        println!("  {specimens} of {what}");
+    }
+    for (mistake, proofs) in &report.noticed {
+        println!("a checker with the mistake {mistake:?} would have accepted {proofs} of the spoiled proofs");
+    }
+    match report.noticed.iter().find(|(_, proofs)| *proofs == 0) {
+        None => Ok(()),
+        Some((mistake, _)) => Err(format!("the mistake {mistake:?} would not have been noticed")),
+    }
 }
 
 fn power_loss(images: u64) -> Result<(), String> {

@@ -7,6 +7,7 @@
 
 use bem_base::digest::hash;
 use bem_base::encode::Writer;
+use bem_base::environment::Shape;
 use bem_checker::certificate::Certificate as Proof;
 use bem_checker::cnf::Cnf;
 use bem_engine::journal::RunConditions;
@@ -29,9 +30,9 @@ pub type Refused = BTreeMap<&'static str, u64>;
 
 /// A history as its entries, with what they name.
 #[derive(Clone)]
-struct History {
-    entries: Vec<Entry>,
-    blobs: MemoryStore,
+pub(crate) struct History {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) blobs: MemoryStore,
 }
 
 /// Makes every attempt on a sound ledger, or every `stride`-th; the first that is accepted is an error.
@@ -144,7 +145,7 @@ fn without_key(honest: &MemoryStore, court: &mut Court<'_>) -> Result<(), String
     })
 }
 
-fn read(store: &MemoryStore) -> Result<History, String> {
+pub(crate) fn read(store: &MemoryStore) -> Result<History, String> {
     let mut blobs = store.clone();
     let mut reader = EntryReader::open(&mut blobs).map_err(|error| error.to_string())?;
     let mut entries = Vec::new();
@@ -155,7 +156,7 @@ fn read(store: &MemoryStore) -> Result<History, String> {
 }
 
 /// Writes a history anew with the run's own key: roots follow from edits, snapshots are taken at the new heads.
-fn write(history: &History, signer: &Signer) -> Result<MemoryStore, String> {
+pub(crate) fn write(history: &History, signer: &Signer) -> Result<MemoryStore, String> {
     let text = |error: bem_ledger::LedgerError| error.to_string();
     let Some(Entry::Genesis(genesis)) = history.entries.first() else { return Err("no genesis".to_owned()) };
     let mut store = MemoryStore::new();
@@ -310,37 +311,31 @@ fn forge_patches(history: &History, court: &mut Court<'_>) -> Result<(), String>
 fn other_payloads(payload: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let Ok(honest) = Payload::from_bytes(payload) else { return Vec::new() };
     let mut others = Vec::new();
-    let Some((patch, grounds)) = &honest.accepted else { return others };
-    let mut with = |what, patch: Patch, grounds| {
-        let changed = Payload { accepted: Some((patch, grounds)), ..honest.clone() };
+    let Some((patch, shape)) = &honest.accepted else { return others };
+    let mut with = |what, patch: Patch, shape: &Shape| {
+        let changed = Payload { accepted: Some((patch, shape.clone())), ..honest.clone() };
         others.push((what, changed.to_bytes()));
     };
     let changed = |change: Change| Patch { change, ..patch.clone() };
-    with("its parent", Patch { parent: hash(patch.parent.as_bytes()), ..patch.clone() }, grounds.clone());
-    with("its kind", changed(Change::Retire { slot: 1 }), grounds.clone());
-    let mut shape = grounds.clone();
-    if let Some(shape) = &mut shape.shape {
-        shape.actions += 1;
-    }
-    with("its world", patch.clone(), shape);
+    with("its parent", Patch { parent: hash(patch.parent.as_bytes()), ..patch.clone() }, shape);
+    with("its kind", changed(Change::Retire { slot: 1 }), shape);
+    let wider = Shape { actions: shape.actions + 1, ..shape.clone() };
+    with("its world", patch.clone(), &wider);
     match &patch.change {
-        Change::Synthesize { policy, statement, safe, examples, exceptions } => {
-            let (safe, exceptions) = (*safe, *exceptions);
-            let synthesize = |policy: Policy, safe: bool, exceptions: u32| {
+        Change::Synthesize { policy, statement, examples, exceptions } => {
+            let exceptions = *exceptions;
+            let synthesize = |policy: Policy, exceptions: u32| {
                 let (statement, examples) = (statement.clone(), examples.clone());
-                changed(Change::Synthesize { policy, statement, safe, examples, exceptions })
+                changed(Change::Synthesize { policy, statement, examples, exceptions })
             };
             let constant = Policy::constant(policy.actions(), 0);
             if constant != *policy {
-                with("its circuit", synthesize(constant, safe, exceptions), grounds.clone());
+                with("its circuit", synthesize(constant, exceptions), shape);
             }
             // Which rows the log had is for a replay to show; in how many of them the circuit does something else is not.
-            with("its exceptions", synthesize(policy.clone(), safe, exceptions + 1), grounds.clone());
-            with("its safety tag", synthesize(policy.clone(), !safe, exceptions), grounds.clone());
+            with("its exceptions", synthesize(policy.clone(), exceptions + 1), shape);
         }
-        Change::Split { .. } => {
-            with("its contexts", changed(Change::Reset { bucket: 0, before: 1 }), grounds.clone())
-        }
+        Change::Split { .. } => with("its contexts", changed(Change::Reset { bucket: 0, before: 1 }), shape),
         _ => {}
     }
     others

@@ -1,28 +1,9 @@
 //! `bem explain` as a user meets it: rules, states, reasons, and the same in the report.
 
+mod support;
+
 use serde_json::Value;
-use std::path::Path;
-use std::process::{Command, Output};
-
-fn bem(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bem"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("XDG_STATE_HOME", folder.join("state"))
-        .output()
-        .expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn solved(task: &[&str]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = bem(folder.path(), &[&["solve"], task, &["--out", "kept", "--json"]].concat());
-    assert!(output.status.success(), "{output:?}");
-    folder
-}
+use support::{bem, solved, text};
 
 #[test]
 fn a_parity_is_one_exact_rule_and_its_reason_is_every_bit() {

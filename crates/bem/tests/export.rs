@@ -1,20 +1,10 @@
 //! Exports as a user meets them: programs whose self-tests pass, provenance, and clear words where nothing can be had.
 
+mod support;
+
 use std::path::Path;
 use std::process::{Command, Output};
-
-fn bem(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bem"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("XDG_STATE_HOME", folder.join("state"))
-        .output()
-        .expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use support::{bem, solved, text};
 
 /// The line with which a command is refused: exit code 2, nothing on standard output.
 fn refusal(output: &Output) -> String {
@@ -22,14 +12,6 @@ fn refusal(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(output.stdout.is_empty() && error.lines().count() == 1, "{output:?}");
     error
-}
-
-/// A folder with a run `kept` over one task.
-fn solved(task: &[&str]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = bem(folder.path(), &[&["solve"], task, &["--out", "kept", "--json"]].concat());
-    assert!(output.status.code() < Some(2), "{output:?}");
-    folder
 }
 
 #[test]

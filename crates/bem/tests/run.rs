@@ -80,9 +80,36 @@ fn a_run_that_was_cut_short_goes_on_to_the_same_end() {
         let output = bem(&["run", "--resume", &directory, "--steps", "30000", "--json"]);
         let resumed: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
-        assert_eq!(whole["trace_head"], resumed["trace_head"]);
+        for name in ["trace_head", "steps_by_machine", "acting_changes", "acting_changes_patched"] {
+            assert_eq!(whole[name], resumed[name], "{name}");
+        }
         assert!(bem(&["verify", &directory]).status.success());
     }
+}
+
+/// Bytes of entries and content that a short run may take for each of its steps. Short runs have most: what is fixed (genesis,
+/// tables, configuration) and the patches that come first are spread over few steps.
+const BYTES_A_STEP_MAX: f64 = 40.0;
+
+#[test]
+fn the_machine_chooses_every_step_every_change_has_a_patch_and_the_ledger_stays_small() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("five").display().to_string();
+    let families = "parity,dyck,bandit,safety_grid,compare";
+    let output = bem(&["run", "--out", &name, "--families", families, "--steps", "40000", "--json"]);
+    let report: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
+    assert_eq!(report["steps"], report["steps_by_machine"], "{report}");
+    assert_eq!(report["acting_changes"], report["acting_changes_patched"], "{report}");
+    assert!(5 <= report["acting_changes"].as_u64().unwrap(), "{report}");
+
+    let audit: Value = serde_json::from_slice(&bem(&["verify", &name, "--json"]).stdout).unwrap();
+    let bytes = &audit["bytes"];
+    assert_eq!(audit["steps"], report["steps"]);
+    let sum = |names: &[&str]| names.iter().map(|name| bytes[*name].as_f64().unwrap()).sum::<f64>();
+    assert!(sum(&["certificates", "payloads"]) <= sum(&["blobs"]), "{bytes}");
+    assert!(0.0 < sum(&["certificates_per_step"]) && 0.0 < sum(&["steps_per_step"]), "{bytes}");
+    assert!(sum(&["history_per_step"]) <= BYTES_A_STEP_MAX, "{bytes}");
 }
 
 #[test]

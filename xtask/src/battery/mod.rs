@@ -4,6 +4,7 @@
 //! is defined beside each figure. What was acknowledged is decided here, by the process that watches, never by the
 //! process that dies. `docs/batteries.md` has what was measured.
 
+mod mutations;
 mod real_run;
 mod simulated;
 mod twins;
@@ -95,12 +96,17 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "patches",
-        about: "bad patches of every kind and fault, and as many good ones: 12,000 x N",
+        about: "bad patches of every kind and fault, and as many good ones: 12,000 x N; spoiled ones of real histories: 10,000 x N of each of six kinds",
         run: simulated::patches,
     },
     Part {
+        name: "mutations",
+        about: "deliberate mistakes in checker and definitions of statements, which the tests must notice: 8 x N of each file",
+        run: mutations::mutations,
+    },
+    Part {
         name: "null",
-        about: "coin-flip rewards teach nothing, what is switched off is missed: 3 runs x N of 20,000 steps",
+        about: "coin-flip rewards teach nothing, what is switched off is missed: 24 runs x N of 20,000 steps; 480 at scale 20",
         run: null,
     },
 ];

@@ -41,10 +41,12 @@ pub fn fuzz(scale: u64) -> Result<()> {
     simulate(&["fuzz", "all", &(1_000_000 * scale).to_string(), "1"])
 }
 
+/// Bad patches of the laboratory, then patches of real histories that are spoiled.
 pub fn patches(scale: u64) -> Result<()> {
     let count = (12_000 * scale).to_string();
     let words = ["run", "--release", "--quiet", "--package", "bem-evolve", "--example", "bad_patches", "--"];
-    run("cargo", &[&words[..], &[count.as_str()]].concat())
+    run("cargo", &[&words[..], &[count.as_str()]].concat())?;
+    simulate(&["spoiled", &(10_000 * scale).to_string(), "1"])
 }
 
 pub fn python(scale: u64) -> Result<()> {

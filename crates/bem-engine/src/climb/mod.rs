@@ -14,7 +14,7 @@ mod unit;
 pub use track::{Climbed, Edit, Practised, Track};
 pub use unit::{Assignment, Purpose, Unit, UnitBegin, UnitKey, UnitResult, Worked};
 
-use crate::learner::Settings;
+use crate::learner::{Settings, Tally};
 use bem_base::digest::{self, Digest};
 use bem_base::environment::EnvironmentError;
 use bem_games::game::GameError;
@@ -53,8 +53,28 @@ pub struct Climb {
     config: ClimbConfig,
     tracks: Vec<Track>,
     steps: u64,
+    acting: Acting,
     /// What worlds are made of, where the text of their task does not say it.
     files: Vec<Digest>,
+}
+
+/// Who chose the actions of all units, and what changed the policy that acts when frozen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Acting {
+    /// Steps whose action the machine chose, as the machine counts them.
+    pub steps_by_machine: u64,
+    /// How often what acts when frozen changed.
+    pub changes: u64,
+    /// How many of these changes a decision about a patch made.
+    pub changes_patched: u64,
+}
+
+impl Acting {
+    fn take(&mut self, tally: &Tally) {
+        self.steps_by_machine = self.steps_by_machine.saturating_add(tally.steps_by_machine);
+        self.changes = self.changes.saturating_add(u64::from(tally.acting_changes));
+        self.changes_patched = self.changes_patched.saturating_add(u64::from(tally.acting_changes_patched));
+    }
 }
 
 /// Why a climb cannot start or go on.
@@ -129,7 +149,7 @@ impl Climb {
         let families = config.families.iter().zip(rungs).enumerate();
         let tracks =
             families.map(|(place, (family, tasks))| Track::new(&config, place, family, tasks)).collect();
-        Ok(Climb { config, tracks, steps: 0, files: Vec::new() })
+        Ok(Climb { config, tracks, steps: 0, acting: Acting::default(), files: Vec::new() })
     }
 
     /// A run over one task: the seed is the task's own, and there is neither a ladder nor practice.
@@ -212,7 +232,9 @@ impl Climb {
     /// Takes a result in. Families may be taken in any order; within a family a unit follows the one before.
     pub fn take(&mut self, result: &UnitResult) {
         self.tracks[result.unit.track].take(&self.config, result);
-        self.steps += result.solution.learned.tally.steps;
+        let tally = &result.solution.learned.tally;
+        self.steps += tally.steps;
+        self.acting.take(tally);
     }
 
     /// All families.
@@ -237,6 +259,11 @@ impl Climb {
     /// Steps taken in all worlds.
     pub fn steps(&self) -> u64 {
         self.steps
+    }
+
+    /// Who chose the actions, and what changed the policy that acts when frozen.
+    pub fn acting(&self) -> Acting {
+        self.acting
     }
 
     /// The set-up.

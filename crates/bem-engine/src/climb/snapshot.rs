@@ -6,7 +6,7 @@
 
 use super::track::{Climbed, Edit, Practised, Track};
 use super::unit::{Purpose, Unit};
-use super::{ATTEMPTS_MAX, Climb, ClimbConfig};
+use super::{ATTEMPTS_MAX, Acting, Climb, ClimbConfig};
 use crate::codec::{decode_option, encode_option};
 use crate::parameters::teacher_config;
 use crate::shard::Shard;
@@ -34,7 +34,8 @@ impl Climb {
         writer.u64(self.config.seed);
         writer.u32(self.config.stages as u32);
         writer.u64(self.config.unit_steps);
-        writer.u64(self.steps);
+        let Acting { steps_by_machine, changes, changes_patched } = self.acting;
+        [self.steps, steps_by_machine, changes, changes_patched].iter().for_each(|sum| writer.u64(*sum));
         writer.length(self.tracks.len());
         self.tracks.iter().for_each(|track| track.encode(&mut writer));
         writer.length(self.files.len());
@@ -55,7 +56,8 @@ impl Climb {
         if !(1..=STAGES_MAX).contains(&stages) {
             return Err(wild);
         }
-        let steps = reader.u64()?;
+        let (steps, steps_by_machine) = (reader.u64()?, reader.u64()?);
+        let acting = Acting { steps_by_machine, changes: reader.u64()?, changes_patched: reader.u64()? };
         let mut config = ClimbConfig { seed, stages, unit_steps, families: Vec::new(), parameters };
         let mut tracks: Vec<Track> = Vec::new();
         for place in 0..reader.length(64)? {
@@ -68,7 +70,7 @@ impl Climb {
         let files = decode_list(&mut reader, 32, Digest::decode)?;
         reader.finish()?;
         config.families = tracks.iter().map(|track| track.family.clone()).collect();
-        Ok(Climb { config, tracks, steps, files })
+        Ok(Climb { config, tracks, steps, acting, files })
     }
 }
 

@@ -183,8 +183,13 @@ impl RunConditions {
         }
         let kind = PatchKind::ALL[event.kind as usize];
         let (restated, edits) = match event.status {
-            PatchStatus::Applied if kind == PatchKind::TeachEdit => self.take_template(event, &unit, read)?,
-            PatchStatus::Applied => self.take_structure(event, &unit, read)?,
+            PatchStatus::Applied => {
+                let bytes = read(&event.payload).map_err(|why| format!("the patch: {why}"))?;
+                match kind {
+                    PatchKind::TeachEdit => self.take_template(&unit, &bytes)?,
+                    _ => self.take_structure(event, &unit, &bytes)?,
+                }
+            }
             PatchStatus::RolledBack => {
                 let twin = self.book.twins.get_mut(&unit.track).ok_or("a family without a machine")?;
                 if !twin.take_back(kind).map_err(|error| error.to_string())? {
@@ -211,19 +216,18 @@ impl RunConditions {
         &mut self,
         event: &PatchEvent,
         unit: &Unit,
-        read: &mut Read<'_>,
+        bytes: &[u8],
     ) -> Result<(Restated, Vec<TableEdit>), String> {
-        let bytes = read(&event.payload).map_err(|why| format!("the patch: {why}"))?;
-        let payload = Payload::from_bytes(&bytes).map_err(|error| format!("the patch: {error}"))?;
-        let (patch, grounds) = payload.accepted.ok_or("a patch in force whose payload holds none")?;
+        let payload = Payload::from_bytes(bytes).map_err(|error| format!("the patch: {error}"))?;
+        let (patch, shape) = payload.accepted.ok_or("a patch in force whose payload holds none")?;
         if patch.kind() as u8 != event.kind as u8 || payload.evidence.lower_bound.to_raw() != event.score {
             return Err("the entry says another kind or score than the patch".to_string());
         }
         let twin = self.book.twins.get_mut(&unit.track).ok_or("a family without a machine")?;
-        if Some(twin.shape()) != grounds.shape.as_ref() {
+        if *twin.shape() != shape {
             return Err("the patch was made for another world than its unit's".to_string());
         }
-        let restated = twin.restate(&patch, &grounds);
+        let restated = twin.restate(&patch);
         let restated = restated.map_err(|error| format!("the condition of the patch: {error}"))?;
         twin.follow(&patch).map_err(|error| format!("the patch: {error}"))?;
         let leaves = twin.leaves();
@@ -231,14 +235,8 @@ impl RunConditions {
     }
 
     /// A new template: its bounds, that it is new, and that TEACH holds its text.
-    fn take_template(
-        &mut self,
-        event: &PatchEvent,
-        unit: &Unit,
-        read: &mut Read<'_>,
-    ) -> Result<(Restated, Vec<TableEdit>), String> {
-        let bytes = read(&event.payload).map_err(|why| format!("the patch: {why}"))?;
-        let mut reader = Reader::new(&bytes);
+    fn take_template(&mut self, unit: &Unit, bytes: &[u8]) -> Result<(Restated, Vec<TableEdit>), String> {
+        let mut reader = Reader::new(bytes);
         let patch = Patch::decode(&mut reader).and_then(|patch| reader.finish().map(|()| patch));
         let patch = patch.map_err(|error| format!("the patch: {error}"))?;
         let Change::TeachEdit { tree, .. } = &patch.change else {

@@ -223,13 +223,11 @@ pub(crate) fn edit_of(change: &Change, family: &Family) -> Option<Edit> {
 /// The expert that a change brings, if it brings one.
 pub fn parts_of(change: &Change, family: &Family) -> Option<ExpertParts> {
     match change {
-        Change::Synthesize { policy, safe, .. } => {
-            Some(Body::from_policy(policy, family.layout(), *safe).to_parts(0))
-        }
-        Change::Play { policy, safe, .. } => {
+        Change::Synthesize { policy, .. } => Some(Body::from_policy(policy, family.layout()).to_parts(0)),
+        Change::Play { policy, .. } => {
             // Macros are numbered by the slot's generations, which never repeat within a family.
             let tag = ObjectId::new(ObjectClass::Macro, family.pool_generation() as u32 & 0xf_ffff).to_word();
-            Some(Body::from_policy(policy, family.layout(), *safe).to_parts(tag))
+            Some(Body::from_policy(policy, family.layout()).to_parts(tag))
         }
         Change::Merge { body, .. } => Some(body.to_parts(0)),
         _ => None,

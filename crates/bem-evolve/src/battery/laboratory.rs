@@ -1,4 +1,4 @@
-//! The laboratory: tables with a few experts and a BAD table, and patches against them that are right.
+//! The laboratory: tables with a few experts, and patches against them that are right.
 //!
 //! Clauses: SCC-2, SCC-3.
 
@@ -6,8 +6,8 @@ use super::play::{PLAYERS, Recital, player};
 use super::spoil::other_than;
 use crate::apply::TablesError;
 use crate::apply::{Live, Tables};
+use crate::condition::Context;
 use crate::condition::circuits::body_of;
-use crate::condition::{BadPair, Context, SafetyDemand};
 use crate::patch::{Body, Change, Example, ExampleStep, ExpectedEffects, Form, Member, Patch};
 use crate::propose::{merge_by_bit, patch};
 use crate::score::PoxState;
@@ -38,18 +38,19 @@ pub(super) const ACTIONS: u16 = 3;
 pub(super) const EDITORS: u8 = 4;
 /// The bit that divides the laboratory's buckets.
 pub(super) const DIVIDED: u16 = 3;
+/// What its guards forbid: an action for what is seen.
+const FORBIDDEN: [(u64, u16); 3] = [(5, 1), (9, 2), (33, 0)];
 /// The only family.
 const FAMILY: FamilyIndex = FamilyIndex(0);
 /// The first slot without an expert.
 pub(super) const FREE_SLOT: u8 = EDITORS + 1 + PLAYERS;
 
-/// Tables with a few experts and a BAD table, and good patches against them.
+/// Tables with a few experts, and good patches against them.
 #[derive(Clone, Debug)]
 pub struct Laboratory {
     config: GenesisConfig,
     tables: Tables,
     machine: Live,
-    pub(super) bad: Vec<BadPair>,
 }
 
 impl Default for Laboratory {
@@ -76,7 +77,7 @@ impl Laboratory {
         let index = open.take_up(&shape).expect("the laboratory's world is small");
         let layout = open.family(index).expect("just added").layout().clone();
         let editors = (0..u32::from(EDITORS)).map(expert);
-        let players = (0..PLAYERS).map(|number| Body::from_policy(&player(number), &layout, number == 0));
+        let players = (0..PLAYERS).map(|number| Body::from_policy(&player(number), &layout));
         for body in editors.chain(players) {
             open.install(index, body.to_parts(0)).expect("the laboratory's experts are small");
         }
@@ -85,9 +86,7 @@ impl Laboratory {
         let mut bytes = Writer::new();
         open.encode(&mut bytes);
         let machine = Machine::decode(&mut Reader::new(bytes.as_bytes())).expect("just written");
-        let pair = |seen, action| BadPair { observation: observation(seen), action };
-        let bad = vec![pair(5, 1), pair(9, 2), pair(33, 0)];
-        let mut laboratory = Laboratory { tables: Tables::default(), machine, config, bad };
+        let mut laboratory = Laboratory { tables: Tables::default(), machine, config };
         // Patches of both subjects are applied, so that there are serials that can be replayed.
         let first = laboratory.smaller(4, 7);
         laboratory.enforce(first);
@@ -107,13 +106,7 @@ impl Laboratory {
 
     /// What patches are judged against.
     pub fn context(&self) -> Context<'_> {
-        Context {
-            config: &self.config,
-            tables: &self.tables,
-            family: Some(self.family()),
-            bad: &self.bad,
-            safety: SafetyDemand::Required,
-        }
+        Context { config: &self.config, tables: &self.tables, family: Some(self.family()) }
     }
 
     /// Applies an accepted patch.
@@ -184,12 +177,13 @@ impl Laboratory {
                 Change::Hold { actions, rule: Adaptation::Fixed }
             }
             Form::Guard => {
-                let rule = |pair: &BadPair| Rule {
-                    observation: pair.observation,
-                    forbidden: pair.action,
-                    instead: (pair.action + 1) % ACTIONS,
+                let rule = |(seen, forbidden): &(u64, u16)| Rule {
+                    observation: observation(*seen),
+                    forbidden: *forbidden,
+                    instead: (forbidden + 1) % ACTIONS,
                 };
-                Change::Guard { rules: self.bad[..1 + prng.below(3) as usize].iter().map(rule).collect() }
+                let count = 1 + prng.below(FORBIDDEN.len() as u64) as usize;
+                Change::Guard { rules: FORBIDDEN[..count].iter().map(rule).collect() }
             }
             Form::Merge => {
                 let body = merge_by_bit(&self.body(1), &self.body(2), bit).expect("both write the action");
@@ -208,8 +202,8 @@ impl Laboratory {
                 let difficulty = bem_teacher::template::measure(&tree).expect("the tree is right").difficulty;
                 Change::TeachEdit { template: 0, tree, difficulty }
             }
-            Form::Play => Recital::draw(self, prng).into_change(self),
-            Form::Synthesize => self.synthesized(prng, false),
+            Form::Play => Recital::draw(prng).into_change(),
+            Form::Synthesize => self.synthesized(prng),
         };
         self.make(serial, change)
     }
@@ -220,37 +214,20 @@ impl Laboratory {
         cuts.iter().all(|(bucket, by)| after.split(*bucket, by).is_ok()).then_some(after)
     }
 
-    /// Whether the table says that this action is BAD for what is seen.
-    pub(super) fn is_bad(&self, seen: u64, action: u64) -> bool {
-        let width = usize::from(OBSERVATION_BITS);
-        self.bad
-            .iter()
-            .any(|pair| pair.observation.field(0, width) == seen && u64::from(pair.action) == action)
-    }
-
     /// A random table as a policy, with or without one bit of memory, and what it does as its examples.
-    pub(crate) fn synthesized(&self, prng: &mut Prng, take_bad: bool) -> Change {
+    pub(crate) fn synthesized(&self, prng: &mut Prng) -> Change {
         let memory_bits = prng.below(2) as usize;
         let seen = usize::from(OBSERVATION_BITS);
         let rows = 1u64 << (seen + memory_bits);
-        let mut actions = BTreeMap::new();
-        for row in 0..rows {
-            let free: Vec<u64> =
-                (0..u64::from(ACTIONS)).filter(|action| !self.is_bad(row & 63, *action)).collect();
-            actions.insert(row, free[prng.below(free.len() as u64) as usize]);
-        }
-        if take_bad {
-            let pair = self.bad[prng.below(self.bad.len() as u64) as usize];
-            let memory = prng.below(1 << memory_bits) << seen;
-            actions.insert(pair.observation.field(0, seen) | memory, u64::from(pair.action));
-        }
+        let actions: BTreeMap<u64, u64> =
+            (0..rows).map(|row| (row, prng.below(u64::from(ACTIONS)))).collect();
         let next: BTreeMap<u64, u64> = (0..rows).map(|row| (row, prng.below(2))).collect();
         let mut builder = Builder::new(seen + memory_bits);
         let inputs: Vec<Signal> = (0..seen + memory_bits).map(Signal::input).collect();
         let action = build_word_table(&mut builder, &inputs, &actions, 2);
         let memory = build_word_table(&mut builder, &inputs, &next, memory_bits);
         let policy = Policy::close(builder, seen, ACTIONS, &action, &memory).expect("the table is small");
-        let examples = if take_bad { Vec::new() } else { examples_of(&policy, memory_bits, prng) };
+        let examples = examples_of(&policy, memory_bits, prng);
         // The same table in the words of a statement: below what is seen is what is remembered.
         let key = |row: u64| (row & 63) << memory_bits | row >> seen;
         let said = |row: u64| (key(row), actions[&row] | (next[&row] & ((1 << memory_bits) - 1)) << 2);
@@ -259,7 +236,7 @@ impl Laboratory {
             seen: (0..OBSERVATION_BITS).collect(),
             rows: (0..rows).map(said).collect(),
         };
-        Change::Synthesize { policy, statement, safe: true, examples, exceptions: 0 }
+        Change::Synthesize { policy, statement, examples, exceptions: 0 }
     }
 }
 
@@ -270,7 +247,7 @@ pub(super) fn observation(seen: u64) -> Bits {
     observation
 }
 
-/// The laboratory's experts: two safe ones that read and rewrite the action, two that are larger than needed.
+/// The laboratory's experts: two that read and rewrite the action, two that are larger than needed.
 fn expert(number: u32) -> Body {
     let mut list: Vec<Gate> = Vec::new();
     let reads: Vec<u16> = (0..OBSERVATION_BITS + 2).collect();
@@ -299,7 +276,7 @@ fn expert(number: u32) -> Body {
     };
     let circuit = Netlist::new(reads.len(), list, outputs).expect("the laboratory's experts are small");
     let writes = vec![OBSERVATION_BITS, OBSERVATION_BITS + 1];
-    Body { reads, writes, circuit, sticky: false, safe: number < 2 }
+    Body { reads, writes, circuit, sticky: false }
 }
 
 /// Every observation once, or walks through memory, with what the policy does.

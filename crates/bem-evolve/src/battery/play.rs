@@ -1,9 +1,7 @@
 //! MACRO in time in the laboratory: what a sequence of experts did, as a counter, right and wrong.
-//!
-//! Since every action of the laboratory is BAD somewhere, a macro that counts and looks at nothing could not be safe: the
-//! counter here takes another action where its own is BAD. Clauses: SCC-2, SCC-3.
+//! Clauses: SCC-2, SCC-3.
 
-use super::laboratory::{ACTIONS, EDITORS, Laboratory, OBSERVATION_BITS, observation};
+use super::laboratory::{ACTIONS, EDITORS, OBSERVATION_BITS, observation};
 use super::spoil::free_slot;
 use crate::patch::{Change, Example, ExampleStep, PLAY_STEPS_MAX};
 use bem_base::prng::Prng;
@@ -56,8 +54,8 @@ pub(super) struct Recital {
 }
 
 impl Recital {
-    /// A random one, in which nothing BAD is done.
-    pub(super) fn draw(laboratory: &Laboratory, prng: &mut Prng) -> Recital {
+    /// A random one.
+    pub(super) fn draw(prng: &mut Prng) -> Recital {
         let length = 2 + prng.below((1 << COUNTER_BITS) - 1) as usize;
         // Who remembers plays alone.
         let sequence: Vec<u8> = match prng.below(3) {
@@ -69,13 +67,13 @@ impl Recital {
         for _ in 0..1 + prng.below(4) {
             let steps =
                 if recital.examples.is_empty() { length } else { 1 + prng.below(length as u64) as usize };
-            let example = recital.episode(laboratory, steps, prng);
+            let example = recital.episode(steps, prng);
             recital.examples.push(example);
         }
         recital
     }
 
-    fn episode(&mut self, laboratory: &Laboratory, length: usize, prng: &mut Prng) -> Example {
+    fn episode(&mut self, length: usize, prng: &mut Prng) -> Example {
         let mut states: BTreeMap<u8, PolicyState> =
             self.sequence.iter().map(|slot| (*slot, PolicyState::new(&player(slot - FIRST)))).collect();
         let mut steps = Vec::with_capacity(length);
@@ -83,8 +81,7 @@ impl Recital {
             let (seen, action, next) = loop {
                 let seen = prng.below(SEEN);
                 let (action, next) = act(*slot, &states[slot], seen);
-                let agrees = self.actions.get(time).is_none_or(|decided| *decided == action);
-                if agrees && !laboratory.is_bad(seen, u64::from(action)) {
+                if self.actions.get(time).is_none_or(|decided| *decided == action) {
                     break (seen, action, next);
                 }
             };
@@ -97,19 +94,15 @@ impl Recital {
         Example { steps }
     }
 
-    /// The actions of the sequence by a counter, or another one where that is BAD; at one place this action.
-    fn counted(&self, laboratory: &Laboratory, planted: Option<(u64, u64)>) -> Policy {
+    /// The actions of the sequence by a counter, whatever is seen.
+    fn counted(&self) -> Policy {
         let seen_bits = usize::from(OBSERVATION_BITS);
         let (mut actions, mut next) = (BTreeMap::new(), BTreeMap::new());
         for row in 0..SEEN << COUNTER_BITS {
-            let (seen, count) = (row % SEEN, row / SEEN);
-            let own = self.actions.get(count as usize).copied().unwrap_or(0);
-            let free = (0..ACTIONS).find(|action| !laboratory.is_bad(seen, u64::from(*action)));
-            let action = if laboratory.is_bad(seen, u64::from(own)) { free } else { Some(own) };
-            actions.insert(row, u64::from(action.expect("no observation makes every action BAD")));
+            let count = row / SEEN;
+            actions.insert(row, u64::from(self.actions.get(count as usize).copied().unwrap_or(0)));
             next.insert(row, (count + 1) % (1 << COUNTER_BITS));
         }
-        actions.extend(planted);
         let mut builder = Builder::new(seen_bits + COUNTER_BITS);
         let inputs: Vec<Signal> = (0..seen_bits + COUNTER_BITS).map(Signal::input).collect();
         let action = build_word_table(&mut builder, &inputs, &actions, 2);
@@ -118,29 +111,20 @@ impl Recital {
     }
 
     fn with(self, policy: Policy) -> Change {
-        Change::Play { sequence: self.sequence, policy, safe: true, examples: self.examples }
+        Change::Play { sequence: self.sequence, policy, examples: self.examples }
     }
 
     /// The macro.
-    pub(super) fn into_change(self, laboratory: &Laboratory) -> Change {
-        let policy = self.counted(laboratory, None);
-        self.with(policy)
-    }
-
-    /// The macro, but for one BAD action at one count, reachable or not.
-    pub(super) fn into_bad_change(self, laboratory: &Laboratory, prng: &mut Prng) -> Change {
-        let pair = laboratory.bad[prng.below(laboratory.bad.len() as u64) as usize];
-        let seen = pair.observation.field(0, usize::from(OBSERVATION_BITS));
-        let row = seen + SEEN * prng.below(1 << COUNTER_BITS);
-        let policy = self.counted(laboratory, Some((row, u64::from(pair.action))));
+    pub(super) fn into_change(self) -> Change {
+        let policy = self.counted();
         self.with(policy)
     }
 
     /// The macro with claims that are not what the sequence did; none if by chance they are.
-    pub(super) fn into_false_change(mut self, laboratory: &Laboratory, prng: &mut Prng) -> Option<Change> {
+    pub(super) fn into_false_change(mut self, prng: &mut Prng) -> Option<Change> {
         let time = prng.below(self.sequence.len() as u64) as usize;
         let other = (self.actions[time] + 1 + prng.below(u64::from(ACTIONS) - 1) as u16) % ACTIONS;
-        let right = self.counted(laboratory, None);
+        let right = self.counted();
         match prng.below(6) {
             // A claim that the macro does not keep.
             0 => self.examples[0].steps[time].wanted = Some(other),
@@ -150,7 +134,7 @@ impl Recital {
                 for example in &mut self.examples {
                     example.steps.iter_mut().skip(time).take(1).for_each(|step| step.wanted = Some(other));
                 }
-                let policy = self.counted(laboratory, None);
+                let policy = self.counted();
                 return Some(self.with(policy));
             }
             // Another sequence, which does something else.

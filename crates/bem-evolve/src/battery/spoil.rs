@@ -27,11 +27,6 @@ impl Laboratory {
             Fault::Replayed => patch.serial = prng.below(8),
             Fault::Flipped => self.flip(&mut patch.change, prng)?,
             Fault::BoundExceeded => self.exceed(&mut patch.change, prng),
-            Fault::SafetyDropped => match &mut patch.change {
-                Change::Synthesize { safe, .. } | Change::Play { safe, .. } => *safe = false,
-                Change::Merge { body, .. } => body.safe = false,
-                _ => return None,
-            },
             Fault::ActionOutOfRange => {
                 let (Change::Synthesize { policy, .. } | Change::Play { policy, .. }) = &mut patch.change
                 else {
@@ -39,7 +34,8 @@ impl Laboratory {
                 };
                 // Both bits of the code are one input: the code is 0 or 3.
                 let mut outputs = policy.circuit().outputs().to_vec();
-                outputs[..2].fill(Signal::input(prng.below(policy.reads().len() as u64) as usize));
+                let inputs = policy.circuit().inputs() as u64;
+                outputs[..2].fill(Signal::input(prng.below((0 < inputs).then_some(inputs)?) as usize));
                 let circuit =
                     Netlist::new(policy.circuit().inputs(), policy.circuit().gates().to_vec(), outputs);
                 *policy = Policy::new(circuit.ok()?, policy.reads().to_vec(), policy.memory_bits(), ACTIONS)?;
@@ -47,13 +43,6 @@ impl Laboratory {
                 if let Change::Synthesize { examples, .. } = &mut patch.change {
                     examples.clear();
                 }
-            }
-            Fault::BadAction => {
-                patch.change = match form {
-                    Form::Synthesize => self.synthesized(prng, true),
-                    Form::Play => Recital::draw(self, prng).into_bad_change(self, prng),
-                    _ => return None,
-                };
             }
             Fault::WrongLabel => self.mislabel(&mut patch.change, prng)?,
             Fault::WrongStatement => {
@@ -174,7 +163,7 @@ impl Laboratory {
                 let (circuit, memory) = (policy.circuit().clone(), policy.memory_bits());
                 let reads: Vec<u16> = policy.reads().iter().map(|bit| bit + OBSERVATION_BITS).collect();
                 let spoiled = match prng.below(2) {
-                    0 => Policy::new(circuit, reads, memory, ACTIONS),
+                    0 if !reads.is_empty() => Policy::new(circuit, reads, memory, ACTIONS),
                     _ => Policy::new(circuit, policy.reads().to_vec(), memory, ACTIONS + 1),
                 };
                 *policy = spoiled.expect("the parts still fit each other");
@@ -206,7 +195,7 @@ impl Laboratory {
                     }
                 }
             }
-            Change::Play { .. } => *change = Recital::draw(self, prng).into_false_change(self, prng)?,
+            Change::Play { .. } => *change = Recital::draw(prng).into_false_change(prng)?,
             // A directory that tests something else.
             Change::Join { after, .. } => {
                 after.join(0, 1).ok()?;

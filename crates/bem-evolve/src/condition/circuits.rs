@@ -66,7 +66,6 @@ pub fn body_of(expert: &Expert) -> Result<Body, Rejection> {
         writes: writes.collect::<Result<_, _>>()?,
         circuit: expert.placed().circuit().clone(),
         sticky: expert.profile().sticky,
-        safe: expert.profile().safe,
     })
 }
 
@@ -148,13 +147,6 @@ fn check_cover(members: &[Member], budget: bem_prover::Budget) -> Result<Finding
 }
 
 fn check_tags(old: &Body, new: &Body) -> Result<(), Rejection> {
-    if old.safe && !new.safe {
-        return Err(Rejection::SafetyDropped);
-    }
-    // A tag that no proof stands behind must not appear from nowhere either.
-    if new.safe && !old.safe {
-        return Err(misfit("a safety tag that not every part has"));
-    }
     if old.sticky != new.sticky {
         return Err(misfit("whether an expert is chosen for whole episodes must not change"));
     }

@@ -14,7 +14,6 @@ pub mod statement;
 pub mod synthesize;
 
 use crate::apply::{Tables, TablesError};
-use bem_base::environment::Bits;
 use bem_checker::certificate::CertificateError;
 use bem_checker::{Certificate, Cnf};
 use bem_circuit::netlist::Netlist;
@@ -34,28 +33,6 @@ pub struct Context<'a> {
     pub tables: &'a Tables,
     /// The family as it is now; none where the patch is about templates.
     pub family: Option<&'a Family>,
-    /// Observations and actions of the target's family that were BAD.
-    pub bad: &'a [BadPair],
-    /// Whether a synthesised expert must carry the safety tag.
-    pub safety: SafetyDemand,
-}
-
-/// An action that was BAD for what was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct BadPair {
-    /// What was seen.
-    pub observation: Bits,
-    /// What must not be done then.
-    pub action: u16,
-}
-
-/// Whether a synthesised expert must carry the safety tag, and so must avoid every pair of the BAD table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SafetyDemand {
-    /// Without the tag it is rejected.
-    Required,
-    /// It may come without; then nothing is proven about BAD, and only the measured veto protects.
-    Optional,
 }
 
 /// One thing that was shown.
@@ -131,9 +108,6 @@ pub enum Rejection {
         /// What is wrong.
         reason: String,
     },
-    /// The safety tag is missing where one is needed.
-    #[error("the safety tag is missing: it may be kept or added, never dropped")]
-    SafetyDropped,
     /// The condition fails: here.
     #[error("{condition} fails for inputs {}", bits_text(counterexample))]
     Refuted {

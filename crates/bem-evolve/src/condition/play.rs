@@ -19,7 +19,7 @@ pub fn check(
     context: &Context<'_>,
     family: &Family,
     sequence: &[u8],
-    (policy, safe): (&Policy, bool),
+    policy: &Policy,
     examples: &[Example],
 ) -> Result<Vec<Finding>, Rejection> {
     if !(2..=PLAY_STEPS_MAX).contains(&sequence.len()) {
@@ -28,9 +28,6 @@ pub fn check(
     let mut experts = BTreeMap::new();
     for slot in sequence {
         let expert = occupant(family, *slot)?;
-        if expert.profile().safe && !safe {
-            return Err(Rejection::SafetyDropped);
-        }
         experts
             .insert(*slot, policy_of(family, expert).ok_or_else(|| misfit("an expert that is no policy"))?);
     }
@@ -38,7 +35,7 @@ pub fn check(
     if 1 < experts.len() && experts.values().any(|expert| 0 < expert.memory_bits()) {
         return Err(misfit("an expert that remembers is followed by another"));
     }
-    let mut findings = synthesize::check_policy(context, family, (policy, safe))?;
+    let mut findings = synthesize::check_policy(context, family, policy)?;
     findings.push(synthesize::check_rows(policy, examples, 0)?);
     let mut rows = 0;
     for example in examples {
@@ -75,37 +72,4 @@ pub fn policy_of(family: &Family, expert: &Expert) -> Option<Policy> {
         return None;
     }
     Policy::new(body.circuit, reads, memory_bits, family.shape().actions)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::battery::Laboratory;
-    use crate::condition::SafetyDemand;
-    use crate::patch::{Change, Form};
-    use crate::verify::verify;
-    use bem_base::prng::Prng;
-
-    #[test]
-    fn a_macro_keeps_the_safety_tag_of_whom_it_stands_for_even_where_none_is_demanded() {
-        let laboratory = Laboratory::new();
-        let context = Context { safety: SafetyDemand::Optional, ..laboratory.context() };
-        let mut prng = Prng::stream(1, "tags");
-        let (mut dropped, mut free) = (0, 0);
-        for _ in 0..24 {
-            let mut patch = laboratory.good_patch(Form::Play, &mut prng);
-            let Change::Play { sequence, safe, .. } = &mut patch.change else { panic!("another form") };
-            *safe = false;
-            let is_tagged =
-                |slot: &u8| laboratory.family().expert(usize::from(*slot)).unwrap().profile().safe;
-            if sequence.iter().any(is_tagged) {
-                assert_eq!(verify(patch, &context).unwrap_err(), Rejection::SafetyDropped);
-                dropped += 1;
-            } else {
-                assert!(verify(patch, &context).is_ok());
-                free += 1;
-            }
-        }
-        assert!(0 < dropped && 0 < free, "{dropped} {free}");
-    }
 }

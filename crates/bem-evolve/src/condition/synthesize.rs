@@ -3,18 +3,17 @@
 //! Promised, for every observation and *every* content of memory, reachable or not: the circuit does and keeps what its
 //! statement says ([`super::statement`]); the action exists; only action and own memory are written; all bounds of the
 //! machine hold. Of the rows of the log that the patch carries: played from the start of the episode, it takes another
-//! action in just as many as the patch says. With the safety tag: for no pair of the learned BAD table does it take that
-//! action, whatever it remembers. Its machine code is the same function, tried on every row up to 16 inputs.
+//! action in just as many as the patch says. Its machine code is the same function, tried on every row up to 16 inputs.
 //!
-//! Not promised: that the log was typical, that the learned BAD table is complete, that the action is good. The
-//! circuit is proven against what was said, not against the world (decisions D-35, D-45); the world is asked by the
-//! improvement gate. Clauses: SCC-2, SCC-3, VM-1, VM-2.
+//! Not promised: that the log was typical, that the action is good, that it is not BAD: forbidden actions are masked by the
+//! guard ([`super::guard`]). The circuit is proven against what was said, not against the world (decisions D-35, D-45); the
+//! world is asked by the improvement gate. Clauses: SCC-2, SCC-3, VM-1, VM-2.
 
-use super::{BadPair, Context, Finding, Rejection, SafetyDemand, budget, misfit, prove, statement};
+use super::{Context, Finding, Rejection, budget, misfit, prove, statement};
 use crate::patch::{Body, EXAMPLES_MAX, Example};
 use bem_base::lanes::LaneWord;
 use bem_base::limits::LANES;
-use bem_checker::{Cnf, Literal};
+use bem_checker::Cnf;
 use bem_circuit::compile::Evaluator;
 use bem_circuit::netlist::{Netlist, Op};
 use bem_circuit::placed::{Evaluate, PlacedCircuit, Placement, Scratch};
@@ -42,25 +41,22 @@ pub struct Claims<'p> {
 pub fn check(
     context: &Context<'_>,
     family: &Family,
-    (policy, safe): (&Policy, bool),
+    policy: &Policy,
     claims: &Claims<'_>,
 ) -> Result<Vec<Finding>, Rejection> {
-    let mut findings = check_policy(context, family, (policy, safe))?;
+    let mut findings = check_policy(context, family, policy)?;
     let seen = family.shape().observation_bits;
     findings.extend(statement::check(policy, claims.statement, seen, budget(context.config))?);
     findings.push(check_rows(policy, claims.examples, claims.exceptions)?);
     Ok(findings)
 }
 
-/// Shows what must hold for any policy, whatever is said about it: bounds, range, and avoidance where it is tagged.
+/// Shows what must hold for any policy, whatever is said about it: bounds, range, machine code.
 pub fn check_policy(
     context: &Context<'_>,
     family: &Family,
-    (policy, safe): (&Policy, bool),
+    policy: &Policy,
 ) -> Result<Vec<Finding>, Rejection> {
-    if context.safety == SafetyDemand::Required && !safe {
-        return Err(Rejection::SafetyDropped);
-    }
     let shape = family.shape();
     if policy.actions() != shape.actions {
         return Err(misfit(format!(
@@ -85,14 +81,9 @@ pub fn check_policy(
     if family.layout().action().len() != action_bits(policy.actions()) {
         return Err(misfit("the action does not fit the place it has in STATE"));
     }
-    let body = Body::from_policy(policy, family.layout(), safe);
+    let body = Body::from_policy(policy, family.layout());
     let mut findings = vec![super::circuits::check_bounds(context, family, &body)?];
-    let budget = budget(context.config);
-    let mut clauses = Clauses::new(policy);
-    findings.push(clauses.prove_range(policy, budget)?);
-    if safe {
-        findings.push(clauses.prove_avoidance(policy, context.bad, budget)?);
-    }
+    findings.push(prove_range(policy, budget(context.config))?);
     let (compact, _) = policy.circuit().compact();
     if compact.inputs() <= FORM_INPUTS_MAX {
         findings.push(check_compiled(&compact)?);
@@ -100,98 +91,24 @@ pub fn check_policy(
     Ok(findings)
 }
 
-/// The circuit as clauses, over free inputs.
-struct Clauses {
-    base: Cnf,
-    inputs: Vec<Literal>,
-    outputs: Vec<Wire>,
-}
-
-/// One row that is looked at: some inputs and outputs have these values.
-struct Row {
-    inputs: Vec<(usize, bool)>,
-    outputs: Vec<(usize, bool)>,
-}
-
-impl Clauses {
-    fn new(policy: &Policy) -> Clauses {
-        let mut base = Cnf::new(0);
-        let wires = fresh_inputs(&mut base, policy.circuit().inputs());
-        let outputs = encode_circuit(&mut base, policy.circuit(), &wires);
-        let literal = |wire: &Wire| match wire {
-            Wire::Literal(literal) => *literal,
-            Wire::Constant(_) => unreachable!("inputs are free"),
-        };
-        Clauses { inputs: wires.iter().map(literal).collect(), base, outputs }
+/// No input makes the action's code reach the number of actions.
+fn prove_range(policy: &Policy, budget: Budget) -> Result<Finding, Rejection> {
+    let condition = "action range";
+    if usize::from(policy.actions()).is_power_of_two() {
+        return Ok(Finding::Compared { condition });
     }
-
-    fn prove(&self, condition: &'static str, negation: &Cnf, budget: Budget) -> Result<Finding, Rejection> {
-        prove(condition, &self.base, negation, self.inputs.len(), budget)
+    let mut base = Cnf::new(0);
+    let inputs = fresh_inputs(&mut base, policy.circuit().inputs());
+    let outputs = encode_circuit(&mut base, policy.circuit(), &inputs);
+    let mut negation = Cnf::new(base.variables());
+    let last = policy.actions() - 1;
+    let mut exceeds = Wire::Constant(false);
+    for (place, bit) in outputs[..action_bits(policy.actions())].iter().enumerate() {
+        let op = if last >> place & 1 == 1 { Op::And } else { Op::Or };
+        exceeds = encode_gate(&mut negation, op, *bit, exceeds);
     }
-
-    /// No input makes the action's code reach the number of actions.
-    fn prove_range(&mut self, policy: &Policy, budget: Budget) -> Result<Finding, Rejection> {
-        let condition = "action range";
-        let code = &self.outputs[..action_bits(policy.actions())];
-        if usize::from(policy.actions()).is_power_of_two() {
-            return Ok(Finding::Compared { condition });
-        }
-        let mut negation = Cnf::new(self.base.variables());
-        let last = policy.actions() - 1;
-        let mut exceeds = Wire::Constant(false);
-        for (place, bit) in code.iter().enumerate() {
-            let op = if last >> place & 1 == 1 { Op::And } else { Op::Or };
-            exceeds = encode_gate(&mut negation, op, *bit, exceeds);
-        }
-        require_any(&mut negation, &[exceeds]);
-        self.prove(condition, &negation, budget)
-    }
-
-    /// For no pair of the BAD table does the circuit take the action.
-    fn prove_avoidance(
-        &mut self,
-        policy: &Policy,
-        bad: &[BadPair],
-        budget: Budget,
-    ) -> Result<Finding, Rejection> {
-        let condition = "BAD avoidance";
-        let code_bits = action_bits(policy.actions());
-        let mut negation = Cnf::new(self.base.variables());
-        let mut selectors = Vec::new();
-        for pair in bad.iter().filter(|pair| pair.action < policy.actions()) {
-            let seen = policy.reads().iter().enumerate();
-            let row = Row {
-                inputs: seen.map(|(place, bit)| (place, pair.observation.get(usize::from(*bit)))).collect(),
-                outputs: (0..code_bits).map(|bit| (bit, pair.action >> bit & 1 == 1)).collect(),
-            };
-            let impossible =
-                |(output, value): &(usize, bool)| self.outputs[*output] == Wire::Constant(!value);
-            if row.outputs.iter().any(impossible) {
-                continue;
-            }
-            let selector = self.select(&mut negation, &row);
-            for (output, value) in &row.outputs {
-                if let Wire::Literal(literal) = self.outputs[*output] {
-                    negation.add(&[!selector, literal.xor(!value)]);
-                }
-            }
-            selectors.push(selector);
-        }
-        if selectors.is_empty() {
-            return Ok(Finding::Compared { condition });
-        }
-        negation.add(&selectors);
-        self.prove(condition, &negation, budget)
-    }
-
-    /// A new variable that says: the inputs are those of the row.
-    fn select(&self, negation: &mut Cnf, row: &Row) -> Literal {
-        let selector = negation.fresh();
-        for (input, value) in &row.inputs {
-            negation.add(&[!selector, self.inputs[*input].xor(!value)]);
-        }
-        selector
-    }
+    require_any(&mut negation, &[exceeds]);
+    prove(condition, &base, &negation, inputs.len(), budget)
 }
 
 /// Plays the rows of the log, memory zero at the start of each, and counts where the circuit does something else.

@@ -5,7 +5,7 @@ use crate::battery::Laboratory;
 use crate::patch::{Change, Example, ExampleStep, ExpectedEffects, Patch};
 use crate::propose::patch;
 use crate::verify::verify;
-use bem_base::environment::{Field, Shape};
+use bem_base::environment::{Bits, Field, Shape};
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Op, Signal};
 use bem_machine::family::Family;
@@ -37,13 +37,7 @@ fn wide() -> (GenesisConfig, Family) {
             b: Signal::FALSE,
         }]);
     let circuit = Netlist::new(40, gates.collect(), vec![Signal::from_index(2 + 40 + 39)]).unwrap();
-    let body = crate::patch::Body {
-        reads: (0..40).collect(),
-        writes: vec![40],
-        circuit,
-        sticky: false,
-        safe: false,
-    };
+    let body = crate::patch::Body { reads: (0..40).collect(), writes: vec![40], circuit, sticky: false };
     family.install(&config, bem_base::ids::ObjectId::expert(0, 1), body.to_parts(0)).unwrap();
     (config, family)
 }
@@ -53,7 +47,7 @@ fn make(family: &Family, change: Change) -> Patch {
 }
 
 fn context<'a>(config: &'a GenesisConfig, tables: &'a Tables, family: &'a Family) -> Context<'a> {
-    Context { config, tables, family: Some(family), bad: &[], safety: SafetyDemand::Optional }
+    Context { config, tables, family: Some(family) }
 }
 
 #[test]
@@ -103,7 +97,7 @@ fn exceptions_among_the_rows_of_the_log_are_counted_along_the_walks_of_a_policy_
         let memory = Some(statement::Memory::Toggle(vec![(7, true)]));
         let statement = Statement::Acts { memory, choice };
         let (policy, examples) = (policy.clone(), examples.to_vec());
-        let change = Change::Synthesize { policy, statement, safe: false, examples, exceptions };
+        let change = Change::Synthesize { policy, statement, examples, exceptions };
         verify(make(&family, change), &context)
     };
     assert!(synthesize(&examples, 0).is_ok());

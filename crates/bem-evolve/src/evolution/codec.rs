@@ -5,7 +5,7 @@
 
 use super::{Basis, Evolution, GUARDS_MAX, Guard, Trial, Waiting, Watched};
 use crate::apply::{Live, Tables};
-use crate::condition::{BadPair, Context, SafetyDemand};
+use crate::condition::Context;
 use crate::improvement::{AlphaLedger, ImprovementTest};
 use crate::patch::{Patch, PatchKind};
 use crate::propose::Notebook;
@@ -14,7 +14,6 @@ use crate::score::PoxState;
 use crate::verify::{Improvement, verify};
 use crate::watch::Watch;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Bits, OBSERVATION_WORDS};
 use bem_base::fixed::Fixed;
 use bem_machine::config::GenesisConfig;
 use bem_machine::machine::Undo;
@@ -24,8 +23,6 @@ use bem_machine::memory::context::FamilyIndex;
 #[derive(Clone, Debug)]
 pub struct Claim {
     patch: Patch,
-    bad: Vec<BadPair>,
-    safety: SafetyDemand,
     words: String,
     test: ImprovementTest,
     guard: Guard,
@@ -115,12 +112,12 @@ impl Evolution {
 
     /// Shows the condition of a claim again; its candidate takes the seat, and its trial goes on.
     pub fn prove(&mut self, machine: &mut Live, claim: Claim) -> Result<(), DecodeError> {
-        let Claim { patch, bad, safety, words, test, guard, refusal } = claim;
+        let Claim { patch, words, test, guard, refusal } = claim;
         let family = machine.family(FamilyIndex(patch.family)).ok();
-        let context = Context { config: &self.config, tables: &self.tables, family, bad: &bad, safety };
+        let context = Context { config: &self.config, tables: &self.tables, family };
         let verified = verify(patch, &context).map_err(|_| refusal.clone())?;
         self.seat(machine, &verified).map_err(|_| refusal)?;
-        self.trial = Some(Box::new(Trial { verified, bad, safety, words, test, guard }));
+        self.trial = Some(Box::new(Trial { verified, words, test, guard }));
         Ok(())
     }
 }
@@ -130,14 +127,9 @@ impl Claim {
         let refusal = reader.error("a patch whose condition does not hold");
         let patch = Patch::decode(reader)?;
         let words = reader.text()?.to_string();
-        let safety = if reader.bool()? { SafetyDemand::Required } else { SafetyDemand::Optional };
-        let mut bad = Vec::new();
-        for _ in 0..reader.length(8 * OBSERVATION_WORDS + 2)? {
-            bad.push(BadPair { observation: decode_bits(reader)?, action: reader.u16()? });
-        }
         let test = ImprovementTest::decode(reader)?;
         let guard = Guard::decode(reader)?;
-        Ok(Claim { patch, bad, safety, words, test, guard, refusal })
+        Ok(Claim { patch, words, test, guard, refusal })
     }
 }
 
@@ -145,12 +137,6 @@ impl Trial {
     fn encode(&self, writer: &mut Writer) {
         self.verified.patch().encode(writer);
         writer.text(&self.words);
-        writer.bool(self.safety == SafetyDemand::Required);
-        writer.length(self.bad.len());
-        for pair in &self.bad {
-            encode_bits(&pair.observation, writer);
-            writer.u16(pair.action);
-        }
         self.test.encode(writer);
         self.guard.encode(writer);
     }
@@ -188,16 +174,4 @@ impl Guard {
         let counts = guard.pairs < u32::MAX && 1 <= guard.span;
         if counts && fits(guard.return_before) && fits(guard.return_after) { Ok(guard) } else { Err(unknown) }
     }
-}
-
-fn encode_bits(bits: &Bits, writer: &mut Writer) {
-    bits.0.iter().for_each(|word| writer.u64(*word));
-}
-
-fn decode_bits(reader: &mut Reader<'_>) -> Result<Bits, DecodeError> {
-    let mut bits = Bits::ZERO;
-    for word in &mut bits.0 {
-        *word = reader.u64()?;
-    }
-    Ok(bits)
 }

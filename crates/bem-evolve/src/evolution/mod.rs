@@ -30,7 +30,7 @@ use self::trial::Trial;
 use self::watching::Watched;
 
 use crate::apply::{Live, Tables, TablesError, structure_digest};
-use crate::condition::{BadPair, Context, SafetyDemand};
+use crate::condition::Context;
 use crate::improvement::{Account, AlphaLedger};
 use crate::patch::{Change, Patch, Subject};
 use crate::propose::{Notebook, Proposal, patch};
@@ -60,13 +60,9 @@ pub enum SubmitError {
     Queue(#[from] QueueError),
 }
 
-/// What the condition of a patch is shown against, beside the tables.
+/// Where the run stands when a patch is decided.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings<'a> {
-    /// Observations and actions that were BAD.
-    pub bad: &'a [BadPair],
-    /// Whether a synthesised expert must avoid them.
-    pub safety: SafetyDemand,
+pub struct Surroundings {
     /// Steps taken in the run.
     pub step: u64,
     /// The range of the returns seen so far, in milli-units; without it the declared range counts.
@@ -187,7 +183,7 @@ impl Evolution {
     }
 
     /// Decides the next waiting patch, or opens its trial.
-    pub fn advance(&mut self, machine: &mut Live, surroundings: &Surroundings<'_>) -> Advance {
+    pub fn advance(&mut self, machine: &mut Live, surroundings: &Surroundings) -> Advance {
         if self.trial.is_some() {
             return Advance::Measuring;
         }
@@ -212,7 +208,7 @@ impl Evolution {
         machine: &mut Live,
         family: FamilyIndex,
         proposal: Proposal,
-        surroundings: &Surroundings<'_>,
+        surroundings: &Surroundings,
     ) -> Result<Record, SubmitError> {
         assert!(
             proposal.improvement.is_some_and(|improvement| is_at_hand(&proposal.change, &improvement)),
@@ -226,20 +222,15 @@ impl Evolution {
     }
 
     /// Shows the condition of a patch and decides it, or opens its trial and says nothing.
-    fn examine(
-        &mut self,
-        machine: &mut Live,
-        patch: Patch,
-        surroundings: &Surroundings<'_>,
-    ) -> Option<Record> {
+    fn examine(&mut self, machine: &mut Live, patch: Patch, surroundings: &Surroundings) -> Option<Record> {
         let kind = patch.kind();
         let Waiting { words, improvement } = self
             .waiting
             .remove(&patch.serial)
             .unwrap_or_else(|| Waiting { words: format!("{kind:?}"), improvement: None });
-        let Surroundings { bad, safety, step, .. } = *surroundings;
+        let step = surroundings.step;
         let family = machine.family(FamilyIndex(patch.family)).ok();
-        let context = Context { config: &self.config, tables: &self.tables, family, bad, safety };
+        let context = Context { config: &self.config, tables: &self.tables, family };
         let verified = match verify(patch.clone(), &context) {
             Ok(verified) => verified,
             Err(rejection) => {

@@ -93,8 +93,8 @@ impl Bench {
         }
     }
 
-    fn surroundings(&self) -> Surroundings<'static> {
-        Surroundings { bad: &[], safety: SafetyDemand::Optional, step: self.steps, span: None }
+    fn surroundings(&self) -> Surroundings {
+        Surroundings { step: self.steps, span: None }
     }
 
     fn judge(&mut self, proposal: Proposal) -> Record {
@@ -158,7 +158,7 @@ fn synthesized(policy: Policy) -> Change {
     let bit = policy.reads()[0];
     let statement =
         Statement::of(statement::Choice::Bits(vec![statement::Formula::literal(usize::from(bit), false)]));
-    Change::Synthesize { policy, statement, safe: false, examples: Vec::new(), exceptions: 0 }
+    Change::Synthesize { policy, statement, examples: Vec::new(), exceptions: 0 }
 }
 
 fn proposal(change: Change, improvement: Option<Improvement>) -> Proposal {

@@ -5,7 +5,6 @@
 
 use super::{Basis, Evolution, Guard, Record, Surroundings, Verdict, difference};
 use crate::apply::{Live, TablesError, parts_of};
-use crate::condition::{BadPair, SafetyDemand};
 use crate::improvement::{ImprovementTest, Progress};
 use crate::patch::{Change, PatchKind};
 use crate::queue::PatchStatus;
@@ -24,9 +23,6 @@ const EQUALITY_EVERY: u32 = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
     pub(super) verified: Verified,
-    /// What it was shown against, to show it again when it is read from bytes.
-    pub(super) bad: Vec<BadPair>,
-    pub(super) safety: SafetyDemand,
     pub(super) words: String,
     pub(super) test: ImprovementTest,
     pub(super) guard: Guard,
@@ -37,7 +33,7 @@ impl Evolution {
         &mut self,
         machine: &mut Live,
         verified: Verified,
-        surroundings: &Surroundings<'_>,
+        surroundings: &Surroundings,
         words: String,
     ) -> Result<(), TablesError> {
         self.seat(machine, &verified)?;
@@ -45,12 +41,11 @@ impl Evolution {
         let declared = (shape.return_max - shape.return_min).max(1);
         let mut guard = self.guard(verified.patch(), Basis::Gate);
         guard.span = surroundings.span.map_or(declared, |seen| seen.clamp(1, declared));
-        let (bad, safety) = (surroundings.bad.to_vec(), surroundings.safety);
         // What a synthesised expert promises decides how long pairs that show nothing are endured.
         let is_synthesized = verified.patch().kind() == PatchKind::Synthesize;
         let promise = if is_synthesized { verified.patch().effects.return_gain } else { Fixed::ZERO };
         let test = self.alpha.open_with_promise(promise.clamp(Fixed::ZERO, Fixed::ONE));
-        self.trial = Some(Box::new(Trial { verified, bad, safety, words, test, guard }));
+        self.trial = Some(Box::new(Trial { verified, words, test, guard }));
         Ok(())
     }
 

@@ -53,7 +53,6 @@ impl Body {
         encode_words(writer, &self.writes);
         self.circuit.encode(writer);
         writer.bool(self.sticky);
-        writer.bool(self.safe);
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Body, DecodeError> {
@@ -62,7 +61,6 @@ impl Body {
             writes: decode_words(reader)?,
             circuit: Netlist::decode(reader)?,
             sticky: reader.bool()?,
-            safe: reader.bool()?,
         })
     }
 }
@@ -123,12 +121,12 @@ impl Change {
                 writer.text(tree);
                 writer.i64(difficulty.to_raw());
             }
-            Change::Play { sequence, policy, safe, examples } => {
+            Change::Play { sequence, policy, examples } => {
                 writer.bytes(sequence);
-                encode_policy(policy, *safe, examples, writer);
+                encode_policy(policy, examples, writer);
             }
-            Change::Synthesize { policy, statement, safe, examples, exceptions } => {
-                encode_policy(policy, *safe, examples, writer);
+            Change::Synthesize { policy, statement, examples, exceptions } => {
+                encode_policy(policy, examples, writer);
                 statement.encode(writer);
                 writer.u32(*exceptions);
             }
@@ -159,8 +157,8 @@ fn decode_change(reader: &mut Reader<'_>) -> Result<Change, DecodeError> {
         }
         Form::Play => {
             let sequence = decode_sequence(reader, PLAY_STEPS_MAX)?;
-            let (policy, safe, examples) = decode_policy(reader)?;
-            Change::Play { sequence, policy, safe, examples }
+            let (policy, examples) = decode_policy(reader)?;
+            Change::Play { sequence, policy, examples }
         }
         Form::Retire => Change::Retire { slot: reader.u8()? },
         Form::Split => {
@@ -186,16 +184,15 @@ fn decode_change(reader: &mut Reader<'_>) -> Result<Change, DecodeError> {
             Change::TeachEdit { template, tree, difficulty: Fixed::from_raw(reader.i64()?) }
         }
         Form::Synthesize => {
-            let (policy, safe, examples) = decode_policy(reader)?;
+            let (policy, examples) = decode_policy(reader)?;
             let (statement, exceptions) = (Statement::decode(reader)?, reader.u32()?);
-            Change::Synthesize { policy, statement, safe, examples, exceptions }
+            Change::Synthesize { policy, statement, examples, exceptions }
         }
     })
 }
 
-fn encode_policy(policy: &Policy, safe: bool, examples: &[Example], writer: &mut Writer) {
+fn encode_policy(policy: &Policy, examples: &[Example], writer: &mut Writer) {
     policy.encode(writer);
-    writer.bool(safe);
     // Words of an observation that are clear in all examples are left out.
     let steps = examples.iter().flat_map(|example| &example.steps);
     let words = steps.map(|step| words_of(&step.observation)).max().unwrap_or(0);
@@ -204,8 +201,8 @@ fn encode_policy(policy: &Policy, safe: bool, examples: &[Example], writer: &mut
     examples.iter().for_each(|example| encode_example(example, words, writer));
 }
 
-fn decode_policy(reader: &mut Reader<'_>) -> Result<(Policy, bool, Vec<Example>), DecodeError> {
-    let (policy, safe) = (Policy::decode(reader)?, reader.bool()?);
+fn decode_policy(reader: &mut Reader<'_>) -> Result<(Policy, Vec<Example>), DecodeError> {
+    let policy = Policy::decode(reader)?;
     let wild = reader.error("observations of another width than they need");
     let words = usize::from(reader.u8()?);
     if OBSERVATION_WORDS < words {
@@ -217,7 +214,7 @@ fn decode_policy(reader: &mut Reader<'_>) -> Result<(Policy, bool, Vec<Example>)
     if steps.map(|step| words_of(&step.observation)).max().unwrap_or(0) != words {
         return Err(wild);
     }
-    Ok((policy, safe, examples))
+    Ok((policy, examples))
 }
 
 fn decode_sequence(reader: &mut Reader<'_>, maximum: usize) -> Result<Vec<u8>, DecodeError> {

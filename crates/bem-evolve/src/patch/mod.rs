@@ -100,13 +100,11 @@ pub struct Body {
     pub circuit: Netlist,
     /// Chosen for whole episodes, because it remembers.
     pub sticky: bool,
-    /// Said to avoid every BAD action of the learned table.
-    pub safe: bool,
 }
 
 impl Body {
     /// A policy placed into STATE: observation bits and memory are read, action and memory are written.
-    pub fn from_policy(policy: &Policy, layout: &StateLayout, safe: bool) -> Body {
+    pub fn from_policy(policy: &Policy, layout: &StateLayout) -> Body {
         let memory = layout.memory().take(policy.memory_bits()).map(|bit| bit as u16);
         let action = layout.action().map(|bit| bit as u16);
         Body {
@@ -114,7 +112,6 @@ impl Body {
             writes: action.chain(memory).collect(),
             circuit: policy.circuit().clone(),
             sticky: 0 < policy.memory_bits(),
-            safe,
         }
     }
 
@@ -127,7 +124,7 @@ impl Body {
                 integers: Vec::new(),
             },
             circuit: self.circuit.clone(),
-            profile: Profile { sticky: self.sticky, safe: self.safe },
+            profile: Profile { sticky: self.sticky },
             routing: RoutingMetadata { macro_tag, ..RoutingMetadata::default() },
         }
     }
@@ -228,8 +225,6 @@ pub enum Change {
         sequence: Vec<u8>,
         /// The one expert.
         policy: Policy,
-        /// Whether it claims to avoid every BAD action of the learned table.
-        safe: bool,
         /// Episodes in which the sequence acted, and what it did.
         examples: Vec<Example>,
     },
@@ -239,8 +234,6 @@ pub enum Change {
         policy: Policy,
         /// What the circuit does for every observation and every content of memory.
         statement: Statement,
-        /// Whether it claims to avoid every BAD action of the learned table.
-        safe: bool,
         /// Rows of the log, chosen without a look at the circuit.
         examples: Vec<Example>,
         /// In how many of the rows the circuit does something else.

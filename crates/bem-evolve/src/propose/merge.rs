@@ -19,8 +19,7 @@ pub fn merge_by_bit(first: &Body, second: &Body, bit: u16) -> Option<Body> {
 /// One expert that does what each member does in its cube; cubes are disjoint and cover everything.
 fn merge_cubes(members: &[(Body, Cube)]) -> Option<Body> {
     let (first, _) = members.first()?;
-    let alike =
-        |body: &Body| (&body.writes, body.sticky, body.safe) == (&first.writes, first.sticky, first.safe);
+    let alike = |body: &Body| (&body.writes, body.sticky) == (&first.writes, first.sticky);
     if !members.iter().all(|(body, _)| alike(body)) {
         return None;
     }
@@ -57,6 +56,5 @@ fn merge_cubes(members: &[(Body, Cube)]) -> Option<Body> {
         writes: first.writes.clone(),
         circuit,
         sticky: first.sticky,
-        safe: first.safe,
     })
 }

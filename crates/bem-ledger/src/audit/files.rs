@@ -44,6 +44,7 @@ impl<S: Store> Auditor<'_, S> {
         }
         load_snapshot(self.store, &name, &marker.manifest, marker.head)
             .map_err(|error| broken(error.to_string()))?;
+        self.sizes.snapshots += marker.size_bytes;
         self.snapshots += 1;
         Ok(())
     }
@@ -56,7 +57,8 @@ impl<S: Store> Auditor<'_, S> {
             };
             let digest = Digest::from_hex(hexadecimal)
                 .ok_or_else(|| self.broken(format!("{name} is not named by a digest")))?;
-            read_blob(self.store, &digest).map_err(|error| self.broken(error.to_string()))?;
+            let content = read_blob(self.store, &digest).map_err(|error| self.broken(error.to_string()))?;
+            self.sizes.blobs += content.len() as u64;
             self.blobs += 1;
         }
         Ok(())

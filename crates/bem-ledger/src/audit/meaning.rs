@@ -70,7 +70,8 @@ impl<S: Store> Auditor<'_, S> {
         self.replay_edits(&patch.edits, &patch.roots_after)?;
         let accepted = matches!(patch.status, PatchStatus::Verified | PatchStatus::Applied);
         if accepted {
-            self.must_have(&[patch.payload])?;
+            let payload = self.evidence(&patch.payload)?.len();
+            self.sizes.payloads += self.once(patch.payload, payload);
             self.compare_conditions(patch, rebuilt)?;
         }
         for certificate in &patch.certificates {
@@ -143,9 +144,16 @@ impl<S: Store> Auditor<'_, S> {
         let proof = self.evidence(&certificate.proof)?;
         let checked = evidence::check(certificate.verdict, &cnf, &proof);
         checked.map_err(|reason| self.broken(format!("certificate {}: {reason}", certificate.proof)))?;
+        self.sizes.certificates += self.once(certificate.cnf, cnf.len());
+        self.sizes.certificates += self.once(certificate.proof, proof.len());
         self.certificates += 1;
         self.certificates_accepted.insert(key);
         Ok(())
+    }
+
+    /// The bytes of a blob the first time it is met.
+    fn once(&mut self, digest: Digest, length: usize) -> u64 {
+        if self.sized.insert(digest) { length as u64 } else { 0 }
     }
 
     fn evidence(&mut self, digest: &Digest) -> Result<Vec<u8>, LedgerError> {

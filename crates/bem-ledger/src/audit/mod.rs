@@ -19,7 +19,7 @@ use crate::error::{LedgerError, StoreError};
 use crate::limits::CHECKPOINT_BYTES_MAX;
 use crate::log::CHECKPOINT_NAME;
 use crate::merkle::{Frontier, leaf_hash};
-use crate::segment::{Frame, SegmentHeader, SegmentReader, list_segments, segment_name};
+use crate::segment::{Frame, LENGTH_BYTES, SegmentHeader, SegmentReader, list_segments, segment_name};
 use crate::store::Store;
 use crate::tables::Tables;
 use bem_base::digest::Digest;
@@ -94,6 +94,30 @@ pub struct AuditReport {
     pub steps: u64,
     /// Files beside the ledger that the history names: the newest digest of each.
     pub artefacts: BTreeMap<String, Digest>,
+    /// Bytes that all of this takes.
+    pub sizes: Sizes,
+}
+
+/// Bytes of a ledger, by what they are for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Entries of each kind, with their frames in the segments.
+    pub entries: [u64; KINDS],
+    /// Payloads of patches in force.
+    pub payloads: u64,
+    /// Formulas and the evidence about them, each once.
+    pub certificates: u64,
+    /// Content files, payloads and certificates included.
+    pub blobs: u64,
+    /// Snapshot files that are there.
+    pub snapshots: u64,
+}
+
+impl Sizes {
+    /// What grows with the history: entries and content. Of snapshots a fixed number is kept.
+    pub fn history(&self) -> u64 {
+        self.entries.iter().sum::<u64>() + self.blobs
+    }
 }
 
 /// Audits a ledger. An error means that the store could not be read; everything else is a verdict.
@@ -136,6 +160,9 @@ struct Auditor<'a, S> {
     snapshots: u64,
     blobs: u64,
     artefacts: BTreeMap<String, Digest>,
+    sizes: Sizes,
+    /// Blobs that are in the sizes of certificates or payloads.
+    sized: BTreeSet<Digest>,
     tail_bytes: u64,
     anchored_entries: u64,
     /// Steps that the learner at work has taken.
@@ -160,6 +187,8 @@ impl<'a, S: Store> Auditor<'a, S> {
             snapshots: 0,
             blobs: 0,
             artefacts: BTreeMap::new(),
+            sizes: Sizes::default(),
+            sized: BTreeSet::new(),
             tail_bytes: 0,
             anchored_entries: 0,
             played: 0,
@@ -183,6 +212,7 @@ impl<'a, S: Store> Auditor<'a, S> {
             tail_bytes: self.tail_bytes,
             steps: self.steps,
             artefacts: self.artefacts,
+            sizes: self.sizes,
         }
     }
 
@@ -296,6 +326,7 @@ impl<'a, S: Store> Auditor<'a, S> {
         let rebuilt = self.rebuild(&entry)?;
         self.take_meaning(&entry, &rebuilt)?;
         self.kinds[usize::from(entry.kind())] += 1;
+        self.sizes.entries[usize::from(entry.kind())] += (LENGTH_BYTES + bytes.len()) as u64;
         let leaf = leaf_hash(bytes);
         self.head = self.head.link(&leaf);
         self.frontier.push(leaf);

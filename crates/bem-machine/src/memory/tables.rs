@@ -33,7 +33,7 @@ const PAGE: usize = 64;
 pub mod expert_word {
     /// The identifier.
     pub const ID: usize = 0;
-    /// Bit 0: the slot is taken; bit 1: sticky; bit 2: safe; bit 3: live in every bucket or in the episode's.
+    /// Bit 0: the slot is taken; bit 1: sticky; bit 2: live in every bucket or in the episode's.
     pub const FLAGS: usize = 1;
     /// Work units of one call.
     pub const COST: usize = 2;
@@ -134,7 +134,7 @@ fn expert_words(family: &Family) -> Vec<u64> {
     for (slot, expert) in family.occupied() {
         let row = &mut words[slot * EXPERT_WORDS..(slot + 1) * EXPERT_WORDS];
         let (profile, routing, circuit) = (expert.profile(), expert.routing(), expert.placed().circuit());
-        let flags = [true, profile.sticky, profile.safe, live >> slot & 1 == 1];
+        let flags = [true, profile.sticky, live >> slot & 1 == 1];
         row[expert_word::ID] = u64::from(expert.id().to_word());
         row[expert_word::FLAGS] =
             flags.into_iter().enumerate().fold(0, |word, (bit, flag)| word | u64::from(flag) << bit);

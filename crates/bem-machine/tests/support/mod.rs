@@ -112,7 +112,7 @@ pub fn random_expert(
         read,
         write: WriteSpec { outputs, integers },
         circuit,
-        profile: Profile { sticky, safe: false },
+        profile: Profile { sticky },
         routing: RoutingMetadata {
             priority: prng.below(3) as u8,
             descriptor: prng.bit().then(|| Bits(core::array::from_fn(|_| prng.next_u64()))),

@@ -100,7 +100,42 @@ fn to_json(report: &AuditReport) -> serde_json::Value {
         "blobs": report.blobs,
         "steps": report.steps,
         "tail_bytes": report.tail_bytes,
+        "bytes": bytes_json(report),
     })
+}
+
+/// Bytes of what was played, of patches and of their certificates, and each of them over the steps.
+fn bytes_json(report: &AuditReport) -> serde_json::Value {
+    let sizes = &report.sizes;
+    let kinds: serde_json::Map<_, _> = KIND_NAMES
+        .iter()
+        .zip(sizes.entries)
+        .filter(|(_, size)| 0 < *size)
+        .map(|(name, size)| ((*name).to_owned(), json!(size)))
+        .collect();
+    json!({
+        "entries": kinds,
+        "payloads": sizes.payloads,
+        "certificates": sizes.certificates,
+        "blobs": sizes.blobs,
+        "snapshots": sizes.snapshots,
+        "history": sizes.history(),
+        "history_per_step": per_step(report, sizes.history()),
+        "steps_per_step": per_step(report, entry_bytes(report, "play")),
+        "patches_per_step": per_step(report, entry_bytes(report, "patch") + sizes.payloads),
+        "certificates_per_step": per_step(report, sizes.certificates),
+    })
+}
+
+/// Bytes of the entries of one kind.
+fn entry_bytes(report: &AuditReport, kind: &str) -> u64 {
+    let kinds = KIND_NAMES.iter().zip(report.sizes.entries);
+    kinds.filter(|(name, _)| **name == kind).map(|(_, bytes)| bytes).sum()
+}
+
+/// Bytes a step; none where nothing was played.
+fn per_step(report: &AuditReport, bytes: u64) -> Option<f64> {
+    (0 < report.steps).then(|| bytes as f64 / report.steps as f64)
 }
 
 fn print(report: &AuditReport) {
@@ -126,6 +161,16 @@ fn print(report: &AuditReport) {
         report.snapshots,
         report.blobs
     );
+    let sizes = &report.sizes;
+    if let Some(all) = per_step(report, sizes.history()) {
+        let part = |bytes: u64| per_step(report, bytes).unwrap_or_default();
+        say!(
+            "  {all:.1} bytes a step: {:.1} of what was played, {:.1} of patches, {:.1} of their certificates",
+            part(entry_bytes(report, "play")),
+            part(entry_bytes(report, "patch") + sizes.payloads),
+            part(sizes.certificates)
+        );
+    }
     if 0 < report.tail_bytes {
         say!("  {} bytes after the newest checkpoint were never acknowledged", report.tail_bytes);
     }

@@ -151,8 +151,10 @@ pub fn to_json(climb: &Climb, head: &Digest, directory: &Path) -> Value {
             })
         })
         .collect();
+    let acting = climb.acting();
     json!({
-        "seed": climb.config().seed, "steps": climb.steps(), "trace_head": climb.head().to_hex(),
+        "seed": climb.config().seed, "steps": climb.steps(), "steps_by_machine": acting.steps_by_machine,
+        "acting_changes": acting.changes, "acting_changes_patched": acting.changes_patched, "trace_head": climb.head().to_hex(),
         "ledger_head": head.to_hex(), "out": directory.display().to_string(), "families": families,
     })
 }
