@@ -6,11 +6,11 @@
 
 use crate::agent::Agent;
 use crate::chronicle::Chronicle;
-use crate::evaluate::{Evaluation, Judge, Yardstick, evaluate, leaves_doubt};
+use crate::evaluate::{Evaluation, Judge, Yardstick, leaves_doubt};
 use crate::learner::{Decision, Event, Learned, Learner, Settings, Tally, Witness};
 use crate::suspend::{Evaluated, Seen};
 use bem_base::digest::Digest;
-use bem_base::environment::{Environment, EnvironmentError};
+use bem_base::environment::{Environment, EnvironmentError, Shape};
 use bem_base::fixed::Fixed;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::game::Game;
@@ -126,13 +126,19 @@ pub fn teach_on(
     learn(world.as_mut(), Some(Judge::new(game)), lesson, put_away, on_tick).map_err(|broken| broken.error)
 }
 
-/// Learns a world outside, of which nobody knows the optimum.
+/// Learns a world outside, of which nobody knows the optimum. How good the frozen policy is in the end is for the caller to
+/// find out ([`crate::evaluate::baselines::evaluate_episodes`]): these episodes are no part of what was learned from.
 pub fn solve_world(
     world: &mut dyn Environment,
     settings: Settings,
     on_tick: OnTick<'_>,
 ) -> Result<Solution, Box<Broken>> {
     learn(world, None, Lesson::alone(settings), None, on_tick).map(|taught| taught.solution)
+}
+
+/// What acts before anything is learned.
+pub fn first_agent(shape: &Shape, settings: Settings) -> Result<Agent, EnvironmentError> {
+    Ok(Learner::new(shape, settings)?.learned().agent)
 }
 
 /// The evaluation of an agent, and what it earns more than the one before where two evaluations leave open whether it
@@ -183,7 +189,7 @@ fn learn<'a>(
         None => run.and_then(|()| match put_away {
             // Nobody looks at the score of a lesson that will go on.
             Some(_) => Ok(UNKNOWN),
-            None => evaluator.final_evaluation(world, &learner.learned().agent),
+            None => evaluator.final_evaluation(&learner.learned().agent),
         }),
     };
     match outcome {
@@ -238,16 +244,12 @@ impl Evaluator<'_> {
     }
 
     /// How good the agent is in the end. The same agent on the same seeds gives the same: it is not asked twice.
-    fn final_evaluation(
-        &mut self,
-        world: &mut dyn Environment,
-        agent: &Agent,
-    ) -> Result<Evaluation, EnvironmentError> {
+    fn final_evaluation(&mut self, agent: &Agent) -> Result<Evaluation, EnvironmentError> {
         let known = self.seen.last.as_ref().filter(|last| last.is_of(agent));
         match (known, &mut self.judge) {
             (Some(Evaluated { evaluation, .. }), _) => Ok(*evaluation),
             (None, Some(judge)) => judge.evaluate(agent, self.seed),
-            (None, None) => evaluate(world, agent, self.seed, None, None),
+            (None, None) => Ok(UNKNOWN),
         }
     }
 
