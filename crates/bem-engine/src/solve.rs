@@ -57,6 +57,14 @@ impl Solution {
         self.yardstick.map(|yardstick| yardstick.score(self.evaluation.mean))
     }
 
+    /// Adds the final evaluation of a world outside, with its point of the curve.
+    pub fn take_evaluation(&mut self, evaluation: Evaluation) {
+        self.evaluation = evaluation;
+        if 0 < evaluation.episodes {
+            self.curve.push(Point { steps: self.learned.tally.steps, mean: evaluation.mean, gain: None });
+        }
+    }
+
     /// Whether the final score is high enough.
     pub fn is_solved(&self) -> bool {
         self.score().is_some_and(|score| SOLVED <= score)

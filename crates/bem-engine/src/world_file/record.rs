@@ -215,7 +215,7 @@ pub struct Playback {
 
 impl Playback {
     /// Whether everything has been played.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.position == self.record.calls.len()
     }
 

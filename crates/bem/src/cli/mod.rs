@@ -25,6 +25,7 @@ mod curriculum;
 mod doctor;
 mod explain;
 mod export;
+pub mod fit;
 mod games;
 mod hoare;
 mod inspect;

@@ -1,57 +1,81 @@
-//! `bem solve`: learn one task from scratch, say how well it went, and keep it if asked to.
+//! `bem solve`: learn one task from scratch, say how well it went beside simple policies, and keep it if asked to.
 //!
-//! With `--out` the folder is a run with one task: `bem verify`, `bem export` and `bem replay` take it like any other.
-//! When a program dies on the way, what it taught until then is kept; after Ctrl-C the run can go on. Clauses: SCC-8,
-//! LOG-4, LOG-5.
+//! With `--out` the folder is a run with one task: `bem verify`, `bem export` and `bem replay` take it like any other, and
+//! `--resume` goes on with it after Ctrl-C, after a crash, and with more budget. When a program dies on the way, what it
+//! taught until then is kept. Clauses: SCC-8, LOG-4, LOG-5.
+
+mod keep;
+mod measure;
+mod resume;
+mod words;
+
+pub use measure::game_baselines;
+pub use resume::is_program_run;
+pub use words::{COUNTING, support, to_float};
 
 use super::Answer;
 use super::config::ConfigFile;
 use super::run::free_folder;
-use super::run::history::{History, PutAway};
-use super::run::report::{self, Curves};
+use crate::answers::{self, Answers};
 use crate::interrupt;
-use crate::task::{Task, TaskArguments, TaskWorld};
+use crate::measured::Measured;
+use crate::process::Process;
+use crate::task::{ENV_TIMEOUT_DEFAULT, Task, TaskArguments, TaskWorld};
 use anyhow::{Context as _, Result, bail};
-use bem_base::digest::hash;
 use bem_base::environment::Environment as _;
-use bem_base::fixed::Fixed;
-use bem_engine::climb::{Climb, UnitResult};
-use bem_engine::evaluate::Evaluation;
 use bem_engine::learner::{Settings, Tally};
 use bem_engine::parameters::check_world;
-use bem_engine::solve::{Broken, Lesson, Point, Solution, Taught, solve_world, teach_on};
+use bem_engine::solve::{Broken, Lesson, Solution, Taught, solve_world, teach_on};
 use bem_engine::world_file::WorldFile;
-use bem_engine::world_file::record::Recorder;
-use bem_evolve::improvement::Evidence;
-use bem_ledger::log::LogOptions;
+use bem_engine::world_file::continued::Continued;
+use bem_engine::world_file::record::{Record, Recorder};
+use bem_games::game::Game;
+use bem_games::import::pipe::PipeWorld;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use keep::{Keeper, SAVE_STEPS, single};
+use measure::ProgramMeasure;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use words::{print_summary, to_json};
+
+/// The seed when nothing else is said.
+const SEED: u64 = 1;
+/// Steps when nothing else is said.
+const BUDGET: u64 = 200_000;
+/// More episodes than this take longer than anybody waits.
+const EVAL_EPISODES_MAX: u32 = 10_000_000;
 
 /// Learn one task from scratch.
-#[derive(Args)]
+#[derive(Args, Default)]
 #[command(after_help = "Example: bem solve parity --param n=16 --seed 7\n\
     Example: bem solve 'seq(parity{n=4},majority{n=5})'\n\
     Example: bem solve --game examples/games/kuhn_poker.efg --param opponent=uniform\n\
     Example: bem solve --env-cmd 'python3 examples/count_env.py'\n\
     Example: bem solve safety_grid --config bem.toml, with a file from bem config show\n\
-    Example: bem solve dyck --out my-dyck, then bem export my-dyck --format verilog")]
+    Example: bem solve dyck --out my-dyck, then bem export my-dyck --format verilog\n\
+    Example: bem solve --resume my-dyck --budget 400000")]
 pub struct SolveArguments {
     #[command(flatten)]
     task: TaskArguments,
-    /// All random choices come from this number.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Steps in the world at most; measuring candidates counts.
-    #[arg(long, default_value_t = 200_000)]
-    budget: u64,
+    /// All random choices come from this number [default: 1]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Steps in the world at most; measuring candidates counts [default: 200000, or that of the run to go on with]
+    #[arg(long)]
+    budget: Option<u64>,
+    /// Episodes of the final evaluation, and of every baseline at most; 0 switches both off [default: 1000, and 200 for
+    /// the baselines of a program]. They are not counted in the budget. A game with a known optimum is always evaluated
+    #[arg(long, value_name = "N")]
+    eval_episodes: Option<u32>,
     /// Keep the run in this folder: ledger, circuit, report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Go on with a run in this folder: after Ctrl-C, after a crash, or, with a larger --budget, when it is finished
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "task", "game", "env_cmd", "params"])]
+    resume: Option<PathBuf>,
     /// The file of the key that signs the history; made if it is not there [default: as for bem run]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -62,18 +86,36 @@ pub struct SolveArguments {
     json: bool,
 }
 
+impl SolveArguments {
+    /// Goes on with a run, as `bem run --resume` asks for it.
+    pub fn resuming(directory: &Path, key: Option<&Path>, json: bool) -> SolveArguments {
+        let (resume, key) = (Some(directory.to_path_buf()), key.map(Path::to_path_buf));
+        SolveArguments { resume, key, json, ..SolveArguments::default() }
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &SolveArguments) -> Result<Answer> {
+    if let Some(episodes) = arguments.eval_episodes.filter(|episodes| EVAL_EPISODES_MAX < *episodes) {
+        bail!("--eval-episodes {episodes} is out of range: 0 to {EVAL_EPISODES_MAX}");
+    }
+    if let Some(directory) = &arguments.resume {
+        return resume::run(arguments, directory);
+    }
     let out = arguments.out.as_deref();
     if let Some(key) = arguments.key.as_ref().filter(|_| out.is_none()) {
         bail!("--key {} has no effect without --out DIR: nothing is kept that it could sign", key.display());
     }
-    if let Some(directory) = out.filter(|directory| directory.join("ledger").exists()) {
-        bail!("{} holds a run already: name another folder", directory.display());
+    if let Some(directory) = out
+        && (directory.join("ledger").exists() || answers::path(directory).exists())
+    {
+        let name = directory.display();
+        bail!("{name} holds a run already: go on with bem solve --resume {name}, or name another folder");
     }
-    let settings =
-        &Settings { seed: arguments.seed, budget: arguments.budget, config: arguments.config.load()? };
-    let Task { name, params, text, world, mut file } = arguments.task.open(arguments.seed)?;
+    let seed = arguments.seed.unwrap_or(SEED);
+    let budget = arguments.budget.unwrap_or(BUDGET);
+    let settings = Settings { seed, budget, config: arguments.config.load()? };
+    let Task { name, params, text, world, file } = arguments.task.open(seed)?;
     let hint =
         (file.is_some() || matches!(world, TaskWorld::Program(_))).then(|| hint_at_units(&world)).flatten();
     let shape = match &world {
@@ -81,63 +123,34 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         TaskWorld::Program(program) => program.shape(),
     };
     check_world(&settings.config, shape).with_context(|| format!("{text} does not fit the configuration"))?;
-    let started = Instant::now();
-    let bar = progress_bar(arguments);
+    let lesson = Named { arguments, settings, name, params, text };
     interrupt::listen();
-    let on_tick = &mut |tally: &Tally| {
-        bar.set_position(tally.steps.min(arguments.budget));
-        bar.set_message(format!("{} applied, {} rejected", tally.applied, tally.rejected));
-        !interrupt::is_asked()
-    };
-    let Taught { solution, put_away } = match world {
-        TaskWorld::Game(game) => teach_on(game.as_ref(), Lesson::alone(settings.clone()), None, on_tick)
-            .context("the world failed")?,
-        TaskWorld::Program(mut program) => {
-            // What it answers is all that a replay will have of it, Ctrl-C included: that is a call which fails.
-            let mut recorder = Recorder::until(program.as_mut(), &interrupt::is_asked);
-            let solved = solve_world(&mut recorder, settings.clone(), &mut |tally| {
-                on_tick(tally);
-                true
-            });
-            file = Some(WorldFile::Record(recorder.into_record()));
-            match solved {
-                Ok(solution) => Taught { solution, put_away: None },
-                Err(broken) => match *broken {
-                    Broken { kept: Some(solution), .. } if interrupt::is_asked() => {
-                        Taught { solution, put_away: None }
-                    }
-                    broken => {
-                        bar.finish_and_clear();
-                        return keep_broken(arguments, settings, text, file.as_ref(), broken);
-                    }
-                },
-            }
+    let answer = match world {
+        TaskWorld::Game(game) => {
+            let create = |directory| {
+                Keeper::create(directory, arguments.key.as_deref(), &lesson.settings, &lesson.text, file.as_ref())
+            };
+            let keeper = out.map(create).transpose();
+            learn_game(&lesson, game.as_ref(), out, keeper, None)
         }
-    };
-    bar.finish_and_clear();
-    if interrupt::is_asked() && solution.evaluation.episodes == 0 {
-        return keep_interrupted(arguments, settings, text, file.as_ref(), &solution, put_away);
-    }
-    let wall_ms = started.elapsed().as_millis() as u64;
-    // A disk that is full must not cost the result: it is printed before the failure is said.
-    let kept =
-        out.map_or(Ok(()), |directory| keep(directory, arguments, settings, text, file.as_ref(), &solution));
-    if arguments.json {
-        say!("{}", to_json(arguments.seed, (&name, params), &solution, wall_ms));
-    } else {
-        print_summary(&name, arguments.seed, &solution, wall_ms);
-        if let Some(directory) = out.filter(|_| kept.is_ok()) {
-            say!("  kept in      {0} (report.html; bem verify {0}; bem export {0})", directory.display());
+        TaskWorld::Program(program) => {
+            let timeout = arguments.task.env_timeout.unwrap_or(ENV_TIMEOUT_DEFAULT);
+            learn_program(&lesson, program, timeout, out, None)
         }
-    }
-    if let Some(directory) = out {
-        kept.with_context(|| format!("the run cannot be kept in {}", directory.display()))?;
-    }
+    }?;
     if let Some(hint) = hint {
         note!("bem: {hint}");
     }
-    // Of a world outside the optimum is not known: that its score cannot be told is no "no".
-    Ok(if solution.is_solved() || solution.score().is_none() { Answer::Yes } else { Answer::No })
+    Ok(answer)
+}
+
+/// A task to learn, with its name and what was asked for.
+struct Named<'a> {
+    arguments: &'a SolveArguments,
+    settings: Settings,
+    name: String,
+    params: Map<String, Value>,
+    text: String,
 }
 
 /// Rewards of one's own that look like units are probably meant as units.
@@ -158,275 +171,202 @@ fn hint_at_units(world: &TaskWorld) -> Option<String> {
 /// Rewards up to this look like units.
 const UNITS_MAX: u32 = 10;
 
-/// Writes a run folder: ledger with certificates and what the world is made of, circuit, curve and report.
-fn keep(
-    directory: &Path,
-    arguments: &SolveArguments,
-    settings: &Settings,
-    task: String,
-    file: Option<&WorldFile>,
-    solution: &Solution,
-) -> Result<()> {
-    let (mut climb, files) = single(settings, &task, file);
-    let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
-    let key = arguments.key.as_deref();
-    let mut history = History::create_with(directory, &climb, &files, key, None, LogOptions::default())?;
-    let result = UnitResult { unit, seed: arguments.seed, solution: solution.clone(), reused: false };
-    climb.take(&result);
-    let mut curves = Curves::open(directory)?;
-    curves.add(&result)?;
-    history.unit(&result, &climb)?;
-    let saved = history.save(&climb, PutAway::new())?;
-    history.publish(directory, report::NAME, report::html(&climb, &curves, &saved).as_bytes())?;
-    Ok(())
-}
-
-/// What the expert is called: the family, the operator, the file without folder and ending, or the program's name.
-fn short_name(task: &str) -> &str {
-    let first = task.split_whitespace().next().unwrap_or(task);
-    let name = first.split(['{', '(']).next().unwrap_or(first);
-    Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("task")
-}
-
-/// A program died: what it taught until then goes to a folder, and the error says where.
-fn keep_broken(
-    arguments: &SolveArguments,
-    settings: &Settings,
-    task: String,
-    file: Option<&WorldFile>,
-    broken: Broken,
+/// Learns a game, from where its learner was put away if it was. A folder that cannot be written costs the run, not the
+/// result: that is printed before the failure is said.
+fn learn_game(
+    lesson: &Named<'_>,
+    game: &dyn Game,
+    directory: Option<&Path>,
+    keeper: Result<Option<Keeper>>,
+    mut saved: Option<Vec<u8>>,
 ) -> Result<Answer> {
-    let Broken { error, kept } = broken;
-    let Some(solution) = kept.filter(|solution| 0 < solution.learned.tally.episodes) else {
-        bail!("the world failed: {error}");
+    let started = Instant::now();
+    let bar = lesson.progress_bar();
+    let (mut keeper, mut failure) = match keeper {
+        Ok(keeper) => (keeper, None),
+        Err(error) => (None, Some(error)),
     };
-    let (steps, words) = (solution.learned.tally.steps, solution.learned.words.clone());
-    let directory = match &arguments.out {
-        Some(directory) => directory.clone(),
-        None => free_folder(Path::new("runs"))?,
+    let (mut due, mut reached) = (SAVE_STEPS, 0);
+    let solution = loop {
+        let is_kept = keeper.is_some();
+        let mut on_tick = |tally: &Tally| {
+            bar.set_position(tally.steps.min(lesson.settings.budget));
+            bar.set_message(format!("{} applied, {} rejected", tally.applied, tally.rejected));
+            !interrupt::is_asked() && (!is_kept || tally.steps < due)
+        };
+        let alone = Lesson::alone(lesson.settings.clone());
+        let Taught { solution, put_away } =
+            teach_on(game, alone, saved.as_deref(), &mut on_tick).context("the world failed")?;
+        let Some(bytes) = put_away else { break solution };
+        if interrupt::is_asked() {
+            bar.finish_and_clear();
+            if let Some(keeper) = &mut keeper {
+                keeper.save(bytes)?;
+            }
+            return lesson.interrupted(directory.filter(|_| failure.is_none()), &solution);
+        }
+        if let Some(open) = &mut keeper
+            && let Err(error) = open.save(bytes.clone())
+        {
+            (keeper, failure) = (None, Some(error));
+        }
+        // A learner that began anew, because what was put away did not fit, is not put away before it is as far again.
+        let steps = solution.learned.tally.steps;
+        reached = steps.max(reached);
+        due = (reached / SAVE_STEPS + 1) * SAVE_STEPS;
+        saved = Some(bytes);
     };
-    keep(&directory, arguments, settings, task, file, &solution)?;
-    let kept = directory.display();
-    bail!("the world failed: {error}; what was learned in {steps} steps is kept in {kept}: {words}")
+    bar.finish_and_clear();
+    let mut measured = Measured::of(&solution.evaluation, solution.yardstick);
+    if let Some(measured) = &mut measured {
+        measured.baselines = game_baselines(game, &lesson.settings, lesson.arguments.eval_episodes);
+    }
+    let wall_ms = started.elapsed().as_millis() as u64;
+    let kept = match (keeper, failure) {
+        (Some(keeper), _) => keeper.finish(&solution, measured.as_ref()),
+        (None, Some(failure)) => Err(failure),
+        (None, None) => Ok(()),
+    };
+    lesson.say(&solution, measured.as_ref(), wall_ms, directory, kept)
 }
 
-/// Ctrl-C: the folder asked for gets what is needed to go on, or, of a program outside, what was learned from it.
-fn keep_interrupted(
-    arguments: &SolveArguments,
-    settings: &Settings,
-    task: String,
-    file: Option<&WorldFile>,
-    solution: &Solution,
-    put_away: Option<Vec<u8>>,
+/// Learns a program's world, after what it has answered before.
+fn learn_program(
+    lesson: &Named<'_>,
+    mut program: Box<PipeWorld<Process>>,
+    timeout: u64,
+    directory: Option<&Path>,
+    before: Option<&Record>,
 ) -> Result<Answer> {
-    let (steps, words) = (solution.learned.tally.steps, &solution.learned.words);
-    let advice = match &arguments.out {
-        None => "nothing is kept without --out DIR".to_string(),
-        Some(directory) => {
-            let name = directory.display();
-            match put_away {
-                Some(bytes) => {
-                    put_away_in(directory, arguments, settings, &task, file, bytes)?;
-                    format!("go on with bem run --resume {name}")
+    let started = Instant::now();
+    let bar = lesson.progress_bar();
+    let known = before.map_or(&[][..], Record::calls);
+    let open = |directory: &Path| {
+        let (climb, _) = single(&lesson.settings, &lesson.text, None);
+        Answers::create(directory, &climb, (&lesson.text, timeout), program.shape(), known)
+    };
+    let (mut written, mut failure) = match directory.map(open).transpose() {
+        Ok(written) => (written, None),
+        Err(error) => (None, Some(error)),
+    };
+    let mut sink = |bytes: &[u8]| {
+        if let Some(written) = &mut written {
+            written.take(bytes);
+        }
+    };
+    // What it answers is all that a replay will have of it, Ctrl-C included: that is a call which fails.
+    let mut source = Continued::new(program.as_mut(), before);
+    let mut recorder = Recorder::until(&mut source, &interrupt::is_asked).into_sink(&mut sink);
+    let solved = solve_world(&mut recorder, lesson.settings.clone(), &mut |tally| {
+        bar.set_position(tally.steps.min(lesson.settings.budget));
+        bar.set_message(format!("{} applied, {} rejected", tally.applied, tally.rejected));
+        true
+    });
+    let file = WorldFile::Record(recorder.into_record());
+    bar.finish_and_clear();
+    failure = failure.or_else(|| written.as_mut().and_then(Answers::failure));
+    let keep = |directory: &Path, solution: &Solution, measured: Option<&Measured>| {
+        let key = lesson.arguments.key.as_deref();
+        Keeper::create(directory, key, &lesson.settings, &lesson.text, Some(&file))?.finish(solution, measured)
+    };
+    let mut solution = match solved {
+        Ok(solution) => solution,
+        Err(broken) => match *broken {
+            Broken { kept: Some(solution), .. } if interrupt::is_asked() => {
+                if let Some(directory) = directory.filter(|_| failure.is_none()) {
+                    keep(directory, &solution, None)?;
                 }
-                None => {
-                    keep(directory, arguments, settings, task, file, solution)?;
-                    format!("what was learned is kept in {name}")
-                }
+                return lesson.interrupted(directory.filter(|_| failure.is_none()), &solution);
+            }
+            Broken { error, kept } => {
+                let Some(solution) = kept.filter(|solution| 0 < solution.learned.tally.episodes) else {
+                    bail!("the world failed: {error}");
+                };
+                let directory = match directory {
+                    Some(directory) => directory.to_path_buf(),
+                    None => free_folder(Path::new("runs"))?,
+                };
+                keep(&directory, &solution, None)?;
+                let (steps, words) = (solution.learned.tally.steps, &solution.learned.words);
+                let kept = directory.display();
+                bail!(
+                    "the world failed: {error}; what was learned in {steps} steps is kept in {kept}: {words}; go on with \
+                     bem solve --resume {kept}"
+                );
+            }
+        },
+    };
+    let measure = ProgramMeasure::new(program.as_ref(), lesson.arguments.eval_episodes, lesson.arguments.json);
+    // A program that fails now costs the figures, not what was learned.
+    let found = measure.run(program.as_mut(), &solution.learned.agent, &lesson.settings);
+    let (found, unmeasured) = match found {
+        Ok(found) => (found, None),
+        Err(error) => (None, Some(error)),
+    };
+    let measured = found.map(|(evaluation, measured)| {
+        solution.take_evaluation(evaluation);
+        measured
+    });
+    let wall_ms = started.elapsed().as_millis() as u64;
+    let kept = match (directory, failure) {
+        (_, Some(failure)) => Err(failure),
+        (Some(directory), None) => keep(directory, &solution, measured.as_ref()),
+        (None, None) => Ok(()),
+    };
+    let answer = lesson.say(&solution, measured.as_ref(), wall_ms, directory, kept)?;
+    unmeasured.map_or(Ok(answer), Err)
+}
+
+impl Named<'_> {
+    /// Prints what was learned, then what went wrong with keeping it.
+    fn say(
+        &self,
+        solution: &Solution,
+        measured: Option<&Measured>,
+        wall_ms: u64,
+        directory: Option<&Path>,
+        kept: Result<()>,
+    ) -> Result<Answer> {
+        let seed = self.settings.seed;
+        if self.arguments.json {
+            say!("{}", to_json(seed, (&self.name, self.params.clone()), solution, measured, wall_ms));
+        } else {
+            print_summary(&self.name, seed, solution, measured, wall_ms);
+            if let Some(directory) = directory.filter(|_| kept.is_ok()) {
+                say!("  kept in      {} (open its report.html)", directory.display());
+                say!("  next         bem explain, bem export, bem verify, with this folder");
             }
         }
-    };
-    if arguments.json {
-        let kept = arguments.out.as_ref().map(|directory| directory.display().to_string());
-        let interrupted = json!({ "interrupted": true, "solved": false, "seed": arguments.seed, "steps": steps,
-            "hypothesis": words, "kept": kept });
-        say!("{interrupted}");
-    }
-    note!("bem: interrupted after {steps} steps ({words}); {advice}");
-    Ok(Answer::No)
-}
-
-/// Writes a run folder whose only unit is under way.
-fn put_away_in(
-    directory: &Path,
-    arguments: &SolveArguments,
-    settings: &Settings,
-    task: &str,
-    file: Option<&WorldFile>,
-    bytes: Vec<u8>,
-) -> Result<()> {
-    let (climb, files) = single(settings, task, file);
-    let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
-    let key = arguments.key.as_deref();
-    let mut history = History::create_with(directory, &climb, &files, key, None, LogOptions::default())?;
-    history.save(&climb, PutAway::from([(unit.track, (unit.number, bytes))]))?;
-    Ok(())
-}
-
-/// The run over this task alone, and the files that its world is made of.
-fn single(settings: &Settings, task: &str, file: Option<&WorldFile>) -> (Climb, Vec<Vec<u8>>) {
-    let files: Vec<Vec<u8>> = file.into_iter().map(WorldFile::to_bytes).collect();
-    let digests = files.iter().map(|file| hash(file)).collect();
-    let climb = Climb::single(short_name(task), task, settings);
-    (climb.with_files(digests), files)
-}
-
-fn progress_bar(arguments: &SolveArguments) -> ProgressBar {
-    if arguments.json || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} steps, {msg}");
-    ProgressBar::new(arguments.budget).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
-
-/// A fixed number as a float for display; six decimals are kept.
-pub fn to_float(value: Fixed) -> f64 {
-    let exact = value.to_raw() as f64 / 4_294_967_296.0;
-    (exact * 1e6).round() / 1e6
-}
-
-fn units(value: Fixed) -> f64 {
-    (to_float(value) * 1e3).round() / 1e6
-}
-
-fn to_json(seed: u64, task: (&str, Map<String, Value>), solution: &Solution, wall_ms: u64) -> Value {
-    let learned = &solution.learned;
-    json!({
-        "task": task.0,
-        "params": task.1,
-        "seed": seed,
-        "solved": solution.is_solved(),
-        "steps": learned.tally.steps,
-        "steps_to_99": solution.steps_to_99,
-        "score": solution.score().map(to_float),
-        "random": solution.yardstick.map(|yardstick| units(yardstick.random)),
-        "optimum": solution.yardstick.map(|yardstick| units(yardstick.optimum)),
-        "return_mean": units(solution.evaluation.mean),
-        "episodes": learned.tally.episodes,
-        "wall_ms": wall_ms,
-        "gates": learned.agent.policy().gates(),
-        "state_bits": learned.agent.policy().memory_bits(),
-        "patches_applied": learned.tally.applied,
-        "patches_rejected": learned.tally.rejected,
-        "patches_undecided": undecided(solution),
-        "proofs_checked": learned.tally.proofs,
-        "steps_by_machine": learned.tally.steps_by_machine,
-        "acting_changes": learned.tally.acting_changes,
-        "acting_changes_patched": learned.tally.acting_changes_patched,
-        "hypothesis": learned.words,
-        "trace_head": learned.chain_head.to_hex(),
-    })
-}
-
-/// Patches whose condition was neither shown nor refuted within its budget of conflicts; none of them was let in.
-fn undecided(solution: &Solution) -> usize {
-    solution.decisions.iter().filter(|decision| decision.reason.contains(" is undecided: ")).count()
-}
-
-fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {
-    let learned = &solution.learned;
-    let verdict = match solution.score() {
-        None => "learned as far as it went; the optimum of a world outside is not known",
-        Some(_) if solution.is_solved() => "solved",
-        Some(_) => "not solved",
-    };
-    say!("{name} (seed {seed}): {verdict}");
-    if let (Some(score), Some(yardstick)) = (solution.score(), solution.yardstick) {
-        say!(
-            "  score        {:.4}   return {:.3}, random {:.3}, optimum {:.3}",
-            to_float(score),
-            units(solution.evaluation.mean),
-            units(yardstick.random),
-            units(yardstick.optimum)
-        );
-    } else {
-        let Evaluation { mean, episodes, .. } = solution.evaluation;
-        say!("  return       {:.3} on average, frozen, over {episodes} episodes", units(mean));
-    }
-    let to_99 = match (solution.steps_to_99, solution.yardstick) {
-        (Some(steps), _) => format!("; score 0.99 first reached at step {steps}"),
-        (None, Some(_)) => "; score 0.99 never reached".to_string(),
-        // A world outside has returns, not scores.
-        (None, None) => String::new(),
-    };
-    say!(
-        "  steps        {} in {} episodes, {wall_ms} ms{to_99}",
-        learned.tally.steps,
-        learned.tally.episodes
-    );
-    say!(
-        "  circuit      {} gates, {} memory bits, reads {} bits",
-        learned.agent.policy().gates(),
-        learned.agent.policy().memory_bits(),
-        learned.agent.policy().reads().len()
-    );
-    say!("  hypothesis   {}", learned.words);
-    for decision in &solution.decisions {
-        let Evidence { pairs, mean, lower_bound, .. } = decision.evidence;
-        let speaks = support(decision.accepted, pairs, to_float(mean), to_float(lower_bound));
-        say!(
-            "  {:>8}  {}  {}{}: {}",
-            decision.steps,
-            if decision.accepted { "install" } else { "reject " },
-            decision.words,
-            if decision.gates == 0 { String::new() } else { format!(" ({} gates)", decision.gates) },
-            if speaks.is_empty() { &decision.reason } else { &speaks },
-        );
-    }
-    say_text!("{}", plot(&solution.curve));
-    if solution.score().is_some() && !solution.is_solved() {
-        say!("  what helps   {}", advice(solution));
-    }
-    say!("  trace head   {}", learned.chain_head);
-}
-
-/// What speaks for a patch, or against it, in words; nothing where none of it was looked at.
-pub fn support(accepted: bool, pairs: u32, mean: f64, lower_bound: f64) -> String {
-    match (pairs, accepted) {
-        (1.., _) => format!("{pairs} pairs, mean {mean:+.3}, at least {lower_bound:+.3}"),
-        // How much the log says is in the words of the patch, because it is another measure for every kind.
-        (0, true) if 0.0 < lower_bound => "by the log".to_string(),
-        (0, true) => "nothing that is done changes".to_string(),
-        (0, false) => String::new(),
-    }
-}
-
-/// What may bring more, by what the run showed.
-fn advice(solution: &Solution) -> &'static str {
-    let steps = solution.learned.tally.steps;
-    let is_cut = solution.decisions.iter().any(|decision| decision.reason.contains("no budget is left"));
-    // The last point is the final evaluation, not a change.
-    let changes = solution.curve.split_last().map_or(&[][..], |(_, changes)| changes);
-    let is_gaining = changes.last().is_some_and(|point| steps / 2 < point.steps);
-    if is_cut || is_gaining {
-        "it was still getting better when the budget ended: try a larger --budget"
-    } else if solution.learned.tally.applied == 0 {
-        "nothing was found that plays better than a choice by what is seen: fields that group the observation bits, rewards \
-         nearer to the action, shorter episodes or a larger --budget may help"
-    } else {
-        "nothing better was found for long: what the observation hides would have to be shown, or remembered by a structure \
-         of docs/grammar.md"
-    }
-}
-
-/// The learning curve as a small plot: each line is one change of the acting policy.
-fn plot(curve: &[Point]) -> String {
-    // The final evaluation is the last change's once more where nothing has changed since.
-    let curve = match curve {
-        [rest @ .., change, last] if change == last => &curve[..=rest.len()],
-        _ => curve,
-    };
-    let top = curve.iter().map(|point| units(point.mean)).fold(f64::MIN, f64::max);
-    let low = curve.iter().map(|point| units(point.mean)).fold(0.0, f64::min);
-    let stride = curve.len().div_ceil(12).max(1);
-    let mut text = String::new();
-    for (position, point) in curve.iter().enumerate() {
-        if position % stride != 0 && position + 1 != curve.len() {
-            continue;
+        if let Some(directory) = directory {
+            kept.with_context(|| format!("the run cannot be kept in {}", directory.display()))?;
         }
-        let share = (units(point.mean) - low) / (top - low).max(1e-9);
-        let bar = "#".repeat((share * 40.0).round() as usize);
-        text.push_str(&format!("  {:>8}  {:>9.3} {bar}\n", point.steps, units(point.mean)));
+        // Of a world outside the optimum is not known: that its score cannot be told is no "no".
+        Ok(if solution.is_solved() || solution.score().is_none() { Answer::Yes } else { Answer::No })
     }
-    text
+
+    /// Ctrl-C: what was learned so far, and how to go on.
+    fn interrupted(&self, directory: Option<&Path>, solution: &Solution) -> Result<Answer> {
+        let (steps, words) = (solution.learned.tally.steps, &solution.learned.words);
+        let kept = directory.map(|directory| directory.display().to_string());
+        let advice = match &kept {
+            Some(name) => format!("go on with bem solve --resume {name}"),
+            None => "nothing is kept without --out DIR".to_string(),
+        };
+        if self.arguments.json {
+            let interrupted = json!({ "interrupted": true, "solved": false, "seed": self.settings.seed, "steps": steps,
+                "hypothesis": words, "kept": kept });
+            say!("{interrupted}");
+        }
+        note!("bem: interrupted after {steps} steps ({words}); {advice}");
+        Ok(Answer::No)
+    }
+
+    fn progress_bar(&self) -> ProgressBar {
+        if self.arguments.json || !std::io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} steps, {msg}");
+        ProgressBar::new(self.settings.budget)
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    }
 }

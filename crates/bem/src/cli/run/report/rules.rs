@@ -6,8 +6,11 @@ use crate::kept_world::worlds_of;
 use bem_base::environment::Field;
 use bem_engine::climb::{Climb, Climbed};
 use bem_engine::worlds::World;
-use bem_explain::{Words, explain, state_diagram};
+use bem_explain::{Explanation, Words, explain, state_diagram};
 use std::fmt::Write;
+
+/// Lines of rules that are shown at once.
+const SHOWN_LINES: usize = 24;
 
 /// How the world of a task groups its bits; nothing where it cannot be opened any more.
 fn fields(climb: &Climb, curves: &Curves, task: &str) -> Vec<Field> {
@@ -21,17 +24,26 @@ fn fields(climb: &Climb, curves: &Curves, task: &str) -> Vec<Field> {
     }
 }
 
-/// The rules of what was learned for a task.
-pub fn rules(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climbed) {
+/// What was learned for a task, as rules.
+pub fn explanation(climb: &Climb, curves: &Curves, climbed: &Climbed) -> Explanation {
+    explain(&climbed.policy, &fields(climb, curves, &climbed.task))
+}
+
+/// The rules of what was learned for a task; many of them are folded away.
+pub fn rules(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climbed, whole: &Explanation) {
     let fields = fields(climb, curves, &climbed.task);
     let words = Words { reads: climbed.policy.reads(), fields: &fields };
-    let whole = explain(&climbed.policy, &fields);
     let diagram = state_diagram(&climbed.policy, &fields);
+    let text = text(whole, diagram.as_ref(), &words);
+    let exact = if whole.is_exact() { "exact" } else { "a summary" };
+    let text = escaped(&text);
+    if text.lines().count() <= SHOWN_LINES {
+        let _ = write!(page, "<p class=muted>{exact}</p><pre class=rules>{text}</pre>");
+        return;
+    }
     let _ = write!(
         page,
-        "<details><summary>the policy for {} as rules: {}</summary><pre class=rules>{}</pre></details>",
+        "<details><summary>the policy for {} as rules: {exact}</summary><pre class=rules>{text}</pre></details>",
         escaped(&climbed.task),
-        if whole.is_exact() { "exact" } else { "a summary" },
-        escaped(&text(&whole, diagram.as_ref(), &words))
     );
 }
