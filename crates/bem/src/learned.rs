@@ -198,16 +198,23 @@ fn learned(climb: &Climb, climbed: &Climbed, name: String, world: &World, measur
     ];
     provenance.extend(figures);
     provenance.push(format!("learned in {} steps: {}", climbed.steps, climbed.words));
+    let warnings = warnings(climbed, shape.horizon, values.is_some());
+    let (fields, horizon) = (shape.fields.clone(), Some(shape.horizon));
+    Learned { name, policy, observation_bits: bits, fields, horizon, provenance, warnings }
+}
+
+/// What to look out for when a policy is used. Whether it is solved is only known where its optimum is.
+pub fn warnings(climbed: &Climbed, horizon: u32, is_known: bool) -> Vec<String> {
+    let (policy, score) = (&climbed.policy, to_float(climbed.score));
     let mut warnings = Vec::new();
-    if values.is_some() && !climbed.solved {
+    if is_known && !climbed.solved {
         warnings.push(format!("not solved: score {score:.3} where 0.99 counts as solved"));
     }
     if 0 < policy.memory_bits() {
-        let horizon = shape.horizon;
         warnings.push(format!(
             "learned in episodes of at most {horizon} steps; call bem_reset at the start of each"
         ));
-        let counting = counts_steps(&policy);
+        let counting = counts_steps(policy);
         if 0 < counting {
             warnings.push(format!(
                 "counts steps ({counting} memory bits move whatever is seen): made for episodes that end, not for a world \
@@ -215,8 +222,49 @@ fn learned(climb: &Climb, climbed: &Climbed, name: String, world: &World, measur
             ));
         }
     }
-    let (fields, horizon) = (shape.fields.clone(), Some(shape.horizon));
-    Learned { name, policy, observation_bits: bits, fields, horizon, provenance, warnings }
+    warnings
+}
+
+/// A run's policy with what the run knows of it.
+pub struct Picked {
+    /// The run.
+    pub climb: Climb,
+    /// The try that it is of.
+    pub climbed: Climbed,
+    /// The family's place.
+    pub place: usize,
+    /// The shape of its world.
+    pub shape: Shape,
+    /// Whether the optimum of its world is known.
+    pub is_known: bool,
+}
+
+/// Picks a policy of a run's folder; of several one must be named.
+pub fn pick(directory: &Path, expert: Option<&str>) -> Result<Picked> {
+    let (climb, snapshot) = newest_climb(directory)?;
+    check_newest(directory, &snapshot)?;
+    let (place, climbed) = {
+        let experts = experts(&climb);
+        let names: Vec<String> =
+            experts.iter().map(|(track, climbed)| format!("{}/{}", track.family, climbed.stage)).collect();
+        let found = match expert {
+            Some(wanted) => (0..experts.len())
+                .rev()
+                .find(|place| experts[*place].0.family == wanted || names[*place] == wanted)
+                .with_context(|| format!("there is no expert {wanted:?} in this run; there are {}", names.join(", ")))?,
+            None if experts.len() == 1 => 0,
+            None if experts.is_empty() => bail!("there is no learned circuit in it: nothing was learned to its end yet"),
+            None => bail!("the run has several policies: name one with --expert, {}", names.join(", ")),
+        };
+        let (track, climbed) = experts[found];
+        let place = climb.tracks().iter().position(|other| other.family == track.family).unwrap_or(0);
+        (place, climbed.clone())
+    };
+    let files = kept_files(directory, climb.files())?;
+    let world = worlds_from(files)?.open(&climbed.task, climb.config().seed)?;
+    let (shape, values) = known(&world);
+    let (shape, is_known) = (shape.clone(), values.is_some());
+    Ok(Picked { climb, climbed, place, shape, is_known })
 }
 
 fn circuit_line(policy: &Policy, bits: usize) -> String {

@@ -20,6 +20,7 @@ macro_rules! say_text {
 }
 
 mod bench;
+mod check;
 mod config;
 mod curriculum;
 mod doctor;
@@ -109,6 +110,8 @@ enum Command {
     Export(export::ExportArguments),
     /// A learned policy as rules, and why it chooses what it chooses.
     Explain(explain::ExplainArguments),
+    /// An independent look at a policy that carries its proof.
+    Check(check::CheckArguments),
     /// Audit a run: chain, tree, roots, proofs, signatures.
     Verify(verify::VerifyArguments),
     /// Play a run again from its configuration and compare heads.
@@ -170,6 +173,7 @@ pub fn main() -> ExitCode {
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Export(arguments)) => export::run(&arguments),
         Some(Command::Explain(arguments)) => explain::run(&arguments),
+        Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Replay(arguments)) => snapshot::replay(&arguments),
         Some(Command::Inspect(arguments)) => inspect::run(&arguments),

@@ -5,6 +5,7 @@
 
 use super::report::Curves;
 use super::scoreboard::best;
+use crate::bundle::check::circuit_digest;
 use crate::measured::Measured;
 use bem_engine::climb::{Climb, Climbed};
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ pub fn text(climb: &Climb, curves: &Curves) -> String {
     let entry = |climbed: &Climbed| {
         let measured = curves.of(climbed)?.measured.as_ref()?;
         Some(json!({ "task": climbed.task, "attempt": climbed.attempt,
-            "circuit": climbed.policy.digest().to_hex(), "measured": measured }))
+            "circuit": circuit_digest(&climbed.policy).to_hex(), "measured": measured }))
     };
     let policies: Vec<Value> = shown.filter_map(entry).collect();
     json!({ "format": "bem-evaluation-1", "method": METHOD, "policies": policies }).to_string() + "\n"
@@ -34,7 +35,7 @@ pub fn text(climb: &Climb, curves: &Curves) -> String {
 pub fn read(directory: &Path, climbed: &Climbed) -> Option<(Measured, String)> {
     let text = std::fs::read_to_string(directory.join(NAME)).ok()?;
     let file: Value = serde_json::from_str(&text).ok()?;
-    let circuit = climbed.policy.digest().to_hex();
+    let circuit = circuit_digest(&climbed.policy).to_hex();
     let of = |entry: &&Value| {
         entry["task"] == climbed.task
             && entry["attempt"] == climbed.attempt
