@@ -92,5 +92,5 @@ fn print(checked: &Checked) {
     line("history", "circuit, task and figures are entries under the run's signed checkpoint");
     body.provenance.warnings.iter().for_each(|warning| line("warning", warning));
     say!("  key        {}", body.provenance.public_key);
-    line("not checked", " that the whole history is sound (bem verify), nor the world itself");
+    line("unchecked", "that the whole history is sound (bem verify), nor the world itself");
 }

@@ -29,6 +29,7 @@ mod export;
 pub mod fit;
 mod games;
 mod hoare;
+mod init;
 mod inspect;
 mod isa;
 mod ladder;
@@ -98,6 +99,8 @@ enum Command {
     Run(run::RunArguments),
     /// Learn one task from scratch.
     Solve(solve::SolveArguments),
+    /// Write a working starting point for a problem of one's own.
+    Init(init::InitArguments),
     /// The games BEM can learn from: list them, look at one, play one by hand.
     Games(games::GamesArguments),
     /// The difficulty ladder: stages, bands, estimated and measured difficulty, fit.
@@ -167,6 +170,7 @@ pub fn main() -> ExitCode {
         None => run::run(&run::RunArguments::default()),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Solve(arguments)) => solve::run(&arguments),
+        Some(Command::Init(arguments)) => init::run(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
         Some(Command::Ladder(arguments)) => ladder::run(&arguments),
         Some(Command::Table(arguments)) => table::run(&arguments),

@@ -88,8 +88,10 @@ pub fn bars(measured: &Measured) -> String {
         let (left, right) = ends(figure);
         let _ = write!(
             text,
-            "<span>{}</span><span class=track><span class='{class}' style='left:{from:.2}%;width:{:.2}%'></span>",
+            "<div class=bar><span>{}</span><span class=number>{}</span><span class=track>\
+             <span class='{class}' style='left:{from:.2}%;width:{:.2}%'></span>",
             escaped(name),
+            figure.text(),
             to - from
         );
         if figure.interval95.is_some() {
@@ -100,7 +102,7 @@ pub fn bars(measured: &Measured) -> String {
                 place(right) - place(left)
             );
         }
-        let _ = write!(text, "</span><span class=number>{}</span>", figure.text());
+        text.push_str("</span></div>");
     }
     text.push_str("</div>");
     text
@@ -110,7 +112,7 @@ pub fn bars(measured: &Measured) -> String {
 pub fn returns(curve: &Curve) -> String {
     const WIDTH: f64 = 760.0;
     const HEIGHT: f64 = 230.0;
-    const LEFT: f64 = 64.0;
+    const LEFT: f64 = 84.0;
     let last = curve.played.iter().chain(&curve.points).map(|(steps, _)| *steps).max().unwrap_or(1).max(1);
     let baseline = curve.measured.and_then(|measured| measured.baselines);
     let baseline = baseline.map(|compared| units(compared.best_fixed.mean.max(compared.random.mean)) * 1e3);
@@ -132,7 +134,7 @@ pub fn returns(curve: &Curve) -> String {
         let anchor = if place == 4 { "end" } else { "middle" };
         let _ = write!(
             svg,
-            "<line class=grid x1='{LEFT}' x2='{}' y1='{1:.1}' y2='{1:.1}'/><text class=axis x='{2}' y='{3:.1}'              text-anchor=end>{4:.3}</text>",
+            "<line class=grid x1='{LEFT}' x2='{}' y1='{1:.1}' y2='{1:.1}'/><text class=axis x='{2}' y='{3:.1}'              text-anchor=end>{4:.2}</text>",
             WIDTH - 16.0,
             y(value),
             LEFT - 6.0,

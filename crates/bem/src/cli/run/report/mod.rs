@@ -250,10 +250,16 @@ fn breakable(task: &str) -> String {
     escaped(task).replace('{', "{<wbr>").replace(',', ",<wbr>")
 }
 
-const PATCH_HEAD: &str = "<div class=wide><table><tr><th class='left long'>task<th>at step<th class=left>kind<th class='left long'>candidate\
+/// The head of a table of patches; of a run over one task the task is not said again.
+fn patch_head(task: bool) -> String {
+    let task = if task { "<th class='left long'>task" } else { "" };
+    format!("<div class=wide><table><tr>{task}{PATCH_HEAD}")
+}
+
+const PATCH_HEAD: &str = "<th>at step<th class=left>kind<th class='left long'>candidate\
     <th>gates<th>proofs<th class=left>what speaks for it<th>return<th class=left>verdict</tr>";
 
-fn patch_row(page: &mut String, climbed: &Climbed, span: f64, patch: &Patch) {
+fn patch_row(page: &mut String, task: Option<&str>, span: f64, patch: &Patch) {
     let (class, word) = match patch.accepted {
         _ if patch.lowers(span) => ("fail", "installed, return fell"),
         true => ("pass", "installed"),
@@ -266,10 +272,11 @@ fn patch_row(page: &mut String, climbed: &Climbed, span: f64, patch: &Patch) {
     let returns = patch
         .returns
         .map_or(String::new(), |(before, after)| format!("{} → {}", units(before), units(after)));
-    let (task, words, kind) = (breakable(&climbed.task), escaped(&patch.words), escaped(&patch.kind));
+    let (words, kind) = (escaped(&patch.words), escaped(&patch.kind));
+    let task = task.map_or(String::new(), |task| format!("<td class=left>{}", breakable(task)));
     let _ = write!(
         page,
-        "<tr><td class=left>{task}<td>{}<td class=left>{kind}<td class=left>{words}<td>{}<td>{}",
+        "<tr>{task}<td>{}<td class=left>{kind}<td class=left>{words}<td>{}<td>{}",
         grouped(patch.steps),
         patch.gates,
         patch.proofs,
@@ -290,11 +297,13 @@ fn patches(page: &mut String, track: &Track, curves: &Curves) {
     }
     let _ = write!(
         page,
-        "<details><summary>all {count} candidates, with what was measured</summary>{PATCH_HEAD}"
+        "<details><summary>all {count} candidates, with what was measured</summary>{}",
+        patch_head(1 < track.stages())
     );
     for (climbed, curve) in all() {
         for patch in &curve.patches {
-            patch_row(page, climbed, curve.span(), patch);
+            let task = (1 < track.stages()).then_some(climbed.task.as_str());
+            patch_row(page, task, curve.span(), patch);
         }
     }
     page.push_str("</table></div></details>");
@@ -344,11 +353,13 @@ fn applied_patches(page: &mut String, climb: &Climb, curves: &Curves) {
         page,
         "<h2 id=patches>Every installed patch</h2><p class=muted>Returns, before → after, are means of frozen policies on evaluation episodes. \
          A patch may lower them by {:.1} % of what there is to gain, the tolerance, and not more. Mean gain \
-         over paired episodes, and what it is at least, are shares of the range of returns.</p>{PATCH_HEAD}",
-        100.0 * tolerance()
+         over paired episodes, and what it is at least, are shares of the range of returns.</p>{}",
+        100.0 * tolerance(),
+        patch_head(1 < climb.config().stages)
     );
     for (climbed, curve, patch) in installed(climb, curves) {
-        patch_row(page, climbed, curve.span(), patch);
+        let task = (1 < climb.config().stages).then_some(climbed.task.as_str());
+        patch_row(page, task, curve.span(), patch);
     }
     page.push_str("</table></div>");
 }

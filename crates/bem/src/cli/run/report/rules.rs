@@ -43,7 +43,7 @@ pub fn rules(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climbe
     }
     let _ = write!(
         page,
-        "<details><summary>the policy for {} as rules: {exact}</summary><pre class=rules>{text}</pre></details>",
-        escaped(&climbed.task),
+        "<p class=muted>{exact}</p><details><summary>all {} lines</summary><pre class=rules>{text}</pre></details>",
+        text.lines().count(),
     );
 }
