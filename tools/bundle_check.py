@@ -253,6 +253,8 @@ class Gates:
         of = [self.input(place) for place in condition["of"]]
         than = [self.input(place) for place in condition["than"]]
         need((fact in ("less", "same")) == bool(than), "a fact has a wrong second number")
+        need(fact in ("at_least", "equals", "count") or value == 0, "a fact has a value that it has not")
+        need(is_number(value, 0, 2**64 - 1) and type(condition["holds"]) is bool, "a condition has another form")
         if fact == "bit":
             need(len(of) == 1, "the fact bit is about one input")
             signal = of[0]

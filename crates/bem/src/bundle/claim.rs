@@ -65,6 +65,8 @@ impl Gates {
         let bit = |place: usize| place < 64 && value >> place & 1 == 1;
         let is_compared = matches!(condition.fact.as_str(), "less" | "same");
         ensure!(is_compared == !than.is_empty(), "the fact {:?} has a wrong second number", condition.fact);
+        let is_valued = matches!(condition.fact.as_str(), "at_least" | "equals" | "count");
+        ensure!(is_valued || value == 0, "the fact {:?} has no value", condition.fact);
         let signal = match condition.fact.as_str() {
             "bit" => {
                 ensure!(of.len() == 1, "the fact \"bit\" is about one input");

@@ -18,7 +18,11 @@ use std::path::PathBuf;
     Exit 0: everything holds. Exit 1: something does not, and it is said what.")]
 pub struct CheckArguments {
     /// The bundle
-    file: PathBuf,
+    #[arg(required_unless_present = "jobs")]
+    file: Option<PathBuf>,
+    /// Take the names of bundles from standard input and answer one line for each
+    #[arg(long, hide = true, conflicts_with_all = ["file", "json"])]
+    jobs: bool,
     /// Only one that is signed by this public key, 64 hexadecimal digits
     #[arg(long, value_name = "HEX")]
     public_key: Option<String>,
@@ -33,7 +37,17 @@ pub fn run(arguments: &CheckArguments) -> Result<Answer> {
     if let Some(key) = key.filter(|key| crate::bundle::from_hex(key).is_none_or(|bytes| bytes.len() != 32)) {
         bail!("--public-key {key:?} must be 64 lower-case hexadecimal digits");
     }
-    let bytes = files::read_bytes(&arguments.file)?;
+    let Some(file) = &arguments.file else {
+        for name in std::io::stdin().lines() {
+            let found = files::read_bytes(name?.trim().as_ref()).and_then(|bytes| check(&bytes, key));
+            match found {
+                Ok(checked) => say!("accepted {}", checked.bundle.digest),
+                Err(error) => say!("refused: {}", format!("{error:#}").replace('\n', " ")),
+            }
+        }
+        return Ok(Answer::Yes);
+    };
+    let bytes = files::read_bytes(file)?;
     let checked = match check(&bytes, key) {
         Ok(checked) => checked,
         Err(error) => {

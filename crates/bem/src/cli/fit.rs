@@ -22,6 +22,20 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// A line in as many as it needs; those after the first are indented. Its own indent stays.
+pub fn hanging(line: &str, indent: usize) -> Vec<String> {
+    if line.chars().count() <= WIDTH {
+        return vec![line.to_string()];
+    }
+    let own = line.len() - line.trim_start().len();
+    let parts = wrapped(&line[own..], WIDTH - own.max(indent));
+    let indented = |(place, part): (usize, String)| match place {
+        0 => format!("{}{part}", &line[..own]),
+        _ => format!("{}{part}", " ".repeat(own.max(indent))),
+    };
+    parts.into_iter().enumerate().map(indented).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,5 +45,8 @@ mod tests {
         assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
         assert_eq!(wrapped("abcdef g", 4), ["abcdef", "g"]);
         assert_eq!(wrapped("", 4), [""]);
+        let long = format!("  {} {}", "a".repeat(50), "b".repeat(40));
+        let lines = hanging(&long, 6);
+        assert_eq!(lines, [format!("  {}", "a".repeat(50)), format!("      {}", "b".repeat(40))]);
     }
 }

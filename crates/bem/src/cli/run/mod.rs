@@ -186,7 +186,8 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     } else {
         say_text!("{}", scoreboard::table(&climb, &curves));
         say!("report   {}", directory.join(report::NAME).display());
-        say!("history  {head}; audit it with: bem verify {}", directory.display());
+        say!("history  {head}");
+        say!("audit    bem verify {}", directory.display());
         if limit.is_interrupted() || climb.is_climbing() {
             say!("go on    bem run --resume {}", directory.display());
         }

@@ -28,13 +28,13 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&#39;")
 }
 
-/// A whole number with thin spaces between groups of three digits.
+/// A whole number with narrow spaces that do not break between groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
         if 0 < place && (digits.len() - place).is_multiple_of(3) {
-            text.push('\u{2009}');
+            text.push('\u{202f}');
         }
         text.push(digit);
     }
@@ -85,7 +85,7 @@ fn scoreboard(page: &mut String, climb: &Climb, curves: &Curves) {
         page,
         "<h2 id=scoreboard>Scoreboard</h2><p><b>{tops} of {}</b> at the top of their ladder of tasks.</p>\
          <div class=wide><table><tr><th class=left>family<th class=left>ladder<th>score<th>return<th>random play\
-         <th>best fixed action<th>steps to 0.99<th>gates<th>memory bits<th>patches<th>proofs<th>practice</tr>",
+         <th>best fixed action<th>steps to 0.99<th>gates<th>patches<th>proofs</tr>",
         counted(climb.tracks().len(), "family", "families")
     );
     climb.tracks().iter().for_each(|track| row(page, track, curves));
@@ -151,7 +151,6 @@ fn row(page: &mut String, track: &Track, curves: &Curves) {
     let cells: String = (0..track.stages()).map(cell).collect();
     let sum = |count: fn(&Climbed) -> u32| track.climbed.iter().map(count).sum::<u32>();
     let (applied, rejected) = (sum(|climbed| climbed.applied), sum(|climbed| climbed.rejected));
-    let passed = track.practised.iter().filter(|practised| practised.solved).count();
     let name = escaped(&track.family);
     let class = if track.is_at_top() { "class=pass" } else { "" };
     let _ = write!(
@@ -166,25 +165,20 @@ fn row(page: &mut String, track: &Track, curves: &Curves) {
             let text = |figure: Option<Figure>| figure.map_or(String::new(), |figure| figure.text());
             let _ = write!(
                 page,
-                "<td>{:.3}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}",
+                "<td>{:.3}<td>{}<td>{}<td>{}<td>{}<td>{}",
                 to_float(climbed.score),
                 text(measured.map(|measured| measured.policy)),
                 text(compared.map(|compared| compared.random)),
                 text(compared.map(|compared| compared.best_fixed)),
                 steps_or_never(climbed.steps_to_99),
-                climbed.policy.gates(),
-                climbed.policy.memory_bits()
+                climbed.policy.gates()
             );
         }
-        None => page.push_str("<td><td><td><td><td><td><td>"),
+        None => page.push_str("<td><td><td><td><td><td>"),
     }
-    let practice = match track.practised.len() {
-        0 => String::new(),
-        all => format!("{passed} of {all}"),
-    };
     let _ = write!(
         page,
-        "<td>{applied} of {}<td>{}<td>{practice}</tr>",
+        "<td>{applied} of {}<td>{}</tr>",
         applied + rejected,
         sum(|climbed| climbed.proofs),
     );

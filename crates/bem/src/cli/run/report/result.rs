@@ -56,10 +56,13 @@ fn headline(page: &mut String, climbed: &Climbed, curve: &Curve) {
         }
         None => page.push_str("<li><b>not measured</b>mean return"),
     }
-    let optimum = curve.optimum.map_or(String::new(), |optimum| format!(" (optimum {:.3})", optimum / 1e3));
+    let below = match curve.optimum {
+        Some(optimum) => format!("score: 0 is random play, 1 the optimum ({:.3})", optimum / 1e3),
+        None => "the return counts, beside the baselines".to_string(),
+    };
     let _ = write!(
         page,
-        "<li><b class='{class}'>{word}</b>score: 0 is random play, 1 the optimum{optimum}\
+        "<li><b class='{class}'>{word}</b>{below}\
          <li><b>{}</b>steps of learning, budget {}\
          <li><b>{} gates</b>{} memory bits, reads {} observation bits</ul>",
         grouped(climbed.steps),

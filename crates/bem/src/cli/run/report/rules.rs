@@ -35,15 +35,25 @@ pub fn rules(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climbe
     let words = Words { reads: climbed.policy.reads(), fields: &fields };
     let diagram = state_diagram(&climbed.policy, &fields);
     let text = text(whole, diagram.as_ref(), &words);
-    let exact = if whole.is_exact() { "exact" } else { "a summary" };
+    let exact = if whole.is_exact() { "as rules: exact" } else { "as rules: a summary" };
     let text = escaped(&text);
-    if text.lines().count() <= SHOWN_LINES {
-        let _ = write!(page, "<p class=muted>{exact}</p><pre class=rules>{text}</pre>");
-        return;
+    // What it does is shown at once if it is short; what becomes of its memory is folded away with the rest.
+    let count = |text: &str| text.lines().count();
+    let (shown, folded) = match text.split_once("\n\n") {
+        _ if count(&text) <= SHOWN_LINES => (text.as_str(), ""),
+        Some((action, rest)) if count(action) <= SHOWN_LINES => (action, rest),
+        _ => ("", text.as_str()),
+    };
+    let _ = write!(page, "<p class=muted>{exact}</p>");
+    if !shown.is_empty() {
+        let _ = write!(page, "<pre class=rules>{shown}</pre>");
     }
-    let _ = write!(
-        page,
-        "<p class=muted>{exact}</p><details><summary>all {} lines</summary><pre class=rules>{text}</pre></details>",
-        text.lines().count(),
-    );
+    if !folded.is_empty() {
+        let more = if shown.is_empty() { "all" } else { "memory," };
+        let _ = write!(
+            page,
+            "<details><summary>{more} {} lines</summary><pre class=rules>{folded}</pre></details>",
+            count(folded)
+        );
+    }
 }
