@@ -4,6 +4,7 @@
 //! is defined beside each figure. What was acknowledged is decided here, by the process that watches, never by the
 //! process that dies. `docs/batteries.md` has what was measured.
 
+mod bundles;
 mod real_run;
 mod simulated;
 mod twins;
@@ -97,6 +98,11 @@ const PARTS: &[Part] = &[
         name: "patches",
         about: "bad patches of every kind and fault, and as many good ones: 12,000 x N",
         run: simulated::patches,
+    },
+    Part {
+        name: "bundles",
+        about: "policies of every family that carry their proof, and mutants: 1,700 x N of each of six parts",
+        run: bundles::bundles,
     },
     Part {
         name: "null",
