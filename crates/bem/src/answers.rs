@@ -81,7 +81,8 @@ impl Answers {
     ) -> Result<Answers> {
         let path = path(directory);
         let named = || format!("{} cannot be written", path.display());
-        std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("{} cannot be made", directory.display()))?;
         let mut writer = Writer::new();
         writer.text(FORMAT);
         writer.bytes(&climb.snapshot());
@@ -91,12 +92,8 @@ impl Answers {
         let head = writer.as_bytes().len() as u64;
         // Aside first: what is known from before is never lost on the way.
         let aside = path.with_extension("tmp");
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(true)
-            .write(true)
-            .open(&aside)
-            .with_context(named)?;
+        let mut file =
+            OpenOptions::new().create(true).truncate(true).write(true).open(&aside).with_context(named)?;
         file.write_all(writer.as_bytes())
             .and_then(|()| file.write_all(known))
             .and_then(|()| file.sync_all())
@@ -111,7 +108,9 @@ impl Answers {
         if self.failure.is_none()
             && let Err(error) = self.write(bytes)
         {
-            self.failure = Some(anyhow::Error::from(error).context(format!("{} cannot be written", self.path.display())));
+            self.failure = Some(
+                anyhow::Error::from(error).context(format!("{} cannot be written", self.path.display())),
+            );
         }
     }
 

@@ -162,7 +162,13 @@ fn known(world: &World) -> (&Shape, Option<(Value, Value)>) {
     }
 }
 
-fn learned(climb: &Climb, climbed: &Climbed, name: String, world: &World, measured: Option<Measured>) -> Learned {
+fn learned(
+    climb: &Climb,
+    climbed: &Climbed,
+    name: String,
+    world: &World,
+    measured: Option<Measured>,
+) -> Learned {
     let (shape, values) = known(world);
     let policy = climbed.policy.clone();
     let bits = usize::from(shape.observation_bits);
@@ -251,9 +257,13 @@ pub fn pick(directory: &Path, expert: Option<&str>) -> Result<Picked> {
             Some(wanted) => (0..experts.len())
                 .rev()
                 .find(|place| experts[*place].0.family == wanted || names[*place] == wanted)
-                .with_context(|| format!("there is no expert {wanted:?} in this run; there are {}", names.join(", ")))?,
+                .with_context(|| {
+                    format!("there is no expert {wanted:?} in this run; there are {}", names.join(", "))
+                })?,
             None if experts.len() == 1 => 0,
-            None if experts.is_empty() => bail!("there is no learned circuit in it: nothing was learned to its end yet"),
+            None if experts.is_empty() => {
+                bail!("there is no learned circuit in it: nothing was learned to its end yet")
+            }
             None => bail!("the run has several policies: name one with --expert, {}", names.join(", ")),
         };
         let (track, climbed) = experts[found];

@@ -103,7 +103,7 @@ impl Measured {
         object["interval95"] = measured.map_or(Value::Null, |measured| measured.policy.interval());
         object["evaluation_episodes"] = json!(measured.map_or(0, |measured| measured.policy.episodes));
         let compared = measured.and_then(|measured| measured.baselines.as_ref());
-        object["baselines"] = compared.map_or(Value::Null, Compared::to_json);
+        object["baselines"] = compared.map_or(Value::Null, |compared| compared.to_json());
     }
 }
 
@@ -118,7 +118,7 @@ impl Compared {
         })
     }
 
-    fn to_json(&self) -> Value {
+    fn to_json(self) -> Value {
         let Compared { random, best_fixed, best_fixed_action, first } = self;
         json!({
             "random": units(random.mean), "best_fixed": units(best_fixed.mean), "first": units(first.mean),

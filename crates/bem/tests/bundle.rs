@@ -62,9 +62,10 @@ fn both_checkers_accept_policies_of_every_kind() {
 fn of_the_mutants_of_every_part_none_is_accepted() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut court = Court::new(env!("CARGO_BIN_EXE_bem"), folder.path());
-    for (name, task) in
-        [("stream", &["parity_stream", "--param", "n=4"][..]), ("grid", &["safety_grid", "--budget", "20000"])]
-    {
+    for (name, task) in [
+        ("stream", &["parity_stream", "--param", "n=4"][..]),
+        ("grid", &["safety_grid", "--budget", "20000"]),
+    ] {
         let bundle = exported(folder.path(), name, task);
         for part in PARTS {
             let count = try_part(&mut court, &bundle, part, 25, &signer(folder.path()), 1);

@@ -98,7 +98,9 @@ fn snapshots_and_circuits_are_exported_as_well() {
         let of = |source: &str| bem(folder.path(), &["export", source, "--format", format]).stdout;
         // The figures are in the run's folder; a snapshot has the score alone.
         let is_figure = |line: &&str| line.contains("measured: ") || line.contains("baselines: ");
-        let without = |text: String| text.lines().filter(|line| !is_figure(line)).map(str::to_string).collect::<Vec<_>>();
+        let without = |text: String| {
+            text.lines().filter(|line| !is_figure(line)).map(str::to_string).collect::<Vec<_>>()
+        };
         assert_eq!(without(text(&of("saved"))), without(text(&of("kept"))));
     }
     let net = bem(folder.path(), &["export", "kept", "--format", "net", "--out", "policy.net"]);

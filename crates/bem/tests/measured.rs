@@ -67,7 +67,8 @@ fn a_game_and_a_program_have_intervals_and_baselines() {
     ];
     for task in &tasks {
         let task: Vec<&str> = task.iter().map(String::as_str).collect();
-        let said = json(&bem(folder.path(), &[&["solve"], &task[..], &["--budget", "4000", "--json"]].concat()));
+        let said =
+            json(&bem(folder.path(), &[&["solve"], &task[..], &["--budget", "4000", "--json"]].concat()));
         let interval = said["interval95"].as_array().expect("an interval");
         let mean = number(&said["return_mean"]);
         assert!(number(&interval[0]) <= mean && mean <= number(&interval[1]), "{said}");
@@ -107,7 +108,8 @@ fn the_evaluation_of_a_program_is_bounded_announced_and_not_part_of_the_budget()
 #[test]
 fn a_run_over_families_has_them_too() {
     let folder = folder();
-    let words = ["run", "--families", "parity,bandit", "--steps", "3000", "--stages", "2", "--out", "kept", "--json"];
+    let words =
+        ["run", "--families", "parity,bandit", "--steps", "3000", "--stages", "2", "--out", "kept", "--json"];
     let said = json(&bem(folder.path(), &words));
     for family in said["families"].as_array().expect("families") {
         let rungs = family["climbed"].as_array().expect("tries");
@@ -142,11 +144,22 @@ fn the_report_of_an_own_world_begins_with_its_return_and_says_that_the_optimum_i
     let page = std::fs::read_to_string(folder.path().join("kept/report.html")).expect("a report");
     assert!(!page.contains("no better than random"), "{page}");
     let place = |word: &str| page.find(word).unwrap_or_else(|| panic!("{word} is not in {page}"));
-    let order = ["mean return, 95 % interval", "optimum unknown", "random play", "Learning curve", "as rules", "Not proven", "Evidence"];
+    let order = [
+        "mean return, 95 % interval",
+        "optimum unknown",
+        "random play",
+        "Learning curve",
+        "as rules",
+        "Not proven",
+        "Evidence",
+    ];
     assert!(order.windows(2).all(|pair| place(pair[0]) < place(pair[1])), "{page}");
     // The same on the scoreboard of a run that goes on, and where the policy is taken elsewhere.
     let header = text(&bem(folder.path(), &["export", "kept", "--format", "c"]).stdout);
-    assert!(header.contains("95 % interval, 1000 episodes") && header.contains("baselines: random play"), "{header}");
+    assert!(
+        header.contains("95 % interval, 1000 episodes") && header.contains("baselines: random play"),
+        "{header}"
+    );
 }
 
 #[test]
@@ -164,7 +177,8 @@ fn a_policy_that_counts_steps_is_marked_everywhere() {
     }
     let bundle = text(&bem(folder.path(), &["export", "kept", "--format", "bundle"]).stdout);
     assert!(bundle.contains("counts steps"), "{bundle}");
-    let counting = json(&bem(folder.path(), &["solve", "--game", "world.json", "--budget", "30000", "--json"]));
+    let counting =
+        json(&bem(folder.path(), &["solve", "--game", "world.json", "--budget", "30000", "--json"]));
     assert_eq!(counting["counts_steps"], true);
     let plain = json(&bem(folder.path(), &["solve", "parity", "--param", "n=4", "--json"]));
     assert_eq!(plain["counts_steps"], false);

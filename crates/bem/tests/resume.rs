@@ -102,7 +102,10 @@ fn a_program_that_ctrl_c_stops_goes_on_by_either_command() {
     for (name, resume) in [("one", "solve"), ("two", "run")] {
         let answers = folder.join(name).join("answers.bin");
         let child = start(folder, &[&task[..], &["--out", name]].concat());
-        assert!(until(child, || 60_000 < bytes(&answers), "-INT"), "it was learned before it could be stopped");
+        assert!(
+            until(child, || 60_000 < bytes(&answers), "-INT"),
+            "it was learned before it could be stopped"
+        );
         assert!(bem(folder, &["verify", name]).status.success());
         let resumed = bem(folder, &[resume, "--resume", name, "--json"]);
         assert!(resumed.status.success(), "{resumed:?}");
@@ -137,10 +140,9 @@ fn more_budget_ends_as_if_it_had_been_given_at_once() {
     let folder = folder();
     let folder = folder.path();
     let command = inventory();
-    for (name, task) in [
-        ("program", vec!["--env-cmd", command.as_str()]),
-        ("game", vec!["sorting", "--param", "keys=4"]),
-    ] {
+    for (name, task) in
+        [("program", vec!["--env-cmd", command.as_str()]), ("game", vec!["sorting", "--param", "keys=4"])]
+    {
         let solve = |budget: &'static str, rest: &[&str]| {
             bem(folder, &[&["solve"], &task[..], &["--budget", budget, "--json"], rest].concat())
         };
@@ -162,7 +164,17 @@ fn a_program_with_another_world_cannot_go_on() {
     let folder = folder();
     let folder = folder.path();
     assert!(bem(folder, &["init", "."]).status.success());
-    let words = ["solve", "--env-cmd", "python3 world.py", "--budget", "300", "--eval-episodes", "0", "--out", "kept"];
+    let words = [
+        "solve",
+        "--env-cmd",
+        "python3 world.py",
+        "--budget",
+        "300",
+        "--eval-episodes",
+        "0",
+        "--out",
+        "kept",
+    ];
     assert!(bem(folder, &words).status.success());
     let world = std::fs::read_to_string(folder.join("world.py")).expect("the world");
     std::fs::write(folder.join("world.py"), world.replace("STEPS = 30", "STEPS = 20")).expect("a file");

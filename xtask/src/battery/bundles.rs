@@ -11,6 +11,17 @@ const MUTANTS: u64 = 1_700;
 pub fn bundles(scale: u64) -> Result<()> {
     let bem = target().join("release/bem").display().to_string();
     let count = (MUTANTS * scale).to_string();
-    let words = ["run", "--release", "--quiet", "--package", "bem", "--example", "bundle_mutants", "--", &bem, &count];
+    let words = [
+        "run",
+        "--release",
+        "--quiet",
+        "--package",
+        "bem",
+        "--example",
+        "bundle_mutants",
+        "--",
+        &bem,
+        &count,
+    ];
     run("cargo", &words)
 }

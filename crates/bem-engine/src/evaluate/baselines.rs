@@ -129,8 +129,7 @@ fn simple(
     collect(world, &mut episode, run_seed, episodes, on_episode)
 }
 
-type PlayEpisode<'a> =
-    &'a mut dyn FnMut(&mut dyn Environment, u64) -> Result<Played, EnvironmentError>;
+type PlayEpisode<'a> = &'a mut dyn FnMut(&mut dyn Environment, u64) -> Result<Played, EnvironmentError>;
 
 fn collect(
     world: &mut dyn Environment,
@@ -183,6 +182,25 @@ mod tests {
         let (low, high) = found.random.interval95().unwrap();
         assert!(low <= game.random().mean && game.random().mean <= high, "{found:?}");
         assert!(found.first.mean <= found.best_fixed.mean);
+    }
+
+    #[test]
+    fn intervals_hold_the_true_mean_about_as_often_as_they_say() {
+        for text in ["bandit{arms=4,gap=40}", "safety_grid{size=4}", "matrix_game"] {
+            let game = game(text);
+            let mut world = game.start();
+            let mut held = 0;
+            for run_seed in 0..400 {
+                let mut prng = Prng::stream(run_seed, "coverage");
+                let actions = u64::from(game.shape().actions);
+                let mut draw = |_: &Bits| prng.below(actions) as u16;
+                let found = simple(world.as_mut(), &mut draw, run_seed, 200, &mut || true).unwrap().unwrap();
+                let (low, high) = found.interval95().unwrap();
+                held += u32::from(low <= game.random().mean && game.random().mean <= high);
+            }
+            // 380 of 400 are expected; four standard deviations are 17.
+            assert!((363..=397).contains(&held), "{text}: {held} of 400");
+        }
     }
 
     #[test]

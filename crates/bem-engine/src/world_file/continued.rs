@@ -36,7 +36,8 @@ impl<'a> Continued<'a> {
             self.world.reset(seed)?;
             for action in actions {
                 if self.world.step(action)?.done {
-                    let words = "the program does not repeat an episode by its seed: it cannot go on from its record";
+                    let words =
+                        "the program does not repeat an episode by its seed: it cannot go on from its record";
                     return Err(EnvironmentError::External(words.to_string()));
                 }
             }
@@ -129,7 +130,8 @@ mod tests {
         let (whole, head, steps) = learn(400, None);
         assert!(!whole.is_cut());
         for share in [0, 1, 3, 7, 8] {
-            let cut = Record::new(whole.shape().clone(), whole.calls()[..whole.calls().len() * share / 8].to_vec());
+            let cut =
+                Record::new(whole.shape().clone(), whole.calls()[..whole.calls().len() * share / 8].to_vec());
             let kept = cut.whole_episodes();
             let (again, same, played) = learn(400, Some(&cut));
             assert_eq!((&again, &same), (&whole, &head), "{share} eighths");

@@ -113,6 +113,9 @@ fn observation_bytes(shape: &Shape) -> usize {
     usize::from(shape.observation_bits).div_ceil(8)
 }
 
+/// Who takes bytes.
+pub type Sink<'a> = &'a mut dyn FnMut(&[u8]);
+
 /// A world outside, with somebody who writes along.
 ///
 /// It can be told to stop: the next call then fails, and the failure is written down like any other. A learner in the
@@ -122,7 +125,7 @@ pub struct Recorder<'a> {
     calls: Writer,
     is_asked_to_stop: &'a dyn Fn() -> bool,
     /// Who is given the bytes of every episode when it is over, and how many bytes they have.
-    sink: Option<(&'a mut dyn FnMut(&[u8]), usize)>,
+    sink: Option<(Sink<'a>, usize)>,
 }
 
 impl<'a> Recorder<'a> {
@@ -138,7 +141,7 @@ impl<'a> Recorder<'a> {
 
     /// The same, and every episode's bytes go to the sink when it is over.
     #[must_use]
-    pub fn into_sink(mut self, sink: &'a mut dyn FnMut(&[u8])) -> Recorder<'a> {
+    pub fn into_sink(mut self, sink: Sink<'a>) -> Recorder<'a> {
         self.sink = Some((sink, 0));
         self
     }

@@ -132,7 +132,8 @@ fn check_figures(body: &Body, policy: &Policy) -> Result<()> {
         (Some(measured), Some(text), Some(logged)) => (measured, text, logged),
         _ => bail!("figures, their file and its entry come together"),
     };
-    let checkpoint = SignedCheckpoint::parse(body.provenance.checkpoint.as_bytes()).context("the checkpoint")?;
+    let checkpoint =
+        SignedCheckpoint::parse(body.provenance.checkpoint.as_bytes()).context("the checkpoint")?;
     let (_, payload) = event(logged, &checkpoint, event_code::ARTEFACT)?;
     let artefact = Artefact::from_bytes(&payload).context("the file's entry")?;
     ensure!(

@@ -64,7 +64,7 @@ impl Gates {
         let value = condition.value;
         let bit = |place: usize| place < 64 && value >> place & 1 == 1;
         let is_compared = matches!(condition.fact.as_str(), "less" | "same");
-        ensure!(is_compared == !than.is_empty(), "the fact {:?} has a wrong second number", condition.fact);
+        ensure!(is_compared != than.is_empty(), "the fact {:?} has a wrong second number", condition.fact);
         let is_valued = matches!(condition.fact.as_str(), "at_least" | "equals" | "count");
         ensure!(is_valued || value == 0, "the fact {:?} has no value", condition.fact);
         let signal = match condition.fact.as_str() {
@@ -88,7 +88,12 @@ impl Gates {
                 so_far
             }
             "less" | "same" => {
-                ensure!(of.len() == than.len(), "numbers of {} and {} bits are compared", of.len(), than.len());
+                ensure!(
+                    of.len() == than.len(),
+                    "numbers of {} and {} bits are compared",
+                    of.len(),
+                    than.len()
+                );
                 let (mut less, mut same) = (FALSE, TRUE);
                 for (a, b) in of.iter().zip(&than) {
                     let differ = self.gate(XOR, *a, *b);
@@ -180,7 +185,8 @@ impl Gates {
 
 fn unit(cnf: &mut Cnf, signal: u32, value: bool) -> Result<()> {
     let number = i64::from(signal) + 1;
-    let literal = Literal::from_dimacs(if value { number } else { -number }).context("a variable out of range")?;
+    let literal =
+        Literal::from_dimacs(if value { number } else { -number }).context("a variable out of range")?;
     cnf.add(&[literal]);
     Ok(())
 }
@@ -221,7 +227,8 @@ pub fn statement_holds(circuit: &Circuit, statement: &Statement) -> Result<bool>
 /// What the inputs are for a forbidden observation: those that are read are fixed, memory is free.
 fn fixed(circuit: &Circuit, forbidden: &Forbidden) -> Result<Vec<Option<bool>>> {
     let seen = forbidden.observation.as_bytes();
-    let is_form = seen.len() == usize::from(circuit.observation_bits) && seen.iter().all(|bit| b"01".contains(bit));
+    let is_form =
+        seen.len() == usize::from(circuit.observation_bits) && seen.iter().all(|bit| b"01".contains(bit));
     ensure!(is_form, "a forbidden observation has {} zeros and ones", circuit.observation_bits);
     ensure!(forbidden.action < circuit.actions, "action {} is none", forbidden.action);
     let read = circuit.reads.iter().map(|bit| Some(seen[usize::from(*bit)] == b'1'));

@@ -6,8 +6,8 @@
 use super::check::{check, circuit_digest};
 use super::claim::{forbidden_clauses, statement_clauses};
 use super::{
-    Body, Bundle, Certificate, Certificates, Circuit, Condition, EXHAUSTIVE_INPUTS_MAX, FORMAT, Forbidden, List,
-    Logged, Provenance, Rule, Statement, to_hex,
+    Body, Bundle, Certificate, Certificates, Circuit, Condition, EXHAUSTIVE_INPUTS_MAX, FORMAT, Forbidden,
+    List, Logged, Provenance, Rule, Statement, to_hex,
 };
 use crate::cli::ledger_directory;
 use crate::cli::run::evaluations;
@@ -28,8 +28,8 @@ use bem_ledger::merkle::{Tree, leaf_hash};
 use bem_ledger::reader::EntryReader;
 use bem_ledger::recover::read_checkpoint;
 use bem_machine::guard::Rule as GuardRule;
-use bem_prover::solver::{Outcome, solve};
 use bem_prover::Budget;
+use bem_prover::solver::{Outcome, solve};
 use bem_synth::policy::Policy;
 use std::path::Path;
 
@@ -49,7 +49,8 @@ pub fn bundle(directory: &Path, expert: Option<&str>, key: Option<&Path>) -> Res
     let signer = keys::for_known_run(key, directory, &found.public_key)?;
     let whole = explain(policy, &shape.fields);
     let (statement, proof) = stated(&circuit, &whole)?.unzip();
-    let forbidden: Vec<Forbidden> = found.guard.iter().map(|rule| forbidden(rule, shape.observation_bits)).collect();
+    let forbidden: Vec<Forbidden> =
+        found.guard.iter().map(|rule| forbidden(rule, shape.observation_bits)).collect();
     let certificates = forbidden.iter().map(|pair| never(&circuit, pair)).collect::<Result<Vec<_>>>()?;
     let figures = evaluations::read(directory, &climbed);
     let (measured, evaluation) = figures.filter(|_| found.evaluation.is_some()).unzip();
@@ -90,7 +91,8 @@ pub fn signed(body: Body, signer: &Signer) -> Bundle {
 
 fn circuit(policy: &Policy, observation_bits: u16) -> Circuit {
     let circuit = policy.circuit();
-    let gate = |gate: &bem_circuit::netlist::Gate| (gate.op as u8, gate.a.index() as u32, gate.b.index() as u32);
+    let gate =
+        |gate: &bem_circuit::netlist::Gate| (gate.op as u8, gate.a.index() as u32, gate.b.index() as u32);
     Circuit {
         actions: policy.actions(),
         observation_bits,
@@ -163,8 +165,9 @@ fn never(circuit: &Circuit, pair: &Forbidden) -> Result<Certificate> {
     if circuit.memory_bits as usize <= EXHAUSTIVE_INPUTS_MAX {
         return Ok(exhaustive());
     }
-    proof(&forbidden_clauses(circuit, pair)?)
-        .with_context(|| format!("that action {} is never taken for {} was not shown", pair.action, pair.observation))
+    proof(&forbidden_clauses(circuit, pair)?).with_context(|| {
+        format!("that action {} is never taken for {} was not shown", pair.action, pair.observation)
+    })
 }
 
 /// What the ledger says of a policy.

@@ -13,9 +13,11 @@ use std::path::PathBuf;
 
 /// Check a policy that carries its proof: signature, history, claims, figures.
 #[derive(Args)]
-#[command(after_help = "Example: bem export my-run --format bundle --out policy.bundle && bem check policy.bundle\n\
+#[command(
+    after_help = "Example: bem export my-run --format bundle --out policy.bundle && bem check policy.bundle\n\
     A second checker that shares no code: python3 tools/bundle_check.py policy.bundle\n\
-    Exit 0: everything holds. Exit 1: something does not, and it is said what.")]
+    Exit 0: everything holds. Exit 1: something does not, and it is said what."
+)]
 pub struct CheckArguments {
     /// The bundle
     #[arg(required_unless_present = "jobs")]
@@ -99,7 +101,10 @@ fn print(checked: &Checked) {
     match &body.measured {
         Some(measured) => {
             let episodes = measured.policy.episodes;
-            line("measured", &format!("return {} ({episodes} episodes), as the run says", measured.policy.text()));
+            line(
+                "measured",
+                &format!("return {} ({episodes} episodes), as the run says", measured.policy.text()),
+            );
         }
         None => line("measured", "nothing"),
     }

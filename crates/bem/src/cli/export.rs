@@ -99,7 +99,12 @@ fn bundle(arguments: &ExportArguments) -> Result<Answer> {
         None => say_text!("{text}"),
         Some(path) => {
             save(path, text.as_bytes())?;
-            say!("{}: bundle, {} bytes; check it with bem check {}", path.display(), text.len(), path.display());
+            say!(
+                "{}: bundle, {} bytes; check it with bem check {}",
+                path.display(),
+                text.len(),
+                path.display()
+            );
             bundle.body.provenance.warnings.iter().for_each(|warning| say!("warning: {warning}"));
         }
     }

@@ -59,7 +59,10 @@ pub fn run(arguments: &InitArguments) -> Result<Answer> {
     let directory = arguments.directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let files = arguments.from.files();
     if let Some((name, _)) = files.iter().find(|(name, _)| directory.join(name).symlink_metadata().is_ok()) {
-        bail!("{} is there already: nothing was written; name another folder", directory.join(name).display());
+        bail!(
+            "{} is there already: nothing was written; name another folder",
+            directory.join(name).display()
+        );
     }
     std::fs::create_dir_all(&directory).with_context(|| format!("{} cannot be made", directory.display()))?;
     for (name, text) in files {
@@ -71,7 +74,7 @@ pub fn run(arguments: &InitArguments) -> Result<Answer> {
         say!("wrote {}", path.display());
     }
     say!("next:");
-    if directory != PathBuf::from(".") {
+    if directory.as_os_str() != "." {
         say!("  cd {}", directory.display());
     }
     commands(files[0].1).iter().for_each(|command| say!("  {command}"));

@@ -35,7 +35,8 @@ struct Checker {
 
 impl Checker {
     fn start(command: &mut Command) -> Checker {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a checker starts");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a checker starts");
         let answers = BufReader::new(child.stdout.take().expect("its output"));
         Checker { child, answers }
     }
@@ -185,11 +186,21 @@ fn roots(part: &str) -> (&'static [&'static str], bool) {
 }
 
 /// Makes so many mutants of a part of a bundle, and asks both checkers about each.
-pub fn try_part(court: &mut Court, honest: &Value, part: &str, count: u64, signer: &Signer, seed: u64) -> Count {
+pub fn try_part(
+    court: &mut Court,
+    honest: &Value,
+    part: &str,
+    count: u64,
+    signer: &Signer,
+    seed: u64,
+) -> Count {
     let mut prng = Prng::stream(seed, part);
     let (roots, is_bound) = roots(part);
-    let roots: Vec<&str> =
-        roots.iter().copied().filter(|root| honest.pointer(root).is_some_and(|value| !value.is_null())).collect();
+    let roots: Vec<&str> = roots
+        .iter()
+        .copied()
+        .filter(|root| honest.pointer(root).is_some_and(|value| !value.is_null()))
+        .collect();
     let mut result = Count::default();
     while result.refused < count {
         let Some(mutant) = mutated(honest, &roots, &mut prng) else { break };
@@ -207,7 +218,8 @@ pub fn try_part(court: &mut Court, honest: &Value, part: &str, count: u64, signe
             true => {
                 // How many bits the world shows besides those that are read is only signed.
                 let mut like = signed.clone();
-                like["body"]["policy"]["observation_bits"] = honest["body"]["policy"]["observation_bits"].clone();
+                like["body"]["policy"]["observation_bits"] =
+                    honest["body"]["policy"]["observation_bits"].clone();
                 let is_bound = is_bound && like["body"] != honest["body"];
                 assert!(!is_bound, "{part}: signed anew it is accepted: {signed}");
                 assert!(is_true(&signed["body"]), "{part}: signed anew a lie is accepted: {signed}");
@@ -236,8 +248,12 @@ fn is_true(body: &Value) -> bool {
             let value = [a && b, a || b, a != b, a && !b][op % 4];
             values.push(value != (op > 3));
         }
-        let is: Vec<bool> =
-            policy["outputs"].as_array().expect("outputs").iter().map(|place| values[number(place)]).collect();
+        let is: Vec<bool> = policy["outputs"]
+            .as_array()
+            .expect("outputs")
+            .iter()
+            .map(|place| values[number(place)])
+            .collect();
         let statement = &body["statement"];
         if statement.is_null() {
             return true;
@@ -245,7 +261,11 @@ fn is_true(body: &Value) -> bool {
         let seen = &values[2..];
         let mut said = answer(&statement["action"], seen);
         assert_eq!(said.len(), code);
-        statement["memory"].as_array().expect("lists").iter().for_each(|list| said.extend(answer(list, seen)));
+        statement["memory"]
+            .as_array()
+            .expect("lists")
+            .iter()
+            .for_each(|list| said.extend(answer(list, seen)));
         is == said
     })
 }
@@ -253,7 +273,8 @@ fn is_true(body: &Value) -> bool {
 fn answer(list: &Value, seen: &[bool]) -> Vec<bool> {
     let bits = |bits: &Value| bits.as_array().expect("bits").iter().map(|bit| *bit == json!(1)).collect();
     let rules = list["rules"].as_array().expect("rules");
-    let applies = |rule: &&Value| rule["when"].as_array().expect("conditions").iter().all(|it| holds(it, seen));
+    let applies =
+        |rule: &&Value| rule["when"].as_array().expect("conditions").iter().all(|it| holds(it, seen));
     rules.iter().find(applies).map_or_else(|| bits(&list["otherwise"]), |rule| bits(&rule["then"]))
 }
 

@@ -39,7 +39,7 @@ pub fn read(directory: &Path, climbed: &Climbed) -> Option<(Measured, String)> {
     let of = |entry: &&Value| {
         entry["task"] == climbed.task
             && entry["attempt"] == climbed.attempt
-            && entry["circuit"] == Value::from(circuit.clone())
+            && entry["circuit"] == circuit.as_str()
     };
     let entry = file["policies"].as_array()?.iter().find(of)?;
     let measured = serde_json::from_value(entry["measured"].clone()).ok()?;

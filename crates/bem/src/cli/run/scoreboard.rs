@@ -40,7 +40,8 @@ impl Live {
         let solution = &result.solution;
         let verdict = if solution.is_solved() { "solved" } else { "not yet" };
         let steps = solution.steps_to_99.unwrap_or(solution.learned.tally.steps);
-        let score = solution.score().map_or("      ".to_string(), |score| format!("{:>6.3}", to_float(score)));
+        let score =
+            solution.score().map_or("      ".to_string(), |score| format!("{:>6.3}", to_float(score)));
         self.bar.println(format!(
             "  {verdict:<7}  {:<34} {score} {steps:>7} steps {:>5} gates",
             shortened(&result.unit.task, 34),

@@ -98,4 +98,3 @@ impl ProgramMeasure {
         Ok(Some((evaluation, measured)))
     }
 }
-

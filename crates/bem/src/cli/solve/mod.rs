@@ -128,7 +128,13 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     let answer = match world {
         TaskWorld::Game(game) => {
             let create = |directory| {
-                Keeper::create(directory, arguments.key.as_deref(), &lesson.settings, &lesson.text, file.as_ref())
+                Keeper::create(
+                    directory,
+                    arguments.key.as_deref(),
+                    &lesson.settings,
+                    &lesson.text,
+                    file.as_ref(),
+                )
             };
             let keeper = out.map(create).transpose();
             learn_game(&lesson, game.as_ref(), out, keeper, None)
@@ -267,7 +273,8 @@ fn learn_program(
     failure = failure.or_else(|| written.as_mut().and_then(Answers::failure));
     let keep = |directory: &Path, solution: &Solution, measured: Option<&Measured>| {
         let key = lesson.arguments.key.as_deref();
-        Keeper::create(directory, key, &lesson.settings, &lesson.text, Some(&file))?.finish(solution, measured)
+        Keeper::create(directory, key, &lesson.settings, &lesson.text, Some(&file))?
+            .finish(solution, measured)
     };
     let mut solution = match solved {
         Ok(solution) => solution,
@@ -296,7 +303,8 @@ fn learn_program(
             }
         },
     };
-    let measure = ProgramMeasure::new(program.as_ref(), lesson.arguments.eval_episodes, lesson.arguments.json);
+    let measure =
+        ProgramMeasure::new(program.as_ref(), lesson.arguments.eval_episodes, lesson.arguments.json);
     // A program that fails now costs the figures, not what was learned.
     let found = measure.run(program.as_mut(), &solution.learned.agent, &lesson.settings);
     let (found, unmeasured) = match found {

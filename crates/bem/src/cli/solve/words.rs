@@ -74,13 +74,7 @@ fn line(name: &str, text: &str) {
 }
 
 /// The summary on a terminal.
-pub fn print_summary(
-    name: &str,
-    seed: u64,
-    solution: &Solution,
-    measured: Option<&Measured>,
-    wall_ms: u64,
-) {
+pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Option<&Measured>, wall_ms: u64) {
     let learned = &solution.learned;
     let verdict = match solution.score() {
         None => "learned; the optimum is unknown",

@@ -210,7 +210,8 @@ fn played(chronicle: &Chronicle, optimum: Option<f64>) -> (Vec<(u64, f64)>, Opti
     let mut part: Vec<i64> = Vec::new();
     for (place, (steps, earned)) in episodes.iter().enumerate() {
         part.push(*earned);
-        let is_last = episodes.get(place + 1).is_none_or(|(next, _)| (next - 1) / width != (steps - 1) / width);
+        let is_last =
+            episodes.get(place + 1).is_none_or(|(next, _)| (next - 1) / width != (steps - 1) / width);
         if is_last {
             let mean = part.iter().sum::<i64>() as f64 / part.len() as f64;
             points.push((*steps, (mean * 1e3).round() / 1e3));

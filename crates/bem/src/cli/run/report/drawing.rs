@@ -125,9 +125,8 @@ pub fn returns(curve: &Curve) -> String {
     let (low, high) = if high - low < 1.0 { (low - 0.5, high + 0.5) } else { (low, high) };
     let x = |steps: u64| LEFT + (WIDTH - LEFT - 16.0) * steps as f64 / last as f64;
     let y = |mean: f64| 14.0 + (HEIGHT - 48.0) * (high - mean) / (high - low);
-    let mut svg = format!(
-        "<svg class=chart viewBox='0 0 {WIDTH} {HEIGHT}' role=img aria-label='return over steps'>"
-    );
+    let mut svg =
+        format!("<svg class=chart viewBox='0 0 {WIDTH} {HEIGHT}' role=img aria-label='return over steps'>");
     for place in 0..=4u32 {
         let value = low + (high - low) * f64::from(place) / 4.0;
         let steps = last * u64::from(place) / 4;
@@ -153,9 +152,7 @@ pub fn returns(curve: &Curve) -> String {
             );
         }
     }
-    for (level, colour, name) in
-        [(curve.optimum, "on", "optimum"), (baseline, "c5", "best baseline")]
-    {
+    for (level, colour, name) in [(curve.optimum, "on", "optimum"), (baseline, "c5", "best baseline")] {
         let Some(level) = level else { continue };
         let _ = write!(
             svg,
@@ -168,7 +165,8 @@ pub fn returns(curve: &Curve) -> String {
     }
     let points: String =
         curve.played.iter().map(|(steps, mean)| format!("{:.1},{:.1} ", x(*steps), y(*mean))).collect();
-    let _ = write!(svg, "<polyline fill=none style='stroke:var(--c0)' stroke-width='1.8' points='{points}'/>");
+    let _ =
+        write!(svg, "<polyline fill=none style='stroke:var(--c0)' stroke-width='1.8' points='{points}'/>");
     for (steps, mean) in &curve.points {
         let _ = write!(
             svg,

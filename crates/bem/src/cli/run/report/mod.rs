@@ -11,8 +11,8 @@ pub use curves::Curves;
 
 use super::scoreboard::{best, counted, standing};
 use crate::cli::solve::{support, to_float};
-use bem_base::digest::Digest;
 use crate::measured::Figure;
+use bem_base::digest::Digest;
 use bem_engine::climb::{Climb, Climbed, Edit, Practised, Track};
 use bem_engine::learner::EvidenceBasis;
 use curves::{Curve, Patch, tolerance};
@@ -176,12 +176,8 @@ fn row(page: &mut String, track: &Track, curves: &Curves) {
         }
         None => page.push_str("<td><td><td><td><td><td>"),
     }
-    let _ = write!(
-        page,
-        "<td>{applied} of {}<td>{}</tr>",
-        applied + rejected,
-        sum(|climbed| climbed.proofs),
-    );
+    let _ =
+        write!(page, "<td>{applied} of {}<td>{}</tr>", applied + rejected, sum(|climbed| climbed.proofs),);
 }
 
 /// One family of a ladder: its tries, and what was learned for the highest rung.
@@ -193,7 +189,11 @@ fn family(page: &mut String, climb: &Climb, track: &Track, curves: &Curves) {
     page.push_str(&chart(track, curves));
     page.push_str(&legend(track));
     tries(page, track);
-    let _ = write!(page, "<details><summary>the policy for {}: return, rules, proofs</summary>", escaped(&climbed.task));
+    let _ = write!(
+        page,
+        "<details><summary>the policy for {}: return, rules, proofs</summary>",
+        escaped(&climbed.task)
+    );
     result(page, climb, curves, climbed);
     page.push_str("</details>");
     details(page, track, curves);

@@ -33,7 +33,6 @@ pub fn result(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climb
             regret / 1e3
         ))
     );
-    page.push_str("<h3>The policy as rules</h3>");
     rules::rules(page, climb, curves, climbed, &whole);
     proven(page, climbed, curve, &whole);
 }
@@ -111,10 +110,14 @@ fn comparison(page: &mut String, measured: &Measured) {
 
 /// What is proven, and what is not.
 fn proven(page: &mut String, climbed: &Climbed, curve: &Curve, whole: &Explanation) {
-    let accepted = |kind: &str| curve.patches.iter().filter(|patch| patch.accepted && patch.kind == kind).count();
+    let accepted =
+        |kind: &str| curve.patches.iter().filter(|patch| patch.accepted && patch.kind == kind).count();
     let mut shown = Vec::new();
     if whole.is_exact() {
-        shown.push("The rules above are the circuit: equal for every observation and every content of memory.".to_string());
+        shown.push(
+            "The rules above are the circuit: equal for every observation and every content of memory."
+                .to_string(),
+        );
     }
     if 0 < climbed.proofs {
         shown.push(format!(
@@ -126,8 +129,12 @@ fn proven(page: &mut String, climbed: &Climbed, curve: &Curve, whole: &Explanati
     if 0 < accepted("GUARD") {
         shown.push("Actions that were seen to do harm are masked: for these observations the policy cannot choose them.".to_string());
     }
-    shown.push("Every change of the policy is an entry of a signed history; <code>bem verify</code> audits it.".to_string());
-    let mut open = vec!["That the return holds: it was measured in this world, with the interval above.".to_string()];
+    shown.push(
+        "Every change of the policy is an entry of a signed history; <code>bem verify</code> audits it."
+            .to_string(),
+    );
+    let mut open =
+        vec!["That the return holds: it was measured in this world, with the interval above.".to_string()];
     if curve.optimum.is_none() {
         open.push("That nothing better exists: the optimum of this world is unknown.".to_string());
     }
@@ -135,7 +142,10 @@ fn proven(page: &mut String, climbed: &Climbed, curve: &Curve, whole: &Explanati
         open.push("That the rules above are complete: they are a summary of the circuit.".to_string());
     }
     if accepted("GUARD") == 0 {
-        open.push("That no harm is done: no observation and action were declared or found to be forbidden.".to_string());
+        open.push(
+            "That no harm is done: no observation and action were declared or found to be forbidden."
+                .to_string(),
+        );
     }
     let list = |items: Vec<String>| items.iter().map(|item| format!("<li>{item}")).collect::<String>();
     let _ = write!(

@@ -35,7 +35,7 @@ pub fn rules(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climbe
     let words = Words { reads: climbed.policy.reads(), fields: &fields };
     let diagram = state_diagram(&climbed.policy, &fields);
     let text = text(whole, diagram.as_ref(), &words);
-    let exact = if whole.is_exact() { "as rules: exact" } else { "as rules: a summary" };
+    let exact = if whole.is_exact() { "exact" } else { "a summary" };
     let text = escaped(&text);
     // What it does is shown at once if it is short; what becomes of its memory is folded away with the rest.
     let count = |text: &str| text.lines().count();
@@ -44,7 +44,7 @@ pub fn rules(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climbe
         Some((action, rest)) if count(action) <= SHOWN_LINES => (action, rest),
         _ => ("", text.as_str()),
     };
-    let _ = write!(page, "<p class=muted>{exact}</p>");
+    let _ = write!(page, "<h3>The policy as rules: {exact}</h3>");
     if !shown.is_empty() {
         let _ = write!(page, "<pre class=rules>{shown}</pre>");
     }
