@@ -6,12 +6,12 @@
 
 use crate::agent::Agent;
 use crate::chronicle::Chronicle;
-use crate::evaluate::{Evaluation, Judge, Yardstick, evaluate, leaves_doubt};
+use crate::evaluate::{Evaluation, Judge, Yardstick, leaves_doubt};
 use crate::learner::{Decision, Event, Learned, Learner, Settings, Tally, Witness};
 use crate::shard::Shard;
 use crate::suspend::{Evaluated, Seen};
 use bem_base::digest::Digest;
-use bem_base::environment::{Environment, EnvironmentError};
+use bem_base::environment::{Environment, EnvironmentError, Shape};
 use bem_base::fixed::Fixed;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::game::Game;
@@ -58,6 +58,14 @@ impl Solution {
     /// The final score, if it can be told.
     pub fn score(&self) -> Option<Fixed> {
         self.yardstick.map(|yardstick| yardstick.score(self.evaluation.mean))
+    }
+
+    /// Adds the final evaluation of a world outside, with its point of the curve.
+    pub fn take_evaluation(&mut self, evaluation: Evaluation) {
+        self.evaluation = evaluation;
+        if 0 < evaluation.episodes {
+            self.curve.push(Point { steps: self.learned.tally.steps, mean: evaluation.mean, gain: None });
+        }
     }
 
     /// Whether the final score is high enough.
@@ -131,7 +139,8 @@ pub fn teach_on(
     learn(world.as_mut(), Some(Judge::new(game)), lesson, put_away, on_tick).map_err(|broken| broken.error)
 }
 
-/// Learns a world outside, of which nobody knows the optimum.
+/// Learns a world outside, of which nobody knows the optimum. How good the frozen policy is in the end is for the caller to
+/// find out ([`crate::evaluate::baselines::evaluate_episodes`]): these episodes are no part of what was learned from.
 pub fn solve_world(
     world: &mut dyn Environment,
     settings: Settings,
@@ -147,6 +156,11 @@ pub fn teach_world(
     on_tick: OnTick<'_>,
 ) -> Result<Solution, Box<Broken>> {
     learn(world, None, lesson, None, on_tick).map(|taught| taught.solution)
+}
+
+/// What acts before anything is learned.
+pub fn first_agent(shape: &Shape, settings: Settings) -> Result<Agent, EnvironmentError> {
+    Ok(Learner::new(shape, settings)?.learned().agent)
 }
 
 /// The evaluation of an agent, and what it earns more than the one before where two evaluations leave open whether it
@@ -197,7 +211,7 @@ fn learn<'a>(
         None => run.and_then(|()| match put_away {
             // Nobody looks at the score of a lesson that will go on.
             Some(_) => Ok(UNKNOWN),
-            None => evaluator.final_evaluation(world, &learner.learned().agent),
+            None => evaluator.final_evaluation(&learner.learned().agent),
         }),
     };
     let close = |evaluation| {
@@ -254,16 +268,12 @@ impl Evaluator<'_> {
     }
 
     /// How good the agent is in the end. The same agent on the same seeds gives the same: it is not asked twice.
-    fn final_evaluation(
-        &mut self,
-        world: &mut dyn Environment,
-        agent: &Agent,
-    ) -> Result<Evaluation, EnvironmentError> {
+    fn final_evaluation(&mut self, agent: &Agent) -> Result<Evaluation, EnvironmentError> {
         let known = self.seen.last.as_ref().filter(|last| last.is_of(agent));
         match (known, &mut self.judge) {
             (Some(Evaluated { evaluation, .. }), _) => Ok(*evaluation),
             (None, Some(judge)) => judge.evaluate(agent, self.seed),
-            (None, None) => evaluate(world, agent, self.seed, None, None),
+            (None, None) => Ok(UNKNOWN),
         }
     }
 

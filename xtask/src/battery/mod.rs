@@ -4,6 +4,7 @@
 //! is defined beside each figure. What was acknowledged is decided here, by the process that watches, never by the
 //! process that dies. `docs/batteries.md` has what was measured.
 
+mod bundles;
 mod mutations;
 mod real_run;
 mod simulated;
@@ -103,6 +104,11 @@ const PARTS: &[Part] = &[
         name: "mutations",
         about: "deliberate mistakes in checker and definitions of statements, which the tests must notice: 8 x N of each file",
         run: mutations::mutations,
+    },
+    Part {
+        name: "bundles",
+        about: "policies of every family that carry their proof, and mutants: 1,700 x N of each of six parts",
+        run: bundles::bundles,
     },
     Part {
         name: "null",
