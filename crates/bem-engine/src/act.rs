@@ -68,11 +68,12 @@ impl Learner {
         if is_alarmed {
             return Turn::HELD;
         }
-        let prng = self.machinery.prng_mut();
-        let explores = self.tally.steps < UNIFORM_STEPS
-            || self.exploration.is_next(&self.shape, &self.settings.config, self.tally.steps, prng);
-        // What adapts within an episode explores by itself.
-        let explores = explores && self.machinery.family().held().acting_rule() == Adaptation::Fixed;
+        // What adapts within an episode explores by itself, once there are draws to learn from.
+        let is_first = self.tally.steps < UNIFORM_STEPS;
+        let adapts = self.machinery.family().held().acting_rule() != Adaptation::Fixed;
+        let (steps, prng) = (self.tally.steps, self.machinery.prng_mut());
+        let explores =
+            is_first || !adapts && self.exploration.is_next(&self.shape, &self.settings.config, steps, prng);
         if explores { self.exploring_turn() } else { self.acting_turn() }
     }
 
@@ -173,7 +174,7 @@ impl Learner {
                 workload.safety.book(episode.steps.iter().any(|step| step.bad));
             }
         }
-        self.remember(episode, witness);
+        self.remember(turn, episode, witness);
         if is_held {
             self.realised.book(total);
             self.streak = if total == self.shape.return_max { self.streak + 1 } else { 0 };
@@ -185,6 +186,21 @@ impl Learner {
     pub(crate) fn is_held_play(&self, episode: &Episode) -> bool {
         let acted = episode.steps.iter().map(|step| step.action);
         self.machinery.frozen().replay([episode])[0].iter().copied().eq(acted)
+    }
+
+    /// Steps of an episode whose action is not what the frozen machine would have done. What adapts within an episode would
+    /// have seen other rewards, so that all steps of other turns count.
+    fn strayed(&self, turn: Turn, episode: &Episode) -> u64 {
+        let is_fixed = self.machinery.family().held().acting_rule() == Adaptation::Fixed;
+        match turn == Turn::HELD {
+            true => 0,
+            false if !is_fixed => episode.steps.len() as u64,
+            false => {
+                let wanted = &self.machinery.frozen().replay([episode])[0];
+                episode.steps.iter().zip(wanted).filter(|(step, action)| step.action != **action).count()
+                    as u64
+            }
+        }
     }
 
     /// Closes a block of records: its digest goes into the chain, and the witness gets it.
@@ -200,11 +216,12 @@ impl Learner {
     }
 
     /// Puts an episode into the log and its digest into the chain.
-    pub(crate) fn remember(&mut self, episode: Episode, witness: &mut dyn Witness) {
+    pub(crate) fn remember(&mut self, turn: Turn, episode: Episode, witness: &mut dyn Witness) {
+        let strayed = self.strayed(turn, &episode);
         let mut writer = Writer::new();
         episode.encode(&mut writer);
         self.link("bem/chain/episode", writer.as_bytes());
-        witness.played(&episode, &self.chain);
+        witness.played(&episode, strayed, &self.chain);
         if let Some(explorer) = &mut self.explorer {
             explorer.learn(&episode);
         }

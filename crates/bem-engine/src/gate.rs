@@ -233,6 +233,7 @@ impl Learner {
             let action = |policy: &Policy| PolicyState::new(policy).act(policy, observation);
             if guard.pass(observation, action(&gate.policy)) == action(self.machinery.frozen()) {
                 // One step, the same action, the same seed: the same return. Nothing needs to be played.
+                self.tally.unplayed += 1;
                 self.book_trial(&Rollout::default(), &Rollout::default(), witness);
                 return Ok(Event::Paired);
             }
@@ -261,14 +262,14 @@ impl Learner {
         let this = rollout(&episode);
         let Some(half) = half else {
             if is_same {
-                self.remember(episode, witness);
+                self.remember(turn, episode, witness);
                 return self.book_trial(&this, &this, witness);
             }
             gate.half = Some(Half { seed, episode: episode.clone() });
-            return self.remember(episode, witness);
+            return self.remember(turn, episode, witness);
         };
         let first = rollout(&half.episode);
-        self.remember(episode, witness);
+        self.remember(turn, episode, witness);
         match contest {
             Contest::Trial => self.book_trial(&first, &this, witness),
             Contest::Watch => self.book_watch(&first, &this, witness),

@@ -83,6 +83,8 @@ pub struct Tally {
     pub rolled_back: u32,
     /// Word operations that the searches took.
     pub work: u64,
+    /// Resets of the world whose episode was looked at and not played.
+    pub unplayed: u64,
     /// Steps whose action the machine chose, as the machine counts them.
     pub steps_by_machine: u64,
     /// How often what acts when frozen changed.
@@ -171,8 +173,9 @@ pub trait Witness {
     fn incumbent_changed(&mut self, agent: &Agent, words: &str, tally: &Tally);
     /// The gate has decided; `patch` is what was put into force, with its certificates and its score.
     fn decided(&mut self, decision: &Decision, patch: Option<&AcceptedPatch>);
-    /// An episode was played, for experience or for the gate; `chain` is the head of the run's own chain after it.
-    fn played(&mut self, _episode: &Episode, _chain: &Digest) {}
+    /// An episode was played, for experience or for the gate; so many of its steps strayed from what is held, and `chain` is
+    /// the head of the run's own chain after it.
+    fn played(&mut self, _episode: &Episode, _strayed: u64, _chain: &Digest) {}
     /// A block of step, reward and episode records is full, or the run is over; `chain` is the head after it.
     fn records(&mut self, _block: &[Record], _chain: &Digest) {}
     /// Called now and then; false asks the run to stop.
@@ -499,6 +502,9 @@ impl Learner {
 
     /// Whether, by the learner's own evidence, there is nothing left to gain.
     pub(crate) fn is_done(&self) -> bool {
+        if self.settings.config.until_budget {
+            return false;
+        }
         let quiet = self.tally.steps - self.last_gain;
         self.is_perfect() || QUIET_MIN.max(4 * self.last_gain) < quiet
     }

@@ -20,6 +20,7 @@ pub mod journal;
 pub mod learner;
 mod machinery;
 pub mod measure;
+pub mod online;
 mod pacing;
 pub mod parameters;
 pub mod payload;

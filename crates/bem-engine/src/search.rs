@@ -172,7 +172,8 @@ impl Learner {
             let span = self.seen_span();
             return Some(Fixed::from_ratio(gain.clamp(0, span), span));
         }
-        if tested.is_some() {
+        // What chance turned down may come again when four times as much is known.
+        if tested.is_some_and(|steps| self.tally.steps < 4 * steps) {
             return None;
         }
         let episodes = self.recent();

@@ -8,6 +8,7 @@ use crate::agent::Agent;
 use crate::chronicle::Chronicle;
 use crate::evaluate::{Evaluation, Judge, Yardstick, leaves_doubt};
 use crate::learner::{Decision, Event, Learned, Learner, Settings, Tally, Witness};
+use crate::online::Online;
 use crate::shard::Shard;
 use crate::suspend::{Evaluated, Seen};
 use bem_base::digest::Digest;
@@ -42,14 +43,18 @@ pub struct Solution {
     pub yardstick: Option<Yardstick>,
     /// The final evaluation.
     pub evaluation: Evaluation,
-    /// Steps taken when an evaluation first gave a score of at least 0.99.
+    /// Steps taken when an evaluation gave a score of at least 0.99, and no later one a lower score.
     pub steps_to_99: Option<u64>,
+    /// Steps taken when an evaluation first gave a score of at least 0.99.
+    pub first_to_99: Option<u64>,
     /// The learning curve.
     pub curve: Vec<Point>,
     /// All decisions of the gate.
     pub decisions: Vec<Decision>,
     /// What was played and decided, for the ledger.
     pub chronicle: Chronicle,
+    /// What was earned while it was learned.
+    pub online: Online,
     /// The machine as the learner leaves it.
     pub shard: Shard,
 }
@@ -279,13 +284,25 @@ impl Evaluator<'_> {
 
     fn close(self, learned: Learned, shard: Shard, evaluation: Evaluation) -> Solution {
         let Evaluator { judge, seen, .. } = self;
-        let Seen { steps_to_99, mut curve, decisions, mut chronicle, .. } = seen;
+        let Seen { first_to_99, solved_since, mut curve, decisions, mut chronicle, online, .. } = seen;
+        let steps_to_99 = solved_since;
         chronicle.seal();
         if 0 < evaluation.episodes {
             curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean, gain: None });
         }
         let yardstick = judge.map(|judge| judge.yardstick());
-        Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions, chronicle, shard }
+        Solution {
+            learned,
+            yardstick,
+            evaluation,
+            steps_to_99,
+            first_to_99,
+            curve,
+            decisions,
+            chronicle,
+            online,
+            shard,
+        }
     }
 }
 
@@ -300,7 +317,7 @@ impl Witness for Evaluator<'_> {
                 seen.curve.push(Point { steps: tally.steps, mean: evaluation.mean, gain });
                 let solved = SOLVED <= judge.yardstick().score(evaluation.mean);
                 seen.solved_since = seen.solved_since.or(Some(tally.steps)).filter(|_| solved);
-                seen.steps_to_99 = seen.steps_to_99.or(seen.solved_since);
+                seen.first_to_99 = seen.first_to_99.or(seen.solved_since);
             }
             Err(error) => self.failure = Some(error),
         }
@@ -311,7 +328,8 @@ impl Witness for Evaluator<'_> {
         self.seen.chronicle.decided(decision, patch);
     }
 
-    fn played(&mut self, episode: &Episode, chain: &Digest) {
+    fn played(&mut self, episode: &Episode, strayed: u64, chain: &Digest) {
+        self.seen.online.book(episode.steps.len() as u64, episode.total(), strayed);
         self.seen.chronicle.played(episode, chain);
     }
 

@@ -203,8 +203,8 @@ impl Learner {
 
     fn encode_counters(&self, writer: &mut Writer) {
         let Tally { steps, episodes, applied, rejected, proofs, rolled_back, work, .. } = self.tally;
-        let Tally { acting_changes, acting_changes_patched, .. } = self.tally;
-        [steps, episodes, work, self.serial, self.fruitless, self.last_gain, self.next_search]
+        let Tally { acting_changes, acting_changes_patched, unplayed, .. } = self.tally;
+        [steps, episodes, work, unplayed, self.serial, self.fruitless, self.last_gain, self.next_search]
             .into_iter()
             .for_each(|count| writer.u64(count));
         [applied, rejected, proofs, rolled_back, self.streak, acting_changes, acting_changes_patched]
@@ -218,7 +218,7 @@ impl Learner {
     fn decode_counters(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         let wild = reader.error("counters that no run can have reached");
         let mut long = || reader.u64();
-        let (steps, episodes, work) = (long()?, long()?, long()?);
+        let (steps, episodes, work, unplayed) = (long()?, long()?, long()?, long()?);
         (self.serial, self.fruitless, self.last_gain, self.next_search) =
             (long()?, long()?, long()?, long()?);
         let mut short = || reader.u32();
@@ -235,6 +235,7 @@ impl Learner {
             proofs,
             rolled_back,
             work,
+            unplayed,
             steps_by_machine,
             acting_changes,
             acting_changes_patched,

@@ -8,6 +8,7 @@ use crate::chronicle::Chronicle;
 use crate::codec::{decode_option, encode_option};
 use crate::evaluate::Evaluation;
 use crate::learner::{Decision, EvidenceBasis};
+use crate::online::Online;
 use crate::solve::Point;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -17,7 +18,7 @@ use bem_evolve::patch::PatchKind;
 use bem_machine::held::Adaptation;
 use bem_synth::policy::Policy;
 
-const FORMAT: &str = "bem lesson 2";
+const FORMAT: &str = "bem lesson 3";
 
 /// An evaluation with the agent that it is about.
 #[derive(Clone, Debug)]
@@ -56,12 +57,13 @@ pub(crate) struct Seen {
     /// The last evaluation.
     pub(crate) last: Option<Evaluated>,
     /// Steps when the score first was high enough.
-    pub(crate) steps_to_99: Option<u64>,
+    pub(crate) first_to_99: Option<u64>,
     /// Since when every evaluation has been high enough.
     pub(crate) solved_since: Option<u64>,
     pub(crate) curve: Vec<Point>,
     pub(crate) decisions: Vec<Decision>,
     pub(crate) chronicle: Chronicle,
+    pub(crate) online: Online,
 }
 
 impl Seen {
@@ -69,11 +71,12 @@ impl Seen {
     pub(crate) fn nothing() -> Seen {
         Seen {
             last: None,
-            steps_to_99: None,
+            first_to_99: None,
             solved_since: None,
             curve: Vec::new(),
             decisions: Vec::new(),
             chronicle: Chronicle::new(),
+            online: Online::default(),
         }
     }
 
@@ -83,7 +86,7 @@ impl Seen {
         writer.text(FORMAT);
         writer.bytes(learner);
         encode_option(&mut writer, self.last.as_ref(), Evaluated::encode);
-        for steps in [self.steps_to_99, self.solved_since] {
+        for steps in [self.first_to_99, self.solved_since] {
             encode_option(&mut writer, steps.as_ref(), |steps, writer| writer.u64(*steps));
         }
         writer.length(self.curve.len());
@@ -109,6 +112,7 @@ impl Seen {
             writer.u32(decision.proofs);
         }
         self.chronicle.encode(&mut writer);
+        self.online.encode(&mut writer);
         writer.into_bytes()
     }
 
@@ -122,7 +126,7 @@ impl Seen {
         let learner = reader.bytes()?;
         let last = decode_option(&mut reader, Evaluated::decode)?;
         let mut steps = || decode_option(&mut reader, Reader::u64);
-        let (steps_to_99, solved_since) = (steps()?, steps()?);
+        let (first_to_99, solved_since) = (steps()?, steps()?);
         let mut curve = Vec::new();
         for _ in 0..reader.length(17)? {
             let (steps, mean) = (reader.u64()?, Fixed::from_raw(reader.i64()?));
@@ -134,8 +138,9 @@ impl Seen {
             decisions.push(decode_decision(&mut reader)?);
         }
         let chronicle = Chronicle::decode(&mut reader)?;
+        let online = Online::decode(&mut reader)?;
         reader.finish()?;
-        Ok((Seen { last, steps_to_99, solved_since, curve, decisions, chronicle }, learner))
+        Ok((Seen { last, first_to_99, solved_since, curve, decisions, chronicle, online }, learner))
     }
 }
 

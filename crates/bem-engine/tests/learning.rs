@@ -239,7 +239,7 @@ struct Archivist {
 impl Witness for Archivist {
     fn incumbent_changed(&mut self, _agent: &Agent, _words: &str, _tally: &Tally) {}
 
-    fn played(&mut self, episode: &Episode, _chain: &Digest) {
+    fn played(&mut self, episode: &Episode, _: u64, _chain: &Digest) {
         self.played.push(episode.clone());
         self.digests.push(self.experience(self.played.len()).digest());
     }
@@ -293,7 +293,7 @@ fn count_bad(seed: u64, guard: bool) -> (usize, Option<u64>) {
     impl Witness for Counter {
         fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
         fn decided(&mut self, _: &Decision, _: Option<&AcceptedPatch>) {}
-        fn played(&mut self, episode: &Episode, _: &Digest) {
+        fn played(&mut self, episode: &Episode, _: u64, _: &Digest) {
             self.0 += episode.steps.iter().filter(|step| step.bad).count();
         }
         fn tick(&mut self, _: &Tally) -> bool {

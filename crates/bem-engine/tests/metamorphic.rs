@@ -188,7 +188,7 @@ impl Witness for Actions {
 
     fn decided(&mut self, _: &Decision, _: Option<&AcceptedPatch>) {}
 
-    fn played(&mut self, episode: &Episode, _: &Digest) {
+    fn played(&mut self, episode: &Episode, _: u64, _: &Digest) {
         self.0.extend(episode.steps.iter().map(|step| step.action));
     }
 

@@ -311,6 +311,9 @@ parameters! {
         /// The latest steps of the log that a search looks at.
         "SYNTH budget" search_steps_max: u32 [1..=262_144] = 64_000,
             tried "16" on Reference::Task { task: "parity", steps: 100 };
+        /// The learner acts until its budget is spent, instead of ending when nothing is left to gain.
+        "VM-16" until_budget: bool [()] = false,
+            tried "true" on Reference::Task { task: "parity", steps: 3_000 };
         /// Exploring episodes that are free for every action.
         "exploration quota" exploration_episodes: u32 [0..=1_000_000] = 128,
             tried "8" on Reference::Task { task: "parity", steps: 1_000 };

@@ -8,6 +8,7 @@ mod controls;
 mod drawn;
 mod held_out;
 mod machines;
+mod online;
 mod paid;
 mod processes;
 mod q_learning;
@@ -56,6 +57,9 @@ pub struct TableArguments {
     /// Instead, controls: coin-flip rewards, and parts of the learner switched off
     #[arg(long, conflicts_with_all = ["held_out", "families"])]
     controls: bool,
+    /// Instead, what every row earns while it is learned: 20 times its floor in steps, or 100,000 if that is more
+    #[arg(long, conflicts_with_all = ["held_out", "controls"])]
+    online: bool,
     /// Steps that Q-learning gets; zero leaves it out.
     #[arg(long, default_value_t = 40_000)]
     peer_steps: u64,
@@ -90,6 +94,7 @@ struct Summary {
     solved: usize,
     runs: usize,
     steps: Vec<Option<u64>>,
+    first: Vec<Option<u64>>,
     scores: Vec<f64>,
     gates: usize,
     words: String,
@@ -107,24 +112,13 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
         bail!("--scramble is {:?}; allowed are {}", arguments.scramble, Scramble::WORDS.join(", "));
     }
     let config = arguments.config.load()?;
+    if arguments.online {
+        return online::run(arguments, &config);
+    }
     if arguments.controls {
         return controls::run(arguments.seeds, arguments.budget, &config, arguments.json);
     }
-    let rows = if arguments.held_out { held_out_rows(arguments) } else { floor_rows(arguments) };
-    let wanted = |row: &Row| {
-        arguments.families.is_empty()
-            || arguments.families.iter().any(|family| row.name.starts_with(family.as_str()))
-    };
-    let (rows, others): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(wanted);
-    if rows.is_empty() {
-        let known: BTreeSet<&str> = others.iter().filter_map(|row| row.name.split(' ').next()).collect();
-        let known: Vec<&str> = known.into_iter().collect();
-        bail!(
-            "--families {}: no row has such a name; they begin with {}",
-            arguments.families.join(","),
-            known.join(", ")
-        );
-    }
+    let rows = rows_of(arguments)?;
     if !arguments.json {
         say!(
             "| task | solved | median steps to 0.99 | all | floor | ratio | worst score | gates | ms a run | Q-learning | hypothesis |"
@@ -159,6 +153,26 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
     }
     let all = summaries.len() == rows.len() && summaries.iter().all(|summary| summary.solved == summary.runs);
     Ok(if all { Answer::Yes } else { Answer::No })
+}
+
+/// The rows that are asked for.
+fn rows_of(arguments: &TableArguments) -> Result<Vec<Row>> {
+    let rows = if arguments.held_out { held_out_rows(arguments) } else { floor_rows(arguments) };
+    let wanted = |row: &Row| {
+        arguments.families.is_empty()
+            || arguments.families.iter().any(|family| row.name.starts_with(family.as_str()))
+    };
+    let (rows, others): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(wanted);
+    if rows.is_empty() {
+        let known: BTreeSet<&str> = others.iter().filter_map(|row| row.name.split(' ').next()).collect();
+        let known: Vec<&str> = known.into_iter().collect();
+        bail!(
+            "--families {}: no row has such a name; they begin with {}",
+            arguments.families.join(","),
+            known.join(", ")
+        );
+    }
+    Ok(rows)
 }
 
 fn floor_rows(arguments: &TableArguments) -> Vec<Row> {
@@ -227,6 +241,7 @@ fn run_row(row: &Row, arguments: &TableArguments, config: &Arc<GenesisConfig>) -
         solved: solutions.iter().filter(|solution| solution.is_solved()).count(),
         runs: solutions.len(),
         steps: solutions.iter().map(|solution| solution.steps_to_99).collect(),
+        first: solutions.iter().map(|solution| solution.first_to_99).collect(),
         scores: solutions.iter().filter_map(Solution::score).map(to_float).collect(),
         gates: last.agent.policy().gates(),
         words: last.words.clone(),
@@ -274,7 +289,7 @@ impl Summary {
     fn to_json(&self) -> Value {
         json!({
             "task": self.name, "solved": self.solved, "runs": self.runs, "median": self.median(),
-            "steps_to_99": self.steps, "floor": self.floor, "ratio": self.ratio(), "scores": self.scores,
+            "steps_to_99": self.steps, "steps_to_99_first": self.first, "floor": self.floor, "ratio": self.ratio(), "scores": self.scores,
             "gates": self.gates, "hypothesis": self.words, "wall_ms": self.wall_ms as u64, "q_learning": self.peer,
         })
     }

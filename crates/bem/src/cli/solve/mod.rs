@@ -6,10 +6,12 @@
 
 mod keep;
 mod measure;
+mod online;
 mod resume;
 mod words;
 
 pub use measure::game_baselines;
+pub use online::Figures;
 pub use resume::is_program_run;
 pub use words::{COUNTING, support, to_float};
 
@@ -70,6 +72,9 @@ pub struct SolveArguments {
     /// the baselines of a program]. They are not counted in the budget. A game with a known optimum is always evaluated
     #[arg(long, value_name = "N")]
     eval_episodes: Option<u32>,
+    /// Act until the budget is spent instead of ending when nothing is left to gain, and say what was earned meanwhile
+    #[arg(long, conflicts_with = "resume")]
+    online: bool,
     /// Keep the run in this folder: ledger, circuit, report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -115,6 +120,8 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     let seed = arguments.seed.unwrap_or(SEED);
     let budget = arguments.budget.unwrap_or(BUDGET);
     let settings = Settings { seed, budget, config: arguments.config.load()? };
+    let settings =
+        if arguments.online { settings.with(|config| config.until_budget = true) } else { settings };
     let Task { name, params, text, world, file } = arguments.task.open(seed)?;
     let hint =
         (file.is_some() || matches!(world, TaskWorld::Program(_))).then(|| hint_at_units(&world)).flatten();

@@ -1,5 +1,6 @@
 //! What `bem solve` says: one JSON object, or a summary that fits 80 columns.
 
+use super::online::Figures;
 use crate::cli::fit::{WIDTH, wrapped};
 use crate::measured::Measured;
 use bem_base::fixed::Fixed;
@@ -56,6 +57,7 @@ pub fn to_json(
         "trace_head": learned.chain_head.to_hex(),
     });
     Measured::add_to(measured, &mut object);
+    Figures::of(solution).add_to(&mut object);
     object
 }
 
@@ -84,13 +86,14 @@ pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Optio
     wrapped(&format!("{name} (seed {seed}): {verdict}"), WIDTH).iter().for_each(|line| say!("{line}"));
     print_returns(solution, measured);
     let to_99 = match (solution.steps_to_99, solution.yardstick) {
-        (Some(steps), _) => format!("; score 0.99 first reached at step {steps}"),
-        (None, Some(_)) => "; score 0.99 never reached".to_string(),
+        (Some(steps), _) => format!("; score 0.99 from step {steps} on"),
+        (None, Some(_)) => "; score 0.99 not reached".to_string(),
         // A world outside has returns, not scores.
         (None, None) => String::new(),
     };
     let (steps, episodes) = (learned.tally.steps, learned.tally.episodes);
     line("steps", &format!("{steps} in {episodes} episodes, {wall_ms} ms{to_99}"));
+    line("while learning", &Figures::of(solution).line());
     let policy = learned.agent.policy();
     let (gates, bits, reads) = (policy.gates(), policy.memory_bits(), policy.reads().len());
     line("circuit", &format!("{gates} gates, {bits} memory bits, reads {reads} bits"));

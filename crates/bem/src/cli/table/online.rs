@@ -1,0 +1,72 @@
+//! `bem table --online`: what every row earns while it is learned, exploration and measurements included.
+//!
+//! Clauses: VM-16, SCC-8.
+
+use super::{Row, TableArguments, usage};
+use crate::cli::Answer;
+use crate::cli::solve::Figures;
+use crate::interrupt;
+use anyhow::{Context as _, Result};
+use bem_engine::learner::Settings;
+use bem_engine::parameters::check_world;
+use bem_engine::solve::solve;
+use bem_machine::config::GenesisConfig;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Steps of a run at least.
+const STEPS_MIN: u64 = 100_000;
+/// Steps for every step of the floor.
+const FLOORS: u64 = 20;
+/// Episodes of a run at least.
+const EPISODES_MIN: u64 = 8;
+
+/// Runs the rows.
+pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<Answer> {
+    let mut rows = Vec::new();
+    if !arguments.json {
+        say!("| task | seed | solved | online score | last half | regret exponent | explored, last half |");
+        say!("|---|---|---|---|---|---|---|");
+    }
+    for row in super::rows_of(arguments)? {
+        for seed in usage::seeds("--first-seed", arguments.first_seed, arguments.seeds)? {
+            let found = run_one(&row, seed, config)?;
+            if !arguments.json {
+                say!(
+                    "| {} | {seed} | {} | {} | {} | {} | {} |",
+                    row.name,
+                    found["solved"],
+                    found["online_score"],
+                    found["online_score_last_half"],
+                    found["regret_exponent"],
+                    found["explored_share_last_half"],
+                );
+            }
+            rows.push(found);
+            if interrupt::is_asked() {
+                break;
+            }
+        }
+    }
+    if arguments.json {
+        say!("{}", json!({ "rows": rows }));
+    }
+    Ok(Answer::Yes)
+}
+
+fn run_one(row: &Row, seed: u64, config: &Arc<GenesisConfig>) -> Result<Value> {
+    let game = (row.build)(seed).with_context(|| row.name.clone())?;
+    check_world(config, game.shape())
+        .with_context(|| format!("{} does not fit the configuration", row.name))?;
+    let floor = row.floor.unwrap_or(0).saturating_mul(FLOORS);
+    let budget = floor.max(STEPS_MIN).max(EPISODES_MIN * u64::from(game.shape().horizon));
+    let settings = Settings { seed, budget, config: Arc::clone(config) };
+    let settings = settings.with(|config| config.until_budget = true);
+    let solution =
+        solve(game.as_ref(), settings, &mut |_| !interrupt::is_asked()).with_context(|| row.name.clone())?;
+    let mut found = json!({
+        "task": row.name, "seed": seed, "solved": solution.is_solved(), "steps": solution.learned.tally.steps,
+    });
+    Figures::of(&solution).add_to(&mut found);
+    Ok(found)
+}
