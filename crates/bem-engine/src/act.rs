@@ -71,9 +71,9 @@ impl Learner {
         // What adapts within an episode explores by itself, once there are draws to learn from.
         let is_first = self.tally.steps < UNIFORM_STEPS;
         let adapts = self.machinery.family().held().acting_rule() != Adaptation::Fixed;
-        let (steps, prng) = (self.tally.steps, self.machinery.prng_mut());
-        let explores =
-            is_first || !adapts && self.exploration.is_next(&self.shape, &self.settings.config, steps, prng);
+        let (episodes, prng) = (self.tally.episodes, self.machinery.prng_mut());
+        let explores = is_first
+            || !adapts && self.exploration.is_next(&self.shape, &self.settings.config, episodes, prng);
         if explores { self.exploring_turn() } else { self.acting_turn() }
     }
 

@@ -1,7 +1,7 @@
 //! When an episode is played for knowledge, and when for what it earns: exploration that fades by itself.
 //!
 //! Exploring episodes are allowed while fewer were played than a quota: so many for every action, twice those before the last
-//! gain that was shown, and the root of actions times steps, so that the search for structure is never starved and the share
+//! gain that was shown, and the root of actions times episodes, so that the search for structure is never starved and the share
 //! of exploration still vanishes. Where the counts leave open that much more can be earned than what acts does, the quota is
 //! larger. Four of five allowed episodes explore: what acts must be seen to be judged. Must not know what an exploring episode
 //! does. Clauses: VM-16, SCC-8; decision D-50.
@@ -74,10 +74,16 @@ fn part_of(shape: &Shape, total: i64) -> i128 {
 
 impl Exploration {
     /// Whether the next episode explores.
-    pub(crate) fn is_next(&self, shape: &Shape, config: &GenesisConfig, steps: u64, prng: &mut Prng) -> bool {
+    pub(crate) fn is_next(
+        &self,
+        shape: &Shape,
+        config: &GenesisConfig,
+        episodes: u64,
+        prng: &mut Prng,
+    ) -> bool {
         // With nothing to see and one step there is nothing to explain: the index explores by itself.
         let is_blind = shape.observation_bits == 0 && shape.horizon == 1;
-        let quota = self.quota(shape, config, steps);
+        let quota = self.quota(shape, config, episodes);
         let quota = if self.may_gain() { HOPEFUL.saturating_mul(quota) } else { quota };
         !is_blind && self.explored < quota && prng.below(ACTING_ONE_IN) != 0
     }
@@ -94,10 +100,10 @@ impl Exploration {
         self.hoped = optimistic.map(|total| part_of(shape, total) as i64);
     }
 
-    /// Exploring episodes that are allowed after this many steps.
-    fn quota(&self, shape: &Shape, config: &GenesisConfig, steps: u64) -> u64 {
+    /// Exploring episodes that are allowed after this many episodes.
+    fn quota(&self, shape: &Shape, config: &GenesisConfig, episodes: u64) -> u64 {
         let actions = u64::from(shape.actions).min(ACTIONS_MAX);
-        let root = if config.exploration_root { actions.saturating_mul(steps).isqrt() } else { 0 };
+        let root = if config.exploration_root { actions.saturating_mul(episodes).isqrt() } else { 0 };
         u64::from(config.exploration_episodes) * actions + 2 * self.at_gain + root
     }
 

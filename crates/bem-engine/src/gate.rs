@@ -98,7 +98,10 @@ impl Learner {
     fn note_gain(&mut self, record: &Record) {
         let is_gain = match record.improvement() {
             Some(Improvement::Rollouts(_) | Improvement::Counted { .. }) => true,
-            Some(Improvement::Logged { lower_bound, .. }) => EXPLAINED_MIN <= *lower_bound,
+            // Contexts matter where plain actions act.
+            Some(Improvement::Logged { lower_bound, .. }) => {
+                EXPLAINED_MIN <= *lower_bound && self.acts_plainly()
+            }
             _ => false,
         };
         if is_gain {

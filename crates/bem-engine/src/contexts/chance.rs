@@ -7,13 +7,15 @@
 
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 
+/// Half sums beyond this are surprising enough, with their 20 fractional bits.
+const HALF_MAX: i128 = 1 << 50;
+
 /// The natural logarithm of one over the chance of a sum of squares of at least this many parts of `scale`, rounded down; zero
 /// where chance brings as much.
 pub(crate) fn surprise(sum: i128, scale: i128, freedom: i128) -> Fixed {
     let last = (freedom + 1) / 2 - 1;
     // u with as many fractional bits as fit a logarithm of whole numbers.
-    let half = (sum << 20) / (2 * scale);
-    let Ok(half) = u64::try_from(half) else { return Fixed::ZERO };
+    let half = ((sum << 20) / (2 * scale)).clamp(0, HALF_MAX) as u64;
     let above = i128::from(half) - (last << 20);
     if freedom <= 0 || above <= 0 {
         return Fixed::ZERO;

@@ -11,7 +11,7 @@
 
 use super::analogy;
 use super::chance::{Dynamics, VALUE_BITS};
-use super::counts::{Lens, Model};
+use super::counts::{Edge, Lens, Model};
 use super::plan::{Attitude, Plan};
 use crate::experience::{Episode, Step};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -94,14 +94,23 @@ impl Explorer {
 
     /// What the best play may earn by the counts, in milli-units, where what was tried seldom is hoped to bring the most
     /// there is. After `steps` steps of a world in which chance plays, a pair is known once it was tried as often as their
-    /// logarithm; where all outcomes agree, one try is enough. None where states are too many to be counted.
+    /// logarithm, or twice with the same outcome; where all outcomes agree, one try is enough. None where states are too many
+    /// to be counted, or most of them were met only once: there everything is new for ever.
     pub fn optimistic_return(&self, steps: u64) -> Option<i64> {
-        if self.full || self.model.is_crowded() {
+        let edges = self.model.edges();
+        let is_met_once = |edges: &&Vec<Edge>| edges.iter().map(|edge| edge.count).sum::<i64>() < 2;
+        if self.full || self.model.is_crowded() || edges.len() < 2 * edges.iter().filter(is_met_once).count()
+        {
             return None;
         }
-        let is_certain = self.model.edges().iter().flatten().all(|edge| edge.outcomes.len() < 2);
+        let is_certain = edges.iter().flatten().all(|edge| edge.outcomes.len() < 2);
         let known_at = if is_certain { 1 } else { 4 + i64::from(steps.max(1).ilog2()) };
-        let dynamics = Dynamics::expected(&self.model);
+        let mut dynamics = Dynamics::expected(&self.model);
+        for (row, edge) in dynamics.rows.iter_mut().zip(edges.iter().flatten()) {
+            if 2 <= edge.count && edge.outcomes.len() == 1 {
+                row.tries = row.tries.max(known_at);
+            }
+        }
         let attitude = Attitude::Curious { known_at, ceiling: self.return_max };
         let plan = Plan::best(&dynamics, self.model.horizon(), attitude);
         Some(dynamics.from_start(|state| plan.values[state]) >> VALUE_BITS)
