@@ -7,12 +7,16 @@
 use crate::learner::{Event, Learner, Phase, Witness};
 use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome};
+use bem_machine::held::Adaptation;
 use bem_machine::turn::{Actor, Drawn, Plan, Turn};
 use bem_synth::experience::{Episode, Step};
 use bem_synth::models::control::Explorer;
 
 /// At first all actions are drawn with equal chance, so that the first labels favour none.
 const UNIFORM_STEPS: u64 = 160;
+
+/// Of eight exploring episodes without a plan, so many follow an expert with drawn steps in between.
+const MIXED: u64 = 3;
 
 /// An episode that has begun and is not over.
 #[derive(Clone, Debug)]
@@ -60,26 +64,45 @@ impl Learner {
 
     /// Whose turn the next episode for experience is.
     fn next_turn(&mut self) -> Turn {
-        // Plain actions explore by their index; an expert acts as it is, with drawn steps in between.
-        let mixed = if self.acts_plainly() { Turn::INDEX } else { Turn::PERTURBED };
-        let turn = match self.machinery.prng_mut().below(10) {
-            _ if self.tally.steps < UNIFORM_STEPS => Turn::DRAW,
-            // With nothing to see there is nothing to explain, and every step may go to the choice.
-            0..=4 if self.shape.observation_bits == 0 && self.shape.horizon == 1 => mixed,
-            0..=4 => Turn::DRAW,
-            5..=7 => mixed,
-            _ => Turn::HELD,
-        };
-        let turn = match &mut self.explorer {
-            // Mixed play serves the choice among contexts, which knows nothing of what follows.
-            Some(explorer) if turn != Turn::HELD && self.machinery.prng_mut().below(8) != 0 => {
-                explorer.prepare(self.machinery.prng_mut());
-                Turn::PLAN
-            }
-            _ => turn,
-        };
         let is_alarmed = self.workload.as_ref().is_some_and(|workload| workload.safety.is_alarmed());
-        if is_alarmed { Turn::HELD } else { turn }
+        if is_alarmed {
+            return Turn::HELD;
+        }
+        let prng = self.machinery.prng_mut();
+        let explores = self.tally.steps < UNIFORM_STEPS
+            || self.exploration.is_next(&self.shape, &self.settings.config, self.tally.steps, prng);
+        // What adapts within an episode explores by itself.
+        let explores = explores && self.machinery.family().held().acting_rule() == Adaptation::Fixed;
+        if explores { self.exploring_turn() } else { self.acting_turn() }
+    }
+
+    /// Whose turn an episode for knowledge is.
+    fn exploring_turn(&mut self) -> Turn {
+        if self.tally.steps < UNIFORM_STEPS {
+            return Turn::DRAW;
+        }
+        if let Some(explorer) = &mut self.explorer
+            && self.machinery.prng_mut().below(8) != 0
+        {
+            explorer.prepare(self.machinery.prng_mut());
+            return Turn::PLAN;
+        }
+        // An expert acts with drawn steps in between, so that what follows from its actions is seen too.
+        let is_mixed = self.machinery.prng_mut().below(8) < MIXED;
+        match (is_mixed, self.acts_plainly()) {
+            (false, _) => Turn::DRAW,
+            (true, true) => Turn::INDEX,
+            (true, false) => Turn::PERTURBED,
+        }
+    }
+
+    /// Whose turn an episode is that is played for what it earns.
+    fn acting_turn(&mut self) -> Turn {
+        // Plain actions go on learning by their index where an action's own reward is all there is to choose by; what is
+        // held shows now and then what it earns.
+        let rule = self.machinery.family().held().acting_rule();
+        let is_index = self.acts_plainly() && self.explorer.is_none() && rule == Adaptation::Fixed;
+        if is_index && self.machinery.prng_mut().below(4) != 0 { Turn::INDEX } else { Turn::HELD }
     }
 
     /// Begins an episode.
@@ -142,6 +165,8 @@ impl Learner {
         }
         let total = episode.total();
         let is_held = turn == Turn::HELD;
+        let is_exploring = !is_held && turn != Turn::INDEX;
+        self.exploration.book(&self.shape, is_exploring, total);
         if let Some(workload) = &mut self.workload {
             workload.book_return(total, (self.shape.return_min, self.shape.return_max));
             if is_held {

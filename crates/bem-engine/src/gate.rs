@@ -5,6 +5,7 @@
 //! less than its rollouts promised, it is played against what was there before, and taken back if that is better.
 //! Clauses: SCC-1, SCC-3, SCC-4, SCC-8, SCC-9; decisions D-21, D-23.
 
+use crate::exploration::EXPLAINED_MIN;
 use crate::learner::{Decision, Event, EvidenceBasis, Incumbent, Learner, Phase, Witness};
 use crate::machinery::rollout;
 use crate::structure::gates_of;
@@ -65,12 +66,17 @@ impl Learner {
     pub(crate) fn decide_at_once(&mut self, proposal: Proposal, witness: &mut dyn Witness) -> bool {
         let acting = self.machinery.acting_digest();
         let is_held = matches!(proposal.change, Change::Hold { .. });
+        let is_reset = matches!(proposal.change, Change::Reset { .. });
         let Some(record) = self.machinery.decide_at_once(proposal, self.tally.steps) else { return false };
         self.link("bem/chain/decision", &decision_bytes(&record, None));
         let is_changed = self.machinery.acting_digest() != acting;
         self.notice_acting();
         self.tally.acting_changes_patched += u32::from(is_changed);
         if let Verdict::Applied { accepted, .. } = &record.verdict {
+            self.note_gain(&record);
+            if is_reset {
+                self.exploration.reopen();
+            }
             self.tally.applied += 1;
             self.tally.proofs += accepted.verified().proofs() as u32;
         } else {
@@ -85,6 +91,19 @@ impl Learner {
             self.incumbent.words = self.choice_words();
         }
         record.is_applied()
+    }
+
+    /// What was shown to gain enough is a reason to go on exploring: there may be more. Means of the log and proofs alone are
+    /// no such evidence.
+    fn note_gain(&mut self, record: &Record) {
+        let is_gain = match record.improvement() {
+            Some(Improvement::Rollouts(_) | Improvement::Counted { .. }) => true,
+            Some(Improvement::Logged { lower_bound, .. }) => EXPLAINED_MIN <= *lower_bound,
+            _ => false,
+        };
+        if is_gain {
+            self.exploration.note_gain();
+        }
     }
 
     /// Makes room in the pool, if it is nearly full.
@@ -104,7 +123,8 @@ impl Learner {
             if is_searched && most <= submitted {
                 break;
             }
-            if self.waiting.values().any(|waiting| waiting.policy == candidate.policy) {
+            let is_waiting = self.waiting.values().any(|waiting| waiting.policy == candidate.policy);
+            if is_waiting || candidate.policy == **self.machinery.frozen() {
                 continue;
             }
             // What was learned on a lower rung is always tried: there is no log yet to screen it with.
@@ -325,6 +345,7 @@ impl Learner {
         witness.decided(&decision, applied_patch(&record));
         match (&record.verdict, candidate) {
             (Verdict::Applied { .. }, candidate) => {
+                self.note_gain(&record);
                 self.tally.applied += 1;
                 match candidate {
                     Some(candidate) => self.install(candidate, streak, witness),

@@ -7,17 +7,17 @@
 use crate::learner::{Learner, Witness};
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
+use bem_evolve::improvement::Account;
 use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::Proposal;
 use bem_evolve::verify::Improvement;
 use bem_machine::guard::{RULES_MAX, Rule};
+use bem_synth::experience::Episode;
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Tries of a pair before it can be forbidden.
 const TRIES_MIN: u32 = 3;
-/// The chance, as one in this many, that a rule may be luck.
-const DOUBT_ONE_IN: u128 = 1_000;
 /// Tries of one pair that are counted: more would say the same, and the test counts combinations.
 const TRIES_MAX: u32 = 24;
 
@@ -32,22 +32,21 @@ struct Tries {
 impl Learner {
     /// Makes rules of what the log shows to be BAD.
     pub(crate) fn tend_guard(&mut self, witness: &mut dyn Witness) {
-        if self.settings.config.guard
-            && let Some(proposal) = self.new_rules()
-        {
-            self.decide_at_once(proposal, witness);
+        let is_bad = |episode: &&Episode| episode.steps.iter().any(|step| step.bad);
+        if self.settings.config.guard && self.recent().iter().any(is_bad) {
+            let odds = self.machinery.enter_test(Account::Guard);
+            if let Some(proposal) = self.new_rules(odds) {
+                self.decide_at_once(proposal, witness);
+            }
         }
     }
 
-    fn new_rules(&self) -> Option<Proposal> {
+    fn new_rules(&self, odds: u128) -> Option<Proposal> {
         let log = self.recent();
         let steps = || log.iter().flat_map(|episode| &episode.steps);
         let mut tries: BTreeMap<Bits, BTreeMap<u16, Tries>> = BTreeMap::new();
         for step in steps().filter(|step| step.bad) {
             tries.entry(step.observation).or_default();
-        }
-        if tries.is_empty() {
-            return None;
         }
         for step in steps() {
             let Some(actions) = tries.get_mut(&step.observation) else { continue };
@@ -60,6 +59,9 @@ impl Learner {
                 };
             }
         }
+        // Every pair that was tried often enough is a test, and they share the chance of error.
+        let pairs = tries.values().flat_map(BTreeMap::values).filter(|pair| TRIES_MIN <= pair.count);
+        let odds = odds.saturating_mul(pairs.count().max(1) as u128);
         let guard = self.machinery.family().guard();
         let mut rules = guard.rules().to_vec();
         let (mut added, mut counted) = (0, 0);
@@ -78,7 +80,7 @@ impl Learner {
                             .any(|rule| rule.observation == *observation && rule.forbidden == **action)
                 };
                 let better =
-                    actions.keys().filter(allowed).filter(|action| is_worse(*pair, actions[*action]));
+                    actions.keys().filter(allowed).filter(|action| is_worse(*pair, actions[*action], odds));
                 let mean = |action: &u16| actions[action].reward / i64::from(actions[action].count.max(1));
                 let Some(instead) = better.max_by_key(|action| (mean(action), Reverse(**action))) else {
                     continue;
@@ -91,7 +93,7 @@ impl Learner {
         (0 < added).then(|| Proposal {
             change: Change::Guard { rules },
             improvement: Some(Improvement::Logged {
-                lower_bound: Fixed::from_ratio(1, DOUBT_ONE_IN as i64),
+                lower_bound: Fixed::from_ratio(1, 1_000),
                 steps: counted,
             }),
             effects: ExpectedEffects { safety_gain: Fixed::ONE, ..ExpectedEffects::default() },
@@ -101,8 +103,8 @@ impl Learner {
 }
 
 /// Whether the first pair is BAD more often than the second, by Fisher's exact test: of all ways to spread the BAD tries
-/// over both, at most one in a thousand gives the first pair as many.
-fn is_worse(pair: Tries, other: Tries) -> bool {
+/// over both, at most one in `odds` gives the first pair as many.
+fn is_worse(pair: Tries, other: Tries, odds: u128) -> bool {
     let (bad, all) = (pair.bad + other.bad, pair.count + other.count);
     let ways = |first: u32| {
         let second = bad.checked_sub(first)?;
@@ -110,7 +112,7 @@ fn is_worse(pair: Tries, other: Tries) -> bool {
     };
     let Some(total) = choose(all, bad) else { return false };
     let extreme: u128 = (pair.bad..=pair.count.min(bad)).filter_map(ways).sum();
-    extreme * DOUBT_ONE_IN <= total
+    extreme.saturating_mul(odds) <= total
 }
 
 /// How many ways there are to choose; at most 48 things are chosen from.
@@ -141,7 +143,11 @@ mod tests {
             ((24, 12), (24, 12), false),
             ((24, 20), (24, 4), true),
         ] {
-            assert_eq!(is_worse(tries(pair.0, pair.1), tries(other.0, other.1)), worse, "{pair:?} {other:?}");
+            assert_eq!(
+                is_worse(tries(pair.0, pair.1), tries(other.0, other.1), 1_000),
+                worse,
+                "{pair:?} {other:?}"
+            );
         }
     }
 }

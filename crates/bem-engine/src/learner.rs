@@ -15,13 +15,17 @@
 
 use crate::act::Flight;
 use crate::agent::Agent;
+use crate::codec::{decode_option, encode_option};
+use crate::exploration::Exploration;
 use crate::gate::Gate;
 use crate::machinery::Machinery;
 use crate::pacing::Workload;
 use crate::planning::Realised;
 use crate::seeds::{Domain, Seeds};
+use crate::shard::Shard;
 use crate::watch::Alarm;
 use bem_base::digest::{self, Digest};
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Shape};
 use bem_base::fixed::Fixed;
 use bem_evolve::improvement::Evidence;
@@ -196,6 +200,29 @@ pub(crate) struct Incumbent {
     pub(crate) machine: Option<Machine>,
 }
 
+impl Incumbent {
+    /// Of the plain action that a family holds at boot.
+    pub(crate) fn at_boot() -> Incumbent {
+        Incumbent { words: "always 0".to_string(), ..Incumbent::default() }
+    }
+}
+
+/// Writes the canonical bytes.
+pub(crate) fn encode_incumbent(incumbent: &Incumbent, writer: &mut Writer) {
+    writer.text(&incumbent.words);
+    writer.bool(incumbent.by_counts);
+    encode_option(writer, incumbent.machine.as_ref(), Machine::encode);
+}
+
+/// Reads canonical bytes back.
+pub(crate) fn decode_incumbent(reader: &mut Reader<'_>) -> Result<Incumbent, DecodeError> {
+    Ok(Incumbent {
+        words: reader.text()?.to_string(),
+        by_counts: reader.bool()?,
+        machine: decode_option(reader, Machine::decode)?,
+    })
+}
+
 /// What one unit of work was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -262,6 +289,8 @@ pub struct Learner {
     pub(crate) library: Vec<Machine>,
     /// Where actions change what follows: what plays for knowledge.
     pub(crate) explorer: Option<Explorer>,
+    /// Which episodes are played for knowledge.
+    pub(crate) exploration: Exploration,
     pub(crate) tally: Tally,
     pub(crate) serial: u64,
     pub(crate) streak: u32,
@@ -301,8 +330,18 @@ pub struct Learned {
 impl Learner {
     /// A learner that knows nothing yet, for worlds of this shape; a world that the machine cannot hold is refused.
     pub fn new(shape: &Shape, settings: Settings) -> Result<Learner, EnvironmentError> {
-        let machinery = Machinery::new((*settings.config).clone(), settings.seed, shape)?;
-        Ok(Learner::with_machinery(shape, settings, machinery))
+        Learner::on(None, shape, settings)
+    }
+
+    /// A learner on a machine that has worked before, if there is one: its family for this shape goes on.
+    pub fn on(shard: Option<Shard>, shape: &Shape, settings: Settings) -> Result<Learner, EnvironmentError> {
+        let (machinery, incumbent) = Machinery::take_up(shard, &settings.config, settings.seed, shape)?;
+        Ok(Learner { incumbent, ..Learner::with_machinery(shape, settings, machinery) })
+    }
+
+    /// The machine, for the next unit.
+    pub fn into_shard(self) -> Shard {
+        self.machinery.into_shard(self.incumbent)
     }
 
     /// A learner that knows nothing yet but its machine.
@@ -310,13 +349,14 @@ impl Learner {
         Learner {
             experience: Experience::new(settings.config.experience_steps as usize),
             machinery,
-            incumbent: Incumbent { words: "always 0".to_string(), ..Incumbent::default() },
+            incumbent: Incumbent::at_boot(),
             realised: Realised::default(),
             previous: None,
             alarm: None,
             tested: BTreeMap::new(),
             library: Vec::new(),
             explorer: None,
+            exploration: Exploration::default(),
             tally: Tally::default(),
             serial: 0,
             streak: 0,

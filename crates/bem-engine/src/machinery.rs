@@ -1,22 +1,25 @@
 //! The live machine in one world, and the way of patches about it.
 //!
-//! One family stands for the world. Whatever reaches the world is chosen by the machine, in the turn that the learner names;
+//! One family, the machine's last, stands for the world; the others rest. Whatever reaches the world is chosen by the machine, in the turn that the learner names;
 //! what acts frozen is what the family holds, as one circuit, which is kept here until the structure changes. Must not know
 //! what an episode is played for. Clauses: VM-13, VM-16, LOG-1; decisions D-18, D-41, D-42.
 
+use crate::learner::{Incumbent, decode_incumbent, encode_incumbent};
+use crate::shard::Shard;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, EnvironmentError, Outcome, Shape};
 use bem_base::prng::Prng;
 use bem_evolve::apply::Live;
 use bem_evolve::evolution::{self as patches, Advance, Claim, Evolution, Surroundings};
+use bem_evolve::improvement::Account;
 use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::{Notebook, Proposal};
 use bem_evolve::rollout::Rollout;
 use bem_evolve::verify::Improvement;
 use bem_machine::config::GenesisConfig;
 use bem_machine::family::{Family, STEP_BY_STEP};
-use bem_machine::machine::{Machine, Mode};
+use bem_machine::machine::{Machine, Mode, WORLDS_KEPT};
 use bem_machine::memory::context::{FamilyIndex, TaskSerial};
 use bem_machine::trace::{Record, TraceEvent};
 use bem_machine::turn::{Plan, Turn};
@@ -24,18 +27,22 @@ use bem_synth::experience::{Episode, Step};
 use bem_synth::policy::Policy;
 use std::sync::Arc;
 
-/// The one family.
-const FAMILY: FamilyIndex = FamilyIndex(0);
 /// Records of one block: 64 KiB.
 pub(crate) const BLOCK_RECORDS: usize = 4_096;
 /// Slots that are kept free for what will be found.
 const FREE_SLOTS_MIN: usize = 2;
 
-/// The machine with one family, and the way of patches about it. Invariants: its trace is empty between steps; the frozen
+/// The machine at work in one world, and the way of patches about it. Invariants: its trace is empty between steps; the frozen
 /// policy is that of the family.
 #[derive(Clone, Debug)]
 pub(crate) struct Machinery {
     machine: Live,
+    /// The family of the world that is played, the last of the machine's.
+    index: FamilyIndex,
+    /// What is known of what the other families hold.
+    resting: Vec<Incumbent>,
+    /// Steps that the machine had chosen when the unit began.
+    steps_before: u64,
     evolution: Evolution,
     frozen: Arc<Policy>,
     /// What acted when it was last looked at: the revision of the structure, and the digest.
@@ -45,29 +52,56 @@ pub(crate) struct Machinery {
 }
 
 impl Machinery {
-    /// A machine for worlds of this shape; a world that it cannot hold is refused with the reason.
-    pub(crate) fn new(
-        config: GenesisConfig,
+    /// A machine for worlds of this shape, with what is known of what it holds; a world that it cannot hold is refused with
+    /// the reason. A machine that has worked before is taken up.
+    pub(crate) fn take_up(
+        shard: Option<Shard>,
+        config: &GenesisConfig,
         seed: u64,
         shape: &Shape,
-    ) -> Result<Machinery, EnvironmentError> {
+    ) -> Result<(Machinery, Incumbent), EnvironmentError> {
         let refused =
             |reason: String| EnvironmentError::External(format!("this world does not fit: {reason}"));
         config.check().map_err(|error| refused(error.to_string()))?;
-        let mut machine: Live = Machine::sealed(config.clone(), seed);
-        // Whose turn it is and what is drawn in it come from one stream of the run.
+        let (mut machine, incumbents) = match shard {
+            Some(Shard { machine, incumbents }) if machine.config() == config => (machine, incumbents),
+            _ => (Machine::sealed(config.clone(), seed), Vec::new()),
+        };
+        // Whose turn it is and what is drawn in it come from one stream of the unit.
         *machine.prng_mut() = Prng::stream(seed, "engine/explore");
-        machine.add_world(shape.clone()).map_err(|error| refused(error.to_string()))?;
-        let family = machine.family(FAMILY).expect("just added");
+        let mut known: Vec<(Shape, Incumbent)> = (0..machine.family_count() as u16)
+            .filter_map(|index| Some(machine.family(FamilyIndex(index)).ok()?.shape().clone()))
+            .zip(incumbents)
+            .collect();
+        let index = machine.take_up(shape).map_err(|error| refused(error.to_string()))?;
+        let mut incumbent_of = |index: u16| {
+            let shape = machine.family(FamilyIndex(index)).ok()?.shape();
+            let place = known.iter().position(|(known, _)| known == shape)?;
+            Some(known.swap_remove(place).1)
+        };
+        let incumbent = incumbent_of(index.0).unwrap_or_else(Incumbent::at_boot);
+        let resting = (0..index.0).filter_map(incumbent_of).collect();
+        let family = machine.family(index).expect("just taken up");
         let frozen = freeze(family).ok_or_else(|| refused("plain actions are no circuit".to_string()))?;
         let looked_at = (family.revision(), acting_digest(family));
-        let (evolution, frozen) = (Evolution::new(config), Arc::new(frozen));
-        Ok(Machinery { machine, evolution, frozen, looked_at, records: Vec::new() })
+        let (evolution, frozen) = (Evolution::new(config.clone()), Arc::new(frozen));
+        let (steps_before, records) = (machine.steps().0, Vec::new());
+        let machinery =
+            Machinery { machine, index, resting, steps_before, evolution, frozen, looked_at, records };
+        Ok((machinery, incumbent))
+    }
+
+    /// The machine, for the next unit; who was measured leaves the trial seat.
+    pub(crate) fn into_shard(self, incumbent: Incumbent) -> Shard {
+        let Machinery { mut machine, index, resting: mut incumbents, .. } = self;
+        machine.vacate(index).expect("the family is there");
+        incumbents.push(incumbent);
+        Shard { machine, incumbents }
     }
 
     /// The family with its structure and statistics.
     pub(crate) fn family(&self) -> &Family {
-        self.machine.family(FAMILY).expect("the family is added at the start")
+        self.machine.family(self.index).expect("the family is added at the start")
     }
 
     /// What acts frozen, as one circuit.
@@ -110,6 +144,11 @@ impl Machinery {
         self.evolution.notebook_mut()
     }
 
+    /// Enters a test that is made on the log; the chance of error that it is granted is one over this.
+    pub(crate) fn enter_test(&mut self, account: Account) -> u128 {
+        self.evolution.enter_test(account)
+    }
+
     /// The way of patches.
     pub(crate) fn evolution(&self) -> &Evolution {
         &self.evolution
@@ -120,9 +159,9 @@ impl Machinery {
         self.machine.prng_mut()
     }
 
-    /// Steps that the machine has chosen.
+    /// Steps that the machine has chosen in this unit.
     pub(crate) fn steps(&self) -> u64 {
-        self.machine.steps().0
+        self.machine.steps().0 - self.steps_before
     }
 
     /// Decides a change on the evidence that it brings; nothing where the queue is full, which is counted. Only between
@@ -130,14 +169,14 @@ impl Machinery {
     pub(crate) fn decide_at_once(&mut self, proposal: Proposal, step: u64) -> Option<patches::Record> {
         let surroundings = Surroundings { step, span: None };
         let record =
-            self.evolution.decide_at_once(&mut self.machine, FAMILY, proposal, &surroundings).ok()?;
+            self.evolution.decide_at_once(&mut self.machine, self.index, proposal, &surroundings).ok()?;
         self.adopt();
         Some(record)
     }
 
     /// Takes a proposal in as PENDING; its serial, or nothing where the queue is full, which is counted.
     pub(crate) fn submit(&mut self, proposal: Proposal) -> Option<u64> {
-        self.evolution.submit(&self.machine, FAMILY, proposal).ok()
+        self.evolution.submit(&self.machine, self.index, proposal).ok()
     }
 
     /// Decides the next waiting patch on the evidence at hand, or opens its trial, whose differences are weighed by the
@@ -195,7 +234,7 @@ impl Machinery {
     /// The statistics of plain actions become these: actions and rewards, bucket by bucket.
     pub(crate) fn count_anew(&mut self, counted: &[Vec<(u16, i32)>]) {
         let steps = counted.iter().map(Vec::as_slice);
-        self.machine.count_anew(FAMILY, steps).expect("the family is added at the start");
+        self.machine.count_anew(self.index, steps).expect("the family is added at the start");
     }
 
     /// An episode begins.
@@ -203,7 +242,7 @@ impl Machinery {
         // Groups compare episodes of one task, and a learner has one.
         let is_grouped = 0 < self.machine.config().group_period;
         let task = TaskSerial(if is_grouped { 0 } else { serial });
-        let begun = self.machine.begin_turn(FAMILY, task, turn);
+        let begun = self.machine.begin_turn(self.index, task, turn);
         begun.expect("a turn is begun where its actor is");
     }
 
@@ -255,12 +294,14 @@ impl Machinery {
     /// Writes the canonical bytes.
     pub(crate) fn encode(&self, writer: &mut Writer) {
         self.machine.encode(writer);
+        self.resting.iter().for_each(|incumbent| encode_incumbent(incumbent, writer));
+        writer.u64(self.steps_before);
         self.evolution.encode(writer);
         writer.length(self.records.len());
         self.records.iter().flat_map(|record| record.0).for_each(|word| writer.u64(word));
     }
 
-    /// Reads a machine with one family for worlds of this shape, and what is claimed of a patch under trial.
+    /// Reads a machine whose last family is for worlds of this shape, and what is claimed of a patch under trial.
     pub(crate) fn decode(
         config: &GenesisConfig,
         shape: &Shape,
@@ -268,12 +309,18 @@ impl Machinery {
     ) -> Result<(Machinery, Option<Claim>), DecodeError> {
         let foreign = reader.error("a machine for another world");
         let machine: Live = Machine::decode(reader)?;
-        let family = machine.family(FAMILY).map_err(|_| foreign.clone())?;
-        let fits = machine.family_count() == 1
-            && machine.config() == config
-            && family.shape() == shape
-            && family.is_world();
-        if !fits || machine.mode() != Mode::Learning {
+        let count = machine.family_count();
+        let families = (0..count as u16).map_while(|index| machine.family(FamilyIndex(index)).ok());
+        let are_worlds = families.clone().all(Family::is_world) && (1..=WORLDS_KEPT).contains(&count);
+        let family =
+            families.last().filter(|family| family.shape() == shape).ok_or_else(|| foreign.clone())?;
+        if !are_worlds || machine.config() != config || machine.mode() != Mode::Learning {
+            return Err(foreign);
+        }
+        let index = FamilyIndex(count as u16 - 1);
+        let resting = (1..count).map(|_| decode_incumbent(reader)).collect::<Result<Vec<_>, _>>()?;
+        let steps_before = reader.u64()?;
+        if machine.steps().0 < steps_before {
             return Err(foreign);
         }
         let frozen = Arc::new(freeze(family).ok_or_else(|| foreign.clone())?);
@@ -287,7 +334,9 @@ impl Machinery {
         if BLOCK_RECORDS <= count || !records.iter().all(known) {
             return Err(foreign);
         }
-        Ok((Machinery { machine, evolution, frozen, looked_at, records }, claim))
+        let machinery =
+            Machinery { machine, index, resting, steps_before, evolution, frozen, looked_at, records };
+        Ok((machinery, claim))
     }
 
     /// Shows again what was claimed of a patch under trial; its expert takes the seat again.

@@ -137,6 +137,7 @@ impl Learner {
     /// Somebody else acts from now on; returns who did.
     pub(crate) fn hand_over(&mut self, incumbent: Incumbent) -> Incumbent {
         self.realised = Realised::default();
+        self.exploration.hand_over();
         core::mem::replace(&mut self.incumbent, incumbent)
     }
 }

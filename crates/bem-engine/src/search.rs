@@ -84,6 +84,9 @@ impl Learner {
             propose::propose(&self.shape, &self.experience, &search_settings(&self.settings.config));
         self.tally.work = self.tally.work.saturating_add(proposal.work);
         self.explorer = proposal.explorer;
+        let optimistic =
+            self.explorer.as_ref().and_then(|explorer| explorer.optimistic_return(self.tally.steps));
+        self.exploration.hope(&self.shape, optimistic);
         let mut candidates = proposal.hypotheses;
         // Where plain actions act and may go on by themselves, better ones are held without pairs.
         if !((self.acts_plainly() || self.incumbent.by_counts) && self.pays_at_once())

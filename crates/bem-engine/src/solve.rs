@@ -6,11 +6,12 @@
 
 use crate::agent::Agent;
 use crate::chronicle::Chronicle;
-use crate::evaluate::{Evaluation, Judge, Yardstick, evaluate, leaves_doubt};
+use crate::evaluate::{Evaluation, Judge, Yardstick, leaves_doubt};
 use crate::learner::{Decision, Event, Learned, Learner, Settings, Tally, Witness};
+use crate::shard::Shard;
 use crate::suspend::{Evaluated, Seen};
 use bem_base::digest::Digest;
-use bem_base::environment::{Environment, EnvironmentError};
+use bem_base::environment::{Environment, EnvironmentError, Shape};
 use bem_base::fixed::Fixed;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::game::Game;
@@ -49,12 +50,22 @@ pub struct Solution {
     pub decisions: Vec<Decision>,
     /// What was played and decided, for the ledger.
     pub chronicle: Chronicle,
+    /// The machine as the learner leaves it.
+    pub shard: Shard,
 }
 
 impl Solution {
     /// The final score, if it can be told.
     pub fn score(&self) -> Option<Fixed> {
         self.yardstick.map(|yardstick| yardstick.score(self.evaluation.mean))
+    }
+
+    /// Adds the final evaluation of a world outside, with its point of the curve.
+    pub fn take_evaluation(&mut self, evaluation: Evaluation) {
+        self.evaluation = evaluation;
+        if 0 < evaluation.episodes {
+            self.curve.push(Point { steps: self.learned.tally.steps, mean: evaluation.mean, gain: None });
+        }
     }
 
     /// Whether the final score is high enough.
@@ -71,6 +82,8 @@ pub type OnTick<'a> = &'a mut dyn FnMut(&Tally) -> bool;
 pub struct Lesson {
     /// How the learner works.
     pub settings: Settings,
+    /// The machine that it goes on with, if one has worked before.
+    pub shard: Option<Shard>,
     /// What it tries first.
     pub library: Vec<Machine>,
     /// The lesson is over when the score has been 0.99 for half as long as it took to get there. The learner is not
@@ -81,7 +94,7 @@ pub struct Lesson {
 impl Lesson {
     /// From scratch, until the learner itself stops.
     pub fn alone(settings: Settings) -> Lesson {
-        Lesson { settings, library: Vec::new(), until_solved: false }
+        Lesson { settings, shard: None, library: Vec::new(), until_solved: false }
     }
 }
 
@@ -126,13 +139,28 @@ pub fn teach_on(
     learn(world.as_mut(), Some(Judge::new(game)), lesson, put_away, on_tick).map_err(|broken| broken.error)
 }
 
-/// Learns a world outside, of which nobody knows the optimum.
+/// Learns a world outside, of which nobody knows the optimum. How good the frozen policy is in the end is for the caller to
+/// find out ([`crate::evaluate::baselines::evaluate_episodes`]): these episodes are no part of what was learned from.
 pub fn solve_world(
     world: &mut dyn Environment,
     settings: Settings,
     on_tick: OnTick<'_>,
 ) -> Result<Solution, Box<Broken>> {
-    learn(world, None, Lesson::alone(settings), None, on_tick).map(|taught| taught.solution)
+    teach_world(world, Lesson::alone(settings), on_tick)
+}
+
+/// Learns a world outside with what is known already.
+pub fn teach_world(
+    world: &mut dyn Environment,
+    lesson: Lesson,
+    on_tick: OnTick<'_>,
+) -> Result<Solution, Box<Broken>> {
+    learn(world, None, lesson, None, on_tick).map(|taught| taught.solution)
+}
+
+/// What acts before anything is learned.
+pub fn first_agent(shape: &Shape, settings: Settings) -> Result<Agent, EnvironmentError> {
+    Ok(Learner::new(shape, settings)?.learned().agent)
 }
 
 /// The evaluation of an agent, and what it earns more than the one before where two evaluations leave open whether it
@@ -161,7 +189,7 @@ fn learn<'a>(
     put_away: Option<&[u8]>,
     on_tick: OnTick<'a>,
 ) -> Result<Taught, Box<Broken>> {
-    let Lesson { settings, library, until_solved } = lesson;
+    let Lesson { settings, shard, library, until_solved } = lesson;
     let saved = put_away.and_then(|bytes| {
         let (seen, learner) = Seen::take_up(bytes).ok()?;
         let learner = Learner::restore(learner, world).ok()?;
@@ -170,7 +198,7 @@ fn learn<'a>(
     let seed = settings.seed;
     let (mut learner, seen) = match saved {
         Some(saved) => saved,
-        None => match Learner::new(world.shape(), settings) {
+        None => match Learner::on(shard, world.shape(), settings) {
             Ok(learner) => (learner.with_library(library), Seen::nothing()),
             Err(error) => return Err(Box::new(Broken { error, kept: None })),
         },
@@ -183,14 +211,16 @@ fn learn<'a>(
         None => run.and_then(|()| match put_away {
             // Nobody looks at the score of a lesson that will go on.
             Some(_) => Ok(UNKNOWN),
-            None => evaluator.final_evaluation(world, &learner.learned().agent),
+            None => evaluator.final_evaluation(&learner.learned().agent),
         }),
     };
+    let close = |evaluation| {
+        let learned = learner.learned();
+        evaluator.close(learned, learner.into_shard(), evaluation)
+    };
     match outcome {
-        Ok(evaluation) => Ok(Taught { solution: evaluator.close(learner.learned(), evaluation), put_away }),
-        Err(error) => {
-            Err(Box::new(Broken { error, kept: Some(evaluator.close(learner.learned(), UNKNOWN)) }))
-        }
+        Ok(evaluation) => Ok(Taught { solution: close(evaluation), put_away }),
+        Err(error) => Err(Box::new(Broken { error, kept: Some(close(UNKNOWN)) })),
     }
 }
 
@@ -238,20 +268,16 @@ impl Evaluator<'_> {
     }
 
     /// How good the agent is in the end. The same agent on the same seeds gives the same: it is not asked twice.
-    fn final_evaluation(
-        &mut self,
-        world: &mut dyn Environment,
-        agent: &Agent,
-    ) -> Result<Evaluation, EnvironmentError> {
+    fn final_evaluation(&mut self, agent: &Agent) -> Result<Evaluation, EnvironmentError> {
         let known = self.seen.last.as_ref().filter(|last| last.is_of(agent));
         match (known, &mut self.judge) {
             (Some(Evaluated { evaluation, .. }), _) => Ok(*evaluation),
             (None, Some(judge)) => judge.evaluate(agent, self.seed),
-            (None, None) => evaluate(world, agent, self.seed, None, None),
+            (None, None) => Ok(UNKNOWN),
         }
     }
 
-    fn close(self, learned: Learned, evaluation: Evaluation) -> Solution {
+    fn close(self, learned: Learned, shard: Shard, evaluation: Evaluation) -> Solution {
         let Evaluator { judge, seen, .. } = self;
         let Seen { steps_to_99, mut curve, decisions, mut chronicle, .. } = seen;
         chronicle.seal();
@@ -259,7 +285,7 @@ impl Evaluator<'_> {
             curve.push(Point { steps: learned.tally.steps, mean: evaluation.mean, gain: None });
         }
         let yardstick = judge.map(|judge| judge.yardstick());
-        Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions, chronicle }
+        Solution { learned, yardstick, evaluation, steps_to_99, curve, decisions, chronicle, shard }
     }
 }
 

@@ -18,8 +18,9 @@ use crate::codec::{
     decode_hypothesis, decode_list, decode_option, decode_settings, encode_hypothesis, encode_list,
     encode_option, encode_settings, stays_in_range,
 };
+use crate::exploration::Exploration;
 use crate::gate::{Contest, Gate, Half};
-use crate::learner::{Incumbent, Learner, Phase, Tally};
+use crate::learner::{Learner, Phase, Tally, decode_incumbent, encode_incumbent};
 use crate::machinery::Machinery;
 use crate::planning::Realised;
 use crate::seeds::{Domain, Seeds};
@@ -28,7 +29,7 @@ use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Environment, EnvironmentError, Shape};
 use bem_evolve::evolution::Claim;
-use bem_evolve::improvement::AlphaLedger;
+use bem_evolve::improvement::{Account, AlphaLedger};
 use bem_evolve::patch::{Change, Patch};
 use bem_evolve::watch::Watch;
 use bem_synth::experience::{Episode, Experience, Step};
@@ -168,6 +169,7 @@ impl Learner {
         encode_incumbent(&self.incumbent, writer);
         self.realised.encode(writer);
         encode_option(writer, self.explorer.as_ref(), Explorer::encode);
+        self.exploration.encode(writer);
         writer.length(self.tested.len());
         for (digest, steps) in &self.tested {
             writer.raw(digest.as_bytes());
@@ -187,6 +189,7 @@ impl Learner {
         if self.explorer.as_ref().is_some_and(|explorer| !explorer.fits(&self.shape)) {
             return Err(stranger);
         }
+        self.exploration = Exploration::decode(reader)?;
         let unsorted = reader.error("tested candidates out of order");
         let tested = decode_list(reader, |reader| Ok((Digest::decode(reader)?, reader.u64()?)))?;
         if !tested.windows(2).all(|pair| pair[0].0 < pair[1].0)
@@ -324,7 +327,7 @@ impl Learner {
             writer.u32(alarm.episodes);
             writer.i64(alarm.sum);
             alarm.watch.encode(writer);
-            writer.u32(alarm.ledger.tested());
+            writer.u32(alarm.ledger.entered()[Account::Watches as usize]);
         });
     }
 
@@ -339,7 +342,7 @@ impl Learner {
                 episodes: reader.u32()?,
                 sum: reader.i64()?,
                 watch: Watch::decode(reader)?,
-                ledger: AlphaLedger::resume(reader.u32()?),
+                ledger: AlphaLedger::resume([0, reader.u32()?, 0, 0]),
             })
         })?;
         let (low, high) = (self.shape.return_min, self.shape.return_max);
@@ -377,20 +380,6 @@ impl Learner {
         self.experience = experience;
         Ok(())
     }
-}
-
-fn encode_incumbent(incumbent: &Incumbent, writer: &mut Writer) {
-    writer.text(&incumbent.words);
-    writer.bool(incumbent.by_counts);
-    encode_option(writer, incumbent.machine.as_ref(), Machine::encode);
-}
-
-fn decode_incumbent(reader: &mut Reader<'_>) -> Result<Incumbent, DecodeError> {
-    Ok(Incumbent {
-        words: reader.text()?.to_string(),
-        by_counts: reader.bool()?,
-        machine: decode_option(reader, Machine::decode)?,
-    })
 }
 
 #[cfg(test)]

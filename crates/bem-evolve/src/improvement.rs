@@ -12,34 +12,71 @@
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
 
-/// How many candidates were tested in one family, ever.
+/// What chances of error are granted for. The numbers are places in the ledger and never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Account {
+    /// Candidates that play pairs.
+    Trials = 0,
+    /// Patches in force that are played against what was there before.
+    Watches = 1,
+    /// Looks at the log for contexts that differ or have changed.
+    Contexts = 2,
+    /// Looks at the log for actions that are BAD.
+    Guard = 3,
+}
+
+/// One account of all chances of error in one task: every test is entered before it is made, and the j-th of an account is
+/// granted one over `share * j * (j + 1)`, so that each account spends at most one over its share however many tests there
+/// are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AlphaLedger {
-    tested: u32,
+    entered: [u32; AlphaLedger::ACCOUNTS],
 }
 
 impl AlphaLedger {
-    /// A ledger that has seen this many tests.
-    pub const fn resume(tested: u32) -> AlphaLedger {
-        AlphaLedger { tested }
+    /// How many accounts there are.
+    pub const ACCOUNTS: usize = 4;
+    /// One over the most that each account may spend.
+    const SHARES: [u64; AlphaLedger::ACCOUNTS] = [20, 20, 80, 80];
+
+    /// A ledger with this many tests in each account.
+    pub const fn resume(entered: [u32; AlphaLedger::ACCOUNTS]) -> AlphaLedger {
+        AlphaLedger { entered }
     }
 
-    /// Candidates tested so far.
-    pub const fn tested(&self) -> u32 {
-        self.tested
+    /// Tests so far, account by account.
+    pub const fn entered(&self) -> [u32; AlphaLedger::ACCOUNTS] {
+        self.entered
     }
 
-    /// Opens the test of the next candidate: the j-th gets `alpha = 1 / (20 j (j + 1))`.
-    pub fn open(&mut self) -> ImprovementTest {
-        self.tested = self.tested.saturating_add(1);
-        let number = u128::from(self.tested);
-        ImprovementTest::new(20 * number * (number + 1))
+    /// Enters a test; the chance of error that it is granted is one over this.
+    pub fn enter(&mut self, account: Account) -> u128 {
+        let entered = &mut self.entered[account as usize];
+        *entered = entered.saturating_add(1);
+        AlphaLedger::odds(account, *entered)
+    }
+
+    fn odds(account: Account, number: u32) -> u128 {
+        u128::from(AlphaLedger::SHARES[account as usize]) * u128::from(number) * (u128::from(number) + 1)
+    }
+
+    /// The sum of all chances of error that an account has granted so far: `(1 - 1 / (j + 1)) / share` after j tests.
+    pub fn spent(&self, account: Account) -> Fixed {
+        let (entered, share) =
+            (i64::from(self.entered[account as usize]), AlphaLedger::SHARES[account as usize]);
+        Fixed::from_ratio(entered, (entered + 1) * share as i64)
+    }
+
+    /// Opens the test of the next candidate.
+    pub fn open(&mut self, account: Account) -> ImprovementTest {
+        ImprovementTest::new(self.enter(account))
     }
 
     /// Opens the test of a candidate that promises this mean difference: it is given up only when what was measured
     /// contradicts the promise. What it takes to be accepted is the same.
     pub fn open_with_promise(&mut self, promise: Fixed) -> ImprovementTest {
-        ImprovementTest { promise, ..self.open() }
+        ImprovementTest { promise, ..self.open(Account::Trials) }
     }
 
     /// Opens another test of a candidate whose first one weighed losses by too small a range. What the candidate did that
@@ -52,8 +89,10 @@ impl AlphaLedger {
     ///
     /// A wager of a share w grows its logarithm by about `w * mean - w^2 * (variance + mean^2) / 2` a pair.
     pub fn pairs_expected(&self, mean: Fixed, variance: Fixed) -> Option<u64> {
-        let number = u64::from(self.tested) + 1;
-        let needed = Fixed::ln_count_floor((20 * WAGERS.len() as u64).saturating_mul(number * (number + 1)));
+        let odds =
+            AlphaLedger::odds(Account::Trials, self.entered[Account::Trials as usize].saturating_add(1));
+        let needed = u64::try_from(WAGERS.len() as u128 * odds).unwrap_or(u64::MAX);
+        let needed = Fixed::ln_count_floor(needed);
         let square = i128::from(variance.plus(mean.mul_floor(mean)).to_raw());
         let growth = |share: i64| {
             let share = i128::from(share);
@@ -320,7 +359,7 @@ mod tests {
 
     /// Plays pairs until the test ends; the candidate wins or loses a pair by chance.
     fn run(ledger: &mut AlphaLedger, prng: &mut Prng, win: u64, lose: u64) -> (Progress, Evidence) {
-        play(ledger.open(), prng, win, lose)
+        play(ledger.open(Account::Trials), prng, win, lose)
     }
 
     fn play(mut test: ImprovementTest, prng: &mut Prng, win: u64, lose: u64) -> (Progress, Evidence) {
@@ -377,7 +416,7 @@ mod tests {
 
     #[test]
     fn more_bad_than_the_incumbent_is_a_veto() {
-        let mut test = AlphaLedger::default().open();
+        let mut test = AlphaLedger::default().open(Account::Trials);
         let outcomes: Vec<Progress> = (0..3).map(|_| test.observe(Fixed::ONE, true, false)).collect();
         assert_eq!(outcomes[2], Progress::Unsafe);
     }
@@ -385,7 +424,7 @@ mod tests {
     #[test]
     fn a_test_half_way_comes_back_and_ends_the_same() {
         let mut prng = Prng::stream(6, "half way");
-        let mut test = AlphaLedger::resume(3).open_with_promise(Fixed::from_ratio(1, 9));
+        let mut test = AlphaLedger::resume([3, 0, 0, 0]).open_with_promise(Fixed::from_ratio(1, 9));
         for _ in 0..9 {
             test.observe(Fixed::from_ratio(prng.between(-7, 8), 8), prng.bit(), prng.bit());
         }

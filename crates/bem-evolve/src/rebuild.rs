@@ -6,12 +6,12 @@
 //! that does not fit the structure before it is refused, so that a history with a patch missing does not go through.
 //! Must not know the ledger: which digest stands where is for the caller. Clauses: SCC-3, SCC-4, LOG-3.
 
-use crate::apply::{Tables, TablesError, edit_of, routing_digest};
+use crate::apply::{Live, Tables, TablesError, edit_of, routing_digest};
 use crate::condition::{Context, Finding, Rejection};
 use crate::patch::{Patch, PatchKind};
 use crate::verify::{Verified, show, verify};
 use bem_base::digest::{Digest, hash, hash_parts};
-use bem_base::encode::Writer;
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
 use bem_base::limits::ARMS_MAX;
 use bem_machine::config::GenesisConfig;
@@ -19,8 +19,6 @@ use bem_machine::family::Family;
 use bem_machine::machine::{Machine, MachineError, Undo};
 use bem_machine::memory::context::FamilyIndex;
 
-/// The one family.
-const FAMILY: FamilyIndex = FamilyIndex(0);
 /// Slots of EXPERT that one family has: a slot of its pool each, then its directory, then what is held with plain actions and
 /// guard.
 pub const EXPERT_SLOTS: usize = ARMS_MAX + 2;
@@ -34,25 +32,44 @@ pub struct Restated {
     pub checks: u64,
 }
 
-/// The structure of one family, as the patches so far have left it. It plays nothing.
+/// The structure of a machine, as the patches so far have left it. It plays nothing.
 #[derive(Clone, Debug)]
 pub struct Twin {
     tables: Tables,
     machine: Machine,
+    /// The family that patches are about, the machine's last.
+    index: FamilyIndex,
     /// The latest patch that can be taken back.
     latest: Option<(PatchKind, Undo)>,
 }
 
 impl Twin {
     /// The structure that a learner begins with in worlds of this shape.
-    pub fn boot(config: GenesisConfig, shape: Shape) -> Result<Twin, MachineError> {
-        let mut machine = Machine::new(config, 0);
-        machine.add_world(shape)?;
-        Ok(Twin { tables: Tables::default(), machine, latest: None })
+    pub fn boot(config: GenesisConfig, shape: &Shape) -> Result<Twin, MachineError> {
+        let machine = Machine::new(config, 0);
+        let mut twin = Twin { tables: Tables::default(), machine, index: FamilyIndex(0), latest: None };
+        twin.begin(shape)?;
+        Ok(twin)
+    }
+
+    /// The structure of a machine between two tasks.
+    pub fn of(live: &Live) -> Result<Twin, DecodeError> {
+        let mut writer = Writer::new();
+        live.encode(&mut writer);
+        let machine: Machine = Machine::decode(&mut Reader::new(writer.as_bytes()))?;
+        let index = FamilyIndex((machine.family_count() as u16).saturating_sub(1));
+        Ok(Twin { tables: Tables::default(), machine, index, latest: None })
+    }
+
+    /// A task in worlds of this shape begins: a family is taken up as the learner's machine does it.
+    pub fn begin(&mut self, shape: &Shape) -> Result<(), MachineError> {
+        self.index = self.machine.take_up(shape)?;
+        (self.tables, self.latest) = (Tables::default(), None);
+        Ok(())
     }
 
     fn family(&self) -> &Family {
-        self.machine.family(FAMILY).expect("the family is added at the start")
+        self.machine.family(self.index).expect("a family is taken up with every task")
     }
 
     /// The shape of the worlds.
@@ -75,7 +92,7 @@ impl Twin {
     /// The patch is in force from here on.
     pub fn follow(&mut self, patch: &Patch) -> Result<(), TablesError> {
         let edit = edit_of(&patch.change, self.family()).ok_or(MachineError::NotApplicable)?;
-        if let Some(undo) = self.machine.edit(FAMILY, edit)? {
+        if let Some(undo) = self.machine.edit(self.index, edit)? {
             self.latest = Some((patch.kind(), undo));
         }
         self.tables.note_applied(patch);
@@ -179,7 +196,7 @@ mod tests {
     fn a_patch_is_taken_back_together_with_the_smaller_circuit_that_came_of_it() {
         let laboratory = Laboratory::new();
         let shape = laboratory.family().shape().clone();
-        let mut twin = Twin::boot(laboratory.config().clone(), shape).unwrap();
+        let mut twin = Twin::boot(laboratory.config().clone(), &shape).unwrap();
         let mut prng = Prng::stream(1, "taken back");
         let made = |twin: &Twin, serial: u64, change: Change| {
             patch(&twin.tables, Some(twin.family()), serial, 0, change, ExpectedEffects::default()).unwrap()

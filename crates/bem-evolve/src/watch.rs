@@ -3,7 +3,7 @@
 //! [`Watch`] is the gate's own sequential test turned round; a [`Contradiction`] is the only thing that takes a patch
 //! back. Must not know what a patch does. Clauses: SCC-9, SCC-14.
 
-use crate::improvement::{AlphaLedger, ImprovementTest, Progress};
+use crate::improvement::{Account, AlphaLedger, ImprovementTest, Progress};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
 
@@ -28,7 +28,7 @@ pub struct Contradiction {
 impl Watch {
     /// A watch that shares the error of all watches in a family.
     pub fn new(ledger: &mut AlphaLedger) -> Watch {
-        Watch { test: ledger.open() }
+        Watch { test: ledger.open(Account::Watches) }
     }
 
     /// Pairs booked.

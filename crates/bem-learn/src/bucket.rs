@@ -11,7 +11,7 @@ pub use encode::BUCKET_WORDS;
 
 use crate::change::{Change, ChangeDetector};
 use crate::index::{ArmStatistics, INDEX_MASKED, PRIOR_FRACTION_BITS, Parameters, index_of};
-use crate::loss::Loss;
+use crate::loss::{Loss, Widening};
 use crate::numeric::ln_q32;
 use crate::ucb_v;
 use bem_base::fixed::Fixed;
@@ -156,6 +156,16 @@ impl Bucket {
     #[doc(alias = "RESET")]
     pub fn reset(&mut self, parameters: &Parameters) {
         *self = Bucket { prior: self.prior, ..Bucket::new(parameters, self.live) };
+        self.refresh(parameters);
+    }
+
+    /// Losses are measured on a wider range from now on: sums and sums of squares follow, and nothing is forgotten.
+    pub fn rescale(&mut self, parameters: &Parameters, widening: Widening) {
+        for arm in 0..ARMS_MAX {
+            self.loss_sum[arm] = widening.apply(self.loss_sum[arm]);
+            self.loss_sq_sum[arm] = widening.apply(widening.apply(self.loss_sq_sum[arm]));
+        }
+        self.detector = ChangeDetector::default();
         self.refresh(parameters);
     }
 

@@ -47,6 +47,32 @@ impl Loss {
     }
 }
 
+/// How much of a wider range of payoffs the range before it is; losses measured on that one shrink by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Widening {
+    /// The part times 2^64; the whole is one unit less.
+    part: u64,
+}
+
+impl Widening {
+    /// From a range of this many units to one that is at least as wide.
+    pub fn new(from: u64, to: u64) -> Widening {
+        assert!(0 < from && from <= to, "a range only widens");
+        Widening { part: u64::try_from((u128::from(from) << 64) / u128::from(to)).unwrap_or(u64::MAX) }
+    }
+
+    /// The part times 2^64.
+    pub const fn to_raw(self) -> u64 {
+        self.part
+    }
+
+    /// A sum of losses on the wider range, rounded down.
+    #[inline]
+    pub const fn apply(self, sum: u64) -> u64 {
+        ((sum as u128 * self.part as u128) >> 64) as u64
+    }
+}
+
 /// Why a range of payoffs is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("payoff range {low}..={high}: the high end must exceed the low end by at most {SPAN_MAX}")]

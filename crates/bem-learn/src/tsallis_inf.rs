@@ -4,7 +4,7 @@
 //! makes the chances add up to one; a fixed number of Newton steps finds it. Zimmert and Seldin, "An optimal
 //! algorithm for stochastic and adversarial bandits", with learning rate `2 / sqrt(t)`. Clauses: VM-10, D-4.
 
-use crate::loss::Loss;
+use crate::loss::{Loss, Widening};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::limits::ARMS_MAX;
 use bem_base::prng::Prng;
@@ -136,6 +136,13 @@ impl TsallisInf {
         self.sums[arm] = 0;
         self.refresh();
         true
+    }
+
+    /// Losses are measured on a wider range from now on.
+    pub fn rescale(&mut self, widening: Widening) {
+        // Sums are relative to the least, and none is negative.
+        self.sums.iter_mut().for_each(|sum| *sum = widening.apply((*sum).max(0) as u64) as i64);
+        self.refresh();
     }
 
     /// Forgets everything but which arms live.

@@ -49,6 +49,29 @@ impl WideBucket {
         bucket
     }
 
+    /// Arms that are imagined to cost this much: each has one imagined visit at its own loss.
+    pub fn imagining(parameters: &Parameters, losses: &[Loss]) -> WideBucket {
+        let mut bucket = WideBucket::new(parameters, losses.len());
+        for (arm, loss) in bucket.arms.iter_mut().zip(losses) {
+            (arm.loss_sum, arm.loss_sq_sum) = (loss.to_raw(), loss.squared_raw());
+        }
+        bucket.refresh(parameters);
+        bucket
+    }
+
+    /// The mean loss of every arm over several buckets, imagined visits included.
+    pub fn mean_losses(parameters: &Parameters, arms: usize, buckets: &[WideBucket]) -> Vec<Loss> {
+        let reference = parameters.loss_reference.to_raw() as u64;
+        let mean = |arm: usize| {
+            let of_arm = buckets.iter().map(|bucket| &bucket.arms[arm]);
+            let (visits, sum) = of_arm.fold((0u128, 0u128), |(visits, sum), arm| {
+                (visits + u128::from(arm.visits), sum + u128::from(arm.loss_sum))
+            });
+            Loss::from_raw(sum.checked_div(visits).map_or(reference, |mean| mean as u64))
+        };
+        (0..arms).map(mean).collect()
+    }
+
     /// The arm to choose now: one load.
     #[inline]
     #[doc(alias = "BANDIT_CHOOSE")]

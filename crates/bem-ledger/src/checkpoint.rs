@@ -102,6 +102,11 @@ impl Signer {
         SignedCheckpoint { checkpoint, signatures: vec![SignatureLine { name, signature, key_id }] }
     }
 
+    /// Signs the body of a bundle: a policy of this key's own run, with its proofs.
+    pub fn sign_bundle(&self, body: &[u8]) -> [u8; 64] {
+        self.key.sign(&bundle_text(body)).to_bytes()
+    }
+
     /// A witness's signature with the time it was made, in seconds since 1970.
     pub fn cosign(&self, name: &str, checkpoint: &Checkpoint, seconds: u64) -> SignatureLine {
         let mut signature = seconds.to_be_bytes().to_vec();
@@ -109,6 +114,16 @@ impl Signer {
         let key_id = key_id(name, KEY_TYPE_COSIGNATURE, &self.public_key());
         SignatureLine { name: name.to_owned(), signature, key_id }
     }
+}
+
+/// What is signed of a bundle: no checkpoint begins like this, so that neither can stand for the other.
+fn bundle_text(body: &[u8]) -> Vec<u8> {
+    [b"bem bundle 1\n", body].concat()
+}
+
+/// Checks a bundle's signature.
+pub fn verify_bundle(public_key: &[u8; 32], body: &[u8], signature: &[u8]) -> Result<(), LedgerError> {
+    verify(public_key, &bundle_text(body), signature)
 }
 
 fn cosigned_text(checkpoint: &Checkpoint, seconds: u64) -> String {
@@ -119,10 +134,10 @@ fn refused(reason: impl Into<String>) -> LedgerError {
     LedgerError::Checkpoint(reason.into())
 }
 
-fn verify(public_key: &[u8; 32], text: &str, signature: &[u8]) -> Result<(), LedgerError> {
+fn verify(public_key: &[u8; 32], text: &[u8], signature: &[u8]) -> Result<(), LedgerError> {
     let key = VerifyingKey::from_bytes(public_key).map_err(|_| refused("the public key is not a key"))?;
     let signature = Signature::from_slice(signature).map_err(|_| refused("a signature is not 64 bytes"))?;
-    key.verify_strict(text.as_bytes(), &signature).map_err(|_| refused("the signature does not hold"))
+    key.verify_strict(text, &signature).map_err(|_| refused("the signature does not hold"))
 }
 
 impl Checkpoint {
@@ -194,7 +209,7 @@ impl SignedCheckpoint {
         let id = key_id(&name, KEY_TYPE_ED25519, public_key);
         let line = self.signatures.iter().find(|line| line.name == name && line.key_id == id);
         let line = line.ok_or_else(|| refused("no signature by the key of this log"))?;
-        verify(public_key, &self.checkpoint.text(), &line.signature)
+        verify(public_key, self.checkpoint.text().as_bytes(), &line.signature)
     }
 
     /// Checks a witness's cosignature and returns its time in seconds since 1970.
@@ -205,7 +220,7 @@ impl SignedCheckpoint {
         let (seconds, signature) =
             line.signature.split_first_chunk().ok_or_else(|| refused("a cosignature without a time"))?;
         let seconds = u64::from_be_bytes(*seconds);
-        verify(public_key, &cosigned_text(&self.checkpoint, seconds), signature)?;
+        verify(public_key, cosigned_text(&self.checkpoint, seconds).as_bytes(), signature)?;
         Ok(seconds)
     }
 }

@@ -6,7 +6,7 @@
 use crate::config::GenesisConfig;
 use bem_base::environment::{Outcome, Shape};
 use bem_base::fixed::{FRACTION_BITS, Fixed};
-use bem_learn::loss::{Loss, PayoffRange, SPAN_MAX};
+use bem_learn::loss::{Loss, PayoffRange, SPAN_MAX, Widening};
 
 /// The payoff scale of one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,10 +73,24 @@ impl PayoffScale {
         outcome.bad && !self.covers_bad
     }
 
-    /// Makes the range cover BAD steps; losses from before are on another scale now.
-    pub fn widen(&mut self) {
+    /// Makes the ranges cover BAD steps; how losses of steps and of episodes from before are brought onto them.
+    pub fn widen(&mut self) -> (Widening, Widening) {
+        let before = self.spans();
         self.covers_bad = true;
         self.fit();
+        let after = self.spans();
+        // Returns are halved before they are compared: a range may lose a unit to that, and is never narrower than before.
+        let widening = |from: u64, to: u64| Widening::new(from, to.max(from));
+        (widening(before.0, after.0), widening(before.1, after.1))
+    }
+
+    /// How many units the ranges of steps and of episodes are wide.
+    fn spans(&self) -> (u64, u64) {
+        let span = |range: &PayoffRange| {
+            let (low, high, _) = range.parts();
+            (high - low) as u64
+        };
+        (span(&self.step_range), span(&self.episode_range) << self.episode_shift)
     }
 
     /// Whether the range covers BAD steps.

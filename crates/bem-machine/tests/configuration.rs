@@ -70,7 +70,9 @@ fn machine_head(config: &GenesisConfig) -> Result<Digest, MachineError> {
         machine.begin(FAMILY, TaskSerial(episode % 3))?;
         loop {
             let action = machine.act(&world.observation)?;
-            let outcome = world.step(action);
+            let mut outcome = world.step(action);
+            // Half-way the world turns bad, which a detector of changes may notice.
+            outcome.reward = if 200 <= episode { world.shape.reward_min } else { outcome.reward };
             machine.learn(&outcome)?;
             machine.trace_mut().drain(|new| records.extend_from_slice(new));
             if outcome.done {

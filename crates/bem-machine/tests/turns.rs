@@ -23,7 +23,7 @@ const FAMILY: FamilyIndex = FamilyIndex(0);
 
 fn machine(world: &Noise, seed: u64) -> Machine {
     let mut machine = Machine::new(GenesisConfig { state_bits: 128, ..GenesisConfig::default() }, seed);
-    assert_eq!(machine.add_world(world.shape.clone()), Ok(FAMILY));
+    assert_eq!(machine.take_up(&world.shape), Ok(FAMILY));
     machine
 }
 

@@ -8,7 +8,7 @@ use bem_base::digest::{self, Digest};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, OBSERVATION_WORDS};
 use bem_base::prng::mix;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Steps that the ring holds at most.
 pub const EXPERIENCE_STEPS_MAX: usize = 1 << 18;
@@ -45,6 +45,11 @@ impl Episode {
     /// The sum of rewards.
     pub fn total(&self) -> i64 {
         self.steps.iter().map(|step| i64::from(step.reward)).sum()
+    }
+
+    /// Whether some of its actions were drawn with equal chance.
+    pub fn has_draws(&self) -> bool {
+        self.steps.iter().any(|step| step.uniform)
     }
 
     /// Whether this episode is kept away from fitting, to screen what was fitted on the others.
@@ -92,12 +97,24 @@ impl Episode {
 }
 
 /// The most recent episodes, oldest first, whole ones only.
+///
+/// Episodes with steps that were drawn with equal chance, and those without, each have half of the room to themselves: where
+/// exploration fades, what it found is not displaced by play that follows from it.
 #[derive(Clone, Debug)]
 #[doc(alias = "EXPERIENCE")]
 pub struct Experience {
-    episodes: VecDeque<Episode>,
-    steps: usize,
+    /// By serial.
+    episodes: BTreeMap<u64, Episode>,
+    /// Serials and steps of episodes with drawn steps, and of those without.
+    classes: [Class; 2],
     steps_max: usize,
+}
+
+/// The episodes of one class.
+#[derive(Clone, Debug, Default)]
+struct Class {
+    serials: VecDeque<u64>,
+    steps: usize,
 }
 
 impl Default for Experience {
@@ -109,25 +126,50 @@ impl Default for Experience {
 impl Experience {
     /// An empty ring for at most this many steps; zero switches remembering off.
     pub fn new(steps_max: usize) -> Experience {
-        Experience { episodes: VecDeque::new(), steps: 0, steps_max: steps_max.min(EXPERIENCE_STEPS_MAX) }
+        let steps_max = steps_max.min(EXPERIENCE_STEPS_MAX);
+        Experience { episodes: BTreeMap::new(), classes: Default::default(), steps_max }
     }
 
-    /// Adds an episode; the oldest ones make room. An episode larger than the ring is not kept.
+    /// Adds an episode, later than all others; the oldest ones of a class that has more than half of the room make room. An
+    /// episode larger than the ring is not kept.
     pub fn push(&mut self, episode: Episode) {
-        if self.steps_max < episode.steps.len() {
+        let is_latest = self.episodes.last_key_value().is_none_or(|(last, _)| *last < episode.serial);
+        if self.steps_max < episode.steps.len() || !is_latest {
             return;
         }
-        self.steps += episode.steps.len();
-        self.episodes.push_back(episode);
-        while self.steps_max < self.steps {
-            let oldest = self.episodes.pop_front().expect("steps are held by episodes");
-            self.steps -= oldest.steps.len();
+        let class = &mut self.classes[usize::from(!episode.has_draws())];
+        class.serials.push_back(episode.serial);
+        class.steps += episode.steps.len();
+        self.episodes.insert(episode.serial, episode);
+        while self.steps_max < self.step_count() {
+            let largest = usize::from(self.classes[0].steps <= self.steps_max / 2);
+            let class = &mut self.classes[largest];
+            let oldest = class.serials.pop_front().and_then(|serial| self.episodes.remove(&serial));
+            class.steps -= oldest.expect("steps are held by episodes").steps.len();
         }
     }
 
     /// The episodes held, oldest first.
     pub fn episodes(&self) -> impl DoubleEndedIterator<Item = &Episode> + Clone + '_ {
-        self.episodes.iter()
+        self.episodes.values()
+    }
+
+    /// The latest episodes with at most this many steps, oldest first; those with drawn steps have half of the room.
+    pub fn latest(&self, steps_max: usize) -> Vec<&Episode> {
+        let [drawn, own] = [&self.classes[0], &self.classes[1]].map(|class| class.steps);
+        let room_drawn = steps_max - own.min(steps_max / 2);
+        let mut left = [room_drawn, steps_max - drawn.min(room_drawn)];
+        let mut list: Vec<&Episode> = Vec::new();
+        for episode in self.episodes().rev() {
+            let left = &mut left[usize::from(!episode.has_draws())];
+            // Nothing older than what has no room is taken.
+            *left = left.checked_sub(episode.steps.len()).map_or(0, |rest| {
+                list.push(episode);
+                rest
+            });
+        }
+        list.reverse();
+        list
     }
 
     /// How many episodes are held.
@@ -137,13 +179,13 @@ impl Experience {
 
     /// How many steps are held.
     pub fn step_count(&self) -> usize {
-        self.steps
+        self.classes.iter().map(|class| class.steps).sum()
     }
 
     /// The digest of everything held: the provenance of what is derived from it.
     pub fn digest(&self) -> Digest {
         let mut writer = Writer::new();
-        for episode in &self.episodes {
+        for episode in self.episodes.values() {
             episode.encode(&mut writer);
         }
         digest::hash_parts("bem/experience", &[writer.as_bytes()])
@@ -179,6 +221,20 @@ mod tests {
         assert_eq!(ring.episodes().map(|held| held.serial).collect::<Vec<_>>(), [2, 3]);
         ring.push(episode(4, 11));
         assert_eq!(ring.step_count(), 5);
+    }
+
+    #[test]
+    fn drawn_episodes_are_not_displaced_by_play_without_draws() {
+        let mut ring = Experience::new(10);
+        ring.push(episode(1, 3));
+        for serial in 2..40 {
+            let mut own = episode(serial, 2);
+            own.steps.iter_mut().for_each(|step| step.uniform = false);
+            ring.push(own);
+        }
+        assert_eq!(ring.episodes().map(|held| held.serial).collect::<Vec<_>>(), [1, 37, 38, 39]);
+        let latest = |steps| ring.latest(steps).iter().map(|held| held.serial).collect::<Vec<_>>();
+        assert_eq!((latest(10), latest(6), latest(4)), (vec![1, 37, 38, 39], vec![1, 39], vec![39]));
     }
 
     #[test]

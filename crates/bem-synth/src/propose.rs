@@ -108,18 +108,7 @@ fn latest<'a, 'e>(episodes: &'a [&'e Episode], steps_max: usize) -> &'a [&'e Epi
 
 /// The latest episodes with at most this many steps.
 pub fn recent(experience: &Experience, steps_max: usize) -> Vec<&Episode> {
-    let mut left = steps_max;
-    let mut list: Vec<&Episode> = experience
-        .episodes()
-        .rev()
-        .take_while(|episode| {
-            let fits = episode.steps.len() <= left;
-            left = left.saturating_sub(episode.steps.len());
-            fits
-        })
-        .collect();
-    list.reverse();
-    list
+    experience.latest(steps_max)
 }
 
 struct Search<'a> {

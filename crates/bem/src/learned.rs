@@ -3,11 +3,12 @@
 //! Clauses: LOG-4, GLE-9.
 
 use crate::cli::ledger_directory;
-use crate::cli::run::report::last_return;
+use crate::cli::run::evaluations;
 use crate::cli::snapshot::{files_in, newest_climb};
 use crate::cli::solve::to_float;
 use crate::files;
 use crate::kept_world::{kept_files, worlds_from};
+use crate::measured::Measured;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::environment::{Field, Shape};
 use bem_circuit::formats;
@@ -72,7 +73,7 @@ pub fn open(source: &Path, expert: Option<&str>) -> Result<Found> {
         let (climb, snapshot) = newest_climb(source)?;
         check_newest(source, &snapshot)?;
         let files = || kept_files(source, climb.files());
-        let measured = |climbed: &Climbed| last_return(source, climbed);
+        let measured = |climbed: &Climbed| evaluations::read(source, climbed).map(|(measured, _)| measured);
         return choose(&climb, expert, &files, &measured).with_context(|| source.display().to_string());
     }
     let bytes = files::read_bytes(source)?;
@@ -110,7 +111,7 @@ fn choose(
     climb: &Climb,
     expert: Option<&str>,
     files: &dyn Fn() -> Result<Vec<Vec<u8>>>,
-    measured: &dyn Fn(&Climbed) -> Option<f64>,
+    measured: &dyn Fn(&Climbed) -> Option<Measured>,
 ) -> Result<Found> {
     let experts = experts(climb);
     let name_of = |(track, climbed): &(&Track, &Climbed)| format!("{}/{}", track.family, climbed.stage);
@@ -161,44 +162,65 @@ fn known(world: &World) -> (&Shape, Option<(Value, Value)>) {
     }
 }
 
-fn learned(climb: &Climb, climbed: &Climbed, name: String, world: &World, measured: Option<f64>) -> Learned {
+fn learned(
+    climb: &Climb,
+    climbed: &Climbed,
+    name: String,
+    world: &World,
+    measured: Option<Measured>,
+) -> Learned {
     let (shape, values) = known(world);
     let policy = climbed.policy.clone();
     let bits = usize::from(shape.observation_bits);
     let units = |value: Value| to_float(value.mean) / 1_000.0;
     let score = to_float(climbed.score);
-    let measured = measured.map(|milli| milli / 1_000.0);
-    let measured = match (values, measured) {
-        (Some((optimum, random)), measured) => {
+    let figure = measured.map(|measured| (measured.policy.text(), measured.policy.episodes));
+    let mut figures = Vec::new();
+    match (values, figure) {
+        (Some((optimum, random)), figure) => {
             let (optimum, random) = (units(optimum), units(random));
-            let mean = measured.unwrap_or(random + score * (optimum - random));
-            format!(
-                "measured: mean return {mean:.3}, random play {random:.3}, optimum {optimum:.3}, score {score:.3}"
-            )
+            let (mean, how) = match figure {
+                Some((mean, episodes)) => (mean, format!(" (95 % interval, {episodes} episodes)")),
+                None => (format!("{:.3}", random + score * (optimum - random)), String::new()),
+            };
+            figures.push(format!(
+                "measured: mean return {mean}{how}, random play {random:.3}, optimum {optimum:.3}, score {score:.3}"
+            ));
         }
-        (None, Some(mean)) => {
-            format!("measured: mean return {mean:.3}; the optimum of the world is not known")
-        }
-        (None, None) => "measured: nothing that is kept here".to_string(),
+        (None, Some((mean, episodes))) => figures.push(format!(
+            "measured: mean return {mean} (95 % interval, {episodes} episodes); the optimum of the world is not known"
+        )),
+        (None, None) => figures.push("measured: nothing that is kept here".to_string()),
     };
-    let provenance = vec![
+    if let Some(compared) = measured.and_then(|measured| measured.baselines) {
+        let words = compared.rows().map(|(name, figure)| format!("{name} {}", figure.text()));
+        figures.push(format!("baselines: {}", words.join(", ")));
+    }
+    let mut provenance = vec![
         format!("BEM policy {name}"),
         format!("task: {}", climbed.task),
         format!("run: seed {}, history {}", climb.config().seed, climb.head()),
         circuit_line(&policy, bits),
-        measured,
-        format!("learned in {} steps: {}", climbed.steps, climbed.words),
     ];
+    provenance.extend(figures);
+    provenance.push(format!("learned in {} steps: {}", climbed.steps, climbed.words));
+    let warnings = warnings(climbed, shape.horizon, values.is_some());
+    let (fields, horizon) = (shape.fields.clone(), Some(shape.horizon));
+    Learned { name, policy, observation_bits: bits, fields, horizon, provenance, warnings }
+}
+
+/// What to look out for when a policy is used. Whether it is solved is only known where its optimum is.
+pub fn warnings(climbed: &Climbed, horizon: u32, is_known: bool) -> Vec<String> {
+    let (policy, score) = (&climbed.policy, to_float(climbed.score));
     let mut warnings = Vec::new();
-    if values.is_some() && !climbed.solved {
+    if is_known && !climbed.solved {
         warnings.push(format!("not solved: score {score:.3} where 0.99 counts as solved"));
     }
     if 0 < policy.memory_bits() {
-        let horizon = shape.horizon;
         warnings.push(format!(
             "learned in episodes of at most {horizon} steps; call bem_reset at the start of each"
         ));
-        let counting = counts_steps(&policy);
+        let counting = counts_steps(policy);
         if 0 < counting {
             warnings.push(format!(
                 "counts steps ({counting} memory bits move whatever is seen): made for episodes that end, not for a world \
@@ -206,8 +228,53 @@ fn learned(climb: &Climb, climbed: &Climbed, name: String, world: &World, measur
             ));
         }
     }
-    let (fields, horizon) = (shape.fields.clone(), Some(shape.horizon));
-    Learned { name, policy, observation_bits: bits, fields, horizon, provenance, warnings }
+    warnings
+}
+
+/// A run's policy with what the run knows of it.
+pub struct Picked {
+    /// The run.
+    pub climb: Climb,
+    /// The try that it is of.
+    pub climbed: Climbed,
+    /// The family's place.
+    pub place: usize,
+    /// The shape of its world.
+    pub shape: Shape,
+    /// Whether the optimum of its world is known.
+    pub is_known: bool,
+}
+
+/// Picks a policy of a run's folder; of several one must be named.
+pub fn pick(directory: &Path, expert: Option<&str>) -> Result<Picked> {
+    let (climb, snapshot) = newest_climb(directory)?;
+    check_newest(directory, &snapshot)?;
+    let (place, climbed) = {
+        let experts = experts(&climb);
+        let names: Vec<String> =
+            experts.iter().map(|(track, climbed)| format!("{}/{}", track.family, climbed.stage)).collect();
+        let found = match expert {
+            Some(wanted) => (0..experts.len())
+                .rev()
+                .find(|place| experts[*place].0.family == wanted || names[*place] == wanted)
+                .with_context(|| {
+                    format!("there is no expert {wanted:?} in this run; there are {}", names.join(", "))
+                })?,
+            None if experts.len() == 1 => 0,
+            None if experts.is_empty() => {
+                bail!("there is no learned circuit in it: nothing was learned to its end yet")
+            }
+            None => bail!("the run has several policies: name one with --expert, {}", names.join(", ")),
+        };
+        let (track, climbed) = experts[found];
+        let place = climb.tracks().iter().position(|other| other.family == track.family).unwrap_or(0);
+        (place, climbed.clone())
+    };
+    let files = kept_files(directory, climb.files())?;
+    let world = worlds_from(files)?.open(&climbed.task, climb.config().seed)?;
+    let (shape, values) = known(&world);
+    let (shape, is_known) = (shape.clone(), values.is_some());
+    Ok(Picked { climb, climbed, place, shape, is_known })
 }
 
 fn circuit_line(policy: &Policy, bits: usize) -> String {

@@ -1,5 +1,7 @@
 //! The command line. Only this crate sees the clock, files, threads and floats.
 
+mod answers;
+mod bundle;
 mod cli;
 mod file_store;
 mod files;
@@ -7,6 +9,7 @@ mod interrupt;
 mod kept_world;
 mod keys;
 mod learned;
+mod measured;
 mod process;
 mod program_game;
 mod spelling;

@@ -22,10 +22,10 @@ use std::time::Duration;
 /// A program may think for a day about one line.
 const ENV_TIMEOUT_MAX: u64 = 86_400;
 /// Seconds for one line when nothing else is said.
-const ENV_TIMEOUT_DEFAULT: u64 = 10;
+pub const ENV_TIMEOUT_DEFAULT: u64 = 10;
 
 /// Names one game: a family, a composition or a file.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct GameArguments {
     /// A family by name (`bem games list` shows them), or a composition such as
     /// `seq(parity{n=4},majority{n=5})`
@@ -41,7 +41,7 @@ pub struct GameArguments {
 }
 
 /// Names one task: a game, or a program that is the world.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct TaskArguments {
     #[command(flatten)]
     pub game: GameArguments,
@@ -206,7 +206,8 @@ fn file(path: &Path, mut texts: BTreeMap<String, String>) -> Result<Task> {
     Ok(Task { text: name.clone(), name, params, world, file: Some(WorldFile::Game(file)) })
 }
 
-fn program(command: &str, texts: &BTreeMap<String, String>, timeout: Duration) -> Result<Task> {
+/// Starts a program.
+pub fn program(command: &str, texts: &BTreeMap<String, String>, timeout: Duration) -> Result<Task> {
     if let Some(name) = texts.keys().next() {
         bail!("a program takes no parameters here, but {name} is given: put it into the command");
     }

@@ -4,6 +4,7 @@
 //! is defined beside each figure. What was acknowledged is decided here, by the process that watches, never by the
 //! process that dies. `docs/batteries.md` has what was measured.
 
+mod bundles;
 mod mutations;
 mod real_run;
 mod simulated;
@@ -105,6 +106,11 @@ const PARTS: &[Part] = &[
         run: mutations::mutations,
     },
     Part {
+        name: "bundles",
+        about: "policies of every family that carry their proof, and mutants: 1,700 x N of each of six parts",
+        run: bundles::bundles,
+    },
+    Part {
         name: "null",
         about: "coin-flip rewards teach nothing, what is switched off is missed: 24 runs x N of 20,000 steps; 480 at scale 20",
         run: null,
@@ -138,7 +144,9 @@ pub fn run_battery(words: &[&str]) -> Result<()> {
             PARTS.iter().map(|part| format!("  {:<11} {}", part.name, part.about)).collect();
         bail!("there is no battery called {:?}\n{}", name.unwrap_or_default(), known.join("\n"));
     }
-    run("cargo", &["build", "--release", "--quiet", "--package", "bem-sim", "--package", "bem"])?;
+    if chosen.iter().any(|part| part.name != "mutations") {
+        run("cargo", &["build", "--release", "--quiet", "--package", "bem-sim", "--package", "bem"])?;
+    }
     for part in chosen {
         println!("== {}: {}", part.name, part.about);
         (part.run)(scale).with_context(|| format!("battery {}", part.name))?;

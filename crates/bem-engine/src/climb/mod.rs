@@ -12,7 +12,7 @@ mod track;
 mod unit;
 
 pub use track::{Climbed, Edit, Practised, Track};
-pub use unit::{Assignment, Purpose, Unit, UnitKey, UnitResult, Worked};
+pub use unit::{Assignment, Purpose, Unit, UnitBegin, UnitKey, UnitResult, Worked};
 
 use crate::learner::{Settings, Tally};
 use bem_base::digest::{self, Digest};
@@ -194,6 +194,7 @@ impl Climb {
             unit: unit.clone(),
             seed: self.unit_seed(unit),
             parameters: Arc::clone(&self.config.parameters),
+            shard: track.shard().cloned(),
             library: track.library().to_vec(),
             borrowed,
             // Practice goes on until the learner itself sees nothing left to gain: it is there to find out.

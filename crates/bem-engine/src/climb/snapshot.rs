@@ -7,7 +7,9 @@
 use super::track::{Climbed, Edit, Practised, Track};
 use super::unit::{Purpose, Unit};
 use super::{ATTEMPTS_MAX, Acting, Climb, ClimbConfig};
+use crate::codec::{decode_option, encode_option};
 use crate::parameters::teacher_config;
+use crate::shard::Shard;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Bits;
@@ -87,6 +89,7 @@ impl Track {
         self.climbed.iter().for_each(|climbed| climbed.encode(writer));
         writer.length(self.practised.len());
         self.practised.iter().for_each(|practised| practised.encode(writer));
+        encode_option(writer, self.shard.as_ref(), Shard::encode);
         for machines in [&self.library, &self.lent] {
             writer.length(machines.len());
             machines.iter().for_each(|machine| machine.encode(writer));
@@ -109,6 +112,7 @@ impl Track {
         }
         let climbed = decode_list(reader, 64, Climbed::decode)?;
         let practised = decode_list(reader, 64, Practised::decode)?;
+        let shard = decode_option(reader, |reader| Shard::decode(&config.parameters, reader))?;
         let library = decode_list(reader, 16, Machine::decode)?;
         let lent = decode_list(reader, 16, Machine::decode)?;
         let teacher = if reader.bool()? {
@@ -130,6 +134,7 @@ impl Track {
             head,
             climbed,
             practised,
+            shard,
             library,
             lent,
             teacher,

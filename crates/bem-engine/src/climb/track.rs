@@ -7,6 +7,7 @@
 use super::unit::{Purpose, Unit, UnitResult};
 use super::{ATTEMPTS_MAX, ClimbConfig, OPENING_UNITS};
 use crate::parameters::teacher_config;
+use crate::shard::Shard;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::Writer;
 use bem_base::environment::Bits;
@@ -112,6 +113,8 @@ pub struct Track {
     pub climbed: Vec<Climbed>,
     /// Every unit of practice, in order.
     pub practised: Vec<Practised>,
+    /// Its part of the run's machine, as the latest unit left it.
+    pub(super) shard: Option<Shard>,
     pub(super) library: Vec<Machine>,
     pub(super) lent: Vec<Machine>,
     pub(super) teacher: Option<Teacher>,
@@ -141,6 +144,7 @@ impl Track {
             head: digest::hash_parts("bem/climb/track", &[family.as_bytes()]),
             climbed: Vec::new(),
             practised: Vec::new(),
+            shard: None,
             library: Vec::new(),
             lent: Vec::new(),
             teacher: None,
@@ -201,6 +205,11 @@ impl Track {
         self.head
     }
 
+    /// Its part of the run's machine; none before its first unit.
+    pub fn shard(&self) -> Option<&Shard> {
+        self.shard.as_ref()
+    }
+
     /// What it tries first, the latest before the others.
     pub fn library(&self) -> &[Machine] {
         &self.library
@@ -243,6 +252,7 @@ impl Track {
         self.spent = self.spent.saturating_add(learned.tally.steps.max(1).saturating_add(searched));
         let link = [self.head.as_bytes().as_slice(), learned.chain_head.as_bytes()];
         self.head = digest::hash_parts("bem/climb/link", &link);
+        self.shard = Some(result.solution.shard.clone());
         self.keep(result);
         match result.unit.purpose {
             Purpose::Rung { stage, attempt } => {

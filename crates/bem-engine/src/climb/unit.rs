@@ -6,7 +6,8 @@
 use super::ClimbError;
 use crate::learner::Settings;
 use crate::parameters::check_world;
-use crate::solve::{Broken, Lesson, Solution, Taught, solve_world, teach_on};
+use crate::shard::Shard;
+use crate::solve::{Broken, Lesson, Solution, Taught, teach_on, teach_world};
 use crate::worlds::{Catalog, World, Worlds};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Environment, Shape};
@@ -140,6 +141,34 @@ impl Unit {
     }
 }
 
+/// The beginning of a unit as the ledger has it: which unit, and what its worlds look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitBegin {
+    /// The unit.
+    pub unit: Unit,
+    /// The shape of its worlds, which names the machine's family that it goes on with.
+    pub shape: Shape,
+}
+
+impl UnitBegin {
+    /// The canonical bytes: the unit's behind their length, then the shape.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.bytes(&self.unit.to_bytes());
+        self.shape.encode(&mut writer);
+        writer.into_bytes()
+    }
+
+    /// Reads them back.
+    pub fn from_bytes(bytes: &[u8]) -> Result<UnitBegin, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let unit = Unit::from_bytes(reader.bytes()?)?;
+        let shape = Shape::decode(&mut reader)?;
+        reader.finish()?;
+        Ok(UnitBegin { unit, shape })
+    }
+}
+
 /// What a unit brought.
 #[derive(Clone, Debug)]
 pub struct UnitResult {
@@ -151,6 +180,13 @@ pub struct UnitResult {
     pub solution: Solution,
     /// What acts at the end came out of the library as it was.
     pub reused: bool,
+}
+
+impl UnitResult {
+    /// What the unit's worlds look like.
+    pub(crate) fn shape(&self) -> &Shape {
+        self.solution.shard.shape().expect("a learner's machine has a family for its world")
+    }
 }
 
 /// How far work on a unit came.
@@ -170,6 +206,8 @@ pub struct Assignment {
     /// Seed of its instance and its learner.
     pub seed: u64,
     pub(super) parameters: Arc<GenesisConfig>,
+    /// The family's part of the run's machine; none before its first unit.
+    pub(super) shard: Option<Shard>,
     pub(super) library: Vec<Machine>,
     pub(super) borrowed: Vec<Machine>,
     pub(super) until_solved: bool,
@@ -221,10 +259,8 @@ impl Assignment {
         put_away: Option<&[u8]>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Worked, ClimbError> {
-        let settings = self.settings();
-        let library = self.machines_for(game.shape());
-        let known: Vec<_> = library.iter().map(Machine::digest).collect();
-        let lesson = Lesson { settings, library, until_solved: self.until_solved };
+        let lesson = self.lesson(game.shape());
+        let known: Vec<_> = lesson.library.iter().map(Machine::digest).collect();
         let Taught { solution, put_away } = teach_on(game, lesson, put_away, &mut |_| go_on())
             .map_err(|error| ClimbError::World { task: self.unit.task.clone(), error })?;
         if let Some(bytes) = put_away {
@@ -238,7 +274,8 @@ impl Assignment {
 
     /// Works on it in a world outside, to its end or until the world fails: what was learned until then counts.
     fn work_outside(self, world: &mut dyn Environment) -> Result<UnitResult, ClimbError> {
-        let solution = match solve_world(world, self.settings(), &mut |_| true) {
+        let lesson = self.lesson(world.shape());
+        let solution = match teach_world(world, lesson, &mut |_| true) {
             Ok(solution) => solution,
             Err(broken) => {
                 let Broken { error, kept } = *broken;
@@ -248,8 +285,15 @@ impl Assignment {
         Ok(UnitResult { unit: self.unit, seed: self.seed, solution, reused: false })
     }
 
-    fn settings(&self) -> Settings {
-        Settings { seed: self.seed, budget: self.unit.budget, config: Arc::clone(&self.parameters) }
+    /// What the learner is given.
+    fn lesson(&self, shape: &Shape) -> Lesson {
+        let config = Arc::clone(&self.parameters);
+        Lesson {
+            settings: Settings { seed: self.seed, budget: self.unit.budget, config },
+            shard: self.shard.clone(),
+            library: self.machines_for(shape),
+            until_solved: self.until_solved,
+        }
     }
 
     /// Machines that can be built for this world and differ once built: the family's own, then borrowed ones.

@@ -7,6 +7,7 @@
 //! is to get, and not how to get it, is no reason to keep contexts apart. Nothing is changed here: what is found becomes a
 //! patch. Clauses: SCC-13, VM-16; decision D-33.
 
+use super::chance::{needed, surprise};
 use super::means::{Means, Seen, reward_range};
 use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
@@ -25,8 +26,6 @@ const SCALE: i128 = 1 << 10;
 /// The newest steps of a context that count as late: one in this many; and how many there must be.
 const LATE_ONE_IN: usize = 4;
 const LATE_MIN: usize = 256;
-/// Comparisons that the error of one look for changes is shared with, because the log is looked at again and again.
-const LOOKS: u64 = 1_024;
 
 /// Divisions that the log asks for.
 #[derive(Clone, Debug)]
@@ -82,15 +81,15 @@ impl Growing {
 pub(crate) fn divide(
     directory: &Directory,
     counted: Vec<Vec<Seen<'_>>>,
-    observation_bits: u16,
-    actions: u16,
+    (observation_bits, actions): (u16, u16),
+    odds: u128,
 ) -> Option<Growth> {
     let bits = usize::from(observation_bits);
     let steps: usize = counted.iter().map(Vec::len).sum();
     let mut growing = Growing { after: directory.clone(), cuts: Vec::new() };
     let open_of = |(origin, steps)| Open { origin, bucket: origin as u16, steps };
     let mut open: Vec<Open<'_>> = counted.into_iter().enumerate().map(open_of).collect();
-    while let Some(bit) = shared_bit(&growing, &open, bits, actions) {
+    while let Some(bit) = shared_bit(&growing, &open, (bits, actions), odds) {
         let before = growing.cuts.len();
         open = open.into_iter().flat_map(|leaf| growing.split(leaf, bit)).collect();
         if growing.cuts.len() == before {
@@ -99,8 +98,12 @@ pub(crate) fn divide(
     }
     let mut done = Vec::new();
     while let Some(leaf) = open.pop() {
-        let look =
-            || telling_bit(&leaf.steps, bits, actions).or_else(|| telling_pair(&leaf.steps, bits, actions));
+        // Every bucket there is now may be looked at by itself.
+        let odds = odds.saturating_mul(growing.after.bucket_count() as u128);
+        let look = || {
+            telling_bit(&leaf.steps, bits, actions, odds)
+                .or_else(|| telling_pair(&leaf.steps, bits, actions, odds))
+        };
         let is_full = CONTEXTS_MAX <= growing.after.bucket_count();
         match (!is_full).then(look).flatten() {
             Some(bit) => {
@@ -251,10 +254,10 @@ pub(crate) struct Changed {
 /// Only steps whose action was drawn with equal chance are compared, unless there is nothing to see: whoever acts with more
 /// knowledge than the context would make actions look better or worse than they are.
 #[doc(alias = "RESET")]
-pub(crate) fn forget(shape: &Shape, counted: &[Vec<Seen<'_>>]) -> Option<Changed> {
+pub(crate) fn forget(shape: &Shape, counted: &[Vec<Seen<'_>>], odds: u128) -> Option<Changed> {
     let (observation_bits, actions, range) = (shape.observation_bits, shape.actions, reward_range(shape));
     let best_actions = Means::of(shape, counted).best_actions();
-    let comparisons = LOOKS * counted.len() as u64 * u64::from(actions);
+    let odds = odds.saturating_mul(counted.len() as u128 * u128::from(actions));
     let changed = counted.iter().zip(best_actions).enumerate().filter_map(|(context, (seen, trusted))| {
         let late = &seen[seen.len() - seen.len() / LATE_ONE_IN..];
         let (since, _) = *late.first().filter(|_| LATE_MIN <= late.len())?;
@@ -265,7 +268,7 @@ pub(crate) fn forget(shape: &Shape, counted: &[Vec<Seen<'_>>]) -> Option<Changed
             *sum += range.loss(i64::from(step.reward)).to_raw() as i64;
         }
         let mean = |action: usize| Fixed::from_raw(sums[action].1 / i64::from(sums[action].0.max(1)));
-        let sure = |action: usize| doubt(sums[action].0, comparisons);
+        let sure = |action: usize| doubt(sums[action].0, odds);
         let tried = (0..sums.len()).filter(|action| 0 < sums[*action].0);
         let best = tried.min_by_key(|action| (mean(*action).plus(sure(*action)), *action))?;
         let trusted = usize::from(trusted);
@@ -309,7 +312,12 @@ impl Cell {
 }
 
 /// The bit on which rewards depend most over all contexts at once, beyond chance.
-fn shared_bit(growing: &Growing, open: &[Open<'_>], bits: usize, actions: u16) -> Option<u16> {
+fn shared_bit(
+    growing: &Growing,
+    open: &[Open<'_>],
+    (bits, actions): (usize, u16),
+    odds: u128,
+) -> Option<u16> {
     let actions = usize::from(actions);
     let bits = bits.min(SUMS_MAX / (open.len() * actions));
     if bits == 0 || CONTEXTS_MAX < 2 * open.len() {
@@ -331,99 +339,72 @@ fn shared_bit(growing: &Growing, open: &[Open<'_>], bits: usize, actions: u16) -
             }
         }
     }
-    let surplus = |bit: usize| {
+    let surprise = |bit: usize| {
         let halves = wholes.iter().enumerate().map(|(place, whole)| (whole, halves[place * bits + bit]));
-        surplus_of(halves.map(|(whole, (count, sum))| whole.parted(count, sum)), bits)
+        surprise_of(halves.map(|(whole, (count, sum))| whole.parted(count, sum)), 4)
     };
     // A bit that is tested on the way to every context divides none.
     let free = (0..bits).filter(|bit| open.iter().any(|leaf| !growing.tests(leaf.bucket, *bit as u16)));
-    let best = free.map(|bit| (surplus(bit), bit)).max_by_key(|(surplus, bit)| (*surplus, bits - bit));
-    best.filter(|(surplus, _)| 0 < *surplus).map(|(_, bit)| bit as u16)
+    let best = free.map(|bit| (surprise(bit), bit)).max_by_key(|(surprise, bit)| (*surprise, bits - bit));
+    best.filter(|(surprise, _)| needed(odds, bits) < *surprise).map(|(_, bit)| bit as u16)
 }
 
-/// How far the squared differences of the parts exceed what chance brings, for as many bits as were tried.
-fn surplus_of(parts: impl Iterator<Item = (Cell, Cell)>, bits: usize) -> i128 {
-    let (mut evidence, mut tested, mut mean) = (0i128, 0i128, 0i128);
-    for (low, high) in parts.filter(|(low, high)| 4 <= low.count && 4 <= high.count) {
+/// How surprising the squared differences of parts are, those aside of which one side has few steps.
+fn surprise_of(parts: impl Iterator<Item = (Cell, Cell)>, count_min: i64) -> Fixed {
+    let (mut evidence, mut tested, mut excess) = (0i128, 0i128, 0i128);
+    for (low, high) in parts.filter(|(low, high)| count_min <= low.count && count_min <= high.count) {
         let count = i128::from(low.count + high.count);
         tested += 1;
         // With both counts fixed, the mean of a squared difference is a little above one.
-        mean += SCALE * count / (count - 1);
+        excess += SCALE * count / (count - 1) - SCALE;
         evidence += squared_difference(&low, &high, SCALE);
     }
-    let deviation = (2 * tested * SCALE * SCALE).unsigned_abs().isqrt() as i128;
-    let margin = SCALE * (6 + 2 * i128::from(bits.max(1).ilog2()));
-    evidence - mean - 3 * deviation - margin
+    if tested == 0 { Fixed::ZERO } else { surprise(evidence - excess, SCALE, tested) }
 }
 
 /// The bit on which rewards depend most, if the dependence is beyond chance for as many bits as were tried.
 ///
 /// For every action the two means are compared in units of their standard error; the squares add up to about
 /// one per action when the bit tells nothing.
-fn telling_bit(steps: &[Seen<'_>], bits: usize, actions: u16) -> Option<u16> {
+fn telling_bit(steps: &[Seen<'_>], bits: usize, actions: u16, odds: u128) -> Option<u16> {
     if steps.len() < 8 * usize::from(actions).min(16) {
         return None;
     }
-    let mut best: Option<(i128, usize)> = None;
-    for bit in 0..bits {
-        let mut cells = vec![[Cell::default(); 2]; usize::from(actions)];
+    let surprise = |bit: usize| {
+        let mut cells = vec![(Cell::default(), Cell::default()); usize::from(actions)];
         for (_, step) in steps {
-            let cell = &mut cells[usize::from(step.action)][usize::from(step.observation.get(bit))];
-            cell.add(step.reward);
+            let (low, high) = &mut cells[usize::from(step.action)];
+            if step.observation.get(bit) { high } else { low }.add(step.reward);
         }
-        let mut evidence = 0i128;
-        let mut tested = 0i128;
-        for [low, high] in cells.iter().filter(|[low, high]| 3 <= low.count && 3 <= high.count) {
-            tested += 1;
-            evidence += squared_difference(low, high, SCALE);
-        }
-        if tested == 0 {
-            continue;
-        }
-        // A chi-square of `tested` degrees exceeds mean + 4 deviations + a margin for the bits tried rarely.
-        let deviation = (2 * tested * SCALE * SCALE).unsigned_abs().isqrt() as i128;
-        let margin = SCALE * (6 + 2 * i128::from((bits.max(1)).ilog2()));
-        let surplus = evidence - tested * SCALE - 3 * deviation - margin;
-        if 0 < surplus && best.is_none_or(|held| held.0 < surplus) {
-            best = Some((surplus, bit));
-        }
-    }
-    best.map(|(_, bit)| bit as u16)
+        surprise_of(cells.into_iter(), 3)
+    };
+    let best =
+        (0..bits).map(|bit| (surprise(bit), bit)).max_by_key(|(surprise, bit)| (*surprise, bits - bit));
+    best.filter(|(surprise, _)| needed(odds, bits) < *surprise).map(|(_, bit)| bit as u16)
 }
 
 /// The first of two bits on which rewards depend together, where neither tells anything alone.
-fn telling_pair(steps: &[Seen<'_>], bits: usize, actions: u16) -> Option<u16> {
+fn telling_pair(steps: &[Seen<'_>], bits: usize, actions: u16, odds: u128) -> Option<u16> {
     if PAIR_BITS_MAX < bits || steps.len() < 16 * usize::from(actions).min(16) {
         return None;
     }
     let latest = &steps[steps.len().saturating_sub(PAIR_STEPS_MAX)..];
-    let mut best: Option<(i128, usize)> = None;
-    for first in 0..bits {
-        for second in first + 1..bits {
-            let mut cells = vec![[Cell::default(); 4]; usize::from(actions)];
-            for (_, step) in latest {
-                let seen = &step.observation;
-                let group = usize::from(seen.get(first)) + 2 * usize::from(seen.get(second));
-                cells[usize::from(step.action)][group].add(step.reward);
-            }
-            let (mut evidence, mut tested) = (0i128, 0i128);
-            for [a, b, c, d] in cells.iter().filter(|cells| cells.iter().all(|cell| 3 <= cell.count)) {
-                tested += 1;
-                // Neither bit alone: only the two diagonals are compared.
-                evidence += squared_difference(&a.plus(d), &b.plus(c), SCALE);
-            }
-            if tested == 0 {
-                continue;
-            }
-            let deviation = (2 * tested * SCALE * SCALE).unsigned_abs().isqrt() as i128;
-            let margin = SCALE * (6 + 4 * i128::from(bits.ilog2()));
-            let surplus = evidence - tested * SCALE - 3 * deviation - margin;
-            if 0 < surplus && best.is_none_or(|held| held.0 < surplus) {
-                best = Some((surplus, first));
-            }
+    let surprise = |first: usize, second: usize| {
+        let mut cells = vec![[Cell::default(); 4]; usize::from(actions)];
+        for (_, step) in latest {
+            let seen = &step.observation;
+            let group = usize::from(seen.get(first)) + 2 * usize::from(seen.get(second));
+            cells[usize::from(step.action)][group].add(step.reward);
         }
-    }
-    best.map(|(_, bit)| bit as u16)
+        let known = cells.iter().filter(|cells| cells.iter().all(|cell| 3 <= cell.count));
+        // Neither bit alone: only the two diagonals are compared.
+        surprise_of(known.map(|[a, b, c, d]| (a.plus(d), b.plus(c))), 3)
+    };
+    let pairs = (0..bits).flat_map(|first| (first + 1..bits).map(move |second| (first, second)));
+    let best = pairs
+        .map(|(first, second)| (surprise(first, second), first))
+        .max_by_key(|(surprise, first)| (*surprise, bits - first));
+    best.filter(|(surprise, _)| needed(odds, bits * bits) < *surprise).map(|(_, bit)| bit as u16)
 }
 
 /// The squared difference of two means over its variance, times `scale`.

@@ -6,6 +6,7 @@
 //! condition is shown, what speaks for it was measured on the log, the decision goes into the chain and to the witness. No
 //! step in the world is taken, because such evidence is at hand. Clauses: SCC-2, SCC-8, SCC-13; decisions D-20, D-41, D-44.
 
+mod chance;
 pub(crate) mod growth;
 pub(crate) mod means;
 
@@ -14,6 +15,7 @@ use self::means::{Means, Seen, counted};
 use crate::learner::{Learner, Witness};
 use bem_base::fixed::Fixed;
 use bem_base::limits::ARMS_MAX;
+use bem_evolve::improvement::Account;
 use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::Proposal;
 use bem_evolve::verify::Improvement;
@@ -31,8 +33,12 @@ const LEAD_NEWS: Fixed = Fixed::HALF;
 impl Learner {
     /// Brings buckets, statistics and plain actions up to date with the log.
     pub(crate) fn tend_contexts(&mut self, witness: &mut dyn Witness) {
-        for look in [Learner::joins, Learner::divisions, Learner::changes] {
-            if let Some(proposal) = look(self) {
+        if let Some(proposal) = self.joins() {
+            self.decide_at_once(proposal, witness);
+        }
+        for look in [Learner::divisions, Learner::changes] {
+            let odds = self.machinery.enter_test(Account::Contexts);
+            if let Some(proposal) = look(self, odds) {
                 self.decide_at_once(proposal, witness);
             }
         }
@@ -103,11 +109,11 @@ impl Learner {
         })
     }
 
-    fn divisions(&self) -> Option<Proposal> {
+    fn divisions(&self, odds: u128) -> Option<Proposal> {
         let directory = self.machinery.family().directory();
         let (bits, actions) = (self.shape.observation_bits, self.shape.actions);
         let Growth { cuts, after, explained, steps } =
-            growth::divide(directory, self.counted(), bits, actions)?;
+            growth::divide(directory, self.counted(), (bits, actions), odds)?;
         let (from, to) = (directory.bucket_count(), after.bucket_count());
         Some(Proposal {
             change: Change::Split { cuts, after },
@@ -119,8 +125,8 @@ impl Learner {
         })
     }
 
-    fn changes(&self) -> Option<Proposal> {
-        let Changed { bucket, since, loss, steps } = growth::forget(&self.shape, &self.counted())?;
+    fn changes(&self, odds: u128) -> Option<Proposal> {
+        let Changed { bucket, since, loss, steps } = growth::forget(&self.shape, &self.counted(), odds)?;
         Some(Proposal {
             change: Change::Reset { bucket, before: since },
             improvement: Some(Improvement::Logged { lower_bound: loss, steps }),

@@ -13,6 +13,9 @@ use bem_machine::route::directory::RouteInput;
 use bem_synth::experience::{Episode, Step};
 use bem_synth::policy::{Player, Policy};
 
+/// The chance of error that a look is granted here, as one in this many.
+const ODDS: u128 = 1_000;
+
 fn shape() -> Shape {
     Shape {
         observation_bits: 8,
@@ -70,7 +73,7 @@ fn cut(family: &Family, cuts: &[(u16, u16)]) -> Family {
 /// The divisions that a log asks for.
 fn divided(family: &Family, log: &[&Episode]) -> Option<Growth> {
     let steps = counted(family, log, log.len() as u64);
-    divide(family.directory(), steps, shape().observation_bits, shape().actions)
+    divide(family.directory(), steps, (shape().observation_bits, shape().actions), ODDS)
 }
 
 fn means(family: &Family, log: &[&Episode]) -> Means {
@@ -143,7 +146,7 @@ fn a_context_forgets_when_another_action_has_become_the_best() {
     let unchanged: Vec<&Episode> = old.iter().collect();
     let look = |log: &[&Episode], family: &Family| {
         let steps = counted(family, log, log.len() as u64);
-        (forget(&shape(), &steps), Means::of(&shape(), &steps).best_actions())
+        (forget(&shape(), &steps, ODDS), Means::of(&shape(), &steps).best_actions())
     };
     assert!(look(&unchanged, &whole()).0.is_none());
     old.extend(new);
@@ -244,6 +247,6 @@ fn a_bit_past_the_first_word_divides_too() {
     }
     let log: Vec<&Episode> = episodes.iter().collect();
     let family = Family::for_world(&GenesisConfig::default(), wide.clone()).unwrap();
-    let growth = divide(family.directory(), counted(&family, &log, 3_000), 200, 4).unwrap();
+    let growth = divide(family.directory(), counted(&family, &log, 3_000), (200, 4), ODDS).unwrap();
     assert_eq!(growth.cuts, [(0, vec![RouteInput::State(170)])]);
 }

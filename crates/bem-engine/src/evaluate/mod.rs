@@ -8,6 +8,8 @@
 //! many times, and plays 256 episodes side by side ([`lanes`]). [`evaluate`] has one running world and plays episode by
 //! episode: worlds outside, and agents that go on learning within an episode. Clauses: SCC-8, GLE-1.
 
+pub mod baselines;
+mod interval;
 mod judge;
 pub mod lanes;
 mod scalar;

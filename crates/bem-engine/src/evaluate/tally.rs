@@ -76,6 +76,11 @@ impl Tally {
         }
     }
 
+    /// Whether as many steps have been played as there may be.
+    pub(super) fn is_long(&self) -> bool {
+        self.steps_max <= self.steps
+    }
+
     /// Whether the evaluation may end: with a yardstick only after whole thousands of episodes.
     pub(super) fn is_enough(&self, yardstick: Option<Yardstick>) -> bool {
         let is_long = self.steps_max <= self.steps && OUTSIDE_EPISODES_MIN <= self.episodes;

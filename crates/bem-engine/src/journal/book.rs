@@ -4,9 +4,10 @@
 //! Must not know whether entries are written or compared: that is the [`Sink`]'s. Clauses: LOG-1, LOG-3, SCC-4.
 
 use crate::chronicle::{Happening, PatchNote};
-use crate::climb::{Climb, Purpose, Track, Unit, UnitResult};
+use crate::climb::{Climb, Purpose, Track, Unit, UnitBegin, UnitResult};
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::Writer;
+use bem_base::environment::Shape;
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
 use bem_ledger::LedgerError;
@@ -17,6 +18,7 @@ use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
 use bem_ledger::tables::Tables;
 use bem_machine::config::GenesisConfig;
+use bem_machine::machine::MachineError;
 use std::collections::BTreeMap;
 
 /// Where entries go: to a log, or to a comparison with what is recorded.
@@ -43,6 +45,8 @@ pub(super) struct Book {
     thresholds: BTreeMap<u32, Digest>,
     /// Words of the configuration in force: the slots of WORK before the thresholds.
     parameters: u32,
+    /// The structure of each family's part of the machine.
+    pub(super) twins: BTreeMap<usize, Twin>,
 }
 
 impl Book {
@@ -50,7 +54,8 @@ impl Book {
     pub(super) fn read<S: Store>(store: &mut S, count: u64, climb: &Climb) -> Result<Book, LedgerError> {
         let templates = climb.tracks().iter().map(Track::templates).enumerate().collect();
         let parameters = climb.config().parameters.words().len() as u32;
-        let mut book = Book { templates, parameters, ..Book::default() };
+        let twins = twins_of(climb);
+        let mut book = Book { templates, parameters, twins, ..Book::default() };
         let mut reader = EntryReader::open(store)?;
         while reader.position() < count {
             let index = reader.position();
@@ -102,8 +107,21 @@ impl Book {
         edits.map(|(slot, leaf)| TableEdit { table: Table::Expert, slot, leaf: *leaf }).collect()
     }
 
-    /// The tables a climb begins with: parameters, tasks and what it is played from. EXPERT is empty: what a climb brings
-    /// along are machines to be tried, and every unit begins with the boot structure.
+    /// A unit begins in worlds of this shape: what must change in EXPERT so that it shows the family that is taken up.
+    pub(super) fn begin_world(
+        &mut self,
+        track: usize,
+        config: &GenesisConfig,
+        shape: &Shape,
+    ) -> Result<Vec<TableEdit>, MachineError> {
+        match self.twins.get_mut(&track) {
+            Some(twin) => twin.begin(shape)?,
+            None => drop(self.twins.insert(track, Twin::boot(config.clone(), shape)?)),
+        }
+        Ok(self.expert_edits(track, &self.twins[&track].leaves()))
+    }
+
+    /// The tables a climb begins with: parameters, tasks and what it is played from, and the machine that it brings along.
     pub(super) fn boot(&mut self, sink: &mut impl Sink, climb: &Climb) -> Result<(), LedgerError> {
         let mut edits = Vec::new();
         for (place, track) in climb.tracks().iter().enumerate() {
@@ -123,6 +141,12 @@ impl Book {
         let frozen = core::iter::once(hash(&climb.snapshot())).chain(climb.files().iter().copied());
         edits.extend(frozen.zip(0..).map(|(leaf, slot)| TableEdit { table: Table::Program, slot, leaf }));
         self.set_all(&edits);
+        self.twins = twins_of(climb);
+        for (track, twin) in self.twins.clone() {
+            let brought = self.expert_edits(track, &twin.leaves());
+            self.set_all(&brought);
+            edits.extend(brought);
+        }
         // A climb that comes from elsewhere brings its teachers along.
         for track in 0..climb.tracks().len() {
             let brought = self.new_templates(track, climb);
@@ -147,21 +171,19 @@ impl Book {
             step: climb.steps() - taken,
             code: event_code::UNIT_BEGIN,
             values: place.to_vec(),
-            payload: unit.to_bytes(),
+            payload: UnitBegin { unit: unit.clone(), shape: result.shape().clone() }.to_bytes(),
         })?;
-        let nothing = self.expert_edits(unit.track, &[Digest::default(); EXPERT_SLOTS]);
-        if !nothing.is_empty() {
-            self.set_all(&nothing);
+        let begun = self.begin_world(unit.track, &climb.config().parameters, result.shape());
+        let edits = begun.expect("the learner has begun with this world");
+        if !edits.is_empty() {
+            self.set_all(&edits);
             let step = climb.steps() - taken;
-            sink.append(&Entry::Tables { step, edits: nothing, roots: self.tables.roots() })?;
+            sink.append(&Entry::Tables { step, edits, roots: self.tables.roots() })?;
         }
-        let mut twin = None;
         for happening in solution.chronicle.happenings() {
             match happening {
                 Happening::Play(block) => sink.append(&Entry::Play(block.clone()))?,
-                Happening::Patch(note) => {
-                    self.patch(sink, (unit.track, &climb.config().parameters), note, &mut twin)?
-                }
+                Happening::Patch(note) => self.patch(sink, unit.track, note)?,
             }
         }
         self.templates_of(sink, unit.track, climb)?;
@@ -212,13 +234,7 @@ impl Book {
         Ok(())
     }
 
-    fn patch(
-        &mut self,
-        sink: &mut impl Sink,
-        (track, config): (usize, &GenesisConfig),
-        note: &PatchNote,
-        twin: &mut Option<Twin>,
-    ) -> Result<(), LedgerError> {
+    fn patch(&mut self, sink: &mut impl Sink, track: usize, note: &PatchNote) -> Result<(), LedgerError> {
         let mut certificates = Vec::new();
         for (formula, proof) in &note.proofs {
             let (cnf, proof) = (sink.put_blob(formula)?, sink.put_blob(proof)?);
@@ -233,7 +249,8 @@ impl Book {
             (false, true) => PatchStatus::RolledBack,
             (false, false) => PatchStatus::Rejected,
         };
-        let edits = match structure_after(config, twin, status, note) {
+        let twin = self.twins.get_mut(&track).expect("a family is taken up when its unit begins");
+        let edits = match structure_after(twin, status, note) {
             Some(leaves) => self.expert_edits(track, &leaves),
             None => Vec::new(),
         };
@@ -279,26 +296,26 @@ pub(super) fn place_of(unit: &Unit) -> [i64; 5] {
 }
 
 /// What EXPERT holds of the family after a decision; nothing if structure stays as it is.
-fn structure_after(
-    config: &GenesisConfig,
-    twin: &mut Option<Twin>,
-    status: PatchStatus,
-    note: &PatchNote,
-) -> Option<[Digest; EXPERT_SLOTS]> {
+fn structure_after(twin: &mut Twin, status: PatchStatus, note: &PatchNote) -> Option<[Digest; EXPERT_SLOTS]> {
     match status {
         PatchStatus::Applied => {
-            let (patch, shape) = note.accepted().expect("a patch in force is in its own note");
-            let twin = twin.get_or_insert_with(|| {
-                Twin::boot(config.clone(), shape).expect("a learner has begun with it")
-            });
+            let (patch, _) = note.accepted().expect("a patch in force is in its own note");
             twin.follow(&patch).expect("the learner's tables have followed it");
         }
         PatchStatus::RolledBack => {
             let kind = bem_evolve::patch::PatchKind::ALL[usize::from(note.kind)];
-            let is_taken_back = twin.as_mut()?.take_back(kind).expect("the learner has taken it back");
+            let is_taken_back = twin.take_back(kind).expect("the learner has taken it back");
             assert!(is_taken_back, "only the latest patch is taken back");
         }
         PatchStatus::Pending | PatchStatus::Verified | PatchStatus::Rejected => return None,
     }
-    twin.as_ref().map(Twin::leaves)
+    Some(twin.leaves())
+}
+
+/// The structures that a climb brings along.
+fn twins_of(climb: &Climb) -> BTreeMap<usize, Twin> {
+    let shards = climb.tracks().iter().enumerate().filter_map(|(place, track)| Some((place, track.shard()?)));
+    shards
+        .map(|(place, shard)| (place, Twin::of(shard.machine()).expect("a machine reads its own bytes")))
+        .collect()
 }

@@ -6,7 +6,7 @@
 //! played led to these patches is for a replay to show. Clauses: SCC-3, SCC-4, LOG-2, LOG-3.
 
 use super::book::{Book, Sink, place_of};
-use crate::climb::{Climb, Unit};
+use crate::climb::{Climb, Unit, UnitBegin};
 use crate::payload::Payload;
 use crate::worlds::Catalog;
 use bem_base::digest::{Digest, hash};
@@ -14,7 +14,7 @@ use bem_base::encode::Reader;
 use bem_base::environment::Shape;
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_evolve::patch::{Change, Patch, PatchKind};
-use bem_evolve::rebuild::{EXPERT_SLOTS, Restated, Twin, restate_template};
+use bem_evolve::rebuild::{Restated, restate_template};
 use bem_ledger::LedgerError;
 use bem_ledger::audit::{Conditions, Rebuilt};
 use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Table, TableEdit, UnitEnd, event_code};
@@ -36,8 +36,6 @@ pub struct RunConditions {
     book: Book,
     is_booted: bool,
     unit: Option<Unit>,
-    /// The structure of the unit's learner; none before its first patch.
-    twin: Option<Twin>,
     /// What the next entry must do to EXPERT.
     due: Vec<TableEdit>,
     /// Units that each family has begun.
@@ -65,7 +63,7 @@ impl Conditions for RunConditions {
     fn rebuild(&mut self, entry: &Entry, read: &mut Read<'_>) -> Result<Rebuilt, String> {
         let due = core::mem::take(&mut self.due);
         if !due.is_empty() && !matches!(entry, Entry::Tables { edits, .. } if *edits == due) {
-            return Err("the experts of the unit before are still in EXPERT".to_string());
+            return Err("EXPERT does not show the family that the unit goes on with".to_string());
         }
         let restated = match entry {
             Entry::Genesis(genesis) => {
@@ -139,7 +137,8 @@ impl RunConditions {
     fn begin(&mut self, values: &[i64], payload: &[u8]) -> Result<(), String> {
         let refused = || format!("a unit in a history whose configuration is no run's: {}", self.refusal);
         let climb = self.climb.as_ref().ok_or_else(refused)?;
-        let unit = Unit::from_bytes(payload).map_err(|error| format!("the unit: {error}"))?;
+        let UnitBegin { unit, shape } =
+            UnitBegin::from_bytes(payload).map_err(|error| format!("the unit: {error}"))?;
         if self.unit.is_some() {
             return Err("a unit begins in another".to_string());
         }
@@ -151,8 +150,10 @@ impl RunConditions {
             return Err(format!("unit {} of family {}, where {next} comes next", unit.number, unit.track));
         }
         *next += 1;
-        self.due = self.book.expert_edits(unit.track, &[Digest::default(); EXPERT_SLOTS]);
-        (self.unit, self.twin) = (Some(unit), None);
+        check_shape(climb, &unit, &shape)?;
+        let begun = self.book.begin_world(unit.track, &climb.config().parameters, &shape);
+        self.due = begun.map_err(|error| format!("no machine can hold the world of the unit: {error}"))?;
+        self.unit = Some(unit);
         Ok(())
     }
 
@@ -190,7 +191,7 @@ impl RunConditions {
                 }
             }
             PatchStatus::RolledBack => {
-                let twin = self.twin.as_mut().ok_or("nothing is in force that could be taken back")?;
+                let twin = self.book.twins.get_mut(&unit.track).ok_or("a family without a machine")?;
                 if !twin.take_back(kind).map_err(|error| error.to_string())? {
                     return Err("a patch is taken back that is not the latest in force".to_string());
                 }
@@ -222,30 +223,15 @@ impl RunConditions {
         if patch.kind() as u8 != event.kind as u8 || payload.evidence.lower_bound.to_raw() != event.score {
             return Err("the entry says another kind or score than the patch".to_string());
         }
-        if self.twin.is_none() {
-            self.check_shape(unit, &shape)?;
-            self.twin = Twin::boot((*self.parameters()).clone(), shape.clone()).ok();
-        }
-        let twin = self.twin.as_mut().ok_or("no machine can hold the world of the patch")?;
+        let twin = self.book.twins.get_mut(&unit.track).ok_or("a family without a machine")?;
         if *twin.shape() != shape {
-            return Err("the patch was made for another world than those before it".to_string());
+            return Err("the patch was made for another world than its unit's".to_string());
         }
         let restated = twin.restate(&patch);
         let restated = restated.map_err(|error| format!("the condition of the patch: {error}"))?;
         twin.follow(&patch).map_err(|error| format!("the patch: {error}"))?;
         let leaves = twin.leaves();
         Ok((restated, self.book.expert_edits(unit.track, &leaves)))
-    }
-
-    /// The world of a task of the catalog has the shape that the patch was shown for.
-    fn check_shape(&self, unit: &Unit, shape: &Shape) -> Result<(), String> {
-        let Some(climb) = self.climb.as_ref().filter(|climb| climb.files().is_empty()) else { return Ok(()) };
-        let game = Catalog.game(&unit.task, climb.assign(unit).seed);
-        let game = game.map_err(|error| format!("the task of the unit: {error}"))?;
-        match shape == game.shape() {
-            true => Ok(()),
-            false => Err("the patch was made for another world than its unit's".to_string()),
-        }
     }
 
     /// A new template: its bounds, that it is new, and that TEACH holds its text.
@@ -263,5 +249,18 @@ impl RunConditions {
         let restated = restate_template(&self.parameters(), &patch);
         let restated = restated.map_err(|error| format!("the condition of the patch: {error}"))?;
         Ok((restated, vec![TableEdit { table: Table::Teach, slot: self.book.teach_slots, leaf }]))
+    }
+}
+
+/// The world of a task of the catalog has the shape that the unit says.
+fn check_shape(climb: &Climb, unit: &Unit, shape: &Shape) -> Result<(), String> {
+    if !climb.files().is_empty() {
+        return Ok(());
+    }
+    let game = Catalog.game(&unit.task, climb.assign(unit).seed);
+    let game = game.map_err(|error| format!("the task of the unit: {error}"))?;
+    match game.shape() == shape {
+        true => Ok(()),
+        false => Err("the unit was worked on in another world than its task's".to_string()),
     }
 }

@@ -5,6 +5,7 @@
 //! in CFG, so that `bem verify` misses them and `bem replay` finds them. What they mean is the application's part
 //! ([`crate::worlds::Worlds`]). Must not know files, nor how a game is read. Clauses: LOG-3, LOG-5, GLE-9.
 
+pub mod continued;
 pub mod record;
 
 use bem_base::encode::{DecodeError, Reader, Writer};

@@ -43,12 +43,78 @@ impl Record {
         }
         Ok(Record { shape, calls: reader.bytes()?.to_vec() })
     }
+
+    /// The record of a world of this shape with these calls.
+    pub fn new(shape: Shape, calls: Vec<u8>) -> Record {
+        Record { shape, calls }
+    }
+
+    /// The world's shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The calls as bytes.
+    pub fn calls(&self) -> &[u8] {
+        &self.calls
+    }
+
+    /// Whether it ends because the world failed or somebody asked to stop.
+    pub fn is_cut(&self) -> bool {
+        self.scan().1 == End::Failed
+    }
+
+    /// The same up to the last episode that was played to its end: from there a world that is started anew can go on. What
+    /// is damaged or was cut off while it was written ends it as well.
+    #[must_use]
+    pub fn whole_episodes(&self) -> Record {
+        let (whole, _) = self.scan();
+        Record { shape: self.shape.clone(), calls: self.calls[..whole].to_vec() }
+    }
+
+    /// How many bytes hold whole episodes, and why the walk ended.
+    fn scan(&self) -> (usize, End) {
+        let seen = observation_bytes(&self.shape);
+        let (mut position, mut whole, mut is_done) = (0, 0, true);
+        loop {
+            let mut reader = Reader::new(&self.calls[position..]);
+            let call = match reader.u8() {
+                Err(_) if position == self.calls.len() => return (whole, End::Whole),
+                Ok(FAILURE) => return (whole, End::Failed),
+                Ok(RESET) => reader.raw(8 + seen).map(|_| true),
+                Ok(tag) if tag & STEP == STEP && tag < FAILURE && !is_done => {
+                    is_done = tag & 2 == 2;
+                    reader.raw(6 + seen).map(|_| false)
+                }
+                _ => return (whole, End::Failed),
+            };
+            let Ok(is_reset) = call else { return (whole, End::Failed) };
+            if is_reset {
+                // An episode that was looked at and not played is over when the next one begins.
+                (whole, is_done) = (position, false);
+            }
+            position += reader.position();
+            if is_done {
+                whole = position;
+            }
+        }
+    }
+}
+
+/// Why a walk through a record ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Whole,
+    Failed,
 }
 
 /// Bytes of an observation.
 fn observation_bytes(shape: &Shape) -> usize {
     usize::from(shape.observation_bits).div_ceil(8)
 }
+
+/// Who takes bytes.
+pub type Sink<'a> = &'a mut dyn FnMut(&[u8]);
 
 /// A world outside, with somebody who writes along.
 ///
@@ -58,6 +124,8 @@ pub struct Recorder<'a> {
     world: &'a mut dyn Environment,
     calls: Writer,
     is_asked_to_stop: &'a dyn Fn() -> bool,
+    /// Who is given the bytes of every episode when it is over, and how many bytes they have.
+    sink: Option<(Sink<'a>, usize)>,
 }
 
 impl<'a> Recorder<'a> {
@@ -68,7 +136,21 @@ impl<'a> Recorder<'a> {
 
     /// The same until somebody asks to stop.
     pub fn until(world: &'a mut dyn Environment, is_asked_to_stop: &'a dyn Fn() -> bool) -> Recorder<'a> {
-        Recorder { world, calls: Writer::new(), is_asked_to_stop }
+        Recorder { world, calls: Writer::new(), is_asked_to_stop, sink: None }
+    }
+
+    /// The same, and every episode's bytes go to the sink when it is over.
+    #[must_use]
+    pub fn into_sink(mut self, sink: Sink<'a>) -> Recorder<'a> {
+        self.sink = Some((sink, 0));
+        self
+    }
+
+    fn give(&mut self) {
+        if let Some((sink, given)) = &mut self.sink {
+            sink(&self.calls.as_bytes()[*given..]);
+            *given = self.calls.as_bytes().len();
+        }
     }
 
     /// What was answered so far.
@@ -120,6 +202,9 @@ impl Environment for Recorder<'_> {
         self.calls.u16(action);
         self.calls.i32(outcome.reward);
         self.see();
+        if outcome.done {
+            self.give();
+        }
         Ok(outcome)
     }
 }
@@ -132,6 +217,11 @@ pub struct Playback {
 }
 
 impl Playback {
+    /// Whether everything has been played.
+    pub(super) fn is_over(&self) -> bool {
+        self.position == self.record.calls.len()
+    }
+
     /// At the start of a record.
     pub fn new(record: &Record) -> Playback {
         Playback { record: record.clone(), position: 0, observation: Bits::ZERO }

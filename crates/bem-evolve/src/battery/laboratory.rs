@@ -74,7 +74,7 @@ impl Laboratory {
             fields: vec![Field { low: 0, width: OBSERVATION_BITS }],
         };
         let mut open: Machine = Machine::new(config.clone(), 1);
-        let index = open.add_world(shape).expect("the laboratory's world is small");
+        let index = open.take_up(&shape).expect("the laboratory's world is small");
         let layout = open.family(index).expect("just added").layout().clone();
         let editors = (0..u32::from(EDITORS)).map(expert);
         let players = (0..PLAYERS).map(|number| Body::from_policy(&player(number), &layout));

@@ -44,8 +44,7 @@ impl Evolution {
         self.queue.encode(writer);
         self.pox.encode(writer);
         self.notebook.encode(writer);
-        writer.u32(self.trials.tested());
-        writer.u32(self.watches.tested());
+        self.alpha.entered().iter().for_each(|count| writer.u32(*count));
         writer.u64(self.serial);
         writer.length(self.waiting.len());
         for (serial, waiting) in &self.waiting {
@@ -79,8 +78,7 @@ impl Evolution {
         let mut evolution = Evolution {
             pox: PoxState::decode(&config, reader)?,
             notebook: Notebook::decode(reader)?,
-            trials: AlphaLedger::resume(reader.u32()?),
-            watches: AlphaLedger::resume(reader.u32()?),
+            alpha: AlphaLedger::resume([reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?]),
             serial: reader.u64()?,
             ..Evolution::new(config)
         };

@@ -31,7 +31,7 @@ use self::watching::Watched;
 
 use crate::apply::{Live, Tables, TablesError, structure_digest};
 use crate::condition::Context;
-use crate::improvement::AlphaLedger;
+use crate::improvement::{Account, AlphaLedger};
 use crate::patch::{Change, Patch, Subject};
 use crate::propose::{Notebook, Proposal, patch};
 use crate::queue::{PatchQueue, PatchStatus, QueueCounts, QueueError};
@@ -95,8 +95,7 @@ pub struct Evolution {
     queue: PatchQueue,
     pox: PoxState,
     notebook: Notebook,
-    trials: AlphaLedger,
-    watches: AlphaLedger,
+    alpha: AlphaLedger,
     serial: u64,
     waiting: BTreeMap<u64, Waiting>,
     trial: Option<Box<Trial>>,
@@ -112,8 +111,7 @@ impl Evolution {
             queue: PatchQueue::new(config.patches_pending_max as usize),
             pox: PoxState::new(&config),
             notebook: Notebook::default(),
-            trials: AlphaLedger::default(),
-            watches: AlphaLedger::default(),
+            alpha: AlphaLedger::default(),
             serial: 0,
             waiting: BTreeMap::new(),
             trial: None,
@@ -136,6 +134,16 @@ impl Evolution {
     /// The improvement state.
     pub fn pox(&self) -> &PoxState {
         &self.pox
+    }
+
+    /// The account of all chances of error.
+    pub fn alpha(&self) -> &AlphaLedger {
+        &self.alpha
+    }
+
+    /// Enters a test that is made on the log; the chance of error that it is granted is one over this.
+    pub fn enter_test(&mut self, account: Account) -> u128 {
+        self.alpha.enter(account)
     }
 
     /// What the proposers wrote down.
@@ -337,7 +345,7 @@ impl Evolution {
             // Only the latest change can be taken back: the watch before it ends here. What rests on counts is not
             // watched: the counts go on, and the first candidate that wins its pairs replaces it.
             Some(undo) if matches!(accepted.improvement(), Improvement::Rollouts(_)) => {
-                let watch = Watch::new(&mut self.watches);
+                let watch = Watch::new(&mut self.alpha);
                 let (serial, kind) = (patch.serial, patch.kind());
                 self.watched =
                     Some(Box::new(Watched { serial, kind, undo, words: words.to_string(), watch }));

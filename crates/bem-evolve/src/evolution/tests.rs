@@ -70,7 +70,7 @@ impl Bench {
         let improvement_threshold = defaults.improvement_threshold_min;
         let config = GenesisConfig { improvement_threshold, ..defaults };
         let mut machine: Live = Machine::sealed(config.clone(), 1);
-        machine.add_world(World::shape()).unwrap();
+        machine.take_up(&World::shape()).unwrap();
         let world = World { right, seed: 0, time: 0, observation: Bits::ZERO };
         Bench { world, machine, evolution: Evolution::new(config), seeds: Prng::stream(1, "bench"), steps: 0 }
     }
@@ -343,7 +343,7 @@ fn a_loss_beyond_all_that_was_seen_starts_the_test_anew() {
     let paid = |total: i64| Rollout { total, is_bad: false, steps: 1 };
     let state = |bench: &Bench| {
         let trial = bench.evolution.trial.as_ref().unwrap();
-        (trial.guard.span, trial.test.pairs(), bench.evolution.trials.tested())
+        (trial.guard.span, trial.test.pairs(), bench.evolution.alpha.entered()[0])
     };
     let book = |bench: &mut Bench, new: i64, old: i64| {
         let decided = bench.evolution.book_pair(&mut bench.machine, &paid(new), &paid(old), 1);

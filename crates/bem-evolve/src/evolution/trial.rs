@@ -44,7 +44,7 @@ impl Evolution {
         // What a synthesised expert promises decides how long pairs that show nothing are endured.
         let is_synthesized = verified.patch().kind() == PatchKind::Synthesize;
         let promise = if is_synthesized { verified.patch().effects.return_gain } else { Fixed::ZERO };
-        let test = self.trials.open_with_promise(promise.clamp(Fixed::ZERO, Fixed::ONE));
+        let test = self.alpha.open_with_promise(promise.clamp(Fixed::ZERO, Fixed::ONE));
         self.trial = Some(Box::new(Trial { verified, words, test, guard }));
         Ok(())
     }
@@ -64,7 +64,7 @@ impl Evolution {
 
     /// About how many pairs the next trial takes to show a mean difference with this variance.
     pub fn pairs_expected(&self, mean: Fixed, variance: Fixed) -> Option<u64> {
-        self.trials.pairs_expected(mean, variance)
+        self.alpha.pairs_expected(mean, variance)
     }
 
     /// Whether at least this many pairs of the open trial were played and none made a difference.
@@ -88,7 +88,7 @@ impl Evolution {
             // The test holds for losses within the range seen so far. This one is beyond it: another test begins, with
             // the wider range and the share of error that the next candidate would have had.
             let promise = trial.test.promise().mul_floor(Fixed::from_ratio(trial.guard.span, loss));
-            trial.test = self.trials.reopen(&trial.test, promise);
+            trial.test = self.alpha.reopen(&trial.test, promise);
             trial.guard.span = loss;
         }
         let difference = difference(new, old, trial.guard.span);

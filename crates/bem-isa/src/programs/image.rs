@@ -259,7 +259,11 @@ impl Image {
             ],
         );
         let mut wide = family.payoff().clone();
-        wide.widen();
+        let (step_part, episode_part) = wide.widen();
+        self.set(
+            layout,
+            &[("WIDE_STEP_PART", step_part.to_raw()), ("WIDE_EPISODE_PART", episode_part.to_raw())],
+        );
         let (now, wide) = (scale_words(family.payoff()), scale_words(&wide));
         let config_words = self.segment_mut(SegmentBase::Cfg);
         config_words[layout.word("WIDE_SCALES")..][..wide.len()].copy_from_slice(&wide);

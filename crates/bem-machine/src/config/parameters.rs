@@ -311,6 +311,12 @@ parameters! {
         /// The latest steps of the log that a search looks at.
         "SYNTH budget" search_steps_max: u32 [1..=262_144] = 64_000,
             tried "16" on Reference::Task { task: "parity", steps: 100 };
+        /// Exploring episodes that are free for every action.
+        "exploration quota" exploration_episodes: u32 [0..=1_000_000] = 128,
+            tried "8" on Reference::Task { task: "parity", steps: 1_000 };
+        /// Exploring episodes are also allowed up to the root of actions times steps; off is an ablation.
+        "exploration root" exploration_root: bool [()] = true,
+            tried "false" given "exploration_episodes = 0" on Reference::Task { task: "parity", steps: 1_000 };
         /// What is BAD more often than something else is masked; off is an ablation.
         "safety" guard: bool [()] = true,
             tried "false" on Reference::Task { task: "safety_grid", steps: 1_000 };

@@ -13,7 +13,7 @@ use bem_base::prng::Prng;
 use bem_learn::bucket::Batch;
 use bem_learn::change::Change;
 use bem_learn::index::{ChangeParameters, IndexRule, Parameters};
-use bem_learn::loss::Loss;
+use bem_learn::loss::{Loss, Widening};
 use bem_learn::softmax::{self, Temperature};
 use bem_learn::tsallis_inf::{Chance, TsallisInf};
 
@@ -130,9 +130,10 @@ impl Samplers {
         }
     }
 
-    /// Forgets everything but which arms live.
-    pub(super) fn reset(&mut self) {
-        self.buckets.iter_mut().chain(&mut self.episode).for_each(TsallisInf::reset);
+    /// Losses of steps and of episodes are measured on wider ranges from now on.
+    pub(super) fn rescale(&mut self, step: Widening, episode: Widening) {
+        self.buckets.iter_mut().for_each(|sampler| sampler.rescale(step));
+        self.episode.iter_mut().for_each(|sampler| sampler.rescale(episode));
     }
 }
 
@@ -251,15 +252,15 @@ impl Family {
         }
     }
 
-    /// The first BAD step: losses so far are on a scale that did not cover it, so statistics begin anew.
+    /// The first BAD step: losses so far are on a scale that did not cover it, and are brought onto the wider one.
     #[cold]
     fn widen(&mut self) {
         self.revision += 1;
-        self.statistics.payoff.widen();
-        self.statistics.samplers.reset();
-        self.statistics.episode.reset(&self.parameters);
+        let (step, episode) = self.statistics.payoff.widen();
+        self.statistics.samplers.rescale(step, episode);
+        self.statistics.episode.rescale(&self.parameters, episode);
         for bucket in &mut self.statistics.buckets {
-            bucket.reset(&self.parameters);
+            bucket.rescale(&self.parameters, step);
         }
     }
 

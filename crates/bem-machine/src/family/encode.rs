@@ -3,6 +3,7 @@
 //! Clauses: LOG-4.
 
 use super::choice::Draw;
+use super::world::SUSPECTS_MAX;
 use super::{Family, STEP_BY_STEP};
 use crate::config::GenesisConfig;
 use crate::cost::StepCost;
@@ -11,9 +12,10 @@ use crate::guard::Guard;
 use crate::held::Held;
 use crate::route::directory::Directory;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::Shape;
+use bem_base::environment::{Bits, Shape};
 use bem_base::limits::ARMS_MAX;
 use bem_learn::bucket::Bucket;
+use bem_learn::loss::Loss;
 use bem_learn::tsallis_inf::TsallisInf;
 use bem_learn::wide::WideBucket;
 
@@ -35,6 +37,13 @@ impl Family {
         if self.is_world() {
             self.since.iter().for_each(|step| writer.u64(*step));
             self.guard.encode(writer);
+            writer.length(self.statistics.imagined.len());
+            self.statistics.imagined.iter().for_each(|loss| writer.u64(loss.to_raw()));
+            writer.length(self.statistics.suspects.len());
+            for (observation, action) in &self.statistics.suspects {
+                observation.0.iter().for_each(|word| writer.u64(*word));
+                writer.u16(*action);
+            }
             self.statistics.plain.iter().for_each(|bucket| bucket.encode(writer));
         }
         self.statistics
@@ -100,10 +109,37 @@ impl Family {
         let (shape, parameters) = (self.shape.clone(), self.plain_parameters());
         self.since = (0..count).map(|_| reader.u64()).collect::<Result<_, _>>()?;
         self.guard = Guard::decode(shape.actions, reader)?;
+        let imagined = reader.length(8)?;
+        let losses = (0..imagined).map(|_| reader.u64()).collect::<Result<Vec<u64>, DecodeError>>()?;
+        if losses.iter().any(|loss| Loss::ONE.to_raw() < *loss)
+            || !losses.is_empty() && losses.len() != usize::from(shape.actions)
+        {
+            return Err(misfit);
+        }
+        self.statistics.imagined = losses.into_iter().map(Loss::from_raw).collect();
+        self.decode_suspects(reader)?;
         self.statistics.plain = (0..count)
             .map(|_| WideBucket::decode(&parameters, usize::from(shape.actions), reader))
             .collect::<Result<_, _>>()?;
         self.hold(held).map_err(|_| misfit)
+    }
+
+    fn decode_suspects(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let misfit = reader.error("pairs that were BAD out of order or bounds");
+        for _ in 0..reader.length(34)? {
+            let mut observation = Bits::ZERO;
+            for word in &mut observation.0 {
+                *word = reader.u64()?;
+            }
+            let pair = (observation, reader.u16()?);
+            let suspects = &mut self.statistics.suspects;
+            let is_next = suspects.last().is_none_or(|last| *last < pair);
+            if !is_next || self.shape.actions <= pair.1 || SUSPECTS_MAX <= suspects.len() {
+                return Err(misfit);
+            }
+            suspects.insert(pair);
+        }
+        Ok(())
     }
 
     fn is_consistent(&self) -> bool {

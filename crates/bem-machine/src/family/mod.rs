@@ -32,14 +32,16 @@ use crate::route::FamilyRouter;
 use crate::route::directory::{Directory, Subcube};
 use crate::route::hamming::HammingIndex;
 use crate::route::signature::SignatureTable;
-use bem_base::environment::Shape;
+use bem_base::environment::{Bits, Shape};
 use bem_base::ids::ObjectId;
 use bem_base::limits::ARMS_MAX;
 use bem_circuit::compile::Evaluator;
 use bem_learn::bucket::Bucket;
 use bem_learn::index::Parameters;
+use bem_learn::loss::Loss;
 use bem_learn::wide::WideBucket;
 use core::cmp::Reverse;
+use std::collections::BTreeSet;
 
 /// The arm of the episode's bucket that stands for choosing step by step, and the slot of NOOP.
 pub const STEP_BY_STEP: usize = 0;
@@ -99,6 +101,10 @@ pub(crate) struct Statistics {
     pub(crate) episode: Bucket,
     /// Plain actions, bucket by bucket; none in a family without plain actions.
     pub(crate) plain: Vec<WideBucket>,
+    /// What the imagined visit of every plain action cost; nothing where that is the reference loss.
+    pub(crate) imagined: Vec<Loss>,
+    /// Pairs of observation and action that were BAD when they were last tried.
+    pub(crate) suspects: BTreeSet<(Bits, u16)>,
     pub(crate) payoff: PayoffScale,
     samplers: Samplers,
 }
@@ -135,6 +141,8 @@ impl Family {
             buckets: vec![Bucket::new(&parameters, 1)],
             episode: Bucket::new(&parameters, 1 << STEP_BY_STEP),
             plain: Vec::new(),
+            imagined: Vec::new(),
+            suspects: BTreeSet::new(),
             payoff: PayoffScale::new(config, &shape),
             samplers: Samplers::default(),
         };

@@ -12,10 +12,16 @@ use crate::held::{Adaptation, Held};
 use crate::route::directory::{Directory, RouteInput};
 use bem_base::environment::{Bits, Shape};
 use bem_base::ids::ObjectId;
+use bem_base::prng::Prng;
 use bem_circuit::compile::Evaluator;
 use bem_learn::index::Parameters;
 use bem_learn::loss::PayoffRange;
 use bem_learn::wide::WideBucket;
+
+/// Pairs that are remembered to have been BAD.
+pub const SUSPECTS_MAX: usize = 4_096;
+/// One draw in so many does not leave them out.
+const SUSPECTS_ONE_IN: u64 = 8;
 
 impl Family {
     /// A family that stands for a world of this shape: plain actions are held, and NOOP alone is in its pool.
@@ -74,7 +80,27 @@ impl Family {
     }
 
     fn unknown_bucket(&self) -> WideBucket {
-        WideBucket::new(&self.plain_parameters(), usize::from(self.shape.actions))
+        let parameters = self.plain_parameters();
+        match self.statistics.imagined.as_slice() {
+            [] => WideBucket::new(&parameters, usize::from(self.shape.actions)),
+            losses => WideBucket::imagining(&parameters, losses),
+        }
+    }
+
+    /// Another task in worlds of the same shape begins. Experts, contexts and what is held stay. What plain actions brought
+    /// on the whole is what is imagined of them from now on; what was shown about the task before is forgotten: its guard,
+    /// and from which step on its buckets count.
+    pub(crate) fn begin_task(&mut self) {
+        let parameters = self.plain_parameters();
+        let actions = usize::from(self.shape.actions);
+        self.statistics.imagined = WideBucket::mean_losses(&parameters, actions, &self.statistics.plain);
+        let blank = self.unknown_bucket();
+        self.statistics.plain.iter_mut().for_each(|bucket| *bucket = blank.clone());
+        self.since.iter_mut().for_each(|step| *step = 0);
+        self.guard = Guard::default();
+        self.statistics.suspects.clear();
+        self.revision += 1;
+        self.vacate();
     }
 
     /// Books what a plain action brought in a bucket.
@@ -83,6 +109,36 @@ impl Family {
         let (loss, parameters) = (self.reward_range().loss(i64::from(reward)), self.plain_parameters());
         if let Some(statistics) = self.statistics.plain.get_mut(usize::from(bucket)) {
             statistics.update(&parameters, usize::from(action), loss);
+        }
+    }
+
+    /// Remembers whether a pair was BAD when it was tried. Cost: a search among at most [`SUSPECTS_MAX`] pairs.
+    #[inline]
+    pub(crate) fn suspect(&mut self, observation: &Bits, action: u16, is_bad: bool) {
+        let suspects = &mut self.statistics.suspects;
+        if is_bad && suspects.len() < SUSPECTS_MAX {
+            suspects.insert((*observation, action));
+        } else if !is_bad && !suspects.is_empty() {
+            suspects.remove(&(*observation, action));
+        }
+    }
+
+    /// An action drawn with equal chance from those that are not forbidden, and how many it was drawn from. What was BAD when
+    /// it was last tried is left out of most draws, where something else is left: it is tried again, but seldom.
+    pub(crate) fn draw(&self, observation: &Bits, prng: &mut Prng) -> (u16, u16) {
+        let actions = self.shape.actions;
+        let mut suspected = self.statistics.suspects.range((*observation, 0)..=(*observation, u16::MAX));
+        if suspected.next().is_none() || prng.below(SUSPECTS_ONE_IN) == 0 {
+            return self.guard.draw(observation, actions, prng);
+        }
+        let is_free = |action: &u16| {
+            self.guard.pass(observation, *action) == *action
+                && !self.statistics.suspects.contains(&(*observation, *action))
+        };
+        let free: Vec<u16> = (0..actions).filter(is_free).collect();
+        match free.len() {
+            0 => self.guard.draw(observation, actions, prng),
+            count => (free[prng.below(count as u64) as usize], count as u16),
         }
     }
 

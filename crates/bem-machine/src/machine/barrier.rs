@@ -42,6 +42,11 @@ impl EpisodeLog {
         EpisodeLog { records: VecDeque::with_capacity(capacity), capacity }
     }
 
+    /// Forgets all episodes.
+    pub(super) fn clear(&mut self) {
+        self.records.clear();
+    }
+
     /// Whether a barrier has enough episodes to compare; never without room for any.
     pub(super) fn is_full(&self) -> bool {
         0 < self.capacity && self.records.len() == self.capacity

@@ -17,9 +17,11 @@
 mod barrier;
 mod edit;
 mod encode;
+mod worlds;
 
 pub(crate) use barrier::EpisodeLog;
 pub use edit::{Edit, Open, Permit, Undo, edited};
+pub use worlds::WORLDS_KEPT;
 
 use crate::boot::{self, BootExpert};
 use crate::config::GenesisConfig;
@@ -292,13 +294,6 @@ impl<P> Machine<P> {
         }
         self.families.push(Family::new(&self.config, shape)?);
         Ok(FamilyIndex(self.families.len() as u16 - 1))
-    }
-
-    /// Adds a family that stands for a world of this shape: it chooses among plain actions.
-    pub fn add_world(&mut self, shape: Shape) -> Result<FamilyIndex, MachineError> {
-        let family = self.add_family(shape.clone())?;
-        self.families[usize::from(family.0)] = Family::for_world(&self.config, shape)?;
-        Ok(family)
     }
 
     fn next_expert_id(&mut self) -> Result<ObjectId, MachineError> {

@@ -312,6 +312,9 @@ impl SingleLane {
         let work = view.segment_mut(Segment::Work).expect("the step writes WORK");
         work[work_word::BAD_COUNT as usize] += u64::from(outcome.bad);
 
+        if around.family.is_world() && around.mode == Mode::Learning {
+            around.family.suspect(&self.observation, self.action, outcome.bad);
+        }
         self.settle(around, StepNumber(*around.steps - 1), outcome);
         if outcome.done {
             self.finish(around);

@@ -87,7 +87,7 @@ impl SingleLane {
         };
         let family = &*around.family;
         let (arm, action) = if is_drawn {
-            let (action, count) = family.guard.draw(observation, family.shape().actions, around.prng);
+            let (action, count) = family.draw(observation, around.prng);
             (self.progress.mixed, self.drawn_from) = (true, Some(count));
             (member::DRAWN, action)
         } else {

@@ -8,7 +8,7 @@ use bem_base::encode::Reader;
 use bem_base::environment::Shape;
 use bem_checker::certificate::Certificate as Proof;
 use bem_checker::cnf::Cnf;
-use bem_engine::climb::Climb;
+use bem_engine::climb::{Climb, UnitBegin};
 use bem_engine::journal::Journal;
 use bem_engine::learner::Settings;
 use bem_engine::payload::Payload;
@@ -92,16 +92,23 @@ fn cut(history: &History) -> Result<Vec<Specimen>, String> {
     let entries: Vec<Entry> =
         history.entries.iter().filter(|entry| !matches!(entry, Entry::Snapshot { .. })).cloned().collect();
     let (mut found, mut alike) = (Vec::new(), BTreeMap::new());
-    let mut twin: Option<Twin> = None;
+    let (mut twins, mut track) = (BTreeMap::<usize, Twin>::new(), 0);
     for (index, entry) in entries.iter().enumerate() {
-        if matches!(entry, Entry::Event { code: event_code::UNIT_BEGIN, .. }) {
-            twin = None;
+        if let Entry::Event { code: event_code::UNIT_BEGIN, payload, .. } = entry {
+            let begin = UnitBegin::from_bytes(payload).map_err(|error| error.to_string())?;
+            track = begin.unit.track;
+            let begun = match twins.get_mut(&track) {
+                Some(twin) => twin.begin(&begin.shape),
+                None => Twin::boot(GenesisConfig::default(), &begin.shape)
+                    .map(|twin| drop(twins.insert(track, twin))),
+            };
+            begun.map_err(|error| error.to_string())?;
         }
         let Entry::Patch(event) = entry else { continue };
         let mut blobs = history.blobs.clone();
         if event.status == PatchStatus::RolledBack {
             let kind = bem_evolve::patch::PatchKind::ALL[event.kind as usize];
-            let twin = twin.as_mut().ok_or("a patch is taken back before one was in force")?;
+            let twin = twins.get_mut(&track).ok_or("a patch outside a unit")?;
             twin.take_back(kind).map_err(|error| error.to_string())?;
         }
         if event.status != PatchStatus::Applied {
@@ -109,9 +116,8 @@ fn cut(history: &History) -> Result<Vec<Specimen>, String> {
         }
         let bytes = read_blob(&mut blobs, &event.payload).map_err(|error| error.to_string())?;
         let Ok(payload) = Payload::from_bytes(&bytes) else { continue };
-        let Some((patch, shape)) = payload.accepted.clone() else { continue };
-        let boot = || Twin::boot(GenesisConfig::default(), shape).map_err(|error| error.to_string());
-        let mut now = twin.take().map_or_else(boot, Ok)?;
+        let Some((patch, _)) = payload.accepted.clone() else { continue };
+        let now = twins.get_mut(&track).ok_or("a patch outside a unit")?;
         let count: &mut usize = alike.entry(patch.change.form()).or_default();
         if *count < ALIKE_MAX {
             *count += 1;
@@ -124,7 +130,6 @@ fn cut(history: &History) -> Result<Vec<Specimen>, String> {
             });
         }
         now.follow(&patch).map_err(|error| error.to_string())?;
-        twin = Some(now);
     }
     Ok(found)
 }

@@ -3,6 +3,7 @@
 //! Clauses: GLE-9.
 
 use super::Answer;
+use super::fit::hanging;
 use crate::learned::{self, Found, Learned};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Bits;
@@ -82,10 +83,11 @@ pub fn run(arguments: &ExplainArguments) -> Result<Answer> {
         say!("{object}");
         return Ok(Answer::Yes);
     }
-    learned.lines().iter().for_each(|line| say!("{line}"));
+    learned.lines().iter().flat_map(|line| hanging(line, 2)).for_each(|line| say!("{line}"));
     if let Some(whole) = &whole {
         say!();
-        say_text!("{}", text(whole, diagram.as_ref(), &words));
+        let text = text(whole, diagram.as_ref(), &words);
+        text.lines().flat_map(|line| hanging(line, 6)).for_each(|line| say!("{line}"));
     }
     if let Some((reason, input)) = &why {
         say!();

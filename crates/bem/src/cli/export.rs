@@ -3,6 +3,7 @@
 //! With `--out` a program gets a self-test beside it. Clauses: GLE-9.
 
 use super::Answer;
+use crate::bundle::{BYTES_MAX, make};
 use crate::learned::{self, Found, Learned};
 use anyhow::{Context, Result, bail};
 use bem_circuit::formats::{Format, Model};
@@ -16,7 +17,8 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Example: bem export runs/1 --expert parity --format c --out parity.h\n\
     Example: bem export my-dyck --format python > policy.py\n\
     An expert is named by its family (the highest rung solved), or family/rung such as parity/0.\n\
-    With --out a program gets a self-test and its vectors beside it.")]
+    With --out a program gets a self-test and its vectors beside it.\n\
+    A bundle is one signed file with circuit, rules, proofs, figures and history: bem check takes it.")]
 pub struct ExportArguments {
     /// A run, a snapshot, or a circuit in AIGER, BLIF or our own form
     #[arg(value_name = "RUN|FILE")]
@@ -24,12 +26,15 @@ pub struct ExportArguments {
     /// Which expert; without it the run's experts are listed (a run over one task has only one)
     #[arg(long)]
     expert: Option<String>,
-    /// c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot or net
+    /// c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot, net or bundle
     #[arg(long, default_value = "verilog")]
     format: String,
     /// Where it goes [default: standard output]
     #[arg(long)]
     out: Option<PathBuf>,
+    /// The file of the run's key, which signs a bundle [default: as for bem run]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// Steps of the self-test beside it
     #[arg(long, default_value_t = VECTORS_DEFAULT)]
     vectors: usize,
@@ -47,13 +52,19 @@ fn form(name: &str) -> Result<Form> {
     }
     Format::from_name(name).map(Form::Circuit).with_context(|| {
         format!(
-            "--format {name:?} is unknown: c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot or net"
+            "--format {name:?} is unknown: c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot, net or bundle"
         )
     })
 }
 
 /// `bem export`
 pub fn run(arguments: &ExportArguments) -> Result<Answer> {
+    if arguments.format == "bundle" {
+        return bundle(arguments);
+    }
+    if let Some(key) = &arguments.key {
+        bail!("--key {} has no effect without --format bundle: nothing else is signed", key.display());
+    }
     let form = form(&arguments.format)?;
     if !(1..=VECTORS_MAX).contains(&arguments.vectors) {
         bail!("--vectors {} is out of range: 1 to {VECTORS_MAX}", arguments.vectors);
@@ -70,6 +81,32 @@ pub fn run(arguments: &ExportArguments) -> Result<Answer> {
     match form {
         Form::Program(language) => program(&learned, language, arguments)?,
         Form::Circuit(format) => circuit(&learned, format, arguments.out.as_deref())?,
+    }
+    Ok(Answer::Yes)
+}
+
+/// One signed file with everything.
+fn bundle(arguments: &ExportArguments) -> Result<Answer> {
+    if arguments.source.is_file() {
+        bail!("--format bundle needs the folder of a run: {} is a file", arguments.source.display());
+    }
+    let bundle = make::bundle(&arguments.source, arguments.expert.as_deref(), arguments.key.as_deref())?;
+    let text = bundle.text();
+    if BYTES_MAX < text.len() {
+        bail!("the bundle has {} bytes; at most {BYTES_MAX} are allowed", text.len());
+    }
+    match &arguments.out {
+        None => say_text!("{text}"),
+        Some(path) => {
+            save(path, text.as_bytes())?;
+            say!(
+                "{}: bundle, {} bytes; check it with bem check {}",
+                path.display(),
+                text.len(),
+                path.display()
+            );
+            bundle.body.provenance.warnings.iter().for_each(|warning| say!("warning: {warning}"));
+        }
     }
     Ok(Answer::Yes)
 }

@@ -20,13 +20,16 @@ macro_rules! say_text {
 }
 
 mod bench;
+mod check;
 mod config;
 mod curriculum;
 mod doctor;
 mod explain;
 mod export;
+pub mod fit;
 mod games;
 mod hoare;
+mod init;
 mod inspect;
 mod isa;
 mod ladder;
@@ -96,6 +99,8 @@ enum Command {
     Run(run::RunArguments),
     /// Learn one task from scratch.
     Solve(solve::SolveArguments),
+    /// Write a working starting point for a problem of one's own.
+    Init(init::InitArguments),
     /// The games BEM can learn from: list them, look at one, play one by hand.
     Games(games::GamesArguments),
     /// The difficulty ladder: stages, bands, estimated and measured difficulty, fit.
@@ -108,6 +113,8 @@ enum Command {
     Export(export::ExportArguments),
     /// A learned policy as rules, and why it chooses what it chooses.
     Explain(explain::ExplainArguments),
+    /// An independent look at a policy that carries its proof.
+    Check(check::CheckArguments),
     /// Audit a run: chain, tree, roots, proofs, signatures.
     Verify(verify::VerifyArguments),
     /// Play a run again from its configuration and compare heads.
@@ -163,12 +170,14 @@ pub fn main() -> ExitCode {
         None => run::run(&run::RunArguments::default()),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Solve(arguments)) => solve::run(&arguments),
+        Some(Command::Init(arguments)) => init::run(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
         Some(Command::Ladder(arguments)) => ladder::run(&arguments),
         Some(Command::Table(arguments)) => table::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Export(arguments)) => export::run(&arguments),
         Some(Command::Explain(arguments)) => explain::run(&arguments),
+        Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Replay(arguments)) => snapshot::replay(&arguments),
         Some(Command::Inspect(arguments)) => inspect::run(&arguments),

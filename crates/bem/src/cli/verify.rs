@@ -145,16 +145,16 @@ fn print(report: &AuditReport) {
             report.entries,
             report.anchored_entries
         ),
-        AuditVerdict::Unanchored => say!(
-            "unanchored: {} entries fit together; give a checkpoint kept elsewhere to exclude a rollback",
-            report.entries
-        ),
+        AuditVerdict::Unanchored => {
+            say!("unanchored: {} entries fit together;", report.entries);
+            say!("  give a checkpoint kept elsewhere to exclude a rollback");
+        }
         AuditVerdict::Broken { entry, reason } => say!("broken at entry {entry}, because {reason}"),
     }
     say!("  head {}", report.head);
     say!("  root {}", report.root);
     say!(
-        "  {} conditions of patches rebuilt, {} certificate{} checked again, {} snapshots, {} blobs",
+        "  {} conditions rebuilt, {} certificate{} checked again, {} snapshots, {} blobs",
         report.conditions,
         report.certificates,
         if report.certificates == 1 { "" } else { "s" },

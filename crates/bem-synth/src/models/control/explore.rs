@@ -10,7 +10,7 @@
 //! once it was seen to tell: so in some episodes one action is repeated for a while.
 
 use super::analogy;
-use super::chance::Dynamics;
+use super::chance::{Dynamics, VALUE_BITS};
 use super::counts::{Lens, Model};
 use super::plan::{Attitude, Plan};
 use crate::experience::{Episode, Step};
@@ -90,6 +90,21 @@ impl Explorer {
     pub fn learn(&mut self, episode: &Episode) {
         self.full |= !self.model.add(episode);
         self.fresh += episode.steps.len();
+    }
+
+    /// What the best play may earn by the counts, in milli-units, where what was tried seldom is hoped to bring the most
+    /// there is. After `steps` steps of a world in which chance plays, a pair is known once it was tried as often as their
+    /// logarithm; where all outcomes agree, one try is enough. None where states are too many to be counted.
+    pub fn optimistic_return(&self, steps: u64) -> Option<i64> {
+        if self.full || self.model.is_crowded() {
+            return None;
+        }
+        let is_certain = self.model.edges().iter().flatten().all(|edge| edge.outcomes.len() < 2);
+        let known_at = if is_certain { 1 } else { 4 + i64::from(steps.max(1).ilog2()) };
+        let dynamics = Dynamics::expected(&self.model);
+        let attitude = Attitude::Curious { known_at, ceiling: self.return_max };
+        let plan = Plan::best(&dynamics, self.model.horizon(), attitude);
+        Some(dynamics.from_start(|state| plan.values[state]) >> VALUE_BITS)
     }
 
     /// Makes the plan of the next episode, if enough was learned to pay for it.

@@ -4,6 +4,7 @@
 //! are taken in one fixed order, whatever the number of threads. Every unit is acknowledged when it is
 //! taken in; Ctrl-C and the time limit put away what is under way, a crash loses at most that. Clauses: SCC-14, LOG-5.
 
+pub mod evaluations;
 pub mod history;
 mod pool;
 pub mod report;
@@ -11,10 +12,13 @@ pub mod scoreboard;
 
 use super::Answer;
 use super::config::ConfigFile;
+use super::solve::{self, SolveArguments, game_baselines, is_program_run};
 use crate::kept_world::{SharedWorlds, worlds_of};
 use crate::{interrupt, task};
 use anyhow::{Context, Result, bail};
 use bem_engine::climb::{Climb, ClimbConfig, UnitResult, Worked};
+use bem_engine::learner::Settings;
+use bem_engine::worlds::World;
 use bem_ledger::limits::SEGMENT_BYTES_DEFAULT;
 use bem_ledger::log::LogOptions;
 use bem_teacher::ladder::{Domain, STAGES_MAX};
@@ -22,6 +26,7 @@ use clap::Args;
 use history::{History, PutAway};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Enough for most rungs, and little enough that no family waits long for its turn.
@@ -132,6 +137,12 @@ impl Limit {
 /// `bem run`
 pub fn run(arguments: &RunArguments) -> Result<Answer> {
     check(arguments)?;
+    if let Some(directory) = arguments.resume.as_deref().filter(|directory| is_program_run(directory)) {
+        // A program's run is over one task, and needs its program.
+        let (key, json) = (arguments.key.as_deref(), arguments.json);
+        solve::run(&SolveArguments::resuming(directory, key, json))?;
+        return Ok(Answer::Yes);
+    }
     interrupt::listen();
     let (mut climb, mut history, directory, mut put_away) = open(arguments)?;
     let worlds = worlds_of(&directory, climb.files())?;
@@ -146,17 +157,17 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
         arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     if !arguments.json {
         say!(
-            "BEM climbs {}, seed {}, {} threads. The run is kept in {}.",
-            scoreboard::families(climb.tracks().len()),
+            "BEM climbs {}, seed {}, {}. The run is kept in {}.",
+            scoreboard::counted(climb.tracks().len(), "family", "families"),
             climb.config().seed,
-            threads,
+            scoreboard::counted(threads, "thread", "threads"),
             directory.display()
         );
     }
     go_through_record(&mut climb, &worlds, &mut history, &mut curves)?;
     let board = scoreboard::Live::new(!arguments.json && std::io::stderr().is_terminal(), &climb);
     let mut taken = |result: &UnitResult, climb: &Climb| {
-        curves.add(result)?;
+        curves.add(result, None)?;
         history.unit(result, climb)?;
         board.unit(result, climb);
         Ok(())
@@ -166,18 +177,34 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     // After a limit in steps the clock must not show in the history: what is under way then is worked out anew.
     let put_away = if limit.is_over() { put_away } else { PutAway::new() };
     let saved = history.save(&climb, put_away)?;
+    compare(&climb, &worlds, &mut curves);
+    let figures = evaluations::text(&climb, &curves);
+    history.publish(&directory, evaluations::NAME, figures.as_bytes())?;
     let head = history.publish(&directory, report::NAME, report::html(&climb, &curves, &saved).as_bytes())?;
     if arguments.json {
-        say!("{}", scoreboard::to_json(&climb, &head, &directory));
+        say!("{}", scoreboard::to_json(&climb, &curves, &head, &directory));
     } else {
-        say_text!("{}", scoreboard::table(&climb));
+        say_text!("{}", scoreboard::table(&climb, &curves));
         say!("report   {}", directory.join(report::NAME).display());
-        say!("history  {head}; audit it with: bem verify {}", directory.display());
+        say!("history  {head}");
+        say!("audit    bem verify {}", directory.display());
         if limit.is_interrupted() || climb.is_climbing() {
             say!("go on    bem run --resume {}", directory.display());
         }
     }
     Ok(Answer::Yes)
+}
+
+/// Plays the baselines beside what every family shows.
+fn compare(climb: &Climb, worlds: &SharedWorlds, curves: &mut report::Curves) {
+    for climbed in climb.tracks().iter().filter_map(scoreboard::best) {
+        let Some(seed) = curves.of(climbed).map(|curve| curve.seed) else { continue };
+        if let Ok(World::Game(game)) = worlds.open(&climbed.task, seed) {
+            let config = Arc::clone(&climb.config().parameters);
+            let settings = Settings { seed, budget: climbed.budget, config };
+            curves.compare(climbed, game_baselines(game.as_ref(), &settings, None));
+        }
+    }
 }
 
 /// Units that are recorded after the newest snapshot are worked on again and compared before anything new.
@@ -193,7 +220,7 @@ fn go_through_record(
             bail!("interrupted before the recorded units were compared: nothing is lost, resume again");
         };
         climb.take(&result);
-        curves.add(&result)?;
+        curves.add(&result, None)?;
         history.unit(&result, climb)?;
     }
     Ok(())

@@ -1,8 +1,12 @@
 //! What a run shows while it goes on and when it ends.
 
+use super::report::Curves;
+use crate::cli::fit::{WIDTH, wrapped};
 use crate::cli::solve::to_float;
+use crate::measured::{Measured, units};
 use bem_base::digest::Digest;
 use bem_engine::climb::{Climb, Climbed, Track, Unit, UnitResult};
+use bem_explain::counts_steps;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -19,7 +23,7 @@ impl Live {
     pub fn new(visible: bool, climb: &Climb) -> Live {
         let rungs: usize = climb.tracks().iter().map(Track::stages).sum();
         let bar = if visible { ProgressBar::new(rungs as u64) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} rungs  {elapsed}  {msg}");
+        let style = ProgressStyle::with_template("{spinner} {bar:20} {pos}/{len} rungs  {elapsed}  {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.enable_steady_tick(Duration::from_millis(200));
         bar.set_position(climb.tracks().iter().map(|track| track.solved() as u64).sum());
@@ -28,20 +32,20 @@ impl Live {
 
     /// A unit begins.
     pub fn begin(&self, unit: &Unit) {
-        self.bar.set_message(unit.task.clone());
+        self.bar.set_message(shortened(&unit.task, 34));
     }
 
     /// A unit was taken in.
     pub fn unit(&self, result: &UnitResult, climb: &Climb) {
         let solution = &result.solution;
-        let score = solution.score().map_or(0.0, to_float);
         let verdict = if solution.is_solved() { "solved" } else { "not yet" };
         let steps = solution.steps_to_99.unwrap_or(solution.learned.tally.steps);
+        let score =
+            solution.score().map_or("      ".to_string(), |score| format!("{:>6.3}", to_float(score)));
         self.bar.println(format!(
-            "  {verdict}  {:<58} score {score:>6.3}  {steps:>7} steps  {:>4} gates  {}",
-            shortened(&result.unit.task, 58),
+            "  {verdict:<7}  {:<34} {score} {steps:>7} steps {:>5} gates",
+            shortened(&result.unit.task, 34),
             solution.learned.agent.policy().gates(),
-            shortened(&solution.learned.words, 48)
         ));
         self.bar.set_position(climb.tracks().iter().map(|track| track.solved() as u64).sum());
     }
@@ -66,7 +70,7 @@ pub fn best(track: &Track) -> Option<&Climbed> {
 }
 
 /// Why a family is not at the top: which rung, how far it came there, and what is in the way.
-pub fn standing(track: &Track) -> String {
+pub fn standing(track: &Track, curves: &Curves) -> String {
     if track.is_at_top() {
         return "top".to_string();
     }
@@ -75,69 +79,91 @@ pub fn standing(track: &Track) -> String {
     let Some(closest) = tries.iter().max_by_key(|climbed| climbed.score) else {
         return if track.climbed.is_empty() { "no time" } else { "time ran out" }.to_string();
     };
-    let what = if track.is_stuck() { "stuck" } else { "time ran out" };
+    let curve = curves.of(closest);
+    if curve.is_some_and(|curve| curve.optimum.is_none()) {
+        let measured = curve.and_then(|curve| curve.measured.as_ref());
+        let figure = measured.map_or("not measured".to_string(), |measured| measured.policy.text());
+        return format!("return {figure}, optimum unknown");
+    }
     let limit = match closest {
         climbed if to_float(climbed.score) < 0.05 => "no better than random",
         climbed if climbed.applied == 0 => "no circuit explains what was seen",
-        climbed if climbed.budget <= climbed.steps => "steps used up",
+        climbed if climbed.budget <= climbed.steps => "budget used up",
         _ => "nothing better was found",
     };
-    let count = tries.len();
-    let tries = if count == 1 { "1 try".to_string() } else { format!("{count} tries") };
-    format!("{what} at rung {}: {:.3} in {tries}, {limit}", track.solved() + 1, to_float(closest.score))
+    let score = to_float(closest.score);
+    if track.stages() == 1 {
+        return format!("not solved: score {score:.3}, {limit}");
+    }
+    let what = if track.is_stuck() { "stuck" } else { "time ran out" };
+    let tries = counted(tries.len(), "try", "tries");
+    format!("{what} at rung {}: {score:.3} in {tries}, {limit}", track.solved() + 1)
 }
 
-/// Family, band reached, score, steps, circuit size, proofs.
-pub fn table(climb: &Climb) -> String {
+/// Family, rungs, score, steps, circuit size, proofs; what is in the way stands below.
+pub fn table(climb: &Climb, curves: &Curves) -> String {
     let mut text = format!(
-        "\n{:<22} {:>6} {:>7} {:>9} {:>6} {:>7} {:>7}  {}\n",
-        "family", "rungs", "score", "steps", "gates", "memory", "proofs", "standing"
+        "\n{:<21} {:>5} {:>6} {:>16} {:>8} {:>6} {:>6}\n",
+        "family", "rungs", "score", "return", "steps", "gates", "proofs"
     );
     for track in climb.tracks() {
+        let rungs = format!("{}/{}", track.solved(), track.stages());
+        let family = shortened(&track.family, 21);
         let Some(climbed) = best(track) else {
-            let _ = writeln!(text, "{:<22} {:>6}", track.family, format!("0/{}", track.stages()));
+            let _ = writeln!(text, "{family:<21} {rungs:>5}");
             continue;
         };
+        let curve = curves.of(climbed);
+        let is_known = curve.is_none_or(|curve| curve.optimum.is_some());
+        let score = if is_known { format!("{:.3}", to_float(climbed.score)) } else { "-".to_string() };
+        let measured = curve.and_then(|curve| curve.measured.as_ref());
         let _ = writeln!(
             text,
-            "{:<22} {:>6} {:>7.3} {:>9} {:>6} {:>7} {:>7}  {}",
-            track.family,
-            format!("{}/{}", track.solved(), track.stages()),
-            to_float(climbed.score),
+            "{family:<21} {rungs:>5} {score:>6} {:>16} {:>8} {:>6} {:>6}",
+            measured.map_or(String::new(), |measured| measured.policy.text()),
             climbed.steps_to_99.unwrap_or(climbed.steps),
             climbed.policy.gates(),
-            climbed.policy.memory_bits(),
             track.climbed.iter().map(|climbed| climbed.proofs).sum::<u32>(),
-            standing(track)
         );
+        if !track.is_at_top() {
+            for line in wrapped(&standing(track, curves), WIDTH - 4) {
+                let _ = writeln!(text, "    {line}");
+            }
+        }
     }
-    let tops = climb.tracks().iter().filter(|track| track.is_at_top()).count();
-    let _ = writeln!(
-        text,
-        "\n{tops} of {} at the top of {} ladder, {} steps in all\n",
-        families(climb.tracks().len()),
-        if climb.tracks().len() == 1 { "its" } else { "their" },
-        climb.steps()
-    );
+    if 1 < climb.config().stages {
+        let tops = climb.tracks().iter().filter(|track| track.is_at_top()).count();
+        let (families, steps) = (counted(climb.tracks().len(), "family", "families"), climb.steps());
+        let ladder = if climb.tracks().len() == 1 { "its ladder" } else { "their ladders" };
+        let _ = writeln!(text, "\n{tops} of {families} at the top of {ladder}, {steps} steps in all");
+    }
+    text.push('\n');
     text
 }
 
-/// So many families, in words.
-pub fn families(count: usize) -> String {
-    if count == 1 { "1 family".to_string() } else { format!("{count} families") }
+/// So many of something.
+pub fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// The same for scripts.
-pub fn to_json(climb: &Climb, head: &Digest, directory: &Path) -> Value {
+pub fn to_json(climb: &Climb, curves: &Curves, head: &Digest, directory: &Path) -> Value {
     let rung = |climbed: &Climbed| {
-        json!({
+        let curve = curves.of(climbed);
+        let measured = curve.and_then(|curve| curve.measured.as_ref());
+        let is_known = curve.is_none_or(|curve| curve.optimum.is_some());
+        let mut object = json!({
             "task": climbed.task, "stage": climbed.stage, "attempt": climbed.attempt,
-            "solved": climbed.solved, "reused": climbed.reused, "budget": climbed.budget, "score": to_float(climbed.score), "steps": climbed.steps,
+            "solved": climbed.solved, "reused": climbed.reused, "budget": climbed.budget, "score": is_known.then(|| to_float(climbed.score)), "steps": climbed.steps,
             "steps_to_99": climbed.steps_to_99, "gates": climbed.policy.gates(),
             "state_bits": climbed.policy.memory_bits(), "patches_applied": climbed.applied,
             "patches_rejected": climbed.rejected, "proofs_checked": climbed.proofs,
             "hypothesis": climbed.words, "trace_head": climbed.head.to_hex(),
-        })
+            "return_mean": measured.map(|measured| units(measured.policy.mean)),
+            "counts_steps": 0 < counts_steps(&climbed.policy),
+        });
+        Measured::add_to(measured, &mut object);
+        object
     };
     let families: Vec<Value> = climb
         .tracks()
@@ -145,7 +171,7 @@ pub fn to_json(climb: &Climb, head: &Digest, directory: &Path) -> Value {
         .map(|track| {
             json!({
                 "family": track.family, "rungs_solved": track.solved(), "rungs": track.stages(),
-                "standing": standing(track), "steps": track.steps(), "practised": track.practised.len(),
+                "standing": standing(track, curves), "steps": track.steps(), "practised": track.practised.len(),
                 "practised_solved": track.practised.iter().filter(|practised| practised.solved).count(),
                 "templates": track.templates(), "teach_edits": teach_edits(track), "trace_head": track.head().to_hex(), "climbed": track.climbed.iter().map(rung).collect::<Vec<_>>(),
             })

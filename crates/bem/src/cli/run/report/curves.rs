@@ -4,7 +4,9 @@
 //! what it keeps. A line that was cut off is dropped, and its try is played and written again.
 
 use crate::cli::solve::to_float;
+use crate::measured::{Compared, Measured};
 use anyhow::{Context, Result};
+use bem_engine::chronicle::{Chronicle, Happening};
 use bem_engine::climb::{Climbed, Purpose, UnitResult};
 use bem_engine::learner::Decision;
 use bem_engine::solve::{Point, Solution};
@@ -21,10 +23,22 @@ use std::path::{Path, PathBuf};
 pub struct Curve {
     /// Steps and mean return, one point for every change of the acting policy.
     pub points: Vec<(u64, f64)>,
-    /// What the best policy earns.
-    pub optimum: f64,
-    /// What random play earns.
-    pub random: f64,
+    /// Steps and mean return of the episodes as they were played until then, exploration included.
+    #[serde(default)]
+    pub played: Vec<(u64, f64)>,
+    /// What the best policy would have earned more in the same episodes, in milli-units, where it is known.
+    #[serde(default)]
+    pub regret: Option<f64>,
+    /// What the best policy earns, where it is known.
+    pub optimum: Option<f64>,
+    /// What random play earns, where it is known.
+    pub random: Option<f64>,
+    /// The seed of the instance.
+    #[serde(default)]
+    pub seed: u64,
+    /// The final evaluation; baselines beside it where they were played.
+    #[serde(default)]
+    pub measured: Option<Measured>,
     /// All decisions of the gate.
     pub patches: Vec<Patch>,
 }
@@ -55,6 +69,9 @@ pub struct Patch {
     pub mean: f64,
     /// What the gain is at least.
     pub lower_bound: f64,
+    /// What kind of evidence there is, by stored number.
+    #[serde(default)]
+    pub basis: u8,
     /// Proofs that the checker accepted.
     #[serde(default)]
     pub proofs: u32,
@@ -67,6 +84,13 @@ impl Patch {
     /// Whether the measured return fell by more than the tolerance allows.
     pub fn lowers(&self, span: f64) -> bool {
         self.returns.is_some_and(|(before, after)| after < before - tolerance() * span)
+    }
+}
+
+impl Curve {
+    /// What there is to gain; nothing where it is not known.
+    pub fn span(&self) -> f64 {
+        self.optimum.zip(self.random).map_or(0.0, |(optimum, random)| optimum - random)
     }
 }
 
@@ -118,14 +142,20 @@ impl Curves {
     }
 
     /// Adds a try at a rung and writes it down; of practice only the counts are shown.
-    pub fn add(&mut self, result: &UnitResult) -> Result<()> {
+    pub fn add(&mut self, result: &UnitResult, measured: Option<&Measured>) -> Result<()> {
         let Purpose::Rung { attempt, .. } = result.unit.purpose else { return Ok(()) };
         let solution = &result.solution;
         let yardstick = solution.yardstick;
+        let optimum = yardstick.map(|yardstick| to_float(yardstick.optimum));
+        let (played, regret) = played(&solution.chronicle, optimum);
         let curve = Curve {
             points: solution.curve.iter().map(|point| (point.steps, to_float(point.mean))).collect(),
-            optimum: yardstick.map_or(0.0, |yardstick| to_float(yardstick.optimum)),
-            random: yardstick.map_or(0.0, |yardstick| to_float(yardstick.random)),
+            played,
+            regret,
+            optimum,
+            random: yardstick.map(|yardstick| to_float(yardstick.random)),
+            seed: result.seed,
+            measured: measured.copied().or_else(|| Measured::of(&solution.evaluation, yardstick)),
             patches: solution.decisions.iter().map(|decision| patch(decision, solution)).collect(),
         };
         let line = Line { of: format!("{}#{attempt}", result.unit.task), curve };
@@ -136,6 +166,15 @@ impl Curves {
             self.by_try.insert(line.of, line.curve);
         }
         Ok(())
+    }
+
+    /// Adds the baselines of a try, for the page; they are not written down.
+    pub fn compare(&mut self, climbed: &Climbed, compared: Option<Compared>) {
+        if let Some(curve) = self.by_try.get_mut(&format!("{}#{}", climbed.task, climbed.attempt))
+            && let Some(measured) = &mut curve.measured
+        {
+            measured.baselines = measured.baselines.or(compared);
+        }
     }
 
     /// The run that they are of.
@@ -149,12 +188,37 @@ impl Curves {
     }
 }
 
-/// The mean return that a try was last measured with, in milli-units, if the run has kept it. Nothing is written.
-pub fn last_return(directory: &Path, climbed: &Climbed) -> Option<f64> {
-    let text = std::fs::read_to_string(directory.join(CURVES)).ok()?;
-    let of = format!("{}#{}", climbed.task, climbed.attempt);
-    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
-    lines.rfind(|line| line.of == of)?.curve.points.last().map(|point| point.1)
+/// Points of the curve of what was played at most.
+const PLAYED_POINTS: usize = 48;
+
+/// The mean return of what was played, in parts of about equal length, and the regret against the optimum.
+fn played(chronicle: &Chronicle, optimum: Option<f64>) -> (Vec<(u64, f64)>, Option<f64>) {
+    let mut episodes: Vec<(u64, i64)> = Vec::new();
+    for happening in chronicle.happenings() {
+        let Happening::Play(block) = happening else { continue };
+        let mut steps = block.first_step;
+        for episode in block.episodes() {
+            steps += episode.steps.len() as u64;
+            episodes.push((steps, episode.steps.iter().map(|step| i64::from(step.reward)).sum()));
+        }
+    }
+    let total: i64 = episodes.iter().map(|(_, earned)| *earned).sum();
+    let regret = optimum.map(|optimum| optimum * episodes.len() as f64 - total as f64);
+    let last = episodes.last().map_or(0, |(steps, _)| *steps);
+    let width = last.div_ceil(PLAYED_POINTS as u64).max(1);
+    let mut points: Vec<(u64, f64)> = Vec::new();
+    let mut part: Vec<i64> = Vec::new();
+    for (place, (steps, earned)) in episodes.iter().enumerate() {
+        part.push(*earned);
+        let is_last =
+            episodes.get(place + 1).is_none_or(|(next, _)| (next - 1) / width != (steps - 1) / width);
+        if is_last {
+            let mean = part.iter().sum::<i64>() as f64 / part.len() as f64;
+            points.push((*steps, (mean * 1e3).round() / 1e3));
+            part.clear();
+        }
+    }
+    (points, regret.map(|regret| (regret * 1e3).round() / 1e3))
 }
 
 fn patch(decision: &Decision, solution: &Solution) -> Patch {
@@ -169,6 +233,7 @@ fn patch(decision: &Decision, solution: &Solution) -> Patch {
         pairs: decision.evidence.pairs,
         mean: to_float(decision.evidence.mean),
         lower_bound: to_float(decision.evidence.lower_bound),
+        basis: decision.basis as u8,
         proofs: decision.proofs,
         returns: if decision.accepted { returns_around(decision.steps, &solution.curve) } else { None },
     }
@@ -231,6 +296,7 @@ mod tests {
             pairs: 1,
             mean: 0.0,
             lower_bound: 0.0,
+            basis: 1,
             proofs: 0,
             returns: Some((500.0, after)),
         };

@@ -1,7 +1,8 @@
 //! The report's drawings: learning curves and circuits as SVG, coloured by the page's style.
 
-use super::curves::Curves;
+use super::curves::{Curve, Curves};
 use super::escaped;
+use crate::measured::{Figure, Measured, units};
 use bem_circuit::netlist::Netlist;
 use bem_engine::climb::Track;
 use std::fmt::Write;
@@ -44,7 +45,8 @@ pub fn chart(track: &Track, curves: &Curves) -> String {
     }
     for (place, climbed) in track.climbed.iter().enumerate() {
         let Some(curve) = curves.of(climbed) else { continue };
-        let score = |mean: f64| (mean - curve.random) / (curve.optimum - curve.random).abs().max(1e-9);
+        let random = curve.random.unwrap_or(0.0);
+        let score = |mean: f64| (mean - random) / curve.span().abs().max(1e-9);
         let mut points = String::new();
         let mut level = None;
         for (steps, mean) in &curve.points {
@@ -59,6 +61,119 @@ pub fn chart(track: &Track, curves: &Curves) -> String {
             "<polyline fill=none style='stroke:var(--c{})' stroke-width='1.8' points='{points}'><title>{}</title></polyline>",
             place % COLOURS,
             escaped(&climbed.task)
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// Returns as bars with their 95 % intervals: the policy, the baselines, the optimum where it is known.
+pub fn bars(measured: &Measured) -> String {
+    let mut rows = vec![("learned policy".to_string(), measured.policy, "fill own")];
+    if let Some(compared) = &measured.baselines {
+        rows.extend(compared.rows().into_iter().map(|(name, figure)| (name, figure, "fill")));
+    }
+    if let Some(optimum) = measured.optimum {
+        let figure = Figure { mean: optimum, interval95: None, episodes: 0, bad: 0 };
+        rows.push(("optimum".to_string(), figure, "fill best"));
+    }
+    let ends = |figure: &Figure| figure.interval95.unwrap_or((figure.mean, figure.mean));
+    let low = rows.iter().map(|(_, figure, _)| ends(figure).0).min().unwrap_or(0).min(0);
+    let high = rows.iter().map(|(_, figure, _)| ends(figure).1).max().unwrap_or(0).max(0);
+    let width = (high - low).max(1) as f64;
+    let place = |value: i64| 100.0 * (value - low) as f64 / width;
+    let mut text = "<div class=bars>".to_string();
+    for (name, figure, class) in &rows {
+        let (from, to) = (place(figure.mean.min(0)), place(figure.mean.max(0)));
+        let (left, right) = ends(figure);
+        let _ = write!(
+            text,
+            "<div class=bar><span>{}</span><span class=number>{}</span><span class=track>\
+             <span class='{class}' style='left:{from:.2}%;width:{:.2}%'></span>",
+            escaped(name),
+            figure.text(),
+            to - from
+        );
+        if figure.interval95.is_some() {
+            let _ = write!(
+                text,
+                "<span class=whisker style='left:{:.2}%;width:{:.2}%'></span>",
+                place(left),
+                place(right) - place(left)
+            );
+        }
+        text.push_str("</span></div>");
+    }
+    text.push_str("</div>");
+    text
+}
+
+/// Returns over steps: what was played, the frozen policy at every change, and the optimum where it is known.
+pub fn returns(curve: &Curve) -> String {
+    const WIDTH: f64 = 760.0;
+    const HEIGHT: f64 = 230.0;
+    const LEFT: f64 = 84.0;
+    let last = curve.played.iter().chain(&curve.points).map(|(steps, _)| *steps).max().unwrap_or(1).max(1);
+    let baseline = curve.measured.and_then(|measured| measured.baselines);
+    let baseline = baseline.map(|compared| units(compared.best_fixed.mean.max(compared.random.mean)) * 1e3);
+    let levels = || curve.optimum.into_iter().chain(baseline);
+    let values = || curve.played.iter().chain(&curve.points).map(|(_, mean)| *mean).chain(levels());
+    let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
+    if high < low {
+        return "<p class=muted>Nothing was played.</p>".to_string();
+    }
+    let (low, high) = if high - low < 1.0 { (low - 0.5, high + 0.5) } else { (low, high) };
+    let x = |steps: u64| LEFT + (WIDTH - LEFT - 16.0) * steps as f64 / last as f64;
+    let y = |mean: f64| 14.0 + (HEIGHT - 48.0) * (high - mean) / (high - low);
+    let mut svg =
+        format!("<svg class=chart viewBox='0 0 {WIDTH} {HEIGHT}' role=img aria-label='return over steps'>");
+    for place in 0..=4u32 {
+        let value = low + (high - low) * f64::from(place) / 4.0;
+        let steps = last * u64::from(place) / 4;
+        let anchor = if place == 4 { "end" } else { "middle" };
+        let _ = write!(
+            svg,
+            "<line class=grid x1='{LEFT}' x2='{}' y1='{1:.1}' y2='{1:.1}'/><text class=axis x='{2}' y='{3:.1}'              text-anchor=end>{4:.2}</text>",
+            WIDTH - 16.0,
+            y(value),
+            LEFT - 6.0,
+            y(value) + 4.0,
+            value / 1e3
+        );
+        // On a narrow screen every second number is enough.
+        if place % 2 == 0 {
+            let _ = write!(
+                svg,
+                "<text class=axis x='{:.1}' y='{}' text-anchor={anchor}>{}{}</text>",
+                x(steps),
+                HEIGHT - 10.0,
+                super::grouped(steps),
+                if place == 4 { " steps" } else { "" }
+            );
+        }
+    }
+    for (level, colour, name) in [(curve.optimum, "on", "optimum"), (baseline, "c5", "best baseline")] {
+        let Some(level) = level else { continue };
+        let _ = write!(
+            svg,
+            "<line x1='{LEFT}' x2='{}' y1='{1:.1}' y2='{1:.1}' style='stroke:var(--{colour})' stroke-dasharray='5 4'/>             <text class=axis x='{2}' y='{3:.1}' text-anchor=end>{name}</text>",
+            WIDTH - 16.0,
+            y(level),
+            WIDTH - 22.0,
+            if y(level) < 30.0 { y(level) + 14.0 } else { y(level) - 5.0 }
+        );
+    }
+    let points: String =
+        curve.played.iter().map(|(steps, mean)| format!("{:.1},{:.1} ", x(*steps), y(*mean))).collect();
+    let _ =
+        write!(svg, "<polyline fill=none style='stroke:var(--c0)' stroke-width='1.8' points='{points}'/>");
+    for (steps, mean) in &curve.points {
+        let _ = write!(
+            svg,
+            "<circle cx='{:.1}' cy='{:.1}' r='3.5' style='fill:var(--c1)'><title>step {steps}: {:.3}</title></circle>",
+            x(*steps),
+            y(*mean),
+            mean / 1e3
         );
     }
     svg.push_str("</svg>");

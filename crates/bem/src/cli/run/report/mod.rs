@@ -1,18 +1,23 @@
-//! `report.html`: one page without outside parts. Scoreboard, curves, ladder, every patch with its reason, its proof
-//! and the return before and after it, policies as rules, circuits drawn. Readable in the dark and on a narrow screen. Clauses: SCC-14.
+//! `report.html`: one page without outside parts. First the result: return beside baselines, learning curve, the policy as
+//! rules, what is proven and what is not; then the evidence: every patch with its reason, its proof and the return before
+//! and after it, circuits drawn. Readable in the dark, on a narrow screen and on paper. Clauses: SCC-14.
 
 mod curves;
 mod drawing;
+mod result;
 mod rules;
 
-pub use curves::{Curves, last_return};
+pub use curves::Curves;
 
-use super::scoreboard::{best, standing};
+use super::scoreboard::{best, counted, standing};
 use crate::cli::solve::{support, to_float};
+use crate::measured::Figure;
 use bem_base::digest::Digest;
 use bem_engine::climb::{Climb, Climbed, Edit, Practised, Track};
+use bem_engine::learner::EvidenceBasis;
 use curves::{Curve, Patch, tolerance};
 use drawing::{chart, drawing, legend};
+use result::result;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -23,13 +28,13 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&#39;")
 }
 
-/// A whole number with thin spaces between groups of three digits.
+/// A whole number with narrow spaces that do not break between groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
         if 0 < place && (digits.len() - place).is_multiple_of(3) {
-            text.push('\u{2009}');
+            text.push('\u{202f}');
         }
         text.push(digit);
     }
@@ -43,35 +48,56 @@ fn steps_or_never(steps: Option<u64>) -> String {
 /// The page's file in the run's folder.
 pub const NAME: &str = "report.html";
 
-/// The whole page.
+/// The whole page: the result first, then the evidence.
 pub fn html(climb: &Climb, curves: &Curves, head: &Digest) -> String {
     let seed = climb.config().seed;
+    let single = (climb.config().stages == 1).then(|| climb.tracks().first().and_then(best)).flatten();
+    let title = single.map_or("BEM run".to_string(), |climbed| escaped(&climbed.task));
     let mut page = format!(
         "<!doctype html><html lang=en><head><meta charset=utf-8>\
          <meta name=viewport content='width=device-width,initial-scale=1'>\
-         <meta name=color-scheme content='light dark'><title>BEM run, seed {seed}</title><style>{STYLE}</style></head>\
-         <body><h1>The Boolean Expert Machine</h1>"
+         <meta name=color-scheme content='light dark'><title>{title}, seed {seed}</title><style>{STYLE}</style></head>\
+         <body><h1>{title}</h1><p class=muted>seed {seed}, {} steps in all, history <code>{head}</code></p>",
+        grouped(climb.steps())
     );
-    summary(&mut page, climb, curves, head);
-    page.push_str(
-        "<h2 id=scoreboard>Scoreboard</h2><div class=wide><table><tr><th class=left>family<th class=left>ladder<th>score\
-         <th>steps to 0.99<th>gates<th>memory bits<th>patches<th>proofs<th>practice<th class='left long'>standing</tr>",
-    );
-    climb.tracks().iter().for_each(|track| row(&mut page, track));
-    page.push_str(
-        "</table></div><p class=muted>A filled cell is a rung that was solved, a ringed one was solved at once by a machine \
-         from a lower rung, a crossed one resists. Score: 0 is random play, 1 is the optimum, over at least 1,000 \
-         episodes never used in learning. Patches: installed of tried.</p>",
-    );
-    climb.tracks().iter().for_each(|track| family(&mut page, climb, track, curves));
+    match single {
+        Some(climbed) => {
+            result(&mut page, climb, curves, climbed);
+            page.push_str("<h2 id=evidence>Evidence</h2>");
+            evidence(&mut page, climb, curves);
+            climb.tracks().iter().for_each(|track| details(&mut page, track, curves));
+        }
+        None => {
+            scoreboard(&mut page, climb, curves);
+            evidence(&mut page, climb, curves);
+            climb.tracks().iter().for_each(|track| family(&mut page, climb, track, curves));
+        }
+    }
     applied_patches(&mut page, climb, curves);
     page.push_str("</body></html>\n");
     page
 }
 
-/// What one wants to know first.
-fn summary(page: &mut String, climb: &Climb, curves: &Curves, head: &Digest) {
+/// One line a family.
+fn scoreboard(page: &mut String, climb: &Climb, curves: &Curves) {
     let tops = climb.tracks().iter().filter(|track| track.is_at_top()).count();
+    let _ = write!(
+        page,
+        "<h2 id=scoreboard>Scoreboard</h2><p><b>{tops} of {}</b> at the top of their ladder of tasks.</p>\
+         <div class=wide><table><tr><th class=left>family<th class=left>ladder<th>score<th>return<th>random play\
+         <th>best fixed action<th>steps to 0.99<th>gates<th>patches<th>proofs</tr>",
+        counted(climb.tracks().len(), "family", "families")
+    );
+    climb.tracks().iter().for_each(|track| row(page, track, curves));
+    page.push_str(
+        "</table></div><p class=muted>A filled cell is a rung that was solved, a ringed one was solved at once by a policy \
+         from a lower rung, a crossed one resists. Score: 0 is random play, 1 is the optimum. Returns are means over at \
+         least 1,000 episodes never used in learning, with their 95 % interval. Patches: installed of tried.</p>",
+    );
+}
+
+/// What was installed and proven, in numbers.
+fn evidence(page: &mut String, climb: &Climb, curves: &Curves) {
     let tries = || climb.tracks().iter().flat_map(|track| &track.climbed);
     let proofs: u32 = tries().map(|climbed| climbed.proofs).sum();
     let reused = tries().filter(|climbed| climbed.solved && climbed.reused).count();
@@ -79,25 +105,23 @@ fn summary(page: &mut String, climb: &Climb, curves: &Curves, head: &Digest) {
     let mut lowered = 0;
     for (_, curve, patch) in installed(climb, curves) {
         *kinds.entry(&patch.kind).or_default() += 1;
-        lowered += usize::from(patch.lowers(curve.optimum - curve.random));
+        lowered += usize::from(patch.lowers(curve.span()));
     }
     let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let kinds = if kinds.is_empty() { "none".to_string() } else { kinds.join(", ") };
     let _ = write!(
         page,
-        "<p class=muted>seed {}, {} steps in all, history <code>{head}</code></p><ul class=facts>\
-         <li><b>{tops} of {}</b>families at the top of their ladder\
-         <li><b>{}</b>patches installed ({kinds})\
+        "<ul class=facts><li><b>{}</b>patches installed ({kinds})\
          <li><b>{lowered}</b>of them lowered the measured return by more than {:.1} % (<a href='#patches'>all of them</a>)\
-         <li><b>{}</b>proofs accepted by the independent checker\
-         <li><b>{reused}</b>rungs solved at once by what a lower rung had taught</ul>",
-        climb.config().seed,
-        grouped(climb.steps()),
-        climb.tracks().len(),
+         <li><b>{}</b>proofs accepted by the independent checker",
         installed(climb, curves).count(),
         100.0 * tolerance(),
         grouped(u64::from(proofs)),
     );
+    if 1 < climb.config().stages {
+        let _ = write!(page, "<li><b>{reused}</b>rungs solved at once by what a lower rung had taught");
+    }
+    page.push_str("</ul>");
 }
 
 /// Every installed patch with its task and its curve, in the order of families and tries.
@@ -113,7 +137,7 @@ fn installed<'a>(
     })
 }
 
-fn row(page: &mut String, track: &Track) {
+fn row(page: &mut String, track: &Track, curves: &Curves) {
     let cell = |stage: usize| {
         let solved = track.climbed.iter().find(|climbed| climbed.stage == stage && climbed.solved);
         let (class, word) = match solved {
@@ -127,45 +151,55 @@ fn row(page: &mut String, track: &Track) {
     let cells: String = (0..track.stages()).map(cell).collect();
     let sum = |count: fn(&Climbed) -> u32| track.climbed.iter().map(count).sum::<u32>();
     let (applied, rejected) = (sum(|climbed| climbed.applied), sum(|climbed| climbed.rejected));
-    let passed = track.practised.iter().filter(|practised| practised.solved).count();
     let name = escaped(&track.family);
-    let _ = write!(page, "<tr><td class=left><a href='#{name}'>{name}</a><td class='left cells'>{cells}");
-    match best(track) {
-        Some(climbed) => {
-            let _ = write!(
-                page,
-                "<td>{:.3}<td>{}<td>{}<td>{}",
-                to_float(climbed.score),
-                steps_or_never(climbed.steps_to_99),
-                climbed.policy.gates(),
-                climbed.policy.memory_bits()
-            );
-        }
-        None => page.push_str("<td><td><td><td>"),
-    }
-    let practice = match track.practised.len() {
-        0 => String::new(),
-        all => format!("{passed} of {all}"),
-    };
+    let class = if track.is_at_top() { "class=pass" } else { "" };
     let _ = write!(
         page,
-        "<td>{applied} of {}<td>{}<td>{practice}<td class='left {}'>{}</tr>",
-        applied + rejected,
-        sum(|climbed| climbed.proofs),
-        if track.is_at_top() { "pass" } else { "" },
-        escaped(&standing(track))
+        "<tr><td class=left><a href='#{name}'>{name}</a><small {class}>{}</small><td class='left cells'>{cells}",
+        escaped(&standing(track, curves))
     );
+    match best(track) {
+        Some(climbed) => {
+            let measured = curves.of(climbed).and_then(|curve| curve.measured);
+            let compared = measured.and_then(|measured| measured.baselines);
+            let text = |figure: Option<Figure>| figure.map_or(String::new(), |figure| figure.text());
+            let _ = write!(
+                page,
+                "<td>{:.3}<td>{}<td>{}<td>{}<td>{}<td>{}",
+                to_float(climbed.score),
+                text(measured.map(|measured| measured.policy)),
+                text(compared.map(|compared| compared.random)),
+                text(compared.map(|compared| compared.best_fixed)),
+                steps_or_never(climbed.steps_to_99),
+                climbed.policy.gates()
+            );
+        }
+        None => page.push_str("<td><td><td><td><td><td>"),
+    }
+    let _ =
+        write!(page, "<td>{applied} of {}<td>{}</tr>", applied + rejected, sum(|climbed| climbed.proofs),);
 }
 
+/// One family of a ladder: its tries, and what was learned for the highest rung.
 fn family(page: &mut String, climb: &Climb, track: &Track, curves: &Curves) {
-    if track.climbed.is_empty() {
-        return;
-    }
+    let Some(climbed) = best(track) else { return };
     let name = escaped(&track.family);
-    let _ =
-        write!(page, "<h2 id='{name}'>{name} <span class=muted>{}</span></h2>", escaped(&standing(track)));
+    let standing = escaped(&standing(track, curves));
+    let _ = write!(page, "<h2 id='{name}'>{name} <span class=muted>{standing}</span></h2>");
     page.push_str(&chart(track, curves));
     page.push_str(&legend(track));
+    tries(page, track);
+    let _ = write!(
+        page,
+        "<details><summary>the policy for {}: return, rules, proofs</summary>",
+        escaped(&climbed.task)
+    );
+    result(page, climb, curves, climbed);
+    page.push_str("</details>");
+    details(page, track, curves);
+}
+
+fn tries(page: &mut String, track: &Track) {
     page.push_str(
         "<div class=wide><table><tr><th class=left>task<th>try<th>score<th>steps to 0.99<th>steps<th>gates<th class='left long'>learned</tr>",
     );
@@ -173,7 +207,7 @@ fn family(page: &mut String, climb: &Climb, track: &Track, curves: &Curves) {
         let _ = write!(
             page,
             "<tr><td class=left>{}<td>{}<td class={}>{:.3}<td>{}<td>{}<td>{}<td class=left>{}{}</tr>",
-            escaped(&climbed.task),
+            breakable(&climbed.task),
             climbed.attempt + 1,
             if climbed.solved { "pass" } else { "fail" },
             to_float(climbed.score),
@@ -185,9 +219,10 @@ fn family(page: &mut String, climb: &Climb, track: &Track, curves: &Curves) {
         );
     }
     page.push_str("</table></div>");
-    if let Some(climbed) = best(track) {
-        rules::rules(page, climb, curves, climbed);
-    }
+}
+
+/// What is folded away: candidates, practice, the circuit drawn.
+fn details(page: &mut String, track: &Track, curves: &Curves) {
     patches(page, track, curves);
     practice(page, track);
     if let Some(climbed) = best(track) {
@@ -209,10 +244,16 @@ fn breakable(task: &str) -> String {
     escaped(task).replace('{', "{<wbr>").replace(',', ",<wbr>")
 }
 
-const PATCH_HEAD: &str = "<div class=wide><table><tr><th class='left long'>task<th>at step<th class=left>kind<th class='left long'>candidate\
+/// The head of a table of patches; of a run over one task the task is not said again.
+fn patch_head(task: bool) -> String {
+    let task = if task { "<th class='left long'>task" } else { "" };
+    format!("<div class=wide><table><tr>{task}{PATCH_HEAD}")
+}
+
+const PATCH_HEAD: &str = "<th>at step<th class=left>kind<th class='left long'>candidate\
     <th>gates<th>proofs<th class=left>what speaks for it<th>return<th class=left>verdict</tr>";
 
-fn patch_row(page: &mut String, climbed: &Climbed, span: f64, patch: &Patch) {
+fn patch_row(page: &mut String, task: Option<&str>, span: f64, patch: &Patch) {
     let (class, word) = match patch.accepted {
         _ if patch.lowers(span) => ("fail", "installed, return fell"),
         true => ("pass", "installed"),
@@ -225,15 +266,17 @@ fn patch_row(page: &mut String, climbed: &Climbed, span: f64, patch: &Patch) {
     let returns = patch
         .returns
         .map_or(String::new(), |(before, after)| format!("{} → {}", units(before), units(after)));
-    let (task, words, kind) = (breakable(&climbed.task), escaped(&patch.words), escaped(&patch.kind));
+    let (words, kind) = (escaped(&patch.words), escaped(&patch.kind));
+    let task = task.map_or(String::new(), |task| format!("<td class=left>{}", breakable(task)));
     let _ = write!(
         page,
-        "<tr><td class=left>{task}<td>{}<td class=left>{kind}<td class=left>{words}<td>{}<td>{}",
+        "<tr>{task}<td>{}<td class=left>{kind}<td class=left>{words}<td>{}<td>{}",
         grouped(patch.steps),
         patch.gates,
         patch.proofs,
     );
-    let speaks = support(patch.accepted, patch.pairs, patch.mean, patch.lower_bound);
+    let basis = EvidenceBasis::ALL.get(usize::from(patch.basis)).copied().unwrap_or_default();
+    let speaks = support(basis, patch.accepted, patch.pairs, patch.mean, patch.lower_bound);
     let _ = write!(
         page,
         "<td class=left>{speaks}<td>{returns}<td class=left><span class={class}>{word}</span>{reason}</tr>"
@@ -248,11 +291,13 @@ fn patches(page: &mut String, track: &Track, curves: &Curves) {
     }
     let _ = write!(
         page,
-        "<details><summary>all {count} candidates, with what was measured</summary>{PATCH_HEAD}"
+        "<details><summary>all {count} candidates, with what was measured</summary>{}",
+        patch_head(1 < track.stages())
     );
     for (climbed, curve) in all() {
         for patch in &curve.patches {
-            patch_row(page, climbed, curve.optimum - curve.random, patch);
+            let task = (1 < track.stages()).then_some(climbed.task.as_str());
+            patch_row(page, task, curve.span(), patch);
         }
     }
     page.push_str("</table></div></details>");
@@ -302,11 +347,13 @@ fn applied_patches(page: &mut String, climb: &Climb, curves: &Curves) {
         page,
         "<h2 id=patches>Every installed patch</h2><p class=muted>Returns, before → after, are means of frozen policies on evaluation episodes. \
          A patch may lower them by {:.1} % of what there is to gain, the tolerance, and not more. Mean gain \
-         over paired episodes, and what it is at least, are shares of the range of returns.</p>{PATCH_HEAD}",
-        100.0 * tolerance()
+         over paired episodes, and what it is at least, are shares of the range of returns.</p>{}",
+        100.0 * tolerance(),
+        patch_head(1 < climb.config().stages)
     );
     for (climbed, curve, patch) in installed(climb, curves) {
-        patch_row(page, climbed, curve.optimum - curve.random, patch);
+        let task = (1 < climb.config().stages).then_some(climbed.task.as_str());
+        patch_row(page, task, curve.span(), patch);
     }
     page.push_str("</table></div>");
 }

@@ -6,8 +6,11 @@ use crate::kept_world::worlds_of;
 use bem_base::environment::Field;
 use bem_engine::climb::{Climb, Climbed};
 use bem_engine::worlds::World;
-use bem_explain::{Words, explain, state_diagram};
+use bem_explain::{Explanation, Words, explain, state_diagram};
 use std::fmt::Write;
+
+/// Lines of rules that are shown at once.
+const SHOWN_LINES: usize = 24;
 
 /// How the world of a task groups its bits; nothing where it cannot be opened any more.
 fn fields(climb: &Climb, curves: &Curves, task: &str) -> Vec<Field> {
@@ -21,17 +24,36 @@ fn fields(climb: &Climb, curves: &Curves, task: &str) -> Vec<Field> {
     }
 }
 
-/// The rules of what was learned for a task.
-pub fn rules(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climbed) {
+/// What was learned for a task, as rules.
+pub fn explanation(climb: &Climb, curves: &Curves, climbed: &Climbed) -> Explanation {
+    explain(&climbed.policy, &fields(climb, curves, &climbed.task))
+}
+
+/// The rules of what was learned for a task; many of them are folded away.
+pub fn rules(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climbed, whole: &Explanation) {
     let fields = fields(climb, curves, &climbed.task);
     let words = Words { reads: climbed.policy.reads(), fields: &fields };
-    let whole = explain(&climbed.policy, &fields);
     let diagram = state_diagram(&climbed.policy, &fields);
-    let _ = write!(
-        page,
-        "<details><summary>the policy for {} as rules: {}</summary><pre class=rules>{}</pre></details>",
-        escaped(&climbed.task),
-        if whole.is_exact() { "exact" } else { "a summary" },
-        escaped(&text(&whole, diagram.as_ref(), &words))
-    );
+    let text = text(whole, diagram.as_ref(), &words);
+    let exact = if whole.is_exact() { "exact" } else { "a summary" };
+    let text = escaped(&text);
+    // What it does is shown at once if it is short; what becomes of its memory is folded away with the rest.
+    let count = |text: &str| text.lines().count();
+    let (shown, folded) = match text.split_once("\n\n") {
+        _ if count(&text) <= SHOWN_LINES => (text.as_str(), ""),
+        Some((action, rest)) if count(action) <= SHOWN_LINES => (action, rest),
+        _ => ("", text.as_str()),
+    };
+    let _ = write!(page, "<h3>The policy as rules: {exact}</h3>");
+    if !shown.is_empty() {
+        let _ = write!(page, "<pre class=rules>{shown}</pre>");
+    }
+    if !folded.is_empty() {
+        let more = if shown.is_empty() { "all" } else { "memory," };
+        let _ = write!(
+            page,
+            "<details><summary>{more} {} lines</summary><pre class=rules>{folded}</pre></details>",
+            count(folded)
+        );
+    }
 }

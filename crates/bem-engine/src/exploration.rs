@@ -1,0 +1,223 @@
+//! When an episode is played for knowledge, and when for what it earns: exploration that fades by itself.
+//!
+//! Exploring episodes are allowed while fewer were played than a quota: so many for every action, twice those before the last
+//! gain that was shown, and the root of actions times steps, so that the search for structure is never starved and the share
+//! of exploration still vanishes. Where the counts leave open that much more can be earned than what acts does, the quota is
+//! larger. Four of five allowed episodes explore: what acts must be seen to be judged. Must not know what an exploring episode
+//! does. Clauses: VM-16, SCC-8; decision D-50.
+
+use crate::codec::{decode_option, encode_option};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::Shape;
+use bem_base::fixed::Fixed;
+use bem_base::prng::Prng;
+use bem_machine::config::GenesisConfig;
+
+/// Actions that the quota counts at most.
+const ACTIONS_MAX: u64 = 64;
+/// Of so many episodes that may explore one acts.
+const ACTING_ONE_IN: u64 = 5;
+/// The quota is so many times as large where the counts leave open that much more can be earned.
+const HOPEFUL: u64 = 16;
+/// Returns are compared in this many parts of their range.
+const PARTS: i128 = 1 << 12;
+/// Episodes that a mean is made of before all are halved.
+const EPISODES_MAX: i128 = 1 << 20;
+/// What the log says about contexts counts as a gain if it explains at least this part of what rewards differ by.
+pub(crate) const EXPLAINED_MIN: Fixed = Fixed::from_ratio(1, 100);
+
+/// How episodes are divided between exploring and acting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Exploration {
+    /// Exploring episodes so far.
+    explored: u64,
+    /// How many there had been at the last gain that was shown.
+    at_gain: u64,
+    /// What was earned by what acts now.
+    acting: Returns,
+    /// What the best play may earn by the counts, in parts of the range of returns; none where nothing can be said.
+    hoped: Option<i64>,
+}
+
+/// Count and sum of returns, in parts of their range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Returns {
+    count: i128,
+    sum: i128,
+}
+
+impl Returns {
+    fn book(&mut self, part: i128) {
+        *self = Returns { count: self.count + 1, sum: self.sum + part };
+        if EPISODES_MAX <= self.count {
+            *self = Returns { count: self.count / 2, sum: self.sum / 2 };
+        }
+    }
+
+    fn encode(&self, writer: &mut Writer) {
+        [self.count, self.sum].iter().for_each(|number| writer.u64(*number as u64));
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Returns, DecodeError> {
+        let wild = reader.error("returns that nobody can have earned");
+        let (count, sum) = (i128::from(reader.u64()?), i128::from(reader.u64()?));
+        let fits = count < EPISODES_MAX && sum <= count * PARTS;
+        if fits { Ok(Returns { count, sum }) } else { Err(wild) }
+    }
+}
+
+/// A return in parts of its range.
+fn part_of(shape: &Shape, total: i64) -> i128 {
+    let (low, high) = (i128::from(shape.return_min), i128::from(shape.return_max));
+    (i128::from(total).clamp(low, high) - low) * PARTS / (high - low).max(1)
+}
+
+impl Exploration {
+    /// Whether the next episode explores.
+    pub(crate) fn is_next(&self, shape: &Shape, config: &GenesisConfig, steps: u64, prng: &mut Prng) -> bool {
+        // With nothing to see and one step there is nothing to explain: the index explores by itself.
+        let is_blind = shape.observation_bits == 0 && shape.horizon == 1;
+        let quota = self.quota(shape, config, steps);
+        let quota = if self.may_gain() { HOPEFUL.saturating_mul(quota) } else { quota };
+        !is_blind && self.explored < quota && prng.below(ACTING_ONE_IN) != 0
+    }
+
+    /// Whether the counts leave open that much more can be earned than what acts does.
+    fn may_gain(&self) -> bool {
+        let Some(hoped) = self.hoped else { return false };
+        let count = self.acting.count.max(1);
+        self.acting.sum + PARTS / 100 * count < i128::from(hoped) * count
+    }
+
+    /// The counts have grown: what the best play may earn by them, in milli-units.
+    pub(crate) fn hope(&mut self, shape: &Shape, optimistic: Option<i64>) {
+        self.hoped = optimistic.map(|total| part_of(shape, total) as i64);
+    }
+
+    /// Exploring episodes that are allowed after this many steps.
+    fn quota(&self, shape: &Shape, config: &GenesisConfig, steps: u64) -> u64 {
+        let actions = u64::from(shape.actions).min(ACTIONS_MAX);
+        let root = if config.exploration_root { actions.saturating_mul(steps).isqrt() } else { 0 };
+        u64::from(config.exploration_episodes) * actions + 2 * self.at_gain + root
+    }
+
+    /// Books an episode of this return that was played to explore, or by what acts.
+    pub(crate) fn book(&mut self, shape: &Shape, is_exploring: bool, total: i64) {
+        let part = part_of(shape, total);
+        match is_exploring {
+            true => self.explored += 1,
+            false => self.acting.book(part),
+        }
+    }
+
+    /// Something else acts from now on.
+    pub(crate) fn hand_over(&mut self) {
+        self.acting = Returns::default();
+    }
+
+    /// A gain was shown.
+    pub(crate) fn note_gain(&mut self) {
+        self.at_gain = self.explored;
+    }
+
+    /// The world has changed: what was explored before says less.
+    pub(crate) fn reopen(&mut self) {
+        self.at_gain = self.explored;
+        self.acting = Returns::default();
+    }
+
+    /// Writes the canonical bytes.
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        writer.u64(self.explored);
+        writer.u64(self.at_gain);
+        self.acting.encode(writer);
+        encode_option(writer, self.hoped.as_ref(), |hoped, writer| writer.i64(*hoped));
+    }
+
+    /// Reads canonical bytes back.
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Exploration, DecodeError> {
+        let wild = reader.error("exploring episodes that no run can have played");
+        let (explored, at_gain) = (reader.u64()?, reader.u64()?);
+        if 1 << 48 <= explored || explored < at_gain {
+            return Err(wild);
+        }
+        let acting = Returns::decode(reader)?;
+        let hoped = decode_option(reader, Reader::i64)?;
+        if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped)) {
+            return Err(wild);
+        }
+        Ok(Exploration { explored, at_gain, acting, hoped })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(actions: u16) -> Shape {
+        Shape {
+            observation_bits: 4,
+            actions,
+            fields: Vec::new(),
+            horizon: 1,
+            reward_min: 0,
+            reward_max: 1_000,
+            return_min: 0,
+            return_max: 1_000,
+        }
+    }
+
+    /// Episodes played to explore in each tenth of a run in which acting earns half of the range.
+    fn shares(steps: u64, hoped: Option<i64>) -> Vec<u64> {
+        let (shape, config) = (shape(4), GenesisConfig::default());
+        let mut exploration = Exploration::default();
+        exploration.hope(&shape, hoped);
+        let mut prng = Prng::stream(1, "exploration");
+        let mut tenths = vec![0; 10];
+        for step in 0..steps {
+            let explores = exploration.is_next(&shape, &config, step, &mut prng);
+            exploration.book(&shape, explores, 500);
+            tenths[(10 * step / steps) as usize] += u64::from(explores);
+        }
+        tenths
+    }
+
+    #[test]
+    fn exploration_fades_to_a_root_and_lasts_where_something_may_be_left() {
+        let tenths = shares(100_000, None);
+        assert!(512 < tenths[0] && tenths[0] < 2_000, "{tenths:?}");
+        // Less than a hundredth of the last half, and never nothing.
+        let late: u64 = tenths[5..].iter().sum();
+        assert!((50..=500).contains(&late), "{tenths:?}");
+        assert_eq!(shares(100_000, Some(504)), tenths);
+        let hopeful = shares(100_000, Some(900));
+        assert!(7_000 < hopeful[0] && hopeful[5..].iter().sum::<u64>() < 6_000, "{hopeful:?}");
+    }
+
+    #[test]
+    fn a_shown_gain_reopens_the_quota() {
+        let (shape, config) = (shape(2), GenesisConfig::default());
+        let mut exploration = Exploration::default();
+        (0..10_000).for_each(|_| exploration.book(&shape, true, 0));
+        let quota = exploration.quota(&shape, &config, 10_000);
+        assert!(quota < 10_000);
+        exploration.note_gain();
+        assert_eq!(exploration.quota(&shape, &config, 10_000), quota + 20_000);
+    }
+
+    #[test]
+    fn bytes_come_back_and_wild_ones_are_refused() {
+        let mut exploration = Exploration::default();
+        (0..50).for_each(|turn| exploration.book(&shape(3), turn % 3 == 0, 10 * turn));
+        exploration.note_gain();
+        let mut writer = Writer::new();
+        exploration.encode(&mut writer);
+        let bytes = writer.into_bytes();
+        assert_eq!(Exploration::decode(&mut Reader::new(&bytes)), Ok(exploration));
+        (0..bytes.len())
+            .for_each(|cut| assert!(Exploration::decode(&mut Reader::new(&bytes[..cut])).is_err()));
+        let mut wild = bytes;
+        wild[7] = 1;
+        assert!(Exploration::decode(&mut Reader::new(&wild)).is_err());
+    }
+}

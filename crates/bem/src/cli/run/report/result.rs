@@ -1,0 +1,157 @@
+//! The first thing a report says: what was earned, beside what simple policies earn, and what is proven of it.
+//!
+//! Words for people who know reinforcement learning and not this program. Clauses: SCC-8, SCC-14, GLE-9.
+
+use super::curves::{Curve, Curves};
+use super::drawing::{bars, returns};
+use super::{escaped, grouped, rules};
+use crate::cli::solve::{COUNTING, to_float};
+use crate::measured::{Figure, Measured, units};
+use bem_engine::climb::{Climb, Climbed};
+use bem_explain::{Explanation, counts_steps};
+use std::fmt::Write;
+
+/// Everything about one policy: return, curve, rules, and what was proven.
+pub fn result(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climbed) {
+    let Some(curve) = curves.of(climbed) else { return };
+    let whole = rules::explanation(climb, curves, climbed);
+    headline(page, climbed, curve);
+    warnings(page, climbed, curve);
+    if let Some(measured) = &curve.measured {
+        page.push_str(&bars(measured));
+        comparison(page, measured);
+    }
+    page.push_str("<h3>Learning curve</h3>");
+    page.push_str(&returns(curve));
+    let _ = write!(
+        page,
+        "<p class=muted>Line: mean return of the episodes as they were played, exploration included. Dots: the frozen \
+         policy, evaluated after each change.{}</p>",
+        curve.regret.map_or(String::new(), |regret| format!(
+            " Regret of all {} steps against the optimum: {:.3}.",
+            grouped(climbed.steps),
+            regret / 1e3
+        ))
+    );
+    rules::rules(page, climb, curves, climbed, &whole);
+    proven(page, climbed, curve, &whole);
+}
+
+fn headline(page: &mut String, climbed: &Climbed, curve: &Curve) {
+    let (word, class) = match (curve.optimum, climbed.solved) {
+        (None, _) => ("optimum unknown".to_string(), ""),
+        (Some(_), true) => (format!("solved, score {:.3}", to_float(climbed.score)), "pass"),
+        (Some(_), false) => (format!("not solved, score {:.3}", to_float(climbed.score)), "fail"),
+    };
+    let _ = write!(page, "<ul class=facts>");
+    match &curve.measured {
+        Some(Measured { policy, .. }) => {
+            let _ = write!(
+                page,
+                "<li><b>{}</b>mean return, 95 % interval over {} episodes",
+                policy.text(),
+                grouped(u64::from(policy.episodes))
+            );
+        }
+        None => page.push_str("<li><b>not measured</b>mean return"),
+    }
+    let below = match curve.optimum {
+        Some(optimum) => format!("score: 0 is random play, 1 the optimum ({:.3})", optimum / 1e3),
+        None => "the return counts, beside the baselines".to_string(),
+    };
+    let _ = write!(
+        page,
+        "<li><b class='{class}'>{word}</b>{below}\
+         <li><b>{}</b>steps of learning, budget {}\
+         <li><b>{} gates</b>{} memory bits, reads {} observation bits</ul>",
+        grouped(climbed.steps),
+        grouped(climbed.budget),
+        climbed.policy.gates(),
+        climbed.policy.memory_bits(),
+        climbed.policy.reads().len()
+    );
+}
+
+fn warnings(page: &mut String, climbed: &Climbed, curve: &Curve) {
+    let mut warn = |text: String| {
+        let _ = write!(page, "<p class=warning><b>Warning:</b> {}</p>", escaped(&text));
+    };
+    if 0 < counts_steps(&climbed.policy) {
+        warn(format!("{COUNTING}."));
+    }
+    if let Some(Measured { policy: Figure { bad, episodes, .. }, .. }) = curve.measured
+        && 0 < bad
+    {
+        warn(format!("in {bad} of {episodes} evaluation episodes something happened that must not."));
+    }
+}
+
+/// Whether it beats the simple policies, in a sentence.
+fn comparison(page: &mut String, measured: &Measured) {
+    let Some(compared) = &measured.baselines else { return };
+    let rows = compared.rows();
+    let (name, best) = rows.iter().max_by_key(|(_, figure)| figure.mean).expect("there are three");
+    let gain = units(measured.policy.mean - best.mean);
+    let text = if measured.policy.is_above(best) {
+        format!("It earns {gain:.3} more than the best baseline ({name}); the two intervals do not overlap.")
+    } else if best.is_above(&measured.policy) {
+        format!("The best baseline ({name}) earns {:.3} more: use that instead.", -gain)
+    } else {
+        format!("Its interval overlaps that of the best baseline ({name}): no difference is shown.")
+    };
+    let _ = write!(
+        page,
+        "<p>{} <span class=muted>Baselines: {} episodes each, the first of the same ones; the best fixed action was chosen \
+         by them.</span></p>",
+        escaped(&text),
+        grouped(u64::from(compared.random.episodes))
+    );
+}
+
+/// What is proven, and what is not.
+fn proven(page: &mut String, climbed: &Climbed, curve: &Curve, whole: &Explanation) {
+    let accepted =
+        |kind: &str| curve.patches.iter().filter(|patch| patch.accepted && patch.kind == kind).count();
+    let mut shown = Vec::new();
+    if whole.is_exact() {
+        shown.push(
+            "The rules above are the circuit: equal for every observation and every content of memory."
+                .to_string(),
+        );
+    }
+    if 0 < climbed.proofs {
+        shown.push(format!(
+            "Every circuit in force does what its hypothesis states; {} certificates were accepted by the independent \
+             checker.",
+            climbed.proofs
+        ));
+    }
+    if 0 < accepted("GUARD") {
+        shown.push("Actions that were seen to do harm are masked: for these observations the policy cannot choose them.".to_string());
+    }
+    shown.push(
+        "Every change of the policy is an entry of a signed history; <code>bem verify</code> audits it."
+            .to_string(),
+    );
+    let mut open =
+        vec!["That the return holds: it was measured in this world, with the interval above.".to_string()];
+    if curve.optimum.is_none() {
+        open.push("That nothing better exists: the optimum of this world is unknown.".to_string());
+    }
+    if !whole.is_exact() {
+        open.push("That the rules above are complete: they are a summary of the circuit.".to_string());
+    }
+    if accepted("GUARD") == 0 {
+        open.push(
+            "That no harm is done: no observation and action were declared or found to be forbidden."
+                .to_string(),
+        );
+    }
+    let list = |items: Vec<String>| items.iter().map(|item| format!("<li>{item}")).collect::<String>();
+    let _ = write!(
+        page,
+        "<div class=two><section><h3>Proven</h3><ul>{}</ul></section><section><h3>Not proven</h3><ul>{}</ul></section></div>",
+        list(shown),
+        list(open)
+    );
+}

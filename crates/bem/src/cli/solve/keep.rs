@@ -1,0 +1,114 @@
+//! The folder of a run over one task: its ledger from the first step on, snapshots on the way, and what it shows at the end.
+//!
+//! A game's run writes its ledger before it learns anything and puts its learner away every [`SAVE_STEPS`] steps: a process
+//! that is killed loses what came after the last of these. A run that gets more budget begins a new history, and the one
+//! before is set aside in the same folder, whole. Clauses: LOG-4, LOG-5.
+
+use crate::answers;
+use crate::cli::run::evaluations;
+use crate::cli::run::history::{History, PutAway};
+use crate::cli::run::report::{self, Curves};
+use crate::measured::Measured;
+use anyhow::{Context as _, Result};
+use bem_base::digest::hash;
+use bem_engine::climb::{Climb, Unit, UnitResult};
+use bem_engine::learner::Settings;
+use bem_engine::solve::Solution;
+use bem_engine::world_file::WorldFile;
+use bem_ledger::log::LogOptions;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Steps between two times that a learner is put away.
+pub const SAVE_STEPS: u64 = 20_000;
+
+/// What is moved when a run is set aside; the salt of its key is copied.
+const PARTS: [&str; 4] = ["ledger", report::NAME, evaluations::NAME, "curves.jsonl"];
+
+/// The run over this task alone, and the files that its world is made of.
+pub fn single(settings: &Settings, task: &str, file: Option<&WorldFile>) -> (Climb, Vec<Vec<u8>>) {
+    let files: Vec<Vec<u8>> = file.into_iter().map(WorldFile::to_bytes).collect();
+    let digests = files.iter().map(|file| hash(file)).collect();
+    let climb = Climb::single(short_name(task), task, settings);
+    (climb.with_files(digests), files)
+}
+
+/// What the expert is called: the family, the operator, the file without folder and ending, or the program's name.
+fn short_name(task: &str) -> &str {
+    let first = task.split_whitespace().next().unwrap_or(task);
+    let name = first.split(['{', '(']).next().unwrap_or(first);
+    Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("task")
+}
+
+/// A run's folder while its task is learned.
+pub struct Keeper {
+    directory: PathBuf,
+    climb: Climb,
+    unit: Unit,
+    history: History,
+}
+
+impl Keeper {
+    /// Begins a history in a folder.
+    pub fn create(
+        directory: &Path,
+        key: Option<&Path>,
+        settings: &Settings,
+        task: &str,
+        file: Option<&WorldFile>,
+    ) -> Result<Keeper> {
+        let (climb, files) = single(settings, task, file);
+        let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
+        let history = History::create_with(directory, &climb, &files, key, None, LogOptions::default())?;
+        Ok(Keeper { directory: directory.to_path_buf(), climb, unit, history })
+    }
+
+    /// Goes on with a history; the bytes are those of its learner where it was put away.
+    pub fn resume(directory: &Path, key: Option<&Path>) -> Result<(Keeper, Option<Vec<u8>>)> {
+        let (history, climb, mut put_away) = History::resume(directory, key, LogOptions::default())?;
+        let unit = climb.next(&BTreeSet::new()).context("the run is finished")?;
+        let saved = put_away.remove(&unit.track).filter(|(number, _)| *number == unit.number);
+        let directory = directory.to_path_buf();
+        Ok((Keeper { directory, climb, unit, history }, saved.map(|(_, bytes)| bytes)))
+    }
+
+    /// Puts the learner away.
+    pub fn save(&mut self, learner: Vec<u8>) -> Result<()> {
+        let put_away = PutAway::from([(self.unit.track, (self.unit.number, learner))]);
+        self.history.save(&self.climb, put_away).map(|_| ())
+    }
+
+    /// Writes what was learned and measured: ledger, curve, figures and report.
+    pub fn finish(mut self, solution: &Solution, measured: Option<&Measured>) -> Result<()> {
+        let seed = self.climb.config().seed;
+        let result = UnitResult { unit: self.unit, seed, solution: solution.clone(), reused: false };
+        self.climb.take(&result);
+        let mut curves = Curves::open(&self.directory)?;
+        curves.add(&result, measured)?;
+        self.history.unit(&result, &self.climb)?;
+        let saved = self.history.save(&self.climb, PutAway::new())?;
+        let figures = evaluations::text(&self.climb, &curves);
+        self.history.publish(&self.directory, evaluations::NAME, figures.as_bytes())?;
+        let page = report::html(&self.climb, &curves, &saved);
+        self.history.publish(&self.directory, report::NAME, page.as_bytes())?;
+        answers::remove(&self.directory)
+    }
+}
+
+/// Moves a run into a folder of its own below its folder, whole; where it went.
+pub fn set_aside(directory: &Path) -> Result<PathBuf> {
+    let aside = (1..100_000u32)
+        .map(|number| directory.join(format!("before-{number}")))
+        .find(|aside| !aside.exists())
+        .with_context(|| format!("{} is full", directory.display()))?;
+    std::fs::create_dir(&aside).with_context(|| format!("{} cannot be made", aside.display()))?;
+    for part in PARTS.iter().filter(|part| directory.join(part).exists()) {
+        std::fs::rename(directory.join(part), aside.join(part))
+            .with_context(|| format!("{} cannot be moved to {}", part, aside.display()))?;
+    }
+    let salt = directory.join("key-salt");
+    if salt.exists() {
+        std::fs::copy(&salt, aside.join("key-salt")).with_context(|| salt.display().to_string())?;
+    }
+    Ok(aside)
+}

@@ -1,0 +1,380 @@
+//! `bem solve`: learn one task from scratch, say how well it went beside simple policies, and keep it if asked to.
+//!
+//! With `--out` the folder is a run with one task: `bem verify`, `bem export` and `bem replay` take it like any other, and
+//! `--resume` goes on with it after Ctrl-C, after a crash, and with more budget. When a program dies on the way, what it
+//! taught until then is kept. Clauses: SCC-8, LOG-4, LOG-5.
+
+mod keep;
+mod measure;
+mod resume;
+mod words;
+
+pub use measure::game_baselines;
+pub use resume::is_program_run;
+pub use words::{COUNTING, support, to_float};
+
+use super::Answer;
+use super::config::ConfigFile;
+use super::run::free_folder;
+use crate::answers::{self, Answers};
+use crate::interrupt;
+use crate::measured::Measured;
+use crate::process::Process;
+use crate::task::{ENV_TIMEOUT_DEFAULT, Task, TaskArguments, TaskWorld};
+use anyhow::{Context as _, Result, bail};
+use bem_base::environment::Environment as _;
+use bem_engine::learner::{Settings, Tally};
+use bem_engine::parameters::check_world;
+use bem_engine::solve::{Broken, Lesson, Solution, Taught, solve_world, teach_on};
+use bem_engine::world_file::WorldFile;
+use bem_engine::world_file::continued::Continued;
+use bem_engine::world_file::record::{Record, Recorder};
+use bem_games::game::Game;
+use bem_games::import::pipe::PipeWorld;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use keep::{Keeper, SAVE_STEPS, single};
+use measure::ProgramMeasure;
+use serde_json::{Map, Value, json};
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use words::{print_summary, to_json};
+
+/// The seed when nothing else is said.
+const SEED: u64 = 1;
+/// Steps when nothing else is said.
+const BUDGET: u64 = 200_000;
+/// More episodes than this take longer than anybody waits.
+const EVAL_EPISODES_MAX: u32 = 10_000_000;
+
+/// Learn one task from scratch.
+#[derive(Args, Default)]
+#[command(after_help = "Example: bem solve parity --param n=16 --seed 7\n\
+    Example: bem solve 'seq(parity{n=4},majority{n=5})'\n\
+    Example: bem solve --game examples/games/kuhn_poker.efg --param opponent=uniform\n\
+    Example: bem solve --env-cmd 'python3 examples/count_env.py'\n\
+    Example: bem solve safety_grid --config bem.toml, with a file from bem config show\n\
+    Example: bem solve dyck --out my-dyck, then bem export my-dyck --format verilog\n\
+    Example: bem solve --resume my-dyck --budget 400000")]
+pub struct SolveArguments {
+    #[command(flatten)]
+    task: TaskArguments,
+    /// All random choices come from this number [default: 1]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Steps in the world at most; measuring candidates counts [default: 200000, or that of the run to go on with]
+    #[arg(long)]
+    budget: Option<u64>,
+    /// Episodes of the final evaluation, and of every baseline at most; 0 switches both off [default: 1000, and 200 for
+    /// the baselines of a program]. They are not counted in the budget. A game with a known optimum is always evaluated
+    #[arg(long, value_name = "N")]
+    eval_episodes: Option<u32>,
+    /// Keep the run in this folder: ledger, circuit, report.html
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with a run in this folder: after Ctrl-C, after a crash, or, with a larger --budget, when it is finished
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "task", "game", "env_cmd", "params"])]
+    resume: Option<PathBuf>,
+    /// The file of the key that signs the history; made if it is not there [default: as for bem run]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigFile,
+    /// Print one JSON object and nothing else.
+    #[arg(long)]
+    json: bool,
+}
+
+impl SolveArguments {
+    /// Goes on with a run, as `bem run --resume` asks for it.
+    pub fn resuming(directory: &Path, key: Option<&Path>, json: bool) -> SolveArguments {
+        let (resume, key) = (Some(directory.to_path_buf()), key.map(Path::to_path_buf));
+        SolveArguments { resume, key, json, ..SolveArguments::default() }
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &SolveArguments) -> Result<Answer> {
+    if let Some(episodes) = arguments.eval_episodes.filter(|episodes| EVAL_EPISODES_MAX < *episodes) {
+        bail!("--eval-episodes {episodes} is out of range: 0 to {EVAL_EPISODES_MAX}");
+    }
+    if let Some(directory) = &arguments.resume {
+        return resume::run(arguments, directory);
+    }
+    let out = arguments.out.as_deref();
+    if let Some(key) = arguments.key.as_ref().filter(|_| out.is_none()) {
+        bail!("--key {} has no effect without --out DIR: nothing is kept that it could sign", key.display());
+    }
+    if let Some(directory) = out
+        && (directory.join("ledger").exists() || answers::path(directory).exists())
+    {
+        let name = directory.display();
+        bail!("{name} holds a run already: go on with bem solve --resume {name}, or name another folder");
+    }
+    let seed = arguments.seed.unwrap_or(SEED);
+    let budget = arguments.budget.unwrap_or(BUDGET);
+    let settings = Settings { seed, budget, config: arguments.config.load()? };
+    let Task { name, params, text, world, file } = arguments.task.open(seed)?;
+    let hint =
+        (file.is_some() || matches!(world, TaskWorld::Program(_))).then(|| hint_at_units(&world)).flatten();
+    let shape = match &world {
+        TaskWorld::Game(game) => game.shape(),
+        TaskWorld::Program(program) => program.shape(),
+    };
+    check_world(&settings.config, shape).with_context(|| format!("{text} does not fit the configuration"))?;
+    let lesson = Named { arguments, settings, name, params, text };
+    interrupt::listen();
+    let answer = match world {
+        TaskWorld::Game(game) => {
+            let create = |directory| {
+                Keeper::create(
+                    directory,
+                    arguments.key.as_deref(),
+                    &lesson.settings,
+                    &lesson.text,
+                    file.as_ref(),
+                )
+            };
+            let keeper = out.map(create).transpose();
+            learn_game(&lesson, game.as_ref(), out, keeper, None)
+        }
+        TaskWorld::Program(program) => {
+            let timeout = arguments.task.env_timeout.unwrap_or(ENV_TIMEOUT_DEFAULT);
+            learn_program(&lesson, program, timeout, out, None)
+        }
+    }?;
+    if let Some(hint) = hint {
+        note!("bem: {hint}");
+    }
+    Ok(answer)
+}
+
+/// A task to learn, with its name and what was asked for.
+struct Named<'a> {
+    arguments: &'a SolveArguments,
+    settings: Settings,
+    name: String,
+    params: Map<String, Value>,
+    text: String,
+}
+
+/// Rewards of one's own that look like units are probably meant as units.
+fn hint_at_units(world: &TaskWorld) -> Option<String> {
+    let shape = match world {
+        TaskWorld::Game(game) => game.shape(),
+        TaskWorld::Program(program) => program.shape(),
+    };
+    let (low, high) = (shape.reward_min, shape.reward_max);
+    let is_small = low < high && low.unsigned_abs().max(high.unsigned_abs()) <= UNITS_MAX;
+    is_small.then(|| {
+        format!(
+            "rewards lie between {low} and {high} milli-units, thousandths of a unit: if 1 was meant as one unit, write 1000"
+        )
+    })
+}
+
+/// Rewards up to this look like units.
+const UNITS_MAX: u32 = 10;
+
+/// Learns a game, from where its learner was put away if it was. A folder that cannot be written costs the run, not the
+/// result: that is printed before the failure is said.
+fn learn_game(
+    lesson: &Named<'_>,
+    game: &dyn Game,
+    directory: Option<&Path>,
+    keeper: Result<Option<Keeper>>,
+    mut saved: Option<Vec<u8>>,
+) -> Result<Answer> {
+    let started = Instant::now();
+    let bar = lesson.progress_bar();
+    let (mut keeper, mut failure) = match keeper {
+        Ok(keeper) => (keeper, None),
+        Err(error) => (None, Some(error)),
+    };
+    let (mut due, mut reached) = (SAVE_STEPS, 0);
+    let solution = loop {
+        let is_kept = keeper.is_some();
+        let mut on_tick = |tally: &Tally| {
+            bar.set_position(tally.steps.min(lesson.settings.budget));
+            bar.set_message(format!("{} applied, {} rejected", tally.applied, tally.rejected));
+            !interrupt::is_asked() && (!is_kept || tally.steps < due)
+        };
+        let alone = Lesson::alone(lesson.settings.clone());
+        let Taught { solution, put_away } =
+            teach_on(game, alone, saved.as_deref(), &mut on_tick).context("the world failed")?;
+        let Some(bytes) = put_away else { break solution };
+        if interrupt::is_asked() {
+            bar.finish_and_clear();
+            if let Some(keeper) = &mut keeper {
+                keeper.save(bytes)?;
+            }
+            return lesson.interrupted(directory.filter(|_| failure.is_none()), &solution);
+        }
+        if let Some(open) = &mut keeper
+            && let Err(error) = open.save(bytes.clone())
+        {
+            (keeper, failure) = (None, Some(error));
+        }
+        // A learner that began anew, because what was put away did not fit, is not put away before it is as far again.
+        let steps = solution.learned.tally.steps;
+        reached = steps.max(reached);
+        due = (reached / SAVE_STEPS + 1) * SAVE_STEPS;
+        saved = Some(bytes);
+    };
+    bar.finish_and_clear();
+    let mut measured = Measured::of(&solution.evaluation, solution.yardstick);
+    if let Some(measured) = &mut measured {
+        measured.baselines = game_baselines(game, &lesson.settings, lesson.arguments.eval_episodes);
+    }
+    let wall_ms = started.elapsed().as_millis() as u64;
+    let kept = match (keeper, failure) {
+        (Some(keeper), _) => keeper.finish(&solution, measured.as_ref()),
+        (None, Some(failure)) => Err(failure),
+        (None, None) => Ok(()),
+    };
+    lesson.say(&solution, measured.as_ref(), wall_ms, directory, kept)
+}
+
+/// Learns a program's world, after what it has answered before.
+fn learn_program(
+    lesson: &Named<'_>,
+    mut program: Box<PipeWorld<Process>>,
+    timeout: u64,
+    directory: Option<&Path>,
+    before: Option<&Record>,
+) -> Result<Answer> {
+    let started = Instant::now();
+    let bar = lesson.progress_bar();
+    let known = before.map_or(&[][..], Record::calls);
+    let open = |directory: &Path| {
+        let (climb, _) = single(&lesson.settings, &lesson.text, None);
+        Answers::create(directory, &climb, (&lesson.text, timeout), program.shape(), known)
+    };
+    let (mut written, mut failure) = match directory.map(open).transpose() {
+        Ok(written) => (written, None),
+        Err(error) => (None, Some(error)),
+    };
+    let mut sink = |bytes: &[u8]| {
+        if let Some(written) = &mut written {
+            written.take(bytes);
+        }
+    };
+    // What it answers is all that a replay will have of it, Ctrl-C included: that is a call which fails.
+    let mut source = Continued::new(program.as_mut(), before);
+    let mut recorder = Recorder::until(&mut source, &interrupt::is_asked).into_sink(&mut sink);
+    let solved = solve_world(&mut recorder, lesson.settings.clone(), &mut |tally| {
+        bar.set_position(tally.steps.min(lesson.settings.budget));
+        bar.set_message(format!("{} applied, {} rejected", tally.applied, tally.rejected));
+        true
+    });
+    let file = WorldFile::Record(recorder.into_record());
+    bar.finish_and_clear();
+    failure = failure.or_else(|| written.as_mut().and_then(Answers::failure));
+    let keep = |directory: &Path, solution: &Solution, measured: Option<&Measured>| {
+        let key = lesson.arguments.key.as_deref();
+        Keeper::create(directory, key, &lesson.settings, &lesson.text, Some(&file))?
+            .finish(solution, measured)
+    };
+    let mut solution = match solved {
+        Ok(solution) => solution,
+        Err(broken) => match *broken {
+            Broken { kept: Some(solution), .. } if interrupt::is_asked() => {
+                if let Some(directory) = directory.filter(|_| failure.is_none()) {
+                    keep(directory, &solution, None)?;
+                }
+                return lesson.interrupted(directory.filter(|_| failure.is_none()), &solution);
+            }
+            Broken { error, kept } => {
+                let Some(solution) = kept.filter(|solution| 0 < solution.learned.tally.episodes) else {
+                    bail!("the world failed: {error}");
+                };
+                let directory = match directory {
+                    Some(directory) => directory.to_path_buf(),
+                    None => free_folder(Path::new("runs"))?,
+                };
+                keep(&directory, &solution, None)?;
+                let (steps, words) = (solution.learned.tally.steps, &solution.learned.words);
+                let kept = directory.display();
+                bail!(
+                    "the world failed: {error}; what was learned in {steps} steps is kept in {kept}: {words}; go on with \
+                     bem solve --resume {kept}"
+                );
+            }
+        },
+    };
+    let measure =
+        ProgramMeasure::new(program.as_ref(), lesson.arguments.eval_episodes, lesson.arguments.json);
+    // A program that fails now costs the figures, not what was learned.
+    let found = measure.run(program.as_mut(), &solution.learned.agent, &lesson.settings);
+    let (found, unmeasured) = match found {
+        Ok(found) => (found, None),
+        Err(error) => (None, Some(error)),
+    };
+    let measured = found.map(|(evaluation, measured)| {
+        solution.take_evaluation(evaluation);
+        measured
+    });
+    let wall_ms = started.elapsed().as_millis() as u64;
+    let kept = match (directory, failure) {
+        (_, Some(failure)) => Err(failure),
+        (Some(directory), None) => keep(directory, &solution, measured.as_ref()),
+        (None, None) => Ok(()),
+    };
+    let answer = lesson.say(&solution, measured.as_ref(), wall_ms, directory, kept)?;
+    unmeasured.map_or(Ok(answer), Err)
+}
+
+impl Named<'_> {
+    /// Prints what was learned, then what went wrong with keeping it.
+    fn say(
+        &self,
+        solution: &Solution,
+        measured: Option<&Measured>,
+        wall_ms: u64,
+        directory: Option<&Path>,
+        kept: Result<()>,
+    ) -> Result<Answer> {
+        let seed = self.settings.seed;
+        if self.arguments.json {
+            say!("{}", to_json(seed, (&self.name, self.params.clone()), solution, measured, wall_ms));
+        } else {
+            print_summary(&self.name, seed, solution, measured, wall_ms);
+            if let Some(directory) = directory.filter(|_| kept.is_ok()) {
+                say!("  kept in      {} (open its report.html)", directory.display());
+                say!("  next         bem explain, bem export, bem verify, with this folder");
+            }
+        }
+        if let Some(directory) = directory {
+            kept.with_context(|| format!("the run cannot be kept in {}", directory.display()))?;
+        }
+        // Of a world outside the optimum is not known: that its score cannot be told is no "no".
+        Ok(if solution.is_solved() || solution.score().is_none() { Answer::Yes } else { Answer::No })
+    }
+
+    /// Ctrl-C: what was learned so far, and how to go on.
+    fn interrupted(&self, directory: Option<&Path>, solution: &Solution) -> Result<Answer> {
+        let (steps, words) = (solution.learned.tally.steps, &solution.learned.words);
+        let kept = directory.map(|directory| directory.display().to_string());
+        let advice = match &kept {
+            Some(name) => format!("go on with bem solve --resume {name}"),
+            None => "nothing is kept without --out DIR".to_string(),
+        };
+        if self.arguments.json {
+            let interrupted = json!({ "interrupted": true, "solved": false, "seed": self.settings.seed, "steps": steps,
+                "hypothesis": words, "kept": kept });
+            say!("{interrupted}");
+        }
+        note!("bem: interrupted after {steps} steps ({words}); {advice}");
+        Ok(Answer::No)
+    }
+
+    fn progress_bar(&self) -> ProgressBar {
+        if self.arguments.json || !std::io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} steps, {msg}");
+        ProgressBar::new(self.settings.budget)
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    }
+}

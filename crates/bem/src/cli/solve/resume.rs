@@ -1,0 +1,160 @@
+//! `bem solve --resume`: go on with a run over one task, after Ctrl-C, after a crash, or with more budget.
+//!
+//! A game goes on from where its learner was put away. A program is started again: what it has answered is taken from the
+//! run, and it is asked only for what comes after. With more budget the task is learned as if it had been given at once,
+//! so that the result does not depend on how often one asked; the history before is set aside. Clauses: LOG-4, LOG-5.
+
+use super::keep::{Keeper, set_aside};
+use super::{Named, SolveArguments, learn_game, learn_program};
+use crate::answers;
+use crate::cli::Answer;
+use crate::cli::snapshot::newest_climb;
+use crate::interrupt;
+use crate::kept_world::{kept_files, worlds_from};
+use crate::task::{ENV_TIMEOUT_DEFAULT, TaskWorld, program};
+use anyhow::{Context as _, Result, bail};
+use bem_base::environment::Environment as _;
+use bem_engine::climb::Climb;
+use bem_engine::learner::Settings;
+use bem_engine::world_file::WorldFile;
+use bem_engine::world_file::record::Record;
+use bem_engine::worlds::World;
+use serde_json::Map;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Whether the run in this folder is one over a program.
+pub fn is_program_run(directory: &Path) -> bool {
+    if answers::path(directory).exists() {
+        return true;
+    }
+    let Ok((climb, _)) = newest_climb(directory) else { return false };
+    let files = kept_files(directory, climb.files());
+    files.is_ok_and(|files| matches!(world_file(&files), Ok(Some(WorldFile::Record(_)))))
+}
+
+/// What the one world of a run is made of.
+fn world_file(files: &[Vec<u8>]) -> Result<Option<WorldFile>> {
+    files.first().map(|bytes| WorldFile::from_bytes(bytes).context("the world's file")).transpose()
+}
+
+/// Goes on with the run in this folder.
+pub fn run(arguments: &SolveArguments, directory: &Path) -> Result<Answer> {
+    if arguments.seed.is_some() {
+        bail!("--seed has no effect on --resume {}: it was fixed when the run began", directory.display());
+    }
+    interrupt::listen();
+    if answers::path(directory).exists() {
+        let begun = answers::read(directory)?;
+        return go_on_with_program(arguments, directory, begun, true);
+    }
+    let (climb, _) = newest_climb(directory)?;
+    if climb.config().stages != 1 {
+        let name = directory.display();
+        bail!("{name} is a run over a ladder: go on with bem run --resume {name}");
+    }
+    arguments.config.check_against(&climb.config().parameters)?;
+    let files = kept_files(directory, climb.files())?;
+    match world_file(&files)? {
+        Some(WorldFile::Record(record)) => {
+            let command = task_of(&climb);
+            let timeout = ENV_TIMEOUT_DEFAULT;
+            let is_cut = record.is_cut();
+            let begun = answers::Begun { climb, command, timeout, record: record.whole_episodes() };
+            go_on_with_program(arguments, directory, begun, is_cut)
+        }
+        file => {
+            if arguments.task.env_timeout.is_some() {
+                bail!("--env-timeout has no effect on {}: its world is no program", directory.display());
+            }
+            go_on_with_game(arguments, directory, &climb, file, files)
+        }
+    }
+}
+
+fn task_of(climb: &Climb) -> String {
+    climb.tracks().first().and_then(|track| track.tasks().first()).cloned().unwrap_or_default()
+}
+
+/// The task of a run, with the budget that it shall have.
+fn named<'a>(arguments: &'a SolveArguments, climb: &Climb) -> Result<Named<'a>> {
+    let config = climb.config();
+    if let Some(budget) = arguments.budget.filter(|budget| *budget < config.unit_steps) {
+        bail!("--budget {budget} is less than the {} that the run was given", config.unit_steps);
+    }
+    let budget = arguments.budget.unwrap_or(config.unit_steps);
+    let settings = Settings { seed: config.seed, budget, config: Arc::clone(&config.parameters) };
+    let text = task_of(climb);
+    Ok(Named { arguments, settings, name: text.clone(), params: Map::new(), text })
+}
+
+fn refuse_finished(directory: &Path, climb: &Climb) -> Result<()> {
+    bail!(
+        "{} is finished: it has had its budget of {} steps; give it more with --budget N",
+        directory.display(),
+        climb.config().unit_steps
+    )
+}
+
+fn go_on_with_game(
+    arguments: &SolveArguments,
+    directory: &Path,
+    climb: &Climb,
+    file: Option<WorldFile>,
+    files: Vec<Vec<u8>>,
+) -> Result<Answer> {
+    let lesson = named(arguments, climb)?;
+    let is_larger = climb.config().unit_steps < lesson.settings.budget;
+    let is_finished = climb.tracks().iter().all(|track| track.next().is_none());
+    if is_finished && !is_larger {
+        refuse_finished(directory, climb)?;
+    }
+    let World::Game(game) = worlds_from(files)?.open(&lesson.text, lesson.settings.seed)? else {
+        bail!("{} has a world outside", directory.display());
+    };
+    let key = arguments.key.as_deref();
+    if is_larger {
+        let aside = set_aside(directory)?;
+        note!("bem: the run so far is set aside in {}", aside.display());
+        let keeper = Keeper::create(directory, key, &lesson.settings, &lesson.text, file.as_ref());
+        return learn_game(&lesson, game.as_ref(), Some(directory), keeper.map(Some), None);
+    }
+    let (keeper, saved) = Keeper::resume(directory, key)?;
+    learn_game(&lesson, game.as_ref(), Some(directory), Ok(Some(keeper)), saved)
+}
+
+fn go_on_with_program(
+    arguments: &SolveArguments,
+    directory: &Path,
+    begun: answers::Begun,
+    is_cut: bool,
+) -> Result<Answer> {
+    let answers::Begun { climb, command, timeout, record } = begun;
+    let lesson = named(arguments, &climb)?;
+    if !is_cut && lesson.settings.budget == climb.config().unit_steps {
+        refuse_finished(directory, &climb)?;
+    }
+    let timeout = arguments.task.env_timeout.unwrap_or(timeout);
+    let task = program(&command, &BTreeMap::new(), Duration::from_secs(timeout))?;
+    let TaskWorld::Program(world) = task.world else { bail!("{command} is no program") };
+    check_same(&record, &world, &command)?;
+    if directory.join("ledger").exists() {
+        let aside = set_aside(directory)?;
+        note!("bem: the run so far is set aside in {}", aside.display());
+    }
+    learn_program(&lesson, world, timeout, Some(directory), Some(&record))
+}
+
+/// A program that has another world now cannot go on with the answers of the one before.
+fn check_same(
+    record: &Record,
+    world: &bem_games::import::pipe::PipeWorld<crate::process::Process>,
+    command: &str,
+) -> Result<()> {
+    if record.shape() != world.shape() {
+        bail!("the program {command:?} says another world in its first line than when the run began");
+    }
+    Ok(())
+}

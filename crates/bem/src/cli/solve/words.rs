@@ -1,0 +1,214 @@
+//! What `bem solve` says: one JSON object, or a summary that fits 80 columns.
+
+use crate::cli::fit::{WIDTH, wrapped};
+use crate::measured::Measured;
+use bem_base::fixed::Fixed;
+use bem_engine::learner::{Decision, EvidenceBasis};
+use bem_engine::solve::{Point, Solution};
+use bem_evolve::improvement::Evidence;
+use bem_explain::counts_steps;
+use serde_json::{Map, Value, json};
+
+/// A fixed number as a float for display; six decimals are kept.
+pub fn to_float(value: Fixed) -> f64 {
+    let exact = value.to_raw() as f64 / 4_294_967_296.0;
+    (exact * 1e6).round() / 1e6
+}
+
+fn units(value: Fixed) -> f64 {
+    (to_float(value) * 1e3).round() / 1e6
+}
+
+/// The keys of `bem solve --json`.
+pub fn to_json(
+    seed: u64,
+    task: (&str, Map<String, Value>),
+    solution: &Solution,
+    measured: Option<&Measured>,
+    wall_ms: u64,
+) -> Value {
+    let learned = &solution.learned;
+    let evaluated = 0 < solution.evaluation.episodes;
+    let mut object = json!({
+        "task": task.0,
+        "params": task.1,
+        "seed": seed,
+        "solved": solution.is_solved(),
+        "steps": learned.tally.steps,
+        "steps_to_99": solution.steps_to_99,
+        "score": solution.score().map(to_float),
+        "random": solution.yardstick.map(|yardstick| units(yardstick.random)),
+        "optimum": solution.yardstick.map(|yardstick| units(yardstick.optimum)),
+        "return_mean": evaluated.then(|| units(solution.evaluation.mean)),
+        "episodes": learned.tally.episodes,
+        "wall_ms": wall_ms,
+        "gates": learned.agent.policy().gates(),
+        "state_bits": learned.agent.policy().memory_bits(),
+        "counts_steps": 0 < counts_steps(learned.agent.policy()),
+        "patches_applied": learned.tally.applied,
+        "patches_rejected": learned.tally.rejected,
+        "patches_undecided": undecided(solution),
+        "proofs_checked": learned.tally.proofs,
+        "steps_by_machine": learned.tally.steps_by_machine,
+        "acting_changes": learned.tally.acting_changes,
+        "acting_changes_patched": learned.tally.acting_changes_patched,
+        "hypothesis": learned.words,
+        "trace_head": learned.chain_head.to_hex(),
+    });
+    Measured::add_to(measured, &mut object);
+    object
+}
+
+/// Patches whose condition was neither shown nor refuted within its budget of conflicts; none of them was let in.
+fn undecided(solution: &Solution) -> usize {
+    solution.decisions.iter().filter(|decision| decision.reason.contains(" is undecided: ")).count()
+}
+
+/// A line of the summary: a name, and text that goes on below itself.
+fn line(name: &str, text: &str) {
+    const INDENT: usize = 15;
+    let lines = wrapped(text, WIDTH - INDENT);
+    for (place, part) in lines.iter().enumerate() {
+        say!("  {:<13}{part}", if place == 0 { name } else { "" });
+    }
+}
+
+/// The summary on a terminal.
+pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Option<&Measured>, wall_ms: u64) {
+    let learned = &solution.learned;
+    let verdict = match solution.score() {
+        None => "learned; the optimum is unknown",
+        Some(_) if solution.is_solved() => "solved",
+        Some(_) => "not solved",
+    };
+    wrapped(&format!("{name} (seed {seed}): {verdict}"), WIDTH).iter().for_each(|line| say!("{line}"));
+    print_returns(solution, measured);
+    let to_99 = match (solution.steps_to_99, solution.yardstick) {
+        (Some(steps), _) => format!("; score 0.99 first reached at step {steps}"),
+        (None, Some(_)) => "; score 0.99 never reached".to_string(),
+        // A world outside has returns, not scores.
+        (None, None) => String::new(),
+    };
+    let (steps, episodes) = (learned.tally.steps, learned.tally.episodes);
+    line("steps", &format!("{steps} in {episodes} episodes, {wall_ms} ms{to_99}"));
+    let policy = learned.agent.policy();
+    let (gates, bits, reads) = (policy.gates(), policy.memory_bits(), policy.reads().len());
+    line("circuit", &format!("{gates} gates, {bits} memory bits, reads {reads} bits"));
+    line("hypothesis", &learned.words);
+    if 0 < counts_steps(policy) {
+        line("warning", COUNTING);
+    }
+    solution.decisions.iter().for_each(print_decision);
+    say_text!("{}", plot(&solution.curve));
+    if solution.score().is_some() && !solution.is_solved() {
+        line("what helps", advice(solution));
+    }
+    say!("  trace head   {}", learned.chain_head);
+}
+
+/// What is said of a policy with a clock.
+pub const COUNTING: &str = "the policy counts steps since the start of an episode: it is made for episodes that end, not \
+    for a world without end";
+
+/// The return with its interval, and the baselines below it.
+fn print_returns(solution: &Solution, measured: Option<&Measured>) {
+    let Some(measured) = measured else {
+        line("return", "not measured (--eval-episodes 0)");
+        return;
+    };
+    let figure = &measured.policy;
+    let episodes = figure.episodes;
+    line("return", &format!("{} (95 % interval, {episodes} episodes, policy frozen)", figure.text()));
+    if 0 < figure.bad {
+        line("", &format!("{} of these episodes had an event that must not happen", figure.bad));
+    }
+    if let Some(compared) = &measured.baselines {
+        for (place, (name, figure)) in compared.rows().into_iter().enumerate() {
+            let label = if place == 0 { "baselines" } else { "" };
+            line(label, &format!("{:<17} {name}", figure.text()));
+        }
+    }
+    match (solution.score(), solution.yardstick) {
+        (Some(score), Some(yardstick)) => line(
+            "score",
+            &format!(
+                "{:.4}: 0 is random play ({:.3}), 1 the optimum ({:.3})",
+                to_float(score),
+                units(yardstick.random),
+                units(yardstick.optimum)
+            ),
+        ),
+        _ => line("optimum", "unknown: compare the return with the baselines"),
+    }
+}
+
+fn print_decision(decision: &Decision) {
+    let Evidence { pairs, mean, lower_bound, .. } = decision.evidence;
+    let speaks = support(decision.basis, decision.accepted, pairs, to_float(mean), to_float(lower_bound));
+    let text = format!(
+        "{}{}: {}",
+        decision.words,
+        if decision.gates == 0 { String::new() } else { format!(" ({} gates)", decision.gates) },
+        if speaks.is_empty() { &decision.reason } else { &speaks },
+    );
+    let verdict = if decision.accepted { "install" } else { "reject" };
+    for (place, part) in wrapped(&text, WIDTH - 21).iter().enumerate() {
+        match place {
+            0 => say!("  {:>8}  {verdict:<7}  {part}", decision.steps),
+            _ => say!("{:21}{part}", ""),
+        }
+    }
+}
+
+/// What speaks for a patch, or against it, in words; nothing where none of it was looked at.
+pub fn support(basis: EvidenceBasis, accepted: bool, pairs: u32, mean: f64, lower_bound: f64) -> String {
+    match (pairs, accepted, basis) {
+        (1.., ..) => format!("{pairs} paired episodes, mean gain {mean:+.3}, at least {lower_bound:+.3}"),
+        // How much the log says is in the words of the patch, because it is another measure for every kind.
+        (0, true, EvidenceBasis::Counted) => "its predicted returns were earned".to_string(),
+        (0, true, EvidenceBasis::Proof) => "proven to change nothing that is done".to_string(),
+        (0, true, _) if 0.0 < lower_bound => "lower bound from logged steps".to_string(),
+        (0, true, _) => "nothing that is done changes".to_string(),
+        (0, false, _) => String::new(),
+    }
+}
+
+/// What may bring more, by what the run showed.
+fn advice(solution: &Solution) -> &'static str {
+    let steps = solution.learned.tally.steps;
+    let is_cut = solution.decisions.iter().any(|decision| decision.reason.contains("no budget is left"));
+    // The last point is the final evaluation, not a change.
+    let changes = solution.curve.split_last().map_or(&[][..], |(_, changes)| changes);
+    let is_gaining = changes.last().is_some_and(|point| steps / 2 < point.steps);
+    if is_cut || is_gaining {
+        "it was still getting better when the budget ended: try a larger --budget"
+    } else if solution.learned.tally.applied == 0 {
+        "nothing was found that plays better than a choice by what is seen: fields that group the observation bits, rewards \
+         nearer to the action, shorter episodes or a larger --budget may help"
+    } else {
+        "nothing better was found for long: what the observation hides would have to be shown, or remembered by a structure \
+         of docs/grammar.md"
+    }
+}
+
+/// The learning curve as a small plot: each line is one change of the acting policy.
+fn plot(curve: &[Point]) -> String {
+    // The final evaluation is the last change's once more where nothing has changed since.
+    let curve = match curve {
+        [rest @ .., change, last] if change == last => &curve[..=rest.len()],
+        _ => curve,
+    };
+    let top = curve.iter().map(|point| units(point.mean)).fold(f64::MIN, f64::max);
+    let low = curve.iter().map(|point| units(point.mean)).fold(0.0, f64::min);
+    let stride = curve.len().div_ceil(12).max(1);
+    let mut text = String::new();
+    for (position, point) in curve.iter().enumerate() {
+        if position % stride != 0 && position + 1 != curve.len() {
+            continue;
+        }
+        let share = (units(point.mean) - low) / (top - low).max(1e-9);
+        let bar = "#".repeat((share * 40.0).round() as usize);
+        text.push_str(&format!("  {:>8}  {:>9.3} {bar}\n", point.steps, units(point.mean)));
+    }
+    text
+}

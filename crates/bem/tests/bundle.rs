@@ -1,0 +1,100 @@
+//! Policies that carry their proof: both checkers accept what is exported and refuse what was changed. Clauses: SCC-4, LOG-3.
+
+mod mutants;
+
+use bem_ledger::checkpoint::Signer;
+use mutants::{Count, Court, PARTS, try_part};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn bem(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bem"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("XDG_STATE_HOME", folder.join("state"))
+        .output()
+        .expect("the program starts")
+}
+
+/// The bundle of a task's policy; the folder has the run's key.
+fn exported(folder: &Path, name: &str, task: &[&str]) -> Value {
+    let kept = ["--out", name, "--key", "key", "--json"];
+    let output = bem(folder, &[&["solve"], task, &kept].concat());
+    assert!(output.status.code() < Some(2), "{output:?}");
+    let file = format!("{name}.bundle");
+    let words = ["export", name, "--format", "bundle", "--out", &file, "--key", "key"];
+    let output = bem(folder, &words);
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(folder.join(file)).expect("a bundle");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn signer(folder: &Path) -> Signer {
+    let seed = std::fs::read(folder.join("key")).expect("the key");
+    Signer::from_seed(&seed.try_into().expect("32 bytes"))
+}
+
+#[test]
+fn both_checkers_accept_policies_of_every_kind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut court = Court::new(env!("CARGO_BIN_EXE_bem"), folder.path());
+    let tasks: [(&str, &[&str], bool); 6] = [
+        ("parity", &["parity", "--param", "n=8"], true),
+        ("dyck", &["dyck", "--param", "depth=2", "--param", "length=8"], true),
+        ("grid", &["safety_grid", "--budget", "20000"], true),
+        ("add", &["add", "--param", "bits=4", "--budget", "4000"], true),
+        ("bandit", &["bandit", "--budget", "2000"], true),
+        ("sat", &["small_sat", "--budget", "3000"], false),
+    ];
+    for (name, task, is_stated) in tasks {
+        let bundle = exported(folder.path(), name, task);
+        assert!(court.accept(&(bundle.to_string() + "\n")), "{name}");
+        assert_eq!(!bundle["body"]["statement"].is_null(), is_stated, "{name}");
+        assert!(bundle["body"]["measured"]["policy"]["episodes"].as_u64() >= Some(1_000), "{name}");
+        if name == "grid" {
+            assert!(!bundle["body"]["forbidden"].as_array().expect("pairs").is_empty(), "{bundle}");
+        }
+    }
+}
+
+#[test]
+fn of_the_mutants_of_every_part_none_is_accepted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut court = Court::new(env!("CARGO_BIN_EXE_bem"), folder.path());
+    for (name, task) in [
+        ("stream", &["parity_stream", "--param", "n=4"][..]),
+        ("grid", &["safety_grid", "--budget", "20000"]),
+    ] {
+        let bundle = exported(folder.path(), name, task);
+        for part in PARTS {
+            let count = try_part(&mut court, &bundle, part, 25, &signer(folder.path()), 1);
+            assert_eq!(count.refused, 25, "{name}, {part}: {count:?}");
+            if part != "signature" {
+                assert_eq!(count.signed_refused + count.signed_true, 25, "{name}, {part}: {count:?}");
+            }
+        }
+        // A statement that is another one is refused by its proof alone, whoever signs it.
+        let count = try_part(&mut court, &bundle, "statement", 40, &signer(folder.path()), 2);
+        assert!(10 < count.signed_refused, "{count:?}");
+        assert_ne!(count, Count::default());
+    }
+}
+
+#[test]
+fn a_bundle_needs_the_key_of_its_run_and_check_asks_for_the_key_it_is_given() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bundle = exported(folder.path(), "kept", &["parity", "--param", "n=3"]);
+    let key = bundle["body"]["provenance"]["public_key"].as_str().expect("a key");
+    assert!(bem(folder.path(), &["check", "kept.bundle", "--public-key", key]).status.success());
+    let other = "0".repeat(64);
+    let refused = bem(folder.path(), &["check", "kept.bundle", "--public-key", &other]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stdout).contains("refused: signed by the key"), "{refused:?}");
+    let wrong = bem(folder.path(), &["check", "kept.bundle", "--public-key", "abc"]);
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+    std::fs::remove_file(folder.path().join("key")).expect("it was there");
+    let unsigned = bem(folder.path(), &["export", "kept", "--format", "bundle"]);
+    assert_eq!(unsigned.status.code(), Some(2), "{unsigned:?}");
+    assert!(String::from_utf8_lossy(&unsigned.stderr).contains("signing key"), "{unsigned:?}");
+}

@@ -1,0 +1,97 @@
+//! `bem init` and the guide: what they say is run, from the first command to the last. Clauses: GLE-9.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Runs lines of a shell in a folder, with `bem` in the path; the first that fails ends it.
+fn shell(folder: &Path, script: &str) -> Output {
+    let bem = Path::new(env!("CARGO_BIN_EXE_bem")).parent().expect("a folder");
+    let path = std::env::var("PATH").unwrap_or_default();
+    Command::new("sh")
+        .args(["-e", "-c", script])
+        .current_dir(folder)
+        .env("PATH", format!("{}:{path}", bem.display()))
+        .env("XDG_STATE_HOME", folder.join("state"))
+        .output()
+        .expect("a shell")
+}
+
+/// The shell blocks of a page, in order.
+fn commands(page: &str) -> String {
+    let mut script = String::new();
+    let mut is_inside = false;
+    for line in page.lines() {
+        match line {
+            "```sh" => is_inside = true,
+            "```" => is_inside = false,
+            _ if is_inside => script += &format!("{line}\n"),
+            _ => {}
+        }
+    }
+    script
+}
+
+#[test]
+fn what_init_writes_is_learned_as_its_readme_says() {
+    for (from, policy) in [("python", "policy.h"), ("json", "policy.py"), ("csv", "policy.py")] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let made = shell(folder.path(), &format!("bem init --from {from} mine"));
+        assert!(made.status.success(), "{made:?}");
+        let place = folder.path().join("mine");
+        let readme = std::fs::read_to_string(place.join("README.md")).expect("a README");
+        let script = commands(&readme);
+        assert_eq!(script.lines().filter(|line| line.starts_with("bem ")).count(), 3, "{script}");
+        let learned = shell(&place, &script);
+        assert!(learned.status.success(), "{from}: {learned:?}");
+        assert!(place.join("run/report.html").exists() && place.join(policy).exists(), "{from}");
+        // What it learns is worth more than the best baseline.
+        let figures = std::fs::read_to_string(place.join("run/evaluation.json")).expect("figures");
+        let figures: serde_json::Value = serde_json::from_str(&figures).expect("JSON");
+        let measured = &figures["policies"][0]["measured"];
+        let low = measured["policy"]["interval95"][0].as_i64().expect("a number");
+        for name in ["random", "best_fixed", "first"] {
+            let high = measured["baselines"][name]["interval95"][1].as_i64().expect("a number");
+            assert!(high < low, "{from}, {name}: {measured}");
+        }
+    }
+}
+
+#[test]
+fn init_replaces_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("world.py"), "mine").expect("a file");
+    let refused = shell(folder.path(), "bem init .");
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(error.contains("world.py is there already: nothing was written"), "{error}");
+    assert_eq!(std::fs::read(folder.path().join("world.py")).expect("it is there"), b"mine");
+    assert!(!folder.path().join("README.md").exists());
+}
+
+#[test]
+fn the_pages_of_the_guide_run_from_their_first_to_their_last_command() {
+    let guide: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
+    let mut pages: Vec<PathBuf> =
+        std::fs::read_dir(&guide).expect("the guide").map(|page| page.expect("a page").path()).collect();
+    pages.sort();
+    let mine = ["auditing.md", "deploying.md", "own-world.md", "reading-the-report.md"];
+    for page in pages.iter().filter(|page| mine.iter().any(|name| page.ends_with(name))) {
+        let text = std::fs::read_to_string(page).expect("a page");
+        let script = commands(&text);
+        assert!(2 <= script.matches("bem ").count(), "{page:?}: {script}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let followed = shell(folder.path(), &script);
+        assert!(followed.status.success(), "{page:?}: {followed:?}");
+    }
+    assert!(mine.len() <= pages.len());
+}
+
+#[test]
+fn the_first_example_of_the_readme_runs() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let script = commands(&std::fs::read_to_string(readme).expect("the README"));
+    assert!(script.contains("bem solve --env-cmd"), "{script}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let followed = shell(folder.path(), &script);
+    assert!(followed.status.success(), "{followed:?}");
+}

@@ -1,0 +1,187 @@
+//! Runs over one task that are killed, interrupted or given more budget: they go on, and end as if nothing had happened.
+//! Clauses: LOG-4, LOG-5.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+fn program(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bem"));
+    command.args(arguments).current_dir(folder).env("XDG_STATE_HOME", folder.join("state"));
+    command
+}
+
+fn bem(folder: &Path, arguments: &[&str]) -> Output {
+    program(folder, arguments).output().expect("the program starts")
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {output:?}"))
+}
+
+fn inventory() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/inventory_env.py");
+    format!("python3 {}", path.display())
+}
+
+/// A task as it is begun, to be killed or interrupted when it is far enough. False if it ended before.
+fn until(mut child: Child, is_far: impl Fn() -> bool, signal: &str) -> bool {
+    loop {
+        if child.try_wait().expect("it can be asked").is_some() {
+            return false;
+        }
+        if is_far() {
+            let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+            assert!(sent.expect("kill starts").success());
+            child.wait().expect("it ends");
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn start(folder: &Path, arguments: &[&str]) -> Child {
+    program(folder, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
+}
+
+fn bytes(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |about| about.len())
+}
+
+/// What two runs say, but for the time they took.
+fn same(left: &Value, right: &Value) -> bool {
+    let without = |value: &Value| {
+        let mut value = value.clone();
+        for key in ["wall_ms", "task", "params"] {
+            value[key] = Value::Null;
+        }
+        value
+    };
+    without(left) == without(right)
+}
+
+#[test]
+fn a_program_that_is_learned_goes_on_after_kill_9_without_asking_again_what_it_has_answered() {
+    let folder = folder();
+    let folder = folder.path();
+    let command = inventory();
+    let task = ["solve", "--env-cmd", &command, "--budget", "20000", "--json"];
+    let whole = json(&bem(folder, &task));
+    let answers = folder.join("cut/answers.bin");
+    let child = start(folder, &[&task[..], &["--out", "cut"]].concat());
+    assert!(until(child, || 60_000 < bytes(&answers), "-KILL"), "it was learned before it could be killed");
+    // What was being written when the process died, and once more before it is through with what it knows.
+    let mut torn = std::fs::read(&answers).expect("answers");
+    torn.truncate(torn.len() - 3);
+    std::fs::write(&answers, &torn).expect("a file");
+    let child = start(folder, &["solve", "--resume", "cut", "--json"]);
+    until(child, || bytes(&folder.join("cut/answers.tmp")) == 0 && answers.exists(), "-KILL");
+    let resumed = json(&bem(folder, &["solve", "--resume", "cut", "--json"]));
+    assert!(same(&whole, &resumed), "{whole} and {resumed}");
+    assert!(!answers.exists());
+    assert!(bem(folder, &["verify", "cut"]).status.success());
+    let replay = bem(folder, &["replay", "cut"]);
+    assert!(replay.status.success(), "{replay:?}");
+    let again = bem(folder, &["solve", "--resume", "cut"]);
+    assert_eq!(again.status.code(), Some(2), "{again:?}");
+    assert!(String::from_utf8_lossy(&again.stderr).contains("is finished"), "{again:?}");
+}
+
+#[test]
+fn a_program_that_ctrl_c_stops_goes_on_by_either_command() {
+    let folder = folder();
+    let folder = folder.path();
+    let command = inventory();
+    let task = ["solve", "--env-cmd", &command, "--budget", "20000", "--json"];
+    let whole = json(&bem(folder, &task));
+    for (name, resume) in [("one", "solve"), ("two", "run")] {
+        let answers = folder.join(name).join("answers.bin");
+        let child = start(folder, &[&task[..], &["--out", name]].concat());
+        assert!(
+            until(child, || 60_000 < bytes(&answers), "-INT"),
+            "it was learned before it could be stopped"
+        );
+        assert!(bem(folder, &["verify", name]).status.success());
+        let resumed = bem(folder, &[resume, "--resume", name, "--json"]);
+        assert!(resumed.status.success(), "{resumed:?}");
+        assert!(same(&whole, &json(&resumed)), "{whole} and {resumed:?}");
+        // What was kept at the stop is kept still.
+        assert!(bem(folder, &["verify", &format!("{name}/before-1")]).status.success());
+    }
+}
+
+#[test]
+fn a_game_goes_on_after_kill_9_from_where_its_learner_was_put_away() {
+    let folder = folder();
+    let folder = folder.path();
+    let task = ["solve", "sorting", "--param", "keys=4", "--budget", "45000", "--json"];
+    let whole = json(&bem(folder, &[&task[..], &["--out", "whole"]].concat()));
+    let ledger = folder.join("cut/ledger");
+    let child = start(folder, &[&task[..], &["--out", "cut"]].concat());
+    let snapshots = || {
+        let files = std::fs::read_dir(&ledger).into_iter().flatten().flatten();
+        files.filter(|file| file.path().extension().is_some_and(|end| end == "snap")).count()
+    };
+    assert!(until(child, || 2 <= snapshots(), "-KILL"), "it was learned before it could be killed");
+    assert!(bem(folder, &["verify", "cut"]).status.success());
+    let resumed = json(&bem(folder, &["solve", "--resume", "cut", "--json"]));
+    assert!(same(&whole, &resumed), "{whole} and {resumed}");
+    assert!(bem(folder, &["verify", "cut"]).status.success());
+    assert!(bem(folder, &["replay", "cut"]).status.success());
+}
+
+#[test]
+fn more_budget_ends_as_if_it_had_been_given_at_once() {
+    let folder = folder();
+    let folder = folder.path();
+    let command = inventory();
+    for (name, task) in
+        [("program", vec!["--env-cmd", command.as_str()]), ("game", vec!["sorting", "--param", "keys=4"])]
+    {
+        let solve = |budget: &'static str, rest: &[&str]| {
+            bem(folder, &[&["solve"], &task[..], &["--budget", budget, "--json"], rest].concat())
+        };
+        let long = json(&solve("6000", &[]));
+        assert!(solve("2000", &["--out", name]).status.code() < Some(2));
+        let less = bem(folder, &["solve", "--resume", name, "--budget", "1000"]);
+        assert_eq!(less.status.code(), Some(2), "{less:?}");
+        assert!(String::from_utf8_lossy(&less.stderr).contains("is less than the 2000"), "{less:?}");
+        let more = bem(folder, &["solve", "--resume", name, "--budget", "6000", "--json"]);
+        assert!(same(&long, &json(&more)), "{name}: {long} and {more:?}");
+        for run in [name.to_string(), format!("{name}/before-1")] {
+            assert!(bem(folder, &["verify", &run]).status.success(), "{run}");
+        }
+    }
+}
+
+#[test]
+fn a_program_with_another_world_cannot_go_on() {
+    let folder = folder();
+    let folder = folder.path();
+    assert!(bem(folder, &["init", "."]).status.success());
+    let words = [
+        "solve",
+        "--env-cmd",
+        "python3 world.py",
+        "--budget",
+        "300",
+        "--eval-episodes",
+        "0",
+        "--out",
+        "kept",
+    ];
+    assert!(bem(folder, &words).status.success());
+    let world = std::fs::read_to_string(folder.join("world.py")).expect("the world");
+    std::fs::write(folder.join("world.py"), world.replace("STEPS = 30", "STEPS = 20")).expect("a file");
+    let other = bem(folder, &["solve", "--resume", "kept", "--budget", "900"]);
+    assert_eq!(other.status.code(), Some(2), "{other:?}");
+    assert!(String::from_utf8_lossy(&other.stderr).contains("says another world"), "{other:?}");
+    assert!(bem(folder, &["verify", "kept"]).status.success());
+    let seed = bem(folder, &["solve", "--resume", "kept", "--seed", "3"]);
+    assert!(String::from_utf8_lossy(&seed.stderr).contains("--seed has no effect on --resume"), "{seed:?}");
+}
