@@ -326,6 +326,9 @@ mod tests {
             ("5 0 1 2 0\n", "line 1: hint 1 has more than one literal left, so nothing follows from it"),
             ("5 1 0 1 0\n", "line 1: the hints end without a contradiction"),
             ("5 1 0 0\n", "line 1: the hints end without a contradiction"),
+            // A variable that the formula does not have is as open as any other.
+            ("5 3 0 0\n", "line 1: the hints end without a contradiction"),
+            ("5 -9 0 0\n", "line 1: the hints end without a contradiction"),
             ("5 1 0 1 1 0\n", "line 1: the hints end without a contradiction"),
             ("4 1 0 1 2 0\n", "line 1: clause 4 comes after clause 4: identifiers must grow"),
             ("5 1 0 1 9 0\n", "line 1: clause 9 does not exist, or no longer"),

@@ -89,7 +89,7 @@ fn a_run_that_was_cut_short_goes_on_to_the_same_end() {
 
 /// Bytes of entries and content that a short run may take for each of its steps. Short runs have most: what is fixed (genesis,
 /// tables, configuration) and the patches that come first are spread over few steps.
-const BYTES_A_STEP_MAX: f64 = 40.0;
+const BYTES_A_STEP_MAX: f64 = 16.0;
 
 #[test]
 fn the_machine_chooses_every_step_every_change_has_a_patch_and_the_ledger_stays_small() {

@@ -144,7 +144,9 @@ pub fn run_battery(words: &[&str]) -> Result<()> {
             PARTS.iter().map(|part| format!("  {:<11} {}", part.name, part.about)).collect();
         bail!("there is no battery called {:?}\n{}", name.unwrap_or_default(), known.join("\n"));
     }
-    run("cargo", &["build", "--release", "--quiet", "--package", "bem-sim", "--package", "bem"])?;
+    if chosen.iter().any(|part| part.name != "mutations") {
+        run("cargo", &["build", "--release", "--quiet", "--package", "bem-sim", "--package", "bem"])?;
+    }
     for part in chosen {
         println!("== {}: {}", part.name, part.about);
         (part.run)(scale).with_context(|| format!("battery {}", part.name))?;
