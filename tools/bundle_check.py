@@ -29,6 +29,7 @@ import sys
 BYTES_MAX = 64 << 20
 EXHAUSTIVE_INPUTS_MAX = 20
 GATES_MAX = 1 << 20
+VARIABLES_MAX = 1 << 24
 
 
 class Refused(Exception):
@@ -179,16 +180,18 @@ def read_checkpoint(note, key):
     need(origin.startswith("bem.ledger/") and chain.startswith("chain "), "the checkpoint has another form")
     need(size.isdigit() and str(int(size)) == size, "the checkpoint's size is no number")
     identifier = sha256(origin.encode() + b"\n\x01" + key)[:4]
-    for line in lines.splitlines():
+    *signatures, end = lines.split("\n")
+    need(end == "" and len(signatures) <= 16, "the checkpoint's signatures have another form")
+    found = None
+    for line in signatures:
         words = line.split(" ")
-        if len(words) == 3 and words[0] == "\u2014" and words[1] == origin:
-            try:
-                data = base64.b64decode(words[2], validate=True)
-            except ValueError:
-                continue
-            if data[:4] == identifier and verify(key, (body + "\n").encode(), data[4:]):
-                return origin[len("bem.ledger/") :], int(size), base64.b64decode(root, validate=True)
-    raise Refused("the checkpoint's signature does not hold")
+        need(len(words) == 3 and words[0] == "\u2014" and words[1], "a signature has another form")
+        data = base64.b64decode(words[2], validate=True)
+        need(len(data) > 4 and base64.b64encode(data).decode() == words[2], "a signature has another form")
+        if found is None and words[1] == origin and data[:4] == identifier:
+            found = data[4:]
+    need(found is not None and verify(key, (body + "\n").encode(), found), "the checkpoint's signature does not hold")
+    return origin[len("bem.ledger/") :], int(size), base64.b64decode(root, validate=True)
 
 
 def logged(entry, size, root):
@@ -347,15 +350,20 @@ class Gates:
 
 def check_lrat(clauses, proof):
     known = dict(enumerate(clauses, 1))
-    last = len(clauses)
-    for line in proof.splitlines():
-        words = line.split()
+    last, front, is_over = len(clauses), 1, False
+    limit = len(clauses) + max(len(proof.encode()), 1 << 16)
+    need(proof.endswith("\n"), "the proof does not end with a line")
+    for line in proof[:-1].split("\n"):
+        words = line.split(" ")
         try:
             numbers = [int(word) for word in words if word != "d"]
         except ValueError:
             raise Refused("a proof with a word that is no number")
         need(len(numbers) >= 2 and numbers[-1] == 0, "a step of the proof does not end with 0")
-        if len(words) > 1 and words[1] == "d":
+        need(all(abs(number) < 2**63 for number in numbers), "a number out of range")
+        need(all(word == "d" or word == str(int(word)) for word in words), "a number that is spelled in another way")
+        if words[1] == "d":
+            need(words.count("d") == 1 and numbers[0] == front and 0 not in numbers[1:-1], "a deletion has another form")
             for number in numbers[1:-1]:
                 need(known.pop(number, None) is not None, f"clause {number} is not known")
             continue
@@ -363,6 +371,8 @@ def check_lrat(clauses, proof):
         end = numbers.index(0, 1)
         identifier, clause, hints = numbers[0], numbers[1:end], numbers[end + 1 : -1]
         need(identifier > last, "the numbers of clauses do not grow")
+        need(identifier <= limit, "the number of a clause is beyond what the proof needs")
+        need(all(abs(literal) <= VARIABLES_MAX for literal in clause), "a variable out of range")
         need(0 not in hints, "a step of the proof has another form")
         false = set(clause)
         follows = any(-literal in false for literal in clause)
@@ -375,11 +385,10 @@ def check_lrat(clauses, proof):
             follows = not left
             false.update(-literal for literal in left)
         need(follows, f"clause {identifier} does not follow")
-        if not clause:
-            return
-        last = identifier
+        is_over = is_over or not clause
+        last = front = identifier
         known[identifier] = clause
-    raise Refused("the proof does not end in the empty clause")
+    need(is_over, "the proof does not reach the empty clause")
 
 
 def check_policy(policy):

@@ -10,6 +10,7 @@ use super::{BYTES_MAX, Body, Bundle, Certificate, Circuit, FORMAT, Logged, Prove
 use anyhow::{Context as _, Result, bail, ensure};
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::Writer;
+use bem_checker::lrat_reader::to_text;
 use bem_checker::{Cnf, lrat};
 use bem_circuit::netlist::{Gate, Netlist, Op, Signal};
 use bem_engine::climb::Unit;
@@ -152,7 +153,10 @@ fn check_figures(body: &Body, policy: &Policy) -> Result<()> {
 
 /// Holds a proof against clauses that were written down here.
 fn check_proof(certificate: &Certificate, clauses: impl FnOnce() -> Result<Cnf>) -> Result<String> {
-    let accepted = lrat::check(&clauses()?, certificate.proof.as_bytes()).context("the certificate")?;
+    let proof = certificate.proof.as_bytes();
+    let spelling = to_text(proof).context("the certificate")?;
+    ensure!(spelling == certificate.proof, "the certificate is not in its one spelling");
+    let accepted = lrat::check(&clauses()?, proof).context("the certificate")?;
     Ok(format!("LRAT proof of {} steps", accepted.steps))
 }
 
