@@ -68,6 +68,9 @@ impl Learner {
         if is_alarmed {
             return Turn::HELD;
         }
+        if self.exploration.is_hope_old() {
+            self.look_ahead();
+        }
         // What adapts within an episode explores by itself, once there are draws to learn from.
         let is_first = self.tally.steps < UNIFORM_STEPS;
         let adapts = self.machinery.family().held().acting_rule() != Adaptation::Fixed;

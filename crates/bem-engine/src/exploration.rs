@@ -17,6 +17,8 @@ use bem_machine::config::GenesisConfig;
 const ACTIONS_MAX: u64 = 64;
 /// Of so many episodes that may explore one acts.
 const ACTING_ONE_IN: u64 = 5;
+/// Exploring episodes between two looks at what may be left, at least.
+const HOPE_EPISODES: u64 = 64;
 /// The quota is so many times as large where the counts leave open that much more can be earned.
 const HOPEFUL: u64 = 16;
 /// Returns are compared in this many parts of their range.
@@ -37,6 +39,8 @@ pub(crate) struct Exploration {
     acting: Returns,
     /// What the best play may earn by the counts, in parts of the range of returns; none where nothing can be said.
     hoped: Option<i64>,
+    /// Exploring episodes when that was worked out.
+    hoped_at: u64,
 }
 
 /// Count and sum of returns, in parts of their range.
@@ -98,6 +102,12 @@ impl Exploration {
     /// The counts have grown: what the best play may earn by them, in milli-units.
     pub(crate) fn hope(&mut self, shape: &Shape, optimistic: Option<i64>) {
         self.hoped = optimistic.map(|total| part_of(shape, total) as i64);
+        self.hoped_at = self.explored;
+    }
+
+    /// Whether so much was explored since that it should be worked out again.
+    pub(crate) fn is_hope_old(&self) -> bool {
+        self.may_gain() && self.hoped_at + self.hoped_at / 4 + HOPE_EPISODES <= self.explored
     }
 
     /// Exploring episodes that are allowed after this many episodes.
@@ -138,6 +148,7 @@ impl Exploration {
         writer.u64(self.at_gain);
         self.acting.encode(writer);
         encode_option(writer, self.hoped.as_ref(), |hoped, writer| writer.i64(*hoped));
+        writer.u64(self.hoped_at);
     }
 
     /// Reads canonical bytes back.
@@ -149,10 +160,11 @@ impl Exploration {
         }
         let acting = Returns::decode(reader)?;
         let hoped = decode_option(reader, Reader::i64)?;
-        if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped)) {
+        let hoped_at = reader.u64()?;
+        if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped)) || explored < hoped_at {
             return Err(wild);
         }
-        Ok(Exploration { explored, at_gain, acting, hoped })
+        Ok(Exploration { explored, at_gain, acting, hoped, hoped_at })
     }
 }
 

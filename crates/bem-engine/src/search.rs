@@ -84,9 +84,7 @@ impl Learner {
             propose::propose(&self.shape, &self.experience, &search_settings(&self.settings.config));
         self.tally.work = self.tally.work.saturating_add(proposal.work);
         self.explorer = proposal.explorer;
-        let optimistic =
-            self.explorer.as_ref().and_then(|explorer| explorer.optimistic_return(self.tally.steps));
-        self.exploration.hope(&self.shape, optimistic);
+        self.look_ahead();
         let mut candidates = proposal.hypotheses;
         // Where plain actions act and may go on by themselves, better ones are held without pairs.
         if !((self.acts_plainly() || self.incumbent.by_counts) && self.pays_at_once())
@@ -110,6 +108,13 @@ impl Learner {
             self.follow_counts(plan, witness);
         }
         self.submit(candidates, true);
+    }
+
+    /// Works out what the best play may earn by the counts as they are.
+    pub(crate) fn look_ahead(&mut self) {
+        let explorer = self.explorer.as_ref();
+        let optimistic = explorer.and_then(|explorer| explorer.optimistic_return(self.tally.steps));
+        self.exploration.hope(&self.shape, optimistic);
     }
 
     /// The best action of every bucket as one circuit, and what it says.
