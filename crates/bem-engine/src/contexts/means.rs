@@ -74,6 +74,16 @@ impl Means {
         Means { buckets: counted.iter().map(bucket).collect() }
     }
 
+    /// Those that the machine itself has counted.
+    pub(crate) fn counted_by(buckets: &[WideBucket]) -> Means {
+        Means { buckets: buckets.to_vec() }
+    }
+
+    /// Steps that were counted.
+    pub(crate) fn steps(&self) -> usize {
+        self.buckets.iter().map(|bucket| bucket.selections_total() as usize).sum()
+    }
+
     /// The action with the lowest mean loss in every bucket; the imagined visit at one half keeps untried ones in the middle.
     pub(crate) fn best_actions(&self) -> Vec<u16> {
         let best = |bucket: &WideBucket| {

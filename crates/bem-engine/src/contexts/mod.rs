@@ -150,10 +150,16 @@ impl Learner {
             return Some(self.hold(held.actions.clone(), rule, Fixed::ZERO, steps));
         }
         // What adapts within every episode begins all of them alike.
-        if rule != Adaptation::Fixed || steps == 0 {
+        if rule != Adaptation::Fixed {
             return None;
         }
-        let means = Means::of(&self.shape, &counted);
+        // Without a log there is what the machine counted itself.
+        let own = self.machinery.family().plain();
+        let means = if steps == 0 { Means::counted_by(own) } else { Means::of(&self.shape, &counted) };
+        let steps = if steps == 0 { means.steps() } else { steps };
+        if steps == 0 {
+            return None;
+        }
         let best = means.best_actions();
         if best == held.actions {
             return None;
