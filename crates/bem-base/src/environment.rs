@@ -161,6 +161,15 @@ pub struct Outcome {
     pub bad: bool,
 }
 
+/// An action that must never be taken for what is seen: the user says so before anything is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Forbidden {
+    /// What is seen.
+    pub observation: Bits,
+    /// What must not be done then.
+    pub action: u16,
+}
+
 /// Why a world refused or failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -194,6 +203,10 @@ pub trait Environment {
     fn observation(&self) -> &Bits;
     /// Takes an action.
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError>;
+    /// What must never be done, in rising order; for every observation some action is left.
+    fn forbidden(&self) -> &[Forbidden] {
+        &[]
+    }
 }
 
 #[cfg(test)]

@@ -5,14 +5,16 @@
 //! the same bits in every reader. Clauses: GLE-9.
 
 use crate::feature::{Object, Value, plain};
-use crate::grid::{THRESHOLDS_MAX, uniform};
-use crate::{DataError, Decimal, Feature, Kind};
+use crate::grid::{THRESHOLDS_MAX, quantiles, uniform};
+use crate::{DataError, Decimal, Feature, Kind, Rule};
 use bem_base::environment::{Bits, Field};
 use bem_base::limits::OBSERVATION_BITS_MAX;
 use serde_json::value::RawValue;
 
 /// Levels of a number in a world of which only the bounds are known: with few numbers, and with many.
 const WORLD_LEVELS: [usize; 2] = [32, 16];
+/// Levels of a number in a world whose states are all known.
+const STATE_LEVELS: usize = 64;
 /// Up to this many numbers get the finer grid.
 const FEW_NUMBERS: usize = 2;
 
@@ -114,12 +116,21 @@ impl Encoder {
 
     /// The encoder of a world of which only the bounds are known.
     pub fn for_world(features: Vec<Feature>, numbers: NumberCode) -> Result<Encoder, DataError> {
+        Encoder::for_world_with(features, numbers, &[])
+    }
+
+    /// The same, with the thresholds of these rules among its own, so that every observation says whether a rule holds.
+    pub fn for_world_with(features: Vec<Feature>, numbers: NumberCode, rules: &[Rule]) -> Result<Encoder, DataError> {
         let is_number = |feature: &&Feature| matches!(feature.kind, Kind::Number { .. });
         let count = features.iter().filter(is_number).count();
         let levels = WORLD_LEVELS[usize::from(FEW_NUMBERS < count)];
-        let code = |feature: &Feature| match &feature.kind {
+        let code = |(place, feature): (usize, &Feature)| match &feature.kind {
             Kind::Number { min, max } => {
-                let thresholds = uniform(*min, *max, levels - 1);
+                let mut thresholds = uniform(*min, *max, levels - 1);
+                thresholds.extend(rules.iter().flat_map(|rule| rule.thresholds(place)));
+                thresholds.retain(|threshold| min < threshold && threshold <= max);
+                thresholds.sort_unstable();
+                thresholds.dedup();
                 match numbers {
                     NumberCode::Thermometer => Code::Steps(thresholds),
                     NumberCode::Binary => Code::Level(thresholds),
@@ -128,7 +139,31 @@ impl Encoder {
             Kind::Choice(_) => Code::Index,
             Kind::Bit => Code::Bit,
         };
-        Encoder::new(features.into_iter().map(|feature| (feature.clone(), code(&feature))).collect())
+        let codes: Vec<Code> = features.iter().enumerate().map(code).collect();
+        Encoder::new(features.into_iter().zip(codes).collect())
+    }
+
+    /// The encoder of a world whose states are all known, as values of every feature: numbers get thresholds between the
+    /// values that occur, as binary fields.
+    pub fn for_states(features: Vec<Feature>, rows: &[Vec<Value>], rules: &[Rule]) -> Result<Encoder, DataError> {
+        let code = |(place, feature): (usize, &Feature)| match &feature.kind {
+            Kind::Number { .. } => {
+                let number = |row: &Vec<Value>| match row[place] {
+                    Value::Number(number) => Some(number),
+                    _ => None,
+                };
+                let numbers: Vec<Decimal> = rows.iter().filter_map(number).collect();
+                let mut thresholds = quantiles(&numbers, STATE_LEVELS - 1);
+                thresholds.extend(rules.iter().flat_map(|rule| rule.thresholds(place)));
+                thresholds.sort_unstable();
+                thresholds.dedup();
+                Code::Level(thresholds)
+            }
+            Kind::Choice(_) => Code::Index,
+            Kind::Bit => Code::Bit,
+        };
+        let codes: Vec<Code> = features.iter().enumerate().map(code).collect();
+        Encoder::new(features.into_iter().zip(codes).collect())
     }
 
     /// The columns in order.
@@ -154,15 +189,18 @@ impl Encoder {
 
     /// The bits of a row; `text` says the value of a feature.
     pub fn encode<'t>(&self, text: impl Fn(&str) -> Option<&'t str>) -> Result<Bits, DataError> {
-        let mut bits = Bits::ZERO;
-        for column in &self.columns {
+        self.values(text).map(|values| self.encode_values(&values))
+    }
+
+    fn values<'t>(&self, text: impl Fn(&str) -> Option<&'t str>) -> Result<Vec<Value>, DataError> {
+        let value = |column: &Column| {
             let name = &column.feature.name;
             let text = text(name).ok_or_else(|| {
                 DataError(format!("{name:?} is missing; it must be {}", column.feature.allowed()))
             })?;
-            column.put(column.feature.value(text)?, &mut bits);
-        }
-        Ok(bits)
+            column.feature.value(text)
+        };
+        self.columns.iter().map(value).collect()
     }
 
     /// The bits of a row of values, one for every feature in order.
@@ -174,6 +212,11 @@ impl Encoder {
 
     /// The bits of a row given as a JSON object; a name that is not a feature's is refused.
     pub fn encode_json(&self, text: &str) -> Result<Bits, DataError> {
+        self.values_json(text).map(|values| self.encode_values(&values))
+    }
+
+    /// The values of a row given as a JSON object.
+    pub fn values_json(&self, text: &str) -> Result<Vec<Value>, DataError> {
         let object: Object = serde_json::from_str(text)
             .map_err(|_| DataError(format!("an observation is an object of named values: {}", self.example())))?;
         let is_known = |name: &&String| self.columns.iter().any(|column| column.feature.name == **name);
@@ -182,7 +225,7 @@ impl Encoder {
             return Err(DataError(format!("{name:?} is no feature; there are {}", known.join(", "))));
         }
         let plain: Vec<(&String, String)> = object.iter().map(|(name, raw)| (name, plain(raw))).collect();
-        self.encode(|name| plain.iter().find(|(known, _)| *known == name).map(|(_, text)| text.as_str()))
+        self.values(|name| plain.iter().find(|(known, _)| *known == name).map(|(_, text)| text.as_str()))
     }
 
     fn example(&self) -> String {
@@ -344,6 +387,12 @@ fn code(object: &mut Object) -> Option<Code> {
 }
 
 impl Column {
+    /// The bits with this value in its place.
+    pub(crate) fn with(&self, mut bits: Bits, value: Value) -> Bits {
+        self.put(value, &mut bits);
+        bits
+    }
+
     fn put(&self, value: Value, bits: &mut Bits) {
         let low = usize::from(self.low);
         match (&self.code, value) {

@@ -171,7 +171,7 @@ fn feature((place, object): (usize, &Object)) -> Result<Feature, DataError> {
 }
 
 fn choices(object: &Object) -> Result<Vec<String>, String> {
-    let form = format!("\"of\" must be a number from 2 to {CHOICES_MAX} or a list of so many different words");
+    let form = format!("\"of\" must be a number from 1 to {CHOICES_MAX} or a list of so many different words");
     let raw = object.get("of").ok_or_else(|| form.clone())?.get();
     let words: Vec<String> = match (serde_json::from_str::<usize>(raw), serde_json::from_str::<Vec<String>>(raw)) {
         (Ok(count), _) if count <= CHOICES_MAX => (0..count).map(|place| place.to_string()).collect(),
@@ -179,7 +179,7 @@ fn choices(object: &Object) -> Result<Vec<String>, String> {
         _ => return Err(form),
     };
     let different: BTreeSet<&String> = words.iter().collect();
-    let fits = (2..=CHOICES_MAX).contains(&words.len()) && different.len() == words.len();
+    let fits = (1..=CHOICES_MAX).contains(&words.len()) && different.len() == words.len();
     if fits { Ok(words) } else { Err(form) }
 }
 
@@ -216,7 +216,7 @@ mod tests {
         ] {
             assert_eq!(Feature::list(text).unwrap_err().to_string(), want);
         }
-        assert!(Feature::list(r#"[{"name":"a","kind":"choice","of":1}]"#).is_err());
+        assert!(Feature::list(r#"[{"name":"a","kind":"choice","of":0}]"#).is_err());
         assert!(Feature::list(r#"[{"name":"a","kind":"choice","of":["x","x"]}]"#).is_err());
         assert!(Feature::list(r#"[{"name":"a=b","kind":"bit"}]"#).is_err());
         assert!(Feature::list("7").is_err());

@@ -9,11 +9,13 @@ pub mod decimal;
 pub mod encoder;
 pub mod feature;
 pub mod grid;
+pub mod rule;
 pub mod table;
 
 pub use decimal::Decimal;
 pub use encoder::{Code, Column, Encoder, NumberCode};
 pub use feature::{Feature, Kind};
+pub use rule::Rule;
 pub use table::Table;
 
 /// Why data cannot be taken. Every message names the field, the value and what is allowed.

@@ -168,6 +168,8 @@ fn learn<'a>(
         (learner.settings == settings).then_some((learner, seen))
     });
     let seed = settings.seed;
+    let forbidden = world.forbidden().to_vec();
+    let is_new = saved.is_none();
     let (mut learner, seen) = match saved {
         Some(saved) => saved,
         None => match Learner::new(world.shape(), settings) {
@@ -176,6 +178,11 @@ fn learn<'a>(
         },
     };
     let mut evaluator = Evaluator { judge, seed, until_solved, seen, failure: None, stopped: false, on_tick };
+    // What the user forbids is in force before the first step; a machine that cannot keep it does not play.
+    if is_new && !learner.obey(&forbidden, &mut evaluator) {
+        let error = EnvironmentError::External(FORBIDDEN_UNPROVEN.to_string());
+        return Err(Box::new(Broken { error, kept: None }));
+    }
     let run = evaluator.go_on(&mut learner, world);
     let put_away = (evaluator.stopped && run.is_ok()).then(|| evaluator.seen.put_away(&learner.encode()));
     let outcome = match evaluator.failure.take() {
@@ -193,6 +200,10 @@ fn learn<'a>(
         }
     }
 }
+
+/// Why a world with forbidden actions may be refused.
+const FORBIDDEN_UNPROVEN: &str =
+    "what is forbidden cannot be put into force: too many pairs of observation and action, or no action is left for some";
 
 /// No evaluation was made.
 const UNKNOWN: Evaluation = Evaluation { mean: Fixed::ZERO, error: Fixed::ZERO, bad: 0, episodes: 0 };

@@ -45,11 +45,12 @@ pub struct Estimate {
     pub ips: Interval,
     /// Self-normalised inverse propensity.
     pub snips: Interval,
-    /// Doubly robust.
-    pub dr: Interval,
+    /// Doubly robust; there is none for episodes.
+    pub dr: Option<Interval>,
     /// What the log itself earned.
     pub logged: Interval,
-    /// How much more than the log, row by row: the doubly robust terms less the rewards.
+    /// How much more than the log, row by row: the doubly robust terms less the rewards; for episodes the weighted rewards less
+    /// the rewards.
     pub gain: Interval,
     /// Rows of the log.
     pub rows: u64,
@@ -167,11 +168,47 @@ pub fn estimate(rows: &[Row]) -> Estimate {
     Estimate {
         ips: interval(&products),
         snips: self_normalised(&weights, &rewards),
-        dr: interval(&robust),
+        dr: Some(interval(&robust)),
         logged: interval(&rewards),
         gain: interval(&gains),
         rows: rows.len() as u64,
         matched: rows.iter().filter(|row| row.matches).count() as u64,
+        effective: (multiply(total, total) / squares.max(1)) as u64,
+        weight: interval(&weights),
+        weight_max: fixed(weights.iter().copied().max().unwrap_or(0)),
+    }
+}
+
+/// One logged episode and what the policy would have done in it: for every step whether both agree, the reward, and the
+/// chance of the logged action.
+pub type Steps = Vec<(bool, Fixed, Fixed)>;
+
+/// What logged episodes say about the policy, by per-decision weights: a step counts by the product of the weights up to it.
+pub fn estimate_episodes(episodes: &[Steps]) -> Estimate {
+    let raw = |value: Fixed| i128::from(value.to_raw());
+    let (mut terms, mut totals, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    for steps in episodes {
+        let (mut weight, mut sum) = (ONE, 0);
+        for (matches, reward, propensity) in steps {
+            let inverse = ONE * ONE / raw(*propensity).max(1);
+            weight = if *matches { multiply(weight, inverse).min(ONE << 40) } else { 0 };
+            sum += multiply(weight, raw(*reward));
+        }
+        terms.push(sum);
+        weights.push(weight);
+        totals.push(steps.iter().map(|(_, reward, _)| raw(*reward)).sum::<Raw>());
+    }
+    let gains: Vec<Raw> = terms.iter().zip(&totals).map(|(term, total)| term - total).collect();
+    let total: Raw = weights.iter().sum();
+    let squares = weights.iter().fold(0, |sum: Raw, weight| sum.saturating_add(multiply(*weight, *weight)));
+    Estimate {
+        ips: interval(&terms),
+        snips: self_normalised(&weights, &totals),
+        dr: None,
+        logged: interval(&totals),
+        gain: interval(&gains),
+        rows: episodes.len() as u64,
+        matched: weights.iter().filter(|weight| 0 < **weight).count() as u64,
         effective: (multiply(total, total) / squares.max(1)) as u64,
         weight: interval(&weights),
         weight_max: fixed(weights.iter().copied().max().unwrap_or(0)),

@@ -120,9 +120,9 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
     let design = Design::new(log, members)?;
     let (propensities, mut warnings) = propensities(log, &design, members);
     progress("modelling rewards");
-    let scores = Scores::new(log, &design, members, &propensities, options);
+    let scores = Scores::new(log, &design, members, &propensities);
     let learner = Learner { log, design: &design, scores: &scores, gates_max: options.gates_max };
-    let (kind, candidates, cross) = learner.choose(members, options, progress);
+    let (kind, candidates, cross) = learner.choose(members, progress);
     progress("fitting the winner");
     let fitted = learner.fit_all(kind, members);
     let (policy, words) = learner.compile(&fitted, kind);
@@ -145,7 +145,7 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
         };
         let estimate = estimate::estimate(&held.iter().map(row).collect::<Vec<_>>());
         warnings.extend(estimate.warnings());
-        (estimate.dr, estimate.gain, Some(estimate))
+        (estimate.dr.unwrap_or(estimate.snips), estimate.gain, Some(estimate))
     };
     let is_supported = Fixed::ZERO < gain.low
         && estimate.as_ref().is_none_or(|estimate| estimate::EFFECTIVE_MIN <= estimate.effective);
@@ -193,7 +193,7 @@ fn fold_of(order: &[u32], fold: usize) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// The chance of every logged action: the log's own, or a model of it that has not seen the row.
-fn propensities(log: &Log, design: &Design, order: &[u32]) -> (Vec<Fixed>, Vec<String>) {
+pub(crate) fn propensities(log: &Log, design: &Design, order: &[u32]) -> (Vec<Fixed>, Vec<String>) {
     if log.is_labelled || log.outcomes.iter().all(|outcome| outcome.propensity.is_some()) {
         let known = log.outcomes.iter().map(|outcome| outcome.propensity.unwrap_or(Fixed::ONE));
         return (known.collect(), Vec::new());
@@ -265,8 +265,7 @@ struct Scores {
 }
 
 impl Scores {
-    fn new(log: &Log, design: &Design, members: &[u32], propensities: &[Fixed], options: &Options) -> Scores {
-        let _ = options;
+    fn new(log: &Log, design: &Design, members: &[u32], propensities: &[Fixed]) -> Scores {
         let actions = log.actions.len();
         let mut gains = vec![0i64; log.rows.len() * actions];
         if log.is_labelled {
@@ -344,7 +343,6 @@ impl Learner<'_> {
     fn choose(
         &self,
         members: &[u32],
-        options: &Options,
         progress: OnProgress<'_>,
     ) -> (Kind, Vec<(String, Fixed)>, (Interval, Interval)) {
         let kinds = self.kinds();
@@ -358,7 +356,6 @@ impl Learner<'_> {
                 gains.extend(held.iter().zip(chosen).map(|(row, action)| self.scores.gain(*row, action)));
             }
         }
-        let _ = options;
         let total = |gains: &[i64]| gains.iter().map(|gain| i128::from(*gain)).sum::<i128>();
         let best = (0..kinds.len()).rev().max_by_key(|place| total(&gains[*place])).unwrap_or(0);
         // Kinds are listed from simple to complex. A simpler one wins where it does as well up to a quarter of the standard

@@ -6,6 +6,7 @@
 //! Clauses: GLE-9, SCC-2.
 
 pub mod design;
+pub mod episodes;
 
 pub mod estimate;
 pub mod learn;

@@ -6,6 +6,7 @@ use crate::cli::ledger_directory;
 use crate::program_game::Sources;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::digest::Digest;
+use bem_data::Encoder;
 use bem_engine::world_file::record::Playback;
 use bem_engine::world_file::{GameFile, WorldFile};
 use bem_engine::worlds::{Catalog, World, Worlds};
@@ -54,6 +55,16 @@ pub fn kept_files(directory: &Path, files: &[Digest]) -> Result<Vec<Vec<u8>>> {
     let read =
         |file: &Digest| read_blob(&mut store, file).with_context(|| format!("the world's file {file}"));
     files.iter().map(read).collect()
+}
+
+/// How named features of the world that these files make up become bits, where they are named.
+pub fn encoder_of(files: &[Vec<u8>]) -> Option<Encoder> {
+    let [bytes] = files else { return None };
+    match WorldFile::from_bytes(bytes).ok()? {
+        WorldFile::Record(record) => Encoder::from_json(record.features()?).ok(),
+        WorldFile::Game(file) => import::encoder(Format::from_file_name(&file.name).ok()?, &file.text),
+        WorldFile::Programs(_) => None,
+    }
 }
 
 /// The worlds of a run: the catalog's, or those of the one file that it names.

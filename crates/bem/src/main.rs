@@ -7,6 +7,7 @@ mod interrupt;
 mod kept_world;
 mod keys;
 mod learned;
+mod policy_file;
 mod process;
 mod program_game;
 mod spelling;

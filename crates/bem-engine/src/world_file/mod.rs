@@ -65,7 +65,7 @@ impl WorldFile {
                 }
             }
             WorldFile::Record(record) => {
-                writer.u8(2);
+                writer.u8(if record.is_extended() { 3 } else { 2 });
                 record.encode(&mut writer);
             }
         }
@@ -99,6 +99,7 @@ impl WorldFile {
                 WorldFile::Programs(sources)
             }
             2 => WorldFile::Record(Record::decode(&mut reader)?),
+            3 => WorldFile::Record(Record::decode_extended(&mut reader)?),
             _ => return Err(foreign),
         };
         reader.finish()?;

@@ -10,7 +10,9 @@
 //! record says so and goes no further. Clauses: LOG-5, GLE-9.
 
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Bits, Environment, EnvironmentError, OBSERVATION_WORDS, Outcome, Shape};
+use bem_base::environment::{
+    Bits, Environment, EnvironmentError, Forbidden, OBSERVATION_WORDS, Outcome, Shape,
+};
 use bem_base::limits::{ACTIONS_MAX, OBSERVATION_BITS_MAX};
 
 const RESET: u8 = 0;
@@ -22,13 +24,65 @@ const FAILURE: u8 = 8;
 pub struct Record {
     shape: Shape,
     calls: Vec<u8>,
+    /// What must never be done, in rising order.
+    forbidden: Vec<Forbidden>,
+    /// How named features became bits, in the words of whoever encodes them.
+    features: Option<String>,
 }
 
 impl Record {
+    /// How named features became bits.
+    pub fn features(&self) -> Option<&str> {
+        self.features.as_deref()
+    }
+
+    /// The same record of a world with named features.
+    #[must_use]
+    pub fn named(mut self, features: Option<String>) -> Record {
+        self.features = features;
+        self
+    }
+
+    /// Whether it holds more than shape and calls.
+    pub(super) fn is_extended(&self) -> bool {
+        self.features.is_some() || !self.forbidden.is_empty()
+    }
+
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
         self.shape.encode(writer);
         writer.bytes(&self.calls);
+        if !self.is_extended() {
+            return;
+        }
+        writer.length(self.forbidden.len());
+        for Forbidden { observation, action } in &self.forbidden {
+            observation.0.iter().for_each(|word| writer.u64(*word));
+            writer.u16(*action);
+        }
+        writer.text(self.features.as_deref().unwrap_or(""));
+    }
+
+    /// Reads a record that holds forbidden actions or features besides.
+    pub(super) fn decode_extended(reader: &mut Reader<'_>) -> Result<Record, DecodeError> {
+        let mut record = Record::decode(reader)?;
+        let wild = reader.error("forbidden actions that are out of order or out of range");
+        for _ in 0..reader.length(8 * OBSERVATION_WORDS + 2)? {
+            let mut observation = Bits::ZERO;
+            for word in &mut observation.0 {
+                *word = reader.u64()?;
+            }
+            let forbidden = Forbidden { observation, action: reader.u16()? };
+            let rises = record.forbidden.last().is_none_or(|last| *last < forbidden);
+            if !rises || record.shape.actions <= forbidden.action {
+                return Err(wild);
+            }
+            record.forbidden.push(forbidden);
+        }
+        let text = reader.text()?;
+        record.features = (!text.is_empty()).then(|| text.to_string());
+        let plain = reader.error("a record that holds nothing besides shape and calls");
+        if record.is_extended() { Ok(record) } else { Err(plain) }
     }
 
     /// Reads the shape and takes the calls as they are: they are looked at when they are played.
@@ -41,7 +95,7 @@ impl Record {
         if OBSERVATION_BITS_MAX < usize::from(observation_bits) || !counts || !ordered {
             return Err(wild);
         }
-        Ok(Record { shape, calls: reader.bytes()?.to_vec() })
+        Ok(Record { shape, calls: reader.bytes()?.to_vec(), forbidden: Vec::new(), features: None })
     }
 }
 
@@ -73,7 +127,12 @@ impl<'a> Recorder<'a> {
 
     /// What was answered so far.
     pub fn into_record(self) -> Record {
-        Record { shape: self.world.shape().clone(), calls: self.calls.into_bytes() }
+        Record {
+            shape: self.world.shape().clone(),
+            calls: self.calls.into_bytes(),
+            forbidden: self.world.forbidden().to_vec(),
+            features: None,
+        }
     }
 
     fn see(&mut self) {
@@ -98,6 +157,10 @@ impl<'a> Recorder<'a> {
 impl Environment for Recorder<'_> {
     fn shape(&self) -> &Shape {
         self.world.shape()
+    }
+
+    fn forbidden(&self) -> &[Forbidden] {
+        self.world.forbidden()
     }
 
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
@@ -168,6 +231,10 @@ impl Playback {
 impl Environment for Playback {
     fn shape(&self) -> &Shape {
         &self.record.shape
+    }
+
+    fn forbidden(&self) -> &[Forbidden] {
+        &self.record.forbidden
     }
 
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {

@@ -23,6 +23,7 @@ mod bench;
 mod config;
 mod curriculum;
 mod doctor;
+mod evaluate;
 mod explain;
 mod export;
 mod games;
@@ -30,6 +31,7 @@ mod hoare;
 mod inspect;
 mod isa;
 mod ladder;
+mod learn;
 pub mod ledger_directory;
 mod proof;
 mod prove;
@@ -96,6 +98,10 @@ enum Command {
     Run(run::RunArguments),
     /// Learn one task from scratch.
     Solve(solve::SolveArguments),
+    /// Learn a circuit from a table or a log.
+    Learn(learn::LearnArguments),
+    /// What a policy would have earned, judged by a log.
+    Evaluate(evaluate::EvaluateArguments),
     /// The games BEM can learn from: list them, look at one, play one by hand.
     Games(games::GamesArguments),
     /// The difficulty ladder: stages, bands, estimated and measured difficulty, fit.
@@ -163,6 +169,8 @@ pub fn main() -> ExitCode {
         None => run::run(&run::RunArguments::default()),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Solve(arguments)) => solve::run(&arguments),
+        Some(Command::Learn(arguments)) => learn::run(&arguments),
+        Some(Command::Evaluate(arguments)) => evaluate::run(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
         Some(Command::Ladder(arguments)) => ladder::run(&arguments),
         Some(Command::Table(arguments)) => table::run(&arguments),

@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result, bail};
 use bem_base::digest::hash;
 use bem_base::environment::Environment as _;
 use bem_base::fixed::Fixed;
+use bem_data::Encoder;
 use bem_engine::climb::{Climb, UnitResult};
 use bem_engine::evaluate::Evaluation;
 use bem_engine::learner::{Settings, Tally};
@@ -94,12 +95,13 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
             .context("the world failed")?,
         TaskWorld::Program(mut program) => {
             // What it answers is all that a replay will have of it, Ctrl-C included: that is a call which fails.
+            let features = program.encoder().map(Encoder::to_json);
             let mut recorder = Recorder::until(program.as_mut(), &interrupt::is_asked);
             let solved = solve_world(&mut recorder, settings.clone(), &mut |tally| {
                 on_tick(tally);
                 true
             });
-            file = Some(WorldFile::Record(recorder.into_record()));
+            file = Some(WorldFile::Record(recorder.into_record().named(features)));
             match solved {
                 Ok(solution) => Taught { solution, put_away: None },
                 Err(broken) => match *broken {
