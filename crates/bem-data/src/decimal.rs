@@ -74,6 +74,11 @@ impl Decimal {
         Decimal((self.0.div_euclid(step.0) + 1) * step.0)
     }
 
+    /// Whether the first place is nearer to the wanted one than the second.
+    pub fn is_nearer(wanted: Decimal, first: Decimal, second: Decimal) -> bool {
+        (wanted.0 - first.0).abs() < (wanted.0 - second.0).abs()
+    }
+
     /// The next larger number: what `value > x` compares with at least.
     pub fn next_up(self) -> Decimal {
         Decimal(self.0 + 1)

@@ -40,6 +40,8 @@ pub enum Code {
     Words(Vec<u16>),
     /// One bit.
     Bit,
+    /// No bit: nobody looks at it.
+    Unread,
 }
 
 /// One feature and where its bits are.
@@ -72,6 +74,7 @@ impl Code {
             (Code::Level(thresholds), _) => width_for(thresholds.len() + 1),
             (Code::Index, Kind::Choice(words)) => width_for(words.len()),
             (Code::Words(words), _) => words.len(),
+            (Code::Unread, _) => 0,
             _ => 1,
         }
     }
@@ -82,7 +85,7 @@ impl Code {
         };
         match (self, &feature.kind) {
             (Code::Steps(thresholds) | Code::Level(thresholds), Kind::Number { .. }) => rises(thresholds),
-            (Code::Index, Kind::Choice(_)) | (Code::Bit, Kind::Bit) => true,
+            (Code::Index, Kind::Choice(_)) | (Code::Bit, Kind::Bit) | (Code::Unread, _) => true,
             (Code::Words(places), Kind::Choice(words)) => {
                 places.iter().all(|place| usize::from(*place) < words.len())
                     && places.windows(2).all(|pair| pair[0] < pair[1])
@@ -346,6 +349,7 @@ impl Encoder {
                     format!("\"words\":[{}]", places.join(","))
                 }
                 Code::Bit => "\"bit\":true".to_string(),
+                Code::Unread => "\"unread\":true".to_string(),
             };
             format!("{},{code}}}", &feature[..feature.len() - 1])
         };
@@ -375,13 +379,15 @@ fn code(object: &mut Object) -> Option<Code> {
         texts.iter().map(|text| Decimal::parse(text.get()).ok()).collect::<Option<Vec<Decimal>>>()
     };
     let (steps, levels) = (object.remove("steps"), object.remove("levels"));
-    let (index, words, bit) = (object.remove("index"), object.remove("words"), object.remove("bit"));
-    match (steps, levels, index, words, bit) {
-        (Some(raw), None, None, None, None) => numbers(&raw).map(Code::Steps),
-        (None, Some(raw), None, None, None) => numbers(&raw).map(Code::Level),
-        (None, None, Some(_), None, None) => Some(Code::Index),
-        (None, None, None, Some(raw), None) => serde_json::from_str(raw.get()).ok().map(Code::Words),
-        (None, None, None, None, Some(_)) => Some(Code::Bit),
+    let (index, words) = (object.remove("index"), object.remove("words"));
+    let flags = (object.remove("bit").is_some(), object.remove("unread").is_some());
+    match (steps, levels, index, words, flags) {
+        (Some(raw), None, None, None, (false, false)) => numbers(&raw).map(Code::Steps),
+        (None, Some(raw), None, None, (false, false)) => numbers(&raw).map(Code::Level),
+        (None, None, Some(_), None, (false, false)) => Some(Code::Index),
+        (None, None, None, Some(raw), (false, false)) => serde_json::from_str(raw.get()).ok().map(Code::Words),
+        (None, None, None, None, (true, false)) => Some(Code::Bit),
+        (None, None, None, None, (false, true)) => Some(Code::Unread),
         _ => None,
     }
 }

@@ -28,6 +28,7 @@ mod safety;
 mod search;
 pub mod seeds;
 pub mod solve;
+pub mod start;
 pub mod state;
 mod structure;
 mod suspend;

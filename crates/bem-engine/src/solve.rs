@@ -8,6 +8,7 @@ use crate::agent::Agent;
 use crate::chronicle::Chronicle;
 use crate::evaluate::{Evaluation, Judge, Yardstick, evaluate, leaves_doubt};
 use crate::learner::{Decision, Event, Learned, Learner, Settings, Tally, Witness};
+use crate::start::Start;
 use crate::suspend::{Evaluated, Seen};
 use bem_base::digest::Digest;
 use bem_base::environment::{Environment, EnvironmentError};
@@ -73,6 +74,8 @@ pub struct Lesson {
     pub settings: Settings,
     /// What it tries first.
     pub library: Vec<Machine>,
+    /// What it begins with besides.
+    pub start: Start,
     /// The lesson is over when the score has been 0.99 for half as long as it took to get there. The learner is not
     /// told; its teacher goes on to the next task.
     pub until_solved: bool,
@@ -81,7 +84,7 @@ pub struct Lesson {
 impl Lesson {
     /// From scratch, until the learner itself stops.
     pub fn alone(settings: Settings) -> Lesson {
-        Lesson { settings, library: Vec::new(), until_solved: false }
+        Lesson { settings, library: Vec::new(), start: Start::default(), until_solved: false }
     }
 }
 
@@ -126,13 +129,15 @@ pub fn teach_on(
     learn(world.as_mut(), Some(Judge::new(game)), lesson, put_away, on_tick).map_err(|broken| broken.error)
 }
 
-/// Learns a world outside, of which nobody knows the optimum.
+/// Learns a world outside, of which nobody knows the optimum, with what is known already.
 pub fn solve_world(
     world: &mut dyn Environment,
     settings: Settings,
+    start: Start,
     on_tick: OnTick<'_>,
 ) -> Result<Solution, Box<Broken>> {
-    learn(world, None, Lesson::alone(settings), None, on_tick).map(|taught| taught.solution)
+    let lesson = Lesson { start, ..Lesson::alone(settings) };
+    learn(world, None, lesson, None, on_tick).map(|taught| taught.solution)
 }
 
 /// The evaluation of an agent, and what it earns more than the one before where two evaluations leave open whether it
@@ -161,7 +166,9 @@ fn learn<'a>(
     put_away: Option<&[u8]>,
     on_tick: OnTick<'a>,
 ) -> Result<Taught, Box<Broken>> {
-    let Lesson { settings, library, until_solved } = lesson;
+    let Lesson { settings, mut library, start, until_solved } = lesson;
+    let start = start.fitting(world.shape());
+    library.extend(start.machines);
     let saved = put_away.and_then(|bytes| {
         let (seen, learner) = Seen::take_up(bytes).ok()?;
         let learner = Learner::restore(learner, world).ok()?;
@@ -173,7 +180,7 @@ fn learn<'a>(
     let (mut learner, seen) = match saved {
         Some(saved) => saved,
         None => match Learner::new(world.shape(), settings) {
-            Ok(learner) => (learner.with_library(library), Seen::nothing()),
+            Ok(learner) => (learner.with_library(library).with_experience(start.episodes), Seen::nothing()),
             Err(error) => return Err(Box::new(Broken { error, kept: None })),
         },
     };

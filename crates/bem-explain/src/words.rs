@@ -4,7 +4,7 @@
 use crate::facts::{Fact, Number};
 use crate::list::Condition;
 use bem_base::environment::Field;
-use bem_data::{Column, Encoder};
+use bem_data::{Code, Column, Decimal, Encoder};
 
 /// What places in a circuit are called.
 #[derive(Clone, Copy, Debug)]
@@ -123,9 +123,52 @@ impl Words<'_> {
         }
     }
 
-    /// All conditions of a rule.
+    /// All conditions of a rule; several comparisons of one named number are drawn together.
     pub fn conditions(&self, conditions: &[Condition]) -> String {
-        conditions.iter().map(|condition| self.condition(condition)).collect::<Vec<_>>().join(" and ")
+        let mut words: Vec<String> = Vec::new();
+        let mut drawn: Vec<u16> = Vec::new();
+        for condition in conditions {
+            let Some((column, _)) = self.comparison(condition) else {
+                words.push(self.condition(condition));
+                continue;
+            };
+            if drawn.contains(&column.low) {
+                continue;
+            }
+            drawn.push(column.low);
+            words.push(self.bounds(column, conditions));
+        }
+        words.join(" and ")
+    }
+
+    /// The named number that a condition compares, and with what.
+    fn comparison(&self, condition: &Condition) -> Option<(&Column, Decimal)> {
+        let Fact::Bit(place) = condition.fact else { return None };
+        let bit = usize::from(*self.reads.get(place)?);
+        let column = self.names?.column_of(bit)?;
+        match &column.code {
+            Code::Steps(thresholds) => Some((column, thresholds[bit - usize::from(column.low)])),
+            _ => None,
+        }
+    }
+
+    /// All that these conditions say about one named number.
+    fn bounds(&self, column: &Column, conditions: &[Condition]) -> String {
+        let all = || {
+            conditions.iter().filter_map(|condition| {
+                let (of, threshold) = self.comparison(condition)?;
+                (of.low == column.low).then_some((threshold, condition.holds))
+            })
+        };
+        let low = all().filter(|(_, holds)| *holds).map(|(threshold, _)| threshold).max();
+        let high = all().filter(|(_, holds)| !holds).map(|(threshold, _)| threshold).min();
+        let name = &column.feature.name;
+        match (low, high) {
+            (Some(low), Some(high)) => format!("{low} <= {name} < {high}"),
+            (Some(low), None) => format!("{name} >= {low}"),
+            (None, Some(high)) => format!("{name} < {high}"),
+            (None, None) => String::new(),
+        }
     }
 
     /// Inputs with their values, whole fields as numbers.

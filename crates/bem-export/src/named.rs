@@ -68,6 +68,7 @@ pub(crate) fn c(encoder: &Encoder) -> String {
                     let _ = writeln!(body, "    obs[{}] = {value} == {place};", usize::from(low) + bit);
                 }
             }
+            Code::Unread => {}
             Code::Bit => {
                 let _ = writeln!(body, "    obs[{low}] = {value} != 0;");
             }
@@ -114,6 +115,7 @@ pub(crate) fn python(encoder: &Encoder) -> String {
                 let all: Vec<String> = places.iter().map(|place| quoted(&words(column)[usize::from(*place)])).collect();
                 format!("\"words\", [{}]", all.join(", "))
             }
+            Code::Unread => continue,
             Code::Bit => "\"bit\", []".to_string(),
         };
         let _ = writeln!(rows, "    ({name}, {}, {}, {code}),", column.low, column.width);

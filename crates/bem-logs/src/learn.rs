@@ -495,15 +495,14 @@ fn narrowed(encoder: &Encoder, policy: Policy) -> Result<(Encoder, Policy), Data
             list.iter().enumerate().filter(|(place, _)| reads(low + place)).map(|(_, item)| *item).collect()
         }
         let code = match &column.code {
+            _ if !(low..low + usize::from(column.width)).any(&reads) => Code::Unread,
             Code::Steps(thresholds) => Code::Steps(kept(thresholds, low, &reads)),
             Code::Words(words) => Code::Words(kept(words, low, &reads)),
             other => other.clone(),
         };
         (column.feature.clone(), code)
     };
-    // A single bit that is not read has no place to go: its feature is left out.
-    let is_needed = |column: &&bem_data::Column| !matches!(column.code, Code::Bit) || reads(usize::from(column.low));
-    let encoder = Encoder::new(encoder.columns().iter().filter(is_needed).map(part).collect())?;
+    let encoder = Encoder::new(encoder.columns().iter().map(part).collect())?;
     let count = policy.reads().len() as u16;
     let policy = Policy::new(policy.circuit().clone(), (0..count).collect(), policy.memory_bits(), policy.actions())
         .ok_or_else(|| DataError::new("the circuit lost an input"))?;

@@ -11,6 +11,7 @@ mod policy_file;
 mod process;
 mod program_game;
 mod spelling;
+mod start_from;
 mod task;
 
 fn main() -> std::process::ExitCode {

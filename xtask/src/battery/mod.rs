@@ -6,6 +6,7 @@
 
 mod real_run;
 mod simulated;
+mod tables;
 mod twins;
 mod workload;
 
@@ -97,6 +98,11 @@ const PARTS: &[Part] = &[
         name: "patches",
         about: "bad patches of every kind and fault, and as many good ones: 12,000 x N",
         run: simulated::patches,
+    },
+    Part {
+        name: "tables",
+        about: "three public tables against scikit-learn: one five-fold cross-validation x N; ten at scale 10",
+        run: tables::tables,
     },
     Part {
         name: "null",

@@ -4,6 +4,7 @@
 //! Clauses: SCC-15, GLE-10.
 
 use super::ClimbError;
+use crate::start::Start;
 use crate::learner::Settings;
 use crate::parameters::check_world;
 use crate::solve::{Broken, Lesson, Solution, Taught, solve_world, teach_on};
@@ -202,14 +203,15 @@ impl Assignment {
     ) -> Result<Worked, ClimbError> {
         let impossible = |error| ClimbError::Game { task: self.unit.task.clone(), error };
         let unfit = |error| ClimbError::Unfit { task: self.unit.task.clone(), error };
+        let start = worlds.start();
         match worlds.open(&self.unit.task, self.seed).map_err(impossible)? {
             World::Game(game) => {
                 check_world(&self.parameters, game.shape()).map_err(unfit)?;
-                self.go_on_with(game.as_ref(), put_away, go_on)
+                self.go_on_with(game.as_ref(), start, put_away, go_on)
             }
             World::Outside(mut world) => {
                 check_world(&self.parameters, world.shape()).map_err(unfit)?;
-                Ok(Worked::Done(Box::new(self.work_outside(world.as_mut())?)))
+                Ok(Worked::Done(Box::new(self.work_outside(world.as_mut(), start)?)))
             }
         }
     }
@@ -218,13 +220,14 @@ impl Assignment {
     fn go_on_with(
         self,
         game: &dyn Game,
+        start: Start,
         put_away: Option<&[u8]>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Worked, ClimbError> {
         let settings = self.settings();
         let library = self.machines_for(game.shape());
         let known: Vec<_> = library.iter().map(Machine::digest).collect();
-        let lesson = Lesson { settings, library, until_solved: self.until_solved };
+        let lesson = Lesson { settings, library, start, until_solved: self.until_solved };
         let Taught { solution, put_away } = teach_on(game, lesson, put_away, &mut |_| go_on())
             .map_err(|error| ClimbError::World { task: self.unit.task.clone(), error })?;
         if let Some(bytes) = put_away {
@@ -237,8 +240,8 @@ impl Assignment {
     }
 
     /// Works on it in a world outside, to its end or until the world fails: what was learned until then counts.
-    fn work_outside(self, world: &mut dyn Environment) -> Result<UnitResult, ClimbError> {
-        let solution = match solve_world(world, self.settings(), &mut |_| true) {
+    fn work_outside(self, world: &mut dyn Environment, start: Start) -> Result<UnitResult, ClimbError> {
+        let solution = match solve_world(world, self.settings(), start, &mut |_| true) {
             Ok(solution) => solution,
             Err(broken) => {
                 let Broken { error, kept } = *broken;

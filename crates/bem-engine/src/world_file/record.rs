@@ -14,6 +14,7 @@ use bem_base::environment::{
     Bits, Environment, EnvironmentError, Forbidden, OBSERVATION_WORDS, Outcome, Shape,
 };
 use bem_base::limits::{ACTIONS_MAX, OBSERVATION_BITS_MAX};
+use bem_synth::experience::{Episode, Step};
 
 const RESET: u8 = 0;
 const STEP: u8 = 1;
@@ -31,6 +32,44 @@ pub struct Record {
 }
 
 impl Record {
+    /// The shape of the world.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The episodes that were played to their end, as far as the calls can be read. How an action was chosen is not in them.
+    pub fn episodes(&self) -> Vec<Episode> {
+        let mut reader = Reader::new(&self.calls);
+        let mut episodes: Vec<Episode> = Vec::new();
+        let mut steps: Vec<Step> = Vec::new();
+        let mut seen = Bits::ZERO;
+        while let Ok(tag) = reader.u8() {
+            let outcome = match tag {
+                RESET => reader.u64().map(|_| None),
+                tag if tag & STEP == STEP && tag < FAILURE => {
+                    reader.u16().and_then(|action| reader.i32().map(|reward| Some((action, reward))))
+                }
+                _ => break,
+            };
+            let Ok(outcome) = outcome else { break };
+            let Ok(bytes) = reader.raw(observation_bytes(&self.shape)) else { break };
+            match outcome {
+                None => steps.clear(),
+                Some((action, reward)) => {
+                    let done = tag & 2 == 2;
+                    let (bad, uniform, propensity) = (tag & 4 == 4, false, u16::MAX);
+                    steps.push(Step { observation: seen, action, reward, done, bad, uniform, propensity });
+                    if done {
+                        let serial = episodes.len() as u64;
+                        episodes.push(Episode { serial, steps: core::mem::take(&mut steps) });
+                    }
+                }
+            }
+            seen = observation_of(bytes);
+        }
+        episodes
+    }
+
     /// How named features became bits.
     pub fn features(&self) -> Option<&str> {
         self.features.as_deref()
@@ -102,6 +141,17 @@ impl Record {
 /// Bytes of an observation.
 fn observation_bytes(shape: &Shape) -> usize {
     usize::from(shape.observation_bits).div_ceil(8)
+}
+
+fn observation_of(seen: &[u8]) -> Bits {
+    let mut bytes = [0; 8 * OBSERVATION_WORDS];
+    bytes[..seen.len()].copy_from_slice(seen);
+    let (words, _) = bytes.as_chunks::<8>();
+    let mut observation = Bits::ZERO;
+    for (word, bytes) in observation.0.iter_mut().zip(words) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    observation
 }
 
 /// A world outside, with somebody who writes along.
@@ -217,12 +267,7 @@ impl Playback {
         }
         let answer = read(&mut reader, tag).map_err(cut)?.ok_or_else(other)?;
         let seen = reader.raw(observation_bytes(&self.record.shape)).map_err(cut)?;
-        let mut bytes = [0; 8 * OBSERVATION_WORDS];
-        bytes[..seen.len()].copy_from_slice(seen);
-        let (words, _) = bytes.as_chunks::<8>();
-        for (word, bytes) in self.observation.0.iter_mut().zip(words) {
-            *word = u64::from_le_bytes(*bytes);
-        }
+        self.observation = observation_of(seen);
         self.position = place + reader.position();
         Ok(answer)
     }

@@ -10,6 +10,8 @@ use super::run::free_folder;
 use super::run::history::{History, PutAway};
 use super::run::report::{self, Curves};
 use crate::interrupt;
+use crate::kept_world::encoder_of;
+use crate::start_from;
 use crate::task::{Task, TaskArguments, TaskWorld};
 use anyhow::{Context as _, Result, bail};
 use bem_base::digest::hash;
@@ -21,6 +23,7 @@ use bem_engine::evaluate::Evaluation;
 use bem_engine::learner::{Settings, Tally};
 use bem_engine::parameters::check_world;
 use bem_engine::solve::{Broken, Lesson, Point, Solution, Taught, solve_world, teach_on};
+use bem_engine::start::Start;
 use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::record::Recorder;
 use bem_evolve::improvement::Evidence;
@@ -39,6 +42,7 @@ use std::time::Instant;
     Example: bem solve 'seq(parity{n=4},majority{n=5})'\n\
     Example: bem solve --game examples/games/kuhn_poker.efg --param opponent=uniform\n\
     Example: bem solve --env-cmd 'python3 examples/count_env.py'\n\
+    Example: bem solve --env-cmd 'python3 my_world.py' --start-from last-run\n\
     Example: bem solve safety_grid --config bem.toml, with a file from bem config show\n\
     Example: bem solve dyck --out my-dyck, then bem export my-dyck --format verilog")]
 pub struct SolveArguments {
@@ -50,6 +54,9 @@ pub struct SolveArguments {
     /// Steps in the world at most; measuring candidates counts.
     #[arg(long, default_value_t = 200_000)]
     budget: u64,
+    /// Begin with what is there: a run, a circuit or policy (tried first), or a log of steps (.jsonl, .csv)
+    #[arg(long, value_name = "RUN|FILE")]
+    start_from: Option<PathBuf>,
     /// Keep the run in this folder: ledger, circuit, report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -82,6 +89,7 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         TaskWorld::Program(program) => program.shape(),
     };
     check_world(&settings.config, shape).with_context(|| format!("{text} does not fit the configuration"))?;
+    let start = begun(arguments, &world, file.as_ref())?;
     let started = Instant::now();
     let bar = progress_bar(arguments);
     interrupt::listen();
@@ -91,17 +99,21 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         !interrupt::is_asked()
     };
     let Taught { solution, put_away } = match world {
-        TaskWorld::Game(game) => teach_on(game.as_ref(), Lesson::alone(settings.clone()), None, on_tick)
-            .context("the world failed")?,
+        TaskWorld::Game(game) => {
+            file = with_start(file, &start);
+            let lesson = Lesson { start: start.unwrap_or_default(), ..Lesson::alone(settings.clone()) };
+            teach_on(game.as_ref(), lesson, None, on_tick).context("the world failed")?
+        }
         TaskWorld::Program(mut program) => {
             // What it answers is all that a replay will have of it, Ctrl-C included: that is a call which fails.
             let features = program.encoder().map(Encoder::to_json);
             let mut recorder = Recorder::until(program.as_mut(), &interrupt::is_asked);
-            let solved = solve_world(&mut recorder, settings.clone(), &mut |tally| {
+            let begin = start.clone().unwrap_or_default();
+            let solved = solve_world(&mut recorder, settings.clone(), begin, &mut |tally| {
                 on_tick(tally);
                 true
             });
-            file = Some(WorldFile::Record(recorder.into_record().named(features)));
+            file = with_start(Some(WorldFile::Record(recorder.into_record().named(features))), &start);
             match solved {
                 Ok(solution) => Taught { solution, put_away: None },
                 Err(broken) => match *broken {
@@ -140,6 +152,30 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     }
     // Of a world outside the optimum is not known: that its score cannot be told is no "no".
     Ok(if solution.is_solved() || solution.score().is_none() { Answer::Yes } else { Answer::No })
+}
+
+/// What the learner begins with, if something was named.
+fn begun(arguments: &SolveArguments, world: &TaskWorld, file: Option<&WorldFile>) -> Result<Option<Start>> {
+    let Some(path) = &arguments.start_from else { return Ok(None) };
+    let (shape, encoder) = match world {
+        TaskWorld::Game(game) => (game.shape(), encoder_of(&file.map(WorldFile::to_bytes).into_iter().collect::<Vec<_>>())),
+        TaskWorld::Program(program) => (program.shape(), program.encoder().cloned()),
+    };
+    let (start, words) = start_from::open(path, shape, encoder.as_ref())?;
+    if !arguments.json {
+        note!("bem: starts from {}: {words}", path.display());
+    }
+    Ok(Some(start))
+}
+
+/// The world's file with what a learner in it begins with.
+fn with_start(world: Option<WorldFile>, start: &Option<Start>) -> Option<WorldFile> {
+    match start {
+        None => world,
+        Some(start) => {
+            Some(WorldFile::Started { world: world.map(Box::new), start: Box::new(start.clone()) })
+        }
+    }
 }
 
 /// Rewards of one's own that look like units are probably meant as units.
