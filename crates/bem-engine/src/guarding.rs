@@ -5,7 +5,7 @@
 //! masks a forbidden action in every turn, so that nothing new is learned about it. Clauses: SCC-5, SCC-11; decision D-45.
 
 use crate::learner::{Learner, Witness};
-use bem_base::environment::Bits;
+use bem_base::environment::{Bits, Forbidden};
 use bem_base::fixed::Fixed;
 use bem_evolve::improvement::Account;
 use bem_evolve::patch::{Change, ExpectedEffects};
@@ -39,6 +39,28 @@ impl Learner {
                 self.decide_at_once(proposal, witness);
             }
         }
+    }
+
+    /// Puts what the user forbids into force before anything is played; it needs no evidence, only the proof that nothing
+    /// forbidden passes. Every unit begins with an empty guard, so that every unit begins with this. Whether it is in force
+    /// then.
+    pub(crate) fn obey(&mut self, forbidden: &[Forbidden], witness: &mut dyn Witness) -> bool {
+        if forbidden.is_empty() {
+            return true;
+        }
+        let rule = |Forbidden { observation, action }: &Forbidden| {
+            let instead = Forbidden::left(forbidden, *observation, self.shape.actions).next()?;
+            Some(Rule { observation: *observation, forbidden: *action, instead })
+        };
+        let Some(rules) = forbidden.iter().map(rule).collect::<Option<Vec<Rule>>>() else { return false };
+        let words = format!("forbid {} pairs of observation and action that the user rules out", rules.len());
+        let proposal = Proposal {
+            change: Change::Guard { rules },
+            improvement: Some(Improvement::Logged { lower_bound: Fixed::ONE, steps: 0 }),
+            effects: ExpectedEffects { safety_gain: Fixed::ONE, ..ExpectedEffects::default() },
+            words,
+        };
+        self.decide_at_once(proposal, witness)
     }
 
     fn new_rules(&self, odds: u128) -> Option<Proposal> {

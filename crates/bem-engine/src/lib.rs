@@ -30,6 +30,7 @@ mod search;
 pub mod seeds;
 pub mod shard;
 pub mod solve;
+pub mod start;
 pub mod state;
 mod structure;
 mod suspend;

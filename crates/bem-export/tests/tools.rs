@@ -65,8 +65,14 @@ fn check(language: Language) {
     let provenance = ["policy of a test".to_string(), "task: odd \\ names */ \"\"\" ".to_string()];
     for (name, policy, observation_bits) in policies() {
         let folder = tempfile::tempdir().unwrap();
-        let program =
-            Program { policy: &policy, observation_bits, horizon: Some(24), name, provenance: &provenance };
+        let program = Program {
+            policy: &policy,
+            observation_bits,
+            horizon: Some(24),
+            name,
+            encoder: None,
+            provenance: &provenance,
+        };
         let files = write_all(folder.path(), language, &program);
         let output = run(folder.path(), &files, language);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -98,8 +104,14 @@ fn c_headers_agree_with_the_circuit() {
 fn rust_modules_agree_with_the_circuit_and_need_no_standard_library() {
     check(Language::Rust);
     let policy = random_policy(2, 6, 5, 4);
-    let program =
-        Program { policy: &policy, observation_bits: 6, horizon: None, name: "bare", provenance: &[] };
+    let program = Program {
+        policy: &policy,
+        observation_bits: 6,
+        horizon: None,
+        name: "bare",
+        encoder: None,
+        provenance: &[],
+    };
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("bare.rs"), write(Language::Rust, &program)).unwrap();
     std::fs::write(folder.path().join("lib.rs"), "#![no_std]\npub mod bare;\n").unwrap();
@@ -126,8 +138,14 @@ fn verilog_modules_agree_with_the_circuit_in_simulation() {
 #[test]
 fn a_c_header_can_be_used_from_cpp() {
     let policy = random_policy(2, 6, 5, 4);
-    let program =
-        Program { policy: &policy, observation_bits: 6, horizon: Some(9), name: "x", provenance: &[] };
+    let program = Program {
+        policy: &policy,
+        observation_bits: 6,
+        horizon: Some(9),
+        name: "x",
+        encoder: None,
+        provenance: &[],
+    };
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.h"), write(Language::C, &program)).unwrap();
     let main = "#include \"x.h\"\nint main() { bem_state s; uint8_t o[BEM_OBS_BITS] = {0}; bem_reset(&s); \
