@@ -14,7 +14,7 @@ mod contexts;
 mod counterexample;
 pub mod evaluate;
 mod gate;
-mod guarding;
+pub mod guarding;
 pub mod journal;
 pub mod learner;
 mod machinery;

@@ -20,6 +20,7 @@ use bem_base::fixed::Fixed;
 use bem_data::Encoder;
 use bem_engine::climb::{Climb, UnitResult};
 use bem_engine::evaluate::Evaluation;
+use bem_engine::guarding::USER_RULES_OUT;
 use bem_engine::learner::{Settings, Tally};
 use bem_engine::parameters::check_world;
 use bem_engine::solve::{Broken, Lesson, Point, Solution, Taught, solve_world, teach_on};
@@ -401,7 +402,10 @@ fn print_summary(name: &str, seed: u64, solution: &Solution, wall_ms: u64) {
     say!("  hypothesis   {}", learned.words);
     for decision in &solution.decisions {
         let Evidence { pairs, mean, lower_bound, .. } = decision.evidence;
-        let speaks = support(decision.accepted, pairs, to_float(mean), to_float(lower_bound));
+        let speaks = match decision.words.ends_with(USER_RULES_OUT) {
+            true => "proven; the user's word needs no evidence".to_string(),
+            false => support(decision.accepted, pairs, to_float(mean), to_float(lower_bound)),
+        };
         say!(
             "  {:>8}  {}  {}{}: {}",
             decision.steps,
