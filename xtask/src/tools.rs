@@ -21,8 +21,12 @@ const PACKAGES: &[(&str, &str)] = &[
 ];
 
 /// Python packages and the module that shows each is there.
-const PYTHON_PACKAGES: &[(&str, &str)] =
-    &[("gymnasium[toy-text]", "gymnasium"), ("python-sat", "pysat"), ("numpy", "numpy"), ("scikit-learn", "sklearn")];
+const PYTHON_PACKAGES: &[(&str, &str)] = &[
+    ("gymnasium[toy-text]", "gymnasium"),
+    ("python-sat", "pysat"),
+    ("numpy", "numpy"),
+    ("scikit-learn", "sklearn"),
+];
 
 fn is_there(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)

@@ -38,8 +38,11 @@ impl Decimal {
 
     /// Reads `-12.5`, `+3`, `.25` or `1.5e-3`.
     pub fn parse(text: &str) -> Result<Decimal, DataError> {
-        parse(text.trim())
-            .ok_or_else(|| DataError(format!("{text:?} is no decimal number of at most {DIGITS} digits behind the point and 10^15 in size")))
+        parse(text.trim()).ok_or_else(|| {
+            DataError(format!(
+                "{text:?} is no decimal number of at most {DIGITS} digits behind the point and 10^15 in size"
+            ))
+        })
     }
 
     /// Halfway between two numbers, with as few digits as still lie between them; `low` must be below `high`.
@@ -182,7 +185,9 @@ mod tests {
                 Err(_) => assert_eq!(want, "", "{text}"),
             }
         }
-        for text in ["", "-", ".", "1.2.3", "nan", "1e", "0.0000000000000000001", "1000000000000001", "1e60", "٣"] {
+        for text in
+            ["", "-", ".", "1.2.3", "nan", "1e", "0.0000000000000000001", "1000000000000001", "1e60", "٣"]
+        {
             assert!(Decimal::parse(text).is_err(), "{text}");
         }
         assert!(number("0.1") < number("0.10000000000000001"));
@@ -190,9 +195,13 @@ mod tests {
 
     #[test]
     fn thresholds_between_two_values_are_short_and_tell_them_apart() {
-        for (low, high, want) in
-            [("20", "23", "22"), ("20.1", "20.4", "20.3"), ("0", "1", "1"), ("-3", "4", "0"), ("9", "11", "10")]
-        {
+        for (low, high, want) in [
+            ("20", "23", "22"),
+            ("20.1", "20.4", "20.3"),
+            ("0", "1", "1"),
+            ("-3", "4", "0"),
+            ("9", "11", "10"),
+        ] {
             let (low, high) = (number(low), number(high));
             let middle = Decimal::between(low, high);
             assert!(low < middle && middle <= high, "{low} {middle} {high}");

@@ -102,7 +102,10 @@ impl Encoder {
         let mut columns = Vec::with_capacity(parts.len());
         for (feature, code) in parts {
             if !code.fits(&feature) {
-                return Err(DataError(format!("feature {:?} has a code that does not fit its kind", feature.name)));
+                return Err(DataError(format!(
+                    "feature {:?} has a code that does not fit its kind",
+                    feature.name
+                )));
             }
             let width = code.width(&feature);
             if OBSERVATION_BITS_MAX < low + width {
@@ -123,7 +126,11 @@ impl Encoder {
     }
 
     /// The same, with the thresholds of these rules among its own, so that every observation says whether a rule holds.
-    pub fn for_world_with(features: Vec<Feature>, numbers: NumberCode, rules: &[Rule]) -> Result<Encoder, DataError> {
+    pub fn for_world_with(
+        features: Vec<Feature>,
+        numbers: NumberCode,
+        rules: &[Rule],
+    ) -> Result<Encoder, DataError> {
         let is_number = |feature: &&Feature| matches!(feature.kind, Kind::Number { .. });
         let count = features.iter().filter(is_number).count();
         let levels = WORLD_LEVELS[usize::from(FEW_NUMBERS < count)];
@@ -148,7 +155,11 @@ impl Encoder {
 
     /// The encoder of a world whose states are all known, as values of every feature: numbers get thresholds between the
     /// values that occur, as binary fields.
-    pub fn for_states(features: Vec<Feature>, rows: &[Vec<Value>], rules: &[Rule]) -> Result<Encoder, DataError> {
+    pub fn for_states(
+        features: Vec<Feature>,
+        rows: &[Vec<Value>],
+        rules: &[Rule],
+    ) -> Result<Encoder, DataError> {
         let code = |(place, feature): (usize, &Feature)| match &feature.kind {
             Kind::Number { .. } => {
                 let number = |row: &Vec<Value>| match row[place] {
@@ -220,8 +231,9 @@ impl Encoder {
 
     /// The values of a row given as a JSON object.
     pub fn values_json(&self, text: &str) -> Result<Vec<Value>, DataError> {
-        let object: Object = serde_json::from_str(text)
-            .map_err(|_| DataError(format!("an observation is an object of named values: {}", self.example())))?;
+        let object: Object = serde_json::from_str(text).map_err(|_| {
+            DataError(format!("an observation is an object of named values: {}", self.example()))
+        })?;
         let is_known = |name: &&String| self.columns.iter().any(|column| column.feature.name == **name);
         if let Some(name) = object.keys().find(|name| !is_known(name)) {
             let known: Vec<&str> = self.columns.iter().map(|column| column.feature.name.as_str()).collect();
@@ -272,7 +284,9 @@ impl Encoder {
         match (&column.code, &column.feature.kind) {
             (Code::Level(thresholds), _) => match thresholds.get(place.wrapping_sub(1)) {
                 Some(threshold) => format!("{name} {sign} {threshold}"),
-                None if place == 0 => format!("{name} {}", if holds { "is anything" } else { "is impossible" }),
+                None if place == 0 => {
+                    format!("{name} {}", if holds { "is anything" } else { "is impossible" })
+                }
                 None => format!("{name} {}", if holds { "is impossible" } else { "is anything" }),
             },
             (_, Kind::Choice(words)) => {
@@ -290,7 +304,10 @@ impl Encoder {
         let place = value as usize;
         match (&column.code, &column.feature.kind) {
             (Code::Level(thresholds), _) => {
-                let text = match (place.checked_sub(1).and_then(|before| thresholds.get(before)), thresholds.get(place)) {
+                let text = match (
+                    place.checked_sub(1).and_then(|before| thresholds.get(before)),
+                    thresholds.get(place),
+                ) {
                     (Some(low), Some(high)) => format!("{low} <= {name} < {high}"),
                     (Some(low), None) => format!("{name} >= {low}"),
                     (None, Some(high)) if place == 0 => format!("{name} < {high}"),
@@ -323,7 +340,8 @@ impl Encoder {
                 (Code::Level(thresholds), _) => format!(": how many of {} it reaches", texts(thresholds)),
                 (Code::Index, Kind::Choice(words)) => format!(": place among {}", words.join(" ")),
                 (Code::Words(places), Kind::Choice(words)) => {
-                    let names: Vec<&str> = places.iter().map(|place| words[usize::from(*place)].as_str()).collect();
+                    let names: Vec<&str> =
+                        places.iter().map(|place| words[usize::from(*place)].as_str()).collect();
                     format!(": is {}", names.join(" "))
                 }
                 _ => String::new(),
@@ -335,9 +353,8 @@ impl Encoder {
 
     /// The encoder as JSON: the features, each with its code.
     pub fn to_json(&self) -> String {
-        let texts = |thresholds: &[Decimal]| {
-            thresholds.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
-        };
+        let texts =
+            |thresholds: &[Decimal]| thresholds.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let part = |column: &Column| {
             let feature = column.feature.to_json();
             let code = match &column.code {
@@ -358,12 +375,15 @@ impl Encoder {
 
     /// Reads an encoder back.
     pub fn from_json(text: &str) -> Result<Encoder, DataError> {
-        let objects: Vec<Object> =
-            serde_json::from_str(text).map_err(|_| DataError::new("an encoder is a list of features with codes"))?;
+        let objects: Vec<Object> = serde_json::from_str(text)
+            .map_err(|_| DataError::new("an encoder is a list of features with codes"))?;
         let mut codes = Vec::new();
         let mut plain_objects = Vec::new();
         for (place, mut object) in objects.into_iter().enumerate() {
-            codes.push(code(&mut object).ok_or_else(|| DataError(format!("feature {place} has no readable code")))?);
+            codes.push(
+                code(&mut object)
+                    .ok_or_else(|| DataError(format!("feature {place} has no readable code")))?,
+            );
             plain_objects.push(object);
         }
         let features = serde_json::to_string(&plain_objects)
@@ -385,7 +405,9 @@ fn code(object: &mut Object) -> Option<Code> {
         (Some(raw), None, None, None, (false, false)) => numbers(&raw).map(Code::Steps),
         (None, Some(raw), None, None, (false, false)) => numbers(&raw).map(Code::Level),
         (None, None, Some(_), None, (false, false)) => Some(Code::Index),
-        (None, None, None, Some(raw), (false, false)) => serde_json::from_str(raw.get()).ok().map(Code::Words),
+        (None, None, None, Some(raw), (false, false)) => {
+            serde_json::from_str(raw.get()).ok().map(Code::Words)
+        }
         (None, None, None, None, (true, false)) => Some(Code::Bit),
         (None, None, None, None, (false, true)) => Some(Code::Unread),
         _ => None,
@@ -440,10 +462,15 @@ mod tests {
             let encoder = encoder(numbers);
             let bits = encoder.encode_json(r#"{"temp":20.25,"door":true,"mode":"eco"}"#).unwrap();
             let column = &encoder.columns()[0];
-            let (Code::Steps(thresholds) | Code::Level(thresholds)) = &column.code else { panic!("a number") };
-            let reached = thresholds.iter().filter(|threshold| **threshold <= Decimal::parse("20.25").unwrap()).count();
+            let (Code::Steps(thresholds) | Code::Level(thresholds)) = &column.code else {
+                panic!("a number")
+            };
+            let reached =
+                thresholds.iter().filter(|threshold| **threshold <= Decimal::parse("20.25").unwrap()).count();
             let level = match numbers {
-                NumberCode::Thermometer => (0..column.width).filter(|bit| bits.get(usize::from(column.low + bit))).count(),
+                NumberCode::Thermometer => {
+                    (0..column.width).filter(|bit| bits.get(usize::from(column.low + bit))).count()
+                }
                 NumberCode::Binary => bits.field(usize::from(column.low), usize::from(column.width)) as usize,
             };
             assert_eq!(level, reached);
@@ -463,7 +490,10 @@ mod tests {
             (r#"{"temp":20,"mode":"on"}"#, "\"door\" is missing; it must be 0, 1, true or false"),
             (r#"{"temp":20,"mode":"on","door":0,"x":1}"#, "\"x\" is no feature; there are temp, mode, door"),
             (r#"{"temp":20,"mode":3,"door":0}"#, "\"mode\" is \"3\"; it must be one of off, eco, on"),
-            ("\"01\"", "an observation is an object of named values: {\"temp\":15,\"mode\":\"off\",\"door\":0}"),
+            (
+                "\"01\"",
+                "an observation is an object of named values: {\"temp\":15,\"mode\":\"off\",\"door\":0}",
+            ),
         ] {
             assert_eq!(encoder.encode_json(text).unwrap_err().to_string(), want);
         }

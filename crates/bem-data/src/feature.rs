@@ -137,7 +137,8 @@ fn feature((place, object): (usize, &Object)) -> Result<Feature, DataError> {
         && name.chars().count() <= NAME_MAX
         && !name.chars().any(|sign| sign.is_control() || matches!(sign, ',' | '=' | '<' | '>' | '"' | '\\'));
     if !is_name {
-        let words = format!("\"name\" is {name:?}; it must have 1 to {NAME_MAX} letters, without , = < > \" \\");
+        let words =
+            format!("\"name\" is {name:?}; it must have 1 to {NAME_MAX} letters, without , = < > \" \\");
         return Err(wrong(words));
     }
     let known: &[&str] = match text("kind").as_deref() {
@@ -160,7 +161,9 @@ fn feature((place, object): (usize, &Object)) -> Result<Feature, DataError> {
             };
             let (min, max) = (end("min")?, end("max")?);
             if max <= min {
-                return Err(wrong(format!("\"min\" is {min} and \"max\" is {max}; the first must be smaller")));
+                return Err(wrong(format!(
+                    "\"min\" is {min} and \"max\" is {max}; the first must be smaller"
+                )));
             }
             Kind::Number { min, max }
         }
@@ -171,13 +174,15 @@ fn feature((place, object): (usize, &Object)) -> Result<Feature, DataError> {
 }
 
 fn choices(object: &Object) -> Result<Vec<String>, String> {
-    let form = format!("\"of\" must be a number from 1 to {CHOICES_MAX} or a list of so many different words");
+    let form =
+        format!("\"of\" must be a number from 1 to {CHOICES_MAX} or a list of so many different words");
     let raw = object.get("of").ok_or_else(|| form.clone())?.get();
-    let words: Vec<String> = match (serde_json::from_str::<usize>(raw), serde_json::from_str::<Vec<String>>(raw)) {
-        (Ok(count), _) if count <= CHOICES_MAX => (0..count).map(|place| place.to_string()).collect(),
-        (_, Ok(words)) => words,
-        _ => return Err(form),
-    };
+    let words: Vec<String> =
+        match (serde_json::from_str::<usize>(raw), serde_json::from_str::<Vec<String>>(raw)) {
+            (Ok(count), _) if count <= CHOICES_MAX => (0..count).map(|place| place.to_string()).collect(),
+            (_, Ok(words)) => words,
+            _ => return Err(form),
+        };
     let different: BTreeSet<&String> = words.iter().collect();
     let fits = (1..=CHOICES_MAX).contains(&words.len()) && different.len() == words.len();
     if fits { Ok(words) } else { Err(form) }
@@ -210,9 +215,18 @@ mod tests {
             ("[]", "\"features\" has 0 entries; allowed is 1 to 512"),
             (r#"[{"kind":"bit"}]"#, "feature 0: \"name\" is missing"),
             (r#"[{"name":"a"}]"#, "feature 0: \"kind\" is missing; allowed is number, choice or bit"),
-            (r#"[{"name":"a","kind":"bit","min":0}]"#, "feature 0: \"min\" is unknown here; known are name, kind"),
-            (r#"[{"name":"a","kind":"number","min":2,"max":1}]"#, "feature 0: \"min\" is 2 and \"max\" is 1; the first must be smaller"),
-            (r#"[{"name":"a","kind":"bit"},{"name":"a","kind":"bit"}]"#, "\"features\" names one feature twice"),
+            (
+                r#"[{"name":"a","kind":"bit","min":0}]"#,
+                "feature 0: \"min\" is unknown here; known are name, kind",
+            ),
+            (
+                r#"[{"name":"a","kind":"number","min":2,"max":1}]"#,
+                "feature 0: \"min\" is 2 and \"max\" is 1; the first must be smaller",
+            ),
+            (
+                r#"[{"name":"a","kind":"bit"},{"name":"a","kind":"bit"}]"#,
+                "\"features\" names one feature twice",
+            ),
         ] {
             assert_eq!(Feature::list(text).unwrap_err().to_string(), want);
         }

@@ -79,7 +79,10 @@ mod tests {
     fn uniform_grids_are_round_and_bounded() {
         let number = |text: &str| Decimal::parse(text).unwrap();
         assert_eq!(texts(&uniform(number("0"), number("23"), 7)), ["5", "10", "15", "20"]);
-        assert_eq!(texts(&uniform(number("15"), number("25"), 15)), ["16", "17", "18", "19", "20", "21", "22", "23", "24", "25"]);
+        assert_eq!(
+            texts(&uniform(number("15"), number("25"), 15)),
+            ["16", "17", "18", "19", "20", "21", "22", "23", "24", "25"]
+        );
         assert_eq!(texts(&uniform(number("0"), number("1"), 4)), ["0.25", "0.5", "0.75", "1"]);
         assert_eq!(texts(&uniform(number("-1e15"), number("1e15"), 2)), ["0", "1000000000000000"]);
         assert_eq!(uniform(number("0"), number("1e-18"), 3).len(), 1);

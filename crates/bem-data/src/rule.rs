@@ -35,15 +35,19 @@ pub struct Rule {
 impl Rule {
     /// Reads a list of rules.
     pub fn list(what: &str, text: &str, features: &[Feature], actions: u16) -> Result<Vec<Rule>, DataError> {
-        let form = format!("{what:?} must be a list such as [{{\"if\":{{\"temp\":\">= 28\"}},\"action\":1}}]");
+        let form =
+            format!("{what:?} must be a list such as [{{\"if\":{{\"temp\":\">= 28\"}},\"action\":1}}]");
         let raws: Vec<Box<RawValue>> = serde_json::from_str(text).map_err(|_| DataError(form))?;
         if RULES_MAX < raws.len() {
-            return Err(DataError(format!("{what:?} has {} rules; at most {RULES_MAX} are allowed", raws.len())));
+            return Err(DataError(format!(
+                "{what:?} has {} rules; at most {RULES_MAX} are allowed",
+                raws.len()
+            )));
         }
-        let read = |(place, raw): (usize, &Box<RawValue>)| {
-            rule(raw.get(), features, actions).map_err(|error| DataError(format!("{what:?} rule {place}: {error}")))
+        let read = |(place, raw): (usize, &str)| {
+            rule(raw, features, actions).map_err(|error| DataError(format!("{what:?} rule {place}: {error}")))
         };
-        raws.iter().enumerate().map(read).collect()
+        raws.iter().map(|raw| raw.get()).enumerate().map(read).collect()
     }
 
     /// Whether it concerns an action.
@@ -90,7 +94,9 @@ impl Rule {
             for value in samples(&column.feature, &column.code) {
                 let fits = match (test, value) {
                     (None, _) => true,
-                    (Some(Test::Within { low, high }), Value::Number(number)) => *low <= number && number < *high,
+                    (Some(Test::Within { low, high }), Value::Number(number)) => {
+                        *low <= number && number < *high
+                    }
                     (Some(Test::OneOf(places)), Value::Choice(word)) => places.contains(&word),
                     (Some(Test::OneOf(places)), Value::Bit(bit)) => places.contains(&u16::from(bit)),
                     _ => false,
@@ -124,14 +130,16 @@ fn samples(feature: &Feature, code: &Code) -> Vec<Value> {
 }
 
 fn rule(text: &str, features: &[Feature], actions: u16) -> Result<Rule, DataError> {
-    let mut object: Object =
-        serde_json::from_str(text).map_err(|_| DataError::new("it must be an object with \"if\" and \"action\""))?;
+    let mut object: Object = serde_json::from_str(text)
+        .map_err(|_| DataError::new("it must be an object with \"if\" and \"action\""))?;
     let conditions = object.remove("if").ok_or_else(|| DataError::new("\"if\" is missing"))?;
     let named = match object.remove("action") {
         None => Vec::new(),
-        Some(raw) => numbers(&raw)
-            .filter(|list| list.iter().all(|action| *action < actions))
-            .ok_or_else(|| DataError(format!("\"action\" is {raw}; it must be 0 to {} or a list of them", actions - 1)))?,
+        Some(raw) => {
+            numbers(&raw).filter(|list| list.iter().all(|action| *action < actions)).ok_or_else(|| {
+                DataError(format!("\"action\" is {raw}; it must be 0 to {} or a list of them", actions - 1))
+            })?
+        }
     };
     if let Some(key) = object.keys().next() {
         return Err(DataError(format!("{key:?} is unknown; known are if, action")));
@@ -228,7 +236,11 @@ mod tests {
         for temp in ["27.9", "28", "29.7", "30.4", "30.5", "31"] {
             for mode in 0..2 {
                 let values = values(temp, mode, true);
-                assert_eq!(listed.contains(&encoder.encode_values(&values)), rules[0].holds(&values), "{temp} {mode}");
+                assert_eq!(
+                    listed.contains(&encoder.encode_values(&values)),
+                    rules[0].holds(&values),
+                    "{temp} {mode}"
+                );
             }
         }
         assert!(rules[1].observations(&encoder, 3).is_err());
@@ -238,12 +250,23 @@ mod tests {
     fn wrong_rules_are_named() {
         for (text, want) in [
             (r#"[{"if":{"tmp":1}}]"#, "\"bad_if\" rule 0: \"tmp\" is no feature; there are temp, mode, door"),
-            (r#"[{"if":{"door":2}}]"#, "\"bad_if\" rule 0: \"door\" is \"2\"; it must be 0, 1, true or false"),
-            (r#"[{"if":{},"action":3}]"#, "\"bad_if\" rule 0: \"action\" is 3; it must be 0 to 2 or a list of them"),
+            (
+                r#"[{"if":{"door":2}}]"#,
+                "\"bad_if\" rule 0: \"door\" is \"2\"; it must be 0, 1, true or false",
+            ),
+            (
+                r#"[{"if":{},"action":3}]"#,
+                "\"bad_if\" rule 0: \"action\" is 3; it must be 0 to 2 or a list of them",
+            ),
             (r#"[{"action":1}]"#, "\"bad_if\" rule 0: \"if\" is missing"),
         ] {
             assert_eq!(Rule::list("bad_if", text, &features(), 3).unwrap_err().to_string(), want);
         }
-        assert!(Rule::list("bad_if", r#"[{"if":{"temp":"warm"}}]"#, &features(), 3).unwrap_err().to_string().contains("a number takes"));
+        assert!(
+            Rule::list("bad_if", r#"[{"if":{"temp":"warm"}}]"#, &features(), 3)
+                .unwrap_err()
+                .to_string()
+                .contains("a number takes")
+        );
     }
 }

@@ -34,7 +34,10 @@ impl Table {
     pub fn from_csv(text: &str) -> Result<Table, DataError> {
         check_size(text)?;
         let mut records = Csv { rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1 };
-        let names = records.next().ok_or_else(|| DataError::new("the table is empty: line 1 must name the columns"))??.1;
+        let names = records
+            .next()
+            .ok_or_else(|| DataError::new("the table is empty: line 1 must name the columns"))??
+            .1;
         let names: Vec<String> = names.iter().map(|name| name.trim().to_string()).collect();
         check_names(&names)?;
         let mut rows = Vec::new();
@@ -63,14 +66,18 @@ impl Table {
         let mut rows = Vec::new();
         for (line, text) in text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
             let line = line + 1;
-            let object: Object = serde_json::from_str(text)
-                .map_err(|error| DataError(format!("line {line}, column {}: not a JSON object", error.column())))?;
+            let object: Object = serde_json::from_str(text).map_err(|error| {
+                DataError(format!("line {line}, column {}: not a JSON object", error.column()))
+            })?;
             if names.is_empty() {
                 names = object.keys().cloned().collect();
                 check_names(&names)?;
             }
             if object.len() != names.len() || !object.keys().eq(names.iter()) {
-                return Err(DataError(format!("line {line} must have the names of the first: {}", names.join(", "))));
+                return Err(DataError(format!(
+                    "line {line} must have the names of the first: {}",
+                    names.join(", ")
+                )));
             }
             rows.push(object.values().map(|raw| plain(raw)).collect());
             check_rows(rows.len())?;
@@ -84,7 +91,10 @@ impl Table {
 
 fn check_size(text: &str) -> Result<(), DataError> {
     if BYTES_MAX < text.len() {
-        return Err(DataError(format!("the table has {} bytes; at most {BYTES_MAX} are allowed", text.len())));
+        return Err(DataError(format!(
+            "the table has {} bytes; at most {BYTES_MAX} are allowed",
+            text.len()
+        )));
     }
     Ok(())
 }
@@ -98,7 +108,10 @@ fn check_rows(count: usize) -> Result<(), DataError> {
 
 fn check_names(names: &[String]) -> Result<(), DataError> {
     if COLUMNS_MAX < names.len() {
-        return Err(DataError(format!("the table has {} columns; at most {COLUMNS_MAX} are allowed", names.len())));
+        return Err(DataError(format!(
+            "the table has {} columns; at most {COLUMNS_MAX} are allowed",
+            names.len()
+        )));
     }
     let empty = names.iter().position(String::is_empty);
     if let Some(place) = empty {
@@ -170,7 +183,8 @@ mod tests {
     #[test]
     fn both_forms_give_the_same_table() {
         let csv = Table::from_csv("a,b\r\n1.50,\"x, \"\"y\"\"\"\n\n2,z\n").unwrap();
-        let lines = Table::from_jsonl("{\"a\":1.50,\"b\":\"x, \\\"y\\\"\"}\n{\"b\":\"z\",\"a\":2}\n").unwrap();
+        let lines =
+            Table::from_jsonl("{\"a\":1.50,\"b\":\"x, \\\"y\\\"\"}\n{\"b\":\"z\",\"a\":2}\n").unwrap();
         assert_eq!(csv, lines);
         assert_eq!(csv.rows[0], ["1.50", "x, \"y\""]);
         assert_eq!(csv.column("c").unwrap_err().to_string(), "there is no column \"c\"; there are a, b");
@@ -187,7 +201,12 @@ mod tests {
         ] {
             assert_eq!(Table::from_csv(text).unwrap_err().to_string(), want);
         }
-        assert!(Table::from_jsonl("{\"a\":1}\n{\"b\":1}\n").unwrap_err().to_string().starts_with("line 2 must have"));
+        assert!(
+            Table::from_jsonl("{\"a\":1}\n{\"b\":1}\n")
+                .unwrap_err()
+                .to_string()
+                .starts_with("line 2 must have")
+        );
         assert!(Table::from_jsonl("[1]\n").unwrap_err().to_string().starts_with("line 1, column"));
     }
 

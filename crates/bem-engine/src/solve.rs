@@ -209,8 +209,7 @@ fn learn<'a>(
 }
 
 /// Why a world with forbidden actions may be refused.
-const FORBIDDEN_UNPROVEN: &str =
-    "what is forbidden cannot be put into force: too many pairs of observation and action, or no action is left for some";
+const FORBIDDEN_UNPROVEN: &str = "what is forbidden cannot be put into force: too many pairs of observation and action, or no action is left for some";
 
 /// No evaluation was made.
 const UNKNOWN: Evaluation = Evaluation { mean: Fixed::ZERO, error: Fixed::ZERO, bad: 0, episodes: 0 };

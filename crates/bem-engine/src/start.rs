@@ -91,7 +91,8 @@ impl Start {
 /// has too many inputs.
 pub fn machine_of(policy: &Policy, shape: &Shape) -> Option<Machine> {
     let (reads, memory) = (policy.reads(), policy.memory_bits());
-    let fits = policy.actions() == shape.actions && reads.last().is_none_or(|last| *last < shape.observation_bits);
+    let fits =
+        policy.actions() == shape.actions && reads.last().is_none_or(|last| *last < shape.observation_bits);
     let inputs = reads.len() + memory;
     if !fits || STATED_INPUTS_MAX < inputs {
         return None;

@@ -140,6 +140,10 @@ impl Words<'_> {
             drawn.push(column.low);
             words.push(self.bounds(column, conditions));
         }
+        // What always holds for values that there are says nothing, unless nothing else is said.
+        if words.iter().any(|word| !word.ends_with(" is anything")) {
+            words.retain(|word| !word.ends_with(" is anything"));
+        }
         words.join(" and ")
     }
 

@@ -11,7 +11,8 @@ fn encoder() -> Encoder {
     let features = r#"[{"name":"age","kind":"number","min":0,"max":99},{"name":"temp","kind":"number","min":0,"max":40},
         {"name":"mode","kind":"choice","of":["off","eco","on"]}]"#;
     let numbers = |texts: &[&str]| texts.iter().map(|text| Decimal::parse(text).unwrap()).collect();
-    let codes = [Code::Steps(numbers(&["30", "55"])), Code::Level(numbers(&["18", "20.5", "23"])), Code::Index];
+    let codes =
+        [Code::Steps(numbers(&["30", "55"])), Code::Level(numbers(&["18", "20.5", "23"])), Code::Index];
     Encoder::new(Feature::list(features).unwrap().into_iter().zip(codes).collect()).unwrap()
 }
 

@@ -9,9 +9,10 @@ use std::fmt::Write as _;
 
 /// Words that are no names in C.
 const RESERVED: &[&str] = &[
-    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float",
-    "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static",
-    "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while",
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
+    "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
+    "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
+    "volatile", "while",
 ];
 
 /// A name for every feature, all different.
@@ -52,15 +53,27 @@ pub(crate) fn c(encoder: &Encoder) -> String {
     for (column, name) in encoder.columns().iter().zip(&names) {
         let kind = if matches!(column.feature.kind, Kind::Number { .. }) { "double" } else { "int" };
         let _ = write!(fields, "    {kind} {name};");
-        let listed: Vec<String> =
-            words(column).iter().enumerate().map(|(place, word)| format!("{place} {}", crate::plain(word))).collect();
-        fields.push_str(&if listed.is_empty() { "\n".to_string() } else { format!(" /* {} */\n", listed.join(", ")) });
+        let listed: Vec<String> = words(column)
+            .iter()
+            .enumerate()
+            .map(|(place, word)| format!("{place} {}", crate::plain(word)))
+            .collect();
+        fields.push_str(&if listed.is_empty() {
+            "\n".to_string()
+        } else {
+            format!(" /* {} */\n", listed.join(", "))
+        });
         let value = format!("values->{name}");
         let low = column.low;
         match &column.code {
             Code::Steps(thresholds) => {
                 for (place, threshold) in thresholds.iter().enumerate() {
-                    let _ = writeln!(body, "    obs[{}] = {value} >= {};", usize::from(low) + place, literal(threshold));
+                    let _ = writeln!(
+                        body,
+                        "    obs[{}] = {value} >= {};",
+                        usize::from(low) + place,
+                        literal(threshold)
+                    );
                 }
             }
             Code::Words(places) => {
@@ -112,7 +125,8 @@ pub(crate) fn python(encoder: &Encoder) -> String {
                 format!("\"index\", [{}]", all.join(", "))
             }
             Code::Words(places) => {
-                let all: Vec<String> = places.iter().map(|place| quoted(&words(column)[usize::from(*place)])).collect();
+                let all: Vec<String> =
+                    places.iter().map(|place| quoted(&words(column)[usize::from(*place)])).collect();
                 format!("\"words\", [{}]", all.join(", "))
             }
             Code::Unread => continue,

@@ -66,8 +66,14 @@ fn check(language: Language) {
     let provenance = ["policy of a test".to_string(), "task: odd \\ names */ \"\"\" ".to_string()];
     for (name, policy, observation_bits) in policies() {
         let folder = tempfile::tempdir().unwrap();
-        let program =
-            Program { policy: &policy, observation_bits, horizon: Some(24), name, encoder: None, provenance: &provenance };
+        let program = Program {
+            policy: &policy,
+            observation_bits,
+            horizon: Some(24),
+            name,
+            encoder: None,
+            provenance: &provenance,
+        };
         let files = write_all(folder.path(), language, &program);
         let output = run(folder.path(), &files, language);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -99,8 +105,14 @@ fn c_headers_agree_with_the_circuit() {
 fn rust_modules_agree_with_the_circuit_and_need_no_standard_library() {
     check(Language::Rust);
     let policy = random_policy(2, 6, 5, 4);
-    let program =
-        Program { policy: &policy, observation_bits: 6, horizon: None, name: "bare", encoder: None, provenance: &[] };
+    let program = Program {
+        policy: &policy,
+        observation_bits: 6,
+        horizon: None,
+        name: "bare",
+        encoder: None,
+        provenance: &[],
+    };
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("bare.rs"), write(Language::Rust, &program)).unwrap();
     std::fs::write(folder.path().join("lib.rs"), "#![no_std]\npub mod bare;\n").unwrap();
@@ -127,8 +139,14 @@ fn verilog_modules_agree_with_the_circuit_in_simulation() {
 #[test]
 fn a_c_header_can_be_used_from_cpp() {
     let policy = random_policy(2, 6, 5, 4);
-    let program =
-        Program { policy: &policy, observation_bits: 6, horizon: Some(9), name: "x", encoder: None, provenance: &[] };
+    let program = Program {
+        policy: &policy,
+        observation_bits: 6,
+        horizon: Some(9),
+        name: "x",
+        encoder: None,
+        provenance: &[],
+    };
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.h"), write(Language::C, &program)).unwrap();
     let main = "#include \"x.h\"\nint main() { bem_state s; uint8_t o[BEM_OBS_BITS] = {0}; bem_reset(&s); \
@@ -156,23 +174,41 @@ fn named_features_are_encoded_by_exported_programs_as_they_were_learned() {
     let encoder = Encoder::new(features.into_iter().zip(codes).collect()).unwrap();
     let bits = encoder.bits();
     let policy = random_policy(9, bits, 0, 4);
-    let program = Program { policy: &policy, observation_bits: bits, horizon: None, name: "named", encoder: Some(&encoder), provenance: &[] };
+    let program = Program {
+        policy: &policy,
+        observation_bits: bits,
+        horizon: None,
+        name: "named",
+        encoder: Some(&encoder),
+        provenance: &[],
+    };
     let mut player = bem_synth::policy::Player::new(&policy);
     let (mut c, mut python) = (String::new(), String::new());
     let mut prng = Prng::stream(3, "named");
     for _ in 0..400 {
         let (temp, word, door, size) = (prng.below(4_001), prng.below(3), prng.below(2), prng.below(11));
-        let (temp, size) = (format!("{}.{:02}", temp / 100, temp % 100), format!("{}.{}", size / 10, size % 10));
+        let (temp, size) =
+            (format!("{}.{:02}", temp / 100, temp % 100), format!("{}.{}", size / 10, size % 10));
         let name = ["off", "eco", "on"][word as usize];
         let text = format!(r#"{{"temp °C":{temp},"int":"{name}","door":{door},"size":{size},"unused":0}}"#);
         let action = player.act(&encoder.encode_json(&text).unwrap());
-        c += &format!("    {{ bem_features v = {{ {temp}, {word}, {door}, {size}, 1 }}; if (bem_decide_features(&s, &v) != {action}) return 1; }}\n");
-        python += &format!("assert named.decide_features(policy, {}) == {action}\n", text.replace(":0}", ":False}"));
+        c += &format!(
+            "    {{ bem_features v = {{ {temp}, {word}, {door}, {size}, 1 }}; if (bem_decide_features(&s, &v) != {action}) return 1; }}\n"
+        );
+        python += &format!(
+            "assert named.decide_features(policy, {}) == {action}\n",
+            text.replace(":0}", ":False}")
+        );
     }
     let folder = tempfile::tempdir().unwrap();
     let save = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
     save("named.h", write(Language::C, &program));
-    save("test.c", format!("#include \"named.h\"\nint main(void) {{\n    bem_state s; bem_reset(&s);\n{c}    return 0;\n}}\n"));
+    save(
+        "test.c",
+        format!(
+            "#include \"named.h\"\nint main(void) {{\n    bem_state s; bem_reset(&s);\n{c}    return 0;\n}}\n"
+        ),
+    );
     save("named.py", write(Language::Python, &program));
     save("test.py", format!("import named\npolicy = named.Policy()\n{python}"));
     let shell = |command: &str| {

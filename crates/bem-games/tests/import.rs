@@ -130,7 +130,10 @@ fn tables_name_their_features_and_keep_to_what_is_forbidden() {
     assert_ne!(free, text);
     assert!(game.optimum().mean <= read(format, &free, &Seat::default()).unwrap().optimum().mean);
     let says = |text: &str| read(format, text, &Seat::default()).err().unwrap().to_string();
-    assert_eq!(says(&text.replace("\"wear\":4,", "\"wear\":40,")), "\"observe\" entry 12: \"wear\" is \"40\"; it must be a number from 0 to 9");
+    assert_eq!(
+        says(&text.replace("\"wear\":4,", "\"wear\":40,")),
+        "\"observe\" entry 12: \"wear\" is \"40\"; it must be a number from 0 to 9"
+    );
     assert!(says(&text.replace(r#","action":0}]"#, "}]")).contains("every action is forbidden"));
     assert!(says(&text.replace("\"features\"", "\"feature\"")).contains("unknown field"));
 }

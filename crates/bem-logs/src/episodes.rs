@@ -55,7 +55,7 @@ fn encoder(log: &Log) -> Result<Encoder, DataError> {
 
 /// A reward in milli-units, rounded down.
 fn milli(reward: Fixed) -> i32 {
-    let raw = i128::from(reward.to_raw()) * 1_000 >> 32;
+    let raw = (i128::from(reward.to_raw()) * 1_000) >> 32;
     raw.clamp(i128::from(i32::MIN / 2), i128::from(i32::MAX / 2)) as i32
 }
 
@@ -75,10 +75,15 @@ fn shape(log: &Log, encoder: &Encoder, episodes: &[Episode]) -> Shape {
 }
 
 /// The log as episodes of experience.
-fn experience(log: &Log, rows: &[Bits], spans: &[core::ops::Range<usize>], chances: &[Fixed]) -> Vec<Episode> {
+fn experience(
+    log: &Log,
+    rows: &[Bits],
+    spans: &[core::ops::Range<usize>],
+    chances: &[Fixed],
+) -> Vec<Episode> {
     let step = |row: usize, last: bool| {
         let outcome = log.outcomes[row];
-        let propensity = (i128::from(chances[row].to_raw()) * 65_535 >> 32).clamp(1, 65_535) as u16;
+        let propensity = ((i128::from(chances[row].to_raw()) * 65_535) >> 32).clamp(1, 65_535) as u16;
         Step {
             observation: rows[row],
             action: outcome.action,
@@ -97,7 +102,13 @@ fn experience(log: &Log, rows: &[Bits], spans: &[core::ops::Range<usize>], chanc
 }
 
 /// What the log says about a policy over these bits.
-fn judge(log: &Log, policy: &Policy, rows: &[Bits], spans: &[core::ops::Range<usize>], chances: &[Fixed]) -> Estimate {
+fn judge(
+    log: &Log,
+    policy: &Policy,
+    rows: &[Bits],
+    spans: &[core::ops::Range<usize>],
+    chances: &[Fixed],
+) -> Estimate {
     let mut player = Player::new(policy);
     let steps = |span: &core::ops::Range<usize>| -> Steps {
         player.begin();
@@ -141,7 +152,9 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
     let mut log_of = Experience::new(STEPS_MAX);
     episodes.into_iter().for_each(|episode| log_of.push(episode));
     let proposal = propose(&shape, &log_of, &Settings::default());
-    let fixed = (0..shape.actions).map(|action| (format!("always {}", log.actions[usize::from(action)]), Policy::constant(shape.actions, action)));
+    let fixed = (0..shape.actions).map(|action| {
+        (format!("always {}", log.actions[usize::from(action)]), Policy::constant(shape.actions, action))
+    });
     let found = proposal.hypotheses.into_iter().map(|hypothesis| (hypothesis.words, hypothesis.policy));
     progress("comparing candidates");
     let mut judged: Vec<(Fixed, String, Policy)> = fixed
@@ -158,11 +171,26 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
     let is_supported = Fixed::ZERO < estimate.gain.low && estimate::EFFECTIVE_MIN <= estimate.effective;
     let verdict = if is_supported { Verdict::Supported } else { Verdict::NotSupported };
     let (value, gain) = (estimate.ips, estimate.gain);
-    Ok(Learned { encoder, policy, words, value, gain, verdict, estimate: Some(estimate), candidates, warnings })
+    Ok(Learned {
+        encoder,
+        policy,
+        words,
+        value,
+        gain,
+        verdict,
+        estimate: Some(estimate),
+        candidates,
+        warnings,
+    })
 }
 
 /// What logged episodes say about a policy; `rows` are what it sees.
-pub fn evaluate(log: &Log, policy: &Policy, rows: &[Bits], options: &Options) -> Result<(Estimate, Vec<String>), DataError> {
+pub fn evaluate(
+    log: &Log,
+    policy: &Policy,
+    rows: &[Bits],
+    options: &Options,
+) -> Result<(Estimate, Vec<String>), DataError> {
     let (chances, mut warnings) = chances(log, options.seed)?;
     let estimate = judge(log, policy, rows, &spans(log), &chances);
     warnings.extend(estimate.warnings());

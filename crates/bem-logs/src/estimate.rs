@@ -95,11 +95,21 @@ fn root(value: u128) -> u128 {
 pub fn interval(terms: &[Raw]) -> Interval {
     let count = terms.len() as i128;
     if count == 0 {
-        return Interval { mean: Fixed::ZERO, low: Fixed::ZERO, high: Fixed::ZERO, normal_width: Fixed::ZERO };
+        return Interval {
+            mean: Fixed::ZERO,
+            low: Fixed::ZERO,
+            high: Fixed::ZERO,
+            normal_width: Fixed::ZERO,
+        };
     }
     let mean = terms.iter().sum::<Raw>() / count;
     if count == 1 {
-        return Interval { mean: fixed(mean), low: fixed(-ONE << 30), high: fixed(ONE << 30), normal_width: fixed(ONE << 31) };
+        return Interval {
+            mean: fixed(mean),
+            low: fixed(-ONE << 30),
+            high: fixed(ONE << 30),
+            normal_width: fixed(ONE << 31),
+        };
     }
     // Squares with 32 fractional bits of differences with 16.
     let squares = |total: u128, term: &Raw| {
@@ -111,13 +121,18 @@ pub fn interval(terms: &[Raw]) -> Interval {
     let error = (root((variance << 32.min(variance.leading_zeros())) / count as u128) as i128)
         << ((32 - 32.min(variance.leading_zeros() as i32)) / 2);
     if deviation < 1 << 20 {
-        return Interval { mean: fixed(mean), low: fixed(mean - 2 * error), high: fixed(mean + 2 * error), normal_width: fixed(4 * error) };
+        return Interval {
+            mean: fixed(mean),
+            low: fixed(mean - 2 * error),
+            high: fixed(mean + 2 * error),
+            normal_width: fixed(4 * error),
+        };
     }
     // Third and fourth powers of standardised differences, with 16 fractional bits.
     let (mut third, mut fourth) = (0i128, 0i128);
     for term in terms {
         let standard = (((term - mean) << 16) / deviation).clamp(-1 << 30, 1 << 30);
-        let square = standard * standard >> 16;
+        let square = (standard * standard) >> 16;
         third = third.saturating_add(square.saturating_mul(standard) >> 16);
         fourth = fourth.saturating_add(square.saturating_mul(square) >> 16);
     }
@@ -132,7 +147,12 @@ pub fn interval(terms: &[Raw]) -> Interval {
     let moved = (per_root + 2 * multiply(per_root, square)) / 6;
     let half = multiply(critical, error);
     let (low, high) = (mean - half + moved.min(0).max(-half), mean + half + moved.max(0).min(half));
-    Interval { mean: fixed(mean), low: fixed(low), high: fixed(high), normal_width: fixed(2 * multiply(NORMAL, error)) }
+    Interval {
+        mean: fixed(mean),
+        low: fixed(low),
+        high: fixed(high),
+        normal_width: fixed(2 * multiply(NORMAL, error)),
+    }
 }
 
 /// The normal quantile of 97.5 %.
@@ -144,7 +164,9 @@ fn critical(freedom: i128) -> Raw {
     match FEW.get(freedom as usize - 1) {
         Some(milli) => milli * ONE / 1_000,
         // z + (z^3 + z)/4v + (5z^5 + 16z^3 + 3z)/96v^2 with z = 1.959964.
-        None => NORMAL + 2_372_272 * ONE / 1_000_000 / freedom + 2_822_499 * ONE / 1_000_000 / (freedom * freedom),
+        None => {
+            NORMAL + 2_372_272 * ONE / 1_000_000 / freedom + 2_822_499 * ONE / 1_000_000 / (freedom * freedom)
+        }
     }
 }
 
@@ -157,7 +179,8 @@ pub fn estimate(rows: &[Row]) -> Estimate {
     let raw = |value: Fixed| i128::from(value.to_raw());
     let weights: Vec<Raw> = rows.iter().map(weight).collect();
     let rewards: Vec<Raw> = rows.iter().map(|row| raw(row.reward)).collect();
-    let products: Vec<Raw> = weights.iter().zip(&rewards).map(|(weight, reward)| multiply(*weight, *reward)).collect();
+    let products: Vec<Raw> =
+        weights.iter().zip(&rewards).map(|(weight, reward)| multiply(*weight, *reward)).collect();
     let robust = |(row, weight): (&Row, &Raw)| {
         raw(row.predicted) + multiply(*weight, raw(row.reward) - raw(row.predicted_logged))
     };
@@ -225,7 +248,8 @@ pub fn self_normalised(weights: &[Raw], rewards: &[Raw]) -> Interval {
     let sum: Raw = weights.iter().zip(rewards).map(|(weight, reward)| multiply(*weight, *reward)).sum();
     let mean = sum.saturating_mul(1 << 16) / (total >> 16).max(1);
     let share = (total / count).max(1);
-    let term = |(weight, reward): (&Raw, &Raw)| mean + multiply(*weight, reward - mean).saturating_mul(ONE) / share;
+    let term =
+        |(weight, reward): (&Raw, &Raw)| mean + multiply(*weight, reward - mean).saturating_mul(ONE) / share;
     let terms: Vec<Raw> = weights.iter().zip(rewards).map(term).collect();
     interval(&terms)
 }
@@ -261,7 +285,10 @@ mod tests {
         assert_eq!(got.mean, Fixed::from_ratio(45, 10));
         // The standard deviation is 2.887, the error 0.2887, the half width 1.98 times that.
         let half = got.high.minus(got.mean).to_raw();
-        assert!((half - Fixed::from_ratio(572, 1_000).to_raw()).abs() < Fixed::from_ratio(1, 50).to_raw(), "{got:?}");
+        assert!(
+            (half - Fixed::from_ratio(572, 1_000).to_raw()).abs() < Fixed::from_ratio(1, 50).to_raw(),
+            "{got:?}"
+        );
         assert_eq!(interval(&[ONE; 9]).high, Fixed::ONE);
     }
 

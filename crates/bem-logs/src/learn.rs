@@ -57,8 +57,13 @@ impl Default for Options {
 enum Kind {
     /// Always the action that brings most.
     Fixed,
-    Tree { leaves: usize },
-    Votes { penalty: i64, largest: i64 },
+    Tree {
+        leaves: usize,
+    },
+    Votes {
+        penalty: i64,
+        largest: i64,
+    },
 }
 
 /// A fitted candidate.
@@ -173,7 +178,10 @@ pub fn evaluate(log: &Log, chosen: &[u16], options: &Options) -> Result<(Estimat
             let matches = chosen == outcome.action;
             let (propensity, reward) = (propensities[row as usize], outcome.reward);
             let predicted = if known { predict(chosen) } else { Fixed::ZERO };
-            rows.push((row, Row { matches, reward, propensity, predicted, predicted_logged: predict(outcome.action) }));
+            rows.push((
+                row,
+                Row { matches, reward, propensity, predicted, predicted_logged: predict(outcome.action) },
+            ));
         }
     }
     rows.sort_by_key(|(row, _)| *row);
@@ -206,7 +214,8 @@ pub(crate) fn propensities(log: &Log, design: &Design, order: &[u32]) -> (Vec<Fi
             .map(|action| {
                 let mut counts = vec![0; log.rows.len()];
                 rest.iter().for_each(|row| counts[*row as usize] = 1);
-                let target = |outcome: &crate::log::Outcome| if outcome.action == action { CERTAIN } else { 0 };
+                let target =
+                    |outcome: &crate::log::Outcome| if outcome.action == action { CERTAIN } else { 0 };
                 let targets: Vec<i64> = log.outcomes.iter().map(target).collect();
                 linear::fit(&design.columns, &targets, &counts, MODEL_PENALTY)
             })
@@ -247,7 +256,8 @@ fn reward_models(log: &Log, design: &Design, rows: &[u32]) -> Vec<Weights> {
 fn targets(log: &Log) -> Vec<i64> {
     let (low, high) = log.reward_range();
     let range = i128::from(high.minus(low).to_raw()).max(1);
-    let target = |reward: Fixed| (i128::from(reward.minus(low).to_raw()) * i128::from(CERTAIN) / range) as i64;
+    let target =
+        |reward: Fixed| (i128::from(reward.minus(low).to_raw()) * i128::from(CERTAIN) / range) as i64;
     log.outcomes.iter().map(|outcome| target(outcome.reward)).collect()
 }
 
@@ -285,8 +295,7 @@ impl Scores {
                         let error = i128::from(outcome.reward.to_raw()) - gain;
                         gain += (error << 32) / i128::from(propensities[row as usize].to_raw()).max(1);
                     }
-                    gains[row as usize * actions + action] =
-                        (gain >> 16).clamp(-(1 << 50), 1 << 50) as i64;
+                    gains[row as usize * actions + action] = (gain >> 16).clamp(-(1 << 50), 1 << 50) as i64;
                 }
             }
         }
@@ -325,7 +334,9 @@ fn name(kind: Kind) -> String {
     match kind {
         Kind::Fixed => "always one action".to_string(),
         Kind::Tree { leaves } => format!("decision tree with {leaves} leaves"),
-        Kind::Votes { penalty, largest } => format!("vote of bits with weights up to {largest} (penalty {penalty})"),
+        Kind::Votes { penalty, largest } => {
+            format!("vote of bits with weights up to {largest} (penalty {penalty})")
+        }
     }
 }
 
@@ -363,11 +374,14 @@ impl Learner<'_> {
         let winner = (0..=best).find(|place| is_as_good(&gains[*place], &gains[best])).unwrap_or(best);
         let mut order: Vec<usize> = (0..kinds.len()).collect();
         order.sort_by_key(|place| (-total(&gains[*place]), *place));
-        let mean = |place: usize| Fixed::from_raw((total(&gains[place]) / gains[place].len().max(1) as i128) as i64 * 65_536);
+        let mean = |place: usize| {
+            Fixed::from_raw((total(&gains[place]) / gains[place].len().max(1) as i128) as i64 * 65_536)
+        };
         let listed = order.iter().map(|place| (name(kinds[*place]), mean(*place))).collect();
         let raw = |gain: &i64| i128::from(*gain) << 16;
         let own: Vec<i128> = gains[winner].iter().map(raw).collect();
-        let more: Vec<i128> = gains[winner].iter().zip(&gains[0]).map(|(own, fixed)| i128::from(own - fixed) << 16).collect();
+        let more: Vec<i128> =
+            gains[winner].iter().zip(&gains[0]).map(|(own, fixed)| i128::from(own - fixed) << 16).collect();
         (kinds[winner], listed, (interval(&own), interval(&more)))
     }
 
@@ -385,7 +399,10 @@ impl Learner<'_> {
             let mut counts = vec![0; log.rows.len()];
             let target = if log.is_labelled {
                 rows.iter().for_each(|row| counts[*row as usize] = 1);
-                log.outcomes.iter().map(|outcome| if outcome.action == action { CERTAIN } else { 0 }).collect()
+                log.outcomes
+                    .iter()
+                    .map(|outcome| if outcome.action == action { CERTAIN } else { 0 })
+                    .collect()
             } else {
                 for row in rows.iter().filter(|row| log.outcomes[**row as usize].action == action) {
                     counts[*row as usize] = 1;
@@ -406,7 +423,8 @@ impl Learner<'_> {
     /// Votes whose circuit is small enough: the smallest weights are left out as long as it is not.
     fn votes(&self, weights: &[Weights], largest: i64) -> Votes {
         let cost = |votes: &Votes| {
-            let ones: u32 = votes.weights.iter().flatten().map(|weight| weight.unsigned_abs().count_ones()).sum();
+            let ones: u32 =
+                votes.weights.iter().flatten().map(|weight| weight.unsigned_abs().count_ones()).sum();
             5 * ones as usize + votes.bias.len() * 60
         };
         let mut drop = 1;
@@ -423,7 +441,8 @@ impl Learner<'_> {
         match kind {
             Kind::Fixed => Fitted::Fixed(self.scores.best_fixed(rows)),
             Kind::Tree { leaves } => {
-                let tree = tree::grow(&self.design.rows, rows, &self.scores.gains, self.scores.actions, leaves);
+                let tree =
+                    tree::grow(&self.design.rows, rows, &self.scores.gains, self.scores.actions, leaves);
                 Fitted::Tree(tree, leaves)
             }
             Kind::Votes { penalty, largest } => {
@@ -478,7 +497,8 @@ impl Fits {
             Kind::Fixed => vec![learner.scores.best_fixed(rest); held.len()],
             Kind::Tree { leaves } => rows().map(|row| self.tree.choose(row, leaves)).collect(),
             Kind::Votes { penalty, largest } => {
-                let weights = self.votes.iter().find(|(known, _)| *known == penalty).map(|(_, weights)| weights);
+                let weights =
+                    self.votes.iter().find(|(known, _)| *known == penalty).map(|(_, weights)| weights);
                 let votes = learner.votes(weights.map_or(&[], Vec::as_slice), largest);
                 rows().map(|row| votes.choose(row)).collect()
             }
@@ -504,7 +524,8 @@ fn narrowed(encoder: &Encoder, policy: Policy) -> Result<(Encoder, Policy), Data
     };
     let encoder = Encoder::new(encoder.columns().iter().map(part).collect())?;
     let count = policy.reads().len() as u16;
-    let policy = Policy::new(policy.circuit().clone(), (0..count).collect(), policy.memory_bits(), policy.actions())
-        .ok_or_else(|| DataError::new("the circuit lost an input"))?;
+    let policy =
+        Policy::new(policy.circuit().clone(), (0..count).collect(), policy.memory_bits(), policy.actions())
+            .ok_or_else(|| DataError::new("the circuit lost an input"))?;
     Ok((encoder, policy))
 }

@@ -37,7 +37,7 @@ pub fn chance(score: i64) -> i64 {
         (0..=LOGITS_MAX * STEPS)
             .map(|_| {
                 let chance = ((1i128 << 32) * i128::from(CERTAIN) / ((1i128 << 32) + power)) as i64;
-                power = power * DECAY >> 32;
+                power = (power * DECAY) >> 32;
                 chance
             })
             .collect()
@@ -135,9 +135,13 @@ mod tests {
         let bits: Vec<[bool; 4]> = (0..rows).map(|_| core::array::from_fn(|_| prng.bit())).collect();
         let columns: Vec<Vec<u32>> =
             (0..4).map(|bit| (0..rows as u32).filter(|row| bits[*row as usize][bit]).collect()).collect();
-        let score = |row: &[bool; 4]| -LOGIT / 2 + row.iter().zip(truth).map(|(bit, weight)| if *bit { weight } else { 0 }).sum::<i64>();
-        let targets: Vec<i64> =
-            bits.iter().map(|row| if (prng.below(65_536) as i64) < chance(score(row)) { CERTAIN } else { 0 }).collect();
+        let score = |row: &[bool; 4]| {
+            -LOGIT / 2 + row.iter().zip(truth).map(|(bit, weight)| if *bit { weight } else { 0 }).sum::<i64>()
+        };
+        let targets: Vec<i64> = bits
+            .iter()
+            .map(|row| if (prng.below(65_536) as i64) < chance(score(row)) { CERTAIN } else { 0 })
+            .collect();
         let weights = fit(&columns, &targets, &vec![1; rows], 1);
         for (got, want) in weights.bits.iter().zip(truth).chain([(&weights.bias, -LOGIT / 2)]) {
             assert!((got - want).abs() < LOGIT / 10, "{weights:?}");

@@ -61,7 +61,11 @@ pub struct Log {
 
 impl Log {
     /// Reads the columns of a table. Features and actions come from the table where they are not given.
-    pub fn new(table: &Table, roles: &Roles, known: Option<(&[Feature], &[String])>) -> Result<Log, DataError> {
+    pub fn new(
+        table: &Table,
+        roles: &Roles,
+        known: Option<(&[Feature], &[String])>,
+    ) -> Result<Log, DataError> {
         let place = |name: &Option<String>| name.as_deref().map(|name| table.column(name)).transpose();
         let (action, reward, label) = (place(&roles.action)?, place(&roles.reward)?, place(&roles.label)?);
         let (propensity, episode) = (place(&roles.propensity)?, place(&roles.episode)?);
@@ -97,19 +101,27 @@ impl Log {
         let mut last_episode: Option<(&str, u32)> = None;
         for (number, cells) in table.rows.iter().enumerate() {
             let wrong = |error: DataError| DataError::new(format!("row {}: {error}", number + 1));
-            let values = log.features.iter().zip(&columns).map(|(feature, column)| feature.value(&cells[*column]));
+            let values =
+                log.features.iter().zip(&columns).map(|(feature, column)| feature.value(&cells[*column]));
             let values = values.collect::<Result<_, _>>().map_err(wrong)?;
             let word = cells[action].trim();
             let chosen = log.actions.iter().position(|known| known == word).ok_or_else(|| {
-                wrong(DataError::new(format!("action {word:?} is unknown; known are {}", log.actions.join(", "))))
+                wrong(DataError::new(format!(
+                    "action {word:?} is unknown; known are {}",
+                    log.actions.join(", ")
+                )))
             })?;
             let decimal = |column: usize| {
                 let name = &table.names[column];
-                Decimal::parse(&cells[column]).map_err(|error| wrong(DataError::new(format!("{name:?}: {error}"))))
+                Decimal::parse(&cells[column])
+                    .map_err(|error| wrong(DataError::new(format!("{name:?}: {error}"))))
             };
             let reward = match reward {
                 Some(column) => reward_of(decimal(column)?).ok_or_else(|| {
-                    wrong(DataError::new(format!("the reward {:?} is out of range: -10^6 to 10^6", cells[column])))
+                    wrong(DataError::new(format!(
+                        "the reward {:?} is out of range: -10^6 to 10^6",
+                        cells[column]
+                    )))
                 })?,
                 None => Fixed::ONE,
             };
@@ -184,7 +196,10 @@ fn words(table: &Table, column: usize, most: usize) -> Result<Vec<String>, DataE
 /// The features of these columns, their kinds read off the cells.
 fn features(table: &Table, names: &[String]) -> Result<Vec<Feature>, DataError> {
     if !(1..=FEATURES_MAX).contains(&names.len()) {
-        return Err(DataError::new(format!("--features names {} columns; allowed is 1 to {FEATURES_MAX}", names.len())));
+        return Err(DataError::new(format!(
+            "--features names {} columns; allowed is 1 to {FEATURES_MAX}",
+            names.len()
+        )));
     }
     let mut seen = BTreeMap::new();
     for name in names {
@@ -199,7 +214,10 @@ fn feature(table: &Table, name: &str) -> Result<Feature, DataError> {
     let column = table.column(name)?;
     let texts = || table.rows.iter().map(|cells| cells[column].trim());
     if let Some(row) = texts().position(str::is_empty) {
-        return Err(DataError::new(format!("row {}: feature {name:?} is empty; missing values need a value", row + 1)));
+        return Err(DataError::new(format!(
+            "row {}: feature {name:?} is empty; missing values need a value",
+            row + 1
+        )));
     }
     let is_bit = texts().all(|text| matches!(text, "0" | "1" | "true" | "false"));
     let kind = if is_bit {
@@ -233,7 +251,9 @@ mod tests {
 
     #[test]
     fn columns_become_features_actions_and_outcomes() {
-        let table = Table::from_csv("x,c,a,r,p,e\n1.5,red,buy,0.25,0.5,u\n-2,blue,wait,0,0.5,u\n3,red,buy,1,1,v\n").unwrap();
+        let table =
+            Table::from_csv("x,c,a,r,p,e\n1.5,red,buy,0.25,0.5,u\n-2,blue,wait,0,0.5,u\n3,red,buy,1,1,v\n")
+                .unwrap();
         let log = Log::new(&table, &roles(["a", "r", "p", "e", ""]), None).unwrap();
         assert_eq!(log.actions, ["buy", "wait"]);
         assert_eq!(log.features[1].kind, Kind::Choice(vec!["blue".to_string(), "red".to_string()]));

@@ -40,7 +40,8 @@ pub fn grow(rows: &[Bits], members: &[u32], gains: &[i64], actions: usize, leave
         all.0.iter_mut().zip(row.0).for_each(|(word, bits)| *word |= bits);
         all
     });
-    let bits: Vec<u16> = (0..width.0.len() * 64).filter(|bit| width.get(*bit)).map(|bit| bit as u16).collect();
+    let bits: Vec<u16> =
+        (0..width.0.len() * 64).filter(|bit| width.get(*bit)).map(|bit| bit as u16).collect();
     let grower = Grower { rows, gains, actions, bits };
     let mut tree = Tree { nodes: vec![grower.leaf(members)], splits: 0 };
     let mut open = vec![Leaf { node: 0, rows: members.to_vec(), best: grower.best(members) }];
@@ -166,7 +167,9 @@ impl Tree {
                 let otherwise = self.build_node(builder, without, width, leaves);
                 let then = self.build_node(builder, with, width, leaves);
                 let chooses = builder.input(usize::from(bit));
-                (then.iter().zip(&otherwise)).map(|(then, other)| builder.mux(chooses, *then, *other)).collect()
+                (then.iter().zip(&otherwise))
+                    .map(|(then, other)| builder.mux(chooses, *then, *other))
+                    .collect()
             }
         }
     }
@@ -184,8 +187,10 @@ mod tests {
         let rows: Vec<Bits> = (0..2_000).map(|_| Bits([prng.below(256), 0, 0, 0])).collect();
         // Action 2 if bit 3; otherwise bit 5 decides between 0 and 1.
         let right = |row: &Bits| if row.get(3) { 2 } else { u16::from(row.get(5)) };
-        let gains: Vec<i64> =
-            rows.iter().flat_map(|row| (0..3).map(|action| i64::from(action == right(row)) * 100).collect::<Vec<_>>()).collect();
+        let gains: Vec<i64> = rows
+            .iter()
+            .flat_map(|row| (0..3).map(|action| i64::from(action == right(row)) * 100).collect::<Vec<_>>())
+            .collect();
         let members: Vec<u32> = (0..2_000).collect();
         let tree = grow(&rows, &members, &gains, 3, 16);
         assert_eq!(tree.leaves(), 3, "pure leaves are not split");

@@ -61,7 +61,8 @@ impl Votes {
     pub fn choose(&self, row: &Bits) -> u16 {
         let sum = |action: usize| {
             let weights = self.weights[action].iter().enumerate();
-            self.bias[action] + weights.filter(|(bit, _)| row.get(*bit)).map(|(_, weight)| weight).sum::<i64>()
+            self.bias[action]
+                + weights.filter(|(bit, _)| row.get(*bit)).map(|(_, weight)| weight).sum::<i64>()
         };
         (0..self.bias.len()).rev().max_by_key(|action| sum(*action)).unwrap_or(0) as u16
     }
@@ -110,12 +111,15 @@ impl Votes {
                     let wins = greater(&mut builder, &sum, &top);
                     let pick = |builder: &mut Builder, new: &[Signal], old: &[Signal]| -> Vec<Signal> {
                         let width = new.len().max(old.len());
-                        let at = |signals: &[Signal], place: usize| signals.get(place).copied().unwrap_or(Signal::FALSE);
+                        let at = |signals: &[Signal], place: usize| {
+                            signals.get(place).copied().unwrap_or(Signal::FALSE)
+                        };
                         (0..width).map(|place| builder.mux(wins, at(new, place), at(old, place))).collect()
                     };
                     let winner = pick(&mut builder, &name, &winner);
                     // Nobody looks at the last sum.
-                    let top = if action + 1 == self.bias.len() { top } else { pick(&mut builder, &sum, &top) };
+                    let top =
+                        if action + 1 == self.bias.len() { top } else { pick(&mut builder, &sum, &top) };
                     (top, winner)
                 }
             });

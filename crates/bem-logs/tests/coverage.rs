@@ -56,7 +56,13 @@ impl Truth {
         for row in 0..ROWS {
             let context = prng.below(8) as usize;
             let (chances, drawn) = (self.logging[context], prng.below(1_000));
-            let action = if drawn < chances[0] { 0 } else if drawn < chances[0] + chances[1] { 1 } else { 2 };
+            let action = if drawn < chances[0] {
+                0
+            } else if drawn < chances[0] + chances[1] {
+                1
+            } else {
+                2
+            };
             let pays = prng.below(1_000) < self.reward[context][action];
             log.rows.push(vec![
                 Value::Number(Decimal::from_int((context / 2) as i32)),
@@ -98,7 +104,6 @@ fn intervals_cover_the_truth_and_are_not_much_wider_than_the_normal_ones() {
         let median = ratios[place][ratios[place].len() / 2];
         assert!(930 <= covered[place], "{name} covers the truth in {} of {LOGS} logs", covered[place]);
         assert!(667 <= median, "{name}: the normal width is {median} thousandths of ours");
-        println!("{name}: covers {} of {LOGS}, normal width over ours {median} thousandths", covered[place]);
     }
 }
 

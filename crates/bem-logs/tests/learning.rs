@@ -27,7 +27,8 @@ fn table(rows: usize, is_rule: bool, logged: bool, seed: u64) -> Table {
     let mut prng = Prng::stream(seed, "logs/tests");
     let mut text = "x,y,c,a,r,p,e\n".to_string();
     for row in 0..rows {
-        let (x, y, colour) = (prng.below(1_000), prng.below(100), ["red", "green", "blue"][prng.below(3) as usize]);
+        let (x, y, colour) =
+            (prng.below(1_000), prng.below(100), ["red", "green", "blue"][prng.below(3) as usize]);
         let right = match is_rule {
             true if colour == "red" => 2,
             true => u64::from(333 <= x && y < 60),
@@ -49,11 +50,14 @@ fn a_rule_is_found_in_labels_and_its_circuit_follows_it() {
     assert_eq!(learned.verdict, Verdict::Supported);
     let mut player = Player::new(&learned.policy);
     let right = log.rows.iter().zip(&log.outcomes);
-    let right = right.filter(|(row, outcome)| player.act(&learned.encoder.encode_values(row)) == outcome.action).count();
+    let right = right
+        .filter(|(row, outcome)| player.act(&learned.encoder.encode_values(row)) == outcome.action)
+        .count();
     assert!(590 <= right, "{right} of 600: {}", learned.words);
     // Only comparisons that the circuit reads are encoded, and they are named.
     assert_eq!(learned.encoder.bits(), learned.policy.reads().len());
-    let names: Vec<String> = (0..learned.encoder.bits()).filter_map(|bit| learned.encoder.fact(bit, true)).collect();
+    let names: Vec<String> =
+        (0..learned.encoder.bits()).filter_map(|bit| learned.encoder.fact(bit, true)).collect();
     assert!(names.iter().any(|name| name == "c = red"), "{names:?}");
 }
 

@@ -34,7 +34,9 @@ impl Worlds for KeptWorld {
                 TaskTree::parse(task)?.build(seed, &Sources(sources)).map(World::Game)
             }
             Some(WorldFile::Record(record)) => Ok(World::Outside(Box::new(Playback::new(record)))),
-            Some(WorldFile::Started { .. }) => Err(GameError::Impossible("a start within a start".to_string())),
+            Some(WorldFile::Started { .. }) => {
+                Err(GameError::Impossible("a start within a start".to_string()))
+            }
         }
     }
 

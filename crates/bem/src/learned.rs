@@ -262,5 +262,15 @@ pub fn circuit(model: &formats::Model) -> Result<Learned> {
     let fields = (0..bits as u16).map(|low| Field { low, width: 1 }).collect();
     let name = model.name().to_string();
     let (names, actions, horizon) = (None, Vec::new(), None);
-    Ok(Learned { name, policy, observation_bits: bits, fields, horizon, names, actions, provenance, warnings })
+    Ok(Learned {
+        name,
+        policy,
+        observation_bits: bits,
+        fields,
+        horizon,
+        names,
+        actions,
+        provenance,
+        warnings,
+    })
 }

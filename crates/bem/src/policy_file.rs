@@ -26,7 +26,8 @@ struct File {
 
 /// The text of a policy's file; it must have named features.
 pub fn write(learned: &Learned) -> Result<String> {
-    let encoder = learned.names.as_ref().context("a policy without named features is exported as a circuit")?;
+    let encoder =
+        learned.names.as_ref().context("a policy without named features is exported as a circuit")?;
     let policy = &learned.policy;
     let memory = || 0..policy.memory_bits();
     let seen = policy.reads().iter().map(|bit| format!("observation_{bit}"));
@@ -39,7 +40,8 @@ pub fn write(learned: &Learned) -> Result<String> {
     let model = Model::with_memory("policy", policy.circuit().clone(), policy.memory_bits())
         .map_err(|error| anyhow!("{error}"))?
         .named(&inputs, &outputs);
-    let circuit = String::from_utf8(Format::Net.write(&model)).context("a circuit in our own form is text")?;
+    let circuit =
+        String::from_utf8(Format::Net.write(&model)).context("a circuit in our own form is text")?;
     let file = File {
         format: FORMAT.to_string(),
         name: learned.name.clone(),
@@ -59,14 +61,18 @@ pub fn is_one(text: &str) -> bool {
 
 /// Reads a policy's file.
 pub fn read(text: &str) -> Result<Learned> {
-    let file: File = serde_json::from_str(text).map_err(|error| anyhow!("it is no policy's file: {error}"))?;
+    let file: File =
+        serde_json::from_str(text).map_err(|error| anyhow!("it is no policy's file: {error}"))?;
     if file.format != FORMAT {
         bail!("\"format\" is {:?}; this version reads {FORMAT:?}", file.format);
     }
     let encoder = Encoder::from_json(file.features.get()).context("\"features\"")?;
     let model = formats::read(file.circuit.as_bytes()).context("\"circuit\"")?;
     let mut learned = circuit(&model).context("\"circuit\"")?;
-    let actions = u16::try_from(file.actions.len()).ok().filter(|count| 0 < *count).context("\"actions\" has no names")?;
+    let actions = u16::try_from(file.actions.len())
+        .ok()
+        .filter(|count| 0 < *count)
+        .context("\"actions\" has no names")?;
     let (bits, outputs) = (encoder.bits(), model.free_outputs());
     let reads = learned.policy.reads().to_vec();
     if reads.last().is_some_and(|last| bits <= usize::from(*last)) {

@@ -14,9 +14,15 @@ use bem_circuit::netlist::{Builder, Signal};
 use bem_data::{Code, Column, Decimal, Encoder, Kind, Table};
 use bem_engine::start::{EPISODES_MAX, STATED_INPUTS_MAX, Start, machine_of};
 use bem_engine::world_file::WorldFile;
-use bem_synth::experience::{EXPERIENCE_STEPS_MAX, Episode, Step};
+use bem_synth::experience::{EXPERIENCE_STEPS_MAX, Episode, Experience, Step};
+use bem_synth::hypothesis::Stated;
+use bem_synth::library::Machine;
 use bem_synth::policy::{Policy, action_bits};
+use bem_synth::propose::{Settings, propose};
 use std::path::Path;
+
+/// Explanations of a log that are tried.
+const EXPLAINED_MAX: usize = 3;
 
 /// What a learner in a world begins with, and a line that says so.
 pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(Start, String)> {
@@ -26,7 +32,9 @@ pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(St
         let text = files::read_text(path)?;
         let table = if ending == "csv" { Table::from_csv(&text) } else { Table::from_jsonl(&text) };
         let episodes = log(&table.with_context(named)?, shape, encoder).with_context(named)?;
-        return told(Start { machines: Vec::new(), episodes }, shape).with_context(named);
+        let start = Start { machines: Vec::new(), episodes }.fitting(shape);
+        return told(Start { machines: explained(shape, &start.episodes), ..start }, shape)
+            .with_context(named);
     }
     let learned = match learned::open(path, None)? {
         Found::One(learned) => learned,
@@ -34,7 +42,12 @@ pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(St
     };
     let episodes = if path.is_dir() { played(path, shape, encoder)? } else { Vec::new() };
     let machine = translated(&learned, shape, encoder).and_then(|policy| machine_of(&policy, shape));
-    if machine.is_none() && episodes.is_empty() {
+    // A circuit with too many inputs for a table is found again in what it was learned from.
+    let machines = match machine {
+        Some(machine) => vec![machine],
+        None => explained(shape, &episodes),
+    };
+    if machines.is_empty() && episodes.is_empty() {
         bail!(
             "{}: the circuit cannot be tried here: it must have {} actions, read what this world shows, and have at most \
              {STATED_INPUTS_MAX} inputs with memory",
@@ -42,7 +55,25 @@ pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(St
             shape.actions
         );
     }
-    told(Start { machines: machine.into_iter().collect(), episodes }, shape).with_context(named)
+    told(Start { machines, episodes }, shape).with_context(named)
+}
+
+/// What explains the episodes of others best: tried first, like a circuit that was named.
+fn explained(shape: &Shape, episodes: &[Episode]) -> Vec<Machine> {
+    let mut experience = Experience::new(EXPERIENCE_STEPS_MAX);
+    for (serial, episode) in episodes.iter().enumerate() {
+        experience.push(Episode { serial: serial as u64, ..episode.clone() });
+    }
+    let stated =
+        propose(shape, &experience, &Settings::default()).hypotheses.into_iter().filter_map(|found| {
+            let stated = Stated { policy: found.policy, statement: found.statement? };
+            Some(Machine::circuit(
+                shape,
+                stated,
+                (format!("{}, from the log", found.words), found.description_length),
+            ))
+        });
+    stated.take(EXPLAINED_MAX).collect()
 }
 
 /// What fits the world, and a line about it.
@@ -54,8 +85,10 @@ fn told(start: Start, shape: &Shape) -> Result<(Start, String)> {
     }
     let words = match (machines, episodes) {
         (0, episodes) => format!("{episodes} episodes as experience"),
-        (_, 0) => "a circuit, tried first".to_string(),
-        (_, episodes) => format!("a circuit, tried first, and {episodes} episodes as experience"),
+        (machines, 0) => format!("{machines} circuits, tried first"),
+        (machines, episodes) => {
+            format!("{machines} circuits, tried first, and {episodes} episodes as experience")
+        }
     };
     Ok((start, words))
 }
@@ -74,7 +107,10 @@ fn played(directory: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<
 /// The last episodes with as many steps as an experience holds.
 fn latest(mut episodes: Vec<Episode>) -> Vec<Episode> {
     let (mut steps, mut first) = (0, episodes.len());
-    while 0 < first && steps + episodes[first - 1].steps.len() <= EXPERIENCE_STEPS_MAX && episodes.len() - first < EPISODES_MAX {
+    while 0 < first
+        && steps + episodes[first - 1].steps.len() <= EXPERIENCE_STEPS_MAX
+        && episodes.len() - first < EPISODES_MAX
+    {
         first -= 1;
         steps += episodes[first].steps.len();
     }
@@ -87,7 +123,10 @@ fn log(table: &Table, shape: &Shape, encoder: Option<&Encoder>) -> Result<Vec<Ep
     let episode = table.column("episode").ok();
     let propensity = table.column("propensity").ok();
     if episode.is_none() && 1 < shape.horizon {
-        bail!("episodes of this world have up to {} steps: the log needs a column \"episode\"", shape.horizon);
+        bail!(
+            "episodes of this world have up to {} steps: the log needs a column \"episode\"",
+            shape.horizon
+        );
     }
     let seen = |cells: &[String]| -> Result<Bits> {
         if let Some(encoder) = encoder {
@@ -104,18 +143,36 @@ fn log(table: &Table, shape: &Shape, encoder: Option<&Encoder>) -> Result<Vec<Ep
     for (number, cells) in table.rows.iter().enumerate() {
         let row = || format!("row {}", number + 1);
         let taken = cells[action].trim().parse::<u16>().ok().filter(|taken| *taken < shape.actions);
-        let taken = taken.with_context(|| format!("{}: the action {:?} must be 0 to {}", row(), cells[action], shape.actions - 1))?;
-        let paid = Decimal::parse(&cells[reward]).with_context(row)?.to_int().and_then(|paid| i32::try_from(paid).ok());
-        let paid = paid
-            .filter(|paid| (shape.reward_min..=shape.reward_max).contains(paid))
-            .with_context(|| format!("{}: the reward {:?} must be a whole number of milli-units from {} to {}", row(), cells[reward], shape.reward_min, shape.reward_max))?;
+        let taken = taken.with_context(|| {
+            format!("{}: the action {:?} must be 0 to {}", row(), cells[action], shape.actions - 1)
+        })?;
+        let paid = Decimal::parse(&cells[reward])
+            .with_context(row)?
+            .to_int()
+            .and_then(|paid| i32::try_from(paid).ok());
+        let paid =
+            paid.filter(|paid| (shape.reward_min..=shape.reward_max).contains(paid)).with_context(|| {
+                format!(
+                    "{}: the reward {:?} must be a whole number of milli-units from {} to {}",
+                    row(),
+                    cells[reward],
+                    shape.reward_min,
+                    shape.reward_max
+                )
+            })?;
         let chance = match propensity {
             None => 65_535,
             Some(column) => {
-                let fixed = Decimal::parse(&cells[column]).with_context(row)?.to_fixed().map_or(0, |value| value.to_raw());
-                u16::try_from(i128::from(fixed) * 65_535 >> 32).ok().filter(|chance| 0 < *chance).with_context(|| {
-                    format!("{}: the propensity {:?} must be above 0 and at most 1", row(), cells[column])
-                })?
+                let fixed = Decimal::parse(&cells[column])
+                    .with_context(row)?
+                    .to_fixed()
+                    .map_or(0, |value| value.to_raw());
+                u16::try_from((i128::from(fixed) * 65_535) >> 32)
+                    .ok()
+                    .filter(|chance| 0 < *chance)
+                    .with_context(|| {
+                        format!("{}: the propensity {:?} must be above 0 and at most 1", row(), cells[column])
+                    })?
             }
         };
         let step = Step {
@@ -124,7 +181,8 @@ fn log(table: &Table, shape: &Shape, encoder: Option<&Encoder>) -> Result<Vec<Ep
             reward: paid,
             done: true,
             bad: false,
-            uniform: propensity.is_some() && u32::from(chance).abs_diff(65_535 / u32::from(shape.actions)) <= 1,
+            uniform: propensity.is_some()
+                && u32::from(chance).abs_diff(65_535 / u32::from(shape.actions)) <= 1,
             propensity: chance,
         };
         let name = episode.map(|column| cells[column].as_str());
@@ -177,7 +235,10 @@ fn input(builder: &mut Builder, own: &Encoder, world: &Encoder, bit: usize) -> O
             Some(builder.input(usize::from(there.low) + nearest(steps, thresholds[place])?))
         }
         (Code::Words(places), Code::Index) => {
-            let (Kind::Choice(words), Kind::Choice(others)) = (&column.feature.kind, &there.feature.kind) else { return None };
+            let (Kind::Choice(words), Kind::Choice(others)) = (&column.feature.kind, &there.feature.kind)
+            else {
+                return None;
+            };
             let word = &words[usize::from(places[place])];
             let value = others.iter().position(|other| other == word)?;
             let equal: Vec<Signal> = (0..usize::from(there.width))
@@ -195,7 +256,9 @@ fn input(builder: &mut Builder, own: &Encoder, world: &Encoder, bit: usize) -> O
 fn nearest(thresholds: &[Decimal], wanted: Decimal) -> Option<usize> {
     let above = thresholds.partition_point(|threshold| *threshold < wanted);
     match (above.checked_sub(1), thresholds.get(above)) {
-        (Some(below), Some(next)) => Some(if Decimal::is_nearer(wanted, thresholds[below], *next) { below } else { above }),
+        (Some(below), Some(next)) => {
+            Some(if Decimal::is_nearer(wanted, thresholds[below], *next) { below } else { above })
+        }
         (Some(below), None) => Some(below),
         (None, Some(_)) => Some(above),
         (None, None) => None,

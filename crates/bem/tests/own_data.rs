@@ -91,13 +91,17 @@ fn a_log_that_shows_nothing_is_said_to_show_nothing() {
         let _ = writeln!(log, "{},{},{},0.5", row * 7 % 10, row * 5 / 3 % 2, row * 13 / 7 % 2);
     });
     save(folder, "coins.csv", &log);
-    let arguments = ["learn", "coins.csv", "--action", "a", "--reward", "r", "--propensity", "p", "--out", "no.policy"];
+    let arguments =
+        ["learn", "coins.csv", "--action", "a", "--reward", "r", "--propensity", "p", "--out", "no.policy"];
     let learned = json(folder, &arguments, 1);
     assert_eq!(learned["supported"], false);
     assert!(!folder.join("no.policy").exists(), "nothing is written where nothing is supported");
     let output = bem(folder, &arguments);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("nothing is supported: the log does not show that the circuit is better"), "{said}");
+    assert!(
+        said.contains("nothing is supported: the log does not show that the circuit is better"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -109,7 +113,10 @@ fn wrong_logs_are_refused_with_row_and_column() {
         let line = refused(folder, &[&["learn"], arguments].concat());
         assert!(line.contains(want), "{line}");
     };
-    says(&["log.csv", "--action", "a", "--reward", "r"], "log.csv: row 2: \"r\": \"much\" is no decimal number");
+    says(
+        &["log.csv", "--action", "a", "--reward", "r"],
+        "log.csv: row 2: \"r\": \"much\" is no decimal number",
+    );
     says(&["log.csv", "--label", "y"], "log.csv: there is no column \"y\"; there are x, a, r");
     says(&["log.csv", "--label", "a"], "log.csv: the log has 2 rows; allowed is 20 to 200000");
     says(&["log.txt", "--label", "a"], "log.txt");
@@ -144,9 +151,12 @@ fn the_example_worlds_run_and_know_their_baselines() {
     let folder = folder();
     let folder = folder.path();
     for name in ["inventory_env.py", "thermostat_env.py", "retry_env.py", "clicks_env.py"] {
-        let baseline: Value =
-            serde_json::from_str(&python(folder, &[&example(name), "--baseline"])).expect("a baseline is JSON");
-        assert!(baseline.as_object().is_some_and(|values| values.values().all(Value::is_number)), "{name}: {baseline}");
+        let baseline: Value = serde_json::from_str(&python(folder, &[&example(name), "--baseline"]))
+            .expect("a baseline is JSON");
+        assert!(
+            baseline.as_object().is_some_and(|values| values.values().all(Value::is_number)),
+            "{name}: {baseline}"
+        );
         let command = format!("python3 {}", example(name));
         let solved = json(folder, &["solve", "--env-cmd", &command, "--budget", "3000"], 0);
         assert!(solved["return_mean"].is_number(), "{name}: {solved}");
@@ -226,19 +236,22 @@ fn a_run_starts_from_a_run_a_circuit_and_a_log_and_is_played_again() {
         example("")
     );
     save(folder, "steps.jsonl", &python(folder, &["-c", &write]));
-    save(folder, "always.net", &text(bem(folder, &["export", "first", "--format", "net"])));
-    let run = |start: &str, out: &str| {
-        let common = ["solve", "--game", &game, "--budget", "6000", "--seed", "2", "--out", out];
-        json(folder, &[&common[..], &["--start-from", start]].concat(), 0)
+    // By itself it has learned nothing after so few steps; with what is there it has.
+    let run = |out: &str, start: &[&str]| {
+        let common = ["solve", "--game", &game, "--budget", "3000", "--seed", "2", "--json", "--out", out];
+        let output = bem(folder, &[&common[..], start].concat());
+        let answer: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {output:?}"));
+        answer["score"].as_f64().unwrap_or(-9.0)
     };
-    let cold = {
-        let output = bem(folder, &["solve", "--game", &game, "--budget", "6000", "--seed", "2", "--json"]);
-        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
-    };
-    let warm = run("steps.jsonl", "warm");
-    let score = |answer: &Value| answer["score"].as_f64().unwrap_or(0.0);
-    assert!(score(&cold) < score(&warm) && 0.95 <= score(&warm), "cold {cold} warm {warm}");
-    text(bem(folder, &["replay", "warm"]));
+    let cold = run("cold", &[]);
+    assert!(cold < 0.5, "{cold}");
+    text(bem(folder, &["export", "first", "--format", "net", "--out", "first.net"]));
+    for (name, start) in [("by_run", "first"), ("by_circuit", "first.net"), ("by_log", "steps.jsonl")] {
+        let warm = run(name, &["--start-from", start]);
+        assert!(0.9 <= warm, "{start}: {warm}");
+        text(bem(folder, &["replay", name]));
+    }
     let refused = refused(folder, &["solve", "parity", "--start-from", "steps.jsonl"]);
     assert!(refused.contains("--start-from steps.jsonl"), "{refused}");
 }

@@ -4,10 +4,10 @@
 //! Clauses: SCC-15, GLE-10.
 
 use super::ClimbError;
-use crate::start::Start;
 use crate::learner::Settings;
 use crate::parameters::check_world;
 use crate::solve::{Broken, Lesson, Solution, Taught, solve_world, teach_on};
+use crate::start::Start;
 use crate::worlds::{Catalog, World, Worlds};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Environment, Shape};

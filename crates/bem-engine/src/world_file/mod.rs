@@ -7,8 +7,8 @@
 
 pub mod record;
 
-use bem_base::encode::{DecodeError, Reader, Writer};
 use crate::start::Start;
+use bem_base::encode::{DecodeError, Reader, Writer};
 use record::Record;
 use std::collections::BTreeMap;
 

@@ -53,12 +53,18 @@ impl Declared {
     }
 
     /// Reads the declarations of a world whose observations are all known: the objects of its states.
-    pub fn of_states(texts: &Texts<'_>, actions: u16, states: &[&str]) -> Result<Option<(Declared, Vec<Vec<Value>>)>, DataError> {
+    pub fn of_states(
+        texts: &Texts<'_>,
+        actions: u16,
+        states: &[&str],
+    ) -> Result<Option<OfStates>, DataError> {
         let Some((features, bad, forbid)) = parts(texts, actions)? else { return Ok(None) };
         let rules: Vec<Rule> = bad.iter().chain(&forbid).cloned().collect();
         let plain = Encoder::for_world(features.clone(), NumberCode::Binary)?;
         let read = |(state, text): (usize, &&str)| {
-            plain.values_json(text).map_err(|error| DataError::new(format!("\"observe\" entry {state}: {error}")))
+            plain
+                .values_json(text)
+                .map_err(|error| DataError::new(format!("\"observe\" entry {state}: {error}")))
         };
         let rows: Vec<Vec<Value>> = states.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         let encoder = Encoder::for_states(features, &rows, &rules)?;
@@ -66,7 +72,8 @@ impl Declared {
         let mut pairs = BTreeSet::new();
         for values in &rows {
             let observation = declared.encoder.encode_values(values);
-            let forbids = |action: &u16| declared.forbidding().any(|rule| rule.concerns(*action) && rule.holds(values));
+            let forbids =
+                |action: &u16| declared.forbidding().any(|rule| rule.concerns(*action) && rule.holds(values));
             pairs.extend((0..actions).filter(forbids).map(|action| Forbidden { observation, action }));
         }
         declared.forbidden = checked(pairs, actions)?;
@@ -87,6 +94,9 @@ impl Declared {
     }
 }
 
+/// What was declared, and the named values of every state.
+pub(super) type OfStates = (Declared, Vec<Vec<Value>>);
+
 type Parts = (Vec<Feature>, Vec<Rule>, Vec<Rule>);
 
 fn parts(texts: &Texts<'_>, actions: u16) -> Result<Option<Parts>, DataError> {
@@ -98,7 +108,8 @@ fn parts(texts: &Texts<'_>, actions: u16) -> Result<Option<Parts>, DataError> {
     };
     let features = Feature::list(features)?;
     let bad = texts.bad_if.map_or(Ok(Vec::new()), |text| Rule::list("bad_if", text, &features, actions))?;
-    let forbid = texts.forbid.map_or(Ok(Vec::new()), |text| Rule::list("forbid", text, &features, actions))?;
+    let forbid =
+        texts.forbid.map_or(Ok(Vec::new()), |text| Rule::list("forbid", text, &features, actions))?;
     Ok(Some((features, bad, forbid)))
 }
 

@@ -8,8 +8,8 @@
 //! and `fields` makes every `obs` an object of named values ([`bem_data`]); then `"bad_if"` and `"forbid"` may list rules
 //! over them: what is BAD besides what the program says, and what must never be done. Lines come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
 
-use super::{REWARD_MAX, milli_hint, without_line};
 use super::declared::{Declared, Texts};
+use super::{REWARD_MAX, milli_hint, without_line};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Forbidden, Outcome, Shape};
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
 use bem_data::Encoder;
@@ -245,7 +245,11 @@ fn parse<'a, A: Deserialize<'a>>(text: &'a str) -> Result<A, String> {
 }
 
 /// What is seen, and the named values behind it.
-fn observation(shape: &Shape, declared: Option<&Declared>, raw: &RawValue) -> Result<(Bits, Vec<Value>), String> {
+fn observation(
+    shape: &Shape,
+    declared: Option<&Declared>,
+    raw: &RawValue,
+) -> Result<(Bits, Vec<Value>), String> {
     if let Some(Declared { encoder, .. }) = declared {
         let values = encoder.values_json(raw.get()).map_err(|error| format!("\"obs\": {error}"))?;
         return Ok((encoder.encode_values(&values), values));
@@ -316,7 +320,8 @@ impl<T: Transport> Environment for PipeWorld<T> {
                 ));
             }
             let (bits, values) = observation(shape, declared, &answer.obs)?;
-            let bad = answer.bad || declared.is_some_and(|declared| declared.is_bad(&before, action, &values));
+            let bad =
+                answer.bad || declared.is_some_and(|declared| declared.is_bad(&before, action, &values));
             Ok((bits, values, Answered { done, bad, ..answer }))
         };
         let (bits, values, answer) = self.ask(&format!("{{\"act\":{action}}}"), read)?;
@@ -484,7 +489,10 @@ mod tests {
         assert!(world.step(1).unwrap().bad);
         assert!(world.step(0).unwrap().bad, "above 24 is BAD");
         let error = world.step(0).unwrap_err().to_string();
-        assert!(error.starts_with("line 5: \"obs\": \"temp\" is \"26\"; it must be a number from 15 to 25"), "{error}");
+        assert!(
+            error.starts_with("line 5: \"obs\": \"temp\" is \"26\"; it must be a number from 15 to 25"),
+            "{error}"
+        );
         // From 22.25 on action 1 is forbidden, whatever the mode; and it is with mode 2, where it is BAD.
         let forbids = |text: &str, action: u16| {
             let observation = encoder.encode_json(text).unwrap();
@@ -501,9 +509,15 @@ mod tests {
         let open = |line: &str| PipeWorld::open(script(&[line])).err().unwrap().to_string();
         let starts = |line: &str, want: &str| assert!(open(line).starts_with(want), "{}", open(line));
         starts(&NAMED.replace("\"min\":15,", ""), "line 1: feature 0: \"min\" is missing");
-        starts(&NAMED.replace("\"actions\"", "\"obs_bits\":3,\"actions\""), "line 1: \"features\" stand in place of");
+        starts(
+            &NAMED.replace("\"actions\"", "\"obs_bits\":3,\"actions\""),
+            "line 1: \"features\" stand in place of",
+        );
         starts(&HELLO.replace("\"obs_bits\":3,", ""), "line 1: \"obs_bits\" is missing");
-        starts(&HELLO.replace("\"fields\"", "\"forbid\":[],\"fields\""), "line 1: \"bad_if\" and \"forbid\" need \"features\"");
+        starts(
+            &HELLO.replace("\"fields\"", "\"forbid\":[],\"fields\""),
+            "line 1: \"bad_if\" and \"forbid\" need \"features\"",
+        );
         starts(&NAMED.replace("\"mode\":2}", "\"mode\":3}"), "line 1: \"bad_if\" rule 1: \"mode\" is \"3\"");
         starts(&NAMED.replace(",\"action\":1}]}", "}]}"), "line 1: every action is forbidden");
     }

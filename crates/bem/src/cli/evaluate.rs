@@ -14,10 +14,12 @@ use std::path::PathBuf;
 
 /// Off-policy evaluation: what a policy would have earned, by inverse propensity, self-normalised and doubly robust.
 #[derive(Args)]
-#[command(after_help = "Example: bem evaluate ads.policy --log new.csv --action shown --reward click --propensity p\n\
+#[command(
+    after_help = "Example: bem evaluate ads.policy --log new.csv --action shown --reward click --propensity p\n\
     Example: bem evaluate my-run --log steps.jsonl --action a --reward r --propensity p --episode e\n\
     A policy with named features reads the columns of these names. Of any other policy the log needs a\n\
-    column obs with the bits of the observation. Exit code 1 when support is missing.")]
+    column obs with the bits of the observation. Exit code 1 when support is missing."
+)]
 pub struct EvaluateArguments {
     /// A policy of bem learn, a run, a snapshot, or a circuit in a file
     #[arg(value_name = "POLICY")]
@@ -49,7 +51,8 @@ pub fn run(arguments: &EvaluateArguments) -> Result<Answer> {
     };
     let path = &arguments.log;
     let table = table(path)?;
-    let (log, rows) = read(&learned, &table, &arguments.columns).with_context(|| path.display().to_string())?;
+    let (log, rows) =
+        read(&learned, &table, &arguments.columns).with_context(|| path.display().to_string())?;
     let options = Options { seed: arguments.seed, ..Options::default() };
     let result = if log.has_episodes {
         episodes::evaluate(&log, &learned.policy, &rows, &options)
@@ -94,7 +97,8 @@ fn read(learned: &Learned, table: &Table, columns: &ColumnArguments) -> Result<(
     }
     // Bits without names: one feature for every bit.
     let width = learned.observation_bits;
-    let place = table.column("obs").context("the policy has no named features: the log needs a column of bits")?;
+    let place =
+        table.column("obs").context("the policy has no named features: the log needs a column of bits")?;
     let mut wide = Table { names: table.names.clone(), rows: table.rows.clone() };
     let bit_name = |bit: usize| format!("obs bit {bit}");
     wide.names.extend((0..width).map(bit_name));
@@ -102,7 +106,9 @@ fn read(learned: &Learned, table: &Table, columns: &ColumnArguments) -> Result<(
     for (number, cells) in wide.rows.iter_mut().enumerate() {
         let text = cells[place].trim().to_string();
         let bits = Bits::from_text(&text).filter(|_| text.len() == width);
-        rows.push(bits.with_context(|| format!("row {}: \"obs\" must be {width} zeros and ones", number + 1))?);
+        rows.push(
+            bits.with_context(|| format!("row {}: \"obs\" must be {width} zeros and ones", number + 1))?,
+        );
         cells.extend(text.chars().map(String::from));
     }
     let features = (0..width).map(|bit| Feature { name: bit_name(bit), kind: bem_data::Kind::Bit }).collect();

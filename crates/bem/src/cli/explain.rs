@@ -161,7 +161,8 @@ fn named_observation(encoder: &Encoder, text: &str) -> Result<Bits> {
         let (name, value) = pair.split_once('=').with_context(|| format!("--obs {pair:?} has no value"))?;
         let name = name.trim();
         if !encoder.columns().iter().any(|column| column.feature.name == name) {
-            let known: Vec<&str> = encoder.columns().iter().map(|column| column.feature.name.as_str()).collect();
+            let known: Vec<&str> =
+                encoder.columns().iter().map(|column| column.feature.name.as_str()).collect();
             bail!("--obs {name:?} is no feature: there are {}", known.join(", "));
         }
         values.insert(name, value.trim());

@@ -76,8 +76,11 @@ pub struct ColumnArguments {
 impl ColumnArguments {
     /// The roles of a table's columns.
     pub fn roles(&self, table: &Table, label: Option<&String>) -> Roles {
-        let taken: Vec<&String> =
-            [&self.action, &self.reward, &self.propensity, &self.episode].into_iter().flatten().chain(label).collect();
+        let taken: Vec<&String> = [&self.action, &self.reward, &self.propensity, &self.episode]
+            .into_iter()
+            .flatten()
+            .chain(label)
+            .collect();
         let features = match self.features.is_empty() {
             true => table.names.iter().filter(|name| !taken.contains(name)).cloned().collect(),
             false => self.features.iter().map(|name| name.trim().to_string()).collect(),
@@ -117,14 +120,19 @@ pub fn run(arguments: &LearnArguments) -> Result<Answer> {
     let table = table(path)?;
     let roles = arguments.columns.roles(&table, arguments.label.as_ref());
     let log = Log::new(&table, &roles, None).with_context(|| path.display().to_string())?;
-    let options = Options { seed: arguments.seed, gates_max: arguments.max_gates, set_aside: arguments.set_aside };
+    let options =
+        Options { seed: arguments.seed, gates_max: arguments.max_gates, set_aside: arguments.set_aside };
     let spinner = match std::io::stderr().is_terminal() && !arguments.json {
         true => ProgressBar::new_spinner(),
         false => ProgressBar::hidden(),
     };
     spinner.enable_steady_tick(Duration::from_millis(100));
     let progress = &mut |words: &str| spinner.set_message(words.to_string());
-    let result = if log.has_episodes { episodes::learn(&log, &options, progress) } else { learn(&log, &options, progress) };
+    let result = if log.has_episodes {
+        episodes::learn(&log, &options, progress)
+    } else {
+        learn(&log, &options, progress)
+    };
     spinner.finish_and_clear();
     let result = result.with_context(|| path.display().to_string())?;
     let learned = as_policy(path, &table, &log, &result, arguments.seed);
@@ -148,7 +156,10 @@ fn as_policy(path: &Path, table: &Table, log: &Log, result: &bem_logs::Learned, 
     let digest = hash(text.join("\n").as_bytes());
     let what = if log.is_labelled { "cross-validated accuracy" } else { "estimated reward" };
     let provenance = vec![
-        format!("BEM policy learned from {}", path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())),
+        format!(
+            "BEM policy learned from {}",
+            path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        ),
         format!("log: {} rows, digest {digest}, seed {seed}", log.rows.len()),
         format!("model: {}", result.words),
         format!(
@@ -216,7 +227,8 @@ pub fn print_estimate(estimate: &Estimate) {
 }
 
 fn verdict(log: &Log, result: &bem_logs::Learned) -> String {
-    let what = if log.is_labelled { "always the most frequent label" } else { "the policy that wrote the log" };
+    let what =
+        if log.is_labelled { "always the most frequent label" } else { "the policy that wrote the log" };
     match result.verdict {
         Verdict::Supported => format!("better than {what}: the lower end of the gain is above zero"),
         Verdict::NotSupported => {
@@ -225,9 +237,18 @@ fn verdict(log: &Log, result: &bem_logs::Learned) -> String {
     }
 }
 
-fn to_json(arguments: &LearnArguments, log: &Log, learned: &Learned, result: &bem_logs::Learned, wall: Duration) -> Value {
-    let candidates: Vec<Value> =
-        result.candidates.iter().map(|(name, mean)| json!({ "model": name, "held_out": to_float(*mean) })).collect();
+fn to_json(
+    arguments: &LearnArguments,
+    log: &Log,
+    learned: &Learned,
+    result: &bem_logs::Learned,
+    wall: Duration,
+) -> Value {
+    let candidates: Vec<Value> = result
+        .candidates
+        .iter()
+        .map(|(name, mean)| json!({ "model": name, "held_out": to_float(*mean) }))
+        .collect();
     json!({
         "log": arguments.log.display().to_string(), "rows": log.rows.len(), "actions": log.actions, "seed": arguments.seed,
         "labelled": log.is_labelled, "episodes": log.has_episodes, "supported": result.verdict == Verdict::Supported,
@@ -246,7 +267,13 @@ fn print(arguments: &LearnArguments, log: &Log, learned: &Learned, result: &bem_
         (_, true) => "logged steps of episodes",
         _ => "logged decisions",
     };
-    say!("{} (seed {}): {} {kind}, {} actions", arguments.log.display(), arguments.seed, log.rows.len(), log.actions.len());
+    say!(
+        "{} (seed {}): {} {kind}, {} actions",
+        arguments.log.display(),
+        arguments.seed,
+        log.rows.len(),
+        log.actions.len()
+    );
     say!("  model                {}", result.words);
     say!(
         "  circuit              {} gates, {} memory bits, reads {} bits",
@@ -268,7 +295,9 @@ fn print(arguments: &LearnArguments, log: &Log, learned: &Learned, result: &bem_
     result.warnings.iter().for_each(|warning| say!("  warning              {warning}"));
     if let Some(out) = &arguments.out {
         match result.verdict {
-            Verdict::Supported => say!("  kept in              {0} (bem explain {0}; bem export {0})", out.display()),
+            Verdict::Supported => {
+                say!("  kept in              {0} (bem explain {0}; bem export {0})", out.display())
+            }
             Verdict::NotSupported => say!("  nothing is written to {}", out.display()),
         }
     }

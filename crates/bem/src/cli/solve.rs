@@ -159,7 +159,9 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
 fn begun(arguments: &SolveArguments, world: &TaskWorld, file: Option<&WorldFile>) -> Result<Option<Start>> {
     let Some(path) = &arguments.start_from else { return Ok(None) };
     let (shape, encoder) = match world {
-        TaskWorld::Game(game) => (game.shape(), encoder_of(&file.map(WorldFile::to_bytes).into_iter().collect::<Vec<_>>())),
+        TaskWorld::Game(game) => {
+            (game.shape(), encoder_of(&file.map(WorldFile::to_bytes).into_iter().collect::<Vec<_>>()))
+        }
         TaskWorld::Program(program) => (program.shape(), program.encoder().cloned()),
     };
     let (start, words) = start_from::open(path, shape, encoder.as_ref())?;
