@@ -158,7 +158,8 @@ fn the_example_worlds_run_and_know_their_baselines() {
             "{name}: {baseline}"
         );
         let command = format!("python3 {}", example(name));
-        let solved = json(folder, &["solve", "--env-cmd", &command, "--budget", "3000"], 0);
+        let solved =
+            json(folder, &["solve", "--env-cmd", &command, "--budget", "3000", "--env-timeout", "120"], 0);
         assert!(solved["return_mean"].is_number(), "{name}: {solved}");
     }
     assert_eq!(
@@ -201,7 +202,17 @@ fn what_is_forbidden_is_never_tried_and_the_run_proves_it() {
     let folder = folder();
     let folder = folder.path();
     save(folder, "world.py", GUARDED);
-    let arguments = ["solve", "--env-cmd", "python3 world.py", "--budget", "6000", "--out", "run"];
+    let arguments = [
+        "solve",
+        "--env-cmd",
+        "python3 world.py",
+        "--budget",
+        "6000",
+        "--env-timeout",
+        "120",
+        "--out",
+        "run",
+    ];
     let solved = json(folder, &arguments, 0);
     assert!(0 < solved["steps"].as_u64().unwrap_or(0), "{solved}");
     let verified = json(folder, &["verify", "run"], 0);
