@@ -56,7 +56,7 @@ def logged_chances(seen):
     return [0.625 if banner == DEVICES.index(seen["device"]) else 0.125 for banner in range(BANNERS)]
 
 
-def baseline(count=100_000):
+def baseline(count=20_000):
     generator, values = 7, {"optimum": 0, "logging policy": 0, "random": 0}
     for _ in range(count):
         generator, seen = visitor(generator)

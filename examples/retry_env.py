@@ -18,7 +18,7 @@ ACTIONS = ["at once", "wait 100 ms", "wait 1 s", "replica", "give up"]
 WAITS = [0, 100, 1_000, 0]
 HEALTHY, OVERLOADED, DOWN = range(3)
 NONE, ERROR, TIMEOUT, REFUSED = range(4)
-HORIZON = 12
+HORIZON = 4
 
 
 def say(message):
@@ -107,7 +107,7 @@ def main():
         print(json.dumps({"hand rule": mean_return(hand_rule, range(10**6, 10**6 + 20_000)) / 1_000}))
         return
     say({"hello": 1, "actions": len(ACTIONS), "horizon": HORIZON, "reward_range": [-1_000, 1_000],
-         "return_range": [-1_240, 1_000],
+         "return_range": [-1_060, 1_000],
          "features": [{"name": "attempts", "kind": "choice", "of": HORIZON + 1},
                       {"name": "last", "kind": "choice", "of": ["none", "error", "timeout", "refused"]},
                       {"name": "left", "kind": "number", "min": 0, "max": DEADLINE}]})

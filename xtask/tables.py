@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 # Name, loader, points that may be missing, and how often a training row is shown as a bandit problem.
-TABLES = [("breast cancer", load_breast_cancer, 2.0, 4), ("wine", load_wine, 2.0, 12), ("digits", load_digits, 6.0, 20)]
+TABLES = [("breast cancer", load_breast_cancer, 2.0, 4), ("wine", load_wine, 2.0, 12), ("digits", load_digits, 6.0, 5)]
 
 
 def peers(seed):

@@ -44,11 +44,10 @@ impl Rule {
                 raws.len()
             )));
         }
-        let read = |(place, raw): (usize, &Box<RawValue>)| {
-            rule(raw.get(), features, actions)
-                .map_err(|error| DataError(format!("{what:?} rule {place}: {error}")))
+        let read = |(place, raw): (usize, &str)| {
+            rule(raw, features, actions).map_err(|error| DataError(format!("{what:?} rule {place}: {error}")))
         };
-        raws.iter().enumerate().map(read).collect()
+        raws.iter().map(|raw| raw.get()).enumerate().map(read).collect()
     }
 
     /// Whether it concerns an action.

@@ -21,6 +21,9 @@ const TRIES_MIN: u32 = 3;
 /// Tries of one pair that are counted: more would say the same, and the test counts combinations.
 const TRIES_MAX: u32 = 24;
 
+/// The last words of the patch that puts the user's own rules into force.
+pub const USER_RULES_OUT: &str = "that the user rules out";
+
 /// What was seen of one pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tries {
@@ -53,7 +56,7 @@ impl Learner {
             Some(Rule { observation: *observation, forbidden: *action, instead })
         };
         let Some(rules) = forbidden.iter().map(rule).collect::<Option<Vec<Rule>>>() else { return false };
-        let words = format!("forbid {} pairs of observation and action that the user rules out", rules.len());
+        let words = format!("forbid {} pairs of observation and action {USER_RULES_OUT}", rules.len());
         let proposal = Proposal {
             change: Change::Guard { rules },
             improvement: Some(Improvement::Logged { lower_bound: Fixed::ONE, steps: 0 }),

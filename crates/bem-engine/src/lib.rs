@@ -15,7 +15,7 @@ mod counterexample;
 pub mod evaluate;
 mod exploration;
 mod gate;
-mod guarding;
+pub mod guarding;
 pub mod journal;
 pub mod learner;
 mod machinery;

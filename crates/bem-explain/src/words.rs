@@ -61,12 +61,14 @@ impl Words<'_> {
 
     /// Several inputs: bits of the observation by their numbers, neighbours together, and what is remembered.
     fn places(&self, places: &[usize]) -> String {
-        if self.names.is_some() {
-            let names: Vec<String> = places.iter().map(|place| self.place(*place)).collect();
-            return names.join(", ");
-        }
         let (seen, kept): (Vec<usize>, Vec<usize>) =
             places.iter().partition(|place| **place < self.reads.len());
+        if self.names.is_some() {
+            let mut names: Vec<String> = seen.iter().map(|place| self.place(*place)).collect();
+            let kept: Vec<usize> = kept.iter().map(|place| place - self.reads.len()).collect();
+            names.extend((!kept.is_empty()).then(|| format!("remembered {}", runs(&kept))));
+            return names.join(", ");
+        }
         let bits: Vec<usize> = seen.iter().map(|place| usize::from(self.reads[*place])).collect();
         let kept: Vec<usize> = kept.iter().map(|place| place - self.reads.len()).collect();
         match (bits.is_empty(), kept.is_empty()) {
@@ -137,6 +139,10 @@ impl Words<'_> {
             }
             drawn.push(column.low);
             words.push(self.bounds(column, conditions));
+        }
+        // What always holds for values that there are says nothing, unless nothing else is said.
+        if words.iter().any(|word| !word.ends_with(" is anything")) {
+            words.retain(|word| !word.ends_with(" is anything"));
         }
         words.join(" and ")
     }

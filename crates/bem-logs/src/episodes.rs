@@ -55,7 +55,7 @@ fn encoder(log: &Log) -> Result<Encoder, DataError> {
 
 /// A reward in milli-units, rounded down.
 fn milli(reward: Fixed) -> i32 {
-    let raw = i128::from(reward.to_raw()) * 1_000 >> 32;
+    let raw = (i128::from(reward.to_raw()) * 1_000) >> 32;
     raw.clamp(i128::from(i32::MIN / 2), i128::from(i32::MAX / 2)) as i32
 }
 
@@ -83,7 +83,7 @@ fn experience(
 ) -> Vec<Episode> {
     let step = |row: usize, last: bool| {
         let outcome = log.outcomes[row];
-        let propensity = (i128::from(chances[row].to_raw()) * 65_535 >> 32).clamp(1, 65_535) as u16;
+        let propensity = ((i128::from(chances[row].to_raw()) * 65_535) >> 32).clamp(1, 65_535) as u16;
         Step {
             observation: rows[row],
             action: outcome.action,

@@ -132,7 +132,7 @@ pub fn interval(terms: &[Raw]) -> Interval {
     let (mut third, mut fourth) = (0i128, 0i128);
     for term in terms {
         let standard = (((term - mean) << 16) / deviation).clamp(-1 << 30, 1 << 30);
-        let square = standard * standard >> 16;
+        let square = (standard * standard) >> 16;
         third = third.saturating_add(square.saturating_mul(standard) >> 16);
         fourth = fourth.saturating_add(square.saturating_mul(square) >> 16);
     }

@@ -369,7 +369,7 @@ impl Learner<'_> {
         }
         let total = |gains: &[i64]| gains.iter().map(|gain| i128::from(*gain)).sum::<i128>();
         let best = (0..kinds.len()).rev().max_by_key(|place| total(&gains[*place])).unwrap_or(0);
-        // Kinds are listed from simple to complex. A simpler one wins where it does as well up to a quarter of the standard
+        // Kinds are listed from simple to complex. A simpler one wins where it does as well up to a tenth of the standard
         // error of the difference.
         let winner = (0..=best).find(|place| is_as_good(&gains[*place], &gains[best])).unwrap_or(best);
         let mut order: Vec<usize> = (0..kinds.len()).collect();
@@ -476,12 +476,12 @@ impl Learner<'_> {
     }
 }
 
-/// Whether the first gains are as good as the second up to a quarter of the standard error of their difference.
+/// Whether the first gains are as good as the second up to a tenth of the standard error of their difference.
 fn is_as_good(gains: &[i64], best: &[i64]) -> bool {
     let terms: Vec<i128> = best.iter().zip(gains).map(|(best, own)| i128::from(best - own) << 16).collect();
     let difference = interval(&terms);
     // The normal interval is 3.92 standard errors wide.
-    difference.mean.to_raw() * 16 <= difference.normal_width.to_raw()
+    difference.mean.to_raw().saturating_mul(40) <= difference.normal_width.to_raw()
 }
 
 /// Everything that was fitted on one part of the rows.

@@ -37,7 +37,7 @@ pub fn chance(score: i64) -> i64 {
         (0..=LOGITS_MAX * STEPS)
             .map(|_| {
                 let chance = ((1i128 << 32) * i128::from(CERTAIN) / ((1i128 << 32) + power)) as i64;
-                power = power * DECAY >> 32;
+                power = (power * DECAY) >> 32;
                 chance
             })
             .collect()

@@ -104,7 +104,6 @@ fn intervals_cover_the_truth_and_are_not_much_wider_than_the_normal_ones() {
         let median = ratios[place][ratios[place].len() / 2];
         assert!(930 <= covered[place], "{name} covers the truth in {} of {LOGS} logs", covered[place]);
         assert!(667 <= median, "{name}: the normal width is {median} thousandths of ours");
-        println!("{name}: covers {} of {LOGS}, normal width over ours {median} thousandths", covered[place]);
     }
 }
 

@@ -14,9 +14,15 @@ use bem_circuit::netlist::{Builder, Signal};
 use bem_data::{Code, Column, Decimal, Encoder, Kind, Table};
 use bem_engine::start::{EPISODES_MAX, STATED_INPUTS_MAX, Start, machine_of};
 use bem_engine::world_file::WorldFile;
-use bem_synth::experience::{EXPERIENCE_STEPS_MAX, Episode, Step};
+use bem_synth::experience::{EXPERIENCE_STEPS_MAX, Episode, Experience, Step};
+use bem_synth::hypothesis::Stated;
+use bem_synth::library::Machine;
 use bem_synth::policy::{Policy, action_bits};
+use bem_synth::propose::{Settings, propose};
 use std::path::Path;
+
+/// Explanations of a log that are tried.
+const EXPLAINED_MAX: usize = 3;
 
 /// What a learner in a world begins with, and a line that says so.
 pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(Start, String)> {
@@ -26,7 +32,9 @@ pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(St
         let text = files::read_text(path)?;
         let table = if ending == "csv" { Table::from_csv(&text) } else { Table::from_jsonl(&text) };
         let episodes = log(&table.with_context(named)?, shape, encoder).with_context(named)?;
-        return told(Start { machines: Vec::new(), episodes }, shape).with_context(named);
+        let start = Start { machines: Vec::new(), episodes }.fitting(shape);
+        return told(Start { machines: explained(shape, &start.episodes), ..start }, shape)
+            .with_context(named);
     }
     let learned = match learned::open(path, None)? {
         Found::One(learned) => learned,
@@ -34,7 +42,12 @@ pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(St
     };
     let episodes = if path.is_dir() { played(path, shape, encoder)? } else { Vec::new() };
     let machine = translated(&learned, shape, encoder).and_then(|policy| machine_of(&policy, shape));
-    if machine.is_none() && episodes.is_empty() {
+    // A circuit with too many inputs for a table is found again in what it was learned from.
+    let machines = match machine {
+        Some(machine) => vec![machine],
+        None => explained(shape, &episodes),
+    };
+    if machines.is_empty() && episodes.is_empty() {
         bail!(
             "{}: the circuit cannot be tried here: it must have {} actions, read what this world shows, and have at most \
              {STATED_INPUTS_MAX} inputs with memory",
@@ -42,7 +55,25 @@ pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(St
             shape.actions
         );
     }
-    told(Start { machines: machine.into_iter().collect(), episodes }, shape).with_context(named)
+    told(Start { machines, episodes }, shape).with_context(named)
+}
+
+/// What explains the episodes of others best: tried first, like a circuit that was named.
+fn explained(shape: &Shape, episodes: &[Episode]) -> Vec<Machine> {
+    let mut experience = Experience::new(EXPERIENCE_STEPS_MAX);
+    for (serial, episode) in episodes.iter().enumerate() {
+        experience.push(Episode { serial: serial as u64, ..episode.clone() });
+    }
+    let stated =
+        propose(shape, &experience, &Settings::default()).hypotheses.into_iter().filter_map(|found| {
+            let stated = Stated { policy: found.policy, statement: found.statement? };
+            Some(Machine::circuit(
+                shape,
+                stated,
+                (format!("{}, from the log", found.words), found.description_length),
+            ))
+        });
+    stated.take(EXPLAINED_MAX).collect()
 }
 
 /// What fits the world, and a line about it.
@@ -54,8 +85,10 @@ fn told(start: Start, shape: &Shape) -> Result<(Start, String)> {
     }
     let words = match (machines, episodes) {
         (0, episodes) => format!("{episodes} episodes as experience"),
-        (_, 0) => "a circuit, tried first".to_string(),
-        (_, episodes) => format!("a circuit, tried first, and {episodes} episodes as experience"),
+        (machines, 0) => format!("{machines} circuits, tried first"),
+        (machines, episodes) => {
+            format!("{machines} circuits, tried first, and {episodes} episodes as experience")
+        }
     };
     Ok((start, words))
 }
@@ -134,7 +167,7 @@ fn log(table: &Table, shape: &Shape, encoder: Option<&Encoder>) -> Result<Vec<Ep
                     .with_context(row)?
                     .to_fixed()
                     .map_or(0, |value| value.to_raw());
-                u16::try_from(i128::from(fixed) * 65_535 >> 32)
+                u16::try_from((i128::from(fixed) * 65_535) >> 32)
                     .ok()
                     .filter(|chance| 0 < *chance)
                     .with_context(|| {

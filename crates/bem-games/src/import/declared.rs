@@ -57,7 +57,7 @@ impl Declared {
         texts: &Texts<'_>,
         actions: u16,
         states: &[&str],
-    ) -> Result<Option<(Declared, Vec<Vec<Value>>)>, DataError> {
+    ) -> Result<Option<OfStates>, DataError> {
         let Some((features, bad, forbid)) = parts(texts, actions)? else { return Ok(None) };
         let rules: Vec<Rule> = bad.iter().chain(&forbid).cloned().collect();
         let plain = Encoder::for_world(features.clone(), NumberCode::Binary)?;
@@ -93,6 +93,9 @@ impl Declared {
         })
     }
 }
+
+/// What was declared, and the named values of every state.
+pub(super) type OfStates = (Declared, Vec<Vec<Value>>);
 
 type Parts = (Vec<Feature>, Vec<Rule>, Vec<Rule>);
 

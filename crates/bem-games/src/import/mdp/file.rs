@@ -1,13 +1,12 @@
 //! The JSON file: its form, and every number checked before a process is made of it. Clause: GLE-9.
 
 use super::{Branch, POLICY_ENTRIES_MAX, Process, ROWS_MAX, SOLVE_WORK_MAX, STATES_MAX};
-use crate::import::declared::{Declared, Texts};
+use crate::import::declared::{Declared, OfStates, Texts};
 use crate::import::{ImportError, REWARD_MAX, milli_hint};
 use crate::rules::bits_for;
 use bem_base::environment::Bits;
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
 use bem_data::Encoder;
-use bem_data::feature::Value as Known;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -176,7 +175,7 @@ impl File {
     }
 
     /// Named features with the values of every state, if there are any.
-    fn declared(&self, states: usize) -> Result<Option<(Declared, Vec<Vec<Known>>)>, ImportError> {
+    fn declared(&self, states: usize) -> Result<Option<OfStates>, ImportError> {
         let texts = Texts {
             features: self.features.as_deref().map(RawValue::get),
             bad_if: self.bad_if.as_deref().map(RawValue::get),
