@@ -2,6 +2,7 @@
 """A shop for BEM: order in the morning, sell by day, pay for what lies over night. Needs nothing but Python.
 
 Try it with: bem solve --env-cmd 'python3 examples/inventory_env.py' --budget 60000
+Compare with dynamic programming: python3 examples/inventory_env.py --baseline
 
 Seen is the stock, 0 to 10; an action is how much to order, 0 to 4. Demand is drawn by a generator of our own that the
 seed of the reset alone decides, so that the same seed brings the same demand. Rewards are whole milli-units.
@@ -31,7 +32,29 @@ def bits(stock):
     return "".join(str(stock >> bit & 1) for bit in range(4))
 
 
+def earned(stock, order, demand):
+    """What one day brings, and the stock after it."""
+    have = min(STOCK_MAX, stock + order)
+    sold = min(have, demand)
+    reward = sold * PRICE - (have - stock) * COST - have * KEEPING - (DELIVERY if order else 0)
+    return reward, have - sold
+
+
+def optimum():
+    """The best expected return of an episode, backward from its last day."""
+    later = [0.0] * (STOCK_MAX + 1)
+    for _ in range(DAYS):
+        def value(stock, order):
+            outcomes = [earned(stock, order, demand) for demand in DEMANDS]
+            return sum(reward + later[after] for reward, after in outcomes) / len(outcomes)
+        later = [max(value(stock, order) for order in range(ORDER_MAX + 1)) for stock in range(STOCK_MAX + 1)]
+    return later[0]
+
+
 def main():
+    if "--baseline" in sys.argv:
+        print(json.dumps({"optimum by dynamic programming": optimum() / 1000}))
+        return
     worst = -(ORDER_MAX * COST + STOCK_MAX * KEEPING + DELIVERY)
     say({"hello": 1, "obs_bits": 4, "actions": ORDER_MAX + 1, "horizon": DAYS,
          "reward_range": [worst, max(DEMANDS) * PRICE], "fields": [[0, 4]]})
@@ -42,11 +65,9 @@ def main():
             stock, day, generator = 0, 0, message["reset"]
             say({"obs": bits(stock)})
             continue
-        have = min(STOCK_MAX, stock + message["act"])
         generator, number = drawn(generator)
-        sold = min(have, DEMANDS[number % len(DEMANDS)])
-        reward = sold * PRICE - (have - stock) * COST - have * KEEPING - (DELIVERY if message["act"] else 0)
-        stock, day = have - sold, day + 1
+        reward, stock = earned(stock, message["act"], DEMANDS[number % len(DEMANDS)])
+        day += 1
         say({"obs": bits(stock), "reward": reward, "done": day == DAYS})
 
 

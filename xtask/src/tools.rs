@@ -21,8 +21,12 @@ const PACKAGES: &[(&str, &str)] = &[
 ];
 
 /// Python packages and the module that shows each is there.
-const PYTHON_PACKAGES: &[(&str, &str)] =
-    &[("gymnasium[toy-text]", "gymnasium"), ("python-sat", "pysat"), ("numpy", "numpy")];
+const PYTHON_PACKAGES: &[(&str, &str)] = &[
+    ("gymnasium[toy-text]", "gymnasium"),
+    ("python-sat", "pysat"),
+    ("numpy", "numpy"),
+    ("scikit-learn", "sklearn"),
+];
 
 fn is_there(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)
@@ -51,7 +55,12 @@ pub fn install_for_tests() -> Result<()> {
         );
         run("sh", &["-c", &install])?;
     }
-    for (package, module) in PYTHON_PACKAGES {
+    install_python(PYTHON_PACKAGES)
+}
+
+/// Installs Python packages, each named with the module that shows it is there.
+pub fn install_python(packages: &[(&str, &str)]) -> Result<()> {
+    for (package, module) in packages {
         if !is_there("python3", &["-c", &format!("import {module}")]) {
             run("python3", &["-m", "pip", "install", "--quiet", package])?;
         }

@@ -161,6 +161,24 @@ pub struct Outcome {
     pub bad: bool,
 }
 
+/// An action that must never be taken for what is seen: the user says so before anything is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Forbidden {
+    /// What is seen.
+    pub observation: Bits,
+    /// What must not be done then.
+    pub action: u16,
+}
+
+impl Forbidden {
+    /// The actions that are left for what is seen, in rising order; what is forbidden must be in rising order too.
+    pub fn left(forbidden: &[Forbidden], observation: Bits, actions: u16) -> impl Iterator<Item = u16> {
+        let is_left =
+            move |action: &u16| forbidden.binary_search(&Forbidden { observation, action: *action }).is_err();
+        (0..actions).filter(is_left)
+    }
+}
+
 /// Why a world refused or failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -194,6 +212,10 @@ pub trait Environment {
     fn observation(&self) -> &Bits;
     /// Takes an action.
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError>;
+    /// What must never be done, in rising order; for every observation some action is left.
+    fn forbidden(&self) -> &[Forbidden] {
+        &[]
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! masks a forbidden action in every turn, so that nothing new is learned about it. Clauses: SCC-5, SCC-11; decision D-45.
 
 use crate::learner::{Learner, Witness};
-use bem_base::environment::Bits;
+use bem_base::environment::{Bits, Forbidden};
 use bem_base::fixed::Fixed;
 use bem_evolve::improvement::Account;
 use bem_evolve::patch::{Change, ExpectedEffects};
@@ -20,6 +20,9 @@ use std::collections::BTreeMap;
 const TRIES_MIN: u32 = 3;
 /// Tries of one pair that are counted: more would say the same, and the test counts combinations.
 const TRIES_MAX: u32 = 24;
+
+/// The last words of the patch that puts the user's own rules into force.
+pub const USER_RULES_OUT: &str = "that the user rules out";
 
 /// What was seen of one pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +42,28 @@ impl Learner {
                 self.decide_at_once(proposal, witness);
             }
         }
+    }
+
+    /// Puts what the user forbids into force before anything is played; it needs no evidence, only the proof that nothing
+    /// forbidden passes. Every unit begins with an empty guard, so that every unit begins with this. Whether it is in force
+    /// then.
+    pub(crate) fn obey(&mut self, forbidden: &[Forbidden], witness: &mut dyn Witness) -> bool {
+        if forbidden.is_empty() {
+            return true;
+        }
+        let rule = |Forbidden { observation, action }: &Forbidden| {
+            let instead = Forbidden::left(forbidden, *observation, self.shape.actions).next()?;
+            Some(Rule { observation: *observation, forbidden: *action, instead })
+        };
+        let Some(rules) = forbidden.iter().map(rule).collect::<Option<Vec<Rule>>>() else { return false };
+        let words = format!("forbid {} pairs of observation and action {USER_RULES_OUT}", rules.len());
+        let proposal = Proposal {
+            change: Change::Guard { rules },
+            improvement: Some(Improvement::Logged { lower_bound: Fixed::ONE, steps: 0 }),
+            effects: ExpectedEffects { safety_gain: Fixed::ONE, ..ExpectedEffects::default() },
+            words,
+        };
+        self.decide_at_once(proposal, witness)
     }
 
     fn new_rules(&self, odds: u128) -> Option<Proposal> {

@@ -386,6 +386,16 @@ impl Learner {
         self
     }
 
+    /// Takes episodes in that others played, as experience: they are searched like its own, and prove nothing.
+    #[must_use]
+    pub(crate) fn with_experience(mut self, episodes: Vec<Episode>) -> Learner {
+        for episode in episodes {
+            self.experience.push(Episode { serial: self.serial, ..episode });
+            self.serial += 1;
+        }
+        self
+    }
+
     /// Learns until there is a reason to stop, or the witness asks for it; then it may be called again.
     pub fn run(
         &mut self,

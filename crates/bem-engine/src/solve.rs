@@ -10,6 +10,7 @@ use crate::evaluate::{Evaluation, Judge, Yardstick, leaves_doubt};
 use crate::learner::{Decision, Event, Learned, Learner, Settings, Tally, Witness};
 use crate::online::Online;
 use crate::shard::Shard;
+use crate::start::Start;
 use crate::suspend::{Evaluated, Seen};
 use bem_base::digest::Digest;
 use bem_base::environment::{Environment, EnvironmentError, Shape};
@@ -91,6 +92,8 @@ pub struct Lesson {
     pub shard: Option<Shard>,
     /// What it tries first.
     pub library: Vec<Machine>,
+    /// What it begins with besides.
+    pub start: Start,
     /// The lesson is over when the score has been 0.99 for half as long as it took to get there. The learner is not
     /// told; its teacher goes on to the next task.
     pub until_solved: bool,
@@ -99,7 +102,7 @@ pub struct Lesson {
 impl Lesson {
     /// From scratch, until the learner itself stops.
     pub fn alone(settings: Settings) -> Lesson {
-        Lesson { settings, shard: None, library: Vec::new(), until_solved: false }
+        Lesson { settings, shard: None, library: Vec::new(), start: Start::default(), until_solved: false }
     }
 }
 
@@ -194,21 +197,30 @@ fn learn<'a>(
     put_away: Option<&[u8]>,
     on_tick: OnTick<'a>,
 ) -> Result<Taught, Box<Broken>> {
-    let Lesson { settings, shard, library, until_solved } = lesson;
+    let Lesson { settings, shard, mut library, start, until_solved } = lesson;
+    let start = start.fitting(world.shape());
+    library.extend(start.machines);
     let saved = put_away.and_then(|bytes| {
         let (seen, learner) = Seen::take_up(bytes).ok()?;
         let learner = Learner::restore(learner, world).ok()?;
         (learner.settings == settings).then_some((learner, seen))
     });
     let seed = settings.seed;
+    let forbidden = world.forbidden().to_vec();
+    let is_new = saved.is_none();
     let (mut learner, seen) = match saved {
         Some(saved) => saved,
         None => match Learner::on(shard, world.shape(), settings) {
-            Ok(learner) => (learner.with_library(library), Seen::nothing()),
+            Ok(learner) => (learner.with_library(library).with_experience(start.episodes), Seen::nothing()),
             Err(error) => return Err(Box::new(Broken { error, kept: None })),
         },
     };
     let mut evaluator = Evaluator { judge, seed, until_solved, seen, failure: None, stopped: false, on_tick };
+    // What the user forbids is in force before the first step; a machine that cannot keep it does not play.
+    if is_new && !learner.obey(&forbidden, &mut evaluator) {
+        let error = EnvironmentError::External(FORBIDDEN_UNPROVEN.to_string());
+        return Err(Box::new(Broken { error, kept: None }));
+    }
     let run = evaluator.go_on(&mut learner, world);
     let put_away = (evaluator.stopped && run.is_ok()).then(|| evaluator.seen.put_away(&learner.encode()));
     let outcome = match evaluator.failure.take() {
@@ -228,6 +240,9 @@ fn learn<'a>(
         Err(error) => Err(Box::new(Broken { error, kept: Some(close(UNKNOWN)) })),
     }
 }
+
+/// Why a world with forbidden actions may be refused.
+const FORBIDDEN_UNPROVEN: &str = "what is forbidden cannot be put into force: too many pairs of observation and action, or no action is left for some";
 
 /// No evaluation was made.
 const UNKNOWN: Evaluation = Evaluation { mean: Fixed::ZERO, error: Fixed::ZERO, bad: 0, episodes: 0 };

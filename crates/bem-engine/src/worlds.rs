@@ -4,6 +4,7 @@
 //! another program, come back from the files that the run has kept ([`crate::climb::Climb::files`]); reading those is
 //! the application's part. Must not know files. Clauses: LOG-5, GLE-9.
 
+use crate::start::Start;
 use bem_base::environment::Environment;
 use bem_games::compose::{NoPrograms, TaskTree};
 use bem_games::game::{Game, GameError};
@@ -21,6 +22,10 @@ pub enum World {
 pub trait Worlds {
     /// The world of this task; hidden choices come from the seed.
     fn open(&self, task: &str, seed: u64) -> Result<World, GameError>;
+    /// What a learner in these worlds begins with.
+    fn start(&self) -> Start {
+        Start::default()
+    }
 }
 
 /// The families that come with the machine, and their compositions.

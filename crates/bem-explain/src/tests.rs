@@ -23,7 +23,7 @@ fn single_bits(bits: u16) -> Vec<Field> {
 }
 
 fn said(policy: &Policy, fields: &[Field]) -> Vec<String> {
-    let words = Words { reads: policy.reads(), fields };
+    let words = Words { reads: policy.reads(), fields, names: None };
     let list = explain(policy, fields).action;
     assert!(list.is_exact(), "{list:?}");
     let mut lines: Vec<String> = (list.rules.iter())
@@ -127,7 +127,7 @@ fn memory_becomes_a_state_diagram() {
     let diagram = state_diagram(&policy, &single_bits(2)).unwrap();
     assert_eq!(diagram.states.len(), 2);
     assert!(diagram.is_exact());
-    let words = Words { reads: policy.reads(), fields: &single_bits(2) };
+    let words = Words { reads: policy.reads(), fields: &single_bits(2), names: None };
     let dot = diagram.to_dot(&words);
     assert!(dot.contains("s0 -> s1") && dot.contains("s1 -> s0") && dot.contains("action 1"), "{dot}");
     assert_eq!(counts_steps(&policy), 0);

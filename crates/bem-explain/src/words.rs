@@ -1,8 +1,10 @@
-//! Facts in words. A field of one bit is called by its bit, a wider one by its number among the world's fields.
+//! Facts in words. Where features are named, a fact is a comparison of a feature (`temp >= 21.5`); otherwise a field of one
+//! bit is called by its bit, a wider one by its number among the world's fields.
 
 use crate::facts::{Fact, Number};
 use crate::list::Condition;
 use bem_base::environment::Field;
+use bem_data::{Code, Column, Decimal, Encoder};
 
 /// What places in a circuit are called.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +13,8 @@ pub struct Words<'a> {
     pub reads: &'a [u16],
     /// The world's fields.
     pub fields: &'a [Field],
+    /// What the bits stand for, where features are named.
+    pub names: Option<&'a Encoder>,
 }
 
 impl Words<'_> {
@@ -19,6 +23,12 @@ impl Words<'_> {
         let Some(bit) = self.reads.get(place) else {
             return format!("remembered {}", place - self.reads.len());
         };
+        if let Some(column) = self.names.and_then(|names| names.column_of(usize::from(*bit))) {
+            return match self.named(place, true) {
+                Some(fact) => format!("({fact})"),
+                None => format!("bit {} of {}", bit - column.low, column.feature.name),
+            };
+        }
         let of = self.fields.iter().position(|field| (field.low..field.low + field.width).contains(bit));
         match of {
             Some(field) if 1 < self.fields[field].width => {
@@ -28,8 +38,24 @@ impl Words<'_> {
         }
     }
 
+    /// What an input says where features are named and it says something alone.
+    fn named(&self, place: usize, value: bool) -> Option<String> {
+        let bit = self.reads.get(place)?;
+        self.names?.fact(usize::from(*bit), value)
+    }
+
+    /// The feature that a field of the world is, where features are named.
+    fn column(&self, field: usize) -> Option<(&Encoder, &Column)> {
+        let names = self.names?;
+        let low = self.fields.get(field)?.low;
+        names.column_of(usize::from(low)).filter(|column| column.low == low).map(|column| (names, column))
+    }
+
     /// An input with its value.
     pub fn value(&self, place: usize, value: bool) -> String {
+        if let Some(fact) = self.named(place, value) {
+            return fact;
+        }
         format!("{} = {}", self.place(place), u8::from(value))
     }
 
@@ -37,6 +63,12 @@ impl Words<'_> {
     fn places(&self, places: &[usize]) -> String {
         let (seen, kept): (Vec<usize>, Vec<usize>) =
             places.iter().partition(|place| **place < self.reads.len());
+        if self.names.is_some() {
+            let mut names: Vec<String> = seen.iter().map(|place| self.place(*place)).collect();
+            let kept: Vec<usize> = kept.iter().map(|place| place - self.reads.len()).collect();
+            names.extend((!kept.is_empty()).then(|| format!("remembered {}", runs(&kept))));
+            return names.join(", ");
+        }
         let bits: Vec<usize> = seen.iter().map(|place| usize::from(self.reads[*place])).collect();
         let kept: Vec<usize> = kept.iter().map(|place| place - self.reads.len()).collect();
         match (bits.is_empty(), kept.is_empty()) {
@@ -49,9 +81,20 @@ impl Words<'_> {
     /// A condition.
     pub fn condition(&self, condition: &Condition) -> String {
         let holds = condition.holds;
-        let number = |number: &Number| format!("field {}", number.field);
+        let number = |number: &Number| match self.column(number.field) {
+            Some((_, column)) => column.feature.name.clone(),
+            None => format!("field {}", number.field),
+        };
         match &condition.fact {
             Fact::Bit(place) => self.value(*place, holds),
+            Fact::AtLeast(left, value) if self.column(left.field).is_some() => {
+                let (names, column) = self.column(left.field).expect("it was there a moment ago");
+                names.level_reaches(column, value << left.skipped, holds)
+            }
+            Fact::Equals(left, value) if self.column(left.field).is_some() => {
+                let (names, column) = self.column(left.field).expect("it was there a moment ago");
+                names.level_is(column, *value, holds)
+            }
             Fact::AtLeast(left, value) => {
                 let sign = if holds { ">=" } else { "<" };
                 format!("{} {sign} {}", number(left), value << left.skipped)
@@ -82,9 +125,56 @@ impl Words<'_> {
         }
     }
 
-    /// All conditions of a rule.
+    /// All conditions of a rule; several comparisons of one named number are drawn together.
     pub fn conditions(&self, conditions: &[Condition]) -> String {
-        conditions.iter().map(|condition| self.condition(condition)).collect::<Vec<_>>().join(" and ")
+        let mut words: Vec<String> = Vec::new();
+        let mut drawn: Vec<u16> = Vec::new();
+        for condition in conditions {
+            let Some((column, _)) = self.comparison(condition) else {
+                words.push(self.condition(condition));
+                continue;
+            };
+            if drawn.contains(&column.low) {
+                continue;
+            }
+            drawn.push(column.low);
+            words.push(self.bounds(column, conditions));
+        }
+        // What always holds for values that there are says nothing, unless nothing else is said.
+        if words.iter().any(|word| !word.ends_with(" is anything")) {
+            words.retain(|word| !word.ends_with(" is anything"));
+        }
+        words.join(" and ")
+    }
+
+    /// The named number that a condition compares, and with what.
+    fn comparison(&self, condition: &Condition) -> Option<(&Column, Decimal)> {
+        let Fact::Bit(place) = condition.fact else { return None };
+        let bit = usize::from(*self.reads.get(place)?);
+        let column = self.names?.column_of(bit)?;
+        match &column.code {
+            Code::Steps(thresholds) => Some((column, thresholds[bit - usize::from(column.low)])),
+            _ => None,
+        }
+    }
+
+    /// All that these conditions say about one named number.
+    fn bounds(&self, column: &Column, conditions: &[Condition]) -> String {
+        let all = || {
+            conditions.iter().filter_map(|condition| {
+                let (of, threshold) = self.comparison(condition)?;
+                (of.low == column.low).then_some((threshold, condition.holds))
+            })
+        };
+        let low = all().filter(|(_, holds)| *holds).map(|(threshold, _)| threshold).max();
+        let high = all().filter(|(_, holds)| !holds).map(|(threshold, _)| threshold).min();
+        let name = &column.feature.name;
+        match (low, high) {
+            (Some(low), Some(high)) => format!("{low} <= {name} < {high}"),
+            (Some(low), None) => format!("{name} >= {low}"),
+            (None, Some(high)) => format!("{name} < {high}"),
+            (None, None) => String::new(),
+        }
     }
 
     /// Inputs with their values, whole fields as numbers.
@@ -103,7 +193,10 @@ impl Words<'_> {
                     .iter()
                     .enumerate()
                     .fold(0u64, |sum, (bit, place)| sum | u64::from(input[*place]) << bit);
-                words.push(format!("field {number} = {value}"));
+                words.push(match self.column(number) {
+                    Some((names, column)) => names.level_is(column, value, true),
+                    None => format!("field {number} = {value}"),
+                });
                 rest.retain(|place| !own.contains(place));
             }
         }

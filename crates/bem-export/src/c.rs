@@ -44,7 +44,9 @@ pub(crate) fn program(program: &Program<'_>) -> String {
         let _ = writeln!(text, "    state->memory[{bit}] = (uint8_t){signal};");
     }
     let code = action_code(&action, "0u", |bit, place| format!("{bit} << {place}"));
-    let _ = write!(text, "    return (int)({code});\n}}\n\n#endif\n");
+    let _ = write!(text, "    return (int)({code});\n}}\n\n");
+    text.push_str(&program.encoder.map_or_else(String::new, crate::named::c));
+    text.push_str("#endif\n");
     text
 }
 

@@ -8,6 +8,7 @@
 mod c;
 mod expression;
 mod javascript;
+mod named;
 mod python;
 mod rust;
 mod vectors;
@@ -15,6 +16,7 @@ mod verilog;
 
 pub use vectors::{VECTORS_DEFAULT, VECTORS_MAX, vectors};
 
+use bem_data::Encoder;
 use bem_synth::policy::Policy;
 
 /// A language that programs are written in.
@@ -93,6 +95,8 @@ pub struct Program<'p> {
     pub horizon: Option<u32>,
     /// What the program is called.
     pub name: &'p str,
+    /// How named features become observation bits, where they are named.
+    pub encoder: Option<&'p Encoder>,
     /// The first lines: where it comes from, what was measured, what to look out for.
     pub provenance: &'p [String],
 }
@@ -161,7 +165,8 @@ pub fn comments(lines: &[String], sign: &str) -> String {
 }
 
 fn header(language: Language, program: &Program<'_>) -> String {
-    comments(program.provenance, language.comment())
+    let features = program.encoder.map_or_else(Vec::new, Encoder::lines);
+    comments(program.provenance, language.comment()) + &comments(&features, language.comment())
 }
 
 /// A line that ends no comment early and goes on in no other line, whatever a task is called.

@@ -31,6 +31,7 @@ pub(crate) fn program(program: &Program<'_>) -> String {
     let code = action_code(&action, "0", |bit, place| format!("{bit} << {place}"));
     let next: Vec<&str> = next.iter().map(|name| name.as_str()).collect();
     let _ = write!(text, "    return {code}, [{}]\n{CLASS}", next.join(", "));
+    text.push_str(&program.encoder.map_or_else(String::new, crate::named::python));
     text
 }
 

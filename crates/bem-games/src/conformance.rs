@@ -7,7 +7,7 @@
 use crate::enumerate::{Exact, exact_values};
 use crate::game::{Game, Oracle, Steps, Value};
 use crate::rules::{RuleGame, Rules};
-use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Outcome, Shape};
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
 use bem_base::prng::Prng;
@@ -38,8 +38,9 @@ pub fn check(game: &dyn Game) -> Result<(), Breach> {
     })?;
     let episodes = (2_000_000 / u64::from(game.shape().horizon)).clamp(32, 2_000);
     check_value(game, &mut OraclePolicy(game.oracle()), optimum, episodes, "the oracle")?;
-    let chooser = Prng::stream(5, "conformance");
-    check_value(game, &mut RandomPolicy(chooser, game.shape().actions), random, episodes, "random play")
+    let forbidden = game.start().forbidden().to_vec();
+    let mut chooser = RandomPolicy(Prng::stream(5, "conformance"), game.shape().actions, forbidden);
+    check_value(game, &mut chooser, random, episodes, "random play")
 }
 
 /// Bounds, order and cover of the shape.
@@ -82,7 +83,7 @@ fn check_refusals(game: &dyn Game) -> Result<(), Breach> {
 /// Plays one seed twice, in a new world and in a used one, with the same random actions.
 fn check_repeats(game: &dyn Game, seed: u64) -> Result<(), Breach> {
     let play = |world: &mut dyn Environment| -> Result<Vec<(Bits, Outcome)>, Breach> {
-        let mut chooser = RandomPolicy(Prng::stream(seed, "repeat"), game.shape().actions);
+        let mut chooser = RandomPolicy(Prng::stream(seed, "repeat"), game.shape().actions, Vec::new());
         let mut seen = Vec::new();
         run(world, &mut chooser, seed, |observation, _, outcome| seen.push((*observation, *outcome)))?;
         Ok(seen)
@@ -92,7 +93,7 @@ fn check_repeats(game: &dyn Game, seed: u64) -> Result<(), Breach> {
     let other_seed = seed.wrapping_add(1);
     run(
         &mut *world,
-        &mut RandomPolicy(Prng::stream(8, "other"), game.shape().actions),
+        &mut RandomPolicy(Prng::stream(8, "other"), game.shape().actions, Vec::new()),
         other_seed,
         |_, _, _| {},
     )?;
@@ -107,11 +108,16 @@ trait Policy {
     fn see(&mut self, _action: u16, _outcome: &Outcome) {}
 }
 
-struct RandomPolicy(Prng, u16);
+struct RandomPolicy(Prng, u16, Vec<Forbidden>);
 
 impl Policy for RandomPolicy {
-    fn act(&mut self, _observation: &Bits) -> u16 {
-        self.0.below(u64::from(self.1)) as u16
+    fn act(&mut self, observation: &Bits) -> u16 {
+        let RandomPolicy(prng, actions, forbidden) = self;
+        if forbidden.is_empty() {
+            return prng.below(u64::from(*actions)) as u16;
+        }
+        let allowed: Vec<u16> = Forbidden::left(forbidden, *observation, *actions).collect();
+        allowed[prng.below(allowed.len() as u64) as usize]
     }
 }
 

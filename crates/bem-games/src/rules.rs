@@ -6,7 +6,7 @@
 
 use crate::draw::{Dice, Draw};
 use crate::game::{Game, Oracle, Steps, Value};
-use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Forbidden, Outcome, Shape};
 use bem_base::lanes::LaneEnvironment;
 use std::sync::Arc;
 
@@ -34,6 +34,10 @@ pub trait Rules: Send + Sync + 'static {
     fn random(&self) -> Value;
     /// How long an episode is.
     fn steps(&self) -> Steps;
+    /// What must never be done, in rising order; optimum and random play keep to it.
+    fn forbidden(&self) -> &[Forbidden] {
+        &[]
+    }
     /// 256 episodes side by side, for rules that also have a bit-sliced form.
     fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
         None
@@ -157,6 +161,10 @@ pub struct Running<R: Rules, D> {
 impl<R: Rules, D: Draw> Environment for Running<R, D> {
     fn shape(&self) -> &Shape {
         &self.table.shape
+    }
+
+    fn forbidden(&self) -> &[Forbidden] {
+        self.table.rules.forbidden()
     }
 
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {

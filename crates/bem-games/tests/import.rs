@@ -114,3 +114,26 @@ fn random_texts_are_refused() {
         }
     }
 }
+
+#[test]
+fn tables_name_their_features_and_keep_to_what_is_forbidden() {
+    let (format, _, text) = examples().into_iter().find(|(_, name, _)| name == "repair.json").unwrap();
+    let game = read(format, &text, &Seat::default()).unwrap();
+    let world = game.start();
+    // Working is forbidden at wear 9, with none, one or two orders.
+    assert_eq!(world.forbidden().len(), 3);
+    let encoder = bem_games::import::encoder(format, &text).unwrap();
+    let seen = encoder.encode_json(r#"{"wear":9,"orders":1}"#).unwrap();
+    assert!(world.forbidden().iter().any(|pair| pair.observation == seen && pair.action == 0));
+    // Without the rule the optimum is at least as high.
+    let free = text.replace(r#""forbid":[{"if":{"wear":">= 9"},"action":0}]"#, r#""forbid":[]"#);
+    assert_ne!(free, text);
+    assert!(game.optimum().mean <= read(format, &free, &Seat::default()).unwrap().optimum().mean);
+    let says = |text: &str| read(format, text, &Seat::default()).err().unwrap().to_string();
+    assert_eq!(
+        says(&text.replace("\"wear\":4,", "\"wear\":40,")),
+        "\"observe\" entry 12: \"wear\" is \"40\"; it must be a number from 0 to 9"
+    );
+    assert!(says(&text.replace(r#","action":0}]"#, "}]")).contains("every action is forbidden"));
+    assert!(says(&text.replace("\"features\"", "\"feature\"")).contains("unknown field"));
+}

@@ -5,21 +5,23 @@
 //! and goes on with the program where they end. When the run is complete its ledger holds them, and the file goes away.
 //!
 //! ```text
-//! "bem answers 1" text · configuration bytes · command text · timeout u64 · shape · then calls as in a record
+//! "bem answers 2" text · configuration bytes · command text · timeout u64 · world bytes · then calls as in a record
 //! ```
 //!
-//! Clauses: LOG-4, LOG-5, GLE-9.
+//! The world is its file as the ledger keeps it, with a record without calls: shape, what is forbidden, features, and what the
+//! learner began with. Clauses: LOG-4, LOG-5, GLE-9.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use bem_base::encode::{Reader, Writer};
-use bem_base::environment::Shape;
 use bem_engine::climb::Climb;
+use bem_engine::start::Start;
+use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::record::Record;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-const FORMAT: &str = "bem answers 1";
+const FORMAT: &str = "bem answers 2";
 const NAME: &str = "answers.bin";
 
 /// What a run over a program needs to begin again.
@@ -32,6 +34,8 @@ pub struct Begun {
     pub timeout: u64,
     /// What it has answered.
     pub record: Record,
+    /// What the learner began with.
+    pub start: Start,
 }
 
 /// Where the file is.
@@ -52,9 +56,13 @@ pub fn read(directory: &Path) -> Result<Begun> {
     let climb = Climb::restore(reader.bytes().with_context(damaged)?).with_context(damaged)?;
     let command = reader.text().with_context(damaged)?.to_string();
     let timeout = reader.u64().with_context(damaged)?;
-    let shape = Shape::decode(&mut reader).with_context(damaged)?;
+    let world = WorldFile::from_bytes(reader.bytes().with_context(damaged)?).with_context(damaged)?;
+    let start = world.start();
+    let Some(WorldFile::Record(record)) = world.world() else {
+        bail!("{}: its world is no program", damaged());
+    };
     let calls = bytes[reader.position()..].to_vec();
-    Ok(Begun { climb, command, timeout, record: Record::new(shape, calls).whole_episodes() })
+    Ok(Begun { climb, command, timeout, record: record.clone().with_calls(calls).whole_episodes(), start })
 }
 
 /// The file, open for writing.
@@ -71,12 +79,12 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Begins the file anew with the calls that are known from before.
+    /// Begins the file anew with the calls that are known from before; the world's record has no calls.
     pub fn create(
         directory: &Path,
         climb: &Climb,
         (command, timeout): (&str, u64),
-        shape: &Shape,
+        (world, start): (&Record, &Start),
         known: &[u8],
     ) -> Result<Answers> {
         let path = path(directory);
@@ -88,7 +96,8 @@ impl Answers {
         writer.bytes(&climb.snapshot());
         writer.text(command);
         writer.u64(timeout);
-        shape.encode(&mut writer);
+        let world = WorldFile::Record(world.clone());
+        writer.bytes(&WorldFile::started(Some(world.clone()), start).unwrap_or(world).to_bytes());
         let head = writer.as_bytes().len() as u64;
         // Aside first: what is known from before is never lost on the way.
         let aside = path.with_extension("tmp");

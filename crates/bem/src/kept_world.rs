@@ -6,6 +6,8 @@ use crate::cli::ledger_directory;
 use crate::program_game::Sources;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::digest::Digest;
+use bem_data::Encoder;
+use bem_engine::start::Start;
 use bem_engine::world_file::record::Playback;
 use bem_engine::world_file::{GameFile, WorldFile};
 use bem_engine::worlds::{Catalog, World, Worlds};
@@ -25,13 +27,21 @@ struct KeptWorld(WorldFile);
 impl Worlds for KeptWorld {
     fn open(&self, task: &str, seed: u64) -> Result<World, GameError> {
         let impossible = |error: anyhow::Error| GameError::Impossible(format!("{error:#}"));
-        match &self.0 {
-            WorldFile::Game(file) => build(file).map(World::Game).map_err(impossible),
-            WorldFile::Programs(sources) => {
+        match self.0.world() {
+            None => Catalog.open(task, seed),
+            Some(WorldFile::Game(file)) => build(file).map(World::Game).map_err(impossible),
+            Some(WorldFile::Programs(sources)) => {
                 TaskTree::parse(task)?.build(seed, &Sources(sources)).map(World::Game)
             }
-            WorldFile::Record(record) => Ok(World::Outside(Box::new(Playback::new(record)))),
+            Some(WorldFile::Record(record)) => Ok(World::Outside(Box::new(Playback::new(record)))),
+            Some(WorldFile::Started { .. }) => {
+                Err(GameError::Impossible("a start within a start".to_string()))
+            }
         }
+    }
+
+    fn start(&self) -> Start {
+        self.0.start()
     }
 }
 
@@ -54,6 +64,16 @@ pub fn kept_files(directory: &Path, files: &[Digest]) -> Result<Vec<Vec<u8>>> {
     let read =
         |file: &Digest| read_blob(&mut store, file).with_context(|| format!("the world's file {file}"));
     files.iter().map(read).collect()
+}
+
+/// How named features of the world that these files make up become bits, where they are named.
+pub fn encoder_of(files: &[Vec<u8>]) -> Option<Encoder> {
+    let [bytes] = files else { return None };
+    match WorldFile::from_bytes(bytes).ok()?.world()? {
+        WorldFile::Record(record) => Encoder::from_json(record.features()?).ok(),
+        WorldFile::Game(file) => import::encoder(Format::from_file_name(&file.name).ok()?, &file.text),
+        WorldFile::Programs(_) | WorldFile::Started { .. } => None,
+    }
 }
 
 /// The worlds of a run: the catalog's, or those of the one file that it names.

@@ -7,11 +7,13 @@ use crate::cli::run::evaluations;
 use crate::cli::snapshot::{files_in, newest_climb};
 use crate::cli::solve::to_float;
 use crate::files;
-use crate::kept_world::{kept_files, worlds_from};
+use crate::kept_world::{encoder_of, kept_files, worlds_from};
 use crate::measured::Measured;
+use crate::policy_file;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::environment::{Field, Shape};
 use bem_circuit::formats;
+use bem_data::Encoder;
 use bem_engine::climb::{Climb, Climbed, Track};
 use bem_engine::journal::climb_of;
 use bem_engine::worlds::World;
@@ -53,6 +55,10 @@ pub struct Learned {
     pub fields: Vec<Field>,
     /// No episode of its world takes more steps; unknown for a circuit alone.
     pub horizon: Option<u32>,
+    /// How named features become bits, where they are named.
+    pub names: Option<Encoder>,
+    /// What the actions are called; empty where they have numbers only.
+    pub actions: Vec<String>,
     /// Where it comes from and what was measured.
     pub provenance: Vec<String>,
     /// What to look out for.
@@ -60,6 +66,11 @@ pub struct Learned {
 }
 
 impl Learned {
+    /// What an action is called.
+    pub fn action(&self, action: u16) -> String {
+        self.actions.get(usize::from(action)).map_or_else(|| format!("action {action}"), String::clone)
+    }
+
     /// Provenance and warnings, as the first lines of a file.
     pub fn lines(&self) -> Vec<String> {
         let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
@@ -81,6 +92,9 @@ pub fn open(source: &Path, expert: Option<&str>) -> Result<Found> {
     if let Ok((snapshot, _)) = Snapshot::from_bytes(&bytes) {
         let climb = climb_of(&snapshot).with_context(name)?;
         return choose(&climb, expert, &|| files_in(&snapshot, &climb), &|_| None).with_context(name);
+    }
+    if let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| policy_file::is_one(text)) {
+        return policy_file::read(text).map(|learned| Found::One(Box::new(learned))).with_context(name);
     }
     let model = formats::read(&bytes)
         .with_context(|| format!("{} is neither a run, nor a snapshot, nor a circuit", source.display()))?;
@@ -139,8 +153,11 @@ fn choose(
     };
     let climbed = experts[place].1;
     let name = expert.map_or_else(|| names[place].clone(), str::to_string);
-    let world = worlds_from(files()?)?.open(&climbed.task, climb.config().seed)?;
-    Ok(Found::One(Box::new(learned(climb, climbed, name, &world, measured(climbed)))))
+    let files = files()?;
+    let names = encoder_of(&files);
+    let world = worlds_from(files)?.open(&climbed.task, climb.config().seed)?;
+    let learned = learned(climb, climbed, name, &world, measured(climbed));
+    Ok(Found::One(Box::new(Learned { names, ..learned })))
 }
 
 /// What can be taken out: every solved rung, and of a family without any what it came to last.
@@ -206,7 +223,8 @@ fn learned(
     provenance.push(format!("learned in {} steps: {}", climbed.steps, climbed.words));
     let warnings = warnings(climbed, shape.horizon, values.is_some());
     let (fields, horizon) = (shape.fields.clone(), Some(shape.horizon));
-    Learned { name, policy, observation_bits: bits, fields, horizon, provenance, warnings }
+    let (names, actions) = (None, Vec::new());
+    Learned { name, policy, observation_bits: bits, fields, horizon, names, actions, provenance, warnings }
 }
 
 /// What to look out for when a policy is used. Whether it is solved is only known where its optimum is.
@@ -289,7 +307,7 @@ fn circuit_line(policy: &Policy, bits: usize) -> String {
 }
 
 /// A circuit alone: inputs called `observation_N` are that bit, any others are the bits in order.
-fn circuit(model: &formats::Model) -> Result<Learned> {
+pub fn circuit(model: &formats::Model) -> Result<Learned> {
     let names = &model.input_names()[..model.free_inputs()];
     let number = |name: &String| name.strip_prefix("observation_")?.parse::<u16>().ok();
     let reads: Option<Vec<u16>> = names.iter().map(number).collect();
@@ -310,5 +328,16 @@ fn circuit(model: &formats::Model) -> Result<Learned> {
     }
     let fields = (0..bits as u16).map(|low| Field { low, width: 1 }).collect();
     let name = model.name().to_string();
-    Ok(Learned { name, policy, observation_bits: bits, fields, horizon: None, provenance, warnings })
+    let (names, actions, horizon) = (None, Vec::new(), None);
+    Ok(Learned {
+        name,
+        policy,
+        observation_bits: bits,
+        fields,
+        horizon,
+        names,
+        actions,
+        provenance,
+        warnings,
+    })
 }

@@ -10,9 +10,11 @@ mod kept_world;
 mod keys;
 mod learned;
 mod measured;
+mod policy_file;
 mod process;
 mod program_game;
 mod spelling;
+mod start_from;
 mod task;
 
 fn main() -> std::process::ExitCode {

@@ -136,6 +136,30 @@ fn a_game_goes_on_after_kill_9_from_where_its_learner_was_put_away() {
 }
 
 #[test]
+fn what_a_run_began_with_is_kept_for_those_who_go_on() {
+    let folder = folder();
+    let folder = folder.path();
+    let command = inventory();
+    let first = ["solve", "--env-cmd", &command, "--budget", "3000", "--out", "first", "--json"];
+    assert!(bem(folder, &first).status.success());
+    let task = ["solve", "--env-cmd", &command, "--seed", "2", "--start-from", "first", "--json"];
+    let whole = |budget| json(&bem(folder, &[&task[..], &["--budget", budget]].concat()));
+    let (short, long) = (whole("8000"), whole("12000"));
+    let answers = folder.join("cut/answers.bin");
+    let child = start(folder, &[&task[..], &["--budget", "8000", "--out", "cut"]].concat());
+    assert!(until(child, || 0 < bytes(&answers), "-KILL"), "it was learned before it could be killed");
+    std::fs::remove_dir_all(folder.join("first")).expect("a folder");
+    let resumed = json(&bem(folder, &["solve", "--resume", "cut", "--json"]));
+    assert!(same(&short, &resumed), "{short} and {resumed}");
+    assert!(bem(folder, &["replay", "cut"]).status.success());
+    let resumed = json(&bem(folder, &["solve", "--resume", "cut", "--budget", "12000", "--json"]));
+    assert!(same(&long, &resumed), "{long} and {resumed}");
+    assert!(bem(folder, &["replay", "cut"]).status.success());
+    let refused = bem(folder, &["solve", "--resume", "cut", "--start-from", "cut"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+}
+
+#[test]
 fn more_budget_ends_as_if_it_had_been_given_at_once() {
     let folder = folder();
     let folder = folder.path();

@@ -8,6 +8,7 @@ mod bundles;
 mod mutations;
 mod real_run;
 mod simulated;
+mod tables;
 mod twins;
 mod workload;
 
@@ -109,6 +110,11 @@ const PARTS: &[Part] = &[
         name: "bundles",
         about: "policies of every family that carry their proof, and mutants: 1,700 x N of each of six parts",
         run: bundles::bundles,
+    },
+    Part {
+        name: "tables",
+        about: "three public tables against scikit-learn: one five-fold cross-validation x N; ten at scale 10",
+        run: tables::tables,
     },
     Part {
         name: "null",

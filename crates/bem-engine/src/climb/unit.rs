@@ -8,6 +8,7 @@ use crate::learner::Settings;
 use crate::parameters::check_world;
 use crate::shard::Shard;
 use crate::solve::{Broken, Lesson, Solution, Taught, teach_on, teach_world};
+use crate::start::Start;
 use crate::worlds::{Catalog, World, Worlds};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Environment, Shape};
@@ -240,14 +241,15 @@ impl Assignment {
     ) -> Result<Worked, ClimbError> {
         let impossible = |error| ClimbError::Game { task: self.unit.task.clone(), error };
         let unfit = |error| ClimbError::Unfit { task: self.unit.task.clone(), error };
+        let start = worlds.start();
         match worlds.open(&self.unit.task, self.seed).map_err(impossible)? {
             World::Game(game) => {
                 check_world(&self.parameters, game.shape()).map_err(unfit)?;
-                self.go_on_with(game.as_ref(), put_away, go_on)
+                self.go_on_with(game.as_ref(), start, put_away, go_on)
             }
             World::Outside(mut world) => {
                 check_world(&self.parameters, world.shape()).map_err(unfit)?;
-                Ok(Worked::Done(Box::new(self.work_outside(world.as_mut())?)))
+                Ok(Worked::Done(Box::new(self.work_outside(world.as_mut(), start)?)))
             }
         }
     }
@@ -256,10 +258,11 @@ impl Assignment {
     fn go_on_with(
         self,
         game: &dyn Game,
+        start: Start,
         put_away: Option<&[u8]>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Worked, ClimbError> {
-        let lesson = self.lesson(game.shape());
+        let lesson = self.lesson(game.shape(), start);
         let known: Vec<_> = lesson.library.iter().map(Machine::digest).collect();
         let Taught { solution, put_away } = teach_on(game, lesson, put_away, &mut |_| go_on())
             .map_err(|error| ClimbError::World { task: self.unit.task.clone(), error })?;
@@ -273,8 +276,8 @@ impl Assignment {
     }
 
     /// Works on it in a world outside, to its end or until the world fails: what was learned until then counts.
-    fn work_outside(self, world: &mut dyn Environment) -> Result<UnitResult, ClimbError> {
-        let lesson = self.lesson(world.shape());
+    fn work_outside(self, world: &mut dyn Environment, start: Start) -> Result<UnitResult, ClimbError> {
+        let lesson = self.lesson(world.shape(), start);
         let solution = match teach_world(world, lesson, &mut |_| true) {
             Ok(solution) => solution,
             Err(broken) => {
@@ -286,12 +289,13 @@ impl Assignment {
     }
 
     /// What the learner is given.
-    fn lesson(&self, shape: &Shape) -> Lesson {
+    fn lesson(&self, shape: &Shape, start: Start) -> Lesson {
         let config = Arc::clone(&self.parameters);
         Lesson {
             settings: Settings { seed: self.seed, budget: self.unit.budget, config },
             shard: self.shard.clone(),
             library: self.machines_for(shape),
+            start,
             until_solved: self.until_solved,
         }
     }

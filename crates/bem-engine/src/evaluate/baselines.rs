@@ -3,14 +3,14 @@
 //! Three of them: uniform random play, the best fixed action, and the policy that was in force before anything was learned.
 //! How many episodes they take is planned before the first one ([`Plan`]), so that it can be announced and bounded: a world
 //! outside is somebody's program, and every step in it takes its time. None of this reaches the learner, and none of it
-//! counts as a step of learning. Must not know files, nor whether anybody watches. Clauses: SCC-8, GLE-9.
+//! counts as a step of learning. What the user forbids binds them as well. Must not know files, nor whether anybody watches. Clauses: SCC-8, GLE-9.
 
 use super::scalar::play;
 use super::tally::Tally;
 use super::{EVALUATION_STEPS_MAX, Evaluation, Played};
 use crate::agent::{Actor, Agent};
 use crate::seeds::{Domain, Seeds};
-use bem_base::environment::{Bits, Environment, EnvironmentError, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 
@@ -72,8 +72,16 @@ pub fn baselines(
     on_episode: OnEpisode<'_>,
 ) -> Result<Option<Baselines>, EnvironmentError> {
     let (episodes, actions) = (plan.episodes, world.shape().actions);
+    let forbidden = world.forbidden().to_vec();
+    let world: &mut dyn Environment = &mut Obedient { world, forbidden: &forbidden };
     let mut prng = Prng::stream(run_seed, "engine/baseline");
-    let mut draw = |_: &Bits| prng.below(u64::from(actions)) as u16;
+    let mut draw = |observation: &Bits| {
+        if forbidden.is_empty() {
+            return prng.below(u64::from(actions)) as u16;
+        }
+        let left: Vec<u16> = Forbidden::left(&forbidden, *observation, actions).collect();
+        left[prng.below(left.len() as u64) as usize]
+    };
     let Some(random) = simple(world, &mut draw, run_seed, episodes, on_episode)? else { return Ok(None) };
     let Some(first) = evaluate_episodes(world, first, run_seed, episodes, on_episode)? else {
         return Ok(None);
@@ -91,6 +99,37 @@ pub fn baselines(
     let best_action = best.map_or(0, |(_, action)| action);
     let best_fixed = simple(world, &mut |_| best_action, run_seed, episodes, on_episode)?;
     Ok(best_fixed.map(|best_fixed| Baselines { random, best_fixed, best_action, first }))
+}
+
+/// A world in which the lowest action that is left is done in the place of a forbidden one.
+struct Obedient<'a> {
+    world: &'a mut dyn Environment,
+    forbidden: &'a [Forbidden],
+}
+
+impl Environment for Obedient<'_> {
+    fn shape(&self) -> &Shape {
+        self.world.shape()
+    }
+
+    fn forbidden(&self) -> &[Forbidden] {
+        self.forbidden
+    }
+
+    fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        self.world.reset(seed)
+    }
+
+    fn observation(&self) -> &Bits {
+        self.world.observation()
+    }
+
+    fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+        let observation = *self.world.observation();
+        let is_forbidden = self.forbidden.binary_search(&Forbidden { observation, action }).is_ok();
+        let instead = Forbidden::left(self.forbidden, observation, self.world.shape().actions).next();
+        self.world.step(instead.filter(|_| is_forbidden).unwrap_or(action))
+    }
 }
 
 /// A frozen agent on this many evaluation seeds, fewer where that takes more than [`EVALUATION_STEPS_MAX`] steps; nothing
@@ -201,6 +240,43 @@ mod tests {
             // 380 of 400 are expected; four standard deviations are 17.
             assert!((363..=397).contains(&held), "{text}: {held} of 400");
         }
+    }
+
+    /// A game that says what must not be done, and fails where it is done.
+    struct Guarded(Box<dyn Environment + Send>, Vec<Forbidden>);
+
+    impl Environment for Guarded {
+        fn shape(&self) -> &Shape {
+            self.0.shape()
+        }
+        fn forbidden(&self) -> &[Forbidden] {
+            &self.1
+        }
+        fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+            self.0.reset(seed)
+        }
+        fn observation(&self) -> &Bits {
+            self.0.observation()
+        }
+        fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+            let observation = *self.0.observation();
+            assert!(!self.1.contains(&Forbidden { observation, action }), "action {action} is forbidden");
+            self.0.step(action)
+        }
+    }
+
+    #[test]
+    fn baselines_keep_to_what_is_forbidden() {
+        let game = game("bandit{arms=4,gap=40}");
+        let mut world = game.start();
+        world.reset(0).unwrap();
+        let observation = *world.observation();
+        let forbidden = [0, 2].map(|action| Forbidden { observation, action }).to_vec();
+        let mut world = Guarded(world, forbidden);
+        let plan = Plan::new(game.shape(), 100, 1_000_000);
+        let first = Agent::circuit(Policy::constant(4, 2));
+        let found = baselines(&mut world, &first, 7, &plan, &mut || true).unwrap().unwrap();
+        assert!(found.first.mean <= found.best_fixed.mean);
     }
 
     #[test]

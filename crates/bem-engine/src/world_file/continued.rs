@@ -5,7 +5,7 @@
 //! point by the actions of the episode, and answers from there on. Must not know files or processes. Clauses: LOG-5, GLE-9.
 
 use super::record::{Playback, Record};
-use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Outcome, Shape};
 
 /// A record, and the world that goes on after it.
 pub struct Continued<'a> {
@@ -49,6 +49,10 @@ impl<'a> Continued<'a> {
 impl Environment for Continued<'_> {
     fn shape(&self) -> &Shape {
         self.world.shape()
+    }
+
+    fn forbidden(&self) -> &[Forbidden] {
+        self.world.forbidden()
     }
 
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {

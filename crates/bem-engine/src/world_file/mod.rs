@@ -8,6 +8,7 @@
 pub mod continued;
 pub mod record;
 
+use crate::start::Start;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use record::Record;
 use std::collections::BTreeMap;
@@ -37,6 +38,13 @@ pub enum WorldFile {
     Programs(BTreeMap<String, String>),
     /// What a program outside has answered.
     Record(Record),
+    /// A world, or the catalog's where there is none, and what a learner in it begins with.
+    Started {
+        /// The world.
+        world: Option<Box<WorldFile>>,
+        /// What it begins with.
+        start: Box<Start>,
+    },
 }
 
 impl WorldFile {
@@ -44,6 +52,35 @@ impl WorldFile {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.text(FORMAT);
+        self.encode(&mut writer);
+        writer.into_bytes()
+    }
+
+    /// The world with what a learner in it begins with, if that is anything; none for the catalog's without it.
+    pub fn started(world: Option<WorldFile>, start: &Start) -> Option<WorldFile> {
+        if start.is_empty() {
+            return world;
+        }
+        Some(WorldFile::Started { world: world.map(Box::new), start: Box::new(start.clone()) })
+    }
+
+    /// What a learner begins with.
+    pub fn start(&self) -> Start {
+        match self {
+            WorldFile::Started { start, .. } => start.as_ref().clone(),
+            _ => Start::default(),
+        }
+    }
+
+    /// The world without what a learner begins with; none for the catalog's.
+    pub fn world(&self) -> Option<&WorldFile> {
+        match self {
+            WorldFile::Started { world, .. } => world.as_deref(),
+            other => Some(other),
+        }
+    }
+
+    fn encode(&self, writer: &mut Writer) {
         match self {
             WorldFile::Game(GameFile { name, text, player, opponent }) => {
                 writer.u8(0);
@@ -66,11 +103,16 @@ impl WorldFile {
                 }
             }
             WorldFile::Record(record) => {
-                writer.u8(2);
-                record.encode(&mut writer);
+                writer.u8(if record.is_extended() { 3 } else { 2 });
+                record.encode(writer);
+            }
+            WorldFile::Started { world, start } => {
+                writer.u8(4);
+                writer.bool(world.is_some());
+                world.iter().for_each(|world| world.encode(writer));
+                start.encode(writer);
             }
         }
-        writer.into_bytes()
     }
 
     /// Reads canonical bytes.
@@ -80,18 +122,26 @@ impl WorldFile {
         if reader.text()? != FORMAT {
             return Err(foreign);
         }
+        let world = WorldFile::decode(&mut reader, true)?;
+        reader.finish()?;
+        Ok(world)
+    }
+
+    /// Reads one world; only the outermost may say what a learner begins with.
+    fn decode(reader: &mut Reader<'_>, is_outer: bool) -> Result<WorldFile, DecodeError> {
+        let foreign = reader.error("not a world's file, or one of another version");
         let text = |reader: &mut Reader<'_>| reader.text().map(str::to_string);
-        let world = match reader.u8()? {
+        Ok(match reader.u8()? {
             0 => WorldFile::Game(GameFile {
-                name: text(&mut reader)?,
-                text: text(&mut reader)?,
-                player: if reader.bool()? { Some(text(&mut reader)?) } else { None },
-                opponent: if reader.bool()? { Some((text(&mut reader)?, text(&mut reader)?)) } else { None },
+                name: text(reader)?,
+                text: text(reader)?,
+                player: if reader.bool()? { Some(text(reader)?) } else { None },
+                opponent: if reader.bool()? { Some((text(reader)?, text(reader)?)) } else { None },
             }),
             1 => {
                 let mut sources = BTreeMap::new();
                 for _ in 0..reader.length(8)? {
-                    let (name, source) = (text(&mut reader)?, text(&mut reader)?);
+                    let (name, source) = (text(reader)?, text(reader)?);
                     if sources.last_key_value().is_some_and(|(last, _)| name <= *last) {
                         return Err(foreign);
                     }
@@ -99,11 +149,17 @@ impl WorldFile {
                 }
                 WorldFile::Programs(sources)
             }
-            2 => WorldFile::Record(Record::decode(&mut reader)?),
+            2 => WorldFile::Record(Record::decode(reader)?),
+            3 => WorldFile::Record(Record::decode_extended(reader)?),
+            4 if is_outer => WorldFile::Started {
+                world: match reader.bool()? {
+                    true => Some(Box::new(WorldFile::decode(reader, false)?)),
+                    false => None,
+                },
+                start: Box::new(Start::decode(reader)?),
+            },
             _ => return Err(foreign),
-        };
-        reader.finish()?;
-        Ok(world)
+        })
     }
 }
 

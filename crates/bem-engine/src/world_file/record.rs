@@ -10,8 +10,11 @@
 //! record says so and goes no further. Clauses: LOG-5, GLE-9.
 
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Bits, Environment, EnvironmentError, OBSERVATION_WORDS, Outcome, Shape};
+use bem_base::environment::{
+    Bits, Environment, EnvironmentError, Forbidden, OBSERVATION_WORDS, Outcome, Shape,
+};
 use bem_base::limits::{ACTIONS_MAX, OBSERVATION_BITS_MAX};
+use bem_synth::experience::{Episode, Step};
 
 const RESET: u8 = 0;
 const STEP: u8 = 1;
@@ -22,13 +25,120 @@ const FAILURE: u8 = 8;
 pub struct Record {
     shape: Shape,
     calls: Vec<u8>,
+    /// What must never be done, in rising order.
+    forbidden: Vec<Forbidden>,
+    /// How named features became bits, in the words of whoever encodes them.
+    features: Option<String>,
 }
 
 impl Record {
+    /// The record of a world of this shape with these calls, which forbids nothing and names no features.
+    pub fn new(shape: Shape, calls: Vec<u8>) -> Record {
+        Record { shape, calls, forbidden: Vec::new(), features: None }
+    }
+
+    /// The shape of the world.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The episodes that were played to their end, as far as the calls can be read. How an action was chosen is not in them.
+    pub fn episodes(&self) -> Vec<Episode> {
+        let mut reader = Reader::new(&self.calls);
+        let mut episodes: Vec<Episode> = Vec::new();
+        let mut steps: Vec<Step> = Vec::new();
+        let mut seen = Bits::ZERO;
+        while let Ok(tag) = reader.u8() {
+            let outcome = match tag {
+                RESET => reader.u64().map(|_| None),
+                tag if tag & STEP == STEP && tag < FAILURE => {
+                    reader.u16().and_then(|action| reader.i32().map(|reward| Some((action, reward))))
+                }
+                _ => break,
+            };
+            let Ok(outcome) = outcome else { break };
+            let Ok(bytes) = reader.raw(observation_bytes(&self.shape)) else { break };
+            match outcome {
+                None => steps.clear(),
+                Some((action, reward)) => {
+                    let done = tag & 2 == 2;
+                    let (bad, uniform, propensity) = (tag & 4 == 4, false, u16::MAX);
+                    steps.push(Step { observation: seen, action, reward, done, bad, uniform, propensity });
+                    if done {
+                        let serial = episodes.len() as u64;
+                        episodes.push(Episode { serial, steps: core::mem::take(&mut steps) });
+                    }
+                }
+            }
+            seen = observation_of(bytes);
+        }
+        episodes
+    }
+
+    /// How named features became bits.
+    pub fn features(&self) -> Option<&str> {
+        self.features.as_deref()
+    }
+
+    /// The same record of a world with named features.
+    #[must_use]
+    pub fn named(mut self, features: Option<String>) -> Record {
+        self.features = features;
+        self
+    }
+
+    /// The record of the same world with these calls.
+    #[must_use]
+    pub fn with_calls(mut self, calls: Vec<u8>) -> Record {
+        self.calls = calls;
+        self
+    }
+
+    /// Whether it is of the same world: shape, what is forbidden and features.
+    pub fn is_of_same_world(&self, other: &Record) -> bool {
+        self.shape == other.shape && self.forbidden == other.forbidden && self.features == other.features
+    }
+
+    /// Whether it holds more than shape and calls.
+    pub(super) fn is_extended(&self) -> bool {
+        self.features.is_some() || !self.forbidden.is_empty()
+    }
+
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
         self.shape.encode(writer);
         writer.bytes(&self.calls);
+        if !self.is_extended() {
+            return;
+        }
+        writer.length(self.forbidden.len());
+        for Forbidden { observation, action } in &self.forbidden {
+            observation.0.iter().for_each(|word| writer.u64(*word));
+            writer.u16(*action);
+        }
+        writer.text(self.features.as_deref().unwrap_or(""));
+    }
+
+    /// Reads a record that holds forbidden actions or features besides.
+    pub(super) fn decode_extended(reader: &mut Reader<'_>) -> Result<Record, DecodeError> {
+        let mut record = Record::decode(reader)?;
+        let wild = reader.error("forbidden actions that are out of order or out of range");
+        for _ in 0..reader.length(8 * OBSERVATION_WORDS + 2)? {
+            let mut observation = Bits::ZERO;
+            for word in &mut observation.0 {
+                *word = reader.u64()?;
+            }
+            let forbidden = Forbidden { observation, action: reader.u16()? };
+            let rises = record.forbidden.last().is_none_or(|last| *last < forbidden);
+            if !rises || record.shape.actions <= forbidden.action {
+                return Err(wild);
+            }
+            record.forbidden.push(forbidden);
+        }
+        let text = reader.text()?;
+        record.features = (!text.is_empty()).then(|| text.to_string());
+        let plain = reader.error("a record that holds nothing besides shape and calls");
+        if record.is_extended() { Ok(record) } else { Err(plain) }
     }
 
     /// Reads the shape and takes the calls as they are: they are looked at when they are played.
@@ -41,17 +151,12 @@ impl Record {
         if OBSERVATION_BITS_MAX < usize::from(observation_bits) || !counts || !ordered {
             return Err(wild);
         }
-        Ok(Record { shape, calls: reader.bytes()?.to_vec() })
+        Ok(Record { shape, calls: reader.bytes()?.to_vec(), forbidden: Vec::new(), features: None })
     }
 
-    /// The record of a world of this shape with these calls.
-    pub fn new(shape: Shape, calls: Vec<u8>) -> Record {
-        Record { shape, calls }
-    }
-
-    /// The world's shape.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
+    /// The calls as bytes, without the rest.
+    pub fn into_calls(self) -> Vec<u8> {
+        self.calls
     }
 
     /// The calls as bytes.
@@ -69,7 +174,7 @@ impl Record {
     #[must_use]
     pub fn whole_episodes(&self) -> Record {
         let (whole, _) = self.scan();
-        Record { shape: self.shape.clone(), calls: self.calls[..whole].to_vec() }
+        Record { calls: self.calls[..whole].to_vec(), ..self.clone() }
     }
 
     /// How many bytes hold whole episodes, and why the walk ended.
@@ -111,6 +216,17 @@ enum End {
 /// Bytes of an observation.
 fn observation_bytes(shape: &Shape) -> usize {
     usize::from(shape.observation_bits).div_ceil(8)
+}
+
+fn observation_of(seen: &[u8]) -> Bits {
+    let mut bytes = [0; 8 * OBSERVATION_WORDS];
+    bytes[..seen.len()].copy_from_slice(seen);
+    let (words, _) = bytes.as_chunks::<8>();
+    let mut observation = Bits::ZERO;
+    for (word, bytes) in observation.0.iter_mut().zip(words) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    observation
 }
 
 /// Who takes bytes.
@@ -155,7 +271,12 @@ impl<'a> Recorder<'a> {
 
     /// What was answered so far.
     pub fn into_record(self) -> Record {
-        Record { shape: self.world.shape().clone(), calls: self.calls.into_bytes() }
+        Record {
+            shape: self.world.shape().clone(),
+            calls: self.calls.into_bytes(),
+            forbidden: self.world.forbidden().to_vec(),
+            features: None,
+        }
     }
 
     fn see(&mut self) {
@@ -180,6 +301,10 @@ impl<'a> Recorder<'a> {
 impl Environment for Recorder<'_> {
     fn shape(&self) -> &Shape {
         self.world.shape()
+    }
+
+    fn forbidden(&self) -> &[Forbidden] {
+        self.world.forbidden()
     }
 
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
@@ -244,12 +369,7 @@ impl Playback {
         }
         let answer = read(&mut reader, tag).map_err(cut)?.ok_or_else(other)?;
         let seen = reader.raw(observation_bytes(&self.record.shape)).map_err(cut)?;
-        let mut bytes = [0; 8 * OBSERVATION_WORDS];
-        bytes[..seen.len()].copy_from_slice(seen);
-        let (words, _) = bytes.as_chunks::<8>();
-        for (word, bytes) in self.observation.0.iter_mut().zip(words) {
-            *word = u64::from_le_bytes(*bytes);
-        }
+        self.observation = observation_of(seen);
         self.position = place + reader.position();
         Ok(answer)
     }
@@ -258,6 +378,10 @@ impl Playback {
 impl Environment for Playback {
     fn shape(&self) -> &Shape {
         &self.record.shape
+    }
+
+    fn forbidden(&self) -> &[Forbidden] {
+        &self.record.forbidden
     }
 
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {

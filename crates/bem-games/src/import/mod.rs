@@ -3,6 +3,7 @@
 //! Everything here reads text from outside: bounded, no panic, and errors name the line or the entry, the value and
 //! what is allowed. Must not know files or processes; the application reads them. Clauses: GLE-9.
 
+mod declared;
 pub mod extensive;
 mod hidden;
 mod lexer;
@@ -111,6 +112,14 @@ pub struct Seat {
 impl Default for Seat {
     fn default() -> Seat {
         Seat { player: 1, opponent: Opponent::default() }
+    }
+}
+
+/// How named features of a game become bits, where the file names them.
+pub fn encoder(format: Format, text: &str) -> Option<bem_data::Encoder> {
+    match format {
+        Format::Table => mdp::encoder(text),
+        Format::Normal | Format::Extensive => None,
     }
 }
 

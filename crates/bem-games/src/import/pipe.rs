@@ -4,12 +4,18 @@
 //! once. Then `{"reset":seed}` is answered by `{"obs":"0101"}`, and `{"act":k}` by
 //! `{"obs":"0110","reward":1000,"done":false,"bad":false}`. An episode that reaches the horizon ends there. A program
 //! whose episodes pay far less than the best reward at every step does well to say `"return_range":[lo,hi]` as well:
-//! the narrower it is, the fewer episodes it takes to show that something is better. Lines come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
+//! the narrower it is, the fewer episodes it takes to show that something is better. `"features":[..]` in place of `obs_bits`
+//! and `fields` makes every `obs` an object of named values ([`bem_data`]); then `"bad_if"` and `"forbid"` may list rules
+//! over them: what is BAD besides what the program says, and what must never be done. Lines come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
 
+use super::declared::{Declared, Texts};
 use super::{REWARD_MAX, milli_hint, without_line};
-use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Forbidden, Outcome, Shape};
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
+use bem_data::Encoder;
+use bem_data::feature::Value;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// Bytes of one line.
 pub const LINE_BYTES_MAX: usize = 1 << 16;
@@ -29,7 +35,11 @@ pub trait Transport {
 pub struct PipeWorld<T> {
     transport: T,
     shape: Shape,
+    /// Features and rules over them, where the program names them.
+    declared: Option<Declared>,
     observation: Bits,
+    /// The named values behind the observation.
+    values: Vec<Value>,
     /// Lines received so far.
     line: u64,
     /// The episode under way; none between episodes.
@@ -46,12 +56,19 @@ struct Progress {
 #[serde(deny_unknown_fields)]
 struct Hello {
     hello: u32,
-    obs_bits: usize,
+    #[serde(default)]
+    obs_bits: Option<usize>,
     actions: usize,
     horizon: u32,
     reward_range: (i32, i32),
     #[serde(default)]
     fields: Option<Vec<(u16, u16)>>,
+    #[serde(default)]
+    features: Option<Box<RawValue>>,
+    #[serde(default)]
+    bad_if: Option<Box<RawValue>>,
+    #[serde(default)]
+    forbid: Option<Box<RawValue>>,
     #[serde(default)]
     return_range: Option<(i64, i64)>,
 }
@@ -59,13 +76,13 @@ struct Hello {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Seen {
-    obs: String,
+    obs: Box<RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answered {
-    obs: String,
+    obs: Box<RawValue>,
     reward: Reward,
     done: bool,
     #[serde(default)]
@@ -93,7 +110,20 @@ fn external(text: String) -> EnvironmentError {
 }
 
 impl Hello {
-    fn check(&self) -> Result<Shape, String> {
+    /// Features and rules, if there are any.
+    fn declared(&self) -> Result<Option<Declared>, String> {
+        let texts = Texts {
+            features: self.features.as_deref().map(RawValue::get),
+            bad_if: self.bad_if.as_deref().map(RawValue::get),
+            forbid: self.forbid.as_deref().map(RawValue::get),
+        };
+        if self.features.is_some() && (self.obs_bits.is_some() || self.fields.is_some()) {
+            return Err("\"features\" stand in place of \"obs_bits\" and \"fields\"".to_string());
+        }
+        Declared::read(&texts, self.actions as u16).map_err(|error| error.to_string())
+    }
+
+    fn check(&self) -> Result<(Shape, Option<Declared>), String> {
         let within = |what: &str, value: usize, low: usize, high: usize| {
             if (low..=high).contains(&value) {
                 Ok(())
@@ -102,8 +132,13 @@ impl Hello {
             }
         };
         within("hello", self.hello as usize, 1, 1)?;
-        within("obs_bits", self.obs_bits, 0, OBSERVATION_BITS_MAX)?;
         within("actions", self.actions, 1, ACTIONS_MAX)?;
+        let declared = self.declared()?;
+        let obs_bits = match &declared {
+            Some(declared) => declared.encoder.bits(),
+            None => self.obs_bits.ok_or("\"obs_bits\" is missing, and there are no \"features\"")?,
+        };
+        within("obs_bits", obs_bits, 0, OBSERVATION_BITS_MAX)?;
         within("horizon", self.horizon as usize, 1, EPISODE_STEPS_MAX as usize)?;
         let (low, high) = self.reward_range;
         if high < low {
@@ -114,9 +149,10 @@ impl Hello {
                 "\"reward_range\" is [{low},{high}]; allowed is -{REWARD_MAX} to {REWARD_MAX} milli-units"
             ));
         }
-        let fields = match &self.fields {
-            None => (0..self.obs_bits as u16).map(|low| Field { low, width: 1 }).collect(),
-            Some(pairs) => check_fields(pairs, self.obs_bits)?,
+        let fields = match (&self.fields, &declared) {
+            (_, Some(declared)) => declared.encoder.fields(),
+            (None, None) => (0..obs_bits as u16).map(|low| Field { low, width: 1 }).collect(),
+            (Some(pairs), None) => check_fields(pairs, obs_bits)?,
         };
         let horizon = i64::from(self.horizon);
         let ends = |reward: i32| (i64::from(reward), i64::from(reward) * horizon);
@@ -131,8 +167,8 @@ impl Hello {
                 ));
             }
         };
-        Ok(Shape {
-            observation_bits: self.obs_bits as u16,
+        let shape = Shape {
+            observation_bits: obs_bits as u16,
             actions: self.actions as u16,
             horizon: self.horizon,
             reward_min: low,
@@ -140,7 +176,8 @@ impl Hello {
             return_min,
             return_max,
             fields,
-        })
+        };
+        Ok((shape, declared))
     }
 }
 
@@ -164,10 +201,16 @@ impl<T: Transport> PipeWorld<T> {
     /// Waits for the program's first line.
     pub fn open(mut transport: T) -> Result<PipeWorld<T>, EnvironmentError> {
         let text = transport.receive().map_err(|error| external(format!("line 1: {error}")))?;
-        let shape = parse::<Hello>(&text)
+        let (shape, declared) = parse::<Hello>(&text)
             .and_then(|hello| hello.check())
             .map_err(|reason| external(format!("line 1: {reason}: {}", shortened(&text))))?;
-        Ok(PipeWorld { transport, shape, observation: Bits::ZERO, line: 1, episode: None })
+        let (observation, values) = (Bits::ZERO, Vec::new());
+        Ok(PipeWorld { transport, shape, declared, observation, values, line: 1, episode: None })
+    }
+
+    /// How named features become bits, where the program names them.
+    pub fn encoder(&self) -> Option<&Encoder> {
+        self.declared.as_ref().map(|declared| &declared.encoder)
     }
 
     /// Gives the transport back, to close it.
@@ -179,7 +222,7 @@ impl<T: Transport> PipeWorld<T> {
     fn ask<A>(
         &mut self,
         line: &str,
-        read: impl Fn(&Shape, &str) -> Result<A, String>,
+        read: impl Fn(&Shape, Option<&Declared>, &str) -> Result<A, String>,
     ) -> Result<A, EnvironmentError> {
         // Whatever goes wrong ends the episode: its state is no longer known.
         let episode = self.episode.take();
@@ -187,7 +230,7 @@ impl<T: Transport> PipeWorld<T> {
         self.line += 1;
         let number = self.line;
         let text = self.transport.receive().map_err(|error| external(format!("line {number}: {error}")))?;
-        let answer = read(&self.shape, &text)
+        let answer = read(&self.shape, self.declared.as_ref(), &text)
             .map_err(|reason| external(format!("line {number}: {reason}: {}", shortened(&text))))?;
         self.episode = episode;
         Ok(answer)
@@ -201,10 +244,20 @@ fn parse<'a, A: Deserialize<'a>>(text: &'a str) -> Result<A, String> {
     serde_json::from_str(text).map_err(|error| without_line(&error))
 }
 
-fn observation(shape: &Shape, text: &str) -> Result<Bits, String> {
+/// What is seen, and the named values behind it.
+fn observation(
+    shape: &Shape,
+    declared: Option<&Declared>,
+    raw: &RawValue,
+) -> Result<(Bits, Vec<Value>), String> {
+    if let Some(Declared { encoder, .. }) = declared {
+        let values = encoder.values_json(raw.get()).map_err(|error| format!("\"obs\": {error}"))?;
+        return Ok((encoder.encode_values(&values), values));
+    }
     let wanted = usize::from(shape.observation_bits);
-    match Bits::from_text(text) {
-        Some(bits) if text.len() == wanted => Ok(bits),
+    let text = serde_json::from_str::<String>(raw.get()).unwrap_or_default();
+    match Bits::from_text(&text) {
+        Some(bits) if text.len() == wanted => Ok((bits, Vec::new())),
         _ => Err(format!("\"obs\" must be {wanted} zeros and ones")),
     }
 }
@@ -220,9 +273,15 @@ impl<T: Transport> Environment for PipeWorld<T> {
         &self.shape
     }
 
+    fn forbidden(&self) -> &[Forbidden] {
+        self.declared.as_ref().map_or(&[], |declared| &declared.forbidden)
+    }
+
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
-        let read = |shape: &Shape, text: &str| observation(shape, &parse::<Seen>(text)?.obs);
-        self.observation = self.ask(&format!("{{\"reset\":{seed}}}"), read)?;
+        let read = |shape: &Shape, declared: Option<&Declared>, text: &str| {
+            observation(shape, declared, &parse::<Seen>(text)?.obs)
+        };
+        (self.observation, self.values) = self.ask(&format!("{{\"reset\":{seed}}}"), read)?;
         self.episode = Some(Progress { steps: 0, total: 0 });
         Ok(())
     }
@@ -238,7 +297,8 @@ impl<T: Transport> Environment for PipeWorld<T> {
         if self.shape.actions <= action {
             return Err(EnvironmentError::ActionOutOfRange { action, last: self.shape.actions - 1 });
         }
-        let read = |shape: &Shape, text: &str| {
+        let before = core::mem::take(&mut self.values);
+        let read = |shape: &Shape, declared: Option<&Declared>, text: &str| {
             let answer: Answered = parse(text)?;
             let (low, high) = (shape.reward_min, shape.reward_max);
             if !(i64::from(low)..=i64::from(high)).contains(&answer.reward.0) {
@@ -259,10 +319,14 @@ impl<T: Transport> Environment for PipeWorld<T> {
                     "the episode paid {total}; the range said at the start is {low} to {high}"
                 ));
             }
-            Ok((observation(shape, &answer.obs)?, Answered { done, ..answer }))
+            let (bits, values) = observation(shape, declared, &answer.obs)?;
+            let bad =
+                answer.bad || declared.is_some_and(|declared| declared.is_bad(&before, action, &values));
+            Ok((bits, values, Answered { done, bad, ..answer }))
         };
-        let (bits, answer) = self.ask(&format!("{{\"act\":{action}}}"), read)?;
+        let (bits, values, answer) = self.ask(&format!("{{\"act\":{action}}}"), read)?;
         self.observation = if answer.done { Bits::ZERO } else { bits };
+        self.values = values;
         let total = total + answer.reward.0;
         self.episode = (!answer.done).then_some(Progress { steps: steps + 1, total });
         Ok(Outcome { reward: answer.reward.0 as i32, done: answer.done, bad: answer.bad })
@@ -401,6 +465,61 @@ mod tests {
         let wide = narrow.replace("[0,1000],\"f", "[0,9000],\"f");
         let refused = PipeWorld::open(script(&[&wide])).err().unwrap().to_string();
         assert!(refused.contains("must lie within [-20,4000]"), "{refused}");
+    }
+
+    const NAMED: &str = r#"{"hello":1,"actions":2,"horizon":4,"reward_range":[-5,1000],
+        "features":[{"name":"temp","kind":"number","min":15,"max":25},{"name":"mode","kind":"choice","of":3}],
+        "bad_if":[{"if":{"temp":"> 24"}},{"if":{"mode":2},"action":1}],"forbid":[{"if":{"temp":">= 22.25"},"action":1}]}"#;
+
+    #[test]
+    fn named_values_become_bits_and_rules_over_them_are_kept() {
+        let lines = [
+            NAMED,
+            r#"{"obs":{"temp":20.25,"mode":2}}"#,
+            r#"{"obs":{"mode":0,"temp":24},"reward":1,"done":false}"#,
+            r#"{"obs":{"mode":0,"temp":24.001},"reward":1,"done":false}"#,
+            r#"{"obs":{"mode":0,"temp":26},"reward":1,"done":false}"#,
+        ];
+        let mut world = PipeWorld::open(script(&lines)).unwrap();
+        let encoder = world.encoder().unwrap().clone();
+        assert_eq!(world.shape().fields.len(), 2);
+        world.reset(1).unwrap();
+        assert_eq!(*world.observation(), encoder.encode_json(r#"{"temp":20.3,"mode":2}"#).unwrap());
+        // Mode 2 and action 1 are BAD; what is seen after it is not.
+        assert!(world.step(1).unwrap().bad);
+        assert!(world.step(0).unwrap().bad, "above 24 is BAD");
+        let error = world.step(0).unwrap_err().to_string();
+        assert!(
+            error.starts_with("line 5: \"obs\": \"temp\" is \"26\"; it must be a number from 15 to 25"),
+            "{error}"
+        );
+        // From 22.25 on action 1 is forbidden, whatever the mode; and it is with mode 2, where it is BAD.
+        let forbids = |text: &str, action: u16| {
+            let observation = encoder.encode_json(text).unwrap();
+            world.forbidden().contains(&Forbidden { observation, action })
+        };
+        assert!(forbids(r#"{"temp":22.25,"mode":0}"#, 1) && forbids(r#"{"temp":25,"mode":1}"#, 1));
+        assert!(!forbids(r#"{"temp":22.249,"mode":0}"#, 1) && !forbids(r#"{"temp":25,"mode":1}"#, 0));
+        assert!(forbids(r#"{"temp":15,"mode":2}"#, 1));
+        assert!(world.forbidden().windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn wrong_declarations_name_the_field() {
+        let open = |line: &str| PipeWorld::open(script(&[line])).err().unwrap().to_string();
+        let starts = |line: &str, want: &str| assert!(open(line).starts_with(want), "{}", open(line));
+        starts(&NAMED.replace("\"min\":15,", ""), "line 1: feature 0: \"min\" is missing");
+        starts(
+            &NAMED.replace("\"actions\"", "\"obs_bits\":3,\"actions\""),
+            "line 1: \"features\" stand in place of",
+        );
+        starts(&HELLO.replace("\"obs_bits\":3,", ""), "line 1: \"obs_bits\" is missing");
+        starts(
+            &HELLO.replace("\"fields\"", "\"forbid\":[],\"fields\""),
+            "line 1: \"bad_if\" and \"forbid\" need \"features\"",
+        );
+        starts(&NAMED.replace("\"mode\":2}", "\"mode\":3}"), "line 1: \"bad_if\" rule 1: \"mode\" is \"3\"");
+        starts(&NAMED.replace(",\"action\":1}]}", "}]}"), "line 1: every action is forbidden");
     }
 
     proptest::proptest! {

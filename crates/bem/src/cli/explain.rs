@@ -7,12 +7,14 @@ use super::fit::hanging;
 use crate::learned::{self, Found, Learned};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Bits;
+use bem_data::Encoder;
 use bem_explain::reason::Nearest;
 use bem_explain::states::State;
 use bem_explain::{Agreement, Explanation, Reason, RuleList, StateDiagram, Words, action_of};
 use bem_explain::{explain, reason, state_diagram};
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A learned policy as rules that people read, and why it chooses what it chooses.
@@ -28,7 +30,8 @@ pub struct ExplainArguments {
     /// Which expert; without it the run's experts are listed (a run over one task has only one)
     #[arg(long)]
     expert: Option<String>,
-    /// Why this action: an observation as bits, or as fieldN=VALUE and bitN=VALUE with all others 0
+    /// Why this action: an observation as bits, as fieldN=VALUE and bitN=VALUE with all others 0, or as NAME=VALUE for
+    /// every feature where features have names
     #[arg(long, value_name = "BITS|K=V,...")]
     obs: Option<String>,
     /// What is remembered when it is seen, as bits [default: the start of an episode, all 0]
@@ -51,7 +54,9 @@ pub fn run(arguments: &ExplainArguments) -> Result<Answer> {
             bail!("the run has several policies: name one with --expert, {}", names.join(", "));
         }
     };
-    let words = Words { reads: learned.policy.reads(), fields: &learned.fields };
+    let words =
+        Words { reads: learned.policy.reads(), fields: &learned.fields, names: learned.names.as_ref() };
+    let called = |action: u16| learned.action(action);
     let input = match &arguments.obs {
         None => None,
         Some(text) => Some(input(&learned, text, arguments.memory.as_deref())?),
@@ -69,7 +74,7 @@ pub fn run(arguments: &ExplainArguments) -> Result<Answer> {
     if arguments.json {
         let mut object = json!({ "expert": learned.name, "provenance": learned.provenance, "warnings": learned.warnings,
             "circuit": learned.policy.digest().to_hex(), "actions": learned.policy.actions(),
-            "memory_bits": learned.policy.memory_bits() });
+            "memory_bits": learned.policy.memory_bits(), "action_names": learned.actions });
         if let Some(whole) = &whole {
             object["exact"] = json!(whole.is_exact());
             object["action"] = list_json(&whole.action, &words, |bits| json!(action_of(bits)));
@@ -86,12 +91,12 @@ pub fn run(arguments: &ExplainArguments) -> Result<Answer> {
     learned.lines().iter().flat_map(|line| hanging(line, 2)).for_each(|line| say!("{line}"));
     if let Some(whole) = &whole {
         say!();
-        let text = text(whole, diagram.as_ref(), &words);
+        let text = text(whole, diagram.as_ref(), &words, &called);
         text.lines().flat_map(|line| hanging(line, 6)).for_each(|line| say!("{line}"));
     }
     if let Some((reason, input)) = &why {
         say!();
-        say_text!("{}", reason_text(reason, input, &words));
+        say_text!("{}", reason_text(reason, input, &words, &called));
     }
     Ok(Answer::Yes)
 }
@@ -113,6 +118,9 @@ fn input(learned: &Learned, text: &str, memory: Option<&str>) -> Result<Vec<bool
 
 fn observation(learned: &Learned, text: &str) -> Result<Bits> {
     let width = learned.observation_bits;
+    if let Some(encoder) = learned.names.as_ref().filter(|_| text.contains('=')) {
+        return named_observation(encoder, text);
+    }
     if !text.contains('=') {
         let bits = Bits::from_text(text).filter(|_| text.len() == width);
         return bits
@@ -148,6 +156,22 @@ fn observation(learned: &Learned, text: &str) -> Result<Bits> {
     Ok(seen)
 }
 
+/// An observation of named features, each with its value.
+fn named_observation(encoder: &Encoder, text: &str) -> Result<Bits> {
+    let mut values = BTreeMap::new();
+    for pair in text.split(',') {
+        let (name, value) = pair.split_once('=').with_context(|| format!("--obs {pair:?} has no value"))?;
+        let name = name.trim();
+        if !encoder.columns().iter().any(|column| column.feature.name == name) {
+            let known: Vec<&str> =
+                encoder.columns().iter().map(|column| column.feature.name.as_str()).collect();
+            bail!("--obs {name:?} is no feature: there are {}", known.join(", "));
+        }
+        values.insert(name, value.trim());
+    }
+    encoder.encode(|name| values.get(name).copied()).context("--obs")
+}
+
 /// What stands behind a list.
 pub fn evidence(agreement: &Agreement) -> String {
     match agreement {
@@ -173,9 +197,14 @@ pub fn lines(list: &RuleList, words: &Words<'_>, then: impl Fn(&[bool]) -> Strin
 }
 
 /// The whole policy in words.
-pub fn text(whole: &Explanation, diagram: Option<&StateDiagram>, words: &Words<'_>) -> String {
+pub fn text(
+    whole: &Explanation,
+    diagram: Option<&StateDiagram>,
+    words: &Words<'_>,
+    called: &dyn Fn(u16) -> String,
+) -> String {
     let mut text = format!("What it does ({})\n", evidence(&whole.action.agreement));
-    let action = |bits: &[bool]| format!("action {}", action_of(bits));
+    let action = |bits: &[bool]| called(action_of(bits));
     for (number, line) in lines(&whole.action, words, action).iter().enumerate() {
         text += &format!("{:>4}. {line}\n", number + 1);
     }
@@ -187,7 +216,7 @@ pub fn text(whole: &Explanation, diagram: Option<&StateDiagram>, words: &Words<'
         );
         for (number, state) in diagram.states.iter().enumerate() {
             text += &format!("  S{number} (remembered {})\n", digits(&state.memory));
-            for line in state_lines(diagram, state, words) {
+            for line in state_lines(diagram, state, words, called) {
                 text += &format!("      {line}\n");
             }
         }
@@ -202,10 +231,15 @@ pub fn text(whole: &Explanation, diagram: Option<&StateDiagram>, words: &Words<'
     text
 }
 
-fn state_lines(diagram: &StateDiagram, state: &State, words: &Words<'_>) -> Vec<String> {
+fn state_lines(
+    diagram: &StateDiagram,
+    state: &State,
+    words: &Words<'_>,
+    called: &dyn Fn(u16) -> String,
+) -> Vec<String> {
     lines(&state.rules, words, |then| {
         let (action, next) = diagram.arrow(then);
-        format!("action {action}, then S{next}")
+        format!("{}, then S{next}", called(action))
     })
 }
 
@@ -213,9 +247,9 @@ fn digits(bits: &[bool]) -> String {
     bits.iter().map(|bit| if *bit { '1' } else { '0' }).collect()
 }
 
-fn reason_text(reason: &Reason, input: &[bool], words: &Words<'_>) -> String {
+fn reason_text(reason: &Reason, input: &[bool], words: &Words<'_>, called: &dyn Fn(u16) -> String) -> String {
     let facts = words.values(&reason.forced_by, input);
-    let mut text = format!("Action {}", reason.action);
+    let mut text = capital(&called(reason.action));
     text += &match (facts.is_empty(), reason.is_minimal) {
         (true, _) => ", whatever is seen and remembered\n".to_string(),
         (false, true) => {
@@ -233,7 +267,8 @@ fn reason_text(reason: &Reason, input: &[bool], words: &Words<'_>) -> String {
             let changes: Vec<String> =
                 places.iter().map(|place| words.value(*place, !input[*place])).collect();
             format!(
-                "Action {action} instead with {} (no smaller change alters the action)\n",
+                "{} instead with {} (no smaller change alters the action)\n",
+                capital(&called(*action)),
                 changes.join(" and ")
             )
         }
@@ -241,6 +276,12 @@ fn reason_text(reason: &Reason, input: &[bool], words: &Words<'_>) -> String {
         Nearest::NotFound => "No near change that alters it was found\n".to_string(),
     };
     text
+}
+
+/// The text with a capital letter in front.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn reason_json(reason: &Reason, input: &[bool], words: &Words<'_>) -> Value {

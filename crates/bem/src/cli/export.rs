@@ -118,6 +118,7 @@ fn program(learned: &Learned, language: Language, arguments: &ExportArguments) -
         observation_bits: learned.observation_bits,
         horizon: learned.horizon,
         name: &learned.name,
+        encoder: learned.names.as_ref(),
         provenance: &lines,
     };
     let text = bem_export::write(language, &program);

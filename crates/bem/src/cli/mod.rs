@@ -24,6 +24,7 @@ mod check;
 mod config;
 mod curriculum;
 mod doctor;
+mod evaluate;
 mod explain;
 mod export;
 pub mod fit;
@@ -33,6 +34,7 @@ mod init;
 mod inspect;
 mod isa;
 mod ladder;
+mod learn;
 pub mod ledger_directory;
 mod proof;
 mod prove;
@@ -101,6 +103,10 @@ enum Command {
     Solve(solve::SolveArguments),
     /// Write a working starting point for a problem of one's own.
     Init(init::InitArguments),
+    /// Learn a circuit from a table or a log.
+    Learn(learn::LearnArguments),
+    /// What a policy would have earned, judged by a log.
+    Evaluate(evaluate::EvaluateArguments),
     /// The games BEM can learn from: list them, look at one, play one by hand.
     Games(games::GamesArguments),
     /// The difficulty ladder: stages, bands, estimated and measured difficulty, fit.
@@ -171,6 +177,8 @@ pub fn main() -> ExitCode {
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Solve(arguments)) => solve::run(&arguments),
         Some(Command::Init(arguments)) => init::run(&arguments),
+        Some(Command::Learn(arguments)) => learn::run(&arguments),
+        Some(Command::Evaluate(arguments)) => evaluate::run(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
         Some(Command::Ladder(arguments)) => ladder::run(&arguments),
         Some(Command::Table(arguments)) => table::run(&arguments),

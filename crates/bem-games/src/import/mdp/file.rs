@@ -1,12 +1,15 @@
 //! The JSON file: its form, and every number checked before a process is made of it. Clause: GLE-9.
 
 use super::{Branch, POLICY_ENTRIES_MAX, Process, ROWS_MAX, SOLVE_WORK_MAX, STATES_MAX};
+use crate::import::declared::{Declared, OfStates, Texts};
 use crate::import::{ImportError, REWARD_MAX, milli_hint};
 use crate::rules::bits_for;
 use bem_base::environment::Bits;
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
+use bem_data::Encoder;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 
 #[derive(Deserialize)]
@@ -18,6 +21,12 @@ pub(super) struct File {
     start: Vec<(usize, u32)>,
     transitions: Vec<Transition>,
     observe: Observe,
+    #[serde(default)]
+    features: Option<Box<RawValue>>,
+    #[serde(default)]
+    bad_if: Option<Box<RawValue>>,
+    #[serde(default)]
+    forbid: Option<Box<RawValue>>,
 }
 
 /// `[s,a,s2,weight,reward,done]`, or with `bad` as a seventh.
@@ -70,22 +79,27 @@ impl TryFrom<Value> for Transition {
 /// Where the reward stands in a transition.
 const REWARD_PLACE: usize = 4;
 
+/// Texts are kept as they are: a number among named values has all its digits.
 #[derive(Deserialize)]
-#[serde(try_from = "Value")]
+#[serde(try_from = "Box<RawValue>")]
 enum Observe {
     Name(String),
     Bits(Vec<Vec<u8>>),
+    Named(Vec<Box<RawValue>>),
 }
 
-impl TryFrom<Value> for Observe {
+impl TryFrom<Box<RawValue>> for Observe {
     type Error = String;
 
-    fn try_from(value: Value) -> Result<Observe, String> {
-        if let Value::String(name) = value {
-            return Ok(Observe::Name(name));
-        }
-        serde_json::from_value(value).map(Observe::Bits).map_err(|_| {
-            "\"observe\" must be \"state\" or a list of zeros and ones for every state".to_string()
+    fn try_from(raw: Box<RawValue>) -> Result<Observe, String> {
+        let text = raw.get();
+        let name = serde_json::from_str(text).map(Observe::Name);
+        let bits = || serde_json::from_str(text).map(Observe::Bits);
+        let named = || serde_json::from_str(text).map(Observe::Named).ok().filter(|_| text.contains('{'));
+        name.or_else(|_| bits()).ok().or_else(named).ok_or_else(|| {
+            "\"observe\" must be \"state\" or a list of zeros and ones for every state, or an object of named values for every \
+             state"
+                .to_string()
         })
     }
 }
@@ -128,10 +142,65 @@ impl File {
             }
             rows[from * actions + action].push(Branch { target, weight, reward, done, bad });
         }
-        let (observations, widths) = self.observe.check(states)?;
-        let process = Process { actions, horizon: self.horizon, start, rows, observations, widths };
+        let declared = self.declared(states)?;
+        if let Some((declared, values)) = &declared {
+            for (place, row) in rows.iter_mut().enumerate() {
+                let (state, action) = (place / actions, (place % actions) as u16);
+                for branch in row {
+                    branch.bad |= declared.is_bad(&values[state], action, &values[branch.target as usize]);
+                }
+            }
+        }
+        let (observations, widths) = match &declared {
+            None => self.observe.check(states)?,
+            Some((Declared { encoder, .. }, values)) => {
+                let widths = encoder.fields().iter().map(|field| usize::from(field.width)).collect();
+                (values.iter().map(|values| encoder.encode_values(values)).collect(), widths)
+            }
+        };
+        let forbidden = declared.map_or_else(Vec::new, |(declared, _)| declared.forbidden);
+        let process =
+            Process { actions, horizon: self.horizon, start, rows, observations, widths, forbidden };
         process.check_rows()?;
+        if !process.forbidden.is_empty() && !process.shows_states() {
+            return Err(ImportError::content("\"forbid\" needs observations that tell all states apart"));
+        }
         Ok(process)
+    }
+
+    /// How named features become bits, where they are named.
+    pub(super) fn encoder(&self) -> Option<Encoder> {
+        let (declared, _) = self.declared(self.states).ok()??;
+        Some(declared.encoder)
+    }
+
+    /// Named features with the values of every state, if there are any.
+    fn declared(&self, states: usize) -> Result<Option<OfStates>, ImportError> {
+        let texts = Texts {
+            features: self.features.as_deref().map(RawValue::get),
+            bad_if: self.bad_if.as_deref().map(RawValue::get),
+            forbid: self.forbid.as_deref().map(RawValue::get),
+        };
+        let objects: Vec<&str> = match (&self.observe, texts.features) {
+            (Observe::Named(objects), Some(_)) => objects.iter().map(|object| object.get()).collect(),
+            (Observe::Named(_), None) => {
+                return Err(ImportError::content(
+                    "\"observe\" has named values, but \"features\" are missing",
+                ));
+            }
+            (_, Some(_)) => {
+                return Err(ImportError::content(
+                    "with \"features\" every entry of \"observe\" must be an object of named values",
+                ));
+            }
+            (_, None) => Vec::new(),
+        };
+        if texts.features.is_some() && objects.len() != states {
+            let text = format!("\"observe\" has {} entries; there are {states} states", objects.len());
+            return Err(ImportError::Content(text));
+        }
+        Declared::of_states(&texts, self.actions as u16, &objects)
+            .map_err(|error| ImportError::Content(error.to_string()))
     }
 }
 
@@ -156,6 +225,8 @@ impl Observe {
                 };
                 Ok(((0..states).map(show).collect(), vec![width]))
             }
+            // With features the states' values were read before.
+            Observe::Named(_) => Err(ImportError::content("\"observe\" has named values without features")),
             Observe::Name(name) => {
                 let text = format!(
                     "\"observe\" is {name:?}; allowed is \"state\" or a list of bits for every state"

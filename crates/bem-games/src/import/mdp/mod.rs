@@ -2,7 +2,8 @@
 //!
 //! `{"states":n,"actions":m,"horizon":h,"start":[[state,weight],...],
 //! "transitions":[[s,a,s2,weight,reward,done],...],"observe":"state"|[[bit,...],...]}`: weights are whole numbers,
-//! rewards milli-units. A seventh entry of a transition, if it is there, is the BAD flag. Where observations tell
+//! rewards milli-units. `"observe"` may also be an object of named values for every state, with `"features"` that say what they
+//! are, and then rules over them: `"bad_if"` and `"forbid"` ([`super::declared`]). A seventh entry of a transition, if it is there, is the BAD flag. Where observations tell
 //! states apart, the optimum comes from dynamic programming over states and steps; where they hide them, from
 //! [`super::hidden`], and what was earned last is shown as well if it tells something ([`earned`]). Clauses: GLE-9, VM-17.
 
@@ -18,7 +19,7 @@ use crate::draw::Draw;
 use crate::exact::Expectation;
 use crate::game::{Game, Steps, Value};
 use crate::rules::{self, RuleGame, Rules};
-use bem_base::environment::{Bits, Outcome, Shape};
+use bem_base::environment::{Bits, Forbidden, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,6 +41,11 @@ pub fn read(text: &str) -> Result<Arc<dyn Game>, ImportError> {
     Process::build(process)
 }
 
+/// How named features become bits, where the file names them.
+pub fn encoder(text: &str) -> Option<bem_data::Encoder> {
+    serde_json::from_str::<File>(text).ok()?.encoder()
+}
+
 /// What one transition brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Branch {
@@ -59,11 +65,18 @@ pub(super) struct Process {
     pub rows: Vec<Vec<Branch>>,
     pub observations: Vec<Bits>,
     widths: Vec<usize>,
+    /// What must never be done, in rising order.
+    forbidden: Vec<Forbidden>,
 }
 
 impl Process {
     pub fn row(&self, state: u32, action: usize) -> &[Branch] {
         &self.rows[state as usize * self.actions + action]
+    }
+
+    fn is_allowed(&self, state: usize, action: usize) -> bool {
+        let pair = Forbidden { observation: self.observations[state], action: action as u16 };
+        self.forbidden.is_empty() || self.forbidden.binary_search(&pair).is_err()
     }
 
     fn shows_states(&self) -> bool {
@@ -111,15 +124,17 @@ impl Process {
         row.iter().map(value).fold(Expectation::ZERO, Expectation::plus)
     }
 
-    /// Backward over the steps; `join` makes one value of those of all actions.
+    /// Backward over the steps; `join` makes one value of those of all actions that are allowed.
     fn backward(
         &self,
-        mut join: impl FnMut(&mut dyn Iterator<Item = Expectation>) -> Expectation,
+        mut join: impl FnMut(&mut dyn Iterator<Item = (u16, Expectation)>) -> Expectation,
     ) -> Expectation {
         let mut later = vec![Expectation::ZERO; self.observations.len()];
         for _ in 0..self.horizon {
             let value = |state: usize| {
-                join(&mut (0..self.actions).map(|action| self.action_value(state as u32, action, &later)))
+                let allowed = (0..self.actions).filter(|action| self.is_allowed(state, *action));
+                let value = |action: usize| (action as u16, self.action_value(state as u32, action, &later));
+                join(&mut allowed.map(value))
             };
             later = (0..later.len()).map(value).collect();
         }
@@ -136,18 +151,22 @@ impl Process {
     fn build(process: Process) -> Result<Arc<dyn Game>, ImportError> {
         let earned = Earned::of(&process);
         let shape = process.shape(&earned)?;
-        let uniform = |values: &mut dyn Iterator<Item = Expectation>| {
-            values.fold(Expectation::ZERO, Expectation::plus).over(process.actions as u64)
+        let uniform = |values: &mut dyn Iterator<Item = (u16, Expectation)>| {
+            let (mut sum, mut count) = (Expectation::ZERO, 0);
+            for (_, value) in values {
+                (sum, count) = (sum.plus(value), count + 1);
+            }
+            sum.over(count)
         };
         let random = process.backward(uniform).to_value();
         let (policy, optimum) = if process.shows_states() {
             // The best actions come last step first; the table is read from its end.
             let mut best = Vec::new();
             let optimum = process.backward(|values| {
-                let (mut chosen, mut most) = (0, values.next().unwrap_or_default());
-                for (action, value) in values.enumerate() {
+                let (mut chosen, mut most) = values.next().unwrap_or_default();
+                for (action, value) in values {
                     if most < value {
-                        (chosen, most) = (action as u16 + 1, value);
+                        (chosen, most) = (action, value);
                     }
                 }
                 best.push(chosen);
@@ -245,6 +264,10 @@ impl Rules for Walk {
 
     fn random(&self) -> Value {
         self.random
+    }
+
+    fn forbidden(&self) -> &[Forbidden] {
+        &self.process.forbidden
     }
 
     fn steps(&self) -> Steps {

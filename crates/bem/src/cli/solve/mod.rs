@@ -20,14 +20,18 @@ use super::config::ConfigFile;
 use super::run::free_folder;
 use crate::answers::{self, Answers};
 use crate::interrupt;
+use crate::kept_world::encoder_of;
 use crate::measured::Measured;
 use crate::process::Process;
+use crate::start_from;
 use crate::task::{ENV_TIMEOUT_DEFAULT, Task, TaskArguments, TaskWorld};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Environment as _;
+use bem_data::Encoder;
 use bem_engine::learner::{Settings, Tally};
 use bem_engine::parameters::check_world;
-use bem_engine::solve::{Broken, Lesson, Solution, Taught, solve_world, teach_on};
+use bem_engine::solve::{Broken, Lesson, Solution, Taught, teach_on, teach_world};
+use bem_engine::start::Start;
 use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::continued::Continued;
 use bem_engine::world_file::record::{Record, Recorder};
@@ -56,6 +60,7 @@ const EVAL_EPISODES_MAX: u32 = 10_000_000;
     Example: bem solve 'seq(parity{n=4},majority{n=5})'\n\
     Example: bem solve --game examples/games/kuhn_poker.efg --param opponent=uniform\n\
     Example: bem solve --env-cmd 'python3 examples/count_env.py'\n\
+    Example: bem solve --env-cmd 'python3 my_world.py' --start-from last-run\n\
     Example: bem solve safety_grid --config bem.toml, with a file from bem config show\n\
     Example: bem solve dyck --out my-dyck, then bem export my-dyck --format verilog\n\
     Example: bem solve --resume my-dyck --budget 400000")]
@@ -75,11 +80,14 @@ pub struct SolveArguments {
     /// Act until the budget is spent instead of ending when nothing is left to gain, and say what was earned meanwhile
     #[arg(long, conflicts_with = "resume")]
     online: bool,
+    /// Begin with what is there: a run, a circuit or policy (tried first), or a log of steps (.jsonl, .csv)
+    #[arg(long, value_name = "RUN|FILE")]
+    start_from: Option<PathBuf>,
     /// Keep the run in this folder: ledger, circuit, report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on with a run in this folder: after Ctrl-C, after a crash, or, with a larger --budget, when it is finished
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "task", "game", "env_cmd", "params"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "task", "game", "env_cmd", "params", "start_from"])]
     resume: Option<PathBuf>,
     /// The file of the key that signs the history; made if it is not there [default: as for bem run]
     #[arg(long, value_name = "FILE")]
@@ -130,7 +138,9 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         TaskWorld::Program(program) => program.shape(),
     };
     check_world(&settings.config, shape).with_context(|| format!("{text} does not fit the configuration"))?;
-    let lesson = Named { arguments, settings, name, params, text };
+    let start = begun(arguments, &world, file.as_ref())?;
+    let file = WorldFile::started(file, &start);
+    let lesson = Named { arguments, settings, name, params, text, start };
     interrupt::listen();
     let answer = match world {
         TaskWorld::Game(game) => {
@@ -164,6 +174,23 @@ struct Named<'a> {
     name: String,
     params: Map<String, Value>,
     text: String,
+    /// What the learner begins with.
+    start: Start,
+}
+
+/// What the learner begins with, if something was named.
+fn begun(arguments: &SolveArguments, world: &TaskWorld, file: Option<&WorldFile>) -> Result<Start> {
+    let Some(path) = &arguments.start_from else { return Ok(Start::default()) };
+    let files: Vec<Vec<u8>> = file.into_iter().map(WorldFile::to_bytes).collect();
+    let (shape, encoder) = match world {
+        TaskWorld::Game(game) => (game.shape(), encoder_of(&files)),
+        TaskWorld::Program(program) => (program.shape(), program.encoder().cloned()),
+    };
+    let (start, words) = start_from::open(path, shape, encoder.as_ref())?;
+    if !arguments.json {
+        note!("bem: starts from {}: {words}", path.display());
+    }
+    Ok(start)
 }
 
 /// Rewards of one's own that look like units are probably meant as units.
@@ -207,9 +234,8 @@ fn learn_game(
             bar.set_message(format!("{} applied, {} rejected", tally.applied, tally.rejected));
             !interrupt::is_asked() && (!is_kept || tally.steps < due)
         };
-        let alone = Lesson::alone(lesson.settings.clone());
         let Taught { solution, put_away } =
-            teach_on(game, alone, saved.as_deref(), &mut on_tick).context("the world failed")?;
+            teach_on(game, lesson.lesson(), saved.as_deref(), &mut on_tick).context("the world failed")?;
         let Some(bytes) = put_away else { break solution };
         if interrupt::is_asked() {
             bar.finish_and_clear();
@@ -243,6 +269,12 @@ fn learn_game(
     lesson.say(&solution, measured.as_ref(), wall_ms, directory, kept)
 }
 
+/// The record of a program's world before anything was asked.
+fn unanswered(program: &mut PipeWorld<Process>) -> Record {
+    let features = program.encoder().map(Encoder::to_json);
+    Recorder::new(program).into_record().named(features)
+}
+
 /// Learns a program's world, after what it has answered before.
 fn learn_program(
     lesson: &Named<'_>,
@@ -253,10 +285,11 @@ fn learn_program(
 ) -> Result<Answer> {
     let started = Instant::now();
     let bar = lesson.progress_bar();
-    let known = before.map_or(&[][..], Record::calls);
+    let empty = unanswered(program.as_mut());
     let open = |directory: &Path| {
         let (climb, _) = single(&lesson.settings, &lesson.text, None);
-        Answers::create(directory, &climb, (&lesson.text, timeout), program.shape(), known)
+        let known = before.map_or(&[][..], Record::calls);
+        Answers::create(directory, &climb, (&lesson.text, timeout), (&empty, &lesson.start), known)
     };
     let (mut written, mut failure) = match directory.map(open).transpose() {
         Ok(written) => (written, None),
@@ -270,17 +303,18 @@ fn learn_program(
     // What it answers is all that a replay will have of it, Ctrl-C included: that is a call which fails.
     let mut source = Continued::new(program.as_mut(), before);
     let mut recorder = Recorder::until(&mut source, &interrupt::is_asked).into_sink(&mut sink);
-    let solved = solve_world(&mut recorder, lesson.settings.clone(), &mut |tally| {
+    let solved = teach_world(&mut recorder, lesson.lesson(), &mut |tally| {
         bar.set_position(tally.steps.min(lesson.settings.budget));
         bar.set_message(format!("{} applied, {} rejected", tally.applied, tally.rejected));
         true
     });
-    let file = WorldFile::Record(recorder.into_record());
+    let record = empty.with_calls(recorder.into_record().into_calls());
+    let file = WorldFile::started(Some(WorldFile::Record(record)), &lesson.start);
     bar.finish_and_clear();
     failure = failure.or_else(|| written.as_mut().and_then(Answers::failure));
     let keep = |directory: &Path, solution: &Solution, measured: Option<&Measured>| {
         let key = lesson.arguments.key.as_deref();
-        Keeper::create(directory, key, &lesson.settings, &lesson.text, Some(&file))?
+        Keeper::create(directory, key, &lesson.settings, &lesson.text, file.as_ref())?
             .finish(solution, measured)
     };
     let mut solution = match solved {
@@ -333,6 +367,11 @@ fn learn_program(
 }
 
 impl Named<'_> {
+    /// What the learner is given.
+    fn lesson(&self) -> Lesson {
+        Lesson { start: self.start.clone(), ..Lesson::alone(self.settings.clone()) }
+    }
+
     /// Prints what was learned, then what went wrong with keeping it.
     fn say(
         &self,

@@ -5,7 +5,7 @@
 //! so that the result does not depend on how often one asked; the history before is set aside. Clauses: LOG-4, LOG-5.
 
 use super::keep::{Keeper, set_aside};
-use super::{Named, SolveArguments, learn_game, learn_program};
+use super::{Named, SolveArguments, learn_game, learn_program, unanswered};
 use crate::answers;
 use crate::cli::Answer;
 use crate::cli::snapshot::newest_climb;
@@ -13,9 +13,9 @@ use crate::interrupt;
 use crate::kept_world::{kept_files, worlds_from};
 use crate::task::{ENV_TIMEOUT_DEFAULT, TaskWorld, program};
 use anyhow::{Context as _, Result, bail};
-use bem_base::environment::Environment as _;
 use bem_engine::climb::Climb;
 use bem_engine::learner::Settings;
+use bem_engine::start::Start;
 use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::record::Record;
 use bem_engine::worlds::World;
@@ -32,7 +32,9 @@ pub fn is_program_run(directory: &Path) -> bool {
     }
     let Ok((climb, _)) = newest_climb(directory) else { return false };
     let files = kept_files(directory, climb.files());
-    files.is_ok_and(|files| matches!(world_file(&files), Ok(Some(WorldFile::Record(_)))))
+    let Ok(files) = files else { return false };
+    let Ok(Some(file)) = world_file(&files) else { return false };
+    matches!(file.world(), Some(WorldFile::Record(_)))
 }
 
 /// What the one world of a run is made of.
@@ -57,19 +59,21 @@ pub fn run(arguments: &SolveArguments, directory: &Path) -> Result<Answer> {
     }
     arguments.config.check_against(&climb.config().parameters)?;
     let files = kept_files(directory, climb.files())?;
-    match world_file(&files)? {
+    let file = world_file(&files)?;
+    let start = file.as_ref().map(WorldFile::start).unwrap_or_default();
+    match file.as_ref().and_then(WorldFile::world) {
         Some(WorldFile::Record(record)) => {
             let command = task_of(&climb);
             let timeout = ENV_TIMEOUT_DEFAULT;
             let is_cut = record.is_cut();
-            let begun = answers::Begun { climb, command, timeout, record: record.whole_episodes() };
+            let begun = answers::Begun { climb, command, timeout, record: record.whole_episodes(), start };
             go_on_with_program(arguments, directory, begun, is_cut)
         }
-        file => {
+        _ => {
             if arguments.task.env_timeout.is_some() {
                 bail!("--env-timeout has no effect on {}: its world is no program", directory.display());
             }
-            go_on_with_game(arguments, directory, &climb, file, files)
+            go_on_with_game(arguments, directory, &climb, (file, start), files)
         }
     }
 }
@@ -79,7 +83,7 @@ fn task_of(climb: &Climb) -> String {
 }
 
 /// The task of a run, with the budget that it shall have.
-fn named<'a>(arguments: &'a SolveArguments, climb: &Climb) -> Result<Named<'a>> {
+fn named<'a>(arguments: &'a SolveArguments, climb: &Climb, start: Start) -> Result<Named<'a>> {
     let config = climb.config();
     if let Some(budget) = arguments.budget.filter(|budget| *budget < config.unit_steps) {
         bail!("--budget {budget} is less than the {} that the run was given", config.unit_steps);
@@ -87,7 +91,7 @@ fn named<'a>(arguments: &'a SolveArguments, climb: &Climb) -> Result<Named<'a>> 
     let budget = arguments.budget.unwrap_or(config.unit_steps);
     let settings = Settings { seed: config.seed, budget, config: Arc::clone(&config.parameters) };
     let text = task_of(climb);
-    Ok(Named { arguments, settings, name: text.clone(), params: Map::new(), text })
+    Ok(Named { arguments, settings, name: text.clone(), params: Map::new(), text, start })
 }
 
 fn refuse_finished(directory: &Path, climb: &Climb) -> Result<()> {
@@ -102,10 +106,10 @@ fn go_on_with_game(
     arguments: &SolveArguments,
     directory: &Path,
     climb: &Climb,
-    file: Option<WorldFile>,
+    (file, start): (Option<WorldFile>, Start),
     files: Vec<Vec<u8>>,
 ) -> Result<Answer> {
-    let lesson = named(arguments, climb)?;
+    let lesson = named(arguments, climb, start)?;
     let is_larger = climb.config().unit_steps < lesson.settings.budget;
     let is_finished = climb.tracks().iter().all(|track| track.next().is_none());
     if is_finished && !is_larger {
@@ -131,15 +135,15 @@ fn go_on_with_program(
     begun: answers::Begun,
     is_cut: bool,
 ) -> Result<Answer> {
-    let answers::Begun { climb, command, timeout, record } = begun;
-    let lesson = named(arguments, &climb)?;
+    let answers::Begun { climb, command, timeout, record, start } = begun;
+    let lesson = named(arguments, &climb, start)?;
     if !is_cut && lesson.settings.budget == climb.config().unit_steps {
         refuse_finished(directory, &climb)?;
     }
     let timeout = arguments.task.env_timeout.unwrap_or(timeout);
     let task = program(&command, &BTreeMap::new(), Duration::from_secs(timeout))?;
-    let TaskWorld::Program(world) = task.world else { bail!("{command} is no program") };
-    check_same(&record, &world, &command)?;
+    let TaskWorld::Program(mut world) = task.world else { bail!("{command} is no program") };
+    check_same(&record, &unanswered(&mut world), &command)?;
     if directory.join("ledger").exists() {
         let aside = set_aside(directory)?;
         note!("bem: the run so far is set aside in {}", aside.display());
@@ -148,12 +152,8 @@ fn go_on_with_program(
 }
 
 /// A program that has another world now cannot go on with the answers of the one before.
-fn check_same(
-    record: &Record,
-    world: &bem_games::import::pipe::PipeWorld<crate::process::Process>,
-    command: &str,
-) -> Result<()> {
-    if record.shape() != world.shape() {
+fn check_same(record: &Record, now: &Record, command: &str) -> Result<()> {
+    if !record.is_of_same_world(now) {
         bail!("the program {command:?} says another world in its first line than when the run began");
     }
     Ok(())

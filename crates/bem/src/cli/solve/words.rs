@@ -4,6 +4,7 @@ use super::online::Figures;
 use crate::cli::fit::{WIDTH, wrapped};
 use crate::measured::Measured;
 use bem_base::fixed::Fixed;
+use bem_engine::guarding::USER_RULES_OUT;
 use bem_engine::learner::{Decision, EvidenceBasis};
 use bem_engine::solve::{Point, Solution};
 use bem_evolve::improvement::Evidence;
@@ -147,7 +148,10 @@ fn print_returns(solution: &Solution, measured: Option<&Measured>) {
 
 fn print_decision(decision: &Decision) {
     let Evidence { pairs, mean, lower_bound, .. } = decision.evidence;
-    let speaks = support(decision.basis, decision.accepted, pairs, to_float(mean), to_float(lower_bound));
+    let speaks = match decision.words.ends_with(USER_RULES_OUT) {
+        true => "proven; the user's word needs no evidence".to_string(),
+        false => support(decision.basis, decision.accepted, pairs, to_float(mean), to_float(lower_bound)),
+    };
     let text = format!(
         "{}{}: {}",
         decision.words,

@@ -2,8 +2,9 @@
 
 use super::{Curves, escaped};
 use crate::cli::explain::text;
-use crate::kept_world::worlds_of;
+use crate::kept_world::{encoder_of, kept_files, worlds_of};
 use bem_base::environment::Field;
+use bem_data::Encoder;
 use bem_engine::climb::{Climb, Climbed};
 use bem_engine::worlds::World;
 use bem_explain::{Explanation, Words, explain, state_diagram};
@@ -11,6 +12,11 @@ use std::fmt::Write;
 
 /// Lines of rules that are shown at once.
 const SHOWN_LINES: usize = 24;
+
+/// How named features of the run's world become bits, where they are named.
+fn names(climb: &Climb, curves: &Curves) -> Option<Encoder> {
+    encoder_of(&kept_files(curves.directory(), climb.files()).ok()?)
+}
 
 /// How the world of a task groups its bits; nothing where it cannot be opened any more.
 fn fields(climb: &Climb, curves: &Curves, task: &str) -> Vec<Field> {
@@ -32,9 +38,10 @@ pub fn explanation(climb: &Climb, curves: &Curves, climbed: &Climbed) -> Explana
 /// The rules of what was learned for a task; many of them are folded away.
 pub fn rules(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climbed, whole: &Explanation) {
     let fields = fields(climb, curves, &climbed.task);
-    let words = Words { reads: climbed.policy.reads(), fields: &fields };
+    let names = names(climb, curves);
+    let words = Words { reads: climbed.policy.reads(), fields: &fields, names: names.as_ref() };
     let diagram = state_diagram(&climbed.policy, &fields);
-    let text = text(whole, diagram.as_ref(), &words);
+    let text = text(whole, diagram.as_ref(), &words, &|action| format!("action {action}"));
     let exact = if whole.is_exact() { "exact" } else { "a summary" };
     let text = escaped(&text);
     // What it does is shown at once if it is short; what becomes of its memory is folded away with the rest.

@@ -1,0 +1,105 @@
+//! Thresholds for numbers: at quantiles where data is there, at round places where only the bounds are known.
+//!
+//! Clauses: GLE-9.
+
+use crate::Decimal;
+
+/// Thresholds of one number.
+pub const THRESHOLDS_MAX: usize = 255;
+
+/// At most `count` thresholds at round places strictly above `min` and at most `max`, evenly spaced: multiples of the
+/// smallest of 1, 2, 2.5 and 5 times a power of ten that gives so few.
+pub fn uniform(min: Decimal, max: Decimal, count: usize) -> Vec<Decimal> {
+    let count = count.clamp(1, THRESHOLDS_MAX);
+    for power in -17..=15 {
+        for head in ["1", "2", "2.5", "5"] {
+            let Ok(step) = Decimal::parse(&format!("{head}e{power}")) else { continue };
+            if let Some(places) = multiples(min, max, step, count) {
+                return places;
+            }
+        }
+    }
+    vec![Decimal::between(min, max)]
+}
+
+/// The multiples of a step above `min` and at most `max`, if there are 1 to `count`.
+fn multiples(min: Decimal, max: Decimal, step: Decimal, count: usize) -> Option<Vec<Decimal>> {
+    let first = min.multiple_above(step);
+    let mut places = Vec::new();
+    let mut place = first;
+    while place <= max {
+        if places.len() == count {
+            return None;
+        }
+        places.push(place);
+        place = place.plus(step);
+    }
+    (!places.is_empty()).then_some(places)
+}
+
+/// At most `count` thresholds that split the values into groups of about the same size. Values need no order.
+pub fn quantiles(values: &[Decimal], count: usize) -> Vec<Decimal> {
+    let count = count.clamp(1, THRESHOLDS_MAX);
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let mut different = sorted.clone();
+    different.dedup();
+    if different.len() < 2 {
+        return Vec::new();
+    }
+    // Few values are told apart one by one.
+    if different.len() <= count + 1 {
+        return different.windows(2).map(|pair| Decimal::between(pair[0], pair[1])).collect();
+    }
+    let mut thresholds: Vec<Decimal> = Vec::new();
+    for part in 1..=count {
+        let value = sorted[part * sorted.len() / (count + 1)];
+        let above = different.partition_point(|other| *other < value);
+        // The threshold lies below the value at the quantile; the smallest value has nothing below it.
+        if 0 < above {
+            thresholds.push(Decimal::between(different[above - 1], different[above]));
+        }
+    }
+    thresholds.dedup();
+    if thresholds.is_empty() {
+        thresholds.push(Decimal::between(different[0], different[1]));
+    }
+    thresholds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(thresholds: &[Decimal]) -> Vec<String> {
+        thresholds.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn uniform_grids_are_round_and_bounded() {
+        let number = |text: &str| Decimal::parse(text).unwrap();
+        assert_eq!(texts(&uniform(number("0"), number("23"), 7)), ["5", "10", "15", "20"]);
+        assert_eq!(
+            texts(&uniform(number("15"), number("25"), 15)),
+            ["16", "17", "18", "19", "20", "21", "22", "23", "24", "25"]
+        );
+        assert_eq!(texts(&uniform(number("0"), number("1"), 4)), ["0.25", "0.5", "0.75", "1"]);
+        assert_eq!(texts(&uniform(number("-1e15"), number("1e15"), 2)), ["0", "1000000000000000"]);
+        assert_eq!(uniform(number("0"), number("1e-18"), 3).len(), 1);
+    }
+
+    #[test]
+    fn quantile_grids_tell_values_apart_and_split_evenly() {
+        let values: Vec<Decimal> = (0..100).map(|value| Decimal::from_int(value * value)).collect();
+        let thresholds = quantiles(&values, 3);
+        let below = |threshold: &Decimal| values.iter().filter(|value| *value < threshold).count();
+        assert_eq!(thresholds.iter().map(below).collect::<Vec<_>>(), [25, 50, 75]);
+        let few: Vec<Decimal> = [3, 1, 1, 2, 3].map(Decimal::from_int).to_vec();
+        assert_eq!(texts(&quantiles(&few, 9)), ["2", "3"]);
+        assert!(quantiles(&few[..1], 3).is_empty());
+        // Nearly all values are the smallest: there is still one threshold.
+        let mut skewed = vec![Decimal::ZERO; 99];
+        skewed.extend((1..20).map(Decimal::from_int));
+        assert!(!quantiles(&skewed, 2).is_empty());
+    }
+}

@@ -1,0 +1,272 @@
+//! Conditions over named features that a user writes: what counts as BAD, and what must never be done.
+//!
+//! `{"if":{"temp":">= 28","door":1},"action":[1,2]}`: every feature that is named must meet its condition, and the action
+//! must be one of those (without `"action"`, any). A number takes `>= x`, `> x`, `<= x`, `< x` or `= x`, or two of them
+//! joined by `and`; a choice or bit takes a value or a list of values. Clauses: GLE-9, VM-17.
+
+use crate::feature::{Object, Value, plain};
+use crate::{Code, DataError, Decimal, Encoder, Feature, Kind};
+use bem_base::environment::Bits;
+use serde_json::value::RawValue;
+
+/// Rules of one list.
+pub const RULES_MAX: usize = 256;
+
+/// What one feature must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Test {
+    /// A number from `low` on and below `high`.
+    Within { low: Decimal, high: Decimal },
+    /// One of these places or bits.
+    OneOf(Vec<u16>),
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The place of a feature and what it must be; all must hold.
+    tests: Vec<(usize, Test)>,
+    /// The actions that it is about; none stands for all.
+    actions: Vec<u16>,
+    /// As it was written.
+    text: String,
+}
+
+impl Rule {
+    /// Reads a list of rules.
+    pub fn list(what: &str, text: &str, features: &[Feature], actions: u16) -> Result<Vec<Rule>, DataError> {
+        let form =
+            format!("{what:?} must be a list such as [{{\"if\":{{\"temp\":\">= 28\"}},\"action\":1}}]");
+        let raws: Vec<Box<RawValue>> = serde_json::from_str(text).map_err(|_| DataError(form))?;
+        if RULES_MAX < raws.len() {
+            return Err(DataError(format!(
+                "{what:?} has {} rules; at most {RULES_MAX} are allowed",
+                raws.len()
+            )));
+        }
+        let read = |(place, raw): (usize, &str)| {
+            rule(raw, features, actions).map_err(|error| DataError(format!("{what:?} rule {place}: {error}")))
+        };
+        raws.iter().map(|raw| raw.get()).enumerate().map(read).collect()
+    }
+
+    /// Whether it concerns an action.
+    pub fn concerns(&self, action: u16) -> bool {
+        self.actions.is_empty() || self.actions.contains(&action)
+    }
+
+    /// Whether it is about some actions only.
+    pub fn names_actions(&self) -> bool {
+        !self.actions.is_empty()
+    }
+
+    /// Whether its conditions hold for these values, one for every feature in order.
+    pub fn holds(&self, values: &[Value]) -> bool {
+        self.tests.iter().all(|(place, test)| match (test, values.get(*place)) {
+            (Test::Within { low, high }, Some(Value::Number(number))) => low <= number && number < high,
+            (Test::OneOf(places), Some(Value::Choice(word))) => places.contains(word),
+            (Test::OneOf(places), Some(Value::Bit(bit))) => places.contains(&u16::from(*bit)),
+            _ => false,
+        })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The thresholds at which a number's test changes its answer.
+    pub fn thresholds(&self, feature: usize) -> Vec<Decimal> {
+        let of = |(place, test): &(usize, Test)| match test {
+            Test::Within { low, high } if *place == feature => vec![*low, *high],
+            _ => Vec::new(),
+        };
+        self.tests.iter().flat_map(of).filter(|end| Decimal::MIN < *end && *end <= Decimal::MAX).collect()
+    }
+
+    /// All observations for which the rule holds, at most so many; an error where they are more. The encoder's thresholds
+    /// must include the rule's.
+    pub fn observations(&self, encoder: &Encoder, most: usize) -> Result<Vec<Bits>, DataError> {
+        let mut all = vec![Bits::ZERO];
+        for (place, column) in encoder.columns().iter().enumerate() {
+            let test = self.tests.iter().find(|(feature, _)| *feature == place).map(|(_, test)| test);
+            let mut values = Vec::new();
+            for value in samples(&column.feature, &column.code) {
+                let fits = match (test, value) {
+                    (None, _) => true,
+                    (Some(Test::Within { low, high }), Value::Number(number)) => {
+                        *low <= number && number < *high
+                    }
+                    (Some(Test::OneOf(places)), Value::Choice(word)) => places.contains(&word),
+                    (Some(Test::OneOf(places)), Value::Bit(bit)) => places.contains(&u16::from(bit)),
+                    _ => false,
+                };
+                if fits {
+                    values.push(value);
+                }
+            }
+            if most < all.len() * values.len() {
+                return Err(DataError(format!(
+                    "the rule {} covers more than {most} observations: name more features in it, or use fewer levels",
+                    self.text
+                )));
+            }
+            all = all.iter().flat_map(|bits| values.iter().map(|value| column.with(*bits, *value))).collect();
+        }
+        Ok(all)
+    }
+}
+
+/// One value for every level of a feature.
+fn samples(feature: &Feature, code: &Code) -> Vec<Value> {
+    match (&feature.kind, code) {
+        (Kind::Number { min, .. }, Code::Steps(thresholds) | Code::Level(thresholds)) => {
+            let below = thresholds.iter().all(|threshold| min < threshold).then_some(Value::Number(*min));
+            below.into_iter().chain(thresholds.iter().map(|threshold| Value::Number(*threshold))).collect()
+        }
+        (Kind::Choice(words), _) => (0..words.len() as u16).map(Value::Choice).collect(),
+        _ => vec![Value::Bit(false), Value::Bit(true)],
+    }
+}
+
+fn rule(text: &str, features: &[Feature], actions: u16) -> Result<Rule, DataError> {
+    let mut object: Object = serde_json::from_str(text)
+        .map_err(|_| DataError::new("it must be an object with \"if\" and \"action\""))?;
+    let conditions = object.remove("if").ok_or_else(|| DataError::new("\"if\" is missing"))?;
+    let named = match object.remove("action") {
+        None => Vec::new(),
+        Some(raw) => {
+            numbers(&raw).filter(|list| list.iter().all(|action| *action < actions)).ok_or_else(|| {
+                DataError(format!("\"action\" is {raw}; it must be 0 to {} or a list of them", actions - 1))
+            })?
+        }
+    };
+    if let Some(key) = object.keys().next() {
+        return Err(DataError(format!("{key:?} is unknown; known are if, action")));
+    }
+    let conditions: Object = serde_json::from_str(conditions.get())
+        .map_err(|_| DataError::new("\"if\" must be an object of conditions by feature"))?;
+    let mut tests = Vec::new();
+    for (name, raw) in &conditions {
+        let place = features.iter().position(|feature| feature.name == *name).ok_or_else(|| {
+            let known: Vec<&str> = features.iter().map(|feature| feature.name.as_str()).collect();
+            DataError(format!("{name:?} is no feature; there are {}", known.join(", ")))
+        })?;
+        tests.push((place, test(&features[place], raw)?));
+    }
+    Ok(Rule { tests, actions: named, text: text.split_whitespace().collect::<Vec<_>>().join(" ") })
+}
+
+fn numbers(raw: &RawValue) -> Option<Vec<u16>> {
+    let one = serde_json::from_str::<u16>(raw.get()).ok().map(|one| vec![one]);
+    one.or_else(|| serde_json::from_str(raw.get()).ok())
+}
+
+fn test(feature: &Feature, raw: &RawValue) -> Result<Test, DataError> {
+    if let Kind::Number { .. } = feature.kind {
+        return within(&plain(raw)).ok_or_else(|| {
+            DataError(format!(
+                "the condition of {:?} is {}; a number takes \">= x\", \"> x\", \"<= x\", \"< x\", \"= x\" or two of them with \"and\"",
+                feature.name,
+                raw.get()
+            ))
+        });
+    }
+    let words: Vec<String> = match serde_json::from_str::<Vec<Box<RawValue>>>(raw.get()) {
+        Ok(list) => list.iter().map(|word| plain(word)).collect(),
+        Err(_) => vec![plain(raw)],
+    };
+    let place = |word: &String| {
+        feature.value(word).map(|value| match value {
+            Value::Choice(word) => word,
+            Value::Bit(bit) => u16::from(bit),
+            Value::Number(_) => 0,
+        })
+    };
+    Ok(Test::OneOf(words.iter().map(place).collect::<Result<_, _>>()?))
+}
+
+fn within(text: &str) -> Option<Test> {
+    let (mut low, mut high) = (Decimal::MIN, Decimal::MAX.next_up());
+    for part in text.split(" and ") {
+        let part = part.trim();
+        let number = |rest: &str| Decimal::parse(rest).ok();
+        if let Some(rest) = part.strip_prefix(">=") {
+            low = low.max(number(rest)?);
+        } else if let Some(rest) = part.strip_prefix("<=") {
+            high = high.min(number(rest)?.next_up());
+        } else if let Some(rest) = part.strip_prefix('>') {
+            low = low.max(number(rest)?.next_up());
+        } else if let Some(rest) = part.strip_prefix('<') {
+            high = high.min(number(rest)?);
+        } else {
+            let value = number(part.strip_prefix('=').unwrap_or(part))?;
+            (low, high) = (low.max(value), high.min(value.next_up()));
+        }
+    }
+    Some(Test::Within { low, high })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NumberCode;
+
+    fn features() -> Vec<Feature> {
+        Feature::list(
+            r#"[{"name":"temp","kind":"number","min":0,"max":40},{"name":"mode","kind":"choice","of":["off","on"]},{"name":"door","kind":"bit"}]"#,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn rules_hold_where_they_say_and_list_their_observations() {
+        let features = features();
+        let text = r#"[{"if":{"temp":">= 28 and < 30.5","mode":["on"]},"action":1},{"if":{"door":true}}]"#;
+        let rules = Rule::list("forbid", text, &features, 3).unwrap();
+        assert!(rules[0].concerns(1) && !rules[0].concerns(2) && rules[1].concerns(2));
+        let values = |temp: &str, mode: u16, door: bool| {
+            [Value::Number(Decimal::parse(temp).unwrap()), Value::Choice(mode), Value::Bit(door)]
+        };
+        assert!(rules[0].holds(&values("28", 1, false)) && rules[0].holds(&values("30.4999", 1, true)));
+        assert!(!rules[0].holds(&values("30.5", 1, false)) && !rules[0].holds(&values("29", 0, false)));
+        assert!(rules[1].holds(&values("1", 0, true)));
+        let encoder = Encoder::for_world_with(features.clone(), NumberCode::Binary, &rules).unwrap();
+        let listed = rules[0].observations(&encoder, 1_000).unwrap();
+        for temp in ["27.9", "28", "29.7", "30.4", "30.5", "31"] {
+            for mode in 0..2 {
+                let values = values(temp, mode, true);
+                assert_eq!(
+                    listed.contains(&encoder.encode_values(&values)),
+                    rules[0].holds(&values),
+                    "{temp} {mode}"
+                );
+            }
+        }
+        assert!(rules[1].observations(&encoder, 3).is_err());
+    }
+
+    #[test]
+    fn wrong_rules_are_named() {
+        for (text, want) in [
+            (r#"[{"if":{"tmp":1}}]"#, "\"bad_if\" rule 0: \"tmp\" is no feature; there are temp, mode, door"),
+            (
+                r#"[{"if":{"door":2}}]"#,
+                "\"bad_if\" rule 0: \"door\" is \"2\"; it must be 0, 1, true or false",
+            ),
+            (
+                r#"[{"if":{},"action":3}]"#,
+                "\"bad_if\" rule 0: \"action\" is 3; it must be 0 to 2 or a list of them",
+            ),
+            (r#"[{"action":1}]"#, "\"bad_if\" rule 0: \"if\" is missing"),
+        ] {
+            assert_eq!(Rule::list("bad_if", text, &features(), 3).unwrap_err().to_string(), want);
+        }
+        assert!(
+            Rule::list("bad_if", r#"[{"if":{"temp":"warm"}}]"#, &features(), 3)
+                .unwrap_err()
+                .to_string()
+                .contains("a number takes")
+        );
+    }
+}

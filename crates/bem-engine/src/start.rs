@@ -1,0 +1,180 @@
+//! What a learner begins with when it does not begin from scratch: machines to try first, and episodes that others played.
+//!
+//! Machines go through the gate like those of the library; episodes become experience and prove nothing by themselves. A start
+//! is kept with the run's world, so that a replay begins in the same way. A circuit without a stated hypothesis becomes a
+//! table, if it is small enough. Must not know files. Clauses: LOG-5, SCC-2.
+
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::Shape;
+use bem_synth::experience::Episode;
+use bem_synth::hypothesis::Stated;
+use bem_synth::library::Machine;
+use bem_synth::policy::{Policy, action_bits};
+use bem_synth::statement::{Choice, Index, Statement, Table};
+
+/// Inputs of a circuit that can be stated as a table.
+pub const STATED_INPUTS_MAX: usize = 12;
+/// Machines and episodes of one start.
+pub const MACHINES_MAX: usize = 16;
+/// See [`MACHINES_MAX`].
+pub const EPISODES_MAX: usize = 1 << 18;
+
+/// What a learner begins with.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// Tried first, each through the gate.
+    pub machines: Vec<Machine>,
+    /// Taken in as experience before the first step.
+    pub episodes: Vec<Episode>,
+}
+
+/// Two starts are the same if their bytes are.
+impl PartialEq for Start {
+    fn eq(&self, other: &Start) -> bool {
+        let bytes = |start: &Start| {
+            let mut writer = Writer::new();
+            start.encode(&mut writer);
+            writer.into_bytes()
+        };
+        bytes(self) == bytes(other)
+    }
+}
+
+impl Eq for Start {}
+
+impl Start {
+    /// Whether there is nothing to begin with.
+    pub fn is_empty(&self) -> bool {
+        self.machines.is_empty() && self.episodes.is_empty()
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.length(self.machines.len());
+        self.machines.iter().for_each(|machine| machine.encode(writer));
+        writer.length(self.episodes.len());
+        self.episodes.iter().for_each(|episode| episode.encode(writer));
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Start, DecodeError> {
+        let many = reader.error("more machines or episodes than a start may have");
+        let machines = reader.length(8)?;
+        if MACHINES_MAX < machines {
+            return Err(many);
+        }
+        let machines = (0..machines).map(|_| Machine::decode(reader)).collect::<Result<_, _>>()?;
+        let episodes = reader.length(12)?;
+        if EPISODES_MAX < episodes {
+            return Err(many);
+        }
+        let episodes = (0..episodes).map(|_| Episode::decode(reader)).collect::<Result<_, _>>()?;
+        Ok(Start { machines, episodes })
+    }
+
+    /// Only what fits a world: machines of its shape, and episodes whose steps it could have brought.
+    #[must_use]
+    pub fn fitting(mut self, shape: &Shape) -> Start {
+        self.machines.retain(|machine| machine.fits(shape));
+        let bits = usize::from(shape.observation_bits);
+        let fits = |episode: &Episode| {
+            let step_fits = |step: &bem_synth::experience::Step| {
+                step.action < shape.actions
+                    && (shape.reward_min..=shape.reward_max).contains(&step.reward)
+                    && (bits..256).all(|bit| !step.observation.get(bit))
+            };
+            !episode.steps.is_empty()
+                && episode.steps.len() <= shape.horizon as usize
+                && episode.steps.iter().all(step_fits)
+        };
+        self.episodes.retain(fits);
+        self
+    }
+}
+
+/// A circuit as a machine for worlds of this shape: its whole table is what it says. None where it does not fit the world or
+/// has too many inputs.
+pub fn machine_of(policy: &Policy, shape: &Shape) -> Option<Machine> {
+    let (reads, memory) = (policy.reads(), policy.memory_bits());
+    let fits =
+        policy.actions() == shape.actions && reads.last().is_none_or(|last| *last < shape.observation_bits);
+    let inputs = reads.len() + memory;
+    if !fits || STATED_INPUTS_MAX < inputs {
+        return None;
+    }
+    let code = action_bits(policy.actions());
+    let seen: Vec<Index> = reads.to_vec();
+    let mut rows = Table::new();
+    for key in 0..1u64 << inputs {
+        // Keys are what is remembered and above it what is seen; the circuit takes what is seen first.
+        let remembered = |bit: usize| key >> bit & 1 == 1;
+        let input: Vec<bool> =
+            (0..reads.len()).map(|bit| remembered(memory + bit)).chain((0..memory).map(remembered)).collect();
+        let outputs = policy.circuit().evaluate(&input);
+        let value = outputs.iter().enumerate().fold(0, |sum, (bit, set)| sum | u64::from(*set) << bit);
+        rows.insert(key, value);
+    }
+    let statement = match memory {
+        0 => Statement::of(Choice::Rows { bits: seen, rows }),
+        _ => Statement::Machine { state_bits: memory as u8, seen, rows },
+    };
+    let words = format!("circuit of {} gates that was started from", policy.gates());
+    // One bit of the answer for every row of the table.
+    let length = ((1usize << inputs) * (code + memory)) as u32;
+    Some(Machine::circuit(shape, Stated { policy: policy.clone(), statement }, (words, length)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bem_base::environment::{Bits, Field};
+    use bem_circuit::netlist::{Builder, Signal};
+    use bem_synth::experience::Step;
+
+    fn shape() -> Shape {
+        Shape {
+            observation_bits: 3,
+            actions: 2,
+            horizon: 4,
+            reward_min: 0,
+            reward_max: 1_000,
+            return_min: 0,
+            return_max: 4_000,
+            fields: vec![Field { low: 0, width: 3 }],
+        }
+    }
+
+    fn policy() -> Policy {
+        let mut builder = Builder::new(4);
+        let action = builder.xor(Signal::input(0), Signal::input(3));
+        Policy::close(builder, 3, 2, &[action], &[Signal::input(2)]).unwrap()
+    }
+
+    #[test]
+    fn a_start_comes_back_from_its_bytes_and_keeps_only_what_fits() {
+        let step = |action| Step {
+            observation: Bits([5, 0, 0, 0]),
+            action,
+            reward: 1_000,
+            done: true,
+            bad: false,
+            uniform: true,
+            propensity: 32_768,
+        };
+        let episode = |serial, action| Episode { serial, steps: vec![step(action)] };
+        let start = Start {
+            machines: vec![machine_of(&policy(), &shape()).unwrap()],
+            episodes: vec![episode(0, 1), episode(1, 2)],
+        };
+        let mut writer = Writer::new();
+        start.encode(&mut writer);
+        let bytes = writer.into_bytes();
+        let back = Start::decode(&mut Reader::new(&bytes)).unwrap();
+        assert_eq!((back.machines.len(), &back.episodes), (1, &start.episodes));
+        let fitting = back.fitting(&shape());
+        assert_eq!((fitting.machines.len(), fitting.episodes.len()), (1, 1));
+        let other = Shape { actions: 3, ..shape() };
+        assert_eq!(start.fitting(&other).machines.len(), 0);
+        (0..bytes.len()).for_each(|cut| assert!(Start::decode(&mut Reader::new(&bytes[..cut])).is_err()));
+    }
+}

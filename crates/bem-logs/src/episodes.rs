@@ -1,0 +1,198 @@
+//! Logged episodes: the grammar of hypotheses proposes policies, per-decision weights say what they would have earned.
+//!
+//! Numbers become binary fields, the code that planners do better with. One part of the episodes is set aside before
+//! anything is proposed; the gate judges by it alone. Clauses: GLE-9, SCC-2.
+
+use crate::design::Design;
+use crate::estimate::{self, Estimate, Steps};
+use crate::learn::{Learned, OnProgress, Options, Verdict, propensities};
+use crate::log::Log;
+use bem_base::environment::{Bits, Shape};
+use bem_base::fixed::Fixed;
+use bem_base::prng::Prng;
+use bem_data::feature::Value;
+use bem_data::grid::quantiles;
+use bem_data::{Code, DataError, Decimal, Encoder, Feature, Kind};
+use bem_synth::experience::{Episode, Experience, Step};
+use bem_synth::policy::{Player, Policy};
+use bem_synth::propose::{Settings, propose};
+
+/// Levels of a number.
+const LEVELS: usize = 32;
+/// Episodes without which nothing can be set aside.
+const EPISODES_MIN: usize = 20;
+/// Steps that are learned from at most: what an experience holds.
+pub const STEPS_MAX: usize = 1 << 18;
+
+/// A log's episodes: for each the rows that it takes.
+pub fn spans(log: &Log) -> Vec<core::ops::Range<usize>> {
+    let mut spans: Vec<core::ops::Range<usize>> = Vec::new();
+    for (row, outcome) in log.outcomes.iter().enumerate() {
+        match spans.last_mut() {
+            Some(span) if log.outcomes[span.start].episode == outcome.episode => span.end = row + 1,
+            _ => spans.push(row..row + 1),
+        }
+    }
+    spans
+}
+
+fn encoder(log: &Log) -> Result<Encoder, DataError> {
+    let code = |(place, feature): (usize, &Feature)| match &feature.kind {
+        Kind::Number { .. } => {
+            let number = |values: &Vec<Value>| match values[place] {
+                Value::Number(number) => Some(number),
+                _ => None,
+            };
+            let numbers: Vec<Decimal> = log.rows.iter().filter_map(number).collect();
+            Code::Level(quantiles(&numbers, LEVELS - 1))
+        }
+        Kind::Choice(_) => Code::Index,
+        Kind::Bit => Code::Bit,
+    };
+    let codes: Vec<Code> = log.features.iter().enumerate().map(code).collect();
+    Encoder::new(log.features.iter().cloned().zip(codes).collect())
+}
+
+/// A reward in milli-units, rounded down.
+fn milli(reward: Fixed) -> i32 {
+    let raw = (i128::from(reward.to_raw()) * 1_000) >> 32;
+    raw.clamp(i128::from(i32::MIN / 2), i128::from(i32::MAX / 2)) as i32
+}
+
+fn shape(log: &Log, encoder: &Encoder, episodes: &[Episode]) -> Shape {
+    let rewards = || episodes.iter().flat_map(|episode| &episode.steps).map(|step| step.reward);
+    let totals = || episodes.iter().map(Episode::total);
+    Shape {
+        observation_bits: encoder.bits() as u16,
+        actions: log.actions.len() as u16,
+        horizon: episodes.iter().map(|episode| episode.steps.len()).max().unwrap_or(1) as u32,
+        reward_min: rewards().min().unwrap_or(0),
+        reward_max: rewards().max().unwrap_or(0),
+        return_min: totals().min().unwrap_or(0),
+        return_max: totals().max().unwrap_or(0),
+        fields: encoder.fields(),
+    }
+}
+
+/// The log as episodes of experience.
+fn experience(
+    log: &Log,
+    rows: &[Bits],
+    spans: &[core::ops::Range<usize>],
+    chances: &[Fixed],
+) -> Vec<Episode> {
+    let step = |row: usize, last: bool| {
+        let outcome = log.outcomes[row];
+        let propensity = ((i128::from(chances[row].to_raw()) * 65_535) >> 32).clamp(1, 65_535) as u16;
+        Step {
+            observation: rows[row],
+            action: outcome.action,
+            reward: milli(outcome.reward),
+            done: last,
+            bad: false,
+            uniform: u32::from(propensity).abs_diff(65_535 / log.actions.len() as u32) <= 1,
+            propensity,
+        }
+    };
+    let episode = |(serial, span): (usize, &core::ops::Range<usize>)| Episode {
+        serial: serial as u64,
+        steps: span.clone().map(|row| step(row, row + 1 == span.end)).collect(),
+    };
+    spans.iter().enumerate().map(episode).collect()
+}
+
+/// What the log says about a policy over these bits.
+fn judge(
+    log: &Log,
+    policy: &Policy,
+    rows: &[Bits],
+    spans: &[core::ops::Range<usize>],
+    chances: &[Fixed],
+) -> Estimate {
+    let mut player = Player::new(policy);
+    let steps = |span: &core::ops::Range<usize>| -> Steps {
+        player.begin();
+        let step = |row: usize| {
+            let outcome = log.outcomes[row];
+            (player.act(&rows[row]) == outcome.action, outcome.reward, chances[row])
+        };
+        span.clone().map(step).collect()
+    };
+    estimate::estimate_episodes(&spans.iter().map(steps).collect::<Vec<_>>())
+}
+
+fn chances(log: &Log, seed: u64) -> Result<(Vec<Fixed>, Vec<String>), DataError> {
+    let mut order: Vec<u32> = (0..log.rows.len() as u32).collect();
+    Prng::stream(seed, "logs/order").shuffle(&mut order);
+    let design = Design::new(log, &order)?;
+    Ok(propensities(log, &design, &order))
+}
+
+/// Learns a policy from logged episodes.
+pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<Learned, DataError> {
+    let spans = spans(log);
+    if spans.len() < EPISODES_MIN || STEPS_MAX < log.rows.len() {
+        return Err(DataError::new(format!(
+            "the log has {} episodes and {} steps; at least {EPISODES_MIN} episodes and at most {STEPS_MAX} steps are needed",
+            spans.len(),
+            log.rows.len()
+        )));
+    }
+    let (chances, mut warnings) = chances(log, options.seed)?;
+    let encoder = encoder(log)?;
+    let rows: Vec<Bits> = log.rows.iter().map(|values| encoder.encode_values(values)).collect();
+    let mut order: Vec<usize> = (0..spans.len()).collect();
+    Prng::stream(options.seed, "logs/episodes").shuffle(&mut order);
+    let aside = spans.len() * options.set_aside as usize / 100;
+    let pick = |places: &[usize]| places.iter().map(|place| spans[*place].clone()).collect::<Vec<_>>();
+    let (held, kept) = (pick(&order[..aside]), pick(&order[aside..]));
+    progress("searching the grammar");
+    let episodes = experience(log, &rows, &kept, &chances);
+    let shape = shape(log, &encoder, &episodes);
+    let mut log_of = Experience::new(STEPS_MAX);
+    episodes.into_iter().for_each(|episode| log_of.push(episode));
+    let proposal = propose(&shape, &log_of, &Settings::default());
+    let fixed = (0..shape.actions).map(|action| {
+        (format!("always {}", log.actions[usize::from(action)]), Policy::constant(shape.actions, action))
+    });
+    let found = proposal.hypotheses.into_iter().map(|hypothesis| (hypothesis.words, hypothesis.policy));
+    progress("comparing candidates");
+    let mut judged: Vec<(Fixed, String, Policy)> = fixed
+        .chain(found)
+        .map(|(words, policy)| (judge(log, &policy, &rows, &kept, &chances).snips.low, words, policy))
+        .collect();
+    judged.sort_by_key(|(low, ..)| core::cmp::Reverse(*low));
+    let candidates = judged.iter().map(|(low, words, _)| (words.clone(), *low)).collect();
+    let Some((_, words, policy)) = judged.into_iter().next() else {
+        return Err(DataError::new("nothing was proposed"));
+    };
+    let estimate = judge(log, &policy, &rows, &held, &chances);
+    warnings.extend(estimate.warnings());
+    let is_supported = Fixed::ZERO < estimate.gain.low && estimate::EFFECTIVE_MIN <= estimate.effective;
+    let verdict = if is_supported { Verdict::Supported } else { Verdict::NotSupported };
+    let (value, gain) = (estimate.ips, estimate.gain);
+    Ok(Learned {
+        encoder,
+        policy,
+        words,
+        value,
+        gain,
+        verdict,
+        estimate: Some(estimate),
+        candidates,
+        warnings,
+    })
+}
+
+/// What logged episodes say about a policy; `rows` are what it sees.
+pub fn evaluate(
+    log: &Log,
+    policy: &Policy,
+    rows: &[Bits],
+    options: &Options,
+) -> Result<(Estimate, Vec<String>), DataError> {
+    let (chances, mut warnings) = chances(log, options.seed)?;
+    let estimate = judge(log, policy, rows, &spans(log), &chances);
+    warnings.extend(estimate.warnings());
+    Ok((estimate, warnings))
+}

@@ -1,0 +1,531 @@
+//! Learning from a log: candidates are fitted on folds, held-out rows choose among them, the winner becomes a circuit.
+//!
+//! Every row has a gain for every action: one for the label that is right, or the doubly robust score of a logged decision,
+//! whose reward model never saw the row. Trees and votes are fitted to gains; a candidate's worth is its mean gain on rows
+//! it has not seen. What is claimed of the winner comes from cross-validation (labels) or from rows set aside (logged
+//! decisions), and the gate asks whether the lower end of the gain over what is there already is above zero.
+//! Clauses: GLE-9, SCC-2.
+
+use crate::design::Design;
+use crate::estimate::{self, Estimate, Interval, Row, interval};
+use crate::linear::{self, CERTAIN, Weights};
+use crate::log::Log;
+use crate::tree::{self, Tree};
+use crate::vote::Votes;
+use bem_base::fixed::Fixed;
+use bem_base::prng::Prng;
+use bem_circuit::netlist::Builder;
+use bem_data::{Code, DataError, Encoder};
+use bem_synth::policy::Policy;
+
+/// Rows that are learned from at most.
+pub const ROWS_MAX: usize = 200_000;
+/// Rows without which nothing can be held out.
+const ROWS_MIN: usize = 20;
+/// Parts that rows are split into; each is held out once.
+const FOLDS: usize = 5;
+/// Leaves of trees that are tried.
+const LEAVES: [usize; 5] = [2, 4, 8, 16, 32];
+/// Penalties of votes that are tried.
+const PENALTIES: [i64; 3] = [1, 4, 16];
+/// Largest weights of votes that are tried.
+const LARGEST: [i64; 3] = [3, 7, 15];
+/// The penalty of reward models and of models of the logging policy.
+const MODEL_PENALTY: i64 = 4;
+/// The smallest chance that a model of the logging policy may say.
+const MODELLED_MIN: Fixed = Fixed::from_ratio(1, 100);
+
+/// How to learn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// All random choices come from this number.
+    pub seed: u64,
+    /// Gates that a circuit may take.
+    pub gates_max: usize,
+    /// Of logged decisions, how many of a hundred are set aside for the gate.
+    pub set_aside: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { seed: 1, gates_max: 7_600, set_aside: 30 }
+    }
+}
+
+/// A candidate, before it is fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Always the action that brings most.
+    Fixed,
+    Tree {
+        leaves: usize,
+    },
+    Votes {
+        penalty: i64,
+        largest: i64,
+    },
+}
+
+/// A fitted candidate.
+enum Fitted {
+    Fixed(u16),
+    Tree(Tree, usize),
+    Votes(Votes),
+}
+
+/// What the gate says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The lower end of the gain is above zero.
+    Supported,
+    /// The log does not show that the circuit is better than what is there already.
+    NotSupported,
+}
+
+/// What was learned.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    /// How rows become the bits that the circuit reads.
+    pub encoder: Encoder,
+    /// The circuit.
+    pub policy: Policy,
+    /// What it is, in words.
+    pub words: String,
+    /// Its mean gain a row: accuracy for labels, the doubly robust estimate for logged decisions.
+    pub value: Interval,
+    /// How much more that is than always the best fixed action (labels) or the logging policy (logged decisions).
+    pub gain: Interval,
+    /// Whether the gate lets it through.
+    pub verdict: Verdict,
+    /// Off-policy estimates on the rows set aside; labels have none.
+    pub estimate: Option<Estimate>,
+    /// The mean gain of every candidate on rows that it has not seen, best first.
+    pub candidates: Vec<(String, Fixed)>,
+    /// What to look out for.
+    pub warnings: Vec<String>,
+}
+
+/// Told what is being done.
+pub type OnProgress<'a> = &'a mut dyn FnMut(&str);
+
+/// Learns a policy from rows that are decisions on their own.
+pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<Learned, DataError> {
+    let count = log.rows.len();
+    if !(ROWS_MIN..=ROWS_MAX).contains(&count) {
+        return Err(DataError::new(format!("the log has {count} rows; allowed is {ROWS_MIN} to {ROWS_MAX}")));
+    }
+    if log.actions.len() < 2 {
+        return Err(DataError::new("the log has one action only: there is nothing to decide"));
+    }
+    let mut order: Vec<u32> = (0..count as u32).collect();
+    Prng::stream(options.seed, "logs/order").shuffle(&mut order);
+    let aside = if log.is_labelled { 0 } else { count * options.set_aside as usize / 100 };
+    let (held, members) = order.split_at(aside);
+    progress("finding thresholds");
+    let design = Design::new(log, members)?;
+    let (propensities, mut warnings) = propensities(log, &design, members);
+    progress("modelling rewards");
+    let scores = Scores::new(log, &design, members, &propensities);
+    let learner = Learner { log, design: &design, scores: &scores, gates_max: options.gates_max };
+    let (kind, candidates, cross) = learner.choose(members, progress);
+    progress("fitting the winner");
+    let fitted = learner.fit_all(kind, members);
+    let (policy, words) = learner.compile(&fitted, kind);
+    let chosen = |row: u32| fitted.choose(&design.rows[row as usize]);
+    let (value, gain, estimate) = if log.is_labelled {
+        // What cross-validation measured is the procedure; the circuit is fitted on all rows.
+        (cross.0, cross.1, None)
+    } else {
+        let model = reward_models(log, &design, members);
+        let row = |row: &u32| {
+            let outcome = log.outcomes[*row as usize];
+            let predict = |action: u16| predicted(log, &model, &design, *row, action);
+            Row {
+                matches: chosen(*row) == outcome.action,
+                reward: outcome.reward,
+                propensity: propensities[*row as usize],
+                predicted: predict(chosen(*row)),
+                predicted_logged: predict(outcome.action),
+            }
+        };
+        let estimate = estimate::estimate(&held.iter().map(row).collect::<Vec<_>>());
+        warnings.extend(estimate.warnings());
+        (estimate.dr.unwrap_or(estimate.snips), estimate.gain, Some(estimate))
+    };
+    let is_supported = Fixed::ZERO < gain.low
+        && estimate.as_ref().is_none_or(|estimate| estimate::EFFECTIVE_MIN <= estimate.effective);
+    let verdict = if is_supported { Verdict::Supported } else { Verdict::NotSupported };
+    let (encoder, policy) = narrowed(&design.encoder, policy)?;
+    Ok(Learned { encoder, policy, words, value, gain, verdict, estimate, candidates, warnings })
+}
+
+/// What a log says about a policy that somebody else made. The rows must be encoded by the policy's encoder already;
+/// `chosen` has its action for every row.
+pub fn evaluate(log: &Log, chosen: &[u16], options: &Options) -> Result<(Estimate, Vec<String>), DataError> {
+    let mut order: Vec<u32> = (0..log.rows.len() as u32).collect();
+    Prng::stream(options.seed, "logs/order").shuffle(&mut order);
+    let design = Design::new(log, &order)?;
+    let (propensities, mut warnings) = propensities(log, &design, &order);
+    let mut rows: Vec<(u32, Row)> = Vec::with_capacity(order.len());
+    for fold in 0..FOLDS {
+        let (held, rest) = fold_of(&order, fold);
+        let model = reward_models(log, &design, &rest);
+        for row in held {
+            let outcome = log.outcomes[row as usize];
+            let predict = |action: u16| predicted(log, &model, &design, row, action);
+            let chosen = chosen[row as usize];
+            let known = usize::from(chosen) < log.actions.len();
+            let matches = chosen == outcome.action;
+            let (propensity, reward) = (propensities[row as usize], outcome.reward);
+            let predicted = if known { predict(chosen) } else { Fixed::ZERO };
+            rows.push((
+                row,
+                Row { matches, reward, propensity, predicted, predicted_logged: predict(outcome.action) },
+            ));
+        }
+    }
+    rows.sort_by_key(|(row, _)| *row);
+    let rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
+    let estimate = estimate::estimate(&rows);
+    warnings.extend(estimate.warnings());
+    Ok((estimate, warnings))
+}
+
+/// One part of the rows, and the others.
+fn fold_of(order: &[u32], fold: usize) -> (Vec<u32>, Vec<u32>) {
+    let number = |place: usize| place % FOLDS == fold;
+    let part = |held: bool| {
+        order.iter().enumerate().filter(|(place, _)| number(*place) == held).map(|(_, row)| *row).collect()
+    };
+    (part(true), part(false))
+}
+
+/// The chance of every logged action: the log's own, or a model of it that has not seen the row.
+pub(crate) fn propensities(log: &Log, design: &Design, order: &[u32]) -> (Vec<Fixed>, Vec<String>) {
+    if log.is_labelled || log.outcomes.iter().all(|outcome| outcome.propensity.is_some()) {
+        let known = log.outcomes.iter().map(|outcome| outcome.propensity.unwrap_or(Fixed::ONE));
+        return (known.collect(), Vec::new());
+    }
+    let mut all = vec![MODELLED_MIN; log.rows.len()];
+    let rest_of_log: Vec<u32> = (0..log.rows.len() as u32).collect();
+    for fold in 0..FOLDS {
+        let (_, rest) = fold_of(order, fold);
+        let models: Vec<Weights> = (0..log.actions.len() as u16)
+            .map(|action| {
+                let mut counts = vec![0; log.rows.len()];
+                rest.iter().for_each(|row| counts[*row as usize] = 1);
+                let target =
+                    |outcome: &crate::log::Outcome| if outcome.action == action { CERTAIN } else { 0 };
+                let targets: Vec<i64> = log.outcomes.iter().map(target).collect();
+                linear::fit(&design.columns, &targets, &counts, MODEL_PENALTY)
+            })
+            .collect();
+        let in_rest: std::collections::BTreeSet<u32> = rest.iter().copied().collect();
+        for row in rest_of_log.iter().filter(|row| !in_rest.contains(row)) {
+            let chance = |weights: &Weights| linear::chance(score(weights, design, *row)).max(1);
+            let total: i64 = models.iter().map(chance).sum();
+            let own = chance(&models[usize::from(log.outcomes[*row as usize].action)]);
+            all[*row as usize] = Fixed::from_ratio(own, total.max(1)).max(MODELLED_MIN);
+        }
+    }
+    let warning = "the log has no propensities: they are modelled from the features, which is right only if nothing else \
+                   moved the choice";
+    (all, vec![warning.to_string()])
+}
+
+fn score(weights: &Weights, design: &Design, row: u32) -> i64 {
+    let bits = &design.rows[row as usize];
+    let set = weights.bits.iter().enumerate().filter(|(bit, weight)| **weight != 0 && bits.get(*bit));
+    weights.bias + set.map(|(_, weight)| weight).sum::<i64>()
+}
+
+/// A model of the reward of every action, from these rows.
+fn reward_models(log: &Log, design: &Design, rows: &[u32]) -> Vec<Weights> {
+    (0..log.actions.len() as u16)
+        .map(|action| {
+            let mut counts = vec![0; log.rows.len()];
+            for row in rows.iter().filter(|row| log.outcomes[**row as usize].action == action) {
+                counts[*row as usize] = 1;
+            }
+            linear::fit(&design.columns, &targets(log), &counts, MODEL_PENALTY)
+        })
+        .collect()
+}
+
+/// Rewards on the scale of chances.
+fn targets(log: &Log) -> Vec<i64> {
+    let (low, high) = log.reward_range();
+    let range = i128::from(high.minus(low).to_raw()).max(1);
+    let target =
+        |reward: Fixed| (i128::from(reward.minus(low).to_raw()) * i128::from(CERTAIN) / range) as i64;
+    log.outcomes.iter().map(|outcome| target(outcome.reward)).collect()
+}
+
+fn predicted(log: &Log, models: &[Weights], design: &Design, row: u32, action: u16) -> Fixed {
+    let (low, high) = log.reward_range();
+    let chance = linear::chance(score(&models[usize::from(action)], design, row));
+    let above = i128::from(high.minus(low).to_raw()) * i128::from(chance) / i128::from(CERTAIN);
+    low.plus(Fixed::from_raw(above as i64))
+}
+
+/// The gain of every action in every row, with 16 fractional bits.
+struct Scores {
+    gains: Vec<i64>,
+    actions: usize,
+}
+
+impl Scores {
+    fn new(log: &Log, design: &Design, members: &[u32], propensities: &[Fixed]) -> Scores {
+        let actions = log.actions.len();
+        let mut gains = vec![0i64; log.rows.len() * actions];
+        if log.is_labelled {
+            for (row, outcome) in log.outcomes.iter().enumerate() {
+                gains[row * actions + usize::from(outcome.action)] = 1 << 16;
+            }
+            return Scores { gains, actions };
+        }
+        for fold in 0..FOLDS {
+            let (held, rest) = fold_of(members, fold);
+            let models = reward_models(log, design, &rest);
+            for row in held {
+                let outcome = log.outcomes[row as usize];
+                for action in 0..actions {
+                    let mut gain = i128::from(predicted(log, &models, design, row, action as u16).to_raw());
+                    if action == usize::from(outcome.action) {
+                        let error = i128::from(outcome.reward.to_raw()) - gain;
+                        gain += (error << 32) / i128::from(propensities[row as usize].to_raw()).max(1);
+                    }
+                    gains[row as usize * actions + action] = (gain >> 16).clamp(-(1 << 50), 1 << 50) as i64;
+                }
+            }
+        }
+        Scores { gains, actions }
+    }
+
+    fn gain(&self, row: u32, action: u16) -> i64 {
+        self.gains[row as usize * self.actions + usize::from(action)]
+    }
+
+    fn best_fixed(&self, rows: &[u32]) -> u16 {
+        let total = |action: u16| rows.iter().map(|row| i128::from(self.gain(*row, action))).sum::<i128>();
+        (0..self.actions as u16).rev().max_by_key(|action| total(*action)).unwrap_or(0)
+    }
+}
+
+impl Fitted {
+    fn choose(&self, row: &bem_base::environment::Bits) -> u16 {
+        match self {
+            Fitted::Fixed(action) => *action,
+            Fitted::Tree(tree, leaves) => tree.choose(row, *leaves),
+            Fitted::Votes(votes) => votes.choose(row),
+        }
+    }
+}
+
+struct Learner<'a> {
+    log: &'a Log,
+    design: &'a Design,
+    scores: &'a Scores,
+    gates_max: usize,
+}
+
+/// What a kind is called.
+fn name(kind: Kind) -> String {
+    match kind {
+        Kind::Fixed => "always one action".to_string(),
+        Kind::Tree { leaves } => format!("decision tree with {leaves} leaves"),
+        Kind::Votes { penalty, largest } => {
+            format!("vote of bits with weights up to {largest} (penalty {penalty})")
+        }
+    }
+}
+
+impl Learner<'_> {
+    fn kinds(&self) -> Vec<Kind> {
+        let trees = LEAVES.iter().map(|leaves| Kind::Tree { leaves: *leaves });
+        let votes = LARGEST.iter().flat_map(|largest| {
+            PENALTIES.iter().map(|penalty| Kind::Votes { penalty: *penalty, largest: *largest })
+        });
+        std::iter::once(Kind::Fixed).chain(trees).chain(votes).collect()
+    }
+
+    /// The kind that does best on rows it has not seen, all of them with their means, and what the winner gains in all
+    /// and over the best fixed action.
+    fn choose(
+        &self,
+        members: &[u32],
+        progress: OnProgress<'_>,
+    ) -> (Kind, Vec<(String, Fixed)>, (Interval, Interval)) {
+        let kinds = self.kinds();
+        let mut gains: Vec<Vec<i64>> = vec![Vec::with_capacity(members.len()); kinds.len()];
+        for fold in 0..FOLDS {
+            progress(&format!("comparing candidates, part {} of {FOLDS}", fold + 1));
+            let (held, rest) = fold_of(members, fold);
+            let fits = self.fit_kinds(&rest);
+            for (kind, gains) in kinds.iter().zip(&mut gains) {
+                let chosen = fits.choose(*kind, self, &rest, &held);
+                gains.extend(held.iter().zip(chosen).map(|(row, action)| self.scores.gain(*row, action)));
+            }
+        }
+        let total = |gains: &[i64]| gains.iter().map(|gain| i128::from(*gain)).sum::<i128>();
+        let best = (0..kinds.len()).rev().max_by_key(|place| total(&gains[*place])).unwrap_or(0);
+        // Kinds are listed from simple to complex. A simpler one wins where it does as well up to a tenth of the standard
+        // error of the difference.
+        let winner = (0..=best).find(|place| is_as_good(&gains[*place], &gains[best])).unwrap_or(best);
+        let mut order: Vec<usize> = (0..kinds.len()).collect();
+        order.sort_by_key(|place| (-total(&gains[*place]), *place));
+        let mean = |place: usize| {
+            Fixed::from_raw((total(&gains[place]) / gains[place].len().max(1) as i128) as i64 * 65_536)
+        };
+        let listed = order.iter().map(|place| (name(kinds[*place]), mean(*place))).collect();
+        let raw = |gain: &i64| i128::from(*gain) << 16;
+        let own: Vec<i128> = gains[winner].iter().map(raw).collect();
+        let more: Vec<i128> =
+            gains[winner].iter().zip(&gains[0]).map(|(own, fixed)| i128::from(own - fixed) << 16).collect();
+        (kinds[winner], listed, (interval(&own), interval(&more)))
+    }
+
+    fn fit_kinds(&self, rows: &[u32]) -> Fits {
+        let largest = LEAVES[LEAVES.len() - 1];
+        let tree = tree::grow(&self.design.rows, rows, &self.scores.gains, self.scores.actions, largest);
+        let votes = PENALTIES.iter().map(|penalty| (*penalty, self.fit_weights(rows, *penalty))).collect();
+        Fits { tree, votes }
+    }
+
+    /// For every action the chance of its reward.
+    fn fit_weights(&self, rows: &[u32], penalty: i64) -> Vec<Weights> {
+        let (log, columns) = (self.log, &self.design.columns);
+        let fit = |action: u16| {
+            let mut counts = vec![0; log.rows.len()];
+            let target = if log.is_labelled {
+                rows.iter().for_each(|row| counts[*row as usize] = 1);
+                log.outcomes
+                    .iter()
+                    .map(|outcome| if outcome.action == action { CERTAIN } else { 0 })
+                    .collect()
+            } else {
+                for row in rows.iter().filter(|row| log.outcomes[**row as usize].action == action) {
+                    counts[*row as usize] = 1;
+                }
+                targets(log)
+            };
+            linear::fit(columns, &target, &counts, penalty)
+        };
+        let actions = log.actions.len() as u16;
+        // Of two labels the second is what the first is not.
+        if log.is_labelled && actions == 2 {
+            let second = fit(1);
+            return vec![Weights { bits: vec![0; columns.len()], bias: 0 }, second];
+        }
+        (0..actions).map(fit).collect()
+    }
+
+    /// Votes whose circuit is small enough: the smallest weights are left out as long as it is not.
+    fn votes(&self, weights: &[Weights], largest: i64) -> Votes {
+        let cost = |votes: &Votes| {
+            let ones: u32 =
+                votes.weights.iter().flatten().map(|weight| weight.unsigned_abs().count_ones()).sum();
+            5 * ones as usize + votes.bias.len() * 60
+        };
+        let mut drop = 1;
+        loop {
+            let votes = Votes::quantised(weights, largest, drop);
+            if cost(&votes) <= self.gates_max || largest < drop {
+                return votes;
+            }
+            drop += 1;
+        }
+    }
+
+    fn fit_all(&self, kind: Kind, rows: &[u32]) -> Fitted {
+        match kind {
+            Kind::Fixed => Fitted::Fixed(self.scores.best_fixed(rows)),
+            Kind::Tree { leaves } => {
+                let tree =
+                    tree::grow(&self.design.rows, rows, &self.scores.gains, self.scores.actions, leaves);
+                Fitted::Tree(tree, leaves)
+            }
+            Kind::Votes { penalty, largest } => {
+                let weights = self.fit_weights(rows, penalty);
+                Fitted::Votes(self.votes(&weights, largest))
+            }
+        }
+    }
+
+    fn compile(&self, fitted: &Fitted, kind: Kind) -> (Policy, String) {
+        let (bits, actions) = (self.design.encoder.bits(), self.log.actions.len() as u16);
+        match fitted {
+            Fitted::Fixed(action) => {
+                let words = format!("always {}", self.log.actions[usize::from(*action)]);
+                (Policy::constant(actions, *action), words)
+            }
+            Fitted::Tree(tree, leaves) => {
+                let mut builder = Builder::new(bits);
+                let action = tree.build(&mut builder, actions, *leaves);
+                let policy = Policy::close(builder, bits, actions, &action, &[])
+                    .expect("a tree of 32 leaves is far below all bounds");
+                (policy, format!("decision tree with {} leaves", tree.leaves().min(*leaves)))
+            }
+            Fitted::Votes(votes) => {
+                let used = votes.weights.iter().flatten().filter(|weight| **weight != 0).count();
+                let words = format!("{}: {used} weights", name(kind));
+                let policy = votes.policy(bits).expect("votes were cut to what a circuit may cost");
+                (policy, words)
+            }
+        }
+    }
+}
+
+/// Whether the first gains are as good as the second up to a tenth of the standard error of their difference.
+fn is_as_good(gains: &[i64], best: &[i64]) -> bool {
+    let terms: Vec<i128> = best.iter().zip(gains).map(|(best, own)| i128::from(best - own) << 16).collect();
+    let difference = interval(&terms);
+    // The normal interval is 3.92 standard errors wide.
+    difference.mean.to_raw().saturating_mul(40) <= difference.normal_width.to_raw()
+}
+
+/// Everything that was fitted on one part of the rows.
+struct Fits {
+    tree: Tree,
+    votes: Vec<(i64, Vec<Weights>)>,
+}
+
+impl Fits {
+    fn choose(&self, kind: Kind, learner: &Learner<'_>, rest: &[u32], held: &[u32]) -> Vec<u16> {
+        let rows = || held.iter().map(|row| &learner.design.rows[*row as usize]);
+        match kind {
+            Kind::Fixed => vec![learner.scores.best_fixed(rest); held.len()],
+            Kind::Tree { leaves } => rows().map(|row| self.tree.choose(row, leaves)).collect(),
+            Kind::Votes { penalty, largest } => {
+                let weights =
+                    self.votes.iter().find(|(known, _)| *known == penalty).map(|(_, weights)| weights);
+                let votes = learner.votes(weights.map_or(&[], Vec::as_slice), largest);
+                rows().map(|row| votes.choose(row)).collect()
+            }
+        }
+    }
+}
+
+/// The encoder of only those bits that the policy reads, and the policy over them.
+fn narrowed(encoder: &Encoder, policy: Policy) -> Result<(Encoder, Policy), DataError> {
+    let reads = |bit: usize| policy.reads().contains(&(bit as u16));
+    let part = |column: &bem_data::Column| {
+        let low = usize::from(column.low);
+        fn kept<T: Copy>(list: &[T], low: usize, reads: &dyn Fn(usize) -> bool) -> Vec<T> {
+            list.iter().enumerate().filter(|(place, _)| reads(low + place)).map(|(_, item)| *item).collect()
+        }
+        let code = match &column.code {
+            _ if !(low..low + usize::from(column.width)).any(&reads) => Code::Unread,
+            Code::Steps(thresholds) => Code::Steps(kept(thresholds, low, &reads)),
+            Code::Words(words) => Code::Words(kept(words, low, &reads)),
+            other => other.clone(),
+        };
+        (column.feature.clone(), code)
+    };
+    let encoder = Encoder::new(encoder.columns().iter().map(part).collect())?;
+    let count = policy.reads().len() as u16;
+    let policy =
+        Policy::new(policy.circuit().clone(), (0..count).collect(), policy.memory_bits(), policy.actions())
+            .ok_or_else(|| DataError::new("the circuit lost an input"))?;
+    Ok((encoder, policy))
+}

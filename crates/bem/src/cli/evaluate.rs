@@ -1,0 +1,119 @@
+//! `bem evaluate`: what a policy would have earned, judged by a log that another policy wrote. Clauses: GLE-9.
+
+use super::Answer;
+use super::learn::{ColumnArguments, estimate_json, print_estimate, table};
+use crate::learned::{self, Found, Learned};
+use anyhow::{Context as _, Result, bail};
+use bem_base::environment::Bits;
+use bem_data::{Encoder, Feature, Table};
+use bem_logs::{Log, Options, episodes, learn};
+use bem_synth::policy::Player;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Off-policy evaluation: what a policy would have earned, by inverse propensity, self-normalised and doubly robust.
+#[derive(Args)]
+#[command(
+    after_help = "Example: bem evaluate ads.policy --log new.csv --action shown --reward click --propensity p\n\
+    Example: bem evaluate my-run --log steps.jsonl --action a --reward r --propensity p --episode e\n\
+    A policy with named features reads the columns of these names. Of any other policy the log needs a\n\
+    column obs with the bits of the observation. Exit code 1 when support is missing."
+)]
+pub struct EvaluateArguments {
+    /// A policy of bem learn, a run, a snapshot, or a circuit in a file
+    #[arg(value_name = "POLICY")]
+    policy: PathBuf,
+    /// Which expert of a run
+    #[arg(long)]
+    expert: Option<String>,
+    /// The log: .csv or .jsonl
+    #[arg(long, value_name = "FILE")]
+    log: PathBuf,
+    #[command(flatten)]
+    columns: ColumnArguments,
+    /// All random choices come from this number
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// `bem evaluate`
+pub fn run(arguments: &EvaluateArguments) -> Result<Answer> {
+    let learned = match learned::open(&arguments.policy, arguments.expert.as_deref())? {
+        Found::One(learned) => learned,
+        Found::Several(all) => {
+            let names: Vec<String> = all.into_iter().map(|one| one.name).collect();
+            bail!("the run has several policies: name one with --expert, {}", names.join(", "));
+        }
+    };
+    let path = &arguments.log;
+    let table = table(path)?;
+    let (log, rows) =
+        read(&learned, &table, &arguments.columns).with_context(|| path.display().to_string())?;
+    let options = Options { seed: arguments.seed, ..Options::default() };
+    let result = if log.has_episodes {
+        episodes::evaluate(&log, &learned.policy, &rows, &options)
+    } else {
+        let mut player = Player::new(&learned.policy);
+        let act = |row: &Bits| {
+            player.begin();
+            player.act(row)
+        };
+        let chosen: Vec<u16> = rows.iter().map(act).collect();
+        learn::evaluate(&log, &chosen, &options)
+    };
+    let (estimate, warnings) = result.with_context(|| path.display().to_string())?;
+    let is_supported = bem_logs::estimate::EFFECTIVE_MIN <= estimate.effective;
+    if arguments.json {
+        let mut object = estimate_json(&estimate);
+        object["policy"] = json!(arguments.policy.display().to_string());
+        object["log"] = json!(path.display().to_string());
+        object["supported"] = json!(is_supported);
+        object["warnings"] = json!(warnings);
+        say!("{object}");
+    } else {
+        say!("{} on {} decisions of {}", arguments.policy.display(), estimate.rows, path.display());
+        print_estimate(&estimate);
+        warnings.iter().for_each(|warning| say!("  warning              {warning}"));
+    }
+    Ok(if is_supported { Answer::Yes } else { Answer::No })
+}
+
+/// The log in the policy's own features and actions, and what the policy sees in every row.
+fn read(learned: &Learned, table: &Table, columns: &ColumnArguments) -> Result<(Log, Vec<Bits>)> {
+    let actions: Vec<String> = match learned.actions.is_empty() {
+        true => (0..learned.policy.actions()).map(|action| action.to_string()).collect(),
+        false => learned.actions.clone(),
+    };
+    let mut roles = columns.roles(table, None);
+    if let Some(encoder) = &learned.names {
+        let features: Vec<Feature> = encoder.columns().iter().map(|column| column.feature.clone()).collect();
+        let log = Log::new(table, &roles, Some((&features, &actions)))?;
+        let rows = log.rows.iter().map(|values| encoder.encode_values(values)).collect();
+        return Ok((log, rows));
+    }
+    // Bits without names: one feature for every bit.
+    let width = learned.observation_bits;
+    let place =
+        table.column("obs").context("the policy has no named features: the log needs a column of bits")?;
+    let mut wide = Table { names: table.names.clone(), rows: table.rows.clone() };
+    let bit_name = |bit: usize| format!("obs bit {bit}");
+    wide.names.extend((0..width).map(bit_name));
+    let mut rows = Vec::with_capacity(wide.rows.len());
+    for (number, cells) in wide.rows.iter_mut().enumerate() {
+        let text = cells[place].trim().to_string();
+        let bits = Bits::from_text(&text).filter(|_| text.len() == width);
+        rows.push(
+            bits.with_context(|| format!("row {}: \"obs\" must be {width} zeros and ones", number + 1))?,
+        );
+        cells.extend(text.chars().map(String::from));
+    }
+    let features = (0..width).map(|bit| Feature { name: bit_name(bit), kind: bem_data::Kind::Bit }).collect();
+    let encoder = Encoder::for_world(features, bem_data::NumberCode::Binary)?;
+    roles.features = (0..width).map(bit_name).collect();
+    let features: Vec<Feature> = encoder.columns().iter().map(|column| column.feature.clone()).collect();
+    Ok((Log::new(&wide, &roles, Some((&features, &actions)))?, rows))
+}

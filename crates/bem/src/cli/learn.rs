@@ -1,0 +1,304 @@
+//! `bem learn`: a circuit from a labelled table, from logged decisions or from logged episodes. The work is done by
+//! `bem-logs`; this file reads the log, shows progress and writes the policy. Clauses: GLE-9.
+
+use super::Answer;
+use super::solve::to_float;
+use crate::files;
+use crate::learned::Learned;
+use crate::policy_file;
+use anyhow::{Context as _, Result, bail};
+use bem_base::digest::hash;
+use bem_data::Table;
+use bem_logs::learn::Verdict;
+use bem_logs::{Estimate, Interval, Log, Options, Roles, episodes, learn};
+use clap::Args;
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Learn a circuit from a table with labels, from logged decisions, or from logged episodes.
+#[derive(Args)]
+#[command(after_help = "Example: bem learn wine.csv --label class --out wine.policy\n\
+    Example: bem learn clicks.csv --features age,hour,device --action shown --reward click \\\n           \
+    --propensity p --out ads.policy\n\
+    Example: bem learn visits.jsonl --action a --reward r --propensity p --episode visit\n\
+    Then: bem explain ads.policy, bem export ads.policy --format c --out ads.h,\n\
+    bem evaluate ads.policy --log new.csv --action shown --reward click --propensity p\n\
+    Exit code 1 when the log does not show that the circuit is better than what is there.")]
+pub struct LearnArguments {
+    /// The log: .csv with a line of names, or .jsonl with one object a line
+    #[arg(value_name = "LOG.csv|LOG.jsonl")]
+    log: PathBuf,
+    #[command(flatten)]
+    columns: ColumnArguments,
+    /// What would have been right: every other action pays nothing
+    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["action", "reward", "propensity", "episode"])]
+    label: Option<String>,
+    /// All random choices come from this number
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Gates that the circuit may take
+    #[arg(long, default_value_t = Options::default().gates_max)]
+    max_gates: usize,
+    /// Of logged decisions, how many of a hundred are set aside for the gate
+    #[arg(long, default_value_t = Options::default().set_aside)]
+    set_aside: u32,
+    /// Where the policy goes; nothing is written where nothing is supported
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which column is what, for learning and for evaluation.
+#[derive(Args)]
+pub struct ColumnArguments {
+    /// What the policy may look at, separated by commas [default: all other columns]
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
+    features: Vec<String>,
+    /// What was done
+    #[arg(long, value_name = "COLUMN", requires = "reward")]
+    action: Option<String>,
+    /// What it brought
+    #[arg(long, value_name = "COLUMN", requires = "action")]
+    reward: Option<String>,
+    /// The chance with which it was done; modelled from the features where there is none
+    #[arg(long, value_name = "COLUMN", requires = "action")]
+    propensity: Option<String>,
+    /// Rows with the same value here, one after the other, are one episode
+    #[arg(long, value_name = "COLUMN", requires = "action")]
+    episode: Option<String>,
+}
+
+impl ColumnArguments {
+    /// The roles of a table's columns.
+    pub fn roles(&self, table: &Table, label: Option<&String>) -> Roles {
+        let taken: Vec<&String> = [&self.action, &self.reward, &self.propensity, &self.episode]
+            .into_iter()
+            .flatten()
+            .chain(label)
+            .collect();
+        let features = match self.features.is_empty() {
+            true => table.names.iter().filter(|name| !taken.contains(name)).cloned().collect(),
+            false => self.features.iter().map(|name| name.trim().to_string()).collect(),
+        };
+        Roles {
+            features,
+            action: self.action.clone(),
+            reward: self.reward.clone(),
+            propensity: self.propensity.clone(),
+            episode: self.episode.clone(),
+            label: label.cloned(),
+        }
+    }
+}
+
+/// Reads a log's table.
+pub fn table(path: &Path) -> Result<Table> {
+    let text = files::read_text(path)?;
+    let table = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("csv") => Table::from_csv(&text),
+        Some("jsonl") => Table::from_jsonl(&text),
+        _ => bail!("{} must end in .csv or .jsonl", path.display()),
+    };
+    table.with_context(|| path.display().to_string())
+}
+
+/// `bem learn`
+pub fn run(arguments: &LearnArguments) -> Result<Answer> {
+    if !(100..=8_192).contains(&arguments.max_gates) {
+        bail!("--max-gates {} is out of range: 100 to 8192", arguments.max_gates);
+    }
+    if !(10..=70).contains(&arguments.set_aside) {
+        bail!("--set-aside {} is out of range: 10 to 70 of a hundred", arguments.set_aside);
+    }
+    let started = Instant::now();
+    let path = &arguments.log;
+    let table = table(path)?;
+    let roles = arguments.columns.roles(&table, arguments.label.as_ref());
+    let log = Log::new(&table, &roles, None).with_context(|| path.display().to_string())?;
+    let options =
+        Options { seed: arguments.seed, gates_max: arguments.max_gates, set_aside: arguments.set_aside };
+    let spinner = match std::io::stderr().is_terminal() && !arguments.json {
+        true => ProgressBar::new_spinner(),
+        false => ProgressBar::hidden(),
+    };
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    let progress = &mut |words: &str| spinner.set_message(words.to_string());
+    let result = if log.has_episodes {
+        episodes::learn(&log, &options, progress)
+    } else {
+        learn(&log, &options, progress)
+    };
+    spinner.finish_and_clear();
+    let result = result.with_context(|| path.display().to_string())?;
+    let learned = as_policy(path, &table, &log, &result, arguments.seed);
+    let is_supported = result.verdict == Verdict::Supported;
+    if let Some(out) = arguments.out.as_ref().filter(|_| is_supported) {
+        let text = policy_file::write(&learned)?;
+        std::fs::write(out, text).with_context(|| format!("{} cannot be written", out.display()))?;
+    }
+    if arguments.json {
+        say!("{}", to_json(arguments, &log, &learned, &result, started.elapsed()));
+    } else {
+        print(arguments, &log, &learned, &result);
+    }
+    Ok(if is_supported { Answer::Yes } else { Answer::No })
+}
+
+/// What was learned, as a policy that other commands take.
+fn as_policy(path: &Path, table: &Table, log: &Log, result: &bem_logs::Learned, seed: u64) -> Learned {
+    let policy = result.policy.clone();
+    let text: Vec<String> = table.rows.iter().map(|cells| cells.join("\u{1f}")).collect();
+    let digest = hash(text.join("\n").as_bytes());
+    let what = if log.is_labelled { "cross-validated accuracy" } else { "estimated reward" };
+    let provenance = vec![
+        format!(
+            "BEM policy learned from {}",
+            path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        ),
+        format!("log: {} rows, digest {digest}, seed {seed}", log.rows.len()),
+        format!("model: {}", result.words),
+        format!(
+            "circuit: {}, {} gates, {} memory bits, reads {} bits of {} features, {} actions",
+            policy.digest(),
+            policy.gates(),
+            policy.memory_bits(),
+            policy.reads().len(),
+            result.encoder.columns().len(),
+            policy.actions()
+        ),
+        format!("{what}: {}", words(&result.value)),
+    ];
+    let named = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("policy");
+    Learned {
+        name: named.to_string(),
+        observation_bits: result.encoder.bits(),
+        fields: result.encoder.fields(),
+        horizon: (!log.has_episodes).then_some(1),
+        names: Some(result.encoder.clone()),
+        actions: log.actions.clone(),
+        policy,
+        provenance,
+        warnings: result.warnings.clone(),
+    }
+}
+
+/// A mean with its interval, in words.
+pub fn words(interval: &Interval) -> String {
+    let Interval { mean, low, high, .. } = interval;
+    format!("{:.4}, 95 % interval {:.4} to {:.4}", to_float(*mean), to_float(*low), to_float(*high))
+}
+
+/// A mean with its interval.
+pub fn interval_json(interval: &Interval) -> Value {
+    json!({ "mean": to_float(interval.mean), "interval95": [to_float(interval.low), to_float(interval.high)] })
+}
+
+/// All estimates of a log about a policy.
+pub fn estimate_json(estimate: &Estimate) -> Value {
+    json!({
+        "ips": interval_json(&estimate.ips), "snips": interval_json(&estimate.snips),
+        "dr": estimate.dr.as_ref().map(interval_json), "logged": interval_json(&estimate.logged),
+        "gain": interval_json(&estimate.gain), "rows": estimate.rows, "matched": estimate.matched,
+        "effective": estimate.effective, "weight_mean": interval_json(&estimate.weight),
+        "weight_max": to_float(estimate.weight_max),
+    })
+}
+
+/// The estimates, one a line.
+pub fn print_estimate(estimate: &Estimate) {
+    say!("  inverse propensity   {}", words(&estimate.ips));
+    say!("  self-normalised      {}", words(&estimate.snips));
+    if let Some(robust) = &estimate.dr {
+        say!("  doubly robust        {}", words(robust));
+    }
+    say!("  what the log earned  {}", words(&estimate.logged));
+    say!("  more than the log    {}", words(&estimate.gain));
+    say!(
+        "  support              {} of {} decisions match, worth {} of the policy's own",
+        estimate.matched,
+        estimate.rows,
+        estimate.effective
+    );
+}
+
+fn verdict(log: &Log, result: &bem_logs::Learned) -> String {
+    let what =
+        if log.is_labelled { "always the most frequent label" } else { "the policy that wrote the log" };
+    match result.verdict {
+        Verdict::Supported => format!("better than {what}: the lower end of the gain is above zero"),
+        Verdict::NotSupported => {
+            format!("nothing is supported: the log does not show that the circuit is better than {what}")
+        }
+    }
+}
+
+fn to_json(
+    arguments: &LearnArguments,
+    log: &Log,
+    learned: &Learned,
+    result: &bem_logs::Learned,
+    wall: Duration,
+) -> Value {
+    let candidates: Vec<Value> = result
+        .candidates
+        .iter()
+        .map(|(name, mean)| json!({ "model": name, "held_out": to_float(*mean) }))
+        .collect();
+    json!({
+        "log": arguments.log.display().to_string(), "rows": log.rows.len(), "actions": log.actions, "seed": arguments.seed,
+        "labelled": log.is_labelled, "episodes": log.has_episodes, "supported": result.verdict == Verdict::Supported,
+        "model": result.words, "value": interval_json(&result.value), "gain": interval_json(&result.gain),
+        "estimate": result.estimate.as_ref().map(estimate_json), "gates": learned.policy.gates(),
+        "state_bits": learned.policy.memory_bits(), "reads": learned.policy.reads().len(), "candidates": candidates,
+        "circuit": learned.policy.digest().to_hex(), "warnings": result.warnings,
+        "out": arguments.out.as_ref().filter(|_| result.verdict == Verdict::Supported).map(|out| out.display().to_string()),
+        "wall_ms": wall.as_millis() as u64,
+    })
+}
+
+fn print(arguments: &LearnArguments, log: &Log, learned: &Learned, result: &bem_logs::Learned) {
+    let kind = match (log.is_labelled, log.has_episodes) {
+        (true, _) => "labelled rows",
+        (_, true) => "logged steps of episodes",
+        _ => "logged decisions",
+    };
+    say!(
+        "{} (seed {}): {} {kind}, {} actions",
+        arguments.log.display(),
+        arguments.seed,
+        log.rows.len(),
+        log.actions.len()
+    );
+    say!("  model                {}", result.words);
+    say!(
+        "  circuit              {} gates, {} memory bits, reads {} bits",
+        learned.policy.gates(),
+        learned.policy.memory_bits(),
+        learned.policy.reads().len()
+    );
+    match &result.estimate {
+        None => {
+            say!("  accuracy             {} (cross-validated)", words(&result.value));
+            say!("  more than one label  {}", words(&result.gain));
+        }
+        Some(estimate) => {
+            say!("  on {} decisions that were set aside:", estimate.rows);
+            print_estimate(estimate);
+        }
+    }
+    say!("  verdict              {}", verdict(log, result));
+    result.warnings.iter().for_each(|warning| say!("  warning              {warning}"));
+    if let Some(out) = &arguments.out {
+        match result.verdict {
+            Verdict::Supported => {
+                say!("  kept in              {0} (bem explain {0}; bem export {0})", out.display())
+            }
+            Verdict::NotSupported => say!("  nothing is written to {}", out.display()),
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Data of one's own from outside: named features, logs and tables, forbidden actions, a warm start. Clauses: GLE-9, LOG-5.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn example(name: &str) -> String {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name).display().to_string()
+}
+
+fn bem(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bem")).args(arguments).current_dir(folder).output().expect("bem starts")
+}
+
+fn json(folder: &Path, arguments: &[&str], code: i32) -> Value {
+    let output = bem(folder, &[arguments, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {output:?}"))
+}
+
+fn text(output: Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("output is UTF-8")
+}
+
+/// The one line on standard error; the exit code must be 2.
+fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let output = bem(folder, arguments);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8(output.stderr).expect("messages are UTF-8");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text
+}
+
+fn python(folder: &Path, arguments: &[&str]) -> String {
+    text(Command::new("python3").args(arguments).current_dir(folder).output().expect("python3 starts"))
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+fn save(folder: &Path, name: &str, content: &str) {
+    std::fs::write(folder.join(name), content).expect("a file is written");
+}
+
+const ROLES: [&str; 6] = ["--action", "shown", "--reward", "click", "--propensity", "chance"];
+
+#[test]
+fn clicks_are_learned_from_a_log_read_exported_and_evaluated() {
+    let folder = folder();
+    let folder = folder.path();
+    save(folder, "clicks.csv", &python(folder, &[&example("clicks_env.py"), "--log", "6000", "3"]));
+    save(folder, "later.csv", &python(folder, &[&example("clicks_env.py"), "--log", "4000", "99"]));
+    let learned = json(folder, &[&["learn", "clicks.csv", "--out", "ads.policy"], &ROLES[..]].concat(), 0);
+    assert_eq!((&learned["supported"], &learned["labelled"]), (&Value::from(true), &Value::from(false)));
+    assert!(0.0 < learned["gain"]["interval95"][0].as_f64().unwrap_or(0.0), "{learned}");
+    let rules = text(bem(folder, &["explain", "ads.policy"]));
+    assert!(rules.contains("What it does") && rules.contains("age "), "{rules}");
+    let why = text(bem(folder, &["explain", "ads.policy", "--obs", "age=20,hour=3,device=phone,known=0"]));
+    assert!(why.contains(" because "), "{why}");
+    let error = refused(folder, &["explain", "ads.policy", "--obs", "age=20,hours=3"]);
+    assert!(error.contains("\"hours\" is no feature: there are age, hour, device, known"), "{error}");
+    // A later log of the same policy: the estimates contain the value that the world's own formula gives.
+    let judged = json(folder, &[&["evaluate", "ads.policy", "--log", "later.csv"], &ROLES[..]].concat(), 0);
+    text(bem(folder, &["export", "ads.policy", "--format", "python", "--out", "ads.py"]));
+    let program = format!(
+        "import sys; sys.path.insert(0, {:?}); import clicks_env as world, ads\n\
+         policy, generator, total = ads.Policy(), 5, 0\n\
+         for _ in range(20000):\n    generator, seen = world.visitor(generator)\n    \
+         total += world.chance(seen, ads.decide_features(policy, seen))\nprint(total / 20000 / 1000)",
+        example("")
+    );
+    let truth: f64 = python(folder, &["-c", &program]).trim().parse().expect("a number");
+    for name in ["ips", "snips", "dr"] {
+        let ends = &judged[name]["interval95"];
+        let (low, high) = (ends[0].as_f64().unwrap_or(1.0), ends[1].as_f64().unwrap_or(0.0));
+        assert!(low - 0.01 < truth && truth < high + 0.01, "{name}: {truth} in {judged}");
+    }
+    let header = text(bem(folder, &["export", "ads.policy", "--format", "c"]));
+    assert!(header.contains("bem_decide_features") && header.contains("feature age: "), "{header}");
+}
+
+#[test]
+fn a_log_that_shows_nothing_is_said_to_show_nothing() {
+    let folder = folder();
+    let folder = folder.path();
+    let mut log = "x,a,r,p\n".to_string();
+    (0..300).for_each(|row| {
+        let _ = writeln!(log, "{},{},{},0.5", row * 7 % 10, row * 5 / 3 % 2, row * 13 / 7 % 2);
+    });
+    save(folder, "coins.csv", &log);
+    let arguments =
+        ["learn", "coins.csv", "--action", "a", "--reward", "r", "--propensity", "p", "--out", "no.policy"];
+    let learned = json(folder, &arguments, 1);
+    assert_eq!(learned["supported"], false);
+    assert!(!folder.join("no.policy").exists(), "nothing is written where nothing is supported");
+    let output = bem(folder, &arguments);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        said.contains("nothing is supported: the log does not show that the circuit is better"),
+        "{said}"
+    );
+}
+
+#[test]
+fn wrong_logs_are_refused_with_row_and_column() {
+    let folder = folder();
+    let folder = folder.path();
+    save(folder, "log.csv", "x,a,r\n1,0,1\n2,1,much\n");
+    let says = |arguments: &[&str], want: &str| {
+        let line = refused(folder, &[&["learn"], arguments].concat());
+        assert!(line.contains(want), "{line}");
+    };
+    says(
+        &["log.csv", "--action", "a", "--reward", "r"],
+        "log.csv: row 2: \"r\": \"much\" is no decimal number",
+    );
+    says(&["log.csv", "--label", "y"], "log.csv: there is no column \"y\"; there are x, a, r");
+    says(&["log.csv", "--label", "a"], "log.csv: the log has 2 rows; allowed is 20 to 200000");
+    says(&["log.txt", "--label", "a"], "log.txt");
+    says(&["log.csv", "--action", "a"], "required");
+    says(&["log.csv", "--label", "a", "--max-gates", "7"], "--max-gates 7 is out of range: 100 to 8192");
+}
+
+/// One fold of a public table goes the whole way; `cargo xtask battery tables` does all of them.
+#[test]
+fn a_public_table_is_learned_exported_and_answered() {
+    let folder = folder();
+    let folder = folder.path();
+    let write = "from sklearn.datasets import load_wine\nimport csv\n\
+        data = load_wine()\nnames = [f'f{place}' for place in range(13)] + ['class']\n\
+        rows = [[repr(float(value)) for value in row] + [label] for row, label in zip(data.data, data.target)]\n\
+        for file, part in (('train.csv', [row for place, row in enumerate(rows) if place % 5]), ('test.csv', rows[::5])):\n    \
+        out = csv.writer(open(file, 'w', newline=''))\n    out.writerow(names)\n    out.writerows(part)";
+    python(folder, &["-c", write]);
+    let learned = json(folder, &["learn", "train.csv", "--label", "class", "--out", "wine.policy"], 0);
+    assert!(0.9 < learned["value"]["mean"].as_f64().unwrap_or(0.0), "{learned}");
+    text(bem(folder, &["export", "wine.policy", "--format", "python", "--out", "wine.py"]));
+    let count = "import csv, wine\npolicy = wine.Policy()\nrows = list(csv.DictReader(open('test.csv')))\n\
+        print(sum(str(wine.decide_features(policy, row)) == row['class'] for row in rows), len(rows))";
+    let answer = python(folder, &["-c", count]);
+    let numbers: Vec<u32> = answer.split_whitespace().map(|word| word.parse().expect("a number")).collect();
+    assert!(33 <= numbers[0] && numbers[1] == 36, "{answer}");
+}
+
+/// The five worlds of the examples play for a few thousand steps, and each says what it is compared with.
+#[test]
+fn the_example_worlds_run_and_know_their_baselines() {
+    let folder = folder();
+    let folder = folder.path();
+    for name in ["inventory_env.py", "thermostat_env.py", "retry_env.py", "clicks_env.py"] {
+        let baseline: Value = serde_json::from_str(&python(folder, &[&example(name), "--baseline"]))
+            .expect("a baseline is JSON");
+        assert!(
+            baseline.as_object().is_some_and(|values| values.values().all(Value::is_number)),
+            "{name}: {baseline}"
+        );
+        let command = format!("python3 {}", example(name));
+        let solved =
+            json(folder, &["solve", "--env-cmd", &command, "--budget", "3000", "--env-timeout", "120"], 0);
+        assert!(solved["return_mean"].is_number(), "{name}: {solved}");
+    }
+    assert_eq!(
+        python(folder, &[&example("repair_table.py")]),
+        std::fs::read_to_string(example("games/repair.json")).expect("the table is there")
+    );
+    let best: Value =
+        serde_json::from_str(&python(folder, &[&example("repair_table.py"), "--baseline"])).expect("JSON");
+    let solved = json(folder, &["solve", "--game", &example("games/repair.json"), "--budget", "30000"], 0);
+    let optimum = best["optimum by value iteration"].as_f64().unwrap_or(0.0);
+    assert!((solved["optimum"].as_f64().unwrap_or(0.0) - optimum).abs() < 0.001, "{solved} {best}");
+    assert!(0.99 <= solved["score"].as_f64().unwrap_or(0.0), "{solved}");
+}
+
+/// A world that counts how often the forbidden action is tried, and says so at its end.
+const GUARDED: &str = r#"
+import json, sys
+def say(message): print(json.dumps(message), flush=True)
+say({"hello": 1, "actions": 3, "horizon": 4, "reward_range": [0, 1000],
+     "features": [{"name": "temp", "kind": "number", "min": 0, "max": 10}, {"name": "door", "kind": "bit"}],
+     "forbid": [{"if": {"temp": ">= 7"}, "action": 2}], "bad_if": [{"if": {"door": 1}, "action": 1}]})
+step = seed = 0
+def seen(): return {"temp": (seed * 7 + step * 3) % 11, "door": (seed // 11 + step) % 2}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "reset" in message:
+        step, seed = 0, message["reset"] % 1000003
+        say({"obs": seen()})
+        continue
+    now, act = seen(), message["act"]
+    if now["temp"] >= 7 and act == 2 or now["door"] and act == 1:
+        sys.exit("a forbidden action was tried")
+    step += 1
+    # What is forbidden would pay best.
+    say({"obs": seen(), "reward": [100, 600, 1000][act], "done": step == 4})
+"#;
+
+#[test]
+fn what_is_forbidden_is_never_tried_and_the_run_proves_it() {
+    let folder = folder();
+    let folder = folder.path();
+    save(folder, "world.py", GUARDED);
+    let arguments = [
+        "solve",
+        "--env-cmd",
+        "python3 world.py",
+        "--budget",
+        "6000",
+        "--env-timeout",
+        "120",
+        "--out",
+        "run",
+    ];
+    let solved = json(folder, &arguments, 0);
+    assert!(0 < solved["steps"].as_u64().unwrap_or(0), "{solved}");
+    let verified = json(folder, &["verify", "run"], 0);
+    assert!(0 < verified["certificates"].as_u64().or(verified["proofs"].as_u64()).unwrap_or(1), "{verified}");
+    text(bem(folder, &["replay", "run"]));
+    // The exported policy keeps to it for every observation there is.
+    text(bem(folder, &["export", "run", "--format", "python", "--out", "guarded.py"]));
+    let all = "import guarded\nfor temp in range(11):\n    for door in (0, 1):\n        policy = guarded.Policy()\n        \
+        act = guarded.decide_features(policy, {'temp': temp, 'door': door})\n        \
+        assert not (temp >= 7 and act == 2) and not (door and act == 1), (temp, door, act)";
+    python(folder, &["-c", all]);
+    let rules = text(bem(folder, &["explain", "run"]));
+    assert!(rules.contains("temp ") || rules.contains("door "), "{rules}");
+}
+
+#[test]
+fn a_run_starts_from_a_run_a_circuit_and_a_log_and_is_played_again() {
+    let folder = folder();
+    let folder = folder.path();
+    let game = example("games/repair.json");
+    json(folder, &["solve", "--game", &game, "--budget", "12000", "--out", "first"], 0);
+    // A log of random steps in the table's own features.
+    let write = format!(
+        "import sys; sys.path.insert(0, {:?}); import repair_table as t, random, json\n\
+         draw = random.Random(1)\n\
+         for episode in range(150):\n    wear = orders = 0\n    for step in range(t.HORIZON):\n        \
+         action = draw.choice([a for a in range(3) if t.allowed(wear, a)])\n        \
+         rows = list(t.outcomes(wear, orders, action))\n        \
+         worn, left, _, reward = draw.choices(rows, [row[2] for row in rows])[0]\n        \
+         print(json.dumps({{'wear': wear, 'orders': orders, 'action': action, 'reward': reward, 'episode': episode}}))\n        \
+         wear, orders = worn, left",
+        example("")
+    );
+    save(folder, "steps.jsonl", &python(folder, &["-c", &write]));
+    // By itself it has learned nothing after so few steps; with what is there it has.
+    let run = |out: &str, start: &[&str]| {
+        let common = ["solve", "--game", &game, "--budget", "3000", "--seed", "2", "--json", "--out", out];
+        let output = bem(folder, &[&common[..], start].concat());
+        let answer: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {output:?}"));
+        answer["score"].as_f64().unwrap_or(-9.0)
+    };
+    let cold = run("cold", &[]);
+    assert!(cold < 0.5, "{cold}");
+    text(bem(folder, &["export", "first", "--format", "net", "--out", "first.net"]));
+    for (name, start) in [("by_run", "first"), ("by_circuit", "first.net"), ("by_log", "steps.jsonl")] {
+        let warm = run(name, &["--start-from", start]);
+        assert!(0.9 <= warm, "{start}: {warm}");
+        text(bem(folder, &["replay", name]));
+    }
+    let refused = refused(folder, &["solve", "parity", "--start-from", "steps.jsonl"]);
+    assert!(refused.contains("--start-from steps.jsonl"), "{refused}");
+}
