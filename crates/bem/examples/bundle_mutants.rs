@@ -53,7 +53,8 @@ fn main() -> ExitCode {
             total.signed_true += found.signed_true;
         }
         let stated = if bundle["body"]["statement"].is_null() { "" } else { ", with a statement" };
-        println!("{family}: accepted by both{stated}");
+        let refused: u64 = totals.iter().map(|total| total.refused + total.signed_refused).sum();
+        println!("{family}: accepted by both{stated}; {refused} mutants refused so far");
     }
     for (total, part) in totals.iter().zip(PARTS) {
         println!(

@@ -63,7 +63,7 @@ fn a_game_and_a_program_have_intervals_and_baselines() {
     let folder = folder();
     let tasks = [
         vec!["parity".to_string(), "--param".to_string(), "n=6".to_string()],
-        vec!["--env-cmd".to_string(), counted(folder.path())],
+        ["--env-cmd", &counted(folder.path()), "--env-timeout", "600"].map(str::to_string).to_vec(),
     ];
     for task in &tasks {
         let task: Vec<&str> = task.iter().map(String::as_str).collect();
@@ -91,7 +91,7 @@ fn the_evaluation_of_a_program_is_bounded_announced_and_not_part_of_the_budget()
     let steps = || -> u64 {
         std::fs::read_to_string(folder.path().join("steps")).expect("steps").parse().expect("a number")
     };
-    let task = ["solve", "--env-cmd", &command, "--budget", "500"];
+    let task = ["solve", "--env-cmd", &command, "--budget", "500", "--env-timeout", "600"];
     let none = json(&bem(folder.path(), &[&task[..], &["--eval-episodes", "0", "--json"]].concat()));
     assert_eq!(number(&none["steps"]) as u64, steps(), "nothing but learning: {none}");
     assert!(none["return_mean"].is_null() && none["interval95"].is_null() && none["baselines"].is_null());
@@ -138,7 +138,8 @@ fn a_run_over_families_has_them_too() {
 fn the_report_of_an_own_world_begins_with_its_return_and_says_that_the_optimum_is_unknown() {
     let folder = folder();
     let command = example("inventory_env.py");
-    let words = ["solve", "--env-cmd", &command, "--budget", "30000", "--out", "kept"];
+    let words =
+        ["solve", "--env-cmd", &command, "--env-timeout", "600", "--budget", "30000", "--out", "kept"];
     let said = text(&bem(folder.path(), &words).stdout);
     assert!(said.contains("optimum      unknown") && said.contains("best fixed action ("), "{said}");
     let page = std::fs::read_to_string(folder.path().join("kept/report.html")).expect("a report");
@@ -190,7 +191,7 @@ fn what_is_printed_fits_eighty_columns() {
     let command = example("inventory_env.py");
     for words in [
         &["solve", "dyck", "--budget", "3000", "--out", "one"][..],
-        &["solve", "--env-cmd", &command, "--budget", "9000"],
+        &["solve", "--env-cmd", &command, "--budget", "9000", "--env-timeout", "600"],
         &["run", "--families", "parity,small_sat,dyck", "--steps", "4000", "--out", "two"],
         &["explain", "one"],
         &["verify", "one"],

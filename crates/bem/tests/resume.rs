@@ -53,6 +53,9 @@ fn bytes(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |about| about.len())
 }
 
+/// A busy machine may leave a program without an answer for long.
+const PATIENT: [&str; 2] = ["--env-timeout", "600"];
+
 /// What two runs say, but for the time they took.
 fn same(left: &Value, right: &Value) -> bool {
     let without = |value: &Value| {
@@ -70,7 +73,7 @@ fn a_program_that_is_learned_goes_on_after_kill_9_without_asking_again_what_it_h
     let folder = folder();
     let folder = folder.path();
     let command = inventory();
-    let task = ["solve", "--env-cmd", &command, "--budget", "20000", "--json"];
+    let task = [&["solve", "--env-cmd", &command, "--budget", "20000", "--json"][..], &PATIENT].concat();
     let whole = json(&bem(folder, &task));
     let answers = folder.join("cut/answers.bin");
     let child = start(folder, &[&task[..], &["--out", "cut"]].concat());
@@ -79,9 +82,9 @@ fn a_program_that_is_learned_goes_on_after_kill_9_without_asking_again_what_it_h
     let mut torn = std::fs::read(&answers).expect("answers");
     torn.truncate(torn.len() - 3);
     std::fs::write(&answers, &torn).expect("a file");
-    let child = start(folder, &["solve", "--resume", "cut", "--json"]);
+    let child = start(folder, &["solve", "--resume", "cut", "--json", "--env-timeout", "600"]);
     until(child, || bytes(&folder.join("cut/answers.tmp")) == 0 && answers.exists(), "-KILL");
-    let resumed = json(&bem(folder, &["solve", "--resume", "cut", "--json"]));
+    let resumed = json(&bem(folder, &["solve", "--resume", "cut", "--json", "--env-timeout", "600"]));
     assert!(same(&whole, &resumed), "{whole} and {resumed}");
     assert!(!answers.exists());
     assert!(bem(folder, &["verify", "cut"]).status.success());
@@ -97,7 +100,7 @@ fn a_program_that_ctrl_c_stops_goes_on_by_either_command() {
     let folder = folder();
     let folder = folder.path();
     let command = inventory();
-    let task = ["solve", "--env-cmd", &command, "--budget", "20000", "--json"];
+    let task = [&["solve", "--env-cmd", &command, "--budget", "20000", "--json"][..], &PATIENT].concat();
     let whole = json(&bem(folder, &task));
     for (name, resume) in [("one", "solve"), ("two", "run")] {
         let answers = folder.join(name).join("answers.bin");
@@ -164,9 +167,10 @@ fn more_budget_ends_as_if_it_had_been_given_at_once() {
     let folder = folder();
     let folder = folder.path();
     let command = inventory();
-    for (name, task) in
-        [("program", vec!["--env-cmd", command.as_str()]), ("game", vec!["sorting", "--param", "keys=4"])]
-    {
+    for (name, task) in [
+        ("program", vec!["--env-cmd", command.as_str(), "--env-timeout", "600"]),
+        ("game", vec!["sorting", "--param", "keys=4"]),
+    ] {
         let solve = |budget: &'static str, rest: &[&str]| {
             bem(folder, &[&["solve"], &task[..], &["--budget", budget, "--json"], rest].concat())
         };
