@@ -282,7 +282,7 @@ fn actions_that_come_twice_or_are_of_no_use_are_seen_through() {
         ("compare{bits=5}", 800),
         ("bandit{arms=4}", 400),
         ("contextual_bandit{context_bits=2,noise_bits=2,arms=3}", 3_000),
-        ("copy{length=4}", 8_000),
+        ("copy{length=4}", 30_000),
         ("safety_grid{size=4}", 4_000),
     ] {
         for how in [How::Duplicated, How::Dummy(1), How::Dummy(3)] {
@@ -300,7 +300,7 @@ fn a_start_that_is_delayed_is_waited_for() {
         ("bandit{arms=4}", 600),
         ("copy{length=4}", 8_000),
         ("safety_grid{size=4}", 10_000),
-        ("transducer{states=2,inputs=2,outputs=2,horizon=8}", 4_000),
+        ("transducer{states=2,inputs=2,outputs=2,horizon=8}", 12_000),
     ] {
         for how in [How::Delayed(1), How::Delayed(3)] {
             check(&Changed::new(task, 5, how), &format!("{task} {how:?}"), steps_max);

@@ -136,7 +136,7 @@ fn the_machine_may_turn_away_from_an_incumbent_before_its_watch_has_seen_enough(
     // The longer an episode, the fewer of them the machine's own choice needs to turn to another expert.
     for seed in 1..4 {
         let mut notes = Notes::default();
-        let mut world = Fickle::new(800, [0, 1_000], 8);
+        let mut world = Fickle::new(300, [0, 1_000], 8);
         let settings = Settings { budget: 16_000, ..Settings::new(seed) };
         let learned =
             Learner::new(&world.shape().clone(), settings).unwrap().run(&mut world, &mut notes).unwrap();

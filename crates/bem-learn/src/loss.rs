@@ -109,6 +109,14 @@ impl PayoffRange {
         (self.low, self.high, self.reciprocal)
     }
 
+    /// The same by a division, to the nearest unit: equal for all ranges on which the payoff lies at the same place.
+    #[inline]
+    pub fn exact_loss(&self, payoff: i64) -> Loss {
+        let span = (self.high - self.low) as u64;
+        let below = (self.high - payoff.clamp(self.low, self.high)) as u64;
+        Loss(((below << 32) + span / 2) / span)
+    }
+
     /// `(high - payoff) / (high - low)`, to the nearest unit; payoffs outside the range are held at its ends.
     #[inline]
     pub fn loss(&self, payoff: i64) -> Loss {

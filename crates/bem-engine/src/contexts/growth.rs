@@ -265,7 +265,7 @@ pub(crate) fn forget(shape: &Shape, counted: &[Vec<Seen<'_>>], odds: u128) -> Op
         for (_, step) in late.iter().filter(|(_, step)| step.uniform || observation_bits == 0) {
             let (count, sum) = &mut sums[usize::from(step.action)];
             *count += 1;
-            *sum += range.loss(i64::from(step.reward)).to_raw() as i64;
+            *sum += range.exact_loss(i64::from(step.reward)).to_raw() as i64;
         }
         let mean = |action: usize| Fixed::from_raw(sums[action].1 / i64::from(sums[action].0.max(1)));
         let sure = |action: usize| doubt(sums[action].0, odds);

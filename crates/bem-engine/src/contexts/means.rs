@@ -67,7 +67,7 @@ impl Means {
         let bucket = |steps: &Vec<Seen<'_>>| {
             let mut bucket = blank.clone();
             for (_, step) in steps {
-                bucket.record(usize::from(step.action), range.loss(i64::from(step.reward)));
+                bucket.record(usize::from(step.action), range.exact_loss(i64::from(step.reward)));
             }
             bucket
         };

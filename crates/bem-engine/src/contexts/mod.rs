@@ -194,7 +194,7 @@ impl Learner {
         }
         let range = means::reward_range(&self.shape);
         let pulls = |episode: &Episode| -> Vec<Pull> {
-            let pull = |step: &Step| (step.action, range.loss(i64::from(step.reward)));
+            let pull = |step: &Step| (step.action, range.exact_loss(i64::from(step.reward)));
             episode.steps.iter().map(pull).collect()
         };
         let sequences: Vec<Vec<Pull>> = self.experience.episodes().map(pulls).collect();

@@ -319,7 +319,7 @@ parameters! {
             tried "8" on Reference::Task { task: "parity", steps: 1_000 };
         /// Exploring episodes are also allowed up to the root of actions times episodes; off is an ablation.
         "exploration root" exploration_root: bool [()] = true,
-            tried "false" given "exploration_episodes = 0" on Reference::Task { task: "parity", steps: 1_000 };
+            tried "false" given "exploration_episodes = 0" on Reference::Task { task: "contextual_bandit", steps: 3_000 };
         /// What is BAD more often than something else is masked; off is an ablation.
         "safety" guard: bool [()] = true,
             tried "false" on Reference::Task { task: "safety_grid", steps: 1_000 };
@@ -349,7 +349,7 @@ parameters! {
             tried "1" given "scheduler = \"linear\"" on Reference::Schedule;
         /// Rise of the rate of BAD episodes above which a scheduler allows nothing but acting.
         "safety_violation_rate threshold" bad_rate_max: Fixed [Decimals("0", "1")] = decimal("0.125"),
-            tried "0" given "scheduler = \"activities\"\nguard = false" on Reference::Task { task: "safety_grid{size=5,noise=50}", steps: 6_000 };
+            tried "0" given "scheduler = \"activities\"\nguard = false\nsynthesis = false" on Reference::Task { task: "safety_grid{size=5,noise=50}", steps: 8_000 };
         /// Units that one schedule is played for.
         "schedule block" schedule_block: u32 [1..=1_024] = 8,
             tried "1" given "scheduler = \"schedules\"" on Reference::Schedule;

@@ -106,7 +106,7 @@ impl Family {
     /// Books what a plain action brought in a bucket.
     #[inline]
     pub(crate) fn credit_plain(&mut self, bucket: u16, action: u16, reward: i32) {
-        let (loss, parameters) = (self.reward_range().loss(i64::from(reward)), self.plain_parameters());
+        let (loss, parameters) = (self.reward_range().exact_loss(i64::from(reward)), self.plain_parameters());
         if let Some(statistics) = self.statistics.plain.get_mut(usize::from(bucket)) {
             statistics.update(&parameters, usize::from(action), loss);
         }
@@ -149,7 +149,7 @@ impl Family {
         for (statistics, steps) in self.statistics.plain.iter_mut().zip(counted) {
             *statistics = blank.clone();
             for (action, reward) in steps {
-                statistics.record(usize::from(*action), range.loss(i64::from(*reward)));
+                statistics.record(usize::from(*action), range.exact_loss(i64::from(*reward)));
             }
             statistics.refresh(&parameters);
         }
