@@ -40,8 +40,13 @@ impl Words<'_> {
 
     /// What an input says where features are named and it says something alone.
     fn named(&self, place: usize, value: bool) -> Option<String> {
-        let bit = self.reads.get(place)?;
-        self.names?.fact(usize::from(*bit), value)
+        let (names, bit) = (self.names?, *self.reads.get(place)?);
+        let column = names.column_of(usize::from(bit))?;
+        // The highest bit of a binary field says which half the value is in.
+        if matches!(column.code, Code::Level(_) | Code::Index) && bit + 1 == column.low + column.width {
+            return Some(names.level_reaches(column, 1 << (column.width - 1), value));
+        }
+        names.fact(usize::from(bit), value)
     }
 
     /// The feature that a field of the world is, where features are named.
