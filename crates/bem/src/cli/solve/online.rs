@@ -54,18 +54,24 @@ impl Figures {
         object["episodes_unplayed"] = json!(self.unplayed);
     }
 
-    /// One line for people.
+    /// What people are told: only what is known.
     pub fn line(&self) -> String {
-        let number = |value: Option<f64>| value.map_or("unknown".to_string(), |value| format!("{value:.4}"));
-        format!(
-            "earned {} an episode (score {}, last half {}); regret {}, exponent {}; explored {} of the last half",
-            number(self.mean),
-            number(self.score),
-            number(self.score_last_half),
-            number(self.regret),
-            number(self.regret_exponent),
-            number(self.explored_last_half),
-        )
+        let mut parts = Vec::new();
+        if let Some(mean) = self.mean {
+            parts.push(format!("earned {mean:.3} an episode while learning"));
+        }
+        if let (Some(score), Some(late)) = (self.score, self.score_last_half) {
+            parts.push(format!("score {score:.3}, {late:.3} in the last half of the steps"));
+        }
+        if let Some(regret) = self.regret {
+            let growth =
+                self.regret_exponent.map_or(String::new(), |power| format!(", growing as steps^{power:.2}"));
+            parts.push(format!("regret {regret:.1}{growth}"));
+        }
+        if let Some(share) = self.explored_last_half {
+            parts.push(format!("{:.1} % of the last half explored", 100.0 * share));
+        }
+        parts.join("; ")
     }
 }
 

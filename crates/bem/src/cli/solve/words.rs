@@ -94,7 +94,7 @@ pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Optio
     };
     let (steps, episodes) = (learned.tally.steps, learned.tally.episodes);
     line("steps", &format!("{steps} in {episodes} episodes, {wall_ms} ms{to_99}"));
-    line("while learning", &Figures::of(solution).line());
+    line("online", &Figures::of(solution).line());
     let policy = learned.agent.policy();
     let (gates, bits, reads) = (policy.gates(), policy.memory_bits(), policy.reads().len());
     line("circuit", &format!("{gates} gates, {bits} memory bits, reads {reads} bits"));
