@@ -202,9 +202,9 @@ fn log(table: &Table, shape: &Shape, encoder: Option<&Encoder>) -> Result<Vec<Ep
 /// gate measures what comes of it.
 fn translated(learned: &Learned, shape: &Shape, encoder: Option<&Encoder>) -> Option<Policy> {
     let policy = &learned.policy;
-    let (Some(own), Some(world)) = (&learned.names, encoder) else { return Some(policy.clone()) };
+    let (Some(own), Some(world)) = (&learned.names, encoder) else { return in_range(policy, shape) };
     if own == world {
-        return Some(policy.clone());
+        return in_range(policy, shape);
     }
     if policy.actions() != shape.actions || policy.memory_bits() != 0 {
         return None;
@@ -218,6 +218,21 @@ fn translated(learned: &Learned, shape: &Shape, encoder: Option<&Encoder>) -> Op
     let outputs = builder.embed(policy.circuit(), &inputs);
     debug_assert!(outputs.len() == action_bits(shape.actions));
     Policy::close(builder, bits, shape.actions, &outputs, &[]).ok()
+}
+
+/// The policy with the world's actions: a circuit alone knows only how many bits an action has.
+fn in_range(policy: &Policy, shape: &Shape) -> Option<Policy> {
+    let (bits, code) = (usize::from(shape.observation_bits), action_bits(shape.actions));
+    let fits = policy.reads().last().is_none_or(|last| usize::from(*last) < bits);
+    if policy.actions() == shape.actions || !fits || action_bits(policy.actions()) != code {
+        return Some(policy.clone());
+    }
+    let mut builder = Builder::new(bits + policy.memory_bits());
+    let seen = policy.reads().iter().map(|bit| Signal::input(usize::from(*bit)));
+    let kept = (0..policy.memory_bits()).map(|bit| Signal::input(bits + bit));
+    let outputs = builder.embed(policy.circuit(), &seen.chain(kept).collect::<Vec<_>>());
+    let (action, next) = outputs.split_at(code);
+    Policy::close(builder, bits, shape.actions, action, next).ok()
 }
 
 /// A bit of the policy's own encoding, out of the world's bits.
