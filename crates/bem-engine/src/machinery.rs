@@ -95,6 +95,8 @@ impl Machinery {
     pub(crate) fn into_shard(self, incumbent: Incumbent) -> Shard {
         let Machinery { mut machine, index, resting: mut incumbents, .. } = self;
         machine.vacate(index).expect("the family is there");
+        // A world that failed in the middle of a step leaves a choice without an outcome.
+        machine.trace_mut().drain(|_| {});
         incumbents.push(incumbent);
         Shard { machine, incumbents }
     }

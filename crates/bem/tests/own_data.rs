@@ -233,7 +233,7 @@ fn a_run_starts_from_a_run_a_circuit_and_a_log_and_is_played_again() {
     let folder = folder();
     let folder = folder.path();
     let game = example("games/repair.json");
-    json(folder, &["solve", "--game", &game, "--budget", "12000", "--out", "first"], 0);
+    json(folder, &["solve", "--game", &game, "--budget", "60000", "--out", "first"], 0);
     // A log of random steps in the table's own features.
     let write = format!(
         "import sys; sys.path.insert(0, {:?}); import repair_table as t, random, json\n\

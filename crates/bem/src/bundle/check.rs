@@ -13,7 +13,7 @@ use bem_base::encode::Writer;
 use bem_checker::lrat_reader::to_text;
 use bem_checker::{Cnf, lrat};
 use bem_circuit::netlist::{Gate, Netlist, Op, Signal};
-use bem_engine::climb::Unit;
+use bem_engine::climb::UnitBegin;
 use bem_ledger::checkpoint::{SignedCheckpoint, verify_bundle};
 use bem_ledger::entry::{Artefact, Entry, UnitEnd, event_code};
 use bem_ledger::merkle::{leaf_hash, verify_inclusion};
@@ -113,7 +113,12 @@ fn check_provenance(body: &Body, policy: &Policy) -> Result<()> {
     ensure!(genesis.index == 0 && first.public_key == key, "genesis names another key");
     ensure!(first.instance == checkpoint.checkpoint.instance, "the checkpoint is of another history");
     let (begin, payload) = event(unit_begin, &checkpoint, event_code::UNIT_BEGIN)?;
-    let unit = Unit::from_bytes(&payload).context("the unit")?;
+    let UnitBegin { unit, shape } = UnitBegin::from_bytes(&payload).context("the unit")?;
+    ensure!(
+        (usize::from(shape.observation_bits), shape.actions)
+            == (body.policy.observation_bits as usize, body.policy.actions),
+        "the history names another width of what is seen, or another number of actions"
+    );
     ensure!(unit.task == *task, "the history names the task {:?}", unit.task);
     let (end, payload) = event(unit_end, &checkpoint, event_code::UNIT_END)?;
     let said = UnitEnd::from_bytes(&payload).context("the unit's end")?;

@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result, bail};
 use bem_base::digest::{Digest, hash};
 use bem_checker::Cnf;
 use bem_checker::lrat_reader::to_text;
-use bem_engine::climb::{Climbed, Purpose, Unit};
+use bem_engine::climb::{Climbed, Purpose, UnitBegin};
 use bem_engine::payload::Payload;
 use bem_evolve::patch::Change;
 use bem_explain::{Explanation, Fact, RuleList, explain};
@@ -199,7 +199,7 @@ impl History {
             match Entry::from_bytes(&bytes).with_context(|| format!("entry {index}"))? {
                 Entry::Genesis(first) => genesis = Some((bytes, first.public_key)),
                 Entry::Event { code: event_code::UNIT_BEGIN, payload, .. } => {
-                    begun = Some((index, bytes, Unit::from_bytes(&payload)?));
+                    begun = Some((index, bytes, UnitBegin::from_bytes(&payload)?.unit));
                     guards.clear();
                 }
                 Entry::Event { code: event_code::UNIT_END, payload, .. } => {

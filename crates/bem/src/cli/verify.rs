@@ -165,7 +165,7 @@ fn print(report: &AuditReport) {
     if let Some(all) = per_step(report, sizes.history()) {
         let part = |bytes: u64| per_step(report, bytes).unwrap_or_default();
         say!(
-            "  {all:.1} bytes a step: {:.1} of what was played, {:.1} of patches, {:.1} of their certificates",
+            "  {all:.1} bytes a step: {:.1} of play, {:.1} of patches, {:.1} of certificates",
             part(entry_bytes(report, "play")),
             part(entry_bytes(report, "patch") + sizes.payloads),
             part(sizes.certificates)
