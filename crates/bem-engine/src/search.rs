@@ -184,7 +184,9 @@ impl Learner {
         let episodes = self.recent();
         let (theirs, ours) = Screen::compare(&candidate.policy, self.machinery.frozen(), &episodes);
         let explains = theirs.misses_nothing() && theirs.missed < ours.missed + 1 || theirs.may_mend(&ours);
-        let convinces = theirs.beats(&ours) || candidate.exact && explains;
+        // With one step a pair costs nothing where both do the same: what may mend the other's losses is worth it.
+        let mends = self.shape.horizon == 1 && theirs.may_mend(&ours);
+        let convinces = theirs.beats(&ours) || candidate.exact && explains || mends;
         convinces.then_some(Fixed::ZERO)
     }
 }

@@ -345,8 +345,14 @@ fn shared_bit(
     };
     // A bit that is tested on the way to every context divides none.
     let free = (0..bits).filter(|bit| open.iter().any(|leaf| !growing.tests(leaf.bucket, *bit as u16)));
-    let best = free.map(|bit| (surprise(bit), bit)).max_by_key(|(surprise, bit)| (*surprise, bits - bit));
+    let best =
+        free.map(|bit| (surprise(bit), bit)).max_by_key(|(surprise, bit)| (rank(*surprise), bits - bit));
     best.filter(|(surprise, _)| needed(odds, bits) < *surprise).map(|(_, bit)| bit as u16)
+}
+
+/// What bits are compared by: what differs by less than this is rounding, which depends on the unit of rewards.
+fn rank(surprise: Fixed) -> i64 {
+    surprise.to_raw() >> 24
 }
 
 /// How surprising the squared differences of parts are, those aside of which one side has few steps.
@@ -379,7 +385,7 @@ fn telling_bit(steps: &[Seen<'_>], bits: usize, actions: u16, odds: u128) -> Opt
         surprise_of(cells.into_iter(), 3)
     };
     let best =
-        (0..bits).map(|bit| (surprise(bit), bit)).max_by_key(|(surprise, bit)| (*surprise, bits - bit));
+        (0..bits).map(|bit| (surprise(bit), bit)).max_by_key(|(surprise, bit)| (rank(*surprise), bits - bit));
     best.filter(|(surprise, _)| needed(odds, bits) < *surprise).map(|(_, bit)| bit as u16)
 }
 
@@ -403,7 +409,7 @@ fn telling_pair(steps: &[Seen<'_>], bits: usize, actions: u16, odds: u128) -> Op
     let pairs = (0..bits).flat_map(|first| (first + 1..bits).map(move |second| (first, second)));
     let best = pairs
         .map(|(first, second)| (surprise(first, second), first))
-        .max_by_key(|(surprise, first)| (*surprise, bits - first));
+        .max_by_key(|(surprise, first)| (rank(*surprise), bits - first));
     best.filter(|(surprise, _)| needed(odds, bits * bits) < *surprise).map(|(_, bit)| bit as u16)
 }
 
