@@ -75,6 +75,7 @@ impl Learner {
         if let Verdict::Applied { accepted, .. } = &record.verdict {
             self.note_gain(&record);
             if is_reset {
+                self.explorer = None;
                 self.exploration.reopen();
             }
             self.tally.applied += 1;

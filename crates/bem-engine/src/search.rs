@@ -83,7 +83,14 @@ impl Learner {
         let proposal =
             propose::propose(&self.shape, &self.experience, &search_settings(&self.settings.config));
         self.tally.work = self.tally.work.saturating_add(proposal.work);
-        self.explorer = proposal.explorer;
+        // A search sees the latest steps; whoever has counted through the same lens all along knows more.
+        let knows_more = match (&self.explorer, &proposal.explorer) {
+            (Some(held), Some(found)) => !held.is_full() && held.lens() == found.lens(),
+            _ => false,
+        };
+        if !knows_more {
+            self.explorer = proposal.explorer;
+        }
         self.look_ahead();
         let mut candidates = proposal.hypotheses;
         // Where plain actions act and may go on by themselves, better ones are held without pairs.

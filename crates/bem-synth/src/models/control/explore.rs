@@ -86,6 +86,11 @@ impl Explorer {
         self.model.lens()
     }
 
+    /// Whether there were too many states to go on counting.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
     /// Counts one more episode.
     pub fn learn(&mut self, episode: &Episode) {
         self.full |= !self.model.add(episode);
