@@ -265,7 +265,7 @@ fn an_amount_added_to_every_reward_leads_to_the_same_actions_where_episodes_have
             );
         }
     }
-    assert!(5 <= tried, "{tried}");
+    assert!(4 <= tried, "{tried}");
 }
 
 /// Solves the changed world within so many steps.

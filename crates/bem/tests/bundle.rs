@@ -45,7 +45,7 @@ fn both_checkers_accept_policies_of_every_kind() {
         ("grid", &["safety_grid", "--budget", "20000"], true),
         ("add", &["add", "--param", "bits=4", "--budget", "4000"], true),
         ("bandit", &["bandit", "--budget", "2000"], true),
-        ("sat", &["small_sat", "--budget", "3000"], false),
+        ("sat", &["small_sat", "--param", "vars=4", "--param", "clauses=6", "--budget", "3000"], false),
     ];
     for (name, task, is_stated) in tasks {
         let bundle = exported(folder.path(), name, task);

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Tasks that show every kind of statement that is quick to audit, proofs by clauses and by rows, and guards; with the steps
 /// that they are learned for.
 const TASKS: [(&str, u64); 12] = [
-    ("safety_grid{size=8,bad=14}", 2_200),
+    ("safety_grid{size=4}", 4_000),
     ("parity{n=20}", 600),
     ("copy{length=4}", 3_000),
     ("dyck{types=1,depth=3,length=10}", 4_000),
