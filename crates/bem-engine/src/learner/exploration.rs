@@ -3,7 +3,7 @@
 //! Exploring episodes are allowed while fewer were played than a quota: so many for every action, twice those before the last
 //! gain that was shown, and the root of actions times episodes, so that the search for structure is never starved and the share
 //! of exploration still vanishes. Where the counts leave open that much more can be earned than what acts does, the quota is
-//! larger. Four of five allowed episodes explore: what acts must be seen to be judged. Where actions change what follows, the
+//! larger; where what acts earns the declared maximum, only the root is left. Four of five allowed episodes explore: what acts must be seen to be judged. Where actions change what follows, the
 //! explorer's posterior draw is played in seven of eight exploring episodes. Clauses: VM-16, SCC-8; decision D-50.
 
 use crate::codec::{decode_option, encode_option};
@@ -23,6 +23,9 @@ const ACTING_ONE_IN: u64 = 5;
 const HOPE_EPISODES: u64 = 64;
 /// The quota is so many times as large where the counts leave open that much more can be earned.
 const HOPEFUL: u64 = 16;
+/// Episodes of what acts before it can be at the top, and the part of the range of returns that it may lose there.
+const TOP_EPISODES: i128 = 16;
+const TOP_SHARE: i128 = 200;
 /// Returns are compared in this many parts of their range.
 const PARTS: i128 = 1 << 12;
 /// Episodes that a mean is made of before all are halved.
@@ -77,6 +80,16 @@ impl Returns {
     }
 }
 
+/// Actions as the quota counts them.
+fn counted_actions(shape: &Shape) -> u64 {
+    u64::from(shape.actions).min(ACTIONS_MAX)
+}
+
+/// Exploring episodes that are always allowed after this many.
+fn root(shape: &Shape, config: &GenesisConfig, episodes: u64) -> u64 {
+    if config.exploration_root { counted_actions(shape).saturating_mul(episodes).isqrt() } else { 0 }
+}
+
 /// A return in parts of its range.
 fn part_of(shape: &Shape, total: i64) -> i128 {
     let (low, high) = (i128::from(shape.return_min), i128::from(shape.return_max));
@@ -95,8 +108,21 @@ impl Exploration {
         // With nothing to see and one step there is nothing to explain: the index explores by itself.
         let is_blind = shape.observation_bits == 0 && shape.horizon == 1;
         let quota = self.quota(shape, config, episodes);
-        let quota = if self.may_gain() { HOPEFUL.saturating_mul(quota) } else { quota };
+        let quota = if self.is_at_top() {
+            root(shape, config, episodes)
+        } else if self.may_gain() {
+            HOPEFUL.saturating_mul(quota)
+        } else {
+            quota
+        };
         !is_blind && self.explored < quota && prng.below(ACTING_ONE_IN) != 0
+    }
+
+    /// Whether what acts earns the most that is declared to be possible, so that there is nothing to be found. The first losses
+    /// open exploration again.
+    fn is_at_top(&self) -> bool {
+        let Returns { count, sum } = self.acting;
+        TOP_EPISODES <= count && (PARTS * count - sum) * TOP_SHARE <= PARTS * count
     }
 
     /// Whether the counts leave open that much more can be earned than what acts does.
@@ -157,9 +183,8 @@ impl Exploration {
 
     /// Exploring episodes that are allowed after this many episodes.
     fn quota(&self, shape: &Shape, config: &GenesisConfig, episodes: u64) -> u64 {
-        let actions = u64::from(shape.actions).min(ACTIONS_MAX);
-        let root = if config.exploration_root { actions.saturating_mul(episodes).isqrt() } else { 0 };
-        u64::from(config.exploration_episodes) * actions + 2 * self.at_gain + root
+        let wide = u64::from(config.exploration_episodes) * counted_actions(shape);
+        wide + 2 * self.at_gain + root(shape, config, episodes)
     }
 
     /// Books an episode of this return that was played to explore, or by what acts.
@@ -262,6 +287,28 @@ mod tests {
         assert_eq!(shares(100_000, Some(504)), tenths);
         let hopeful = shares(100_000, Some(900));
         assert!(7_000 < hopeful[0] && hopeful[5..].iter().sum::<u64>() < 6_000, "{hopeful:?}");
+    }
+
+    #[test]
+    fn at_the_declared_maximum_only_the_root_is_explored_until_something_is_lost() {
+        let (shape, config) = (shape(4), GenesisConfig::default());
+        let (mut exploration, mut prng) = (Exploration::default(), Prng::stream(2, "exploration"));
+        let mut explored = |exploration: &mut Exploration, total: i64, episodes: u64| {
+            let mut count = 0;
+            for _ in 0..episodes {
+                let explores = exploration.is_next(&shape, &config, 1_000, &mut prng);
+                exploration.book(&shape, explores, total);
+                count += u64::from(explores);
+            }
+            count
+        };
+        // The quota of 512 is not reached: 16 episodes at the maximum are enough, which one in five is.
+        let early = explored(&mut exploration, 1_000, 1_000);
+        assert!((32..=128).contains(&early), "{early}");
+        assert_eq!(explored(&mut exploration, 1_000, 1_000), 0);
+        // One loss in a hundred is more than is forgiven.
+        explored(&mut exploration, 0, 20);
+        assert!(0 < explored(&mut exploration, 1_000, 100));
     }
 
     #[test]

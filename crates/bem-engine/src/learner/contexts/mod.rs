@@ -33,19 +33,26 @@ const LEAD_NEWS: Fixed = Fixed::HALF;
 impl Learner {
     /// Brings buckets, statistics and plain actions up to date with the log.
     pub(super) fn tend_contexts(&mut self, witness: &mut dyn Witness) {
-        if let Some(proposal) = self.joins() {
-            self.decide_at_once(proposal, witness);
-        }
+        let joined = self.joins();
+        let mut is_changed = joined.is_some_and(|proposal| self.decide_at_once(proposal, witness));
         for look in [Learner::divisions, Learner::changes] {
             let odds = self.machinery.enter_test(Account::Contexts);
-            if let Some(proposal) = look(self, odds) {
-                self.decide_at_once(proposal, witness);
-            }
+            let found = look(self, odds);
+            is_changed |= found.is_some_and(|proposal| self.decide_at_once(proposal, witness));
         }
-        self.count_anew();
+        // The machine counts every step as long as its buckets stay; a log that has forgotten steps knows less.
+        if is_changed || !self.knows_more_than_the_log() {
+            self.count_anew();
+        }
         if let Some(proposal) = self.better_actions() {
             self.decide_at_once(proposal, witness);
         }
+    }
+
+    /// Whether the machine has counted steps that the log does not hold any more.
+    fn knows_more_than_the_log(&self) -> bool {
+        let logged: usize = self.counted().iter().map(Vec::len).sum();
+        logged < Means::counted_by(self.machinery.family().plain()).steps()
     }
 
     /// The statistics of plain actions become those of the log.
@@ -153,10 +160,10 @@ impl Learner {
         if rule != Adaptation::Fixed {
             return None;
         }
-        // Without a log there is what the machine counted itself.
-        let own = self.machinery.family().plain();
-        let means = if steps == 0 { Means::counted_by(own) } else { Means::of(&self.shape, &counted) };
-        let steps = if steps == 0 { means.steps() } else { steps };
+        // Where the log has forgotten steps, or was never kept, there is what the machine counted itself.
+        let own = Means::counted_by(self.machinery.family().plain());
+        let means = if steps < own.steps() { own } else { Means::of(&self.shape, &counted) };
+        let steps = means.steps();
         if steps == 0 {
             return None;
         }
