@@ -51,8 +51,7 @@ impl Chain {
         );
         let falls_to_start = prng.bit();
         let cost = one_of(prng, &[0, 1, 3]);
-        let mut chain =
-            Chain { actions, onward, success, falls_to_start, cost, horizon, values: Vec::new() };
+        let mut chain = Chain { actions, onward, success, falls_to_start, cost, horizon, values: Vec::new() };
         chain.values = chain.work_out(i64::max);
         chain
     }
