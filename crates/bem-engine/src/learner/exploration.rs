@@ -48,6 +48,8 @@ pub(super) struct Exploration {
     hoped: Option<i64>,
     /// Exploring episodes when that was worked out.
     hoped_at: u64,
+    /// What acts earns the most there is by every decision that was shown to matter.
+    settled: bool,
 }
 
 /// Count and sum of returns, in parts of their range.
@@ -159,7 +161,15 @@ impl Exploration {
     fn quota(&self, shape: &Shape, config: &GenesisConfig, episodes: u64) -> u64 {
         let actions = u64::from(shape.actions).min(ACTIONS_MAX);
         let root = if config.exploration_root { actions.saturating_mul(episodes).isqrt() } else { 0 };
+        if self.settled {
+            return root;
+        }
         u64::from(config.exploration_episodes) * actions + 2 * self.at_gain + root
+    }
+
+    /// Whether what acts earns the most there is by every decision that was shown to matter: then the root alone explores on.
+    pub(super) fn settle(&mut self, settled: bool) {
+        self.settled = settled;
     }
 
     /// Books an episode of this return that was played to explore, or by what acts.
@@ -173,6 +183,7 @@ impl Exploration {
 
     /// Something else acts from now on.
     pub(super) fn hand_over(&mut self) {
+        self.settled = false;
         self.acting = Returns::default();
     }
 
@@ -184,6 +195,7 @@ impl Exploration {
     /// The world has changed: what was explored before says less, and what was counted may be wrong.
     pub(super) fn reopen(&mut self) {
         self.explorer = None;
+        self.settled = false;
         self.at_gain = self.explored;
         self.acting = Returns::default();
     }
@@ -196,6 +208,7 @@ impl Exploration {
         self.acting.encode(writer);
         encode_option(writer, self.hoped.as_ref(), |hoped, writer| writer.i64(*hoped));
         writer.u64(self.hoped_at);
+        writer.bool(self.settled);
     }
 
     /// Reads canonical bytes back, for worlds of this shape.
@@ -213,10 +226,11 @@ impl Exploration {
         let acting = Returns::decode(reader)?;
         let hoped = decode_option(reader, Reader::i64)?;
         let hoped_at = reader.u64()?;
+        let settled = reader.bool()?;
         if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped)) || explored < hoped_at {
             return Err(wild);
         }
-        Ok(Exploration { explorer, explored, at_gain, acting, hoped, hoped_at })
+        Ok(Exploration { explorer, explored, at_gain, acting, hoped, hoped_at, settled })
     }
 }
 
