@@ -655,6 +655,31 @@ mod tests {
     }
 
     #[test]
+    fn no_search_takes_more_work_than_three_times_what_it_is_given_however_wide_and_noisy_the_log_is() {
+        let mut prng = Prng::stream(12, "propose/wide");
+        let mut experience = Experience::default();
+        for serial in 0..150 {
+            let steps = (0..12).map(|time| Step {
+                observation: Bits(core::array::from_fn(|_| prng.next_u64())),
+                action: prng.below(2) as u16,
+                reward: prng.below(1_001) as i32,
+                done: time == 11,
+                bad: false,
+                uniform: true,
+                propensity: 32_767,
+            });
+            experience.push(Episode { serial, steps: steps.collect() });
+        }
+        let fields = (0..256).map(|low| Field { low, width: 1 }).collect();
+        let shape = Shape { observation_bits: 256, horizon: 12, return_max: 12_000, fields, ..shape() };
+        for work in [10_000, 1_000_000, 20_000_000] {
+            let settings = Settings { work, ..Settings::default() };
+            let proposal = propose(&shape, &experience, &settings);
+            assert!(proposal.work <= 3 * work + RECALL_WORK, "{} of {work}", proposal.work);
+        }
+    }
+
+    #[test]
     fn the_same_experience_gives_the_same_proposal_and_names_it() {
         let experience = play(60, |word, _| (word >> 1) as u16);
         let run = || propose(&shape(), &experience, &Settings::default()).hypotheses;

@@ -3,7 +3,7 @@
 //! Exploring episodes are allowed while fewer were played than a quota: so many for every action, twice those before the last
 //! gain that was shown, and the root of actions times episodes, so that the search for structure is never starved and the share
 //! of exploration still vanishes. Where the counts leave open that much more can be earned than what acts does, the quota is
-//! larger. Four of five allowed episodes explore: what acts must be seen to be judged. Where actions change what follows, the
+//! larger; where what acts earns the most there is by every decision that was shown to matter, it is the root alone. Four of five allowed episodes explore: what acts must be seen to be judged. Where actions change what follows, the
 //! explorer's posterior draw is played in seven of eight exploring episodes. Clauses: VM-16, SCC-8; decision D-50.
 
 use crate::codec::{decode_option, encode_option};
@@ -276,6 +276,16 @@ mod tests {
         assert_eq!(shares(100_000, Some(504)), tenths);
         let hopeful = shares(100_000, Some(900));
         assert!(7_000 < hopeful[0] && hopeful[5..].iter().sum::<u64>() < 6_000, "{hopeful:?}");
+    }
+
+    #[test]
+    fn where_nothing_is_left_to_gain_only_the_root_explores_until_something_else_acts() {
+        let (shape, config) = (shape(4), GenesisConfig::default());
+        let mut exploration = Exploration::default();
+        exploration.settle(true);
+        assert_eq!(exploration.quota(&shape, &config, 10_000), 200);
+        exploration.hand_over();
+        assert!(700 <= exploration.quota(&shape, &config, 10_000));
     }
 
     #[test]

@@ -307,7 +307,7 @@ parameters! {
             tried "false" on Reference::Task { task: "parity_stream", steps: 1_000 };
         /// Later rewards are credited to the earlier decisions that they are shown to depend on; off is an ablation.
         "SYNTH" delayed_credit: bool [()] = true,
-            tried "false" on Reference::Task { task: "bandit", steps: 500 };
+            tried "false" on Reference::Search;
         /// Word operations of one search; its closer looks together take at most twice as many besides.
         "SYNTH budget" search_work_max: u32 [1..=4_000_000_000] = 400_000_000,
             tried "1_000" on Reference::Task { task: "parity", steps: 500 };

@@ -46,7 +46,7 @@ pub const CELLS_MAX: usize = 32;
 /// Cells while a structure is only being judged.
 pub(super) const CELLS_JUDGED: usize = 12;
 /// Structures that are tried at most: with hundreds of bits that stand alone there would be millions.
-const DEVICES_MAX: usize = 1 << 14;
+pub(super) const DEVICES_MAX: usize = 1 << 14;
 /// Cells of a tape at most.
 pub const TAPE_CELLS_MAX: usize = 64;
 

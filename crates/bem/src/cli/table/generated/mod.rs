@@ -35,7 +35,9 @@ struct Switched {
 }
 
 /// Everything that `--ablate` switches off, one after the other.
-const SWITCHES: [Switched; 2] = [
+const SWITCHES: [Switched; 4] = [
+    Switched { name: "delayed credit", switch: |config| config.delayed_credit = false },
+    Switched { name: "memory structures", switch: |config| config.memory_structures = false },
     Switched { name: "the root of exploration", switch: |config| config.exploration_root = false },
     Switched { name: "synthesis", switch: |config| config.synthesis = false },
 ];
@@ -272,7 +274,7 @@ fn summary(found: &[(Kind, Vec<Column>)]) -> (f64, f64) {
         let share = if best < 0.01 { 1.0 } else { ours / best };
         (sum + ours, least.min(share))
     });
-    (sum / found.len().max(1) as f64, least)
+    (sum / found.len().max(1) as f64, if found.is_empty() { 0.0 } else { least })
 }
 
 #[cfg(test)]
