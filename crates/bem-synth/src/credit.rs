@@ -159,8 +159,9 @@ impl Credit {
         let enough = needed(odds, decisions.len());
         let pays_at_once = |decision: &Class| {
             let own = Link { decision: *decision, reward: *decision };
-            let sides = (0..shape.observation_bits).map(Some).chain([None]);
-            let best = sides.map(|bit| (tested(shape, own, bit, &even), bit)).max();
+            let decided = decided(*decision, &even);
+            let samples = || decided.iter().map(|decided| (decided.step(), i64::from(decided.step().reward)));
+            let best = best_side(samples, actions, usize::from(shape.observation_bits));
             best.is_some_and(|(_, bit)| enough < tested(shape, own, bit, &odd))
         };
         let own: BTreeSet<Class> = decisions.into_iter().filter(pays_at_once).collect();
