@@ -29,6 +29,7 @@ pub fn check_world(config: &GenesisConfig, shape: &Shape) -> Result<(), FamilyEr
 pub fn search_settings(config: &GenesisConfig) -> propose::Settings {
     propose::Settings {
         memory: config.memory_structures,
+        credit: config.delayed_credit,
         work: u64::from(config.search_work_max),
         steps_max: config.search_steps_max as usize,
         queries: queries(config),

@@ -26,9 +26,11 @@ use bem_learn::loss::Loss;
 use bem_learn::schedule::{Activity, Situation};
 use bem_machine::config::{GenesisConfig, Reference};
 use bem_machine::family::Family;
+use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::functions::FunctionClass;
 use bem_synth::functions::minimal::Minimal;
 use bem_synth::policy::Policy;
+use bem_synth::propose::propose;
 use bem_synth::samples::{Row, Samples, Work};
 use bem_teacher::ladder::Domain;
 use bem_teacher::mutate::{TeachEdit, Transformation};
@@ -121,7 +123,8 @@ fn schedule_head(config: &GenesisConfig) -> String {
     hash(writer.as_bytes()).to_hex()
 }
 
-/// The smallest circuit that is found for rows of a function of three gates over four of fourteen bits.
+/// The smallest circuit that is found for rows of a function of three gates over four of fourteen bits, and what a search
+/// finds in a log whose rewards come late.
 fn search_head(config: &GenesisConfig) -> String {
     let mut prng = Prng::stream(1, "tests/search");
     let rows = (0..110).map(|_| {
@@ -130,7 +133,45 @@ fn search_head(config: &GenesisConfig) -> String {
     });
     let samples = Samples::new(14, vec![Field { low: 0, width: 14 }], rows, 0);
     let mut work = Work::with_queries(1 << 32, search_settings(config).queries);
-    Minimal.fit(&samples, &mut work).map_or_else(String::new, |function| function.words)
+    let smallest = Minimal.fit(&samples, &mut work).map_or_else(String::new, |function| function.words);
+    let found = propose(&late_shape(), &late_log(), &search_settings(config)).hypotheses;
+    let words: Vec<String> = found.into_iter().map(|hypothesis| hypothesis.words).collect();
+    format!("{smallest}; {}", words.join("; "))
+}
+
+/// Five steps, nothing to see; the last one pays what the first action was.
+fn late_shape() -> Shape {
+    Shape {
+        observation_bits: 0,
+        actions: 2,
+        horizon: 5,
+        reward_min: 0,
+        reward_max: 1_000,
+        return_min: 0,
+        return_max: 5_000,
+        fields: Vec::new(),
+    }
+}
+
+/// Even draws in that world; what the other steps pay is chance.
+fn late_log() -> Experience {
+    let mut prng = Prng::stream(1, "tests/late");
+    let mut experience = Experience::default();
+    for serial in 0..80 {
+        let actions: Vec<u16> = (0..5).map(|_| prng.below(2) as u16).collect();
+        let step = |(time, action): (usize, &u16)| Step {
+            observation: Bits::ZERO,
+            action: *action,
+            reward: if time == 4 { 1_000 * i32::from(actions[0]) } else { 300 * prng.below(2) as i32 },
+            done: time == 4,
+            bad: false,
+            uniform: true,
+            propensity: u16::MAX / 2,
+        };
+        let steps = actions.iter().enumerate().map(step).collect();
+        experience.push(Episode { serial, steps });
+    }
+    experience
 }
 
 /// The third digit of how many of 18 bits are set, counted in this order.

@@ -13,6 +13,7 @@ pub mod enumerate;
 pub mod exact;
 pub mod families;
 pub mod game;
+pub mod generated;
 pub mod import;
 pub mod playthrough;
 pub mod rulegrid;

@@ -4,6 +4,7 @@
 //! sequential circuits with a description length and a provenance. Must not know games, teacher or optima:
 //! the crate cannot name them. Clauses: SCC-2; decisions D-34, D-35; the grammar is in `docs/grammar.md`.
 
+pub mod credit;
 pub mod experience;
 pub mod function;
 pub mod functions;
@@ -18,4 +19,5 @@ pub mod propose;
 pub mod samples;
 pub mod screen;
 pub mod statement;
+pub mod surprise;
 pub mod view;

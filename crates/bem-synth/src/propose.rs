@@ -4,6 +4,7 @@
 //! the same functions; then state machines. Everything is bounded in counted work. Must not know games.
 //! Clauses: SCC-2; decisions D-34, D-35.
 
+use crate::credit::Credit;
 use crate::experience::{Episode, Experience};
 use crate::function::{self, Function};
 use crate::functions;
@@ -28,6 +29,8 @@ use std::sync::Arc;
 pub struct Settings {
     /// Memory structures and state machines are tried.
     pub memory: bool,
+    /// Later rewards are credited to the decisions that they depend on.
+    pub credit: bool,
     /// Word operations of one call.
     pub work: u64,
     /// The most recent steps looked at.
@@ -38,7 +41,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { memory: true, work: 400_000_000, steps_max: 64_000, queries: Queries::DEFAULT }
+        Settings {
+            memory: true,
+            credit: true,
+            work: 400_000_000,
+            steps_max: 64_000,
+            queries: Queries::DEFAULT,
+        }
     }
 }
 
@@ -72,6 +81,14 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
     let explorer = Prospect::of(shape, &all, &mut means).map(|prospect| search.plan(prospect));
     search.spent += RECALL_WORK - means.left();
     search.look(&episodes, settings, explorer.is_some(), &mut work);
+    // Where actions change what is seen, plans look ahead; elsewhere later rewards are credited to earlier decisions.
+    let mut credit = None;
+    if explorer.is_none() && settings.credit && !search.is_explained(&episodes) {
+        search.within(settings.work / CLOSER_SHARE, |search, work| {
+            credit = search.give_credit(&episodes, work);
+            credit.is_some()
+        });
+    }
     if explorer.is_none() && !search.is_explained(&episodes) {
         search.within(settings.work / 2, |search, work| search.fit_values(&episodes, work));
     }
@@ -80,7 +97,7 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
         search.list.retain(|hypothesis| hypothesis.exact || hypothesis.foreseen.is_some());
     }
     let work = settings.work - work.left() + search.spent;
-    Proposal { hypotheses: search.list, explorer, work }
+    Proposal { hypotheses: search.list, explorer, credit, work }
 }
 
 /// What a search brings.
@@ -90,6 +107,8 @@ pub struct Proposal {
     pub hypotheses: Vec<Hypothesis>,
     /// Where actions change what is seen: what plays for knowledge.
     pub explorer: Option<Explorer>,
+    /// Which later rewards depend on which decisions, where some do and no plan looks ahead.
+    pub credit: Option<Credit>,
     /// Word operations that it took.
     pub work: u64,
 }
@@ -195,6 +214,31 @@ impl Search<'_> {
         self.add(stated, None, words, length, false);
         self.list.last_mut().expect("just added").foreseen = Some(0);
         false
+    }
+
+    /// Adds what explains labelled decisions, before everything else: where credit is due, rewards of single steps say
+    /// little. It explains no single step and has to be measured.
+    fn give_credit(&mut self, episodes: &[&Episode], work: &mut Work) -> Option<Credit> {
+        let credit = Credit::of(self.shape, episodes, work)?;
+        let rest = core::mem::take(&mut self.list);
+        let decisions: Vec<&Episode> = credit.decisions().iter().collect();
+        let shape = credit.shape(self.shape);
+        if let Some((stated, length, words)) = credit.table(self.shape) {
+            self.add(stated, None, words, length, false);
+        }
+        if let Some(view) = View::new(&shape, &decisions, None) {
+            let known = self.list.len();
+            self.explain(&view, None, work);
+            let is_exact = self.list[known..].iter().any(|hypothesis| hypothesis.exact);
+            if !is_exact {
+                self.weigh(&view, work);
+            }
+        }
+        for hypothesis in &mut self.list {
+            (hypothesis.exact, hypothesis.foreseen) = (false, Some(self.shape.return_max));
+        }
+        self.list.extend(rest);
+        Some(credit)
     }
 
     /// What was added last cannot be judged by the highest rewards in the log, because it reads its own actions, which are not
@@ -344,6 +388,11 @@ impl Search<'_> {
         }
         let Some(view) = View::new(self.shape, episodes, None) else { return false };
         let answers = labels::complemented(&view).unwrap_or_else(|| labels::positive(&view));
+        for device in memory::search::table_candidates(self.shape, episodes) {
+            if self.explain_with(&device, episodes, work) {
+                return true;
+            }
+        }
         for device in memory::search::candidates(self.shape, episodes, &view, &answers, work) {
             if self.explain_with(&device, episodes, work) {
                 return true;
@@ -383,6 +432,9 @@ impl Search<'_> {
     }
 
     fn explain_with(&mut self, device: &Arc<dyn Device>, episodes: &[&Episode], work: &mut Work) -> bool {
+        if !work.spend(View::cost(self.shape, episodes, device.as_ref())) {
+            return false;
+        }
         match View::new(self.shape, episodes, Some(device.as_ref())) {
             Some(view) => self.explain(&view, Some(device), work),
             None => false,
@@ -482,9 +534,15 @@ fn holds_up(view: &View, answers: &Answers, bits: &[Function], tolerance: usize)
 
 /// One function per bit of the action code, or none if some bit is not explained.
 pub fn fit_word(view: &View, answers: &Answers, tolerance: usize, work: &mut Work) -> Option<Vec<Function>> {
-    (0..action_bits(view.actions))
-        .map(|bit| functions::fit(&answers.samples(view, bit, false, tolerance), work))
-        .collect()
+    let fit = |bit| {
+        let samples = answers.samples(view, bit, false, tolerance);
+        // Gathering rows into columns is work too.
+        if !work.spend((samples.observations * 8 + samples.len() * samples.width) as u64) {
+            return None;
+        }
+        functions::fit(&samples, work)
+    };
+    (0..action_bits(view.actions)).map(fit).collect()
 }
 
 #[cfg(test)]
@@ -593,6 +651,31 @@ mod tests {
             let action = player.act(&Bits([word, 0, 0, 0]));
             assert_eq!(action, state, "{}", best.words);
             state = moved(state, word, action);
+        }
+    }
+
+    #[test]
+    fn no_search_takes_more_work_than_three_times_what_it_is_given_however_wide_and_noisy_the_log_is() {
+        let mut prng = Prng::stream(12, "propose/wide");
+        let mut experience = Experience::default();
+        for serial in 0..150 {
+            let steps = (0..12).map(|time| Step {
+                observation: Bits(core::array::from_fn(|_| prng.next_u64())),
+                action: prng.below(2) as u16,
+                reward: prng.below(1_001) as i32,
+                done: time == 11,
+                bad: false,
+                uniform: true,
+                propensity: 32_767,
+            });
+            experience.push(Episode { serial, steps: steps.collect() });
+        }
+        let fields = (0..256).map(|low| Field { low, width: 1 }).collect();
+        let shape = Shape { observation_bits: 256, horizon: 12, return_max: 12_000, fields, ..shape() };
+        for work in [10_000, 1_000_000, 20_000_000] {
+            let settings = Settings { work, ..Settings::default() };
+            let proposal = propose(&shape, &experience, &settings);
+            assert!(proposal.work <= 3 * work + RECALL_WORK, "{} of {work}", proposal.work);
         }
     }
 

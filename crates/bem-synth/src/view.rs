@@ -70,6 +70,16 @@ impl View {
         Some(view)
     }
 
+    /// Word operations that a view with this structure takes: laying the episodes side by side, and running it over them.
+    pub fn cost(shape: &Shape, episodes: &[&Episode], device: &dyn Device) -> u64 {
+        let steps: usize = episodes.iter().map(|episode| episode.steps.len()).sum();
+        let longest = |block: &[&Episode]| block.iter().map(|episode| episode.steps.len()).max().unwrap_or(0);
+        let words: usize = episodes.chunks(64).map(longest).sum();
+        let bits = usize::from(shape.observation_bits);
+        let shown: usize = device.shows().iter().sum();
+        (steps * (bits + shown) + words * (8 * device.memory_bits() + bits)) as u64
+    }
+
     fn show(&mut self, episodes: &[&Episode], device: &dyn Device, low: usize, shown: usize) -> Option<()> {
         let compiled = memory::compile(device, low)?;
         let mut starts = Vec::with_capacity(episodes.len());
@@ -127,6 +137,11 @@ impl Planes {
             times
         };
         Planes { observation_bits, blocks: episodes.chunks(64).map(lay).collect() }
+    }
+
+    /// Bits of an observation.
+    pub fn observation_bits(&self) -> usize {
+        self.observation_bits
     }
 
     /// How many words of time there are, for counting work.

@@ -11,6 +11,7 @@ mod simulated;
 mod tables;
 mod twins;
 mod workload;
+mod worlds;
 
 use crate::{run, target};
 use anyhow::{Context, Result, bail};
@@ -117,6 +118,11 @@ const PARTS: &[Part] = &[
         run: tables::tables,
     },
     Part {
+        name: "worlds",
+        about: "worlds drawn from the commit and a salt, beside Q-learning, PSRL and UCB: 60 x N; [--count N] [--salt S]",
+        run: worlds::worlds,
+    },
+    Part {
         name: "null",
         about: "coin-flip rewards teach nothing, what is switched off is missed: 24 runs x N of 20,000 steps; 480 at scale 20",
         run: null,
@@ -132,6 +138,11 @@ fn null(scale: u64) -> Result<()> {
 
 /// Runs one part, or all of them.
 pub fn run_battery(words: &[&str]) -> Result<()> {
+    if let ["worlds", rest @ ..] = words
+        && !rest.contains(&"--scale")
+    {
+        return worlds::with_words(rest);
+    }
     let (mut name, mut scale) = (None, 1);
     let mut words = words.iter();
     while let Some(word) = words.next() {

@@ -3,7 +3,8 @@
 //! Exploring episodes are allowed while fewer were played than a quota: so many for every action, twice those before the last
 //! gain that was shown, and the root of actions times episodes, so that the search for structure is never starved and the share
 //! of exploration still vanishes. Where the counts leave open that much more can be earned than what acts does, the quota is
-//! larger; where what acts earns the declared maximum, only the root is left. Four of five allowed episodes explore: what acts must be seen to be judged. Where actions change what follows, the
+//! larger; where what acts earns the declared maximum, or the most there is by every decision that was shown to matter, only the
+//! root is left. Four of five allowed episodes explore: what acts must be seen to be judged. Where actions change what follows, the
 //! explorer's posterior draw is played in seven of eight exploring episodes. Clauses: VM-16, SCC-8; decision D-50.
 
 use crate::codec::{decode_option, encode_option};
@@ -51,6 +52,8 @@ pub(super) struct Exploration {
     hoped: Option<i64>,
     /// Exploring episodes when that was worked out.
     hoped_at: u64,
+    /// What acts earns the most there is by every decision that was shown to matter.
+    settled: bool,
 }
 
 /// Count and sum of returns, in parts of their range.
@@ -183,8 +186,16 @@ impl Exploration {
 
     /// Exploring episodes that are allowed after this many episodes.
     fn quota(&self, shape: &Shape, config: &GenesisConfig, episodes: u64) -> u64 {
-        let wide = u64::from(config.exploration_episodes) * counted_actions(shape);
-        wide + 2 * self.at_gain + root(shape, config, episodes)
+        let root = root(shape, config, episodes);
+        if self.settled {
+            return root;
+        }
+        u64::from(config.exploration_episodes) * counted_actions(shape) + 2 * self.at_gain + root
+    }
+
+    /// Whether what acts earns the most there is by every decision that was shown to matter: then the root alone explores on.
+    pub(super) fn settle(&mut self, settled: bool) {
+        self.settled = settled;
     }
 
     /// Books an episode of this return that was played to explore, or by what acts.
@@ -198,6 +209,7 @@ impl Exploration {
 
     /// Something else acts from now on.
     pub(super) fn hand_over(&mut self) {
+        self.settled = false;
         self.acting = Returns::default();
     }
 
@@ -209,6 +221,7 @@ impl Exploration {
     /// The world has changed: what was explored before says less, and what was counted may be wrong.
     pub(super) fn reopen(&mut self) {
         self.explorer = None;
+        self.settled = false;
         self.at_gain = self.explored;
         self.acting = Returns::default();
     }
@@ -221,6 +234,7 @@ impl Exploration {
         self.acting.encode(writer);
         encode_option(writer, self.hoped.as_ref(), |hoped, writer| writer.i64(*hoped));
         writer.u64(self.hoped_at);
+        writer.bool(self.settled);
     }
 
     /// Reads canonical bytes back, for worlds of this shape.
@@ -238,10 +252,11 @@ impl Exploration {
         let acting = Returns::decode(reader)?;
         let hoped = decode_option(reader, Reader::i64)?;
         let hoped_at = reader.u64()?;
+        let settled = reader.bool()?;
         if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped)) || explored < hoped_at {
             return Err(wild);
         }
-        Ok(Exploration { explorer, explored, at_gain, acting, hoped, hoped_at })
+        Ok(Exploration { explorer, explored, at_gain, acting, hoped, hoped_at, settled })
     }
 }
 
@@ -309,6 +324,16 @@ mod tests {
         // One loss in a hundred is more than is forgiven.
         explored(&mut exploration, 0, 20);
         assert!(0 < explored(&mut exploration, 1_000, 100));
+    }
+
+    #[test]
+    fn where_nothing_is_left_to_gain_only_the_root_explores_until_something_else_acts() {
+        let (shape, config) = (shape(4), GenesisConfig::default());
+        let mut exploration = Exploration::default();
+        exploration.settle(true);
+        assert_eq!(exploration.quota(&shape, &config, 10_000), 200);
+        exploration.hand_over();
+        assert!(700 <= exploration.quota(&shape, &config, 10_000));
     }
 
     #[test]

@@ -85,6 +85,8 @@ impl Learner {
         let proposal =
             propose::propose(&self.shape, &self.experience, &search_settings(&self.settings.config));
         self.tally.work = self.tally.work.saturating_add(proposal.work);
+        let credit = proposal.credit.as_ref();
+        self.exploration.settle(credit.is_some_and(|credit| credit.is_settled(self.machinery.frozen())));
         self.exploration.adopt(proposal.explorer);
         self.exploration.look_ahead(&self.shape, self.tally.steps);
         let mut candidates = proposal.hypotheses;

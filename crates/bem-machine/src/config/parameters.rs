@@ -305,7 +305,10 @@ parameters! {
         /// Memory structures and state machines are searched for; off is an ablation.
         "SYNTH" memory_structures: bool [()] = true,
             tried "false" on Reference::Task { task: "parity_stream", steps: 1_000 };
-        /// Word operations of one search.
+        /// Later rewards are credited to the earlier decisions that they are shown to depend on; off is an ablation.
+        "SYNTH" delayed_credit: bool [()] = true,
+            tried "false" on Reference::Search;
+        /// Word operations of one search; its closer looks together take at most twice as many besides.
         "SYNTH budget" search_work_max: u32 [1..=4_000_000_000] = 400_000_000,
             tried "1_000" on Reference::Task { task: "parity", steps: 500 };
         /// The latest steps of the log that a search looks at.

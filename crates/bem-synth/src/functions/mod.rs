@@ -14,6 +14,7 @@ pub mod literal;
 pub mod minimal;
 pub mod multiplexer;
 pub mod order;
+pub mod pick;
 pub mod polynomial;
 pub mod relation;
 pub mod scan;
@@ -37,6 +38,7 @@ pub trait FunctionClass: Sync {
 /// All classes in tiers: a later tier is asked only when no earlier one explains the samples.
 pub const PORTFOLIO: &[&[&dyn FunctionClass]] = &[
     &[&literal::Literal],
+    &[&pick::Pick],
     &[&affine::Affine, &symmetric::Symmetric, &scan::Scan, &relation::Relation, &multiplexer::Multiplexer],
     &[
         &symmetric::RankedSymmetric,

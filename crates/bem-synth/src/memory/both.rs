@@ -7,6 +7,9 @@ use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
 use std::sync::Arc;
 
+/// More of them side by side than this are not spelled out in words.
+const WORDS_MAX: usize = 12;
+
 /// Two structures that do not know of each other.
 #[derive(Clone, Debug)]
 pub struct Both {
@@ -32,7 +35,10 @@ impl Device for Both {
     }
 
     fn words(&self) -> String {
-        format!("{} beside {}", self.first.words(), self.second.words())
+        match self.shows().len() {
+            many if WORDS_MAX < many => format!("{many} memories side by side"),
+            _ => format!("{} beside {}", self.first.words(), self.second.words()),
+        }
     }
 
     fn description_length(&self) -> u32 {

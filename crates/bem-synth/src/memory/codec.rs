@@ -98,10 +98,13 @@ pub fn decode_fields(
     Ok(fields)
 }
 
+/// Structures around what they are made of.
+const DEPTH_MAX: u8 = 8;
+
 /// Reads a structure over observations of this width.
 pub fn decode(reader: &mut Reader<'_>, observation_bits: u16) -> Result<Arc<dyn Device>, DecodeError> {
     let start = reader.clone();
-    let device = Decoder { reader, observation_bits }.device(2)?;
+    let device = Decoder { reader, observation_bits }.device(DEPTH_MAX)?;
     if STATE_BITS_MAX < device.memory_bits() {
         return Err(start.error("a structure with more memory than a machine has"));
     }
@@ -142,8 +145,10 @@ impl Decoder<'_, '_> {
             }),
             6 => Arc::new(self.registers()?),
             7 => Arc::new(self.tape()?),
-            8 if depth == 2 => Arc::new(self.sticky()?),
-            9 if depth == 2 => Arc::new(Both { first: self.device(1)?, second: self.device(1)? }),
+            8 if depth == DEPTH_MAX => Arc::new(self.sticky()?),
+            9 if 2 <= depth => {
+                Arc::new(Both { first: self.device(depth - 1)?, second: self.device(depth - 1)? })
+            }
             10 => Arc::new(Echo { field: self.field()?, length: self.count(1, DELAY_MAX)? }),
             11 if 1 <= depth => Arc::new(After { inner: self.device(0)? }),
             _ => return Err(unknown),

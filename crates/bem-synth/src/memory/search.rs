@@ -26,6 +26,8 @@ use std::sync::Arc;
 
 /// Conditions that are tried as the border between two streams.
 const PAIRED_MAX: usize = 4;
+/// Steps that show a table, at least.
+const TABLES_MIN: usize = 8;
 /// Labelled steps that a structure is judged on.
 const LABELS_MAX: usize = 240;
 /// Labelled steps without which nothing can be told.
@@ -43,6 +45,8 @@ const ECHO_BITS_MAX: usize = 64;
 pub const CELLS_MAX: usize = 32;
 /// Cells while a structure is only being judged.
 pub(super) const CELLS_JUDGED: usize = 12;
+/// Structures that are tried at most: with hundreds of bits that stand alone there would be millions.
+pub(super) const DEVICES_MAX: usize = 1 << 14;
 /// Cells of a tape at most.
 pub const TAPE_CELLS_MAX: usize = 64;
 
@@ -231,13 +235,45 @@ pub fn pair_candidates(
     best.iter().filter_map(pair).collect()
 }
 
+/// Tables that are shown now and then and asked about by number: a bit that stays set for every bit of a field, where another
+/// field is just wide enough to name one of them.
+pub fn table_candidates(shape: &Shape, episodes: &[&Episode]) -> Vec<Arc<dyn Device>> {
+    let steps = || episodes.iter().flat_map(|episode| &episode.steps);
+    let is_shown_rarely = |field: &&Field| {
+        let (low, width) = (usize::from(field.low), usize::from(field.width));
+        let shown = steps().filter(|step| step.observation.field(low, width) != 0).count();
+        TABLES_MIN <= shown && 2 * shown <= steps().count()
+    };
+    let is_asked = |field: &&Field| {
+        let number_bits = field.width.next_power_of_two().ilog2() as u16;
+        shape.fields.iter().any(|other| other != *field && other.width == number_bits)
+    };
+    let tables = shape.fields.iter().filter(|field| (4..=64).contains(&field.width));
+    let tables = tables.filter(is_asked).filter(is_shown_rarely).take(PAIRED_MAX);
+    let remembered = |bit: u16| -> Arc<dyn Device> {
+        Arc::new(Latch { set: Condition::new(vec![(bit, true)], shape.observation_bits), clear: None })
+    };
+    tables.map(|field| side_by_side((field.low..field.low + field.width).map(remembered).collect())).collect()
+}
+
+/// All of these beside each other, two by two.
+fn side_by_side(mut devices: Vec<Arc<dyn Device>>) -> Arc<dyn Device> {
+    match devices.len() {
+        1 => devices.remove(0),
+        count => {
+            let second = side_by_side(devices.split_off(count.next_power_of_two() / 2));
+            Arc::new(Both { first: side_by_side(devices), second })
+        }
+    }
+}
+
 /// Cells that are enough for the episodes of a world, as far as the bounds go.
 pub fn cells_for(shape: &Shape) -> usize {
     (shape.horizon as usize / 2 + 1).clamp(2, CELLS_MAX)
 }
 
 pub(super) fn judging_cost(device: &dyn Device, planes: &Planes) -> u64 {
-    (8 * device.memory_bits() as u64 + 64) * planes.words() as u64
+    (8 * device.memory_bits() as u64 + planes.observation_bits().max(64) as u64) * planes.words() as u64
 }
 
 /// Right answers of the fitting part, with where they happened.
@@ -259,7 +295,7 @@ fn labelled_steps(episodes: &[&Episode], view: &View, answers: &Answers, most: u
     list
 }
 
-/// Every structure with every natural control, shortest first within a kind.
+/// Every structure with every natural control, shortest first within a kind; the first of them where there are too many.
 fn grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<Arc<dyn Device>> {
     let mut list: Vec<Arc<dyn Device>> = Vec::new();
     for length in 1..=3 {
@@ -278,6 +314,9 @@ fn grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<Arc<dyn
         list.push(Arc::new(Counter { up: condition.clone(), down: None, bits: counter_bits, digits: true }));
     }
     for (one, other) in pairs(conditions) {
+        if DEVICES_MAX <= list.len() {
+            return list;
+        }
         list.push(Arc::new(Latch { set: one.clone(), clear: Some(other.clone()) }));
         let (up, down) = (one.clone(), Some(other.clone()));
         list.push(Arc::new(Counter { up, down, bits: counter_bits, digits: false }));
@@ -290,6 +329,9 @@ fn grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<Arc<dyn
     let always = Condition::new(Vec::new(), shape.observation_bits);
     for write in conditions.iter().chain([&always]) {
         for address in shape.fields.iter().filter(|field| field.width <= 5) {
+            if DEVICES_MAX <= list.len() {
+                return list;
+            }
             for data in &fields {
                 for delayed in [false, true] {
                     let registers =

@@ -6,7 +6,7 @@
 use super::condition::{Condition, conditions};
 use super::delay::Delay;
 use super::flag::Latch;
-use super::search::{BEST_MAX, CELLS_JUDGED, cells_for, judging_cost, pairs};
+use super::search::{BEST_MAX, CELLS_JUDGED, DEVICES_MAX, cells_for, judging_cost, pairs};
 use super::stack::Stack;
 use super::sticky::Sticky;
 use super::{Device, compile};
@@ -27,7 +27,8 @@ pub fn sticky_candidates(
     top: i32,
     work: &mut Work,
 ) -> Vec<Arc<dyn Device>> {
-    if shape.actions != 2 {
+    // A sticky flag is a table over all that is seen, which must be narrow.
+    if shape.actions != 2 || KEY_BITS_MAX <= usize::from(shape.observation_bits) {
         return Vec::new();
     }
     let fitting: Vec<&Episode> =
@@ -88,6 +89,9 @@ fn inner_grammar(shape: &Shape, conditions: &[Condition], cells: usize) -> Vec<A
     let fields = shape.fields.iter().filter(|field| field.width <= 3).copied();
     let fields: Vec<Option<Field>> = core::iter::once(None).chain(fields.map(Some)).collect();
     for (one, other) in pairs(conditions) {
+        if DEVICES_MAX <= list.len() {
+            break;
+        }
         list.push(Arc::new(Latch { set: one.clone(), clear: Some(other.clone()) }));
         for field in &fields {
             let (push, pop) = (one.clone(), other.clone());

@@ -14,6 +14,8 @@ use bem_base::limits::STATE_BITS_MAX;
 
 /// Formulas, structures and statements inside each other at most.
 const DEPTH_MAX: u8 = 8;
+/// Memory structures around what they are made of; a table of 64 bits is 64 bits side by side, two by two.
+const MEMORY_DEPTH_MAX: u8 = 7;
 /// Cells, digits and steps of a structure at most.
 const SIZE_MAX: u8 = 64;
 /// Bits of an address, and of the number of a tape's cells.
@@ -409,7 +411,7 @@ impl Decoder<'_, '_> {
     fn statement(&mut self, depth: u8) -> Decoded<Statement> {
         Ok(match self.reader.u8()? {
             0 => {
-                let memory = if self.reader.bool()? { Some(self.memory(3)?) } else { None };
+                let memory = if self.reader.bool()? { Some(self.memory(MEMORY_DEPTH_MAX)?) } else { None };
                 Statement::Acts { memory, choice: self.choice()? }
             }
             1 => Statement::Machine { state_bits: self.size()?, seen: self.bits()?, rows: self.table()? },

@@ -6,6 +6,7 @@
 mod collected;
 mod controls;
 mod drawn;
+mod generated;
 mod held_out;
 mod machines;
 mod online;
@@ -37,6 +38,7 @@ use std::time::Instant;
 #[command(after_help = "Example: bem table --seeds 5 --families parity,dyck
 Example: bem table --scramble actions --first-seed 6 --seeds 7 --families small_sat
 Example: bem table --held-out --seeds 3 --budget 60000
+Example: bem table --generated --worlds 3 --salt 2026 --families chain,noise
 Example: bem table --controls --seeds 3 --budget 20000")]
 pub struct TableArguments {
     /// Runs of every row.
@@ -60,6 +62,21 @@ pub struct TableArguments {
     /// Instead, what every row earns while it is learned: 20 times its floor in steps, or 100,000 if that is more
     #[arg(long, conflicts_with_all = ["held_out", "controls"])]
     online: bool,
+    /// Instead, what is earned while learning in worlds drawn from a seed, beside Q-learning, PSRL and UCB
+    #[arg(long, conflicts_with_all = ["held_out", "controls", "online"])]
+    generated: bool,
+    /// Drawn worlds of every kind
+    #[arg(long, default_value_t = 5, requires = "generated")]
+    worlds: u64,
+    /// Published beside the result; another salt draws other worlds
+    #[arg(long, default_value = "1", requires = "generated")]
+    salt: String,
+    /// What names the sources under test; without it the program's own digest
+    #[arg(long, requires = "generated")]
+    sources: Option<String>,
+    /// Switch parts of the learner off in turn
+    #[arg(long, requires = "generated")]
+    ablate: bool,
     /// Steps that Q-learning gets; zero leaves it out.
     #[arg(long, default_value_t = 40_000)]
     peer_steps: u64,
@@ -114,6 +131,9 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
     let config = arguments.config.load()?;
     if arguments.online {
         return online::run(arguments, &config);
+    }
+    if arguments.generated {
+        return generated::run(arguments, &config);
     }
     if arguments.controls {
         return controls::run(arguments.seeds, arguments.budget, &config, arguments.json);

@@ -7,12 +7,12 @@
 //! is to get, and not how to get it, is no reason to keep contexts apart. Nothing is changed here: what is found becomes a
 //! patch. Clauses: SCC-13, VM-16; decision D-33.
 
-use super::chance::{needed, surprise};
 use super::means::{Means, Seen, reward_range};
 use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
 use bem_evolve::doubt::doubt;
 use bem_machine::route::directory::{Directory, RouteInput};
+use bem_synth::surprise::{needed, surprise};
 
 /// Buckets at most.
 const CONTEXTS_MAX: usize = 256;

@@ -6,7 +6,6 @@
 //! condition is shown, what speaks for it was measured on the log, the decision goes into the chain and to the witness. No
 //! step in the world is taken, because such evidence is at hand. Clauses: SCC-2, SCC-8, SCC-13; decisions D-20, D-41, D-44.
 
-mod chance;
 pub(super) mod growth;
 pub(super) mod means;
 

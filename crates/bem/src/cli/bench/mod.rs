@@ -21,6 +21,7 @@ mod statistics;
 mod step;
 
 pub use measure::{Measurement, minimum_nanoseconds};
+pub use peers::Normal;
 
 use super::Answer;
 use crate::{interrupt, spelling};

@@ -86,13 +86,14 @@ const EDGE: f64 = 3.442_619_855_899;
 const AREA: f64 = 9.912_563_035_262_17e-3;
 
 /// Normal, Gamma and Beta draws: the ziggurat, then the squeeze of Marsaglia and Tsang.
-struct Normal {
+pub struct Normal {
     prng: Prng,
     edges: [f64; LAYERS + 1],
 }
 
 impl Normal {
-    fn new(prng: Prng) -> Normal {
+    /// Draws from this generator.
+    pub fn new(prng: Prng) -> Normal {
         let mut edges = [0.0; LAYERS + 1];
         edges[0] = AREA / density(EDGE);
         edges[1] = EDGE;
@@ -103,11 +104,12 @@ impl Normal {
     }
 
     /// Uniform above zero and below one.
-    fn uniform(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         ((self.prng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    fn normal(&mut self) -> f64 {
+    /// Mean zero, variance one.
+    pub fn normal(&mut self) -> f64 {
         loop {
             let bits = self.prng.next_u64();
             let layer = bits as usize % LAYERS;
@@ -138,7 +140,7 @@ impl Normal {
     }
 
     /// Shape at least one.
-    fn gamma(&mut self, shape: f64) -> f64 {
+    pub fn gamma(&mut self, shape: f64) -> f64 {
         let d = shape - 1.0 / 3.0;
         let c = 1.0 / (9.0 * d).sqrt();
         loop {

@@ -17,7 +17,7 @@ const ERRORS: f64 = 4.0;
 /// The online keys of one run.
 pub struct Figures {
     mean: Option<f64>,
-    score: Option<f64>,
+    pub score: Option<f64>,
     pub score_last_half: Option<f64>,
     regret: Option<f64>,
     pub regret_exponent: Option<f64>,

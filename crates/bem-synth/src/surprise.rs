@@ -12,7 +12,7 @@ const HALF_MAX: i128 = 1 << 50;
 
 /// The natural logarithm of one over the chance of a sum of squares of at least this many parts of `scale`, rounded down; zero
 /// where chance brings as much.
-pub(crate) fn surprise(sum: i128, scale: i128, freedom: i128) -> Fixed {
+pub fn surprise(sum: i128, scale: i128, freedom: i128) -> Fixed {
     let last = (freedom + 1) / 2 - 1;
     // u with as many fractional bits as fit a logarithm of whole numbers.
     let half = ((sum << 20) / (2 * scale)).clamp(0, HALF_MAX) as u64;
@@ -34,7 +34,7 @@ pub(crate) fn surprise(sum: i128, scale: i128, freedom: i128) -> Fixed {
 }
 
 /// What must be exceeded by each of this many tests that share a chance of error of one over `odds`.
-pub(crate) fn needed(odds: u128, tests: usize) -> Fixed {
+pub fn needed(odds: u128, tests: usize) -> Fixed {
     let shared = odds.saturating_mul(tests.max(1) as u128);
     Fixed::ln_count_floor(u64::try_from(shared).unwrap_or(u64::MAX)).plus(Fixed::from_raw(2))
 }

@@ -1,0 +1,324 @@
+//! `bem table --generated`: what is earned while learning in worlds drawn from a seed, beside three kinds of peers.
+//!
+//! The seeds come from a digest that names the sources under test and from a published salt, so that nobody can have tuned
+//! for them. Only aggregates are printed; there is no way to ask for one world. Clauses: VM-16, SCC-8; decision D-64.
+
+mod peers;
+
+use super::TableArguments;
+use crate::cli::Answer;
+use crate::cli::solve::{Figures, to_float};
+use crate::interrupt;
+use anyhow::{Context as _, Result, bail};
+use bem_base::digest::hash_parts;
+use bem_engine::evaluate::Yardstick;
+use bem_engine::learner::Settings;
+use bem_engine::parameters::check_world;
+use bem_engine::solve::solve;
+use bem_games::game::Game;
+use bem_games::generated::Kind;
+use bem_machine::config::GenesisConfig;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Two-sided 95 % quantiles of Student's t by degrees of freedom; the normal one beyond.
+const QUANTILES: [f64; 20] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086,
+];
+
+/// What may be switched off to see what it is worth.
+struct Switched {
+    name: &'static str,
+    switch: fn(&mut GenesisConfig),
+}
+
+/// Everything that `--ablate` switches off, one after the other.
+const SWITCHES: [Switched; 4] = [
+    Switched { name: "delayed credit", switch: |config| config.delayed_credit = false },
+    Switched { name: "memory structures", switch: |config| config.memory_structures = false },
+    Switched { name: "the root of exploration", switch: |config| config.exploration_root = false },
+    Switched { name: "synthesis", switch: |config| config.synthesis = false },
+];
+
+/// What one player did in one world.
+#[derive(Clone, Copy)]
+struct Played {
+    score: f64,
+    last_half: Option<f64>,
+    seconds: f64,
+}
+
+/// One player over all worlds of a kind.
+struct Column {
+    name: String,
+    played: Vec<Played>,
+}
+
+/// Runs the worlds.
+pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<Answer> {
+    let kinds = kinds_of(arguments)?;
+    if arguments.worlds == 0 {
+        bail!("--worlds 0: at least one world of every kind is needed");
+    }
+    let sources = match &arguments.sources {
+        Some(text) => text.clone(),
+        None => own_digest()?,
+    };
+    interrupt::listen();
+    if !arguments.json {
+        say!(
+            "{} worlds of each kind, {} steps each; seeds from sources {} and salt {}",
+            arguments.worlds,
+            arguments.budget,
+            &sources[..sources.len().min(16)],
+            arguments.salt
+        );
+        say!("\n| kind | player | median online score | mean (95 %) | median, last half | CPU s a world |");
+        say!("|---|---|---|---|---|---|");
+    }
+    let mut found = Vec::new();
+    for kind in kinds {
+        let columns = run_kind(kind, &sources, arguments, config)?;
+        if interrupt::is_asked() {
+            note!("bem: interrupted at {}", kind.name());
+            break;
+        }
+        if !arguments.json {
+            columns.iter().for_each(|column| say!("| {} | {} |", kind.name(), column.line()));
+        }
+        found.push((kind, columns));
+    }
+    let summary = summary(&found);
+    match arguments.json {
+        true => {
+            let kinds: Vec<Value> = found.iter().map(|(kind, columns)| kind_json(*kind, columns)).collect();
+            let (worlds, steps, salt) = (arguments.worlds, arguments.budget, &arguments.salt);
+            say!(
+                "{}",
+                json!({ "sources": sources, "salt": salt, "worlds": worlds, "steps": steps, "kinds": kinds,
+                    "mean_of_medians": summary.0, "least_share_of_best_peer": summary.1 })
+            );
+        }
+        false => {
+            say!("\nMean over kinds of the median online score: {:.3}.", summary.0);
+            say!("Least share of the best peer's median: {:.3}.", summary.1);
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+fn kinds_of(arguments: &TableArguments) -> Result<Vec<Kind>> {
+    let known = || Kind::ALL.map(Kind::name).join(", ");
+    let of = |name: &String| {
+        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        kind.with_context(|| {
+            format!("--families {name}: no kind of world has this name; they are {}", known())
+        })
+    };
+    match arguments.families.is_empty() {
+        true => Ok(Kind::ALL.to_vec()),
+        false => arguments.families.iter().map(of).collect(),
+    }
+}
+
+/// Without a name for the sources, the program itself is what is under test.
+fn own_digest() -> Result<String> {
+    let path = std::env::current_exe().context("the program does not know where it lies")?;
+    let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+    Ok(hash_parts("bem/generated/program", &[&bytes]).to_string())
+}
+
+/// The seed of one world.
+fn seed_of(sources: &str, salt: &str, kind: Kind, index: u64) -> u64 {
+    let parts = [sources.as_bytes(), salt.as_bytes(), kind.name().as_bytes(), &index.to_le_bytes()];
+    let digest = hash_parts("bem/generated/world", &parts);
+    let first: [u8; 8] = core::array::from_fn(|place| digest.as_bytes()[place]);
+    u64::from_le_bytes(first) >> 2
+}
+
+fn run_kind(
+    kind: Kind,
+    sources: &str,
+    arguments: &TableArguments,
+    config: &Arc<GenesisConfig>,
+) -> Result<Vec<Column>> {
+    let mut learners: Vec<(String, Arc<GenesisConfig>)> = vec![("bem".to_string(), Arc::clone(config))];
+    if arguments.ablate {
+        learners.extend(SWITCHES.iter().map(|Switched { name, switch }| {
+            let mut changed = GenesisConfig::clone(config);
+            switch(&mut changed);
+            (format!("bem without {name}"), Arc::new(changed))
+        }));
+    }
+    let names = learners.iter().map(|(name, _)| name.clone()).chain(peers::NAMES.map(str::to_string));
+    let mut columns: Vec<Column> = names.map(|name| Column { name, played: Vec::new() }).collect();
+    for index in 0..arguments.worlds {
+        if interrupt::is_asked() {
+            break;
+        }
+        let seed = seed_of(sources, &arguments.salt, kind, index);
+        let game = kind.draw(seed);
+        for (column, (_, config)) in columns.iter_mut().zip(&learners) {
+            column.played.push(learn(game.as_ref(), seed, arguments.budget, config)?);
+        }
+        for (column, name) in columns[learners.len()..].iter_mut().zip(peers::NAMES) {
+            let started = cpu_seconds();
+            let mut peer = peers::fresh(name, game.shape(), seed);
+            let mean = peers::online_mean(game.as_ref(), peer.as_mut(), seed, arguments.budget)?;
+            let score = score(game.as_ref(), mean);
+            column.played.push(Played { score, last_half: None, seconds: cpu_seconds() - started });
+        }
+    }
+    Ok(columns)
+}
+
+fn learn(game: &dyn Game, seed: u64, budget: u64, config: &Arc<GenesisConfig>) -> Result<Played> {
+    check_world(config, game.shape()).context("a drawn world does not fit the configuration")?;
+    let settings = Settings { seed, budget, config: Arc::clone(config) };
+    let settings = settings.with(|config| config.until_budget = true);
+    let started = cpu_seconds();
+    let solution = solve(game, settings, &mut |_| !interrupt::is_asked())?;
+    let figures = Figures::of(&solution);
+    let seconds = cpu_seconds() - started;
+    Ok(Played { score: figures.score.unwrap_or(0.0), last_half: figures.score_last_half, seconds })
+}
+
+/// A mean return on the scale on which random play is 0 and the optimum 1.
+fn score(game: &dyn Game, mean: f64) -> f64 {
+    let yardstick = Yardstick::of(game);
+    let (optimum, random) = (to_float(yardstick.optimum), to_float(yardstick.random));
+    (mean - random) / (optimum - random).max(f64::MIN_POSITIVE)
+}
+
+/// The processor time of this thread; where the system does not tell, the time on the wall.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let wall = || START.get_or_init(Instant::now).elapsed().as_secs_f64();
+    nanoseconds.map_or_else(wall, |nanoseconds| nanoseconds / 1e9)
+}
+
+/// The middle; with an even count, the mean of the two.
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match values.len() {
+        0 => None,
+        count if count % 2 == 1 => Some(values[half]),
+        _ => Some((values[half - 1] + values[half]) / 2.0),
+    }
+}
+
+/// The mean and half the width of its 95 % interval, which needs two values.
+fn mean_and_half(values: &[f64]) -> (f64, Option<f64>) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count.max(1.0);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let freedom = values.len().saturating_sub(1);
+    let half = (1 <= freedom).then(|| {
+        let quantile = QUANTILES.get(freedom - 1).copied().unwrap_or(1.96);
+        quantile * (squares / freedom as f64 / count).sqrt()
+    });
+    (mean, half)
+}
+
+impl Column {
+    fn scores(&self) -> Vec<f64> {
+        self.played.iter().map(|played| played.score).collect()
+    }
+
+    fn median(&self) -> f64 {
+        median(self.scores().into_iter()).unwrap_or(0.0)
+    }
+
+    fn last_half(&self) -> Option<f64> {
+        median(self.played.iter().filter_map(|played| played.last_half))
+    }
+
+    fn seconds(&self) -> f64 {
+        self.played.iter().map(|played| played.seconds).sum::<f64>() / self.played.len().max(1) as f64
+    }
+
+    fn line(&self) -> String {
+        let (mean, half) = mean_and_half(&self.scores());
+        let half = half.map_or(String::new(), |half| format!(" ± {half:.3}"));
+        let last = self.last_half().map_or("-".to_string(), |last| format!("{last:.3}"));
+        format!("{} | {:.3} | {mean:.3}{half} | {last} | {:.2}", self.name, self.median(), self.seconds())
+    }
+
+    fn to_json(&self) -> Value {
+        let (mean, half) = mean_and_half(&self.scores());
+        json!({ "player": self.name, "median": self.median(), "mean": mean, "half_width95": half,
+            "median_last_half": self.last_half(), "cpu_seconds": self.seconds() })
+    }
+}
+
+fn kind_json(kind: Kind, columns: &[Column]) -> Value {
+    let players: Vec<Value> = columns.iter().map(Column::to_json).collect();
+    json!({ "kind": kind.name(), "about": kind.about(), "players": players })
+}
+
+/// The mean over kinds of the learner's median, and its least share of the best peer's.
+fn summary(found: &[(Kind, Vec<Column>)]) -> (f64, f64) {
+    let is_peer = |column: &&Column| peers::NAMES.contains(&column.name.as_str());
+    let medians = found.iter().map(|(_, columns)| {
+        let best = columns.iter().filter(is_peer).map(Column::median).fold(f64::MIN, f64::max);
+        (columns[0].median(), best)
+    });
+    let (sum, least) = medians.fold((0.0, f64::MAX), |(sum, least): (f64, f64), (ours, best)| {
+        // Where no peer learns anything there is nothing to fall behind.
+        let share = if best < 0.01 { 1.0 } else { ours / best };
+        (sum + ours, least.min(share))
+    });
+    (sum / found.len().max(1) as f64, if found.is_empty() { 0.0 } else { least })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_follow_sources_and_salt() {
+        let seed = |sources, salt, index| seed_of(sources, salt, Kind::Chain, index);
+        assert_eq!(seed("a", "1", 0), seed("a", "1", 0));
+        let others = [seed("b", "1", 0), seed("a", "2", 0), seed("a", "1", 1)];
+        assert!(others.iter().all(|other| *other != seed("a", "1", 0)));
+        assert_ne!(seed("a", "1", 0), seed_of("a", "1", Kind::Noise, 0));
+    }
+
+    #[test]
+    fn every_peer_learns_what_it_can() {
+        // On a short chain the counted model finds the end, and repeated first actions do not.
+        let game = (0..)
+            .map(|seed| Kind::Chain.draw(seed))
+            .find(|game| game.shape().horizon == 6)
+            .expect("a short chain is drawn sooner or later");
+        let score_of = |name: &str| {
+            let mut peer = peers::fresh(name, game.shape(), 1);
+            let mean = peers::online_mean(game.as_ref(), peer.as_mut(), 1, 20_000).expect("it is played");
+            score(game.as_ref(), mean)
+        };
+        assert!(0.8 < score_of("psrl"), "{}", score_of("psrl"));
+        assert!(0.5 < score_of("q"), "{}", score_of("q"));
+        assert!(score_of("ucb_first") < 0.5, "{}", score_of("ucb_first"));
+        // Where a first action decides what is paid later, bounds on first actions find it.
+        let game = (0..).map(|seed| Kind::Difference.draw(seed)).find(|game| game.shape().horizon == 50);
+        let game = game.expect("a long one is drawn sooner or later");
+        let mut peer = peers::fresh("ucb_first", game.shape(), 1);
+        let mean = peers::online_mean(game.as_ref(), peer.as_mut(), 1, 50_000).expect("it is played");
+        assert!(0.7 < score(game.as_ref(), mean), "{}", score(game.as_ref(), mean));
+    }
+
+    #[test]
+    fn medians_and_intervals_are_those_of_the_sample() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
+        assert_eq!(median([4.0, 1.0].into_iter()), Some(2.5));
+        let (mean, half) = mean_and_half(&[1.0, 3.0]);
+        assert!((mean - 2.0).abs() < 1e-12 && (half.unwrap() - 12.706).abs() < 1e-9);
+        assert_eq!(mean_and_half(&[1.0]).1, None);
+    }
+}
