@@ -11,7 +11,6 @@ use crate::learner::exploration::EXPLAINED_MIN;
 use crate::learner::machinery::rollout;
 use crate::learner::pacing::Workload;
 use crate::learner::search::Screened;
-use crate::learner::standing::Incumbent;
 use crate::learner::structure::gates_of;
 use crate::learner::{Decision, Event, EvidenceBasis, Learner, Phase, Witness};
 use bem_base::digest::Digest;
@@ -139,7 +138,7 @@ impl Learner {
         }
         witness.decided(&decision(&record, None), applied_patch(&record));
         if is_changed && is_held {
-            self.standing.hand_over(Incumbent { words: self.choice_words(), ..Incumbent::default() });
+            self.standing.hold(self.choice_words(), self.tally.steps);
             self.hand_over(witness);
         } else if self.acts_plainly()
             && record.is_applied()

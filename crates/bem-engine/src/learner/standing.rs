@@ -108,8 +108,14 @@ impl Standing {
         self.realised.book(total);
     }
 
-    /// Plain actions act from now on.
-    pub(super) fn hand_over(&mut self, incumbent: Incumbent) -> Incumbent {
+    /// Other plain actions act from now on, because they earn more.
+    pub(super) fn hold(&mut self, words: String, steps: u64) {
+        self.hand_over(Incumbent { words, ..Incumbent::default() });
+        self.last_gain = steps;
+    }
+
+    /// Somebody else acts from now on; who did.
+    fn hand_over(&mut self, incumbent: Incumbent) -> Incumbent {
         self.realised = Realised::default();
         core::mem::replace(&mut self.incumbent, incumbent)
     }

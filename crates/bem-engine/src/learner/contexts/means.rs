@@ -33,6 +33,8 @@ pub(crate) fn counted<'e>(family: &Family, episodes: &[&'e Episode], now: u64) -
 /// The standard errors by which new actions must be better than those that are held. One is enough, because the judge has
 /// had no part in the choice.
 const GAIN_ERRORS: i128 = 1;
+/// The same where the judge is who has chosen: the best of many means is often the luckiest.
+const UNJUDGED_ERRORS: i128 = 3;
 /// The standard errors by which it must be out of the question that they are worse by more than the tolerance, a share of
 /// what the best actions are worth more than chance.
 const DOUBT_ERRORS: i128 = 3;
@@ -93,18 +95,26 @@ impl Means {
         self.buckets.iter().map(best).collect()
     }
 
-    /// The best action of every bucket in which it is better than the held one by more than a standard error; the held one
+    /// The best action of every bucket in which it is better than the held one by so many standard errors; the held one
     /// elsewhere. Where two actions earn nearly the same, the better one is a matter of luck, and changing them in many
     /// buckets would hide what is gained in one.
-    pub(crate) fn clearly_better_actions(&self, held: &[u16]) -> Vec<u16> {
+    pub(crate) fn clearly_better_actions(&self, held: &[u16], errors: i128) -> Vec<u16> {
         let best = self.best_actions();
         let choose = |(bucket, (best, held)): (&WideBucket, (&u16, &u16))| {
             let [ours, theirs] = [best, held].map(|action| &bucket.arms()[usize::from(*action)]);
             let (gain, error) =
                 (mean_loss(theirs) - mean_loss(ours), squared_error(ours) + squared_error(theirs));
-            if GAIN_ERRORS * GAIN_ERRORS * (error << FRACTION_BITS) < gain * gain { *best } else { *held }
+            if errors * errors * (error << FRACTION_BITS) < gain * gain { *best } else { *held }
         };
         self.buckets.iter().zip(best.iter().zip(held)).map(choose).collect()
+    }
+
+    /// The same by what the machine itself has counted over many more steps than the log holds. Nobody else can judge what these
+    /// counts choose, so that they must be surer.
+    pub(crate) fn surely_better_actions(&self, held: &[u16]) -> Option<(Vec<u16>, Fixed)> {
+        let better = self.clearly_better_actions(held, UNJUDGED_ERRORS);
+        let gain = self.mean_gain(&better, held);
+        (better != held).then_some((better, gain))
     }
 
     /// Better actions than those that are held, and how much more they earn as a share of the range of losses, if that is more
@@ -116,7 +126,7 @@ impl Means {
     ) -> Option<(Vec<u16>, Fixed)> {
         let all = Means::of(shape, counted);
         let choices: [fn(&Means, &[u16]) -> Vec<u16>; 2] =
-            [|means, _| means.best_actions(), |means, held| means.clearly_better_actions(held)];
+            [|means, _| means.best_actions(), |means, held| means.clearly_better_actions(held, GAIN_ERRORS)];
         choices.into_iter().find_map(|choose| {
             let better = choose(&all, held);
             let gain = (better != held).then(|| Means::gain_over(held, choose, shape, counted))??;

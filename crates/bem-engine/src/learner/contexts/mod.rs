@@ -161,7 +161,8 @@ impl Learner {
         }
         // Where the log has forgotten steps, or was never kept, there is what the machine counted itself.
         let own = Means::counted_by(self.machinery.family().plain());
-        let means = if steps < own.steps() { own } else { Means::of(&self.shape, &counted) };
+        let is_own = steps < own.steps();
+        let means = if is_own { own } else { Means::of(&self.shape, &counted) };
         let steps = means.steps();
         if steps == 0 {
             return None;
@@ -174,7 +175,10 @@ impl Learner {
                 let gain = means.mean_gain(&best, &held.actions);
                 (best, gain)
             }
-            _ => Means::better_actions(&held.actions, &self.shape, &counted)?,
+            _ => {
+                let by_log = Means::better_actions(&held.actions, &self.shape, &counted);
+                by_log.or_else(|| means.surely_better_actions(&held.actions).filter(|_| is_own))?
+            }
         };
         (better != held.actions).then(|| self.hold(better, rule, gain, steps))
     }
