@@ -108,6 +108,11 @@ impl Standing {
         self.realised.book(total);
     }
 
+    /// Returns may be larger than the maximum that was declared: a streak at that one says nothing.
+    pub(super) fn cover(&mut self) {
+        self.streak = 0;
+    }
+
     /// Plain actions act from now on.
     pub(super) fn hand_over(&mut self, incumbent: Incumbent) -> Incumbent {
         self.realised = Realised::default();

@@ -8,6 +8,7 @@
 use crate::codec::{decode_option, encode_option};
 use crate::learner::gate::{Contest, Gate};
 use crate::learner::{Learner, Phase, Witness};
+use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
 use bem_base::fixed::{FRACTION_BITS, Fixed};
@@ -119,6 +120,12 @@ impl Learner {
     pub(super) fn book_watch(&mut self, new: &Rollout, old: &Rollout, witness: &mut dyn Witness) {
         let (steps, acting) = (self.tally.steps, self.machinery.acting_digest());
         let record = self.machinery.book_watch(new, old, steps);
+        self.end_watch(record, acting, witness);
+    }
+
+    /// Leaves the watch where a record says that the patch is taken back, or where it stays.
+    pub(super) fn end_watch(&mut self, record: Option<Record>, acting: Digest, witness: &mut dyn Witness) {
+        let steps = self.tally.steps;
         let is_over = self.machinery.evolution().watched().is_none() || self.settings.budget <= steps;
         if let Some(record) = record {
             self.phase = Phase::Collect;
