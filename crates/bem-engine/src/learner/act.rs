@@ -28,12 +28,14 @@ pub(super) struct Flight {
     pub(super) steps: Vec<Step>,
     /// Steps whose reward is still to come, ascending.
     pub(super) awaited: Vec<u32>,
+    /// It is played for experience while a candidate is measured, because for what is seen both would do the same.
+    pub(super) is_aside: bool,
 }
 
 impl Flight {
     /// Before the first step.
     pub(super) fn new(seed: u64, turn: Turn) -> Flight {
-        Flight { seed, turn, steps: Vec::new(), awaited: Vec::new() }
+        Flight { seed, turn, steps: Vec::new(), awaited: Vec::new(), is_aside: false }
     }
 
     /// Enters a reward that comes late; the outcome of its step and how many steps ago that was taken. Nothing where the step
@@ -85,7 +87,7 @@ impl Learner {
     }
 
     /// Whose turn the next episode for experience is.
-    fn next_turn(&mut self) -> Turn {
+    pub(super) fn next_turn(&mut self) -> Turn {
         let is_alarmed = self.workload.as_ref().is_some_and(Workload::is_alarmed);
         if is_alarmed {
             return Turn::HELD;
@@ -211,11 +213,17 @@ impl Learner {
         if !outcome.done {
             return Ok(Event::Stepped);
         }
-        if let Some(Flight { seed, turn, steps, awaited }) = self.flight.take() {
+        if let Some(Flight { seed, turn, steps, awaited, is_aside }) = self.flight.take() {
             self.tally.episodes += 1;
             self.tally.expired += awaited.len() as u64;
             let serial = self.history.count();
-            self.finish((seed, turn), Episode { serial, steps }, witness);
+            match is_aside {
+                false => self.finish((seed, turn), Episode { serial, steps }, witness),
+                true => {
+                    self.gather(turn, Episode { serial, steps }, witness);
+                    self.pass_unpaired(witness);
+                }
+            }
         }
         Ok(Event::EpisodeEnded)
     }
@@ -248,6 +256,15 @@ impl Learner {
             return self.take_rollout(seed, turn, episode, witness);
         }
         let total = episode.total();
+        self.gather(turn, episode, witness);
+        if turn == Turn::HELD && self.is_alarmed_by(total) {
+            self.open_watch_contest();
+        }
+    }
+
+    /// Takes in an episode that was played for experience.
+    fn gather(&mut self, turn: Turn, episode: Episode, witness: &mut dyn Witness) {
+        let total = episode.total();
         let is_held = turn == Turn::HELD;
         let is_exploring = !is_held && turn != Turn::INDEX;
         self.exploration.book(&self.shape, is_exploring, total);
@@ -260,7 +277,6 @@ impl Learner {
         self.remember(turn, episode, witness);
         if is_held {
             self.standing.book(&self.shape, total);
-            self.observe_return(total);
         }
     }
 

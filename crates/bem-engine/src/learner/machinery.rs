@@ -206,6 +206,14 @@ impl Machinery {
         Some(record)
     }
 
+    /// Books an episode of the open trial in which both would have done the same; a record when it is decided. Only between
+    /// episodes.
+    pub(super) fn pass_episode(&mut self, step: u64) -> Option<patches::Record> {
+        let record = self.evolution.pass_episode(&mut self.machine, step)?;
+        self.adopt();
+        Some(record)
+    }
+
     /// Books an episode of the watch where there are no pairs; a record if the latest patch is taken back. Only between
     /// episodes.
     pub(super) fn book_watch_episode(

@@ -2,22 +2,24 @@
 //!
 //! A world declares that a seed brings nothing back, or a pair shows it: while both did the same, both must have seen the
 //! same. One mismatch voids all pairs. From then on a fair coin says after the first observation who plays an episode; every
-//! episode is played to its end, counts as steps and is remembered. An episode in flight is lost with the world that it was
+//! episode is played to its end, counts as steps and is remembered. With one step, an observation for which both do the same
+//! is left to whoever plays for experience. An episode in flight is lost with the world that it was
 //! played in. Clauses: SCC-8, SCC-9; decisions D-23, D-60.
 
 use super::gate::{Contest, SPAN_EPISODES};
-use super::{Event, Learner, Phase, Witness};
-use bem_base::environment::{Environment, EnvironmentError};
+use super::{Event, Learner, Phase, Tally, Witness};
+use bem_base::environment::{Bits, Environment, EnvironmentError};
 use bem_evolve::improvement::interleaved::{Earlier, Played, Side};
 use bem_evolve::patch::Change;
 use bem_machine::turn::Turn;
 use bem_synth::experience::Episode;
+use bem_synth::policy::{Policy, PolicyState};
 
 /// Episodes without a single difference after which a candidate is given up.
 const EQUAL_EPISODES_MAX: usize = 80;
-/// Episodes that a candidate may play in one trial, and one part in so many of all steps so far besides.
-const CANDIDATE_EPISODES: u64 = 256;
-const CANDIDATE_SHARE: u64 = 16;
+/// Episodes of usual length that a candidate may play in one trial, and one part in so many of all steps so far besides.
+const CANDIDATE_EPISODES: u64 = 24;
+const CANDIDATE_SHARE: u64 = 4;
 /// The latest episodes that the first baseline is the mean of.
 const BASELINE_EPISODES: usize = 256;
 
@@ -57,6 +59,11 @@ fn mismatch(first: &Episode, second: &Episode, compares_rewards: bool) -> Option
     None
 }
 
+/// What an episode paid from a step on.
+fn paid_since(episode: &Episode, place: usize) -> i64 {
+    episode.steps[place..].iter().map(|step| i64::from(step.reward)).sum()
+}
+
 impl Learner {
     /// Whether candidates are measured by pairs.
     pub(super) fn repeats(&self) -> bool {
@@ -93,7 +100,8 @@ impl Learner {
                 seen_low = low.max(seen_high.saturating_sub(step));
             }
         }
-        Some(Earlier { low: seen_low, high: seen_high, mean: mean as i64 })
+        // What is compared is what is paid from some step on, which may be nothing.
+        Some(Earlier { low: seen_low.min(0), high: seen_high.max(0), mean: mean as i64 })
     }
 
     /// Begins an episode of the gate where there are no pairs: the coin is thrown after the first observation.
@@ -111,27 +119,57 @@ impl Learner {
                 return Ok(Event::Judged);
             }
         };
+        let is_trial = gate.contest() == Contest::Trial;
         let seed = self.gate_seeds.next_seed();
         self.reset(world, seed)?;
+        if is_trial && self.shape.horizon == 1 && !self.would_differ(world.observation()) {
+            let turn = self.next_turn();
+            self.take_off(seed, turn);
+            self.flight.iter_mut().for_each(|flight| flight.is_aside = true);
+            return Ok(Event::EpisodeBegan);
+        }
         let side = Side::of(self.machinery.prng_mut().bit());
         self.take_off(seed, turns[usize::from(side == Side::Incumbent)]);
         Ok(Event::EpisodeBegan)
+    }
+
+    /// Whether candidate and incumbent do different things at once for what is seen.
+    fn would_differ(&self, observation: &Bits) -> bool {
+        let Phase::Measure(gate) = &self.phase else { return true };
+        if self.agent().adapts() {
+            return true;
+        }
+        let guard = self.machinery.family().guard();
+        let action = |policy: &Policy| PolicyState::new(policy).act(policy, observation);
+        guard.pass(observation, action(gate.policy())) != action(self.machinery.frozen())
+    }
+
+    /// Books in the open trial that an episode was left to others, because both would have done the same.
+    pub(super) fn pass_unpaired(&mut self, witness: &mut dyn Witness) {
+        let (steps, acting) = (self.tally.steps, self.machinery.acting_digest());
+        if let Some(record) = self.machinery.pass_episode(steps) {
+            let streak = self.end_contest();
+            return self.conclude(record, streak, acting, witness);
+        }
+        self.look_at_trial(witness);
     }
 
     /// Books an episode of the gate where there are no pairs.
     pub(super) fn take_unpaired(&mut self, turn: Turn, episode: Episode, witness: &mut dyn Witness) {
         let Phase::Measure(gate) = &mut self.phase else { unreachable!("only a gate plays rollouts") };
         gate.count(turn, &episode, self.shape.return_max);
-        let (contest, spent) = (gate.contest(), gate.spent());
+        let contest = gate.contest();
         if turn == Turn::HELD {
             self.standing.book_rollout(episode.total());
         }
         let side = Side::of(turn != Turn::HELD);
+        let apart = if contest == Contest::Watch { Some(0) } else { self.tells_apart(side, &episode) };
         let played = Played {
             side,
             total: episode.total(),
+            since: paid_since(&episode, apart.unwrap_or(episode.steps.len())),
             is_bad: episode.steps.iter().any(|step| step.bad),
-            differs: contest == Contest::Watch || self.tells_apart(side, &episode),
+            differs: apart.is_some(),
         };
         self.remember(turn, episode, witness);
         let (steps, acting) = (self.tally.steps, self.machinery.acting_digest());
@@ -144,7 +182,14 @@ impl Learner {
             let streak = self.end_contest();
             return self.conclude(record, streak, acting, witness);
         }
-        let evolution = self.machinery.evolution();
+        self.look_at_trial(witness);
+    }
+
+    /// Gives the open trial up where it leads nowhere.
+    fn look_at_trial(&mut self, witness: &mut dyn Witness) {
+        let (steps, evolution) = (self.tally.steps, self.machinery.evolution());
+        let Phase::Measure(gate) = &self.phase else { return };
+        let spent = gate.spent();
         // What saves gates may live by doing the same; everybody else must do something else.
         let may_be_equal =
             evolution.trial().is_some_and(|shown| matches!(shown.patch().change, Change::Play { .. }));
@@ -159,28 +204,30 @@ impl Learner {
 
     /// Steps that a candidate may take in one trial.
     fn candidate_steps_max(&self) -> u64 {
-        let (horizon, steps) = (u64::from(self.shape.horizon), self.tally.steps);
-        let root = if 0 < self.tally.applied { steps.saturating_mul(horizon).isqrt() } else { 0 };
-        CANDIDATE_EPISODES * horizon + steps / CANDIDATE_SHARE + root
+        let Tally { steps, episodes, .. } = self.tally;
+        CANDIDATE_EPISODES * steps.div_ceil(episodes.max(1)) + steps / CANDIDATE_SHARE
     }
 
-    /// Whether the other would have done something else at some step of an episode. Both sides are asked the same question,
+    /// The first step of an episode at which the other would have done something else. Both sides are asked the same question,
     /// and up to the first difference both see the same: leaving episodes out where they do not differ favours nobody.
-    fn tells_apart(&self, side: Side, episode: &Episode) -> bool {
+    fn tells_apart(&self, side: Side, episode: &Episode) -> Option<usize> {
         // What adapts within an episode cannot be asked afterwards.
         if self.agent().adapts() {
-            return true;
+            return Some(0);
         }
-        let Phase::Measure(gate) = &self.phase else { return true };
-        match side {
-            Side::Candidate => !self.is_held_play(episode),
-            Side::Incumbent => {
-                let guard = self.machinery.family().guard();
-                let wanted = &gate.policy().replay([episode])[0];
-                let mut steps = episode.steps.iter().zip(wanted);
-                steps.any(|(step, action)| guard.pass(&step.observation, *action) != step.action)
-            }
-        }
+        let Phase::Measure(gate) = &self.phase else { return Some(0) };
+        let guard = self.machinery.family().guard();
+        let (wanted, is_candidate) = match side {
+            Side::Candidate => (&self.machinery.frozen().replay([episode])[0], false),
+            Side::Incumbent => (&gate.policy().replay([episode])[0], true),
+        };
+        // What is held has the guard in it.
+        let other = |observation: &Bits, action: u16| match is_candidate {
+            true => guard.pass(observation, action),
+            false => action,
+        };
+        let mut steps = episode.steps.iter().zip(wanted);
+        steps.position(|(step, action)| other(&step.observation, *action) != step.action)
     }
 
     /// Holds the halves of a pair against each other. If they disagree although the same was done, all pairs are void: the

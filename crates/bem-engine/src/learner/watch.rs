@@ -102,15 +102,19 @@ impl Learner {
         self.machinery.evolution().watched_guard()
     }
 
-    /// Books an episode of the incumbent; an alarm opens pairs against the one before.
-    pub(super) fn observe_return(&mut self, total: i64) {
+    /// Books an episode of the incumbent; whether it raises an alarm.
+    pub(super) fn is_alarmed_by(&mut self, total: i64) -> bool {
         let declared = (self.shape.return_max - self.shape.return_min).max(1);
         // The patch was measured on this scale, and its promise is one on it.
         let span = self.watched_guard().map_or(declared, |guard| guard.span);
-        let is_alarmed = self.standing.is_alarmed_by(total, span);
+        self.standing.is_alarmed_by(total, span)
+    }
+
+    /// After an alarm: what is held is measured against the one before, where it can be taken back.
+    pub(super) fn open_watch_contest(&mut self) {
         let may_fall_back =
             self.machinery.evolution().watched().is_some() && self.standing.replaced_by().is_some();
-        if is_alarmed && may_fall_back {
+        if may_fall_back {
             let policy = Arc::clone(self.machinery.frozen());
             self.phase = Phase::Measure(Box::new(Gate::new(Contest::Watch, policy)));
         }

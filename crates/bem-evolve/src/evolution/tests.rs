@@ -200,7 +200,7 @@ impl Bench {
         let side = Side::of(self.seeds.bit());
         let seed = self.seeds.next_u64();
         let rollout = self.play(seed, turns[usize::from(side == Side::Incumbent)]);
-        Played { side, total: rollout.total, is_bad: false, differs: true }
+        Played { side, total: rollout.total, since: rollout.total, is_bad: false, differs: true }
     }
 
     /// Judges a proposal in a world that cannot be repeated.

@@ -139,9 +139,22 @@ impl Evolution {
 
     /// Books an episode of the open trial that a coin has given to one of the two. A record comes when the trial is over.
     pub fn book_episode(&mut self, machine: &mut Live, played: &Played, step: u64) -> Option<Record> {
-        let trial = self.trial.as_mut()?;
-        let Test::Interleaved(test) = &mut trial.test else { return None };
+        let Test::Interleaved(test) = &mut self.trial.as_mut()?.test else { return None };
         let progress = test.observe(&mut self.alpha, Account::Trials, played);
+        self.look_at(machine, progress, step)
+    }
+
+    /// Books an episode of the open trial in which both would have done the same, and that somebody else played.
+    pub fn pass_episode(&mut self, machine: &mut Live, step: u64) -> Option<Record> {
+        let Test::Interleaved(test) = &mut self.trial.as_mut()?.test else { return None };
+        let progress = test.pass();
+        self.look_at(machine, progress, step)
+    }
+
+    /// Ends an interleaved trial that has come this far, or lets it go on.
+    fn look_at(&mut self, machine: &mut Live, progress: Progress, step: u64) -> Option<Record> {
+        let trial = self.trial.as_mut()?;
+        let Test::Interleaved(test) = &trial.test else { return None };
         trial.guard.take_means(test.episodes(), test.means(), test.span());
         let (episodes, lower_bound) = (test.episodes(), test.evidence().lower_bound);
         let is_synthesized = trial.verified.patch().kind() == PatchKind::Synthesize;

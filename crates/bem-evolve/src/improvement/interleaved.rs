@@ -3,8 +3,8 @@
 //! Before every episode a fair coin s says who plays: the candidate on +1, the incumbent on -1. With a baseline c made of
 //! *earlier* returns and w the larger distance from c to an end of the range of returns, x = s (R - c) / w lies between -1
 //! and 1, and its expectation is the true difference of the two over 2 w, whatever the world has become meanwhile: the coin
-//! is all that is random about who plays. An episode in which both would have done the same throughout has x = 0, because
-//! its return would have been the same. Eight bettors wager shares of 1/256 to 1/2 on x; under "no better on average" the
+//! is all that is random about who plays. R is what was paid from the first step on at which the two differ: until then both
+//! see and earn the same. An episode in which they never differ has x = 0. Eight bettors wager shares of 1/256 to 1/2 on x; under "no better on average" the
 //! mean of their wealth is a supermartingale, so that it reaches one over alpha with a chance of at most alpha, however often
 //! one looks and however the world drifts. The same bettors wager against the candidate, which tells when to give it up, and
 //! on x less a bound, which tells by how much it is better at least. A gain beyond the range counts as the whole range; a
@@ -64,6 +64,8 @@ pub struct Played {
     pub side: Side,
     /// The sum of its rewards.
     pub total: i64,
+    /// The sum of its rewards from the first step on at which the two differ.
+    pub since: i64,
     /// Whether something happened that must not.
     pub is_bad: bool,
     /// Whether the other would have done something else at some step.
@@ -175,6 +177,8 @@ pub struct InterleavedTest {
     excluded: [bool; SHIFTS.len()],
     sides: [Tally; 2],
     differing: u32,
+    /// Episodes that somebody else played, because both would have done the same.
+    passed: u32,
     /// Returns of differing episodes, which the baseline is made of.
     returns: i128,
     /// The sum of s (R - c).
@@ -203,6 +207,7 @@ impl AlphaLedger {
             excluded: [false; SHIFTS.len()],
             sides: [Tally::default(); 2],
             differing: 0,
+            passed: 0,
             returns: 0,
             contrast: 0,
             sum: 0,
@@ -230,31 +235,53 @@ impl AlphaLedger {
 impl InterleavedTest {
     /// Books one episode. If its loss is beyond the range, another test begins with the wider range and the next alpha.
     pub fn observe(&mut self, ledger: &mut AlphaLedger, account: Account, played: &Played) -> Progress {
-        let total = played.total.clamp(-RETURN_MAX, RETURN_MAX);
+        let since = played.since.clamp(-RETURN_MAX, RETURN_MAX);
         let (baseline, reach) = self.baseline();
-        let distance = played.side.sign() * (i128::from(total) - baseline);
+        let distance = played.side.sign() * (i128::from(since) - baseline);
         if played.differs && distance < -reach {
-            self.reopen(ledger, account, total);
-            return self.book(played, total);
+            self.reopen(ledger, account, since);
         }
-        self.book(played, total)
+        self.book(played, since)
+    }
+
+    /// Books an episode that somebody else played, because both would have done the same.
+    pub fn pass(&mut self) -> Progress {
+        self.passed = self.passed.saturating_add(1);
+        self.wager(Fixed::ZERO);
+        self.progress()
     }
 
     /// Begins again with a range that holds this return. What was BAD is not forgotten, and neither is the baseline.
-    fn reopen(&mut self, ledger: &mut AlphaLedger, account: Account, total: i64) {
+    fn reopen(&mut self, ledger: &mut AlphaLedger, account: Account, since: i64) {
         let (mean, _) = self.baseline();
         let Earlier { low, high, .. } = self.earlier;
-        let earlier = Earlier { low: low.min(total), high: high.max(total), mean: mean as i64 };
+        let earlier = Earlier { low: low.min(since), high: high.max(since), mean: mean as i64 };
         let widened = Fixed::from_ratio(high - low, earlier.high - earlier.low);
         let fresh = ledger.open_interleaved(account, earlier, self.promise.mul_floor(widened));
-        *self = InterleavedTest { sides: self.sides, ..fresh };
+        *self = InterleavedTest { sides: self.sides, passed: self.passed, ..fresh };
     }
 
-    fn book(&mut self, played: &Played, total: i64) -> Progress {
+    fn book(&mut self, played: &Played, since: i64) -> Progress {
         let (baseline, reach) = self.baseline();
-        let distance = if played.differs { played.side.sign() * (i128::from(total) - baseline) } else { 0 };
-        let share = distance.clamp(-reach, reach);
-        let x = Fixed::from_ratio(share as i64, reach as i64);
+        let distance = if played.differs { played.side.sign() * (i128::from(since) - baseline) } else { 0 };
+        let x = Fixed::from_ratio(distance.clamp(-reach, reach) as i64, reach as i64);
+        self.wager(x);
+        let side = &mut self.sides[usize::from(played.side == Side::Incumbent)];
+        side.episodes += 1;
+        side.sum += i128::from(played.total.clamp(-RETURN_MAX, RETURN_MAX));
+        if played.differs {
+            side.bad += u32::from(played.is_bad);
+            self.differing += 1;
+            self.returns += i128::from(since);
+            self.contrast += distance;
+            self.sum += x.to_raw() >> 8;
+            self.squares += i128::from(x.to_raw() >> 8).pow(2);
+        }
+        self.progress()
+    }
+
+    /// All bettors wager on x.
+    fn wager(&mut self, x: Fixed) {
         for (place, shift) in SHIFTS.into_iter().enumerate() {
             let shift = Fixed::from_ratio(shift, 128);
             // The excess over the bound, scaled so that it cannot lose more than everything.
@@ -263,18 +290,6 @@ impl InterleavedTest {
             self.excluded[place] |= has_won(&self.wealth[place], self.odds);
         }
         bet(&mut self.mirrored, x.negated());
-        let side = &mut self.sides[usize::from(played.side == Side::Incumbent)];
-        side.episodes += 1;
-        side.sum += i128::from(total);
-        if played.differs {
-            side.bad += u32::from(played.is_bad);
-            self.differing += 1;
-            self.returns += i128::from(total);
-            self.contrast += distance;
-            self.sum += x.to_raw() >> 8;
-            self.squares += i128::from(x.to_raw() >> 8).pow(2);
-        }
-        self.progress()
     }
 
     /// The mean of earlier returns of episodes in which the two differ, and the larger distance from it to an end of the
@@ -324,7 +339,7 @@ impl InterleavedTest {
 
     /// Episodes booked.
     pub fn episodes(&self) -> u32 {
-        self.sides[0].episodes + self.sides[1].episodes
+        self.sides[0].episodes.saturating_add(self.sides[1].episodes).saturating_add(self.passed)
     }
 
     /// Whether at least this many episodes were played and none made a difference.
@@ -375,6 +390,7 @@ impl InterleavedTest {
             wide(writer, side.sum as u128);
         }
         writer.u32(self.differing);
+        writer.u32(self.passed);
         wide(writer, self.returns as u128);
         wide(writer, self.contrast as u128);
         writer.i64(self.sum);
@@ -399,7 +415,7 @@ impl InterleavedTest {
         for side in &mut sides {
             *side = Tally { episodes: reader.u32()?, bad: reader.u32()?, sum: read_wide(reader)? as i128 };
         }
-        let differing = reader.u32()?;
+        let (differing, passed) = (reader.u32()?, reader.u32()?);
         let (returns, contrast) = (read_wide(reader)? as i128, read_wide(reader)? as i128);
         let (sum, squares) = (reader.i64()?, read_wide(reader)? as i128);
         let [mirrored, wealth @ ..] = {
@@ -415,6 +431,7 @@ impl InterleavedTest {
             excluded,
             sides,
             differing,
+            passed,
             returns,
             contrast,
             sum,
@@ -441,6 +458,7 @@ impl InterleavedTest {
             && range.contains(&high)
             && self.wealth.iter().chain([&self.mirrored]).all(rich)
             && self.sides.iter().all(counts)
+            && self.passed <= EPISODES_MAX
             && i128::from(self.episodes()) >= differing
             && within(self.returns, i128::from(RETURN_MAX))
             && within(self.contrast, reach)
@@ -490,7 +508,7 @@ mod tests {
         for episode in 0..most {
             let side = Side::of(prng.bit());
             let total = pays(prng, side, episode);
-            let played = Played { side, total, is_bad: false, differs: true };
+            let played = Played { side, total, since: total, is_bad: false, differs: true };
             let progress = test.observe(ledger, Account::Trials, &played);
             if progress != Progress::Open {
                 return (progress, test.evidence());
@@ -535,7 +553,7 @@ mod tests {
         let accepted = (0..2_000).any(|episode| {
             let side = Side::of(500 < drift(episode));
             let total = coin(&mut prng, drift(episode));
-            let played = Played { side, total, is_bad: false, differs: true };
+            let played = Played { side, total, since: total, is_bad: false, differs: true };
             test.observe(&mut ledger, Account::Trials, &played) == Progress::Better
         });
         assert!(accepted);
@@ -584,7 +602,7 @@ mod tests {
             for _ in 0..600 {
                 let side = Side::of(prng.bit());
                 let total = coin(&mut prng, if side == Side::Candidate { 550 } else { 450 });
-                let played = Played { side, total, is_bad: false, differs: true };
+                let played = Played { side, total, since: total, is_bad: false, differs: true };
                 test.observe(&mut ledger, Account::Trials, &played);
             }
             Fixed::from_ratio(1, 10) < test.evidence().lower_bound
@@ -620,6 +638,7 @@ mod tests {
             let played = Played {
                 side: Side::of(episode % 2 == 0),
                 total: 1_000 * (episode % 2),
+                since: 0,
                 is_bad: episode % 2 == 0,
                 differs: false,
             };
@@ -628,10 +647,12 @@ mod tests {
         assert!(test.never_differed(200));
         assert_eq!(test.evidence().mean, Fixed::ZERO);
         assert_eq!(ledger.entered(), [1, 0, 0, 0]);
-        let ruin = Played { side: Side::Candidate, total: -9_000, is_bad: false, differs: true };
+        let ruin =
+            Played { side: Side::Candidate, total: -9_000, since: -9_000, is_bad: false, differs: true };
         test.observe(&mut ledger, Account::Trials, &ruin);
         assert_eq!((ledger.entered(), test.span()), ([2, 0, 0, 0], 10_000));
-        let luck = Played { side: Side::Candidate, total: 90_000, is_bad: false, differs: true };
+        let luck =
+            Played { side: Side::Candidate, total: 90_000, since: 90_000, is_bad: false, differs: true };
         test.observe(&mut ledger, Account::Trials, &luck);
         assert_eq!((ledger.entered(), test.span()), ([2, 0, 0, 0], 10_000));
     }
@@ -640,7 +661,7 @@ mod tests {
     fn more_bad_than_the_incumbent_is_a_veto_and_equally_bad_is_none() {
         let mut ledger = AlphaLedger::default();
         let mut test = ledger.open_interleaved(Account::Trials, UNIT, Fixed::HALF);
-        let bad = |side| Played { side, total: 500, is_bad: true, differs: true };
+        let bad = |side| Played { side, total: 500, since: 500, is_bad: true, differs: true };
         for _ in 0..8 {
             let sides = [Side::Candidate, Side::Incumbent];
             let progress = sides.map(|side| test.observe(&mut ledger, Account::Trials, &bad(side)));
@@ -660,11 +681,13 @@ mod tests {
         let mut drawn = || Played {
             side: Side::of(prng.bit()),
             total: prng.between(-100, 1_000),
+            since: prng.between(-100, 1_000),
             is_bad: prng.below(8) == 0,
             differs: prng.below(4) != 0,
         };
         (0..40).for_each(|_| {
             test.observe(&mut ledger, Account::Trials, &drawn());
+            test.pass();
         });
         let mut writer = Writer::new();
         test.encode(&mut writer);

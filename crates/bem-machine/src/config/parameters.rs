@@ -316,7 +316,7 @@ parameters! {
             tried "true" on Reference::Task { task: "parity", steps: 3_000 };
         /// Policies that count steps are not proposed: for worlds whose episodes need not end.
         "VM-16" stationary: bool [()] = false,
-            tried "true" on Reference::Task { task: "matrix_game", steps: 4_000 };
+            tried "true" on Reference::Clock;
         /// Exploring episodes that are free for every action.
         "exploration quota" exploration_episodes: u32 [0..=1_000_000] = 128,
             tried "8" on Reference::Task { task: "parity", steps: 1_000 };
