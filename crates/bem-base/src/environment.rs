@@ -106,6 +106,27 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// The ranges of rewards and of returns.
+    pub fn ranges(&self) -> (i32, i32, i64, i64) {
+        (self.reward_min, self.reward_max, self.return_min, self.return_max)
+    }
+
+    /// Makes the range of rewards hold this one.
+    pub fn cover_reward(&mut self, reward: i32) {
+        (self.reward_min, self.reward_max) = (self.reward_min.min(reward), self.reward_max.max(reward));
+    }
+
+    /// Makes the range of returns hold this one.
+    pub fn cover_return(&mut self, total: i64) {
+        (self.return_min, self.return_max) = (self.return_min.min(total), self.return_max.max(total));
+    }
+
+    /// Makes the ranges hold those of another world of the same kind.
+    pub fn cover(&mut self, other: &Shape) {
+        [other.reward_min, other.reward_max].into_iter().for_each(|reward| self.cover_reward(reward));
+        [other.return_min, other.return_max].into_iter().for_each(|total| self.cover_return(total));
+    }
+
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
         let Shape {
@@ -179,6 +200,15 @@ impl Forbidden {
     }
 }
 
+/// The reward of an earlier step of the episode, which comes late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// Which step, counted from zero.
+    pub step: u32,
+    /// In milli-units.
+    pub reward: i32,
+}
+
 /// Why a world refused or failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -194,15 +224,18 @@ pub enum EnvironmentError {
     /// The episode has ended; it must be reset first.
     #[error("the episode is over: reset before the next step")]
     EpisodeOver,
+    /// The episode is gone with the world that it was played in; another one may begin.
+    #[error("the episode in flight is lost: this world cannot bring it back")]
+    Lost,
     /// A world outside this process broke its contract or went away.
     #[error("{0}")]
     External(String),
 }
 
-/// A running world. Same seed and same actions: same observations and outcomes.
+/// A running world. Same seed and same actions: same observations and outcomes, unless it says that it cannot be repeated.
 ///
-/// A world in flight is saved as its seed and the actions since: that works for every world, also for one in
-/// another process, and the horizon bounds the cost.
+/// A world in flight is saved as its seed and the actions since: that works for every world that repeats itself, also for
+/// one in another process, and the horizon bounds the cost. Elsewhere the episode in flight is lost.
 pub trait Environment {
     /// What may be known before playing.
     fn shape(&self) -> &Shape;
@@ -214,6 +247,20 @@ pub trait Environment {
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError>;
     /// What must never be done, in rising order; for every observation some action is left.
     fn forbidden(&self) -> &[Forbidden] {
+        &[]
+    }
+    /// Whether an episode comes back by its seed and actions. Where it does not, a seed carries no promise: nothing is
+    /// compared on equal seeds, and no episode is looked at without being played.
+    fn repeats(&self) -> bool {
+        true
+    }
+    /// Whether the reward of the last step is still to come; its outcome says zero until then.
+    fn is_awaited(&self) -> bool {
+        false
+    }
+    /// Rewards of earlier steps of this episode that came with the last step. None comes twice, and those that have not come
+    /// with the last step of the episode never come.
+    fn late(&self) -> &[Late] {
         &[]
     }
 }

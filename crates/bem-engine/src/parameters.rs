@@ -33,6 +33,7 @@ pub fn search_settings(config: &GenesisConfig) -> propose::Settings {
         work: u64::from(config.search_work_max),
         steps_max: config.search_steps_max as usize,
         queries: queries(config),
+        stationary: config.stationary,
     }
 }
 

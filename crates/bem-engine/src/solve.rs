@@ -144,7 +144,8 @@ pub fn teach_on(
     on_tick: OnTick<'_>,
 ) -> Result<Taught, EnvironmentError> {
     let mut world = game.start();
-    learn(world.as_mut(), Some(Judge::new(game)), lesson, put_away, on_tick).map_err(|broken| broken.error)
+    let judge = Judge::new(game.without_terms().unwrap_or(game));
+    learn(world.as_mut(), Some(judge), lesson, put_away, on_tick).map_err(|broken| broken.error)
 }
 
 /// Learns a world outside, of which nobody knows the optimum. How good the frozen policy is in the end is for the caller to
@@ -264,7 +265,7 @@ struct Evaluator<'a> {
 impl Evaluator<'_> {
     /// Lets the learner work until it, its teacher or the caller has had enough.
     fn go_on(&mut self, learner: &mut Learner, world: &mut dyn Environment) -> Result<(), EnvironmentError> {
-        let mut units = 0u32;
+        let (mut units, mut is_due) = (0u32, false);
         loop {
             let event = learner.advance(world, self)?;
             units += 1;
@@ -272,7 +273,10 @@ impl Evaluator<'_> {
             if event == Event::Over || round_over && self.is_over(learner.tally()) {
                 return Ok(());
             }
-            if round_over || units.is_multiple_of(UNITS_A_LOOK) {
+            is_due |= round_over || units.is_multiple_of(UNITS_A_LOOK);
+            // Where an episode in flight could not be resumed, nobody stops in the middle of one.
+            if is_due && (world.repeats() || !learner.is_in_episode()) {
+                is_due = false;
                 self.stopped = !(self.on_tick)(learner.tally());
                 if self.stopped {
                     return Ok(());

@@ -223,6 +223,17 @@ fn condition_head(config: &GenesisConfig) -> String {
     verify(patch, &context).map_or_else(|error| error.to_string(), |verified| verified.proofs().to_string())
 }
 
+/// A wage at every step, or a larger sum that ends it all: best taken at the last step.
+const CLOCK: &str = r#"{"states":2,"actions":2,"horizon":4,"start":[[0,1]],
+    "transitions":[[0,0,0,1,400,false],[0,1,1,1,1000,false],[1,0,1,1,0,false],[1,1,1,1,0,false]],"observe":"state"}"#;
+
+fn clock_head(config: GenesisConfig) -> String {
+    let game = bem_games::import::mdp::read(CLOCK).unwrap();
+    let settings = Settings { budget: 4_000, config: Arc::new(config), ..Settings::new(1) };
+    let solution = solve(game.as_ref(), settings, &mut |_| true).unwrap();
+    solution.learned.chain_head.to_hex()
+}
+
 fn head(reference: Reference, config: GenesisConfig) -> Option<String> {
     match reference {
         // Tried with the machine alone.
@@ -232,6 +243,7 @@ fn head(reference: Reference, config: GenesisConfig) -> Option<String> {
         Reference::Search => Some(search_head(&config)),
         Reference::Score => Some(score_head(&config)),
         Reference::Condition => Some(condition_head(&config)),
+        Reference::Clock => Some(clock_head(config)),
         Reference::Task { task, steps } => Some(task_head(config, task, steps)),
     }
 }

@@ -7,7 +7,9 @@
 //! reaches `1/alpha` with a chance of at most alpha, however often one looks. The alphas of all candidates ever tested in
 //! a family add up to 1/20, because the ledger of tests is never reset. Reported is a lower confidence bound, not the
 //! mean. Must not know what a policy is.
-//! Clauses: SCC-8; decision D-23.
+//! Where a world cannot be repeated there are no pairs: [`interleaved`]. Clauses: SCC-8; decision D-23.
+
+pub mod interleaved;
 
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;

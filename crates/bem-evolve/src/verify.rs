@@ -8,6 +8,7 @@
 use crate::apply::TablesError;
 use crate::condition::{self, Context, Finding, Rejection, circuits, misfit};
 use crate::improvement::Evidence;
+use crate::improvement::interleaved::Interleaved;
 use crate::patch::{Change, Patch, PatchKind, Subject};
 use crate::score::{Measured, PoxState};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -123,6 +124,8 @@ pub enum Improvement {
     },
     /// Nothing is measured: behaviour is proven unchanged, or no return is at stake.
     Static,
+    /// Episodes interleaved at random, in a world that cannot be repeated.
+    Interleaved(Interleaved),
 }
 
 impl Improvement {
@@ -149,6 +152,10 @@ impl Improvement {
                 writer.i64(gain.to_raw());
                 writer.u32(*steps);
             }
+            Improvement::Interleaved(evidence) => {
+                writer.u8(5);
+                evidence.encode(writer);
+            }
         }
     }
 
@@ -161,6 +168,7 @@ impl Improvement {
             2 => Improvement::Static,
             3 => Improvement::Counted { gain: Fixed::from_raw(reader.i64()?), episodes: reader.u32()? },
             4 => Improvement::Means { gain: Fixed::from_raw(reader.i64()?), steps: reader.u32()? },
+            5 => Improvement::Interleaved(Interleaved::decode(reader)?),
             _ => return Err(unknown),
         })
     }
@@ -169,7 +177,7 @@ impl Improvement {
 /// The kind of evidence that the proposers of a kind of patch bring. A plan may also be accepted on counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvidenceKind {
-    /// Paired rollouts in the world; they cost steps.
+    /// Paired rollouts in the world, or interleaved episodes where it cannot be repeated; they cost steps.
     Rollouts,
     /// A lower bound from the log or the machine's own statistics; costs nothing.
     Statistics,
@@ -356,9 +364,12 @@ pub fn accept(
 /// Whether an expert that stands for others did just as well as they in every rollout; then it may live by the gates it
 /// saves.
 fn is_measured_equal(change: &Change, improvement: &Improvement) -> bool {
-    let equal = |evidence: &Evidence| evidence.mean == Fixed::ZERO && evidence.bad_excess == 0;
-    matches!(change, Change::Merge { .. } | Change::Play { .. })
-        && matches!(improvement, Improvement::Rollouts(evidence) if equal(evidence))
+    let is_equal = match improvement {
+        Improvement::Rollouts(evidence) => evidence.mean == Fixed::ZERO && evidence.bad_excess == 0,
+        Improvement::Interleaved(evidence) => evidence.differing == 0,
+        _ => false,
+    };
+    matches!(change, Change::Merge { .. } | Change::Play { .. }) && is_equal
 }
 
 /// The gain in return and in safety that the evidence shows, if it is the right kind for the patch.
@@ -380,6 +391,22 @@ fn judge(change: &Change, improvement: &Improvement) -> Result<(Fixed, Fixed), R
             // An excess that the veto lets pass is within chance and counts as none.
             let fewer = Fixed::from_ratio(-i64::from(evidence.bad_excess.min(0)), i64::from(evidence.pairs));
             // A bound below zero that the tolerance allows is no gain, and no loss either.
+            Ok((evidence.lower_bound.max(Fixed::ZERO), fewer))
+        }
+        (
+            Change::Synthesize { .. } | Change::Merge { .. } | Change::Play { .. },
+            Improvement::Interleaved(evidence),
+        ) => {
+            if evidence.is_unsafe() {
+                return Err(Refusal::Unsafe { excess: evidence.bad_excess() });
+            }
+            let adds = matches!(change, Change::Synthesize { .. });
+            let floor = if adds { Fixed::ZERO } else { RETURN_TOLERANCE.negated() };
+            if evidence.episodes == 0 || evidence.lower_bound < floor {
+                return Err(Refusal::MayBeWorse { lower_bound: evidence.lower_bound });
+            }
+            let fewer = i64::from(-evidence.bad_excess().min(0));
+            let fewer = Fixed::from_ratio(fewer, i64::from(evidence.episodes));
             Ok((evidence.lower_bound.max(Fixed::ZERO), fewer))
         }
         (
@@ -438,11 +465,20 @@ mod tests {
         let logged = Improvement::Logged { lower_bound: Fixed::HALF, steps: 100 };
         let counted = Improvement::Counted { gain: Fixed::HALF, episodes: 10 };
         let means = Improvement::Means { gain: Fixed::HALF, steps: 100 };
+        let interleaved = Improvement::Interleaved(Interleaved {
+            episodes: 200,
+            differing: 100,
+            mean: Fixed::HALF,
+            lower_bound: Fixed::HALF,
+            odds: 40,
+            bad: [0, 0],
+        });
         for form in Form::ALL {
             let passes = |improvement| accept(verified(form), improvement, Fixed::ONE, &pox).is_ok();
             let wanted = EvidenceKind::of_change(&verified(form).patch.change);
             let is_hold = form == Form::Hold;
             assert_eq!(passes(measured), wanted == EvidenceKind::Rollouts, "{form:?}");
+            assert_eq!(passes(interleaved), wanted == EvidenceKind::Rollouts, "{form:?}");
             assert_eq!(passes(logged), wanted == EvidenceKind::Statistics && !is_hold, "{form:?}");
             assert_eq!(passes(means), is_hold, "{form:?}");
             assert_eq!(passes(counted), form == Form::Synthesize, "{form:?}");
@@ -462,6 +498,14 @@ mod tests {
         assert!(matches!(refusal(Form::Merge, much_worse), Refusal::MayBeWorse { .. }));
         let bad = evidence(Fixed::HALF, 3);
         assert_eq!(refusal(Form::Synthesize, bad), Refusal::Unsafe { excess: 3 });
+        let interleaved = |lower_bound, bad| {
+            let measured =
+                Interleaved { episodes: 200, differing: 100, mean: Fixed::HALF, lower_bound, odds: 40, bad };
+            accept(verified(Form::Synthesize), Improvement::Interleaved(measured), Fixed::ONE, &pox)
+                .unwrap_err()
+        };
+        assert!(matches!(interleaved(Fixed::from_ratio(-1, 64), [0, 0]), Refusal::MayBeWorse { .. }));
+        assert_eq!(interleaved(Fixed::HALF, [4, 0]), Refusal::Unsafe { excess: 4 });
         let nothing = Improvement::Rollouts(evidence(Fixed::ZERO, 0));
         let refused = accept(verified(Form::Synthesize), nothing, Fixed::ZERO, &pox).unwrap_err();
         assert!(matches!(refused, Refusal::BelowThreshold { .. }));

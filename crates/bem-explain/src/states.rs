@@ -13,8 +13,6 @@ use std::fmt::Write as _;
 
 /// A diagram with more states is no help.
 pub const STATES_MAX: usize = 16;
-/// Steps in which a clock is watched.
-const COUNTED_STEPS: usize = 64;
 
 /// One state: what is remembered, and the rules that hold then.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,32 +120,7 @@ impl StateDiagram {
     }
 }
 
-/// How many memory bits move without looking at anything but each other: a clock inside the policy. A policy that counts
-/// steps does something else late in an episode than early, whatever it sees.
+/// How many memory bits are a clock inside the policy: [`Policy::counts_steps`].
 pub fn counts_steps(policy: &Policy) -> usize {
-    let (observed, code) = (policy.reads().len(), action_bits(policy.actions()));
-    let reads: Vec<Vec<usize>> =
-        (0..policy.memory_bits()).map(|bit| policy.circuit().cone(&[code + bit]).support()).collect();
-    let mut own = vec![true; policy.memory_bits()];
-    loop {
-        let sees_more = |bit: &usize| {
-            reads[*bit].iter().any(|place| place.checked_sub(observed).is_none_or(|bit| !own[bit]))
-        };
-        let Some(bit) = (0..own.len()).filter(|bit| own[*bit]).find(sees_more) else { break };
-        own[bit] = false;
-    }
-    // A clock that stands still after the second step tells the start from the rest, and counts no steps.
-    let mut input = vec![false; policy.circuit().inputs()];
-    let mut has_moved = vec![false; own.len()];
-    let mut is_running = false;
-    for time in 0..COUNTED_STEPS {
-        let outputs = policy.circuit().evaluate(&input);
-        for bit in 0..own.len() {
-            let moves = outputs[code + bit] != input[observed + bit];
-            has_moved[bit] |= moves;
-            is_running |= moves && own[bit] && 2 <= time;
-            input[observed + bit] = outputs[code + bit];
-        }
-    }
-    if is_running { (0..own.len()).filter(|bit| own[*bit] && has_moved[*bit]).count() } else { 0 }
+    policy.counts_steps()
 }

@@ -63,6 +63,10 @@ pub trait Game: Send + Sync {
     fn steps(&self) -> Steps;
     /// A policy that reaches the optimum.
     fn oracle(&self) -> Box<dyn Oracle>;
+    /// The game as an evaluator may play it, where a learner plays it on harder terms: seeds are kept, rewards come at once.
+    fn without_terms(&self) -> Option<&dyn Game> {
+        None
+    }
 }
 
 /// The values a parameter may take.

@@ -1,4 +1,4 @@
-//! What every family can be wrapped in: noisy rewards and scrambled codes.
+//! What every family can be wrapped in: noisy rewards, scrambled codes, seeds that promise nothing, rewards that come late.
 //!
 //! Noise replaces rewards; scrambling renames actions and moves observation bits, so that nothing learned can
 //! rest on how a family happens to number things. Optimum and random value stay exact. Must not know any family.
@@ -6,8 +6,9 @@
 
 use crate::draw::{Dice, Draw};
 use crate::game::{Game, GameError, Oracle, Steps, Value};
-use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Late, Outcome, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::lanes::LaneEnvironment;
 use bem_base::prng::{Prng, mix};
 use std::sync::Arc;
 
@@ -313,6 +314,125 @@ impl Oracle for ScrambledOracle {
     }
 }
 
+/// How a world treats its player, beyond its rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// The world says that a seed brings nothing back, and nothing comes back: the same seed means another episode.
+    pub unrepeated: bool,
+    /// A reward comes so many steps after its own; what is still due comes with the last step.
+    pub delay: u32,
+}
+
+/// The same game on these terms. They concern who plays it step by step: what is optimal and what is evaluated in lanes stay
+/// as they are, since every episode pays in all what it paid before.
+pub fn on_terms(game: Arc<dyn Game>, terms: Terms) -> Arc<dyn Game> {
+    if terms == Terms::default() { game } else { Arc::new(OnTerms { game, terms }) }
+}
+
+struct OnTerms {
+    game: Arc<dyn Game>,
+    terms: Terms,
+}
+
+impl Game for OnTerms {
+    fn shape(&self) -> &Shape {
+        self.game.shape()
+    }
+
+    fn start(&self) -> Box<dyn Environment + Send> {
+        Box::new(TermsEpisode {
+            inner: self.game.start(),
+            terms: self.terms,
+            resets: 0,
+            rewards: Vec::new(),
+            is_awaited: false,
+            late: Vec::new(),
+        })
+    }
+
+    fn start_sliced(&self) -> Option<Box<dyn LaneEnvironment + Send>> {
+        self.game.start_sliced()
+    }
+
+    fn without_terms(&self) -> Option<&dyn Game> {
+        Some(self.game.as_ref())
+    }
+
+    fn optimum(&self) -> Value {
+        self.game.optimum()
+    }
+
+    fn random(&self) -> Value {
+        self.game.random()
+    }
+
+    fn steps(&self) -> Steps {
+        self.game.steps()
+    }
+
+    fn oracle(&self) -> Box<dyn Oracle> {
+        self.game.oracle()
+    }
+}
+
+struct TermsEpisode {
+    inner: Box<dyn Environment + Send>,
+    terms: Terms,
+    resets: u64,
+    /// All rewards of the episode so far.
+    rewards: Vec<i32>,
+    is_awaited: bool,
+    late: Vec<Late>,
+}
+
+impl Environment for TermsEpisode {
+    fn shape(&self) -> &Shape {
+        self.inner.shape()
+    }
+
+    fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        self.rewards.clear();
+        self.late.clear();
+        self.is_awaited = false;
+        self.resets += 1;
+        let seed = if self.terms.unrepeated { mix(seed ^ mix(self.resets)) } else { seed };
+        self.inner.reset(seed)
+    }
+
+    fn observation(&self) -> &Bits {
+        self.inner.observation()
+    }
+
+    fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+        let outcome = self.inner.step(action)?;
+        if self.terms.delay == 0 {
+            return Ok(outcome);
+        }
+        self.late.clear();
+        let place = self.rewards.len();
+        self.rewards.push(outcome.reward);
+        let delay = self.terms.delay as usize;
+        let first = place.saturating_sub(delay);
+        let is_due = |step: usize| outcome.done || delay <= place && step == first;
+        let due = (first..place).filter(|step| is_due(*step));
+        self.late.extend(due.map(|step| Late { step: step as u32, reward: self.rewards[step] }));
+        self.is_awaited = !outcome.done;
+        Ok(Outcome { reward: if outcome.done { outcome.reward } else { 0 }, ..outcome })
+    }
+
+    fn repeats(&self) -> bool {
+        !self.terms.unrepeated
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+
+    fn late(&self) -> &[Late] {
+        &self.late
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,6 +501,53 @@ mod tests {
             assert!(shape.fields.contains(&first), "{field:?} shows {inner:?}");
             assert!(inner.windows(2).all(|pair| pair[0] + 1 == pair[1]));
         }
+    }
+
+    /// Plays an episode with these draws: observations, all rewards step by step, and how late each came.
+    fn played(world: &mut dyn Environment, seed: u64) -> (Vec<Bits>, Vec<i32>, Vec<usize>) {
+        let mut draws = Prng::stream(seed, "terms");
+        let (mut seen, mut rewards, mut delays) = (Vec::new(), Vec::new(), Vec::new());
+        world.reset(seed).unwrap();
+        loop {
+            seen.push(*world.observation());
+            let action = draws.below(u64::from(world.shape().actions)) as u16;
+            let outcome = world.step(action).unwrap();
+            let place = rewards.len();
+            rewards.push(if world.is_awaited() { i32::MIN } else { outcome.reward });
+            for late in world.late() {
+                assert_eq!(rewards[late.step as usize], i32::MIN, "nothing is paid twice");
+                rewards[late.step as usize] = late.reward;
+                delays.push(place - late.step as usize);
+            }
+            if outcome.done {
+                return (seen, rewards, delays);
+            }
+        }
+    }
+
+    #[test]
+    fn late_rewards_are_those_of_the_game_each_once_and_after_as_many_steps() {
+        let game = store();
+        for delay in [1, 2, 5, 50] {
+            let late = on_terms(store(), Terms { delay, ..Terms::default() });
+            for seed in 0..20 {
+                let (seen, rewards, _) = played(game.start().as_mut(), seed);
+                let (seen_late, rewards_late, delays) = played(late.start().as_mut(), seed);
+                assert_eq!((seen, &rewards), (seen_late, &rewards_late), "{delay}");
+                // All but the last come late, and those at the end of the episode sooner than the others.
+                assert_eq!(delays.len(), rewards.len() - 1);
+                assert!(delays.iter().all(|steps| (1..=delay as usize).contains(steps)), "{delays:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_seed_that_promises_nothing_brings_another_episode() {
+        let game = on_terms(store(), Terms { unrepeated: true, ..Terms::default() });
+        let mut world = game.start();
+        assert!(!world.repeats() && store().start().repeats());
+        let episodes: BTreeSet<Vec<Bits>> = (0..20).map(|_| played(world.as_mut(), 7).0).collect();
+        assert!(15 < episodes.len());
     }
 
     #[test]

@@ -84,6 +84,20 @@ impl PayoffScale {
         (widening(before.0, after.0), widening(before.1, after.1))
     }
 
+    /// Makes the ranges hold those of a world that has paid more or less than it had said; how losses from before are brought
+    /// onto them.
+    pub fn cover(&mut self, shape: &Shape) -> (Widening, Widening) {
+        let before = self.spans();
+        self.reward.0 = self.reward.0.min(i64::from(shape.reward_min));
+        self.reward.1 = self.reward.1.max(i64::from(shape.reward_max));
+        self.episode_return.0 = self.episode_return.0.min(shape.return_min);
+        self.episode_return.1 = self.episode_return.1.max(shape.return_max);
+        self.fit();
+        let after = self.spans();
+        let widening = |from: u64, to: u64| Widening::new(from, to.max(from));
+        (widening(before.0, after.0), widening(before.1, after.1))
+    }
+
     /// How many units the ranges of steps and of episodes are wide.
     fn spans(&self) -> (u64, u64) {
         let span = |range: &PayoffRange| {

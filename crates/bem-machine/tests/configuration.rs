@@ -105,7 +105,11 @@ fn every_parameter_of_the_machine_matters() {
         match trial.reference {
             // Those of learners and teachers are tried in the room that has both.
             Reference::Refused | Reference::Teacher | Reference::Schedule => {}
-            Reference::Search | Reference::Score | Reference::Condition | Reference::Task { .. } => {}
+            Reference::Search
+            | Reference::Score
+            | Reference::Condition
+            | Reference::Clock
+            | Reference::Task { .. } => {}
             Reference::Map if head(given) == head(&trial.changed_file()) => idle.push(name),
             Reference::Map => {}
             Reference::Machine => {

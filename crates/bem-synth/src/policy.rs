@@ -10,6 +10,9 @@ use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Bits;
 use bem_circuit::netlist::{Builder, Netlist, NetlistError, Op, Signal};
 
+/// Steps in which a clock is watched.
+const COUNTED_STEPS: usize = 64;
+
 /// A sequential circuit that acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -140,6 +143,36 @@ impl Policy {
             all.extend(self.replay_block(block));
         }
         all
+    }
+
+    /// How many memory bits move without looking at anything but each other: a clock inside the self. A policy that counts
+    /// steps does something else late in an episode than early, whatever it sees.
+    pub fn counts_steps(&self) -> usize {
+        let (observed, code) = (self.reads().len(), action_bits(self.actions()));
+        let reads: Vec<Vec<usize>> =
+            (0..self.memory_bits()).map(|bit| self.circuit().cone(&[code + bit]).support()).collect();
+        let mut own = vec![true; self.memory_bits()];
+        loop {
+            let sees_more = |bit: &usize| {
+                reads[*bit].iter().any(|place| place.checked_sub(observed).is_none_or(|bit| !own[bit]))
+            };
+            let Some(bit) = (0..own.len()).filter(|bit| own[*bit]).find(sees_more) else { break };
+            own[bit] = false;
+        }
+        // A clock that stands still after the second step tells the start from the rest, and counts no steps.
+        let mut input = vec![false; self.circuit().inputs()];
+        let mut has_moved = vec![false; own.len()];
+        let mut is_running = false;
+        for time in 0..COUNTED_STEPS {
+            let outputs = self.circuit().evaluate(&input);
+            for bit in 0..own.len() {
+                let moves = outputs[code + bit] != input[observed + bit];
+                has_moved[bit] |= moves;
+                is_running |= moves && own[bit] && 2 <= time;
+                input[observed + bit] = outputs[code + bit];
+            }
+        }
+        if is_running { (0..own.len()).filter(|bit| own[*bit] && has_moved[*bit]).count() } else { 0 }
     }
 
     /// Up to 64 episodes side by side, one a lane.

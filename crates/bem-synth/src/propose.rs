@@ -37,6 +37,8 @@ pub struct Settings {
     pub steps_max: usize,
     /// What one query for a smallest circuit may take.
     pub queries: Queries,
+    /// Nothing is proposed that counts steps.
+    pub stationary: bool,
 }
 
 impl Default for Settings {
@@ -47,6 +49,7 @@ impl Default for Settings {
             work: 400_000_000,
             steps_max: 64_000,
             queries: Queries::DEFAULT,
+            stationary: false,
         }
     }
 }
@@ -78,7 +81,8 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
     let mut search = Search { shape, experience, queries, provenance: None, list: Vec::new(), spent: 0 };
     let all: Vec<&Episode> = experience.episodes().collect();
     let mut means = Work::new(RECALL_WORK);
-    let explorer = Prospect::of(shape, &all, &mut means).map(|prospect| search.plan(prospect));
+    let explorer =
+        Prospect::of(shape, &all, settings.stationary, &mut means).map(|prospect| search.plan(prospect));
     search.spent += RECALL_WORK - means.left();
     search.look(&episodes, settings, explorer.is_some(), &mut work);
     // Where actions change what is seen, plans look ahead; elsewhere later rewards are credited to earlier decisions.

@@ -12,6 +12,7 @@ use bem_games::compose::{TaskTree, operator};
 use bem_games::game::{Family, Game, Range, Setting};
 use bem_games::import::pipe::PipeWorld;
 use bem_games::import::{FILE_BYTES_MAX, Format};
+use bem_games::wrappers::Terms;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -51,6 +52,30 @@ pub struct TaskArguments {
     /// Seconds that the program may take for one line [default: 10]
     #[arg(long, value_name = "SECONDS")]
     pub env_timeout: Option<u64>,
+}
+
+/// How a family treats its player, to try the learner on it.
+#[derive(Args, Default, Clone, Copy)]
+pub struct TermsArguments {
+    /// The world cannot be repeated: seeds promise nothing, and candidates are measured without pairs
+    #[arg(long)]
+    pub no_replay: bool,
+    /// Rewards come so many steps late; what is due at the end of an episode comes with its last step
+    #[arg(long, value_name = "STEPS", default_value_t = 0)]
+    pub delay_rewards: u32,
+}
+
+/// Rewards that come later than this are tried by nobody.
+const DELAY_MAX: u32 = 4_096;
+
+impl TermsArguments {
+    /// The terms, if they are within bounds.
+    pub fn check(self) -> Result<Terms> {
+        if DELAY_MAX < self.delay_rewards {
+            bail!("--delay-rewards {} is out of range: 0 to {DELAY_MAX}", self.delay_rewards);
+        }
+        Ok(Terms { unrepeated: self.no_replay, delay: self.delay_rewards })
+    }
 }
 
 /// A task that is ready to be played.

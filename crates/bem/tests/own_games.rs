@@ -106,10 +106,10 @@ fn broken_programs_give_one_clear_line() {
         refused(&["--env-cmd", "sleep 60", "--env-timeout", "1"]).contains("line 1: no answer within 1 s")
     );
     let liar = r#"echo '{"hello":1,"obs_bits":1,"actions":2,"horizon":1,"reward_range":[0,1]}';
-        while read x; do echo '{"obs":"1"}'; read x; echo '{"obs":"1","reward":7,"done":true}'; done"#;
+        while read x; do echo '{"obs":"1"}'; read x; echo '{"obs":"1","reward":900000000,"done":true}'; done"#;
     assert!(
         refused(&["--env-cmd", liar])
-            .contains("line 3: \"reward\" is 7; the range said at the start is 0 to 1")
+            .contains("line 3: \"reward\" is 900000000; allowed is -250000000 to 250000000")
     );
 }
 

@@ -10,7 +10,7 @@ use super::tally::Tally;
 use super::{EVALUATION_STEPS_MAX, Evaluation, Played};
 use crate::agent::{Actor, Agent};
 use crate::seeds::{Domain, Seeds};
-use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Outcome, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Late, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 
@@ -116,6 +116,18 @@ impl Environment for Obedient<'_> {
         self.forbidden
     }
 
+    fn repeats(&self) -> bool {
+        self.world.repeats()
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.world.is_awaited()
+    }
+
+    fn late(&self) -> &[Late] {
+        self.world.late()
+    }
+
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
         self.world.reset(seed)
     }
@@ -160,6 +172,7 @@ fn simple(
             let action = choose(world.observation());
             let outcome = world.step(action)?;
             played.take(&outcome);
+            played.take_late(world.late());
             if outcome.done {
                 return Ok(played);
             }

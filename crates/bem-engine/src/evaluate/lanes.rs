@@ -79,6 +79,7 @@ impl<'g> LaneWorlds<'g> {
                     let lane = &mut self.lanes[place];
                     let outcome = lane.world.step(player.action(place))?;
                     lane.played.take(&outcome);
+                    lane.played.take_late(lane.world.late());
                     if !outcome.done {
                         player.see(place, lane.world.observation());
                         continue;

@@ -21,7 +21,7 @@ mod transpose;
 pub use self::judge::Judge;
 pub use self::scalar::evaluate;
 
-use bem_base::environment::Outcome;
+use bem_base::environment::{Late, Outcome};
 use bem_base::fixed::Fixed;
 use bem_evolve::verify::RETURN_TOLERANCE;
 use bem_games::game::Game;
@@ -113,5 +113,11 @@ impl Played {
         self.total += i64::from(outcome.reward);
         self.spoiled |= outcome.bad;
         self.steps += 1;
+    }
+
+    /// What earlier steps are paid late.
+    #[inline]
+    fn take_late(&mut self, late: &[Late]) {
+        self.total += late.iter().map(|late| i64::from(late.reward)).sum::<i64>();
     }
 }

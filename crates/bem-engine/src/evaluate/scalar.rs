@@ -45,11 +45,21 @@ pub(super) fn play(
     world.reset(seed)?;
     actor.begin();
     let mut played = Played::default();
+    let mut actions = Vec::new();
     loop {
         let action = actor.act(world.observation());
         let outcome = world.step(action)?;
-        actor.see(action, outcome.reward);
+        actions.push(action);
+        for late in world.late() {
+            if let Some(action) = actions.get(late.step as usize) {
+                actor.see(*action, late.reward);
+            }
+        }
+        if !world.is_awaited() {
+            actor.see(action, outcome.reward);
+        }
         played.take(&outcome);
+        played.take_late(world.late());
         if outcome.done {
             return Ok(played);
         }
@@ -70,6 +80,7 @@ pub(super) fn play_oracle(
         let outcome = world.step(action)?;
         oracle.see(action, &outcome);
         total += i64::from(outcome.reward);
+        total += world.late().iter().map(|late| i64::from(late.reward)).sum::<i64>();
         if outcome.done {
             return Ok(total);
         }

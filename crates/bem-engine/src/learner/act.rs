@@ -1,13 +1,14 @@
 //! Acting: one episode in flight, step by step, and what is remembered of it.
 //!
 //! The learner says whose turn an episode is; the machine chooses every action of it. An episode in flight is its seed and
-//! the actions so far: worlds repeat themselves, so that this is all that has to be saved. How an action was chosen is
-//! written beside it, because a log without it could not be weighed. Clauses: SCC-2, VM-16; decisions D-34, D-41.
+//! the actions so far: where a world repeats itself, this is all that has to be saved. How an action was chosen is
+//! written beside it, because a log without it could not be weighed. A reward that comes late is entered at its own step.
+//! Clauses: SCC-2, VM-13, VM-16; decisions D-18, D-34, D-41, D-61.
 
 use super::pacing::Workload;
 use super::{Event, Learner, Phase, Witness};
 use bem_base::encode::Writer;
-use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Late, Outcome, Shape};
 use bem_machine::held::Adaptation;
 use bem_machine::turn::{Actor, Drawn, Plan, Turn};
 use bem_synth::experience::{Episode, Step};
@@ -25,6 +26,28 @@ pub(super) struct Flight {
     pub(super) seed: u64,
     pub(super) turn: Turn,
     pub(super) steps: Vec<Step>,
+    /// Steps whose reward is still to come, ascending.
+    pub(super) awaited: Vec<u32>,
+    /// It is played for experience while a candidate is measured, because for what is seen both would do the same.
+    pub(super) is_aside: bool,
+}
+
+impl Flight {
+    /// Before the first step.
+    pub(super) fn new(seed: u64, turn: Turn) -> Flight {
+        Flight { seed, turn, steps: Vec::new(), awaited: Vec::new(), is_aside: false }
+    }
+
+    /// Enters a reward that comes late; the outcome of its step and how many steps ago that was taken. Nothing where the step
+    /// does not wait for one.
+    pub(super) fn settle(&mut self, late: Late) -> Option<(u64, Outcome)> {
+        let place = self.awaited.binary_search(&late.step).ok()?;
+        self.awaited.remove(place);
+        let steps_ago = (self.steps.len() as u64).checked_sub(1 + u64::from(late.step))?;
+        let step = self.steps.get_mut(late.step as usize)?;
+        step.reward = late.reward;
+        Some((steps_ago, Outcome { reward: step.reward, done: false, bad: step.bad }))
+    }
 }
 
 /// The explorer's plan for the episode, as the machine asks it.
@@ -64,7 +87,7 @@ impl Learner {
     }
 
     /// Whose turn the next episode for experience is.
-    fn next_turn(&mut self) -> Turn {
+    pub(super) fn next_turn(&mut self) -> Turn {
         let is_alarmed = self.workload.as_ref().is_some_and(Workload::is_alarmed);
         if is_alarmed {
             return Turn::HELD;
@@ -115,10 +138,21 @@ impl Learner {
         seed: u64,
         turn: Turn,
     ) -> Result<Event, EnvironmentError> {
-        world.reset(seed)?;
-        self.machinery.begin(self.history.next_serial(), turn);
-        self.flight = Some(Flight { seed, turn, steps: Vec::new() });
+        self.reset(world, seed)?;
+        self.take_off(seed, turn);
         Ok(Event::EpisodeBegan)
+    }
+
+    /// Brings the world to the start of an episode.
+    pub(super) fn reset(&mut self, world: &mut dyn Environment, seed: u64) -> Result<(), EnvironmentError> {
+        self.tally.resets += 1;
+        world.reset(seed)
+    }
+
+    /// The machine begins the episode that the world has begun.
+    pub(super) fn take_off(&mut self, seed: u64, turn: Turn) {
+        self.machinery.begin(self.history.next_serial(), turn);
+        self.flight = Some(Flight::new(seed, turn));
     }
 
     /// Whether this can be the turn of an episode now.
@@ -138,27 +172,82 @@ impl Learner {
         world: &mut dyn Environment,
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
+        self.make_room_to_wait();
         let flight = self.flight.as_mut().expect("the caller has looked");
         let observation = *world.observation();
         let plan = EpisodePlan { explorer: self.exploration.explorer(), past: &flight.steps };
         let action = self.machinery.act(&observation, &plan);
         let drawn_from = self.machinery.drawn_from();
-        let outcome = world.step(action)?;
-        self.machinery.learn(&outcome);
+        let outcome = match world.step(action) {
+            Err(EnvironmentError::Lost) => {
+                self.tally.steps += 1;
+                return Ok(self.abandon());
+            }
+            answer => answer?,
+        };
         self.tally.steps += 1;
         flight.steps.push(step_taken(observation, action, outcome, drawn_from));
+        // What comes late is credited first: the last outcome ends the episode.
+        for late in world.late() {
+            if let Some((steps_ago, outcome)) = flight.settle(*late) {
+                self.tally.late += 1;
+                self.machinery.learn_late(steps_ago, &outcome);
+            }
+        }
+        let is_beyond = world.shape().ranges() != self.shape.ranges();
+        if is_beyond {
+            self.machinery.cover(world.shape());
+        }
+        if world.is_awaited() {
+            flight.awaited.push(flight.steps.len() as u32 - 1);
+            self.machinery.defer(&outcome);
+        } else {
+            self.machinery.learn(&outcome);
+        }
+        if is_beyond {
+            self.cover(world.shape());
+        }
         if self.machinery.has_block() {
             self.seal(witness);
         }
         if !outcome.done {
             return Ok(Event::Stepped);
         }
-        if let Some(Flight { seed, turn, steps }) = self.flight.take() {
+        if let Some(Flight { seed, turn, steps, awaited, is_aside }) = self.flight.take() {
             self.tally.episodes += 1;
+            self.tally.expired += awaited.len() as u64;
             let serial = self.history.count();
-            self.finish((seed, turn), Episode { serial, steps }, witness);
+            match is_aside {
+                false => self.finish((seed, turn), Episode { serial, steps }, witness),
+                true => {
+                    self.gather(turn, Episode { serial, steps }, witness);
+                    self.pass_unpaired(witness);
+                }
+            }
         }
         Ok(Event::EpisodeEnded)
+    }
+
+    /// The world has paid beyond the range that it had said: what is measured in parts of the range begins anew, and plain
+    /// actions are counted again from the log.
+    fn cover(&mut self, shape: &Shape) {
+        self.tally.widened += 1;
+        self.shape.cover(shape);
+        self.standing.cover();
+        self.exploration.cover();
+        self.count_anew();
+    }
+
+    /// As many choices wait for their reward as can: the oldest is given up, and what it earned counts as nothing.
+    fn make_room_to_wait(&mut self) {
+        let Some(flight) = self.flight.as_mut() else { return };
+        while !self.machinery.has_room_to_wait() && !flight.awaited.is_empty() {
+            let oldest = Late { step: flight.awaited[0], reward: 0 };
+            self.tally.expired += 1;
+            if let Some((steps_ago, outcome)) = flight.settle(oldest) {
+                self.machinery.learn_late(steps_ago, &outcome);
+            }
+        }
     }
 
     /// Puts an episode to the use it was played for.
@@ -166,6 +255,15 @@ impl Learner {
         if matches!(self.phase, Phase::Measure(_)) {
             return self.take_rollout(seed, turn, episode, witness);
         }
+        let total = episode.total();
+        self.gather(turn, episode, witness);
+        if turn == Turn::HELD && self.is_alarmed_by(total) {
+            self.open_watch_contest();
+        }
+    }
+
+    /// Takes in an episode that was played for experience.
+    fn gather(&mut self, turn: Turn, episode: Episode, witness: &mut dyn Witness) {
         let total = episode.total();
         let is_held = turn == Turn::HELD;
         let is_exploring = !is_held && turn != Turn::INDEX;
@@ -179,7 +277,6 @@ impl Learner {
         self.remember(turn, episode, witness);
         if is_held {
             self.standing.book(&self.shape, total);
-            self.observe_return(total);
         }
     }
 

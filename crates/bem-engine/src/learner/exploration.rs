@@ -213,6 +213,12 @@ impl Exploration {
         self.acting = Returns::default();
     }
 
+    /// The range of returns has become wider: what was measured in parts of it begins anew.
+    pub(super) fn cover(&mut self) {
+        self.acting = Returns::default();
+        (self.hoped, self.explorer) = (None, None);
+    }
+
     /// A gain was shown.
     pub(super) fn note_gain(&mut self) {
         self.at_gain = self.explored;

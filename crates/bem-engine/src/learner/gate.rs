@@ -3,6 +3,7 @@
 //! Candidate and incumbent play the same fresh seeds. Rollouts are steps like all others: they count against the budget
 //! and are remembered. Nothing else makes an incumbent. An applied patch is watched: where the incumbent's episodes bring
 //! less than its rollouts promised, it is played against what was there before, and taken back if that is better.
+//! Where a world cannot be repeated there are no pairs: `unpaired`.
 //! Clauses: SCC-1, SCC-3, SCC-4, SCC-8, SCC-9; decisions D-21, D-23.
 
 use crate::codec::{decode_option, encode_option};
@@ -45,6 +46,8 @@ pub(super) struct Gate {
     streak: u32,
     /// The first half of a pair whose other half is still to be played.
     half: Option<Half>,
+    /// Steps that the one who plays first has taken where there are no pairs.
+    spent: u64,
 }
 
 /// What the pairs are played for. The numbers are stored and never change.
@@ -67,7 +70,7 @@ struct Half {
 impl Gate {
     /// Before the first pair.
     pub(super) fn new(contest: Contest, policy: Arc<Policy>) -> Gate {
-        Gate { contest, policy, streak: 0, half: None }
+        Gate { contest, policy, streak: 0, half: None, spent: 0 }
     }
 
     /// What the pairs are played for.
@@ -80,6 +83,20 @@ impl Gate {
         &self.policy
     }
 
+    /// Counts an episode that was played where there are no pairs.
+    pub(super) fn count(&mut self, turn: Turn, episode: &Episode, return_max: i64) {
+        self.half = None;
+        if turn == Turn::SEAT {
+            self.spent += episode.steps.len() as u64;
+            self.streak = if episode.total() == return_max { self.streak + 1 } else { 0 };
+        }
+    }
+
+    /// Steps that the candidate has taken where there are no pairs.
+    pub(super) fn spent(&self) -> u64 {
+        self.spent
+    }
+
     /// The seed of a pair whose first half was played.
     pub(super) fn half_seed(&self) -> Option<u64> {
         self.half.as_ref().map(|half| half.seed)
@@ -89,6 +106,7 @@ impl Gate {
     pub(super) fn encode(&self, writer: &mut Writer) {
         writer.u8(self.contest as u8);
         writer.u32(self.streak);
+        writer.u64(self.spent);
         encode_option(writer, self.half.as_ref(), |half, writer| {
             writer.u64(half.seed);
             half.episode.encode(writer);
@@ -108,10 +126,14 @@ impl Gate {
             _ => return Err(wild),
         };
         let policy = player(contest).ok_or(wild)?;
-        let streak = reader.u32()?;
+        let wild = reader.error("more steps than any candidate can have taken");
+        let (streak, spent) = (reader.u32()?, reader.u64()?);
+        if 1 << 48 <= spent {
+            return Err(wild);
+        }
         let half =
             decode_option(reader, |reader| Ok(Half { seed: reader.u64()?, episode: episode(reader)? }))?;
-        Ok(Gate { contest, policy, streak, half })
+        Ok(Gate { contest, policy, streak, half, spent })
     }
 }
 
@@ -154,7 +176,9 @@ impl Learner {
     /// no such evidence.
     fn note_gain(&mut self, record: &Record) {
         let is_gain = match record.improvement() {
-            Some(Improvement::Rollouts(_) | Improvement::Counted { .. }) => true,
+            Some(Improvement::Rollouts(_) | Improvement::Interleaved(_) | Improvement::Counted { .. }) => {
+                true
+            }
             // Contexts matter where plain actions act.
             Some(Improvement::Logged { lower_bound, .. }) => {
                 EXPLAINED_MIN <= *lower_bound && self.acts_plainly()
@@ -185,6 +209,10 @@ impl Learner {
                 if candidate.exact && candidate.foreseen.is_none() {
                     self.candidates.put_off(candidate);
                 }
+                continue;
+            }
+            let is_timed = self.settings.config.stationary && 0 < candidate.policy.counts_steps();
+            if is_timed {
                 continue;
             }
             if self.candidates.is_waiting(&candidate.policy) || candidate.policy == **self.machinery.frozen()
@@ -235,7 +263,7 @@ impl Learner {
             return self.end_judging();
         }
         let (span, acting) = (self.seen_span(), self.machinery.acting_digest());
-        match self.machinery.decide_next(span, self.tally.steps) {
+        match self.machinery.decide_next(span, self.unpaired(), self.tally.steps) {
             Advance::Idle => return self.end_judging(),
             Advance::Decided(record) => self.conclude(*record, 0, acting, witness),
             Advance::Measuring => {
@@ -278,6 +306,9 @@ impl Learner {
         world: &mut dyn Environment,
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
+        if !self.repeats() {
+            return self.measure_unpaired(world);
+        }
         let before = self.machinery.turn_before();
         let Phase::Measure(gate) = &mut self.phase else { unreachable!("only a gate measures") };
         let (first, second) = match (gate.contest, before) {
@@ -290,6 +321,7 @@ impl Learner {
         }
         let seed = self.gate_seeds.next_seed();
         if self.shape.horizon == 1 && gate.contest == Contest::Trial {
+            self.tally.resets += 1;
             world.reset(seed)?;
             let observation = world.observation();
             let guard = self.machinery.family().guard();
@@ -312,6 +344,9 @@ impl Learner {
         episode: Episode,
         witness: &mut dyn Witness,
     ) {
+        if !self.repeats() {
+            return self.take_unpaired(turn, episode, witness);
+        }
         // What is held and would have done the same all along has the same return: worlds repeat themselves.
         let is_same = turn == Turn::SEAT && !self.agent().adapts() && self.is_held_play(&episode);
         let Phase::Measure(gate) = &mut self.phase else { unreachable!("only a gate plays rollouts") };
@@ -332,7 +367,11 @@ impl Learner {
             return self.remember(turn, episode, witness);
         };
         let first = rollout(&half.episode);
+        let second = episode.clone();
         self.remember(turn, episode, witness);
+        if self.voids_pairs([&half.episode, &second], witness) {
+            return;
+        }
         match contest {
             Contest::Trial => self.book_trial(&first, &this, witness),
             Contest::Watch => self.book_watch(&first, &this, witness),
@@ -353,12 +392,17 @@ impl Learner {
         if is_played && !may_be_equal && evolution.trial_never_differed(EQUAL_PAIRS_MAX) {
             self.give_up("it never does anything else", witness);
         } else if is_played && self.settings.budget <= steps {
-            let plan = self.measured_plan();
-            self.give_up("no budget is left to measure it", witness);
-            // What cannot be measured any more is left to what was counted.
-            if let Some(plan) = plan.filter(|_| self.is_borne_out()) {
-                self.follow_counts(plan, witness);
-            }
+            self.run_out(witness);
+        }
+    }
+
+    /// The budget is spent in the middle of a trial.
+    pub(super) fn run_out(&mut self, witness: &mut dyn Witness) {
+        let plan = self.measured_plan();
+        self.give_up("no budget is left to measure it", witness);
+        // What cannot be measured any more is left to what was counted.
+        if let Some(plan) = plan.filter(|_| self.is_borne_out()) {
+            self.follow_counts(plan, witness);
         }
     }
 
@@ -368,7 +412,7 @@ impl Learner {
         self.candidates.waiting(serial).filter(|candidate| candidate.foreseen.is_some()).cloned()
     }
 
-    fn give_up(&mut self, reason: &str, witness: &mut dyn Witness) {
+    pub(super) fn give_up(&mut self, reason: &str, witness: &mut dyn Witness) {
         let (steps, acting) = (self.tally.steps, self.machinery.acting_digest());
         let record = self.machinery.abandon_trial(steps, reason);
         let streak = self.end_contest();
@@ -378,7 +422,7 @@ impl Learner {
     }
 
     /// Leaves the gate; returns the candidate's streak.
-    fn end_contest(&mut self) -> u32 {
+    pub(super) fn end_contest(&mut self) -> u32 {
         match core::mem::replace(&mut self.phase, Phase::Judge) {
             Phase::Measure(gate) => gate.streak,
             _ => 0,
@@ -458,6 +502,11 @@ pub(super) fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decisio
         }
         Some(Improvement::Means { gain, .. }) => (EvidenceBasis::Means, unmeasured(*gain, Fixed::ZERO, 1)),
         Some(Improvement::Static) => (EvidenceBasis::Proof, nothing),
+        Some(Improvement::Interleaved(found)) => {
+            let (pairs, bad_excess) = (found.episodes, found.bad_excess());
+            let (mean, lower_bound, odds) = (found.mean, found.lower_bound, found.odds);
+            (EvidenceBasis::Interleaved, Evidence { pairs, mean, lower_bound, odds, bad_excess })
+        }
         None => (EvidenceBasis::None, nothing),
     };
     let patch = applied_patch(record);

@@ -13,6 +13,7 @@ use bem_base::prng::Prng;
 use bem_evolve::apply::Live;
 use bem_evolve::evolution::{self as patches, Advance, Claim, Evolution, Surroundings};
 use bem_evolve::improvement::Account;
+use bem_evolve::improvement::interleaved::{Earlier, Played};
 use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::{Notebook, Proposal};
 use bem_evolve::rollout::Rollout;
@@ -21,6 +22,7 @@ use bem_machine::config::GenesisConfig;
 use bem_machine::family::{Family, STEP_BY_STEP};
 use bem_machine::machine::{Machine, Mode, WORLDS_KEPT};
 use bem_machine::memory::context::{FamilyIndex, TaskSerial};
+use bem_machine::step::StepNumber;
 use bem_machine::trace::{Record, TraceEvent};
 use bem_machine::turn::{Plan, Turn};
 use bem_synth::experience::{Episode, Step};
@@ -169,7 +171,7 @@ impl Machinery {
     /// Decides a change on the evidence that it brings; nothing where the queue is full, which is counted. Only between
     /// episodes.
     pub(super) fn decide_at_once(&mut self, proposal: Proposal, step: u64) -> Option<patches::Record> {
-        let surroundings = Surroundings { step, span: None };
+        let surroundings = Surroundings { step, span: None, unpaired: None };
         let record =
             self.evolution.decide_at_once(&mut self.machine, self.index, proposal, &surroundings).ok()?;
         self.adopt();
@@ -183,8 +185,8 @@ impl Machinery {
 
     /// Decides the next waiting patch on the evidence at hand, or opens its trial, whose differences are weighed by the
     /// range of returns seen so far. Only between episodes.
-    pub(super) fn decide_next(&mut self, span: i64, step: u64) -> Advance {
-        let surroundings = Surroundings { step, span: Some(span) };
+    pub(super) fn decide_next(&mut self, span: i64, unpaired: Option<Earlier>, step: u64) -> Advance {
+        let surroundings = Surroundings { step, span: Some(span), unpaired };
         let advance = self.evolution.advance(&mut self.machine, &surroundings);
         self.adopt();
         advance
@@ -193,6 +195,34 @@ impl Machinery {
     /// Books a pair of the open trial; a record when it is decided. Only between episodes.
     pub(super) fn book_pair(&mut self, new: &Rollout, old: &Rollout, step: u64) -> Option<patches::Record> {
         let record = self.evolution.book_pair(&mut self.machine, new, old, step)?;
+        self.adopt();
+        Some(record)
+    }
+
+    /// Books an episode of the open trial where there are no pairs; a record when it is decided. Only between episodes.
+    pub(super) fn book_episode(&mut self, played: &Played, step: u64) -> Option<patches::Record> {
+        let record = self.evolution.book_episode(&mut self.machine, played, step)?;
+        self.adopt();
+        Some(record)
+    }
+
+    /// Books an episode of the open trial in which both would have done the same; a record when it is decided. Only between
+    /// episodes.
+    pub(super) fn pass_episode(&mut self, step: u64) -> Option<patches::Record> {
+        let record = self.evolution.pass_episode(&mut self.machine, step)?;
+        self.adopt();
+        Some(record)
+    }
+
+    /// Books an episode of the watch where there are no pairs; a record if the latest patch is taken back. Only between
+    /// episodes.
+    pub(super) fn book_watch_episode(
+        &mut self,
+        played: &Played,
+        earlier: Earlier,
+        step: u64,
+    ) -> Option<patches::Record> {
+        let record = self.evolution.book_watch_episode(&mut self.machine, played, earlier, step)?;
         self.adopt();
         Some(record)
     }
@@ -239,6 +269,11 @@ impl Machinery {
         self.machine.count_anew(self.index, steps).expect("the family is added at the start");
     }
 
+    /// The world has paid beyond its range.
+    pub(super) fn cover(&mut self, shape: &Shape) {
+        self.machine.cover(self.index, shape).expect("the family is added at the start");
+    }
+
     /// An episode begins.
     pub(super) fn begin(&mut self, serial: u64, turn: Turn) {
         // Groups compare episodes of one task, and a learner has one.
@@ -269,6 +304,36 @@ impl Machinery {
         if self.machine.is_barrier_due() && !self.machine.progress().running {
             self.machine.barrier();
         }
+    }
+
+    /// Whether another choice may wait for its reward.
+    pub(super) fn has_room_to_wait(&self) -> bool {
+        self.machine.has_room_to_wait()
+    }
+
+    /// What the action brought whose reward is still to come.
+    pub(super) fn defer(&mut self, outcome: &Outcome) {
+        self.machine.defer(outcome).expect("an action has just been taken");
+        self.drain();
+    }
+
+    /// The outcome of the step so many steps before the last one; whether it still waited for its reward.
+    pub(super) fn learn_late(&mut self, steps_ago: u64, outcome: &Outcome) -> bool {
+        let Some(step) = self.machine.steps().0.checked_sub(1 + steps_ago) else { return false };
+        let is_credited = self.machine.learn_late(StepNumber(step), outcome).is_ok();
+        self.drain();
+        is_credited
+    }
+
+    /// Gives the running episode up.
+    pub(super) fn abandon(&mut self) {
+        self.machine.abandon();
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        let records = &mut self.records;
+        self.machine.trace_mut().drain(|new| records.extend_from_slice(new));
     }
 
     /// Brings what adapts within an episode in step with the steps of one that is played again.

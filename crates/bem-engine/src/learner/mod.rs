@@ -35,9 +35,11 @@ mod search;
 pub(crate) mod standing;
 pub mod state;
 mod structure;
+mod unpaired;
 mod watch;
 mod witness;
 
+pub use self::unpaired::Repetition;
 pub use self::witness::{Decision, EvidenceBasis, Witness};
 
 use self::act::Flight;
@@ -104,6 +106,18 @@ pub struct Tally {
     pub work: u64,
     /// Resets of the world whose episode was looked at and not played.
     pub unplayed: u64,
+    /// Resets of the world, those of episodes that were not played included.
+    pub resets: u64,
+    /// Episodes that were lost in flight, because their world cannot bring them back.
+    pub abandoned: u64,
+    /// Rewards that came later than in the answer to their own action.
+    pub late: u64,
+    /// Rewards that had not come by the end of their episode.
+    pub expired: u64,
+    /// How often the world paid beyond the range that it had said.
+    pub widened: u64,
+    /// Whether the world brings an episode back by its seed.
+    pub repetition: Repetition,
     /// Steps whose action the machine chose, as the machine counts them.
     pub steps_by_machine: u64,
     /// How often what acts when frozen changed.
@@ -116,7 +130,10 @@ impl Tally {
     /// Writes the canonical bytes; the machine counts its own steps.
     fn encode(&self, writer: &mut Writer) {
         let Tally { steps, episodes, applied, rejected, proofs, rolled_back, work, unplayed, .. } = *self;
-        [steps, episodes, work, unplayed].into_iter().for_each(|count| writer.u64(count));
+        [steps, episodes, work, unplayed, self.resets, self.abandoned, self.late, self.expired, self.widened]
+            .into_iter()
+            .for_each(|count| writer.u64(count));
+        writer.u8(self.repetition as u8);
         [applied, rejected, proofs, rolled_back, self.acting_changes, self.acting_changes_patched]
             .into_iter()
             .for_each(|count| writer.u32(count));
@@ -127,10 +144,16 @@ impl Tally {
         let wild = reader.error("counters that no run can have reached");
         let mut long = || reader.u64();
         let (steps, episodes, work, unplayed) = (long()?, long()?, long()?, long()?);
+        let (resets, abandoned, late, expired, widened) = (long()?, long()?, long()?, long()?, long()?);
+        let repetition = reader.u8()?;
+        let Some(repetition) = Repetition::ALL.get(usize::from(repetition)).copied() else {
+            return Err(wild);
+        };
         let mut short = || reader.u32();
         let (applied, rejected, proofs, rolled_back) = (short()?, short()?, short()?, short()?);
         let (acting_changes, acting_changes_patched) = (short()?, short()?);
-        if 1 << 48 <= steps || 1 << 48 <= episodes {
+        if [steps, episodes, resets, abandoned, late, expired, widened].iter().any(|count| 1 << 48 <= *count)
+        {
             return Err(wild);
         }
         Ok(Tally {
@@ -142,6 +165,12 @@ impl Tally {
             rolled_back,
             work,
             unplayed,
+            resets,
+            abandoned,
+            late,
+            expired,
+            widened,
+            repetition,
             steps_by_machine,
             acting_changes,
             acting_changes_patched,
@@ -160,6 +189,8 @@ pub enum Event {
     Stepped,
     /// One step in the world; the episode is over.
     EpisodeEnded,
+    /// The world has lost the episode.
+    EpisodeLost,
     /// Contexts were grown again, and candidates were searched for if there was a reason.
     Searched,
     /// A candidate was screened, and if it passed, its condition was tried.
@@ -333,7 +364,10 @@ impl Learner {
             return self.step(world, witness);
         }
         match &self.phase {
-            Phase::Start => Ok(self.start(witness)),
+            Phase::Start => {
+                self.ask_repetition(world);
+                Ok(self.start(witness))
+            }
             Phase::Collect => self.collect(world, witness),
             Phase::Judge => Ok(self.judge(witness)),
             Phase::Measure(_) => self.measure(world, witness),

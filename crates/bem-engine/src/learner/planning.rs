@@ -99,11 +99,17 @@ impl Learner {
         }
         // The difference of two returns varies twice as much as one.
         let variance = spread(squares, episodes, sum) / (episodes * episodes).max(1);
-        let share = variance.saturating_mul(2 << FRACTION_BITS) / (i128::from(span) * i128::from(span));
+        let returns = if self.repeats() { 2 } else { 1 };
+        let share = variance.saturating_mul(returns << FRACTION_BITS) / (i128::from(span) * i128::from(span));
         let variance = Fixed::from_raw(share.min(i128::from(Fixed::ONE.to_raw())) as i64);
         let mean = Fixed::from_ratio(gain.clamp(0, span), span);
-        let Some(pairs) = self.machinery.evolution().pairs_expected(mean, variance) else { return false };
-        let cost = pairs.saturating_mul(2 * steps) / (episodes as u64).max(1);
+        let evolution = self.machinery.evolution();
+        let played = match self.repeats() {
+            true => evolution.pairs_expected(mean, variance).map(|pairs| pairs.saturating_mul(2)),
+            false => evolution.episodes_expected(mean, variance),
+        };
+        let Some(played) = played else { return false };
+        let cost = played.saturating_mul(steps) / (episodes as u64).max(1);
         let left = self.settings.budget.saturating_sub(self.tally.steps) / 2;
         cost <= left.min(self.tally.steps.max(MEASURING_STEPS))
     }

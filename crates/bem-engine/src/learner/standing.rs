@@ -108,6 +108,11 @@ impl Standing {
         self.realised.book(total);
     }
 
+    /// Returns may be larger than the maximum that was declared: a streak at that one says nothing.
+    pub(super) fn cover(&mut self) {
+        self.streak = 0;
+    }
+
     /// Other plain actions act from now on, because they earn more.
     pub(super) fn hold(&mut self, words: String, steps: u64) {
         self.hand_over(Incumbent { words, ..Incumbent::default() });

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! An episode in flight is its seed and its actions; [`Learner::restore`] plays them into the world again, so that
-//! learner and world are in step. Bytes are read to their end first ([`SavedLearner`]), which is cheap; then what they
+//! learner and world are in step; where a world cannot be repeated, the episode is abandoned and counted. Bytes are read to their end first ([`SavedLearner`]), which is cheap; then what they
 //! claim is proven: a patch whose condition was shown is shown again, because a stored word is no proof.
 //! Bytes that no learner can have written are refused; none make it panic. Must not know files.
 //! Clauses: LOG-4, LOG-5; invariant 5 of the architecture.
@@ -36,7 +36,7 @@ use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
 /// Version of the bytes.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// Why a learner cannot go on from some bytes in some world.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -122,8 +122,13 @@ impl SavedLearner {
         if let Some(claim) = claim {
             learner.machinery.prove(claim)?;
         }
-        if let Some((seed, turn, moves)) = flight {
-            learner.replay(world, seed, turn, &moves)?;
+        let may_resume = learner.may_resume(world);
+        match flight {
+            Some((seed, turn, moves)) if may_resume => learner.replay(world, seed, turn, &moves)?,
+            Some(_) => {
+                learner.abandon();
+            }
+            None => {}
         }
         Ok(learner)
     }

@@ -8,6 +8,7 @@
 use crate::codec::{decode_option, encode_option};
 use crate::learner::gate::{Contest, Gate};
 use crate::learner::{Learner, Phase, Witness};
+use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
 use bem_base::fixed::{FRACTION_BITS, Fixed};
@@ -101,15 +102,19 @@ impl Learner {
         self.machinery.evolution().watched_guard()
     }
 
-    /// Books an episode of the incumbent; an alarm opens pairs against the one before.
-    pub(super) fn observe_return(&mut self, total: i64) {
+    /// Books an episode of the incumbent; whether it raises an alarm.
+    pub(super) fn is_alarmed_by(&mut self, total: i64) -> bool {
         let declared = (self.shape.return_max - self.shape.return_min).max(1);
         // The patch was measured on this scale, and its promise is one on it.
         let span = self.watched_guard().map_or(declared, |guard| guard.span);
-        let is_alarmed = self.standing.is_alarmed_by(total, span);
+        self.standing.is_alarmed_by(total, span)
+    }
+
+    /// After an alarm: what is held is measured against the one before, where it can be taken back.
+    pub(super) fn open_watch_contest(&mut self) {
         let may_fall_back =
             self.machinery.evolution().watched().is_some() && self.standing.replaced_by().is_some();
-        if is_alarmed && may_fall_back {
+        if may_fall_back {
             let policy = Arc::clone(self.machinery.frozen());
             self.phase = Phase::Measure(Box::new(Gate::new(Contest::Watch, policy)));
         }
@@ -119,6 +124,12 @@ impl Learner {
     pub(super) fn book_watch(&mut self, new: &Rollout, old: &Rollout, witness: &mut dyn Witness) {
         let (steps, acting) = (self.tally.steps, self.machinery.acting_digest());
         let record = self.machinery.book_watch(new, old, steps);
+        self.end_watch(record, acting, witness);
+    }
+
+    /// Leaves the watch where a record says that the patch is taken back, or where it stays.
+    pub(super) fn end_watch(&mut self, record: Option<Record>, acting: Digest, witness: &mut dyn Witness) {
+        let steps = self.tally.steps;
         let is_over = self.machinery.evolution().watched().is_none() || self.settings.budget <= steps;
         if let Some(record) = record {
             self.phase = Phase::Collect;

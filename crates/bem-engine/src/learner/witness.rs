@@ -60,17 +60,20 @@ pub enum EvidenceBasis {
     Counted = 4,
     /// Means of the log.
     Means = 5,
+    /// Episodes interleaved at random, where a world cannot be repeated.
+    Interleaved = 6,
 }
 
 impl EvidenceBasis {
     /// All of them, in order of their numbers.
-    pub const ALL: [EvidenceBasis; 6] = [
+    pub const ALL: [EvidenceBasis; 7] = [
         EvidenceBasis::None,
         EvidenceBasis::Rollouts,
         EvidenceBasis::Logged,
         EvidenceBasis::Proof,
         EvidenceBasis::Counted,
         EvidenceBasis::Means,
+        EvidenceBasis::Interleaved,
     ];
 
     /// Its name.
@@ -82,6 +85,7 @@ impl EvidenceBasis {
             EvidenceBasis::Proof => "proof",
             EvidenceBasis::Counted => "counts",
             EvidenceBasis::Means => "means",
+            EvidenceBasis::Interleaved => "interleaved",
         }
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! A learner that begins again with the same settings asks the same calls, so that nothing that was played before is played
 //! again. One with other settings (a larger budget) may ask something else at some point; the world is brought to that
-//! point by the actions of the episode, and answers from there on. Must not know files or processes. Clauses: LOG-5, GLE-9.
+//! point by the actions of the episode, and answers from there on; where an episode cannot be repeated, the one under way is
+//! lost. Must not know files or processes. Clauses: LOG-5, GLE-9.
 
-use super::record::{Playback, Record};
-use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Outcome, Shape};
+use super::record::{Playback, Record, widen};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Late, Outcome, Shape};
 
 /// A record, and the world that goes on after it.
 pub struct Continued<'a> {
@@ -15,13 +16,18 @@ pub struct Continued<'a> {
     /// Seed and actions of the episode that is played from the record.
     episode: Option<(u64, Vec<u16>)>,
     answered: u64,
+    /// The shape of the world, as wide as what record and world have paid so far.
+    shape: Shape,
+    /// What the episode has paid.
+    total: i64,
 }
 
 impl<'a> Continued<'a> {
     /// Goes through the whole episodes of the record first. The record must be of a world of the same shape.
     pub fn new(world: &'a mut dyn Environment, record: Option<&Record>) -> Continued<'a> {
         let playback = record.map(|record| Playback::new(&record.whole_episodes()));
-        Continued { world, playback, episode: None, answered: 0 }
+        let shape = world.shape().clone();
+        Continued { world, playback, episode: None, answered: 0, shape, total: 0 }
     }
 
     /// Steps that the record answered.
@@ -32,6 +38,10 @@ impl<'a> Continued<'a> {
     /// From here on the world answers; it is brought to where the record stands.
     fn go_live(&mut self) -> Result<(), EnvironmentError> {
         self.playback = None;
+        if self.episode.is_some() && !self.world.repeats() {
+            self.episode = None;
+            return Err(EnvironmentError::Lost);
+        }
         if let Some((seed, actions)) = self.episode.take() {
             self.world.reset(seed)?;
             for action in actions {
@@ -48,14 +58,30 @@ impl<'a> Continued<'a> {
 
 impl Environment for Continued<'_> {
     fn shape(&self) -> &Shape {
-        self.world.shape()
+        &self.shape
     }
 
     fn forbidden(&self) -> &[Forbidden] {
         self.world.forbidden()
     }
 
+    fn repeats(&self) -> bool {
+        self.world.repeats()
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.playback.as_ref().map_or_else(|| self.world.is_awaited(), Playback::is_awaited)
+    }
+
+    fn late(&self) -> &[Late] {
+        match &self.playback {
+            Some(playback) => playback.late(),
+            None => self.world.late(),
+        }
+    }
+
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        self.total = 0;
         if let Some(playback) = &mut self.playback {
             if !playback.is_over() && playback.reset(seed).is_ok() {
                 self.episode = Some((seed, Vec::new()));
@@ -75,8 +101,26 @@ impl Environment for Continued<'_> {
     }
 
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+        let outcome = self.answer(action)?;
+        let (is_awaited, late) = (self.is_awaited(), self.late().to_vec());
+        self.total += widen(&mut self.shape, &outcome, is_awaited, &late);
+        if outcome.done {
+            self.shape.cover_return(self.total);
+        }
+        Ok(outcome)
+    }
+}
+
+impl Continued<'_> {
+    /// The answer to an action, from the record or from the world.
+    fn answer(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
         if let Some(playback) = &mut self.playback {
-            if let Ok(outcome) = playback.step(action) {
+            let answer = playback.step(action);
+            if answer == Err(EnvironmentError::Lost) {
+                self.episode = None;
+                return answer;
+            }
+            if let Ok(outcome) = answer {
                 self.answered += 1;
                 if let Some((_, actions)) = &mut self.episode {
                     actions.push(action);

@@ -103,7 +103,11 @@ impl WorldFile {
                 }
             }
             WorldFile::Record(record) => {
-                writer.u8(if record.is_extended() { 3 } else { 2 });
+                writer.u8(match (record.repeats(), record.is_extended()) {
+                    (false, _) => 5,
+                    (true, true) => 3,
+                    (true, false) => 2,
+                });
                 record.encode(writer);
             }
             WorldFile::Started { world, start } => {
@@ -151,6 +155,7 @@ impl WorldFile {
             }
             2 => WorldFile::Record(Record::decode(reader)?),
             3 => WorldFile::Record(Record::decode_extended(reader)?),
+            5 => WorldFile::Record(Record::decode_unrepeated(reader)?),
             4 if is_outer => WorldFile::Started {
                 world: match reader.bool()? {
                     true => Some(Box::new(WorldFile::decode(reader, false)?)),

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! reset    0, seed 8 bytes, observation
-//! step     1 + 2 done + 4 bad, action 2 bytes, reward 4 bytes, observation
+//! step     1 + 2 done + 4 bad + 16 reward awaited + 32 late rewards, action 2 bytes, reward 4 bytes, observation;
+//!          late rewards: their count 4 bytes, and of each the step 4 bytes and the reward 4 bytes
 //! failure  8, the world's words
+//! lost     64: the episode in flight is gone
 //! ```
 //!
 //! An observation takes as many bytes as its bits need. A playback that is asked for anything but the next call of the
@@ -11,14 +13,32 @@
 
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{
-    Bits, Environment, EnvironmentError, Forbidden, OBSERVATION_WORDS, Outcome, Shape,
+    Bits, Environment, EnvironmentError, Forbidden, Late, OBSERVATION_WORDS, Outcome, Shape,
 };
 use bem_base::limits::{ACTIONS_MAX, OBSERVATION_BITS_MAX};
 use bem_synth::experience::{Episode, Step};
 
 const RESET: u8 = 0;
 const STEP: u8 = 1;
+const DONE: u8 = 2;
+const BAD: u8 = 4;
 const FAILURE: u8 = 8;
+const AWAITED: u8 = 16;
+const LATE: u8 = 32;
+const LOST: u8 = 64;
+
+/// Whether a call is a step.
+fn is_step(tag: u8) -> bool {
+    tag & STEP == STEP && tag & !(STEP | DONE | BAD | AWAITED | LATE) == 0
+}
+
+/// Reads the late rewards of a step, if it has any.
+fn read_late(reader: &mut Reader<'_>, tag: u8) -> Result<Vec<Late>, DecodeError> {
+    if tag & LATE == 0 {
+        return Ok(Vec::new());
+    }
+    (0..reader.length(8)?).map(|_| Ok(Late { step: reader.u32()?, reward: reader.i32()? })).collect()
+}
 
 /// What a world outside has answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,12 +49,14 @@ pub struct Record {
     forbidden: Vec<Forbidden>,
     /// How named features became bits, in the words of whoever encodes them.
     features: Option<String>,
+    /// Whether the world says that an episode comes back by its seed.
+    repeats: bool,
 }
 
 impl Record {
     /// The record of a world of this shape with these calls, which forbids nothing and names no features.
     pub fn new(shape: Shape, calls: Vec<u8>) -> Record {
-        Record { shape, calls, forbidden: Vec::new(), features: None }
+        Record { shape, calls, forbidden: Vec::new(), features: None, repeats: true }
     }
 
     /// The shape of the world.
@@ -51,17 +73,25 @@ impl Record {
         while let Ok(tag) = reader.u8() {
             let outcome = match tag {
                 RESET => reader.u64().map(|_| None),
-                tag if tag & STEP == STEP && tag < FAILURE => {
+                LOST => {
+                    steps.clear();
+                    continue;
+                }
+                tag if is_step(tag) => {
                     reader.u16().and_then(|action| reader.i32().map(|reward| Some((action, reward))))
                 }
                 _ => break,
             };
             let Ok(outcome) = outcome else { break };
             let Ok(bytes) = reader.raw(observation_bytes(&self.shape)) else { break };
+            let Ok(late) = read_late(&mut reader, tag) else { break };
             match outcome {
                 None => steps.clear(),
                 Some((action, reward)) => {
-                    let done = tag & 2 == 2;
+                    let done = tag & DONE == DONE;
+                    for Late { step, reward } in late {
+                        steps.get_mut(step as usize).into_iter().for_each(|step| step.reward = reward);
+                    }
                     let (bad, uniform, propensity) = (tag & 4 == 4, false, u16::MAX);
                     steps.push(Step { observation: seen, action, reward, done, bad, uniform, propensity });
                     if done {
@@ -96,7 +126,10 @@ impl Record {
 
     /// Whether it is of the same world: shape, what is forbidden and features.
     pub fn is_of_same_world(&self, other: &Record) -> bool {
-        self.shape == other.shape && self.forbidden == other.forbidden && self.features == other.features
+        self.shape == other.shape
+            && self.forbidden == other.forbidden
+            && self.features == other.features
+            && self.repeats == other.repeats
     }
 
     /// Whether it holds more than shape and calls.
@@ -104,11 +137,16 @@ impl Record {
         self.features.is_some() || !self.forbidden.is_empty()
     }
 
+    /// Whether the world says that an episode comes back by its seed.
+    pub fn repeats(&self) -> bool {
+        self.repeats
+    }
+
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
         self.shape.encode(writer);
         writer.bytes(&self.calls);
-        if !self.is_extended() {
+        if !self.is_extended() && self.repeats {
             return;
         }
         writer.length(self.forbidden.len());
@@ -121,6 +159,17 @@ impl Record {
 
     /// Reads a record that holds forbidden actions or features besides.
     pub(super) fn decode_extended(reader: &mut Reader<'_>) -> Result<Record, DecodeError> {
+        let plain = reader.error("a record that holds nothing besides shape and calls");
+        let record = Record::decode_besides(reader)?;
+        if record.is_extended() { Ok(record) } else { Err(plain) }
+    }
+
+    /// Reads the record of a world that cannot be repeated.
+    pub(super) fn decode_unrepeated(reader: &mut Reader<'_>) -> Result<Record, DecodeError> {
+        Ok(Record { repeats: false, ..Record::decode_besides(reader)? })
+    }
+
+    fn decode_besides(reader: &mut Reader<'_>) -> Result<Record, DecodeError> {
         let mut record = Record::decode(reader)?;
         let wild = reader.error("forbidden actions that are out of order or out of range");
         for _ in 0..reader.length(8 * OBSERVATION_WORDS + 2)? {
@@ -137,8 +186,7 @@ impl Record {
         }
         let text = reader.text()?;
         record.features = (!text.is_empty()).then(|| text.to_string());
-        let plain = reader.error("a record that holds nothing besides shape and calls");
-        if record.is_extended() { Ok(record) } else { Err(plain) }
+        Ok(record)
     }
 
     /// Reads the shape and takes the calls as they are: they are looked at when they are played.
@@ -151,7 +199,7 @@ impl Record {
         if OBSERVATION_BITS_MAX < usize::from(observation_bits) || !counts || !ordered {
             return Err(wild);
         }
-        Ok(Record { shape, calls: reader.bytes()?.to_vec(), forbidden: Vec::new(), features: None })
+        Ok(Record::new(shape, reader.bytes()?.to_vec()))
     }
 
     /// The calls as bytes, without the rest.
@@ -187,9 +235,13 @@ impl Record {
                 Err(_) if position == self.calls.len() => return (whole, End::Whole),
                 Ok(FAILURE) => return (whole, End::Failed),
                 Ok(RESET) => reader.raw(8 + seen).map(|_| true),
-                Ok(tag) if tag & STEP == STEP && tag < FAILURE && !is_done => {
-                    is_done = tag & 2 == 2;
-                    reader.raw(6 + seen).map(|_| false)
+                Ok(LOST) if !is_done => {
+                    is_done = true;
+                    Ok(false)
+                }
+                Ok(tag) if is_step(tag) && !is_done => {
+                    is_done = tag & DONE == DONE;
+                    reader.raw(6 + seen).and_then(|_| read_late(&mut reader, tag)).map(|_| false)
                 }
                 _ => return (whole, End::Failed),
             };
@@ -276,6 +328,7 @@ impl<'a> Recorder<'a> {
             calls: self.calls.into_bytes(),
             forbidden: self.world.forbidden().to_vec(),
             features: None,
+            repeats: self.world.repeats(),
         }
     }
 
@@ -292,6 +345,11 @@ impl<'a> Recorder<'a> {
     }
 
     fn fail(&mut self, error: EnvironmentError) -> EnvironmentError {
+        if error == EnvironmentError::Lost {
+            self.calls.u8(LOST);
+            self.give();
+            return error;
+        }
         self.calls.u8(FAILURE);
         self.calls.text(&error.to_string());
         error
@@ -305,6 +363,18 @@ impl Environment for Recorder<'_> {
 
     fn forbidden(&self) -> &[Forbidden] {
         self.world.forbidden()
+    }
+
+    fn repeats(&self) -> bool {
+        self.world.repeats()
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.world.is_awaited()
+    }
+
+    fn late(&self) -> &[Late] {
+        self.world.late()
     }
 
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
@@ -323,10 +393,20 @@ impl Environment for Recorder<'_> {
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
         self.check_stop()?;
         let outcome = self.world.step(action).map_err(|error| self.fail(error))?;
-        self.calls.u8(STEP | u8::from(outcome.done) << 1 | u8::from(outcome.bad) << 2);
+        let (is_awaited, late) = (self.world.is_awaited(), self.world.late().to_vec());
+        let flag = |flag: u8, is_set: bool| if is_set { flag } else { 0 };
+        let terms = flag(AWAITED, is_awaited) | flag(LATE, !late.is_empty());
+        self.calls.u8(STEP | flag(DONE, outcome.done) | flag(BAD, outcome.bad) | terms);
         self.calls.u16(action);
         self.calls.i32(outcome.reward);
         self.see();
+        if !late.is_empty() {
+            self.calls.length(late.len());
+            for Late { step, reward } in late {
+                self.calls.u32(step);
+                self.calls.i32(reward);
+            }
+        }
         if outcome.done {
             self.give();
         }
@@ -334,11 +414,24 @@ impl Environment for Recorder<'_> {
     }
 }
 
+/// Makes the range of rewards hold what a step has paid; how much that was.
+pub(super) fn widen(shape: &mut Shape, outcome: &Outcome, is_awaited: bool, late: &[Late]) -> i64 {
+    let own = (!is_awaited).then_some(outcome.reward);
+    let rewards = own.into_iter().chain(late.iter().map(|late| late.reward));
+    rewards.map(|reward| (shape.cover_reward(reward), i64::from(reward)).1).sum()
+}
+
 /// A world that answers as it did before.
 pub struct Playback {
     record: Record,
     position: usize,
     observation: Bits,
+    is_awaited: bool,
+    late: Vec<Late>,
+    /// The shape of the world, as wide as what it has paid so far.
+    shape: Shape,
+    /// What the episode has paid.
+    total: i64,
 }
 
 impl Playback {
@@ -349,7 +442,15 @@ impl Playback {
 
     /// At the start of a record.
     pub fn new(record: &Record) -> Playback {
-        Playback { record: record.clone(), position: 0, observation: Bits::ZERO }
+        Playback {
+            record: record.clone(),
+            position: 0,
+            observation: Bits::ZERO,
+            is_awaited: false,
+            late: Vec::new(),
+            shape: record.shape.clone(),
+            total: 0,
+        }
     }
 
     /// Reads the next call with this function; it must be the one that is asked for.
@@ -367,8 +468,14 @@ impl Playback {
         if tag == FAILURE {
             return Err(EnvironmentError::External(reader.text().map_err(cut)?.to_string()));
         }
+        if tag == LOST {
+            self.position = place + reader.position();
+            return Err(EnvironmentError::Lost);
+        }
         let answer = read(&mut reader, tag).map_err(cut)?.ok_or_else(other)?;
         let seen = reader.raw(observation_bytes(&self.record.shape)).map_err(cut)?;
+        self.late = read_late(&mut reader, tag).map_err(cut)?;
+        self.is_awaited = tag & AWAITED == AWAITED;
         self.observation = observation_of(seen);
         self.position = place + reader.position();
         Ok(answer)
@@ -377,14 +484,27 @@ impl Playback {
 
 impl Environment for Playback {
     fn shape(&self) -> &Shape {
-        &self.record.shape
+        &self.shape
     }
 
     fn forbidden(&self) -> &[Forbidden] {
         &self.record.forbidden
     }
 
+    fn repeats(&self) -> bool {
+        self.record.repeats
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+
+    fn late(&self) -> &[Late] {
+        &self.late
+    }
+
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        self.total = 0;
         self.next(&format!("an episode with seed {seed}"), |reader, tag| {
             Ok((tag == RESET && reader.u64()? == seed).then_some(()))
         })
@@ -395,10 +515,15 @@ impl Environment for Playback {
     }
 
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
-        self.next(&format!("action {action}"), |reader, tag| {
-            let is_step = tag & STEP == STEP && tag < FAILURE && reader.u16()? == action;
+        let outcome = self.next(&format!("action {action}"), |reader, tag| {
+            let is_asked = is_step(tag) && reader.u16()? == action;
             let reward = reader.i32()?;
-            Ok(is_step.then_some(Outcome { reward, done: tag & 2 == 2, bad: tag & 4 == 4 }))
-        })
+            Ok(is_asked.then_some(Outcome { reward, done: tag & DONE == DONE, bad: tag & BAD == BAD }))
+        })?;
+        self.total += widen(&mut self.shape, &outcome, self.is_awaited, &self.late);
+        if outcome.done {
+            self.shape.cover_return(self.total);
+        }
+        Ok(outcome)
     }
 }

@@ -3,10 +3,12 @@
 //! Reading is cheap and bounded; a patch that was shown comes as a [`Claim`], and showing it again is a step of its own,
 //! because a stored word is no proof. Clauses: LOG-4, SCC-3.
 
+use super::trial::Test;
 use super::{Basis, Evolution, GUARDS_MAX, Guard, Trial, Waiting, Watched};
 use crate::apply::{Live, Tables};
 use crate::condition::Context;
-use crate::improvement::{AlphaLedger, ImprovementTest};
+use crate::improvement::AlphaLedger;
+use crate::improvement::interleaved::InterleavedTest;
 use crate::patch::{Patch, PatchKind};
 use crate::propose::Notebook;
 use crate::queue::PatchQueue;
@@ -24,7 +26,7 @@ use bem_machine::memory::context::FamilyIndex;
 pub struct Claim {
     patch: Patch,
     words: String,
-    test: ImprovementTest,
+    test: Test,
     guard: Guard,
     /// What to answer when it does not hold.
     refusal: DecodeError,
@@ -64,6 +66,8 @@ impl Evolution {
             watched.undo.encode(writer);
             writer.text(&watched.words);
             watched.watch.encode(writer);
+            writer.bool(watched.interleaved.is_some());
+            watched.interleaved.iter().for_each(|test| test.encode(writer));
         });
     }
 
@@ -105,7 +109,8 @@ impl Evolution {
             let kind = *PatchKind::ALL.get(usize::from(kind)).ok_or(wild)?;
             let undo = Undo::decode(&evolution.config, reader)?;
             let (words, watch) = (reader.text()?.to_string(), Watch::decode(reader)?);
-            evolution.watched = Some(Box::new(Watched { serial, kind, undo, words, watch }));
+            let interleaved = if reader.bool()? { Some(InterleavedTest::decode(reader)?) } else { None };
+            evolution.watched = Some(Box::new(Watched { serial, kind, undo, words, watch, interleaved }));
         }
         Ok((evolution, claim))
     }
@@ -127,7 +132,7 @@ impl Claim {
         let refusal = reader.error("a patch whose condition does not hold");
         let patch = Patch::decode(reader)?;
         let words = reader.text()?.to_string();
-        let test = ImprovementTest::decode(reader)?;
+        let test = Test::decode(reader)?;
         let guard = Guard::decode(reader)?;
         Ok(Claim { patch, words, test, guard, refusal })
     }

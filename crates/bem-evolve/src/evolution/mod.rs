@@ -31,6 +31,7 @@ use self::watching::Watched;
 
 use crate::apply::{Live, Tables, TablesError, structure_digest};
 use crate::condition::Context;
+use crate::improvement::interleaved::Earlier;
 use crate::improvement::{Account, AlphaLedger};
 use crate::patch::{Change, Patch, Subject};
 use crate::propose::{Notebook, Proposal, patch};
@@ -67,6 +68,8 @@ pub struct Surroundings {
     pub step: u64,
     /// The range of the returns seen so far, in milli-units; without it the declared range counts.
     pub span: Option<i64>,
+    /// Where the world cannot be repeated: what is known of its returns. Trials are interleaved then, not paired.
+    pub unpaired: Option<Earlier>,
 }
 
 /// What [`Evolution::advance`] did.
@@ -344,11 +347,12 @@ impl Evolution {
         match undo {
             // Only the latest change can be taken back: the watch before it ends here. What rests on counts is not
             // watched: the counts go on, and the first candidate that wins its pairs replaces it.
-            Some(undo) if matches!(accepted.improvement(), Improvement::Rollouts(_)) => {
+            Some(undo) if is_measured(accepted.improvement()) => {
                 let watch = Watch::new(&mut self.alpha);
                 let (serial, kind) = (patch.serial, patch.kind());
+                let words = words.to_string();
                 self.watched =
-                    Some(Box::new(Watched { serial, kind, undo, words: words.to_string(), watch }));
+                    Some(Box::new(Watched { serial, kind, undo, words, watch, interleaved: None }));
             }
             Some(_) => self.watched = None,
             None => {}
@@ -387,6 +391,11 @@ impl Evolution {
 /// The new return less the old one, over the range of returns.
 fn difference(new: &Rollout, old: &Rollout, span: i64) -> Fixed {
     Fixed::from_ratio((new.total - old.total).clamp(-span, span), span)
+}
+
+/// Whether episodes were played for this evidence.
+fn is_measured(improvement: &Improvement) -> bool {
+    matches!(improvement, Improvement::Rollouts(_) | Improvement::Interleaved(_))
 }
 
 /// Whether what speaks for a change needs no rollouts.

@@ -184,6 +184,16 @@ impl Guard {
         self.rolled_back || self.return_before.minus(self.return_after) <= allowed
     }
 
+    /// Takes the means of episodes that were interleaved: those of the candidate and of the incumbent.
+    pub(super) fn take_means(&mut self, episodes: u32, [after, before]: [Option<i64>; 2], span: i64) {
+        let mean = |value: Option<i64>| {
+            let value = value.unwrap_or(0).clamp(-Guard::RETURN_MAX, Guard::RETURN_MAX);
+            Fixed::from_int(value as i32)
+        };
+        (self.pairs, self.span) = (episodes, span);
+        (self.return_before, self.return_after) = (mean(before), mean(after));
+    }
+
     /// Takes the returns of one more pair into the means.
     pub(super) fn observe(&mut self, before: i64, after: i64) {
         self.pairs += 1;

@@ -1,7 +1,9 @@
 //! Patches from end to end on a live machine: shown, measured by pairs of turns, put into force, watched and taken back;
 //! and for every kind of evidence a patch that is refused.
 
+use super::trial::Test;
 use super::*;
+use crate::improvement::interleaved::{Played, Side};
 use crate::patch::ExpectedEffects;
 use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Field, Outcome, Shape};
@@ -94,7 +96,7 @@ impl Bench {
     }
 
     fn surroundings(&self) -> Surroundings {
-        Surroundings { step: self.steps, span: None }
+        Surroundings { step: self.steps, span: None, unpaired: None }
     }
 
     fn judge(&mut self, proposal: Proposal) -> Record {
@@ -188,6 +190,53 @@ fn a_synthesised_expert_wins_its_pairs_and_is_held_from_then_on() {
     assert_eq!(bench.watch(), None);
     let guard = bench.evolution.guards()[0];
     assert!(guard.holds() && guard.basis == Basis::Gate && guard.return_before < guard.return_after);
+}
+
+const EARLIER: Earlier = Earlier { low: 0, high: 8_000, mean: 4_000 };
+
+impl Bench {
+    /// One episode on a seed that never comes again, by whom the coin names; the candidate is whose turn comes first.
+    fn toss(&mut self, turns: [Turn; 2]) -> Played {
+        let side = Side::of(self.seeds.bit());
+        let seed = self.seeds.next_u64();
+        let rollout = self.play(seed, turns[usize::from(side == Side::Incumbent)]);
+        Played { side, total: rollout.total, since: rollout.total, is_bad: false, differs: true }
+    }
+
+    /// Judges a proposal in a world that cannot be repeated.
+    fn judge_unpaired(&mut self, proposal: Proposal) -> Record {
+        self.evolution.submit(&self.machine, FAMILY, proposal).unwrap();
+        let surroundings = Surroundings { unpaired: Some(EARLIER), ..self.surroundings() };
+        let advance = self.evolution.advance(&mut self.machine, &surroundings);
+        assert_eq!(advance, Advance::Measuring);
+        loop {
+            let played = self.toss([Turn::SEAT, Turn::HELD]);
+            if let Some(record) = self.evolution.book_episode(&mut self.machine, &played, self.steps) {
+                return record;
+            }
+        }
+    }
+}
+
+#[test]
+fn without_pairs_an_expert_is_let_in_by_interleaved_episodes_and_taken_back_by_them() {
+    let mut bench = Bench::new(|seen| (seen >> 2 & 1) as u16);
+    assert_refused(&bench.judge_unpaired(proposal(synthesized(copies(1)), None)), "return may fall");
+    let record = bench.judge_unpaired(proposal(synthesized(copies(2)), None));
+    let Verdict::Applied { accepted, .. } = &record.verdict else { panic!("turned down: {record:?}") };
+    assert!(matches!(accepted.improvement(), Improvement::Interleaved(_)));
+    assert_eq!((bench.evolution.alpha.entered()[0], bench.mean_reward()), (2, 1_000));
+    let guard = bench.evolution.guards()[0];
+    assert!(guard.holds() && guard.return_before < guard.return_after);
+    bench.world.right = |seen| 1 - (seen >> 2 & 1) as u16;
+    let mut taken_back = None;
+    while let Some(undo) = bench.evolution.watched_undo() {
+        let before = undo.held().map_or(Turn::PLAIN, |slot| Turn::member(slot as u8));
+        let played = bench.toss([before, Turn::HELD]);
+        taken_back = bench.evolution.book_watch_episode(&mut bench.machine, &played, EARLIER, bench.steps);
+    }
+    assert!(matches!(taken_back.unwrap().verdict, Verdict::RolledBack { .. }));
+    assert!(bench.machine.family(FAMILY).unwrap().held().member().is_none());
 }
 
 #[test]
@@ -343,7 +392,8 @@ fn a_loss_beyond_all_that_was_seen_starts_the_test_anew() {
     let paid = |total: i64| Rollout { total, is_bad: false, steps: 1 };
     let state = |bench: &Bench| {
         let trial = bench.evolution.trial.as_ref().unwrap();
-        (trial.guard.span, trial.test.pairs(), bench.evolution.alpha.entered()[0])
+        let Test::Paired(test) = &trial.test else { panic!("pairs are played") };
+        (trial.guard.span, test.pairs(), bench.evolution.alpha.entered()[0])
     };
     let book = |bench: &mut Bench, new: i64, old: i64| {
         let decided = bench.evolution.book_pair(&mut bench.machine, &paid(new), &paid(old), 1);

@@ -1,13 +1,17 @@
-//! Watching the latest change of a pool: pairs against what was held before, until it is taken back or stays.
+//! Watching the latest change of a pool: pairs against what was held before, or episodes interleaved with it where a world
+//! cannot be repeated, until it is taken back or stays.
 //!
 //! Clauses: SCC-9, SCC-14.
 
 use super::{Basis, Evolution, Guard, PoxReading, Record, Verdict, difference};
 use crate::apply::Live;
+use crate::improvement::interleaved::{Earlier, InterleavedTest, Played};
+use crate::improvement::{Account, Progress};
 use crate::patch::PatchKind;
 use crate::queue::PatchStatus;
 use crate::rollout::Rollout;
-use crate::watch::Watch;
+use crate::watch::{Contradiction, Watch};
+use bem_base::fixed::Fixed;
 use bem_machine::machine::Undo;
 
 /// Pairs after which a watch ends and the patch stays.
@@ -21,6 +25,8 @@ pub(super) struct Watched {
     pub(super) undo: Undo,
     pub(super) words: String,
     pub(super) watch: Watch,
+    /// The test of a world that cannot be repeated, once it has begun: what was there before is its candidate.
+    pub(super) interleaved: Option<InterleavedTest>,
 }
 
 impl Evolution {
@@ -56,23 +62,54 @@ impl Evolution {
         if guard.basis == Basis::Watch {
             guard.observe(old.total, new.total);
         }
-        let family = guard.family;
         if let Some(reason) = contradiction {
-            let Watched { kind, undo, words, .. } = *self.watched.take()?;
-            // Where something stands in the way of taking it back, the patch simply stays.
-            machine.undo(undo).ok()?;
-            if let Some(guard) = self.guards.iter_mut().find(|guard| guard.serial == serial) {
-                guard.rolled_back = true;
-            }
-            self.pox.book_rolled_back(kind);
-            self.mark(serial, PatchStatus::RolledBack);
-            let pox = PoxReading::of(&self.pox, kind);
-            let verdict = Verdict::RolledBack { reason };
-            return Some(Record { serial, kind, family, step, words, verdict, pox });
+            return self.take_back(machine, reason, step);
         }
         if WATCH_PAIRS_MAX <= watched.watch.pairs() {
             self.watched = None;
         }
         None
+    }
+
+    /// Books an episode of the watch that a coin has given to what was there before (the test's candidate) or to what is
+    /// there now. A record comes when the patch is taken back; a watch that is long enough ends.
+    pub fn book_watch_episode(
+        &mut self,
+        machine: &mut Live,
+        played: &Played,
+        earlier: Earlier,
+        step: u64,
+    ) -> Option<Record> {
+        let watched = self.watched.as_mut()?;
+        let alpha = &mut self.alpha;
+        let mut test = watched
+            .interleaved
+            .take()
+            .unwrap_or_else(|| alpha.open_interleaved(Account::Watches, earlier, Fixed::ZERO));
+        let progress = test.observe(alpha, Account::Watches, played);
+        let evidence = test.evidence();
+        watched.interleaved = Some(test);
+        if progress == Progress::Better {
+            let reason = Contradiction { pairs: evidence.episodes, mean_loss: evidence.mean };
+            return self.take_back(machine, reason, step);
+        }
+        if progress != Progress::Open || 4 * WATCH_PAIRS_MAX <= evidence.episodes {
+            self.watched = None;
+        }
+        None
+    }
+
+    /// Takes the latest patch back. Where something stands in the way, the patch simply stays.
+    fn take_back(&mut self, machine: &mut Live, reason: Contradiction, step: u64) -> Option<Record> {
+        let Watched { serial, kind, undo, words, .. } = *self.watched.take()?;
+        machine.undo(undo).ok()?;
+        let guard = self.guards.iter_mut().find(|guard| guard.serial == serial)?;
+        guard.rolled_back = true;
+        let family = guard.family;
+        self.pox.book_rolled_back(kind);
+        self.mark(serial, PatchStatus::RolledBack);
+        let pox = PoxReading::of(&self.pox, kind);
+        let verdict = Verdict::RolledBack { reason };
+        Some(Record { serial, kind, family, step, words, verdict, pox })
     }
 }

@@ -4,6 +4,7 @@
 //! what is allowed. Must not know files or processes; the application reads them. Clauses: GLE-9.
 
 mod declared;
+mod discount;
 pub mod extensive;
 mod hidden;
 mod lexer;

@@ -6,12 +6,17 @@
 //! whose episodes pay far less than the best reward at every step does well to say `"return_range":[lo,hi]` as well:
 //! the narrower it is, the fewer episodes it takes to show that something is better. `"features":[..]` in place of `obs_bits`
 //! and `fields` makes every `obs` an object of named values ([`bem_data`]); then `"bad_if"` and `"forbid"` may list rules
-//! over them: what is BAD besides what the program says, and what must never be done. Lines come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
+//! over them: what is BAD besides what the program says, and what must never be done. `"replay":false` says that a seed
+//! brings no episode back. A reward may be missing in its own line and come as `"late":[[step,reward],..]` in a later one of
+//! the same episode; steps count from 0. `"discount":990` (thousandths a step) ends every episode with the chance of the rest
+//! after each step. What is paid beyond the declared ranges widens them. Lines come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
 
 use super::declared::{Declared, Texts};
+use super::discount::{DISCOUNT_WHOLE, Discount, check_discount};
 use super::{REWARD_MAX, milli_hint, without_line};
-use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Forbidden, Outcome, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Forbidden, Late, Outcome, Shape};
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
+use bem_base::prng::Prng;
 use bem_data::Encoder;
 use bem_data::feature::Value;
 use serde::Deserialize;
@@ -42,14 +47,17 @@ pub struct PipeWorld<T> {
     values: Vec<Value>,
     /// Lines received so far.
     line: u64,
-    /// The episode under way; none between episodes.
-    episode: Option<Progress>,
-}
-
-#[derive(Clone, Copy)]
-struct Progress {
-    steps: u32,
-    total: i64,
+    /// Whether an episode is under way.
+    is_open: bool,
+    /// Whether the program says that an episode comes back by its seed.
+    repeats: bool,
+    discount: Discount,
+    /// Draws when a discounted episode ends.
+    prng: Prng,
+    /// The rewards of the episode so far; none of a step whose reward is still to come.
+    paid: Vec<Option<i32>>,
+    /// Rewards of earlier steps that came with the last one.
+    late: Vec<Late>,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +79,18 @@ struct Hello {
     forbid: Option<Box<RawValue>>,
     #[serde(default)]
     return_range: Option<(i64, i64)>,
+    #[serde(default = "yes")]
+    replay: bool,
+    #[serde(default = "undiscounted")]
+    discount: u32,
+}
+
+fn undiscounted() -> u32 {
+    DISCOUNT_WHOLE
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Deserialize)]
@@ -83,10 +103,13 @@ struct Seen {
 #[serde(deny_unknown_fields)]
 struct Answered {
     obs: Box<RawValue>,
-    reward: Reward,
+    #[serde(default)]
+    reward: Option<Reward>,
     done: bool,
     #[serde(default)]
     bad: bool,
+    #[serde(default)]
+    late: Vec<(u64, Reward)>,
 }
 
 /// A whole number of milli-units; one with a decimal point is answered with how it is written.
@@ -201,11 +224,24 @@ impl<T: Transport> PipeWorld<T> {
     /// Waits for the program's first line.
     pub fn open(mut transport: T) -> Result<PipeWorld<T>, EnvironmentError> {
         let text = transport.receive().map_err(|error| external(format!("line 1: {error}")))?;
-        let (shape, declared) = parse::<Hello>(&text)
-            .and_then(|hello| hello.check())
+        let ((shape, declared), discount, repeats) = parse::<Hello>(&text)
+            .and_then(|hello| Ok((hello.check()?, check_discount(hello.discount)?, hello.replay)))
             .map_err(|reason| external(format!("line 1: {reason}: {}", shortened(&text))))?;
         let (observation, values) = (Bits::ZERO, Vec::new());
-        Ok(PipeWorld { transport, shape, declared, observation, values, line: 1, episode: None })
+        Ok(PipeWorld {
+            transport,
+            shape,
+            declared,
+            observation,
+            values,
+            line: 1,
+            is_open: false,
+            repeats,
+            discount,
+            prng: Prng::stream(0, "pipe/discount"),
+            paid: Vec::new(),
+            late: Vec::new(),
+        })
     }
 
     /// How named features become bits, where the program names them.
@@ -225,14 +261,14 @@ impl<T: Transport> PipeWorld<T> {
         read: impl Fn(&Shape, Option<&Declared>, &str) -> Result<A, String>,
     ) -> Result<A, EnvironmentError> {
         // Whatever goes wrong ends the episode: its state is no longer known.
-        let episode = self.episode.take();
+        let is_open = core::mem::take(&mut self.is_open);
         self.transport.send(line).map_err(|error| external(format!("after line {}: {error}", self.line)))?;
         self.line += 1;
         let number = self.line;
         let text = self.transport.receive().map_err(|error| external(format!("line {number}: {error}")))?;
         let answer = read(&self.shape, self.declared.as_ref(), &text)
             .map_err(|reason| external(format!("line {number}: {reason}: {}", shortened(&text))))?;
-        self.episode = episode;
+        self.is_open = is_open;
         Ok(answer)
     }
 }
@@ -273,6 +309,18 @@ impl<T: Transport> Environment for PipeWorld<T> {
         &self.shape
     }
 
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.paid.last().is_some_and(Option::is_none)
+    }
+
+    fn late(&self) -> &[Late] {
+        &self.late
+    }
+
     fn forbidden(&self) -> &[Forbidden] {
         self.declared.as_ref().map_or(&[], |declared| &declared.forbidden)
     }
@@ -282,7 +330,8 @@ impl<T: Transport> Environment for PipeWorld<T> {
             observation(shape, declared, &parse::<Seen>(text)?.obs)
         };
         (self.observation, self.values) = self.ask(&format!("{{\"reset\":{seed}}}"), read)?;
-        self.episode = Some(Progress { steps: 0, total: 0 });
+        (self.is_open, self.paid, self.late) = (true, Vec::new(), Vec::new());
+        self.prng = Prng::stream(seed, "pipe/discount");
         Ok(())
     }
 
@@ -291,46 +340,90 @@ impl<T: Transport> Environment for PipeWorld<T> {
     }
 
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
-        let Some(Progress { steps, total }) = self.episode else {
+        if !self.is_open {
             return Err(EnvironmentError::EpisodeOver);
-        };
+        }
         if self.shape.actions <= action {
             return Err(EnvironmentError::ActionOutOfRange { action, last: self.shape.actions - 1 });
         }
         let before = core::mem::take(&mut self.values);
+        let paid = core::mem::take(&mut self.paid);
+        let is_ended = self.discount.ends(&mut self.prng);
         let read = |shape: &Shape, declared: Option<&Declared>, text: &str| {
             let answer: Answered = parse(text)?;
-            let (low, high) = (shape.reward_min, shape.reward_max);
-            if !(i64::from(low)..=i64::from(high)).contains(&answer.reward.0) {
-                return Err(format!(
-                    "\"reward\" is {}; the range said at the start is {low} to {high}",
-                    answer.reward.0
-                ));
-            }
-            let (total, low, high) = (total + answer.reward.0, shape.return_min, shape.return_max);
-            let done = answer.done || steps + 1 == shape.horizon;
+            let mut paid = paid.clone();
+            let late = credit(&mut paid, &answer)?;
+            let total: i64 = paid.iter().flatten().map(|reward| i64::from(*reward)).sum();
+            let done = answer.done || is_ended || paid.len() == shape.horizon as usize;
             if done && i64::from(RETURN_MAX) < total.abs() {
                 return Err(format!(
                     "the episode paid {total}; at most {RETURN_MAX} milli-units can be counted: use larger units"
                 ));
             }
-            if done && !(low..=high).contains(&total) {
-                return Err(format!(
-                    "the episode paid {total}; the range said at the start is {low} to {high}"
-                ));
-            }
             let (bits, values) = observation(shape, declared, &answer.obs)?;
             let bad =
                 answer.bad || declared.is_some_and(|declared| declared.is_bad(&before, action, &values));
-            Ok((bits, values, Answered { done, bad, ..answer }))
+            Ok(Credited { bits, values, done, bad, late, paid, total })
         };
-        let (bits, values, answer) = self.ask(&format!("{{\"act\":{action}}}"), read)?;
-        self.observation = if answer.done { Bits::ZERO } else { bits };
-        self.values = values;
-        let total = total + answer.reward.0;
-        self.episode = (!answer.done).then_some(Progress { steps: steps + 1, total });
-        Ok(Outcome { reward: answer.reward.0 as i32, done: answer.done, bad: answer.bad })
+        let Credited { bits, values, done, bad, late, paid, total } =
+            self.ask(&format!("{{\"act\":{action}}}"), read)?;
+        self.observation = if done { Bits::ZERO } else { bits };
+        // What is paid beyond the range said at the start widens it: the learner notices.
+        let own = paid.last().copied().flatten();
+        let rewards = own.into_iter().chain(late.iter().map(|late| late.reward));
+        rewards.for_each(|reward| self.shape.cover_reward(reward));
+        if done {
+            self.shape.cover_return(total);
+        }
+        (self.values, self.late, self.paid) = (values, late, paid);
+        self.is_open = !done;
+        Ok(Outcome { reward: own.unwrap_or(0), done, bad })
     }
+}
+
+/// An answer to an action, with all rewards of the episode so far.
+struct Credited {
+    bits: Bits,
+    values: Vec<Value>,
+    done: bool,
+    bad: bool,
+    late: Vec<Late>,
+    paid: Vec<Option<i32>>,
+    total: i64,
+}
+
+/// Enters the rewards of an answer: its own, and those of earlier steps, which are handed back. The same reward again is
+/// nothing new; another one for the same step is refused.
+fn credit(paid: &mut Vec<Option<i32>>, answer: &Answered) -> Result<Vec<Late>, String> {
+    let checked = |what: &str, Reward(reward): Reward| match i32::try_from(reward) {
+        Ok(reward) if (-REWARD_MAX..=REWARD_MAX).contains(&reward) => Ok(reward),
+        _ => Err(format!("{what} is {reward}; allowed is -{REWARD_MAX} to {REWARD_MAX} milli-units")),
+    };
+    paid.push(answer.reward.map(|reward| checked("\"reward\"", reward)).transpose()?);
+    let last = paid.len() - 1;
+    let mut late = Vec::new();
+    for (step, reward) in &answer.late {
+        let reward = checked("a reward in \"late\"", *reward)?;
+        let place = usize::try_from(*step).ok().filter(|place| *place <= last);
+        let Some(place) = place else {
+            return Err(format!("\"late\" names step {step}; the last step of this episode is {last}"));
+        };
+        match paid[place] {
+            None => {
+                paid[place] = Some(reward);
+                if place < last {
+                    late.push(Late { step: place as u32, reward });
+                }
+            }
+            Some(before) if before == reward => {}
+            Some(before) => {
+                return Err(format!(
+                    "\"late\" pays {reward} for step {step}, which was paid {before}: leave \"reward\" out where it comes later"
+                ));
+            }
+        }
+    }
+    Ok(late)
 }
 
 #[cfg(test)]
@@ -391,6 +484,64 @@ mod tests {
         assert_eq!(dones, [false, false, false, true]);
     }
 
+    /// Plays one episode with the first action: for every step its own reward if it came, and what came late.
+    fn paid(lines: &[&str]) -> Result<Vec<(Option<i32>, Vec<Late>)>, String> {
+        let mut all = vec![HELLO, r#"{"obs":"010"}"#];
+        all.extend(lines);
+        let mut world = PipeWorld::open(script(&all)).unwrap();
+        world.reset(1).unwrap();
+        let step = |_: &&str| {
+            let outcome = world.step(0).map_err(|error| error.to_string())?;
+            Ok(((!world.is_awaited()).then_some(outcome.reward), world.late().to_vec()))
+        };
+        lines.iter().map(step).collect()
+    }
+
+    #[test]
+    fn rewards_may_come_late_and_out_of_order_and_none_twice() {
+        let late = |step, reward| Late { step, reward };
+        let found = paid(&[
+            r#"{"obs":"010","done":false}"#,
+            r#"{"obs":"010","done":false,"late":[]}"#,
+            r#"{"obs":"010","reward":7,"done":false,"late":[[1,40],[1,40]]}"#,
+            r#"{"obs":"010","done":true,"late":[[3,5],[0,900],[1,40],[2,7]]}"#,
+        ]);
+        let wanted =
+            vec![(None, vec![]), (None, vec![]), (Some(7), vec![late(1, 40)]), (Some(5), vec![late(0, 900)])];
+        assert_eq!(found, Ok(wanted));
+        let refused = |line: &str| paid(&[r#"{"obs":"010","reward":3,"done":false}"#, line]).unwrap_err();
+        let twice = refused(r#"{"obs":"010","done":true,"late":[[0,4]]}"#);
+        assert!(twice.starts_with("line 4: \"late\" pays 4 for step 0, which was paid 3"), "{twice}");
+        let unknown = refused(r#"{"obs":"010","done":true,"late":[[2,4]]}"#);
+        assert!(unknown.contains("\"late\" names step 2; the last step of this episode is 1"), "{unknown}");
+        let large = refused(r#"{"obs":"010","done":true,"late":[[1,300000000]]}"#);
+        assert!(large.contains("a reward in \"late\" is 300000000; allowed is"), "{large}");
+    }
+
+    #[test]
+    fn a_world_says_whether_it_repeats_and_how_it_discounts() {
+        let hello = |more: &str| HELLO.replace("\"fields\"", &format!("{more},\"fields\""));
+        let open = |text: &str| PipeWorld::open(script(&[text]));
+        assert!(open(HELLO).unwrap().repeats());
+        assert!(!open(&hello("\"replay\":false")).unwrap().repeats());
+        let error = open(&hello("\"discount\":0")).err().unwrap().to_string();
+        assert!(error.starts_with("line 1: \"discount\" is 0; allowed is 1 to 1000"), "{error}");
+        // Nine tenths: episodes of up to four steps end after one with the chance of a tenth, by their seed.
+        let mut lines = vec![hello("\"discount\":900")];
+        lines.extend((0..500).map(|_| r#"{"obs":"010","reward":1,"done":false}"#.to_string()));
+        let mut steps = Vec::new();
+        for seed in (0..200).chain(0..200) {
+            let mut lines: Vec<&str> = lines[..6].iter().map(String::as_str).collect();
+            lines.insert(1, r#"{"obs":"010"}"#);
+            let mut world = PipeWorld::open(script(&lines)).unwrap();
+            world.reset(seed).unwrap();
+            steps.push((1..).find(|_| world.step(0).unwrap().done).unwrap());
+        }
+        let ended = steps[..200].iter().filter(|steps| **steps == 1).count();
+        assert!((8..35).contains(&ended), "{ended}");
+        assert!(steps[..200] == steps[200..] && steps.iter().all(|steps| (1..=4).contains(steps)));
+    }
+
     #[test]
     fn every_breach_names_the_line() {
         let open = |line: &str| PipeWorld::open(script(&[line])).err().unwrap().to_string();
@@ -422,8 +573,8 @@ mod tests {
                 .starts_with("line 3: \"obs\" must be 3 zeros and ones")
         );
         assert!(
-            answer(r#"{"obs":"010","reward":1001,"done":false}"#)
-                .starts_with("line 3: \"reward\" is 1001; the range")
+            answer(r#"{"obs":"010","reward":250000001,"done":false}"#)
+                .starts_with("line 3: \"reward\" is 250000001; allowed is -250000000 to 250000000")
         );
         assert!(answer(r#"{"obs":"010"}"#).starts_with("line 3: column 13: missing field `reward`"));
         let mut world = PipeWorld::open(script(&[HELLO])).unwrap();
@@ -444,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_returns_is_kept_to() {
+    fn what_is_paid_beyond_the_ranges_widens_them() {
         let narrow = HELLO.replace("\"fields\"", "\"return_range\":[0,1000],\"fields\"");
         let play = |rewards: &[i64]| {
             let mut lines = vec![narrow.clone(), r#"{"obs":"010"}"#.to_string()];
@@ -455,13 +606,15 @@ mod tests {
             let mut world = PipeWorld::open(script(&texts)).unwrap();
             assert_eq!((world.shape().return_min, world.shape().return_max), (0, 1_000));
             world.reset(1).unwrap();
-            let results: Vec<_> = rewards.iter().map(|_| world.step(0)).collect();
-            results.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())
+            rewards.iter().try_for_each(|_| world.step(0).map(|_| ())).map_err(|error| error.to_string())?;
+            let shape = world.shape();
+            let (low, high) = (shape.reward_min as i64, shape.reward_max as i64);
+            assert!(rewards.iter().all(|reward| (low..=high).contains(reward)), "{shape:?}");
+            Ok::<_, String>((shape.return_min, shape.return_max))
         };
-        assert!(play(&[1_000, 0]).is_ok() && play(&[-5, 5]).is_ok());
-        let error = play(&[1_000, 1_000]).unwrap_err();
-        assert!(error.starts_with("line 4: the episode paid 2000; the range said at the start is 0 to 1000"));
-        assert!(play(&[-5, 0]).unwrap_err().starts_with("line 4: the episode paid -5"));
+        assert_eq!((play(&[1_000, 0]), play(&[-5, 5])), (Ok((0, 1_000)), Ok((0, 1_000))));
+        assert_eq!((play(&[1_000, 1_000]), play(&[-5, 0])), (Ok((0, 2_000)), Ok((-5, 1_000))));
+        assert_eq!(play(&[-70, 1_500]), Ok((0, 1_430)), "single rewards widen their own range");
         let wide = narrow.replace("[0,1000],\"f", "[0,9000],\"f");
         let refused = PipeWorld::open(script(&[&wide])).err().unwrap().to_string();
         assert!(refused.contains("must lie within [-20,4000]"), "{refused}");

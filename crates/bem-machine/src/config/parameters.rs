@@ -317,6 +317,9 @@ parameters! {
         /// The learner acts until its budget is spent, instead of ending when nothing is left to gain.
         "VM-16" until_budget: bool [()] = false,
             tried "true" on Reference::Task { task: "parity", steps: 3_000 };
+        /// Policies that count steps are not proposed: for worlds whose episodes need not end.
+        "VM-16" stationary: bool [()] = false,
+            tried "true" on Reference::Clock;
         /// Exploring episodes that are free for every action.
         "exploration quota" exploration_episodes: u32 [0..=1_000_000] = 128,
             tried "8" on Reference::Task { task: "parity", steps: 1_000 };

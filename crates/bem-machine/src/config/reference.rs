@@ -41,6 +41,8 @@ pub enum Reference {
     Score,
     /// A condition that only a search with conflicts proves.
     Condition,
+    /// A learner in a world in which the best action depends on the steps that are left.
+    Clock,
     /// A learner in this task of the catalog.
     Task {
         /// The task.

@@ -7,7 +7,7 @@
 
 use super::{Family, STEP_BY_STEP};
 use crate::config::{ChoiceRule, GenesisConfig};
-use bem_base::environment::Outcome;
+use bem_base::environment::{Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_learn::bucket::Batch;
@@ -255,8 +255,19 @@ impl Family {
     /// The first BAD step: losses so far are on a scale that did not cover it, and are brought onto the wider one.
     #[cold]
     fn widen(&mut self) {
-        self.revision += 1;
         let (step, episode) = self.statistics.payoff.widen();
+        self.rescale(step, episode);
+    }
+
+    /// The world has paid beyond its range: the family's becomes wider, and losses so far are brought onto it.
+    pub fn cover(&mut self, shape: &Shape) {
+        self.shape.cover(shape);
+        let (step, episode) = self.statistics.payoff.cover(shape);
+        self.rescale(step, episode);
+    }
+
+    fn rescale(&mut self, step: Widening, episode: Widening) {
+        self.revision += 1;
         self.statistics.samplers.rescale(step, episode);
         self.statistics.episode.rescale(&self.parameters, episode);
         for bucket in &mut self.statistics.buckets {

@@ -385,6 +385,13 @@ impl<P> Machine<P> {
         Ok(())
     }
 
+    /// The world of a family has paid beyond its range: losses so far are brought onto the wider one.
+    pub fn cover(&mut self, family: FamilyIndex, shape: &Shape) -> Result<(), MachineError> {
+        self.family(family)?;
+        self.families[usize::from(family.0)].cover(shape);
+        Ok(())
+    }
+
     /// Brings the rule by which what is held adapts in step with an episode that is played again: actions and rewards.
     pub fn adapt_again(&mut self, played: impl Iterator<Item = (u16, i32)>) {
         let Ok(family) = self.family(self.lane.progress.family) else { return };
@@ -439,6 +446,24 @@ impl<P> Machine<P> {
         let (lane, mut around) = self.surroundings(family);
         lane.learn(&mut around, outcome);
         Ok(())
+    }
+
+    /// The outcome of the action taken last, whose reward is still to come.
+    pub fn defer(&mut self, outcome: &Outcome) -> Result<(), MachineError> {
+        let family = self.acting_family()?;
+        let (lane, mut around) = self.surroundings(family);
+        lane.defer(&mut around, outcome);
+        Ok(())
+    }
+
+    /// Whether another choice may wait for its reward.
+    pub fn has_room_to_wait(&self) -> bool {
+        self.lane.pending.has_room()
+    }
+
+    /// Gives the running episode up, with all choices that wait for a reward: nobody is credited with it.
+    pub fn abandon(&mut self) {
+        self.lane.abandon();
     }
 
     /// The outcome of an earlier step of this episode, which came late.

@@ -294,6 +294,31 @@ impl SingleLane {
     /// Steps 5 to 7 for the action taken last: the outcome enters STATE, and is credited.
     #[inline]
     pub(crate) fn learn(&mut self, around: &mut Surroundings<'_>, outcome: &Outcome) {
+        self.take_in(around, outcome);
+        self.settle(around, StepNumber(*around.steps - 1), outcome);
+        if outcome.done {
+            self.finish(around);
+        }
+    }
+
+    /// The outcome of the action taken last, whose reward is still to come: it enters STATE, and nothing is credited.
+    pub(crate) fn defer(&mut self, around: &mut Surroundings<'_>, outcome: &Outcome) {
+        self.take_in(around, outcome);
+        if outcome.done {
+            self.finish(around);
+        }
+    }
+
+    /// Gives the running episode up: nobody is credited with it.
+    pub(crate) fn abandon(&mut self) {
+        self.pending.clear();
+        self.progress.running = false;
+        self.adapting = None;
+    }
+
+    /// The outcome enters STATE.
+    #[inline]
+    fn take_in(&mut self, around: &mut Surroundings<'_>, outcome: &Outcome) {
         let layout = around.family.layout();
         let shape = around.family.shape();
         let upper =
@@ -314,10 +339,6 @@ impl SingleLane {
 
         if around.family.is_world() && around.mode == Mode::Learning {
             around.family.suspect(&self.observation, self.action, outcome.bad);
-        }
-        self.settle(around, StepNumber(*around.steps - 1), outcome);
-        if outcome.done {
-            self.finish(around);
         }
     }
 

@@ -19,13 +19,13 @@ use super::config::ConfigFile;
 use super::solve::to_float;
 use super::{Answer, usage};
 use crate::interrupt;
-use crate::task::GameArguments;
+use crate::task::{GameArguments, TermsArguments};
 use anyhow::{Context as _, Result, bail};
 use bem_engine::learner::Settings;
 use bem_engine::parameters::check_world;
 use bem_engine::solve::{Solution, solve};
 use bem_games::game::Game;
-use bem_games::wrappers::{Scramble, scrambled};
+use bem_games::wrappers::{Scramble, on_terms, scrambled};
 use bem_machine::config::GenesisConfig;
 use clap::Args;
 use serde_json::{Value, json};
@@ -37,6 +37,7 @@ use std::time::Instant;
 #[derive(Args)]
 #[command(after_help = "Example: bem table --seeds 5 --families parity,dyck
 Example: bem table --scramble actions --first-seed 6 --seeds 7 --families small_sat
+Example: bem table --no-replay --seeds 1
 Example: bem table --held-out --seeds 3 --budget 60000
 Example: bem table --generated --worlds 3 --salt 2026 --families chain,noise
 Example: bem table --controls --seeds 3 --budget 20000")]
@@ -83,6 +84,8 @@ pub struct TableArguments {
     /// Steps of one run at most.
     #[arg(long, default_value_t = 200_000)]
     budget: u64,
+    #[command(flatten)]
+    terms: TermsArguments,
     #[command(flatten)]
     config: ConfigFile,
     /// Print one JSON object and nothing else.
@@ -136,7 +139,8 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
         return generated::run(arguments, &config);
     }
     if arguments.controls {
-        return controls::run(arguments.seeds, arguments.budget, &config, arguments.json);
+        let terms = arguments.terms.check()?;
+        return controls::run(arguments.seeds, arguments.budget, &config, terms, arguments.json);
     }
     let rows = rows_of(arguments)?;
     if !arguments.json {
@@ -182,7 +186,13 @@ fn rows_of(arguments: &TableArguments) -> Result<Vec<Row>> {
         arguments.families.is_empty()
             || arguments.families.iter().any(|family| row.name.starts_with(family.as_str()))
     };
-    let (rows, others): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(wanted);
+    let terms = arguments.terms.check()?;
+    let deprived = |Row { name, floor, build }: Row| Row {
+        name,
+        floor,
+        build: Box::new(move |seed| Ok(on_terms(build(seed)?, terms))),
+    };
+    let (rows, others): (Vec<Row>, Vec<Row>) = rows.into_iter().map(deprived).partition(wanted);
     if rows.is_empty() {
         let known: BTreeSet<&str> = others.iter().filter_map(|row| row.name.split(' ').next()).collect();
         let known: Vec<&str> = known.into_iter().collect();

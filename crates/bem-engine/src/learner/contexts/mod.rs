@@ -55,7 +55,7 @@ impl Learner {
     }
 
     /// The statistics of plain actions become those of the log.
-    fn count_anew(&mut self) {
+    pub(super) fn count_anew(&mut self) {
         let counted = self.counted();
         if counted.iter().all(Vec::is_empty) {
             return;

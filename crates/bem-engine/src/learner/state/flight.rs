@@ -44,10 +44,13 @@ pub(super) fn decode_flight(learner: &Learner, reader: &mut Reader<'_>) -> Resul
     let fits = match &learner.phase {
         Phase::Measure(gate) => {
             let is_second = gate.half_seed() == Some(seed);
+            let before = learner.machinery.turn_before();
             match (gate.contest(), turn) {
+                (Contest::Trial, turn) if !learner.repeats() => learner.may_play(turn),
+                (Contest::Watch, turn) if !learner.repeats() => turn == Turn::HELD || before == Some(turn),
                 (Contest::Trial, Turn::SEAT) | (Contest::Watch, Turn::HELD) => gate.half_seed().is_none(),
                 (Contest::Trial, Turn::HELD) => is_second,
-                (Contest::Watch, turn) => is_second && learner.machinery.turn_before() == Some(turn),
+                (Contest::Watch, turn) => is_second && before == Some(turn),
                 _ => false,
             }
         }
@@ -70,7 +73,7 @@ impl Learner {
         moves: &[Move],
     ) -> Result<(), RestoreError> {
         world.reset(seed)?;
-        let mut steps = Vec::with_capacity(moves.len());
+        let mut flight = Flight::new(seed, turn);
         for (place, Move { action, uniform, propensity }) in moves.iter().copied().enumerate() {
             let observation = *world.observation();
             let outcome = world.step(action)?;
@@ -78,11 +81,17 @@ impl Learner {
                 return Err(RestoreError::Diverged { step: place });
             }
             let Outcome { reward, done, bad } = outcome;
-            steps.push(Step { observation, action, reward, done, bad, uniform, propensity });
+            flight.steps.push(Step { observation, action, reward, done, bad, uniform, propensity });
+            for late in world.late() {
+                flight.settle(*late);
+            }
+            if world.is_awaited() {
+                flight.awaited.push(place as u32);
+            }
         }
-        self.check_policy(turn, &steps)?;
-        self.machinery.adapt_again(&steps);
-        self.flight = Some(Flight { seed, turn, steps });
+        self.check_policy(turn, &flight.steps)?;
+        self.machinery.adapt_again(&flight.steps);
+        self.flight = Some(flight);
         Ok(())
     }
 

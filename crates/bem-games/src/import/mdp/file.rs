@@ -2,6 +2,7 @@
 
 use super::{Branch, POLICY_ENTRIES_MAX, Process, ROWS_MAX, SOLVE_WORK_MAX, STATES_MAX};
 use crate::import::declared::{Declared, OfStates, Texts};
+use crate::import::discount::{DISCOUNT_WHOLE, Discount, check_discount};
 use crate::import::{ImportError, REWARD_MAX, milli_hint};
 use crate::rules::bits_for;
 use bem_base::environment::Bits;
@@ -27,6 +28,12 @@ pub(super) struct File {
     bad_if: Option<Box<RawValue>>,
     #[serde(default)]
     forbid: Option<Box<RawValue>>,
+    #[serde(default = "undiscounted")]
+    discount: u32,
+}
+
+fn undiscounted() -> u32 {
+    DISCOUNT_WHOLE
 }
 
 /// `[s,a,s2,weight,reward,done]`, or with `bad` as a seventh.
@@ -120,7 +127,9 @@ impl File {
         let horizon = self.horizon as usize;
         within("\"states\" times \"actions\"", states * actions, 1, ROWS_MAX)?;
         within("\"states\" times \"horizon\"", states * horizon, 1, POLICY_ENTRIES_MAX)?;
-        let work = (states * actions + self.transitions.len()) * horizon;
+        let discount = check_discount(self.discount).map_err(ImportError::Content)?;
+        let branches = if discount.is_whole() { 1 } else { 2 } * self.transitions.len();
+        let work = (states * actions + branches) * horizon;
         within("\"horizon\" times all transitions", work, 1, SOLVE_WORK_MAX)?;
         let mut start = Vec::new();
         for (index, (state, weight)) in self.start.iter().enumerate() {
@@ -140,7 +149,12 @@ impl File {
                     format!("{} is {reward}; allowed is -{REWARD_MAX} to {REWARD_MAX}", name("reward"));
                 return Err(ImportError::Content(text));
             }
-            rows[from * actions + action].push(Branch { target, weight, reward, done, bad });
+            let branch = Branch { target, weight, reward, done, bad };
+            let parts = discounted(branch, discount).ok_or_else(|| {
+                let text = format!("{} is {weight}; with this \"discount\" it is too large", name("weight"));
+                ImportError::Content(text)
+            })?;
+            rows[from * actions + action].extend(parts);
         }
         let declared = self.declared(states)?;
         if let Some((declared, values)) = &declared {
@@ -202,6 +216,20 @@ impl File {
         Declared::of_states(&texts, self.actions as u16, &objects)
             .map_err(|error| ImportError::Content(error.to_string()))
     }
+}
+
+/// A branch in a world that discounts: to be worth less by a part with every step is to end with that chance at every step.
+/// Nothing where a weight becomes too large.
+fn discounted(branch: Branch, discount: Discount) -> Option<Vec<Branch>> {
+    if discount.is_whole() {
+        return Some(vec![branch]);
+    }
+    let part =
+        |share: u32, done: bool| Some(Branch { weight: branch.weight.checked_mul(share)?, done, ..branch });
+    if branch.done {
+        return Some(vec![part(discount.whole, true)?]);
+    }
+    Some(vec![part(discount.kept, false)?, part(discount.whole - discount.kept, true)?])
 }
 
 fn check_weights(what: &str, weights: impl Iterator<Item = u32>) -> Result<(), ImportError> {

@@ -24,6 +24,29 @@ fn the_optimum_is_the_one_worked_out_by_hand() {
 }
 
 #[test]
+fn a_discount_is_in_the_optimum_and_in_what_is_played() {
+    // A unit now and the end, or a third of one at every step: by hand 1000, and 333 (1 + d + d^2 + ...).
+    let table = |discount: &str| {
+        format!(
+            r#"{{"states":1,"actions":2,"horizon":200,"start":[[0,1]],{discount}
+            "transitions":[[0,0,0,1,1000,true],[0,1,0,1,333,false]],"observe":"state"}}"#
+        )
+    };
+    let optimum = |discount: &str| {
+        let game = read(&table(discount)).unwrap();
+        conformance::check(&*game).unwrap();
+        game.optimum().mean.to_raw() >> 32
+    };
+    // At three quarters waiting is worth 333 * 4; at a half 333 * 2 is less than a unit.
+    assert!((1_331..=1_332).contains(&optimum("\"discount\":750,")), "{}", optimum("\"discount\":750,"));
+    // Waiting once and taking the unit is worth 333 + 500, which is less too.
+    assert_eq!(optimum("\"discount\":500,"), 1_000);
+    assert_eq!(optimum("\"discount\":1000,"), 199 * 333 + 1_000);
+    let refused = read(&table("\"discount\":1001,")).err().unwrap().to_string();
+    assert!(refused.contains("\"discount\" is 1001; allowed is 1 to 1000"), "{refused}");
+}
+
+#[test]
 fn hidden_states_are_solved_by_what_was_seen() {
     // A coin is shown once and asked for two steps later: memory is needed, and pays in full.
     let text = r#"{"states":6,"actions":2,"horizon":3,"start":[[0,1],[1,1]],

@@ -58,7 +58,14 @@ impl Prospect {
     }
 
     /// Plans in the counted model; none where actions do not change what is seen next, or states are too many.
-    pub fn of(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Option<Prospect> {
+    ///
+    /// Where it must be stationary, it is the best that does not look at the clock, whatever that loses.
+    pub fn of(
+        shape: &Shape,
+        episodes: &[&Episode],
+        is_stationary: bool,
+        work: &mut Work,
+    ) -> Option<Prospect> {
         if !Prospect::is_possible(shape, episodes) {
             return None;
         }
@@ -75,7 +82,7 @@ impl Prospect {
         let (stationary, plain_value) = plan.stationary(&dynamics);
         let plain = compile(shape, &model, &dynamics, &stationary, false);
         let tolerance = gap / (CLOCK_SHARE * i64::from(shape.horizon));
-        let timed = if plain_value + gap / CLOCK_SHARE < best {
+        let timed = if !is_stationary && plain_value + gap / CLOCK_SHARE < best {
             compile(shape, &model, &dynamics, &plan.steadied(&dynamics, tolerance), true)
         } else {
             None

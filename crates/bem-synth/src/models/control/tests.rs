@@ -130,7 +130,7 @@ fn a_plan_gives_up_small_rewards_for_a_large_one() {
     let world = corridor();
     let log = world.log(300);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let prospect = Prospect::of(&world.shape, &episodes, &mut means()).unwrap();
+    let prospect = Prospect::of(&world.shape, &episodes, false, &mut means()).unwrap();
     let policy = prospect.stated.unwrap().policy;
     assert_eq!(world.mean(&policy), 8_000);
     assert_eq!(prospect.foreseen, 8_000);
@@ -156,7 +156,7 @@ fn a_plan_with_time_to_spare_does_not_put_it_off() {
         see: |place| place,
     };
     let log = world.log(40);
-    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).unwrap();
+    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
     assert_eq!(world.mean(&prospect.stated.unwrap().policy), 1_000);
     assert_eq!(prospect.foreseen, 1_000);
 }
@@ -165,7 +165,7 @@ fn a_plan_with_time_to_spare_does_not_put_it_off() {
 fn a_plan_counts_the_steps_that_are_left() {
     let world = investment();
     let log = world.log(2_000);
-    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).unwrap();
+    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
     let policy = prospect.stated.unwrap().policy;
     assert!(prospect.words.starts_with("plan by steps left"), "{}", prospect.words);
     // With n steps left, investing is worth (1000 (n - 1) + 3 V(n - 1)) / 4 against 400 + V(n - 1).
@@ -183,7 +183,7 @@ fn own_actions_are_remembered_where_the_observation_hides_them() {
     let world = remembered();
     let log = world.log(400);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let prospect = Prospect::of(&world.shape, &episodes, &mut means()).unwrap();
+    let prospect = Prospect::of(&world.shape, &episodes, false, &mut means()).unwrap();
     let policy = prospect.stated.unwrap().policy;
     assert_eq!(world.mean(&policy), 1_000);
     assert_eq!(prospect.foreseen, 1_000);
@@ -306,7 +306,7 @@ fn a_cue_is_recalled_until_it_is_asked_for() {
     let world = fork();
     let log = world.log(1_500);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let prospect = Prospect::of(&world.shape, &episodes, &mut means()).unwrap();
+    let prospect = Prospect::of(&world.shape, &episodes, false, &mut means()).unwrap();
     let policy = prospect.stated.unwrap().policy;
     assert!(prospect.words.ends_with("states of what was"), "{}", prospect.words);
     assert!(990 <= world.mean(&policy), "{}: {}", prospect.words, world.mean(&policy));
@@ -326,7 +326,7 @@ fn a_switch_that_nobody_sees_is_followed() {
         see: |_| 0,
     };
     let log = world.log(400);
-    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).unwrap();
+    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
     assert_eq!(world.mean(&prospect.stated.unwrap().policy), 6_000, "{}", prospect.words);
 }
 
@@ -354,7 +354,7 @@ fn evidence_that_adds_up_is_tallied() {
     // What is heard once for either side is as if nothing was heard.
     assert!([after(&[1, 2]), after(&[2, 1]), after(&[1, 1, 2, 2])].iter().all(|state| *state == after(&[])));
     assert!(after(&[1, 1, 2]) == after(&[1]) && after(&[1]) != after(&[1, 1]) && after(&[1]) != after(&[2]));
-    let prospect = Prospect::of(&world.shape, &episodes, &mut means()).unwrap();
+    let prospect = Prospect::of(&world.shape, &episodes, false, &mut means()).unwrap();
     // Listening once brings 580, until one side is two ahead 823.
     let mean = world.mean(&prospect.stated.unwrap().policy);
     assert!(800 < mean, "{mean} by {}", prospect.words);
@@ -374,7 +374,7 @@ fn what_an_action_brought_is_tallied_a_step_later() {
         see: |state| if state == 0 { 0 } else { 1 + (state - 1) % 2 },
     };
     let log = world.log(2_000);
-    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).unwrap();
+    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
     // Staying with what paid last brings 6,600, the best there is 7,214.
     let mean = world.mean(&prospect.stated.unwrap().policy);
     assert!(7_050 < mean, "{mean} by {}", prospect.words);

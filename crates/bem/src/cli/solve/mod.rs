@@ -24,7 +24,7 @@ use crate::kept_world::encoder_of;
 use crate::measured::Measured;
 use crate::process::Process;
 use crate::start_from;
-use crate::task::{ENV_TIMEOUT_DEFAULT, Task, TaskArguments, TaskWorld};
+use crate::task::{ENV_TIMEOUT_DEFAULT, Task, TaskArguments, TaskWorld, TermsArguments};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Environment as _;
 use bem_data::Encoder;
@@ -37,6 +37,7 @@ use bem_engine::world_file::continued::Continued;
 use bem_engine::world_file::record::{Record, Recorder};
 use bem_games::game::Game;
 use bem_games::import::pipe::PipeWorld;
+use bem_games::wrappers::{Terms, on_terms};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use keep::{Keeper, SAVE_STEPS, single};
@@ -67,6 +68,11 @@ const EVAL_EPISODES_MAX: u32 = 10_000_000;
 pub struct SolveArguments {
     #[command(flatten)]
     task: TaskArguments,
+    #[command(flatten)]
+    terms: TermsArguments,
+    /// Propose no policy that counts steps: for a world whose episodes need not end
+    #[arg(long)]
+    stationary: bool,
     /// All random choices come from this number [default: 1]
     #[arg(long)]
     seed: Option<u64>,
@@ -130,7 +136,10 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     let settings = Settings { seed, budget, config: arguments.config.load()? };
     let settings =
         if arguments.online { settings.with(|config| config.until_budget = true) } else { settings };
+    let settings =
+        if arguments.stationary { settings.with(|config| config.stationary = true) } else { settings };
     let Task { name, params, text, world, file } = arguments.task.open(seed)?;
+    let world = on_these(arguments, world)?;
     let hint =
         (file.is_some() || matches!(world, TaskWorld::Program(_))).then(|| hint_at_units(&world)).flatten();
     let shape = match &world {
@@ -165,6 +174,25 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         note!("bem: {hint}");
     }
     Ok(answer)
+}
+
+/// The world on the terms that were asked for: a trial of the learner, of which nothing is kept.
+fn on_these(arguments: &SolveArguments, world: TaskWorld) -> Result<TaskWorld> {
+    let terms = arguments.terms.check()?;
+    if terms == Terms::default() {
+        return Ok(world);
+    }
+    if arguments.out.is_some() {
+        bail!(
+            "--no-replay and --delay-rewards try the learner: leave --out away, nothing is kept of such a run"
+        );
+    }
+    match world {
+        TaskWorld::Game(game) => Ok(TaskWorld::Game(on_terms(game, terms))),
+        TaskWorld::Program(_) => bail!(
+            "--no-replay and --delay-rewards are for games: a program says \"replay\":false and sends \"late\" by itself"
+        ),
+    }
 }
 
 /// A task to learn, with its name and what was asked for.
@@ -258,6 +286,7 @@ fn learn_game(
     bar.finish_and_clear();
     let mut measured = Measured::of(&solution.evaluation, solution.yardstick);
     if let Some(measured) = &mut measured {
+        let game = game.without_terms().unwrap_or(game);
         measured.baselines = game_baselines(game, &lesson.settings, lesson.arguments.eval_episodes);
     }
     let wall_ms = started.elapsed().as_millis() as u64;

@@ -5,7 +5,7 @@ use crate::cli::fit::{WIDTH, wrapped};
 use crate::measured::Measured;
 use bem_base::fixed::Fixed;
 use bem_engine::learner::guarding::USER_RULES_OUT;
-use bem_engine::learner::{Decision, EvidenceBasis};
+use bem_engine::learner::{Decision, EvidenceBasis, Repetition, Tally};
 use bem_engine::solve::{Point, Solution};
 use bem_evolve::improvement::Evidence;
 use bem_explain::counts_steps;
@@ -51,6 +51,12 @@ pub fn to_json(
         "patches_rejected": learned.tally.rejected,
         "patches_undecided": undecided(solution),
         "proofs_checked": learned.tally.proofs,
+        "replay": learned.tally.repetition == Repetition::Claimed,
+        "resets": learned.tally.resets,
+        "episodes_abandoned": learned.tally.abandoned,
+        "rewards_late": learned.tally.late,
+        "rewards_expired": learned.tally.expired,
+        "range_widened": learned.tally.widened,
         "steps_by_machine": learned.tally.steps_by_machine,
         "acting_changes": learned.tally.acting_changes,
         "acting_changes_patched": learned.tally.acting_changes_patched,
@@ -95,6 +101,7 @@ pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Optio
     let (steps, episodes) = (learned.tally.steps, learned.tally.episodes);
     line("steps", &format!("{steps} in {episodes} episodes, {wall_ms} ms{to_99}"));
     line("online", &Figures::of(solution).line());
+    terms(&learned.tally).iter().for_each(|text| line("world", text));
     let policy = learned.agent.policy();
     let (gates, bits, reads) = (policy.gates(), policy.memory_bits(), policy.reads().len());
     line("circuit", &format!("{gates} gates, {bits} memory bits, reads {reads} bits"));
@@ -108,6 +115,40 @@ pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Optio
         line("what helps", advice(solution));
     }
     say!("  trace head   {}", learned.chain_head);
+}
+
+/// What a run found out about its world that the world had not said, or that costs something: a line each.
+pub fn terms(tally: &Tally) -> Vec<String> {
+    let mut lines = Vec::new();
+    match tally.repetition {
+        Repetition::Claimed => {}
+        Repetition::Denied => lines.push("cannot be repeated: candidates were measured without pairs".to_string()),
+        Repetition::Refuted => lines.push(
+            "does not repeat an episode by its seed, although it claims to: pairs are void, candidates were measured without \
+             them"
+                .to_string(),
+        ),
+    }
+    let counted = |count: u64, one: &str, many: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{count} {many}")),
+    };
+    let (abandoned, expired) = (tally.abandoned, tally.expired);
+    lines.extend(counted(
+        abandoned,
+        "episode was abandoned in flight: it could not be brought back",
+        "episodes were abandoned in flight: they could not be brought back",
+    ));
+    lines.extend(counted(
+        expired,
+        "reward never came and counts as nothing",
+        "rewards never came and count as nothing",
+    ));
+    if 0 < tally.widened {
+        lines.push("paid beyond the range that it had said: the range was widened".to_string());
+    }
+    lines
 }
 
 /// What is said of a policy with a clock.
@@ -170,6 +211,9 @@ fn print_decision(decision: &Decision) {
 /// What speaks for a patch, or against it, in words; nothing where none of it was looked at.
 pub fn support(basis: EvidenceBasis, accepted: bool, pairs: u32, mean: f64, lower_bound: f64) -> String {
     match (pairs, accepted, basis) {
+        (1.., _, EvidenceBasis::Interleaved) => {
+            format!("{pairs} interleaved episodes, mean gain {mean:+.3}, at least {lower_bound:+.3}")
+        }
         (1.., ..) => format!("{pairs} paired episodes, mean gain {mean:+.3}, at least {lower_bound:+.3}"),
         // How much the log says is in the words of the patch, because it is another measure for every kind.
         (0, true, EvidenceBasis::Counted) => "its predicted returns were earned".to_string(),

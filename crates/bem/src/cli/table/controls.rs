@@ -7,6 +7,7 @@ use crate::cli::solve::to_float;
 use anyhow::{Context as _, Result};
 use bem_engine::learner::{EvidenceBasis, Settings};
 use bem_engine::solve::{Solution, solve};
+use bem_games::wrappers::{Terms, on_terms};
 use bem_machine::config::GenesisConfig;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -78,7 +79,13 @@ const UNTESTED_A_DECADE_MAX: f64 = 4.0;
 const MISSED: f64 = 0.9;
 
 /// Runs all controls, `seeds` times each, with this many steps a run.
-pub fn run(seeds: u64, budget: u64, config: &Arc<GenesisConfig>, as_json: bool) -> Result<Answer> {
+pub fn run(
+    seeds: u64,
+    budget: u64,
+    config: &Arc<GenesisConfig>,
+    terms: Terms,
+    as_json: bool,
+) -> Result<Answer> {
     let settings = |seed| Settings { seed, budget, config: Arc::clone(config) };
     let mut lines: Vec<(String, String, bool)> = Vec::new();
     let mut say = |line: (String, String, bool)| {
@@ -92,7 +99,7 @@ pub fn run(seeds: u64, budget: u64, config: &Arc<GenesisConfig>, as_json: bool) 
         let mut coins = Coins::default();
         for seed in 1..=seeds {
             // Other seeds in every world: coins look alike whatever they stand for.
-            let solution = learn(task, &["noise=100"], settings(seed + 1_000 * place as u64))?;
+            let solution = learn(task, &["noise=100"], settings(seed + 1_000 * place as u64), terms)?;
             coins.take(&solution);
             all.take(&solution);
         }
@@ -104,7 +111,8 @@ pub fn run(seeds: u64, budget: u64, config: &Arc<GenesisConfig>, as_json: bool) 
     for ablation in &ABLATIONS {
         let tasks = |list: &'static [Task], needed: bool| list.iter().map(move |task| (*task, needed));
         for (task, needed) in tasks(ablation.needed_by, true).chain(tasks(ablation.not_needed_by, false)) {
-            let score = learn(task, &[], settings(1).with(ablation.switch))?.score().map_or(0.0, to_float);
+            let score =
+                learn(task, &[], settings(1).with(ablation.switch), terms)?.score().map_or(0.0, to_float);
             let ok = if needed { score < MISSED } else { MISSED <= score };
             let role = if needed { "must fail" } else { "must not" };
             say((
@@ -144,7 +152,8 @@ impl Coins {
         for decision in &solution.decisions {
             let is_untested = [EvidenceBasis::Means, EvidenceBasis::Counted].contains(&decision.basis);
             self.accepted[decision.basis as usize] += u64::from(decision.accepted);
-            self.trials += u64::from(decision.basis == EvidenceBasis::Rollouts);
+            let is_trial = [EvidenceBasis::Rollouts, EvidenceBasis::Interleaved].contains(&decision.basis);
+            self.trials += u64::from(is_trial);
             untested += u64::from(decision.accepted && is_untested);
         }
         let decades = (solution.learned.tally.steps.max(10) as f64).log10();
@@ -155,9 +164,14 @@ impl Coins {
         self.accepted[basis as usize]
     }
 
+    /// Acceptances that rest on episodes played, paired or interleaved.
+    fn measured(&self) -> u64 {
+        self.of(EvidenceBasis::Rollouts) + self.of(EvidenceBasis::Interleaved)
+    }
+
     /// Acceptances that a test has let in: under coins each of them is an error.
     fn tested(&self) -> u64 {
-        self.of(EvidenceBasis::Rollouts) + self.of(EvidenceBasis::Logged)
+        self.measured() + self.of(EvidenceBasis::Logged)
     }
 
     /// The share of error of all runs: what is tested in one run may go wrong with a chance of one in twenty.
@@ -175,7 +189,7 @@ impl Coins {
             "{} runs: {} on rollouts of {} trials, {} on the log, alpha at most {:.1}; {} holds, {} counted plans, at most {:.1} a \
              run and decade of steps",
             self.runs,
-            self.of(EvidenceBasis::Rollouts),
+            self.measured(),
             self.trials,
             self.of(EvidenceBasis::Logged),
             self.alpha(),
@@ -190,8 +204,8 @@ fn words((family, params): Task) -> String {
     format!("{family} {}", params.join(" ")).trim_end().to_string()
 }
 
-fn learn((family, params): Task, more: &[&str], settings: Settings) -> Result<Solution> {
+fn learn((family, params): Task, more: &[&str], settings: Settings, terms: Terms) -> Result<Solution> {
     let texts: Vec<String> = params.iter().chain(more).map(|text| (*text).to_string()).collect();
-    let game = named_game(family, &texts, settings.seed)?;
+    let game = on_terms(named_game(family, &texts, settings.seed)?, terms);
     solve(game.as_ref(), settings, &mut |_| true).with_context(|| words((family, params)))
 }
