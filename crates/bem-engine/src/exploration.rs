@@ -85,11 +85,22 @@ impl Exploration {
         episodes: u64,
         prng: &mut Prng,
     ) -> bool {
+        self.allows(shape, config, episodes, self.explored) && prng.below(ACTING_ONE_IN) != 0
+    }
+
+    /// Whether an episode may explore after this many episodes, so many of which were played to explore.
+    pub(crate) fn allows(
+        &self,
+        shape: &Shape,
+        config: &GenesisConfig,
+        episodes: u64,
+        explored: u64,
+    ) -> bool {
         // With nothing to see and one step there is nothing to explain: the index explores by itself.
         let is_blind = shape.observation_bits == 0 && shape.horizon == 1;
         let quota = self.quota(shape, config, episodes);
         let quota = if self.may_gain() { HOPEFUL.saturating_mul(quota) } else { quota };
-        !is_blind && self.explored < quota && prng.below(ACTING_ONE_IN) != 0
+        !is_blind && explored < quota
     }
 
     /// Whether the counts leave open that much more can be earned than what acts does.

@@ -309,7 +309,7 @@ impl Learner {
         self.waiting.get(&serial).filter(|candidate| candidate.foreseen.is_some()).cloned()
     }
 
-    fn give_up(&mut self, reason: &str, witness: &mut dyn Witness) {
+    pub(crate) fn give_up(&mut self, reason: &str, witness: &mut dyn Witness) {
         let (steps, acting) = (self.tally.steps, self.machinery.acting_digest());
         let record = self.machinery.abandon_trial(steps, reason);
         let streak = self.end_contest();

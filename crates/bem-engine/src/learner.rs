@@ -495,7 +495,7 @@ impl Learner {
         !self.acts_plainly() && !self.incumbent.by_counts
     }
 
-    fn start(&mut self, witness: &mut dyn Witness) -> Event {
+    pub(crate) fn start(&mut self, witness: &mut dyn Witness) -> Event {
         witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
         let library = core::mem::take(&mut self.library);
         let candidates = library.iter().filter_map(|machine| machine.instantiate(&self.shape)).collect();

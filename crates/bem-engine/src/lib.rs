@@ -29,6 +29,7 @@ mod play;
 mod safety;
 mod search;
 pub mod seeds;
+pub mod serving;
 pub mod shard;
 pub mod solve;
 pub mod start;
