@@ -4,7 +4,7 @@
 //! where a unit has the shape of one before, and nothing of it is shared with another family, so that a history does not
 //! depend on who worked on what. Must not know units, ladders or threads. Clauses: VM-13, VM-16, LOG-4; decision D-49.
 
-use crate::learner::{Incumbent, decode_incumbent, encode_incumbent};
+use crate::learner::standing::Incumbent;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
 use bem_evolve::apply::Live;
@@ -35,7 +35,7 @@ impl Shard {
     /// Writes the canonical bytes.
     pub(crate) fn encode(&self, writer: &mut Writer) {
         self.machine.encode(writer);
-        self.incumbents.iter().for_each(|incumbent| encode_incumbent(incumbent, writer));
+        self.incumbents.iter().for_each(|incumbent| incumbent.encode(writer));
     }
 
     /// Reads canonical bytes back.
@@ -51,7 +51,7 @@ impl Shard {
         if !fits {
             return Err(foreign);
         }
-        let incumbents = (0..count).map(|_| decode_incumbent(reader)).collect::<Result<Vec<_>, _>>()?;
+        let incumbents = (0..count).map(|_| Incumbent::decode(reader)).collect::<Result<Vec<_>, _>>()?;
         Ok(Shard { machine, incumbents })
     }
 }

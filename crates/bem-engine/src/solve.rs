@@ -203,7 +203,7 @@ fn learn<'a>(
     let saved = put_away.and_then(|bytes| {
         let (seen, learner) = Seen::take_up(bytes).ok()?;
         let learner = Learner::restore(learner, world).ok()?;
-        (learner.settings == settings).then_some((learner, seen))
+        (*learner.settings() == settings).then_some((learner, seen))
     });
     let seed = settings.seed;
     let forbidden = world.forbidden().to_vec();

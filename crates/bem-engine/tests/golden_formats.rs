@@ -7,10 +7,10 @@
 
 use bem_engine::chronicle::Happening;
 use bem_engine::climb::{Climb, ClimbConfig, Unit};
+use bem_engine::learner::state::SavedLearner;
 use bem_engine::learner::{Learner, Settings};
 use bem_engine::payload::Payload;
 use bem_engine::solve::solve;
-use bem_engine::state::SavedLearner;
 use bem_engine::worlds::Catalog;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -221,8 +221,9 @@ fn play<S: Store>(
     if first == 1 {
         player.book.boot(&mut RecordSink { store, recorded: &mut recorded })?;
     }
-    while let Some(bytes) = reader.next(store)? {
-        let index = reader.position() - 1;
+    loop {
+        let index = reader.position();
+        let Some(bytes) = reader.next(store)? else { break };
         if index < first {
             continue;
         }

@@ -4,7 +4,7 @@ use super::online::Figures;
 use crate::cli::fit::{WIDTH, wrapped};
 use crate::measured::Measured;
 use bem_base::fixed::Fixed;
-use bem_engine::guarding::USER_RULES_OUT;
+use bem_engine::learner::guarding::USER_RULES_OUT;
 use bem_engine::learner::{Decision, EvidenceBasis};
 use bem_engine::solve::{Point, Solution};
 use bem_evolve::improvement::Evidence;

@@ -6,10 +6,9 @@
 //! other, whose evidence is of a named weaker kind. The first candidate that wins its pairs replaces it. What can be shown
 //! by pairs goes through the gate. Clauses: SCC-2, SCC-8; decision D-44.
 
-use crate::gate::proposal;
-use crate::learner::{Incumbent, Learner, Witness};
-use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::Shape;
+use crate::learner::claim::proposal;
+use crate::learner::standing::spread;
+use crate::learner::{Learner, Witness};
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_evolve::verify::Improvement;
 use bem_synth::experience::Episode;
@@ -28,18 +27,18 @@ const OWN_EPISODES: u64 = 8;
 
 impl Learner {
     /// What a plan promises beyond the acting policy, by everything that was counted.
-    pub(crate) fn predicted<'p>(&'p self, plan: &'p Policy) -> Option<Outlook<'p>> {
+    pub(super) fn predicted<'p>(&'p self, plan: &'p Policy) -> Option<Outlook<'p>> {
         let all: Vec<&Episode> = self.experience.episodes().collect();
-        let lens = self.explorer.as_ref()?.lens().clone();
+        let lens = self.exploration.explorer()?.lens().clone();
         Outlook::of(&self.shape, lens, &all, plan, self.machinery.frozen())
     }
 
     /// Takes a plan out of the candidates that should act by counts alone: showing its gain would take too many steps, or
     /// the plan itself is not yet what it could be while something much worse acts.
-    pub(crate) fn take_small_plan(&self, candidates: &mut Vec<Hypothesis>) -> Option<Hypothesis> {
+    pub(super) fn take_small_plan(&self, candidates: &mut Vec<Hypothesis>) -> Option<Hypothesis> {
         let place = candidates.iter().position(|candidate| candidate.foreseen.is_some())?;
         let policy = &candidates[place].policy;
-        let tested = self.tested.get(&policy.digest());
+        let tested = self.candidates.tested_at(policy);
         if *policy == **self.machinery.frozen() || tested.is_some_and(|steps| self.tally.steps < 2 * steps) {
             return None;
         }
@@ -54,19 +53,19 @@ impl Learner {
     /// while the log was made may have known more than the counts show, so that they promise what knowing less would not
     /// bring: there they may only lead on in small steps, and each must be borne out before the next.
     fn may_act_unmeasured(&self, gain: i64) -> bool {
-        let is_open = self.explorer.as_ref().is_some_and(|explorer| *explorer.lens() == Lens::default());
+        let is_open = self.exploration.explorer().is_some_and(|explorer| *explorer.lens() == Lens::default());
         is_open || gain <= self.seen_span() / HIDDEN_SHARE
     }
 
     /// The gain of a plan that counts promise and may not be believed for, where pairs can soon tell: there is nothing to
     /// wait for.
-    pub(crate) fn doubted_gain(&self, outlook: &Outlook<'_>) -> Option<i64> {
+    pub(super) fn doubted_gain(&self, outlook: &Outlook<'_>) -> Option<i64> {
         let is_late = MEASURING_STEPS <= self.tally.steps;
         outlook.gain().filter(|gain| is_late && !self.may_act_unmeasured(*gain) && self.is_affordable(*gain))
     }
 
     /// Puts the plan into force, if the counts are sure of its gain.
-    pub(crate) fn follow_counts(&mut self, plan: Hypothesis, witness: &mut dyn Witness) {
+    pub(super) fn follow_counts(&mut self, plan: Hypothesis, witness: &mut dyn Witness) {
         let gain = {
             let Some(outlook) = self.predicted(&plan.policy) else { return };
             match outlook.gain() {
@@ -77,18 +76,15 @@ impl Learner {
         self.make_room();
         let span = self.seen_span();
         let gain = Fixed::from_ratio(gain.clamp(0, span), span);
-        let episodes = self.realised.episodes.min(u64::from(u32::MAX)) as u32;
+        let episodes = self.standing.realised().episodes().min(u64::from(u32::MAX)) as u32;
         let Some(mut proposal) = proposal(&plan, &self.recent()) else { return };
         proposal.words = format!("{}, by counts", plan.words);
         proposal.improvement = Some(Improvement::Counted { gain, episodes });
         if !self.decide_at_once(proposal, witness) {
             return;
         }
-        let words = format!("{}, by counts", plan.words);
-        self.hand_over(Incumbent { words, by_counts: true, machine: None });
-        (self.previous, self.alarm) = (None, None);
-        (self.streak, self.last_gain) = (0, self.tally.steps);
-        witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
+        self.standing.follow(format!("{}, by counts", plan.words), self.tally.steps);
+        self.hand_over(witness);
     }
 
     /// Whether pairs would show a gain of this many milli-units before half of the budget that is left is gone, and within
@@ -112,85 +108,18 @@ impl Learner {
         cost <= left.min(self.tally.steps.max(MEASURING_STEPS))
     }
 
-    /// Whether the acting policy earned what the counts foresee for it: within three standard errors, and half a hundredth
-    /// of the range for what is left of drawing and rounding.
-    pub(crate) fn is_borne_out(&self) -> bool {
-        let Realised { episodes, sum, squares } = self.realised;
-        let acting = self.machinery.frozen();
-        let foreseen = (OWN_EPISODES <= episodes).then(|| self.predicted(acting)?.held());
-        let Some(foreseen) = foreseen.flatten() else { return false };
-        let count = i128::from(episodes);
-        let error = sum - i128::from(foreseen) * count;
-        let slack = i128::from(self.seen_span() / 200) * count;
-        let variance = (spread(squares, count, sum) / count).saturating_mul(9);
-        error.saturating_mul(error) <= variance.saturating_add(slack.saturating_mul(slack))
+    /// Whether the acting policy earned what the counts foresee for it.
+    pub(super) fn is_borne_out(&self) -> bool {
+        let (realised, acting) = (self.standing.realised(), self.machinery.frozen());
+        let foreseen = (OWN_EPISODES <= realised.episodes()).then(|| self.predicted(acting)?.held());
+        foreseen.flatten().is_some_and(|foreseen| realised.bears_out(foreseen, self.seen_span()))
     }
 
     /// Whether counts through the present lens, where it is one for something hidden, foresee what the acting policy earned.
     /// A search may bring a lens that shows less than the one before: what acts by more than it shows would seem worth less
     /// than it is.
-    pub(crate) fn bears_out_what_is_hidden(&self) -> bool {
+    pub(super) fn bears_out_what_is_hidden(&self) -> bool {
         let is_open = |lens: &Lens| *lens == Lens::default();
-        self.explorer.as_ref().is_none_or(|explorer| is_open(explorer.lens())) || self.is_borne_out()
-    }
-
-    /// Somebody else acts from now on; returns who did.
-    pub(crate) fn hand_over(&mut self, incumbent: Incumbent) -> Incumbent {
-        self.realised = Realised::default();
-        self.exploration.hand_over();
-        core::mem::replace(&mut self.incumbent, incumbent)
-    }
-}
-
-/// The squared number of episodes times the variance of their returns. Returns may be as large as numbers go.
-fn spread(squares: i128, episodes: i128, sum: i128) -> i128 {
-    squares.saturating_mul(episodes).saturating_sub(sum.saturating_mul(sum))
-}
-
-/// What the incumbent earned in episodes of its own, since it acts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Realised {
-    pub(crate) episodes: u64,
-    /// Milli-units.
-    pub(crate) sum: i128,
-    pub(crate) squares: i128,
-}
-
-impl Realised {
-    /// Books an episode that the incumbent alone has played.
-    pub(crate) fn book(&mut self, total: i64) {
-        let total = i128::from(total);
-        (self.episodes, self.sum, self.squares) =
-            (self.episodes + 1, self.sum + total, self.squares.saturating_add(total * total));
-    }
-
-    /// How far all episodes together fell short of the declared maximum, and how far they could have.
-    pub(crate) fn lost(&self, shape: &Shape) -> (i128, i128) {
-        let episodes = i128::from(self.episodes);
-        let span = i128::from(shape.return_max) - i128::from(shape.return_min);
-        (i128::from(shape.return_max) * episodes - self.sum, span * episodes)
-    }
-
-    /// Writes the canonical bytes.
-    pub(crate) fn encode(&self, writer: &mut Writer) {
-        writer.u64(self.episodes);
-        for wide in [self.sum, self.squares] {
-            writer.u64(wide as u64);
-            writer.i64((wide >> 64) as i64);
-        }
-    }
-
-    /// Reads canonical bytes back; sums that so many returns cannot have are refused.
-    pub(crate) fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Realised, DecodeError> {
-        let wild = reader.error("returns that no episodes can have brought");
-        let episodes = reader.u64()?;
-        let mut wide = || Ok(i128::from(reader.u64()?) | i128::from(reader.i64()?) << 64);
-        let (sum, squares) = (wide()?, wide()?);
-        let largest = i128::from(shape.return_min.unsigned_abs().max(shape.return_max.unsigned_abs()));
-        let count = i128::from(episodes);
-        let fits = episodes < 1 << 48
-            && sum.unsigned_abs() <= (largest * count).unsigned_abs()
-            && (0..=(largest * largest).saturating_mul(count)).contains(&squares);
-        if fits { Ok(Realised { episodes, sum, squares }) } else { Err(wild) }
+        self.exploration.explorer().is_none_or(|explorer| is_open(explorer.lens())) || self.is_borne_out()
     }
 }

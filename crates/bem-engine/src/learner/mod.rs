@@ -1,11 +1,15 @@
 //! One task from scratch, as a machine of small units: play a step, search, show a condition, measure a pair.
 //!
 //! The learner is data. [`Learner::advance`] does one unit and says what it was, so that whoever owns the learner may
-//! stop, save and restore it between any two units ([`crate::state`]); [`Learner::run`] is a loop over it. It sees a
+//! stop, save and restore it between any two units ([`state`]); [`Learner::run`] is a loop over it. It sees a
 //! running world and nothing else: no name, no parameter, no optimum. It stops at its budget, when every recent
 //! episode reached the declared maximum, or when nothing has been gained for long. A witness is told of every new
-//! incumbent and cannot answer. Same seed, same history. What happens in a unit is told where it happens:
-//! [`crate::act`], [`crate::search`], [`crate::contexts`], [`crate::planning`], [`crate::gate`].
+//! incumbent and cannot answer. Same seed, same history.
+//!
+//! Each part of it has one owner with private fields that encodes itself: the machine (`machinery`), what is known of what acts
+//! (`standing`), who waits and who was measured (`candidates`), what is played for knowledge (`exploration`), the unit that a
+//! scheduler has chosen (`pacing`), the pairs that are played (`gate`), chain and numbers (`history`). What happens in a unit is
+//! told where it happens: `act`, `search`, `contexts`, `guarding`, `planning`, `gate`, `watch`.
 //!
 //! ```text
 //! Start -> Judge -> Collect -> Judge -> Measure -> Judge ... -> Collect ... -> Over
@@ -13,32 +17,48 @@
 //!
 //! Clauses: SCC-1, SCC-8, SCC-15, VM-16; decisions D-20, D-23, D-32 to D-35.
 
-use crate::act::Flight;
+mod act;
+mod candidates;
+mod claim;
+mod contexts;
+mod counterexample;
+mod exploration;
+mod gate;
+pub mod guarding;
+mod history;
+mod machinery;
+mod pacing;
+mod planning;
+mod play;
+mod safety;
+mod search;
+pub mod serving;
+pub(crate) mod standing;
+pub mod state;
+mod structure;
+mod watch;
+mod witness;
+
+pub use self::witness::{Decision, EvidenceBasis, Witness};
+
+use self::act::Flight;
+use self::candidates::Candidates;
+use self::exploration::Exploration;
+use self::gate::Gate;
+use self::history::History;
+use self::machinery::Machinery;
+use self::pacing::Workload;
+use self::standing::{Incumbent, Standing};
 use crate::agent::Agent;
-use crate::codec::{decode_option, encode_option};
-use crate::exploration::Exploration;
-use crate::gate::Gate;
-use crate::machinery::Machinery;
-use crate::pacing::Workload;
-use crate::planning::Realised;
 use crate::seeds::{Domain, Seeds};
 use crate::shard::Shard;
-use crate::watch::Alarm;
-use bem_base::digest::{self, Digest};
+use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Shape};
-use bem_base::fixed::Fixed;
-use bem_evolve::improvement::Evidence;
-use bem_evolve::patch::PatchKind;
-use bem_evolve::verify::AcceptedPatch;
 use bem_machine::config::GenesisConfig;
-use bem_machine::trace::Record;
 use bem_synth::experience::{Episode, Experience};
-use bem_synth::hypothesis::Hypothesis;
 use bem_synth::library::Machine;
-use bem_synth::models::control::Explorer;
 use bem_synth::policy::Policy;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How a learner works; the defaults are what the table of results was made with.
@@ -93,137 +113,41 @@ pub struct Tally {
     pub acting_changes_patched: u32,
 }
 
-/// One decision about a patch, as plain data: it is saved with a lesson that is put away.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// Steps taken when it was made.
-    pub steps: u64,
-    /// The serial of the patch.
-    pub serial: u64,
-    /// What the patch changes.
-    pub kind: PatchKind,
-    /// The change in words.
-    pub words: String,
-    /// Gates of the circuit that it brings.
-    pub gates: usize,
-    /// Whether it was put into force.
-    pub accepted: bool,
-    /// Whether it was in force and is taken back.
-    pub rolled_back: bool,
-    /// Why it is not in force; empty where it is.
-    pub reason: String,
-    /// What was measured; nothing if its condition was not shown.
-    pub evidence: Evidence,
-    /// What kind of evidence that is.
-    pub basis: EvidenceBasis,
-    /// The score that the next patch must reach.
-    pub threshold: Fixed,
-    /// The digest of the experience that the circuit was derived from; zero where it came from elsewhere.
-    pub provenance: Digest,
-    /// Proofs that the checker accepted, if it was put into force.
-    pub proofs: u32,
-}
+impl Tally {
+    /// Writes the canonical bytes; the machine counts its own steps.
+    fn encode(&self, writer: &mut Writer) {
+        let Tally { steps, episodes, applied, rejected, proofs, rolled_back, work, unplayed, .. } = *self;
+        [steps, episodes, work, unplayed].into_iter().for_each(|count| writer.u64(count));
+        [applied, rejected, proofs, rolled_back, self.acting_changes, self.acting_changes_patched]
+            .into_iter()
+            .for_each(|count| writer.u32(count));
+    }
 
-/// What a decision about a patch rests on. The numbers are stored and never change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum EvidenceBasis {
-    /// Nothing was measured: it was refused before, or taken back.
-    #[default]
-    None = 0,
-    /// Pairs on fresh seeds.
-    Rollouts = 1,
-    /// A bound from logged steps.
-    Logged = 2,
-    /// The proof itself.
-    Proof = 3,
-    /// Counts that predicted what was earned; pairs have not shown the gain.
-    Counted = 4,
-    /// Means of the log.
-    Means = 5,
-}
-
-impl EvidenceBasis {
-    /// All of them, in order of their numbers.
-    pub const ALL: [EvidenceBasis; 6] = [
-        EvidenceBasis::None,
-        EvidenceBasis::Rollouts,
-        EvidenceBasis::Logged,
-        EvidenceBasis::Proof,
-        EvidenceBasis::Counted,
-        EvidenceBasis::Means,
-    ];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            EvidenceBasis::None => "none",
-            EvidenceBasis::Rollouts => "rollouts",
-            EvidenceBasis::Logged => "log",
-            EvidenceBasis::Proof => "proof",
-            EvidenceBasis::Counted => "counts",
-            EvidenceBasis::Means => "means",
+    /// Reads canonical bytes back; counts are far below what would overflow a sum.
+    fn decode(steps_by_machine: u64, reader: &mut Reader<'_>) -> Result<Tally, DecodeError> {
+        let wild = reader.error("counters that no run can have reached");
+        let mut long = || reader.u64();
+        let (steps, episodes, work, unplayed) = (long()?, long()?, long()?, long()?);
+        let mut short = || reader.u32();
+        let (applied, rejected, proofs, rolled_back) = (short()?, short()?, short()?, short()?);
+        let (acting_changes, acting_changes_patched) = (short()?, short()?);
+        if 1 << 48 <= steps || 1 << 48 <= episodes {
+            return Err(wild);
         }
+        Ok(Tally {
+            steps,
+            episodes,
+            applied,
+            rejected,
+            proofs,
+            rolled_back,
+            work,
+            unplayed,
+            steps_by_machine,
+            acting_changes,
+            acting_changes_patched,
+        })
     }
-}
-
-/// Who watches a run. Nothing it does can reach the learner.
-pub trait Witness {
-    /// The policy that acts has changed.
-    fn incumbent_changed(&mut self, agent: &Agent, words: &str, tally: &Tally);
-    /// The gate has decided; `patch` is what was put into force, with its certificates and its score.
-    fn decided(&mut self, decision: &Decision, patch: Option<&AcceptedPatch>);
-    /// An episode was played, for experience or for the gate; so many of its steps strayed from what is held, and `chain` is
-    /// the head of the run's own chain after it.
-    fn played(&mut self, _episode: &Episode, _strayed: u64, _chain: &Digest) {}
-    /// A block of step, reward and episode records is full, or the run is over; `chain` is the head after it.
-    fn records(&mut self, _block: &[Record], _chain: &Digest) {}
-    /// Called now and then; false asks the run to stop.
-    fn tick(&mut self, tally: &Tally) -> bool;
-}
-
-/// Nobody watches.
-impl Witness for () {
-    fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
-
-    fn decided(&mut self, _: &Decision, _: Option<&AcceptedPatch>) {}
-
-    fn tick(&mut self, _: &Tally) -> bool {
-        true
-    }
-}
-
-/// What is known of what acts, beside the structure itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Incumbent {
-    pub(crate) words: String,
-    /// It is a plan that acts by counts: pairs have not shown that it is better.
-    pub(crate) by_counts: bool,
-    /// The abstract machine behind it, if it can be built for other sizes.
-    pub(crate) machine: Option<Machine>,
-}
-
-impl Incumbent {
-    /// Of the plain action that a family holds at boot.
-    pub(crate) fn at_boot() -> Incumbent {
-        Incumbent { words: "always 0".to_string(), ..Incumbent::default() }
-    }
-}
-
-/// Writes the canonical bytes.
-pub(crate) fn encode_incumbent(incumbent: &Incumbent, writer: &mut Writer) {
-    writer.text(&incumbent.words);
-    writer.bool(incumbent.by_counts);
-    encode_option(writer, incumbent.machine.as_ref(), Machine::encode);
-}
-
-/// Reads canonical bytes back.
-pub(crate) fn decode_incumbent(reader: &mut Reader<'_>) -> Result<Incumbent, DecodeError> {
-    Ok(Incumbent {
-        words: reader.text()?.to_string(),
-        by_counts: reader.bool()?,
-        machine: decode_option(reader, Machine::decode)?,
-    })
 }
 
 /// What one unit of work was.
@@ -251,7 +175,7 @@ pub enum Event {
 
 /// What is done when no episode is in flight.
 #[derive(Clone, Debug)]
-pub(crate) enum Phase {
+enum Phase {
     /// Nothing has happened yet.
     Start,
     /// Episodes are played for experience until a search is due, and the log is searched.
@@ -264,53 +188,32 @@ pub(crate) enum Phase {
     Over,
 }
 
-/// The first search happens after this many steps.
-const FIRST_SEARCH: u64 = 32;
-/// Episodes in a row at the declared maximum that end a run.
-const PERFECT_STREAK: u32 = 400;
-/// After failures, a streak must be this many times as long as it usually goes between two of them.
-const STREAK_FAILURES: i128 = 8;
-/// Steps without any gain that end a run, at least.
-const QUIET_MIN: u64 = 120_000;
-
 /// A learner in one world.
 #[derive(Clone, Debug)]
 pub struct Learner {
-    pub(crate) shape: Shape,
-    pub(crate) settings: Settings,
-    pub(crate) experience: Experience,
+    shape: Shape,
+    settings: Settings,
+    /// What was seen.
+    experience: Experience,
     /// The machine, which chooses whatever reaches the world.
-    pub(crate) machinery: Machinery,
-    pub(crate) incumbent: Incumbent,
-    /// What the incumbent earned since it acts.
-    pub(crate) realised: Realised,
-    /// The incumbent before and the candidate that replaced it, while its patch may be taken back.
-    pub(crate) previous: Option<(Incumbent, Hypothesis)>,
-    pub(crate) alarm: Option<Alarm>,
-    /// Candidates that were measured, and at which step.
-    pub(crate) tested: BTreeMap<Digest, u64>,
-    pub(crate) library: Vec<Machine>,
-    /// Where actions change what follows: what plays for knowledge.
-    pub(crate) explorer: Option<Explorer>,
+    machinery: Machinery,
+    /// How what acts stands.
+    standing: Standing,
+    /// Who waits for a decision, and who was measured.
+    candidates: Candidates,
     /// Which episodes are played for knowledge.
-    pub(crate) exploration: Exploration,
-    pub(crate) tally: Tally,
-    pub(crate) serial: u64,
-    pub(crate) streak: u32,
-    pub(crate) fruitless: u64,
-    pub(crate) last_gain: u64,
-    pub(crate) next_search: u64,
-    pub(crate) chain: Digest,
-    pub(crate) play_seeds: Seeds,
-    pub(crate) gate_seeds: Seeds,
-    /// The candidates behind the patches that wait, by serial.
-    pub(crate) waiting: BTreeMap<u64, Hypothesis>,
-    /// How many candidates had been tested when the waiting ones were found; none if they are the library's.
-    pub(crate) tested_before: Option<u64>,
+    exploration: Exploration,
+    /// What was learned on lower rungs, until it is tried.
+    library: Vec<Machine>,
+    tally: Tally,
+    history: History,
+    play_seeds: Seeds,
+    gate_seeds: Seeds,
     /// The scheduler with its unit; none where work is paced.
-    pub(crate) workload: Option<Workload>,
-    pub(crate) phase: Phase,
-    pub(crate) flight: Option<Flight>,
+    workload: Option<Workload>,
+    phase: Phase,
+    /// The episode that has begun and is not over.
+    flight: Option<Flight>,
 }
 
 /// What a finished run leaves.
@@ -339,38 +242,28 @@ impl Learner {
     /// A learner on a machine that has worked before, if there is one: its family for this shape goes on.
     pub fn on(shard: Option<Shard>, shape: &Shape, settings: Settings) -> Result<Learner, EnvironmentError> {
         let (machinery, incumbent) = Machinery::take_up(shard, &settings.config, settings.seed, shape)?;
-        Ok(Learner { incumbent, ..Learner::with_machinery(shape, settings, machinery) })
+        let standing = Standing::new(incumbent);
+        Ok(Learner { standing, ..Learner::with_machinery(shape, settings, machinery) })
     }
 
     /// The machine, for the next unit.
     pub fn into_shard(self) -> Shard {
-        self.machinery.into_shard(self.incumbent)
+        self.machinery.into_shard(self.standing.into_incumbent())
     }
 
     /// A learner that knows nothing yet but its machine.
-    pub(crate) fn with_machinery(shape: &Shape, settings: Settings, machinery: Machinery) -> Learner {
+    fn with_machinery(shape: &Shape, settings: Settings, machinery: Machinery) -> Learner {
         Learner {
             experience: Experience::new(settings.config.experience_steps as usize),
             machinery,
-            incumbent: Incumbent::at_boot(),
-            realised: Realised::default(),
-            previous: None,
-            alarm: None,
-            tested: BTreeMap::new(),
-            library: Vec::new(),
-            explorer: None,
+            standing: Standing::new(Incumbent::at_boot()),
+            candidates: Candidates::new(),
             exploration: Exploration::default(),
+            library: Vec::new(),
             tally: Tally::default(),
-            serial: 0,
-            streak: 0,
-            fruitless: 0,
-            last_gain: 0,
-            next_search: FIRST_SEARCH,
-            chain: digest::hash_parts("bem/run", &[&settings.seed.to_le_bytes()]),
+            history: History::new(settings.seed),
             play_seeds: Seeds::new(settings.seed, Domain::Play),
             gate_seeds: Seeds::new(settings.seed, Domain::Improvement),
-            waiting: BTreeMap::new(),
-            tested_before: None,
             workload: Workload::new(&settings.config),
             phase: Phase::Start,
             flight: None,
@@ -390,8 +283,8 @@ impl Learner {
     #[must_use]
     pub(crate) fn with_experience(mut self, episodes: Vec<Episode>) -> Learner {
         for episode in episodes {
-            self.experience.push(Episode { serial: self.serial, ..episode });
-            self.serial += 1;
+            let serial = self.history.count();
+            self.experience.push(Episode { serial, ..episode });
         }
         self
     }
@@ -428,7 +321,7 @@ impl Learner {
     }
 
     /// Counts a change of what acts when frozen, whoever made it.
-    pub(crate) fn notice_acting(&mut self) {
+    fn notice_acting(&mut self) {
         self.tally.acting_changes += u32::from(self.machinery.has_changed());
     }
 
@@ -456,12 +349,17 @@ impl Learner {
     pub fn learned(&self) -> Learned {
         Learned {
             agent: self.agent(),
-            words: self.incumbent.words.clone(),
-            machine: self.incumbent.machine.clone(),
+            words: self.standing.incumbent().words.clone(),
+            machine: self.standing.incumbent().machine.clone(),
             tally: self.tally,
             counterexample: self.counterexample(),
-            chain_head: self.chain,
+            chain_head: *self.history.head(),
         }
+    }
+
+    /// How it works.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Where the run stands.
@@ -480,23 +378,23 @@ impl Learner {
     }
 
     /// What acts now, frozen.
-    pub(crate) fn agent(&self) -> Agent {
+    fn agent(&self) -> Agent {
         let rule = self.machinery.family().held().acting_rule();
         Agent::adapting(Policy::clone(self.machinery.frozen()), rule, &self.shape)
     }
 
     /// Whether plain actions act.
-    pub(crate) fn acts_plainly(&self) -> bool {
+    fn acts_plainly(&self) -> bool {
         self.machinery.held_slot().is_none()
     }
 
     /// Whether an expert acts that has won its pairs.
-    pub(crate) fn acts_by_proof(&self) -> bool {
-        !self.acts_plainly() && !self.incumbent.by_counts
+    fn acts_by_proof(&self) -> bool {
+        !self.acts_plainly() && !self.standing.incumbent().by_counts
     }
 
-    pub(crate) fn start(&mut self, witness: &mut dyn Witness) -> Event {
-        witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
+    fn start(&mut self, witness: &mut dyn Witness) -> Event {
+        self.announce(witness);
         let library = core::mem::take(&mut self.library);
         let candidates = library.iter().filter_map(|machine| machine.instantiate(&self.shape)).collect();
         self.submit(candidates, false);
@@ -505,33 +403,24 @@ impl Learner {
     }
 
     /// Goes back to collecting, unless there is a reason to stop.
-    pub(crate) fn end_round(&mut self) {
+    fn end_round(&mut self) {
         let more = self.tally.steps < self.settings.budget && !self.is_done();
         self.phase = if more { Phase::Collect } else { Phase::Over };
     }
 
     /// Whether, by the learner's own evidence, there is nothing left to gain.
-    pub(crate) fn is_done(&self) -> bool {
-        if self.settings.config.until_budget {
-            return false;
-        }
-        let quiet = self.tally.steps - self.last_gain;
-        self.is_perfect() || QUIET_MIN.max(4 * self.last_gain) < quiet
+    fn is_done(&self) -> bool {
+        !self.settings.config.until_budget && self.standing.is_final(&self.shape, self.tally.steps)
     }
 
-    /// Whether what acts has reached the declared maximum for so long that no luck explains it. What was seen to fall short
-    /// at times may do so again: it must have gone many times as long as it usually goes between two failures.
-    fn is_perfect(&self) -> bool {
-        let streak = i128::from(self.streak);
-        let (lost, staked) = self.realised.lost(&self.shape);
-        PERFECT_STREAK <= self.streak && (lost == 0 || STREAK_FAILURES * staked <= streak * lost)
+    /// Somebody else acts from now on.
+    fn hand_over(&mut self, witness: &mut dyn Witness) {
+        self.exploration.hand_over();
+        self.announce(witness);
     }
 
-    /// Adds a link to the chain over everything that happens.
-    pub(crate) fn link(&mut self, domain: &str, bytes: &[u8]) {
-        self.chain = digest::hash_parts(domain, &[self.chain.as_bytes(), bytes]);
+    /// Tells the witness what acts.
+    fn announce(&self, witness: &mut dyn Witness) {
+        witness.incumbent_changed(&self.agent(), &self.standing.incumbent().words, &self.tally);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,7 +4,8 @@
 //! the actions so far: worlds repeat themselves, so that this is all that has to be saved. How an action was chosen is
 //! written beside it, because a log without it could not be weighed. Clauses: SCC-2, VM-16; decisions D-34, D-41.
 
-use crate::learner::{Event, Learner, Phase, Witness};
+use super::pacing::Workload;
+use super::{Event, Learner, Phase, Witness};
 use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome};
 use bem_machine::held::Adaptation;
@@ -20,10 +21,10 @@ const MIXED: u64 = 3;
 
 /// An episode that has begun and is not over.
 #[derive(Clone, Debug)]
-pub(crate) struct Flight {
-    pub(crate) seed: u64,
-    pub(crate) turn: Turn,
-    pub(crate) steps: Vec<Step>,
+pub(super) struct Flight {
+    pub(super) seed: u64,
+    pub(super) turn: Turn,
+    pub(super) steps: Vec<Step>,
 }
 
 /// The explorer's plan for the episode, as the machine asks it.
@@ -39,7 +40,7 @@ impl Plan for EpisodePlan<'_> {
 }
 
 /// A step for the log; `drawn_from` is the number of actions if this one was drawn with equal chance.
-pub(crate) fn step_taken(observation: Bits, action: u16, outcome: Outcome, drawn_from: Option<u16>) -> Step {
+pub(super) fn step_taken(observation: Bits, action: u16, outcome: Outcome, drawn_from: Option<u16>) -> Step {
     let Outcome { reward, done, bad } = outcome;
     let propensity = drawn_from.map_or(u16::MAX, |actions| u16::MAX / actions);
     Step { observation, action, reward, done, bad, uniform: drawn_from.is_some(), propensity }
@@ -47,12 +48,12 @@ pub(crate) fn step_taken(observation: Bits, action: u16, outcome: Outcome, drawn
 
 impl Learner {
     /// Begins the next episode for experience, or does the search that is due.
-    pub(crate) fn collect(
+    pub(super) fn collect(
         &mut self,
         world: &mut dyn Environment,
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
-        let until = self.workload.as_ref().map_or(self.next_search, |workload| workload.act_until);
+        let until = self.workload.as_ref().map_or(self.candidates.next_search(), Workload::act_until);
         if until.min(self.settings.budget) <= self.tally.steps || self.is_done() {
             let is_paced = self.workload.is_none();
             return Ok(if is_paced { self.search(witness) } else { self.next_unit(witness) });
@@ -64,12 +65,12 @@ impl Learner {
 
     /// Whose turn the next episode for experience is.
     fn next_turn(&mut self) -> Turn {
-        let is_alarmed = self.workload.as_ref().is_some_and(|workload| workload.safety.is_alarmed());
+        let is_alarmed = self.workload.as_ref().is_some_and(Workload::is_alarmed);
         if is_alarmed {
             return Turn::HELD;
         }
         if self.exploration.is_hope_old() {
-            self.look_ahead();
+            self.exploration.look_ahead(&self.shape, self.tally.steps);
         }
         // What adapts within an episode explores by itself, once there are draws to learn from.
         let is_first = self.tally.steps < UNIFORM_STEPS;
@@ -85,10 +86,7 @@ impl Learner {
         if self.tally.steps < UNIFORM_STEPS {
             return Turn::DRAW;
         }
-        if let Some(explorer) = &mut self.explorer
-            && self.machinery.prng_mut().below(8) != 0
-        {
-            explorer.prepare(self.machinery.prng_mut());
+        if self.exploration.prepare(self.machinery.prng_mut()) {
             return Turn::PLAN;
         }
         // An expert acts with drawn steps in between, so that what follows from its actions is seen too.
@@ -105,27 +103,28 @@ impl Learner {
         // Plain actions go on learning by their index where an action's own reward is all there is to choose by; what is
         // held shows now and then what it earns.
         let rule = self.machinery.family().held().acting_rule();
-        let is_index = self.acts_plainly() && self.explorer.is_none() && rule == Adaptation::Fixed;
+        let is_index =
+            self.acts_plainly() && self.exploration.explorer().is_none() && rule == Adaptation::Fixed;
         if is_index && self.machinery.prng_mut().below(4) != 0 { Turn::INDEX } else { Turn::HELD }
     }
 
     /// Begins an episode.
-    pub(crate) fn begin(
+    pub(super) fn begin(
         &mut self,
         world: &mut dyn Environment,
         seed: u64,
         turn: Turn,
     ) -> Result<Event, EnvironmentError> {
         world.reset(seed)?;
-        self.machinery.begin(self.serial + 1, turn);
+        self.machinery.begin(self.history.next_serial(), turn);
         self.flight = Some(Flight { seed, turn, steps: Vec::new() });
         Ok(Event::EpisodeBegan)
     }
 
     /// Whether this can be the turn of an episode now.
-    pub(crate) fn may_play(&self, turn: Turn) -> bool {
+    pub(super) fn may_play(&self, turn: Turn) -> bool {
         match turn.actor {
-            Actor::Plan => self.explorer.is_some() && turn == Turn::PLAN,
+            Actor::Plan => self.exploration.explorer().is_some() && turn == Turn::PLAN,
             Actor::Index => turn == Turn::INDEX,
             Actor::Held => [Turn::HELD, Turn::DRAW, Turn::PERTURBED].contains(&turn),
             Actor::Member(_) | Actor::Plain => self.machinery.turn_before() == Some(turn),
@@ -134,14 +133,14 @@ impl Learner {
     }
 
     /// Takes one step of the episode in flight.
-    pub(crate) fn step(
+    pub(super) fn step(
         &mut self,
         world: &mut dyn Environment,
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
         let flight = self.flight.as_mut().expect("the caller has looked");
         let observation = *world.observation();
-        let plan = EpisodePlan { explorer: self.explorer.as_ref(), past: &flight.steps };
+        let plan = EpisodePlan { explorer: self.exploration.explorer(), past: &flight.steps };
         let action = self.machinery.act(&observation, &plan);
         let drawn_from = self.machinery.drawn_from();
         let outcome = world.step(action)?;
@@ -156,14 +155,14 @@ impl Learner {
         }
         if let Some(Flight { seed, turn, steps }) = self.flight.take() {
             self.tally.episodes += 1;
-            self.serial += 1;
-            self.finish((seed, turn), Episode { serial: self.serial, steps }, witness);
+            let serial = self.history.count();
+            self.finish((seed, turn), Episode { serial, steps }, witness);
         }
         Ok(Event::EpisodeEnded)
     }
 
     /// Puts an episode to the use it was played for.
-    pub(crate) fn finish(&mut self, (seed, turn): (u64, Turn), episode: Episode, witness: &mut dyn Witness) {
+    pub(super) fn finish(&mut self, (seed, turn): (u64, Turn), episode: Episode, witness: &mut dyn Witness) {
         if matches!(self.phase, Phase::Measure(_)) {
             return self.take_rollout(seed, turn, episode, witness);
         }
@@ -174,19 +173,18 @@ impl Learner {
         if let Some(workload) = &mut self.workload {
             workload.book_return(total, (self.shape.return_min, self.shape.return_max));
             if is_held {
-                workload.safety.book(episode.steps.iter().any(|step| step.bad));
+                workload.book_safety(episode.steps.iter().any(|step| step.bad));
             }
         }
         self.remember(turn, episode, witness);
         if is_held {
-            self.realised.book(total);
-            self.streak = if total == self.shape.return_max { self.streak + 1 } else { 0 };
+            self.standing.book(&self.shape, total);
             self.observe_return(total);
         }
     }
 
     /// Whether what is held did, or would have done, what was done.
-    pub(crate) fn is_held_play(&self, episode: &Episode) -> bool {
+    pub(super) fn is_held_play(&self, episode: &Episode) -> bool {
         let acted = episode.steps.iter().map(|step| step.action);
         self.machinery.frozen().replay([episode])[0].iter().copied().eq(acted)
     }
@@ -207,27 +205,25 @@ impl Learner {
     }
 
     /// Closes a block of records: its digest goes into the chain, and the witness gets it.
-    pub(crate) fn seal(&mut self, witness: &mut dyn Witness) {
+    pub(super) fn seal(&mut self, witness: &mut dyn Witness) {
         let records = self.machinery.take_records();
         if records.is_empty() {
             return;
         }
         let mut writer = Writer::new();
         records.iter().flat_map(|record| record.0).for_each(|word| writer.u64(word));
-        self.link("bem/chain/records", writer.as_bytes());
-        witness.records(&records, &self.chain);
+        self.history.link("bem/chain/records", writer.as_bytes());
+        witness.records(&records, self.history.head());
     }
 
     /// Puts an episode into the log and its digest into the chain.
-    pub(crate) fn remember(&mut self, turn: Turn, episode: Episode, witness: &mut dyn Witness) {
+    pub(super) fn remember(&mut self, turn: Turn, episode: Episode, witness: &mut dyn Witness) {
         let strayed = self.strayed(turn, &episode);
         let mut writer = Writer::new();
         episode.encode(&mut writer);
-        self.link("bem/chain/episode", writer.as_bytes());
-        witness.played(&episode, strayed, &self.chain);
-        if let Some(explorer) = &mut self.explorer {
-            explorer.learn(&episode);
-        }
+        self.history.link("bem/chain/episode", writer.as_bytes());
+        witness.played(&episode, strayed, self.history.head());
+        self.exploration.learn(&episode);
         self.experience.push(episode);
     }
 }

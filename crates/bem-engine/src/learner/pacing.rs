@@ -13,9 +13,9 @@
 //! nearly never. Work is counted in units and steps, never in time.
 //! Clauses: SCC-10, SCC-11, SCC-15; decision D-26.
 
+use crate::learner::safety::Safety;
 use crate::learner::{Event, Learner, Phase, Witness};
 use crate::parameters;
-use crate::safety::Safety;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_evolve::patch::PatchKind;
@@ -46,7 +46,7 @@ struct Patches {
 
 /// A scheduler and the unit it has chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Workload {
+pub(super) struct Workload {
     scheduler: Scheduler,
     /// How many of the features the scheduler looks at.
     situation_size: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Workload {
     /// Steps taken when it began.
     began_at: u64,
     /// An ACT unit ends at this step.
-    pub(crate) act_until: u64,
+    act_until: u64,
     /// Steps taken when the log was last searched.
     searched_at: u64,
     /// What was seen when a search found what waits, until it is paid for it.
@@ -65,15 +65,15 @@ pub(crate) struct Workload {
     /// Where patches stood when the unit began.
     patches: Patches,
     /// Patches that the unit has decided.
-    pub(crate) decided: u32,
+    decided: u32,
     /// Returns of the unit, each as a share of its range, and how many.
     returns: (u64, u32),
-    pub(crate) safety: Safety,
+    safety: Safety,
 }
 
 impl Workload {
     /// The workload that the configuration asks for; none where work is paced.
-    pub(crate) fn new(config: &GenesisConfig) -> Option<Workload> {
+    pub(super) fn new(config: &GenesisConfig) -> Option<Workload> {
         let scheduler = parameters::scheduler(config)?;
         Some(Workload {
             scheduler,
@@ -91,8 +91,33 @@ impl Workload {
         })
     }
 
+    /// The step at which the unit that acts ends.
+    pub(super) fn act_until(&self) -> u64 {
+        self.act_until
+    }
+
+    /// Patches that the unit has decided.
+    pub(super) fn decided(&self) -> u32 {
+        self.decided
+    }
+
+    /// The unit has decided a patch.
+    pub(super) fn count_decision(&mut self) {
+        self.decided += 1;
+    }
+
+    /// Whether BAD is on the rise.
+    pub(super) fn is_alarmed(&self) -> bool {
+        self.safety.is_alarmed()
+    }
+
+    /// Books whether an episode of the incumbent was BAD.
+    pub(super) fn book_safety(&mut self, is_bad: bool) {
+        self.safety.book(is_bad);
+    }
+
     /// Books the return of an episode as a share of its range.
-    pub(crate) fn book_return(&mut self, total: i64, (low, high): (i64, i64)) {
+    pub(super) fn book_return(&mut self, total: i64, (low, high): (i64, i64)) {
         let (gained, span) = (i128::from(total.clamp(low, high) - low), i128::from((high - low).max(1)));
         let share = ((gained << FRACTION_BITS) / span) as u64;
         // A unit is bounded by its steps, so that neither sum can overflow.
@@ -141,7 +166,7 @@ impl Workload {
     }
 
     /// Writes the canonical bytes.
-    pub(crate) fn encode(&self, writer: &mut Writer) {
+    pub(super) fn encode(&self, writer: &mut Writer) {
         self.scheduler.encode(writer);
         writer.u8(self.unit.map_or(u8::MAX, |(activity, _)| activity as u8));
         let features = self.unit.map_or([Loss::ZERO; FEATURES], |(_, features)| features);
@@ -160,7 +185,7 @@ impl Workload {
     }
 
     /// Reads canonical bytes into a fresh workload of the same pacing.
-    pub(crate) fn restore(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+    pub(super) fn restore(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         let wild = reader.error("a unit of work that no scheduler can have chosen");
         self.scheduler.restore(reader)?;
         let number = usize::from(reader.u8()?);
@@ -200,7 +225,7 @@ fn decode_features(reader: &mut Reader<'_>) -> Result<[Loss; FEATURES], DecodeEr
 
 impl Learner {
     /// Ends the unit that ran and begins the one that the scheduler chooses.
-    pub(crate) fn next_unit(&mut self, witness: &mut dyn Witness) -> Event {
+    pub(super) fn next_unit(&mut self, witness: &mut dyn Witness) -> Event {
         let steps = self.tally.steps;
         let evolution = self.machinery.evolution();
         let (backlog, capacity) = (evolution.backlog(), evolution.config().patches_pending_max as usize);
@@ -219,7 +244,7 @@ impl Learner {
         workload.finish_unit(steps, patches);
         if self.settings.budget <= steps || self.is_done() {
             // Contexts grow when the log is searched; what acts at the end should know all of it.
-            let is_alarmed = self.workload.as_ref().is_some_and(|workload| workload.safety.is_alarmed());
+            let is_alarmed = self.workload.as_ref().is_some_and(Workload::is_alarmed);
             if !is_alarmed {
                 self.tend_contexts(witness);
             }
@@ -251,7 +276,7 @@ impl Learner {
                 self.search(witness)
             }
             Activity::Verify => {
-                self.tested_before = Some(self.tested.len() as u64);
+                self.candidates.open_round();
                 self.phase = Phase::Judge;
                 Event::RoundEnded
             }

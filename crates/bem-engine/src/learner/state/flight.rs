@@ -3,9 +3,9 @@
 //! Whoever acts by a rule must act again as it did, and no episode that was saved in flight may end. Clauses: LOG-4.
 
 use super::RestoreError;
-use crate::act::Flight;
 use crate::codec::{decode_list, encode_list};
-use crate::gate::Contest;
+use crate::learner::act::Flight;
+use crate::learner::gate::Contest;
 use crate::learner::{Learner, Phase};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Environment, Outcome};
@@ -43,9 +43,9 @@ pub(super) fn decode_flight(learner: &Learner, reader: &mut Reader<'_>) -> Resul
     })?;
     let fits = match &learner.phase {
         Phase::Measure(gate) => {
-            let is_second = gate.half.as_ref().is_some_and(|half| half.seed == seed);
-            match (gate.contest, turn) {
-                (Contest::Trial, Turn::SEAT) | (Contest::Watch, Turn::HELD) => gate.half.is_none(),
+            let is_second = gate.half_seed() == Some(seed);
+            match (gate.contest(), turn) {
+                (Contest::Trial, Turn::SEAT) | (Contest::Watch, Turn::HELD) => gate.half_seed().is_none(),
                 (Contest::Trial, Turn::HELD) => is_second,
                 (Contest::Watch, turn) => is_second && learner.machinery.turn_before() == Some(turn),
                 _ => false,
@@ -89,7 +89,7 @@ impl Learner {
     /// Who acts by a circuit alone must act again as it did.
     fn check_policy(&self, turn: Turn, steps: &[Step]) -> Result<(), RestoreError> {
         let policy = match (&self.phase, turn) {
-            (Phase::Measure(gate), Turn::SEAT) => &gate.policy,
+            (Phase::Measure(gate), Turn::SEAT) => gate.policy(),
             (_, Turn::HELD) if !self.agent().adapts() => self.machinery.frozen(),
             _ => return Ok(()),
         };

@@ -4,7 +4,7 @@
 //! what acts frozen is what the family holds, as one circuit, which is kept here until the structure changes. Must not know
 //! what an episode is played for. Clauses: VM-13, VM-16, LOG-1; decisions D-18, D-41, D-42.
 
-use crate::learner::{Incumbent, decode_incumbent, encode_incumbent};
+use crate::learner::standing::Incumbent;
 use crate::shard::Shard;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -28,14 +28,14 @@ use bem_synth::policy::Policy;
 use std::sync::Arc;
 
 /// Records of one block: 64 KiB.
-pub(crate) const BLOCK_RECORDS: usize = 4_096;
+pub(super) const BLOCK_RECORDS: usize = 4_096;
 /// Slots that are kept free for what will be found.
 const FREE_SLOTS_MIN: usize = 2;
 
 /// The machine at work in one world, and the way of patches about it. Invariants: its trace is empty between steps; the frozen
 /// policy is that of the family.
 #[derive(Clone, Debug)]
-pub(crate) struct Machinery {
+pub(super) struct Machinery {
     machine: Live,
     /// The family of the world that is played, the last of the machine's.
     index: FamilyIndex,
@@ -54,7 +54,7 @@ pub(crate) struct Machinery {
 impl Machinery {
     /// A machine for worlds of this shape, with what is known of what it holds; a world that it cannot hold is refused with
     /// the reason. A machine that has worked before is taken up.
-    pub(crate) fn take_up(
+    pub(super) fn take_up(
         shard: Option<Shard>,
         config: &GenesisConfig,
         seed: u64,
@@ -92,7 +92,7 @@ impl Machinery {
     }
 
     /// The machine, for the next unit; who was measured leaves the trial seat.
-    pub(crate) fn into_shard(self, incumbent: Incumbent) -> Shard {
+    pub(super) fn into_shard(self, incumbent: Incumbent) -> Shard {
         let Machinery { mut machine, index, resting: mut incumbents, .. } = self;
         machine.vacate(index).expect("the family is there");
         // A world that failed in the middle of a step leaves a choice without an outcome.
@@ -102,25 +102,25 @@ impl Machinery {
     }
 
     /// The family with its structure and statistics.
-    pub(crate) fn family(&self) -> &Family {
+    pub(super) fn family(&self) -> &Family {
         self.machine.family(self.index).expect("the family is added at the start")
     }
 
     /// What acts frozen, as one circuit.
-    pub(crate) fn frozen(&self) -> &Arc<Policy> {
+    pub(super) fn frozen(&self) -> &Arc<Policy> {
         &self.frozen
     }
 
     /// Names what acts frozen, how it adapts within an episode included. It is asked for with every pair, and derived again
     /// only where the structure has been touched since it was last looked at.
-    pub(crate) fn acting_digest(&self) -> Digest {
+    pub(super) fn acting_digest(&self) -> Digest {
         let (revision, digest) = self.looked_at;
         if revision == self.family().revision() { digest } else { acting_digest(self.family()) }
     }
 
     /// Whether what acts frozen has changed since this was last asked. It is derived from the structure each time that has
     /// been touched, whoever touched it.
-    pub(crate) fn has_changed(&mut self) -> bool {
+    pub(super) fn has_changed(&mut self) -> bool {
         let revision = self.family().revision();
         if self.looked_at.0 == revision {
             return false;
@@ -131,44 +131,44 @@ impl Machinery {
     }
 
     /// The slot of the expert that is held, if one is.
-    pub(crate) fn held_slot(&self) -> Option<usize> {
+    pub(super) fn held_slot(&self) -> Option<usize> {
         self.family().held().member()
     }
 
     /// What acted before the latest patch, if that can still be taken back.
-    pub(crate) fn turn_before(&self) -> Option<Turn> {
+    pub(super) fn turn_before(&self) -> Option<Turn> {
         let undo = self.evolution.watched_undo()?;
         Some(undo.held().map_or(Turn::PLAIN, |slot| Turn::member(slot as u8)))
     }
 
     /// What proposers have written down.
-    pub(crate) fn notebook_mut(&mut self) -> &mut Notebook {
+    pub(super) fn notebook_mut(&mut self) -> &mut Notebook {
         self.evolution.notebook_mut()
     }
 
     /// Enters a test that is made on the log; the chance of error that it is granted is one over this.
-    pub(crate) fn enter_test(&mut self, account: Account) -> u128 {
+    pub(super) fn enter_test(&mut self, account: Account) -> u128 {
         self.evolution.enter_test(account)
     }
 
     /// The way of patches.
-    pub(crate) fn evolution(&self) -> &Evolution {
+    pub(super) fn evolution(&self) -> &Evolution {
         &self.evolution
     }
 
     /// The register that turns and draws come from.
-    pub(crate) fn prng_mut(&mut self) -> &mut Prng {
+    pub(super) fn prng_mut(&mut self) -> &mut Prng {
         self.machine.prng_mut()
     }
 
     /// Steps that the machine has chosen in this unit.
-    pub(crate) fn steps(&self) -> u64 {
+    pub(super) fn steps(&self) -> u64 {
         self.machine.steps().0 - self.steps_before
     }
 
     /// Decides a change on the evidence that it brings; nothing where the queue is full, which is counted. Only between
     /// episodes.
-    pub(crate) fn decide_at_once(&mut self, proposal: Proposal, step: u64) -> Option<patches::Record> {
+    pub(super) fn decide_at_once(&mut self, proposal: Proposal, step: u64) -> Option<patches::Record> {
         let surroundings = Surroundings { step, span: None };
         let record =
             self.evolution.decide_at_once(&mut self.machine, self.index, proposal, &surroundings).ok()?;
@@ -177,13 +177,13 @@ impl Machinery {
     }
 
     /// Takes a proposal in as PENDING; its serial, or nothing where the queue is full, which is counted.
-    pub(crate) fn submit(&mut self, proposal: Proposal) -> Option<u64> {
+    pub(super) fn submit(&mut self, proposal: Proposal) -> Option<u64> {
         self.evolution.submit(&self.machine, self.index, proposal).ok()
     }
 
     /// Decides the next waiting patch on the evidence at hand, or opens its trial, whose differences are weighed by the
     /// range of returns seen so far. Only between episodes.
-    pub(crate) fn decide_next(&mut self, span: i64, step: u64) -> Advance {
+    pub(super) fn decide_next(&mut self, span: i64, step: u64) -> Advance {
         let surroundings = Surroundings { step, span: Some(span) };
         let advance = self.evolution.advance(&mut self.machine, &surroundings);
         self.adopt();
@@ -191,19 +191,19 @@ impl Machinery {
     }
 
     /// Books a pair of the open trial; a record when it is decided. Only between episodes.
-    pub(crate) fn book_pair(&mut self, new: &Rollout, old: &Rollout, step: u64) -> Option<patches::Record> {
+    pub(super) fn book_pair(&mut self, new: &Rollout, old: &Rollout, step: u64) -> Option<patches::Record> {
         let record = self.evolution.book_pair(&mut self.machine, new, old, step)?;
         self.adopt();
         Some(record)
     }
 
     /// Gives the open trial up.
-    pub(crate) fn abandon_trial(&mut self, step: u64, reason: &str) -> Option<patches::Record> {
+    pub(super) fn abandon_trial(&mut self, step: u64, reason: &str) -> Option<patches::Record> {
         self.evolution.abandon_trial(&mut self.machine, step, reason)
     }
 
     /// Books a pair of the watch; a record if the latest patch is taken back. Only between episodes.
-    pub(crate) fn book_watch(&mut self, new: &Rollout, old: &Rollout, step: u64) -> Option<patches::Record> {
+    pub(super) fn book_watch(&mut self, new: &Rollout, old: &Rollout, step: u64) -> Option<patches::Record> {
         let record = self.evolution.book_watch(&mut self.machine, new, old, step)?;
         self.adopt();
         Some(record)
@@ -219,7 +219,7 @@ impl Machinery {
     }
 
     /// Where the pool is nearly full: a RETIRE of an expert that is neither held nor the one before.
-    pub(crate) fn propose_room(&self) -> Option<Proposal> {
+    pub(super) fn propose_room(&self) -> Option<Proposal> {
         let family = self.family();
         let free = self.evolution.config().expert_slots as usize - family.occupied().count();
         let before = self.evolution.watched_undo().and_then(|undo| undo.held());
@@ -234,13 +234,13 @@ impl Machinery {
     }
 
     /// The statistics of plain actions become these: actions and rewards, bucket by bucket.
-    pub(crate) fn count_anew(&mut self, counted: &[Vec<(u16, i32)>]) {
+    pub(super) fn count_anew(&mut self, counted: &[Vec<(u16, i32)>]) {
         let steps = counted.iter().map(Vec::as_slice);
         self.machine.count_anew(self.index, steps).expect("the family is added at the start");
     }
 
     /// An episode begins.
-    pub(crate) fn begin(&mut self, serial: u64, turn: Turn) {
+    pub(super) fn begin(&mut self, serial: u64, turn: Turn) {
         // Groups compare episodes of one task, and a learner has one.
         let is_grouped = 0 < self.machine.config().group_period;
         let task = TaskSerial(if is_grouped { 0 } else { serial });
@@ -250,12 +250,12 @@ impl Machinery {
 
     /// The machine's action for what is seen.
     #[inline]
-    pub(crate) fn act(&mut self, observation: &Bits, plan: &dyn Plan) -> u16 {
+    pub(super) fn act(&mut self, observation: &Bits, plan: &dyn Plan) -> u16 {
         self.machine.act_with(observation, plan).expect("an episode runs and the trace is empty")
     }
 
     /// The machine's action in one of many episodes, which lies behind in these steps; how many it was drawn from.
-    pub(crate) fn act_apart(
+    pub(super) fn act_apart(
         &mut self,
         turn: Turn,
         past: &[PastStep],
@@ -270,20 +270,20 @@ impl Machinery {
     }
 
     /// What an action brought that was chosen apart.
-    pub(crate) fn book_apart(&mut self, observation: &Bits, action: u16, outcome: &Outcome) {
+    pub(super) fn book_apart(&mut self, observation: &Bits, action: u16, outcome: &Outcome) {
         let booked = self.machine.book_apart(self.index, observation, action, outcome);
         booked.expect("the family is added at the start");
     }
 
     /// How many actions the last one was drawn from, if it was drawn.
     #[inline]
-    pub(crate) fn drawn_from(&self) -> Option<u16> {
+    pub(super) fn drawn_from(&self) -> Option<u16> {
         self.machine.drawn_from()
     }
 
     /// What the action brought.
     #[inline]
-    pub(crate) fn learn(&mut self, outcome: &Outcome) {
+    pub(super) fn learn(&mut self, outcome: &Outcome) {
         self.machine.learn(outcome).expect("an action has just been taken");
         let records = &mut self.records;
         self.machine.trace_mut().drain(|new| records.extend_from_slice(new));
@@ -293,31 +293,31 @@ impl Machinery {
     }
 
     /// Brings what adapts within an episode in step with the steps of one that is played again.
-    pub(crate) fn adapt_again(&mut self, steps: &[Step]) {
+    pub(super) fn adapt_again(&mut self, steps: &[Step]) {
         self.machine.adapt_again(steps.iter().map(|step| (step.action, step.reward)));
     }
 
     /// Whether there are records for a whole block.
     #[inline]
-    pub(crate) fn has_block(&self) -> bool {
+    pub(super) fn has_block(&self) -> bool {
         BLOCK_RECORDS <= self.records.len()
     }
 
     /// Takes the records that wait, to be sealed as a block.
-    pub(crate) fn take_records(&mut self) -> Vec<Record> {
+    pub(super) fn take_records(&mut self) -> Vec<Record> {
         core::mem::take(&mut self.records)
     }
 
     /// The episode that runs: whose turn it is, and how many steps were taken; none if none does.
-    pub(crate) fn in_flight(&self) -> Option<(Turn, usize)> {
+    pub(super) fn in_flight(&self) -> Option<(Turn, usize)> {
         let progress = self.machine.progress();
         progress.running.then_some((progress.turn, progress.steps as usize))
     }
 
     /// Writes the canonical bytes.
-    pub(crate) fn encode(&self, writer: &mut Writer) {
+    pub(super) fn encode(&self, writer: &mut Writer) {
         self.machine.encode(writer);
-        self.resting.iter().for_each(|incumbent| encode_incumbent(incumbent, writer));
+        self.resting.iter().for_each(|incumbent| incumbent.encode(writer));
         writer.u64(self.steps_before);
         self.evolution.encode(writer);
         writer.length(self.records.len());
@@ -325,7 +325,7 @@ impl Machinery {
     }
 
     /// Reads a machine whose last family is for worlds of this shape, and what is claimed of a patch under trial.
-    pub(crate) fn decode(
+    pub(super) fn decode(
         config: &GenesisConfig,
         shape: &Shape,
         reader: &mut Reader<'_>,
@@ -341,7 +341,7 @@ impl Machinery {
             return Err(foreign);
         }
         let index = FamilyIndex(count as u16 - 1);
-        let resting = (1..count).map(|_| decode_incumbent(reader)).collect::<Result<Vec<_>, _>>()?;
+        let resting = (1..count).map(|_| Incumbent::decode(reader)).collect::<Result<Vec<_>, _>>()?;
         let steps_before = reader.u64()?;
         if machine.steps().0 < steps_before {
             return Err(foreign);
@@ -363,7 +363,7 @@ impl Machinery {
     }
 
     /// Shows again what was claimed of a patch under trial; its expert takes the seat again.
-    pub(crate) fn prove(&mut self, claim: Claim) -> Result<(), DecodeError> {
+    pub(super) fn prove(&mut self, claim: Claim) -> Result<(), DecodeError> {
         self.evolution.prove(&mut self.machine, claim)
     }
 }
@@ -383,7 +383,7 @@ fn acting_digest(family: &Family) -> Digest {
 }
 
 /// An episode as the way of patches looks at it.
-pub(crate) fn rollout(episode: &Episode) -> Rollout {
+pub(super) fn rollout(episode: &Episode) -> Rollout {
     Rollout {
         total: episode.total(),
         is_bad: episode.steps.iter().any(|step| step.bad),

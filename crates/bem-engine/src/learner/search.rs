@@ -3,7 +3,7 @@
 //! A search tends the buckets of plain actions and asks the grammar for hypotheses. A candidate that logged
 //! steps speak against is dropped for free. Clauses: SCC-2, SCC-8; decisions D-33 to D-35.
 
-use crate::gate::SPAN_EPISODES;
+use crate::learner::gate::SPAN_EPISODES;
 use crate::learner::{Event, Learner, Phase, Witness};
 use crate::parameters::search_settings;
 use bem_base::fixed::Fixed;
@@ -16,13 +16,9 @@ use bem_synth::propose;
 use bem_synth::screen::Screen;
 use bem_synth::statement::{Branch, Choice, Statement};
 
-/// Word operations of searching that every step of experience pays for: where searching brings nothing, it takes no
-/// more time than in proportion to what was seen.
-const WORK_PER_STEP: u64 = 1_000_000;
-
 impl Learner {
     /// Tends the contexts, and searches for candidates unless everything is explained.
-    pub(crate) fn search(&mut self, witness: &mut dyn Witness) -> Event {
+    pub(super) fn search(&mut self, witness: &mut dyn Witness) -> Event {
         // Whoever acted until now is what the counts are checked with.
         let is_borne_out = self.settings.config.synthesis && self.is_borne_out();
         self.tend_contexts(witness);
@@ -39,31 +35,26 @@ impl Learner {
         }
         // A scheduler says when patches are decided; paced, it is now.
         if self.workload.is_none() {
-            self.tested_before = Some(self.tested.len() as u64);
+            self.candidates.open_round();
             self.phase = Phase::Judge;
         }
         Event::Searched
     }
 
     /// The latest episodes, as many as a search looks at.
-    pub(crate) fn recent(&self) -> Vec<&Episode> {
+    pub(super) fn recent(&self) -> Vec<&Episode> {
         propose::recent(&self.experience, self.settings.config.search_steps_max as usize)
     }
 
     /// Ends a round: the next search comes after a while.
-    pub(crate) fn pause(&mut self) -> Event {
-        // A search costs more on more data, so that later ones are farther apart.
-        let share = if self.tally.steps < 4_000 { 4 } else { 2 };
-        let pause = (self.tally.steps / share).max(16);
-        // Where a circuit acts and searching keeps bringing nothing new, it happens less and less often.
-        let next = self.tally.steps + pause * self.fruitless.clamp(1, 8);
-        self.next_search = next.max(self.tally.work / WORK_PER_STEP);
+    pub(super) fn pause(&mut self) -> Event {
+        self.candidates.pause(self.tally.steps, self.tally.work);
         self.end_round();
         Event::RoundEnded
     }
 
     /// Whether the choice itself acts, and may go on by itself.
-    pub(crate) fn acts_by_choice(&self) -> bool {
+    pub(super) fn acts_by_choice(&self) -> bool {
         self.acts_plainly() && self.pays_at_once()
     }
 
@@ -74,7 +65,7 @@ impl Learner {
         self.shape.horizon == 1 || self.contexts() == 1
     }
 
-    pub(crate) fn choice_words(&self) -> String {
+    pub(super) fn choice_words(&self) -> String {
         format!("best action in each of {} contexts", self.contexts())
     }
 
@@ -83,18 +74,11 @@ impl Learner {
         let proposal =
             propose::propose(&self.shape, &self.experience, &search_settings(&self.settings.config));
         self.tally.work = self.tally.work.saturating_add(proposal.work);
-        // A search sees the latest steps; whoever has counted through the same lens all along knows more.
-        let knows_more = match (&self.explorer, &proposal.explorer) {
-            (Some(held), Some(found)) => !held.is_full() && held.lens() == found.lens(),
-            _ => false,
-        };
-        if !knows_more {
-            self.explorer = proposal.explorer;
-        }
-        self.look_ahead();
+        self.exploration.adopt(proposal.explorer);
+        self.exploration.look_ahead(&self.shape, self.tally.steps);
         let mut candidates = proposal.hypotheses;
         // Where plain actions act and may go on by themselves, better ones are held without pairs.
-        if !((self.acts_plainly() || self.incumbent.by_counts) && self.pays_at_once())
+        if !((self.acts_plainly() || self.standing.incumbent().by_counts) && self.pays_at_once())
             && let Some(Stated { policy, statement }) = self.frozen_choice()
         {
             candidates.push(Hypothesis {
@@ -117,13 +101,6 @@ impl Learner {
         self.submit(candidates, true);
     }
 
-    /// Works out what the best play may earn by the counts as they are.
-    pub(crate) fn look_ahead(&mut self) {
-        let explorer = self.explorer.as_ref();
-        let optimistic = explorer.and_then(|explorer| explorer.optimistic_return(self.tally.steps));
-        self.exploration.hope(&self.shape, optimistic);
-    }
-
     /// The best action of every bucket as one circuit, and what it says.
     fn frozen_choice(&self) -> Option<Stated> {
         let (family, actions) = (self.machinery.family(), self.best_actions());
@@ -144,7 +121,7 @@ impl Learner {
         }
         let episodes = self.recent();
         // Where actions change what follows, the highest reward now may not be the best there is.
-        if self.explorer.is_some() || control::Prospect::is_possible(&self.shape, &episodes) {
+        if self.exploration.explorer().is_some() || control::Prospect::is_possible(&self.shape, &episodes) {
             return false;
         }
         let steps = || episodes.iter().flat_map(|episode| &episode.steps);
@@ -162,8 +139,8 @@ impl Learner {
     }
 
     /// Whether a candidate is worth rollouts, and the mean difference that it promises; zero where it promises none.
-    pub(crate) fn passes_screen(&self, candidate: &Hypothesis) -> Option<Fixed> {
-        let tested = self.tested.get(&candidate.policy.digest());
+    pub(super) fn passes_screen(&self, candidate: &Hypothesis) -> Option<Fixed> {
+        let tested = self.candidates.tested_at(&candidate.policy);
         if candidate.policy == **self.machinery.frozen() {
             return None;
         }

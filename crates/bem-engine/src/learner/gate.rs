@@ -5,13 +5,16 @@
 //! less than its rollouts promised, it is played against what was there before, and taken back if that is better.
 //! Clauses: SCC-1, SCC-3, SCC-4, SCC-8, SCC-9; decisions D-21, D-23.
 
-use crate::exploration::EXPLAINED_MIN;
-use crate::learner::{Decision, Event, EvidenceBasis, Incumbent, Learner, Phase, Witness};
-use crate::machinery::rollout;
-use crate::structure::gates_of;
-pub(crate) use crate::verification::proposal;
+use crate::codec::{decode_option, encode_option};
+use crate::learner::claim::proposal;
+use crate::learner::exploration::EXPLAINED_MIN;
+use crate::learner::machinery::rollout;
+use crate::learner::pacing::Workload;
+use crate::learner::standing::Incumbent;
+use crate::learner::structure::gates_of;
+use crate::learner::{Decision, Event, EvidenceBasis, Learner, Phase, Witness};
 use bem_base::digest::Digest;
-use bem_base::encode::Writer;
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Environment, EnvironmentError};
 use bem_base::fixed::Fixed;
 use bem_evolve::evolution::{Advance, Record, Verdict};
@@ -30,24 +33,24 @@ use std::sync::Arc;
 const EQUAL_PAIRS_MAX: usize = 80;
 
 /// Episodes from which on the range of returns is taken from what was seen.
-pub(crate) const SPAN_EPISODES: usize = 16;
+pub(super) const SPAN_EPISODES: usize = 16;
 
 /// Two who play the same seeds.
 #[derive(Clone, Debug)]
-pub(crate) struct Gate {
-    pub(crate) contest: Contest,
+pub(super) struct Gate {
+    contest: Contest,
     /// The one who plays first: the candidate of a trial, the incumbent of a watch.
-    pub(crate) policy: Arc<Policy>,
+    policy: Arc<Policy>,
     /// Rollouts of the candidate in a row at the declared maximum.
-    pub(crate) streak: u32,
+    streak: u32,
     /// The first half of a pair whose other half is still to be played.
-    pub(crate) half: Option<Half>,
+    half: Option<Half>,
 }
 
 /// What the pairs are played for. The numbers are stored and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Contest {
+pub(super) enum Contest {
     /// A candidate against the incumbent, before it is let in.
     Trial = 0,
     /// The incumbent against the one before, after it was let in.
@@ -56,26 +59,76 @@ pub(crate) enum Contest {
 
 /// What the first player did on a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Half {
-    pub(crate) seed: u64,
-    pub(crate) episode: Episode,
+struct Half {
+    seed: u64,
+    episode: Episode,
+}
+
+impl Gate {
+    /// Before the first pair.
+    pub(super) fn new(contest: Contest, policy: Arc<Policy>) -> Gate {
+        Gate { contest, policy, streak: 0, half: None }
+    }
+
+    /// What the pairs are played for.
+    pub(super) fn contest(&self) -> Contest {
+        self.contest
+    }
+
+    /// The one who plays first.
+    pub(super) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The seed of a pair whose first half was played.
+    pub(super) fn half_seed(&self) -> Option<u64> {
+        self.half.as_ref().map(|half| half.seed)
+    }
+
+    /// Writes the canonical bytes.
+    pub(super) fn encode(&self, writer: &mut Writer) {
+        writer.u8(self.contest as u8);
+        writer.u32(self.streak);
+        encode_option(writer, self.half.as_ref(), |half, writer| {
+            writer.u64(half.seed);
+            half.episode.encode(writer);
+        });
+    }
+
+    /// Reads canonical bytes back; who plays first must be known, and the episode one of its world.
+    pub(super) fn decode(
+        player: impl FnOnce(Contest) -> Option<Arc<Policy>>,
+        episode: impl Fn(&mut Reader<'_>) -> Result<Episode, DecodeError>,
+        reader: &mut Reader<'_>,
+    ) -> Result<Gate, DecodeError> {
+        let wild = reader.error("pairs that nobody has asked for");
+        let contest = match reader.u8()? {
+            0 => Contest::Trial,
+            1 => Contest::Watch,
+            _ => return Err(wild),
+        };
+        let policy = player(contest).ok_or(wild)?;
+        let streak = reader.u32()?;
+        let half =
+            decode_option(reader, |reader| Ok(Half { seed: reader.u64()?, episode: episode(reader)? }))?;
+        Ok(Gate { contest, policy, streak, half })
+    }
 }
 
 impl Learner {
     /// Decides a change on the evidence that it brings and tells everybody; whether it is in force.
-    pub(crate) fn decide_at_once(&mut self, proposal: Proposal, witness: &mut dyn Witness) -> bool {
+    pub(super) fn decide_at_once(&mut self, proposal: Proposal, witness: &mut dyn Witness) -> bool {
         let acting = self.machinery.acting_digest();
         let is_held = matches!(proposal.change, Change::Hold { .. });
         let is_reset = matches!(proposal.change, Change::Reset { .. });
         let Some(record) = self.machinery.decide_at_once(proposal, self.tally.steps) else { return false };
-        self.link("bem/chain/decision", &decision_bytes(&record, None));
+        self.history.link("bem/chain/decision", &decision_bytes(&record, None));
         let is_changed = self.machinery.acting_digest() != acting;
         self.notice_acting();
         self.tally.acting_changes_patched += u32::from(is_changed);
         if let Verdict::Applied { accepted, .. } = &record.verdict {
             self.note_gain(&record);
             if is_reset {
-                self.explorer = None;
                 self.exploration.reopen();
             }
             self.tally.applied += 1;
@@ -85,11 +138,14 @@ impl Learner {
         }
         witness.decided(&decision(&record, None), applied_patch(&record));
         if is_changed && is_held {
-            self.hand_over(Incumbent { words: self.choice_words(), ..Incumbent::default() });
-            witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
-        } else if self.acts_plainly() && record.is_applied() && !self.incumbent.words.starts_with("always") {
+            self.standing.hand_over(Incumbent { words: self.choice_words(), ..Incumbent::default() });
+            self.hand_over(witness);
+        } else if self.acts_plainly()
+            && record.is_applied()
+            && !self.standing.incumbent().words.starts_with("always")
+        {
             // The same actions may be held with fewer buckets, or with more of them.
-            self.incumbent.words = self.choice_words();
+            self.standing.rename(self.choice_words());
         }
         record.is_applied()
     }
@@ -111,14 +167,14 @@ impl Learner {
     }
 
     /// Makes room in the pool, if it is nearly full.
-    pub(crate) fn make_room(&mut self) {
+    pub(super) fn make_room(&mut self) {
         if let Some(room) = self.machinery.propose_room() {
             self.machinery.submit(room);
         }
     }
 
     /// Makes patches of candidates that are new and that the log does not speak against.
-    pub(crate) fn submit(&mut self, candidates: Vec<Hypothesis>, is_searched: bool) {
+    pub(super) fn submit(&mut self, candidates: Vec<Hypothesis>, is_searched: bool) {
         if !candidates.is_empty() {
             self.make_room();
         }
@@ -127,8 +183,8 @@ impl Learner {
             if is_searched && most <= submitted {
                 break;
             }
-            let is_waiting = self.waiting.values().any(|waiting| waiting.policy == candidate.policy);
-            if is_waiting || candidate.policy == **self.machinery.frozen() {
+            if self.candidates.is_waiting(&candidate.policy) || candidate.policy == **self.machinery.frozen()
+            {
                 continue;
             }
             // What was learned on a lower rung is always tried: there is no log yet to screen it with.
@@ -139,7 +195,7 @@ impl Learner {
                 let Some(mut proposal) = proposal(&candidate, &self.recent()) else { continue };
                 proposal.effects.return_gain = promise;
                 if let Some(serial) = self.machinery.submit(proposal) {
-                    self.waiting.insert(serial, candidate);
+                    self.candidates.wait(serial, candidate);
                 }
             }
         }
@@ -150,7 +206,7 @@ impl Learner {
     /// What may be declared is often a hundred times wider than what happens, and a test that must fear losses of that
     /// size takes a hundred times the pairs. It is at least what one step may bring: returns that were all equal so far
     /// need not stay so.
-    pub(crate) fn seen_span(&self) -> i64 {
+    pub(super) fn seen_span(&self) -> i64 {
         let declared = (self.shape.return_max - self.shape.return_min).max(1);
         let (mut low, mut high) = (i64::MAX, i64::MIN);
         for total in self.experience.episodes().map(Episode::total) {
@@ -162,11 +218,11 @@ impl Learner {
     }
 
     /// Takes the head of the queue: shows its condition and opens its trial, or ends the round.
-    pub(crate) fn judge(&mut self, witness: &mut dyn Witness) -> Event {
+    pub(super) fn judge(&mut self, witness: &mut dyn Witness) -> Event {
         // A unit of a scheduler decides a few patches; the library is decided at once.
         let enough = self.settings.config.verify_patches;
-        let is_enough = self.workload.as_ref().is_some_and(|workload| enough <= workload.decided);
-        if self.tested_before.is_some() && (is_enough || self.settings.budget <= self.tally.steps) {
+        let is_enough = self.workload.as_ref().is_some_and(|workload| enough <= workload.decided());
+        if self.candidates.is_searched() && (is_enough || self.settings.budget <= self.tally.steps) {
             return self.end_judging();
         }
         let (span, acting) = (self.seen_span(), self.machinery.acting_digest());
@@ -177,11 +233,10 @@ impl Learner {
                 let shown = self.machinery.evolution().trial().expect("a trial has just been opened");
                 let (serial, proofs) = (shown.patch().serial, shown.proofs());
                 self.tally.proofs += proofs as u32;
-                match self.waiting.get(&serial) {
-                    Some(candidate) => {
-                        self.tested.insert(candidate.policy.digest(), self.tally.steps);
-                        let policy = Arc::new(candidate.policy.clone());
-                        self.open(Contest::Trial, policy);
+                match self.candidates.waiting(serial).map(|candidate| Arc::new(candidate.policy.clone())) {
+                    Some(policy) => {
+                        self.candidates.test(&policy, self.tally.steps);
+                        self.phase = Phase::Measure(Box::new(Gate::new(Contest::Trial, policy)));
                     }
                     None => self.give_up("nobody can play it", witness),
                 }
@@ -190,19 +245,14 @@ impl Learner {
         Event::Judged
     }
 
-    fn open(&mut self, contest: Contest, policy: Arc<Policy>) {
-        self.phase = Phase::Measure(Box::new(Gate { contest, policy, streak: 0, half: None }));
-    }
-
     fn end_judging(&mut self) -> Event {
-        match self.tested_before.take() {
+        match self.candidates.close_round() {
             Some(_) if self.workload.is_some() => {
                 self.end_round();
                 Event::RoundEnded
             }
-            Some(before) => {
-                let idle = self.acts_by_proof() && before == self.tested.len() as u64;
-                self.fruitless = if idle { self.fruitless + 1 } else { 0 };
+            Some(is_idle) => {
+                self.candidates.note_round(is_idle && self.acts_by_proof());
                 self.pause()
             }
             None => {
@@ -214,7 +264,7 @@ impl Learner {
 
     /// Begins the next half of a pair; a pair that cannot differ is booked without playing it.
     #[doc(alias = "PoX")]
-    pub(crate) fn measure(
+    pub(super) fn measure(
         &mut self,
         world: &mut dyn Environment,
         witness: &mut dyn Witness,
@@ -246,7 +296,7 @@ impl Learner {
     }
 
     /// Books a rollout: the first half, and the pair as soon as both are known.
-    pub(crate) fn take_rollout(
+    pub(super) fn take_rollout(
         &mut self,
         seed: u64,
         turn: Turn,
@@ -258,7 +308,7 @@ impl Learner {
         let Phase::Measure(gate) = &mut self.phase else { unreachable!("only a gate plays rollouts") };
         let (contest, half) = (gate.contest, gate.half.take());
         if turn == Turn::HELD {
-            self.realised.book(episode.total());
+            self.standing.book_rollout(episode.total());
         }
         if turn == Turn::SEAT {
             gate.streak = if episode.total() == self.shape.return_max { gate.streak + 1 } else { 0 };
@@ -306,10 +356,10 @@ impl Learner {
     /// The candidate that is measured now, if it is a plan.
     fn measured_plan(&self) -> Option<Hypothesis> {
         let serial = self.machinery.evolution().trial()?.patch().serial;
-        self.waiting.get(&serial).filter(|candidate| candidate.foreseen.is_some()).cloned()
+        self.candidates.waiting(serial).filter(|candidate| candidate.foreseen.is_some()).cloned()
     }
 
-    pub(crate) fn give_up(&mut self, reason: &str, witness: &mut dyn Witness) {
+    pub(super) fn give_up(&mut self, reason: &str, witness: &mut dyn Witness) {
         let (steps, acting) = (self.tally.steps, self.machinery.acting_digest());
         let record = self.machinery.abandon_trial(steps, reason);
         let streak = self.end_contest();
@@ -327,26 +377,20 @@ impl Learner {
     }
 
     /// Does what follows from a decision about a patch; `acting` is what acted before it.
-    pub(crate) fn conclude(
+    pub(super) fn conclude(
         &mut self,
         record: Record,
         streak: u32,
         acting: Digest,
         witness: &mut dyn Witness,
     ) {
-        let candidate = self.waiting.remove(&record.serial);
-        if let Some(workload) = &mut self.workload {
-            workload.decided += 1;
-        }
-        if let Some(candidate) = &candidate {
-            self.tested.insert(candidate.policy.digest(), self.tally.steps);
-        }
+        let candidate = self.candidates.decide(record.serial, self.tally.steps);
+        self.workload.iter_mut().for_each(Workload::count_decision);
         self.notice_acting();
         self.tally.acting_changes_patched += u32::from(self.machinery.acting_digest() != acting);
         let bytes = decision_bytes(&record, candidate.as_ref());
-        self.link("bem/chain/decision", &bytes);
-        let watched = self.previous.as_ref().map(|(_, candidate)| candidate);
-        let decision = decision(&record, candidate.as_ref().or(watched));
+        self.history.link("bem/chain/decision", &bytes);
+        let decision = decision(&record, candidate.as_ref().or(self.standing.replaced_by()));
         witness.decided(&decision, applied_patch(&record));
         match (&record.verdict, candidate) {
             (Verdict::Applied { .. }, candidate) => {
@@ -354,14 +398,12 @@ impl Learner {
                 self.tally.applied += 1;
                 match candidate {
                     Some(candidate) => self.install(candidate, streak, witness),
-                    None if record.kind == PatchKind::Superoptimize => {
-                        witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
-                    }
+                    None if record.kind == PatchKind::Superoptimize => self.announce(witness),
                     None => {}
                 }
                 // Patches that waited are obsolete now: those still worth it are made again.
-                let rest: Vec<Hypothesis> = core::mem::take(&mut self.waiting).into_values().collect();
-                self.submit(rest, self.tested_before.is_some());
+                let rest = self.candidates.take_waiting();
+                self.submit(rest, self.candidates.is_searched());
             }
             (Verdict::RolledBack { .. }, _) => self.fall_back(&record, witness),
             (Verdict::Refused { .. }, _) => self.tally.rejected += 1,
@@ -370,17 +412,14 @@ impl Learner {
 
     /// The candidate acts from now on.
     fn install(&mut self, candidate: Hypothesis, streak: u32, witness: &mut dyn Witness) {
-        (self.streak, self.last_gain) = (streak, self.tally.steps);
-        let (words, machine) = (candidate.words.clone(), candidate.machine.clone());
-        let before = self.hand_over(Incumbent { words, by_counts: false, machine });
-        self.previous = Some((before, candidate));
-        self.open_watch();
-        witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
+        let alarm = self.new_alarm();
+        self.standing.install(candidate, streak, self.tally.steps, alarm);
+        self.hand_over(witness);
     }
 }
 
 /// What is linked into the chain.
-pub(crate) fn decision_bytes(record: &Record, candidate: Option<&Hypothesis>) -> Vec<u8> {
+pub(super) fn decision_bytes(record: &Record, candidate: Option<&Hypothesis>) -> Vec<u8> {
     let mut writer = Writer::new();
     record.encode(&mut writer);
     if let Some(candidate) = candidate {
@@ -391,7 +430,7 @@ pub(crate) fn decision_bytes(record: &Record, candidate: Option<&Hypothesis>) ->
 }
 
 /// What the witness is told.
-pub(crate) fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decision {
+pub(super) fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decision {
     let unmeasured = |mean: Fixed, lower_bound: Fixed, odds: u128| Evidence {
         pairs: 0,
         mean,
@@ -442,7 +481,7 @@ pub(crate) fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decisio
 }
 
 /// What was put into force.
-pub(crate) fn applied_patch(record: &Record) -> Option<&AcceptedPatch> {
+pub(super) fn applied_patch(record: &Record) -> Option<&AcceptedPatch> {
     match &record.verdict {
         Verdict::Applied { accepted, .. } => Some(accepted),
         _ => None,

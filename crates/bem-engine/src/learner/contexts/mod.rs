@@ -7,8 +7,8 @@
 //! step in the world is taken, because such evidence is at hand. Clauses: SCC-2, SCC-8, SCC-13; decisions D-20, D-41, D-44.
 
 mod chance;
-pub(crate) mod growth;
-pub(crate) mod means;
+pub(super) mod growth;
+pub(super) mod means;
 
 use self::growth::{Changed, Growth};
 use self::means::{Means, Seen, counted};
@@ -32,7 +32,7 @@ const LEAD_NEWS: Fixed = Fixed::HALF;
 
 impl Learner {
     /// Brings buckets, statistics and plain actions up to date with the log.
-    pub(crate) fn tend_contexts(&mut self, witness: &mut dyn Witness) {
+    pub(super) fn tend_contexts(&mut self, witness: &mut dyn Witness) {
         if let Some(proposal) = self.joins() {
             self.decide_at_once(proposal, witness);
         }
@@ -68,12 +68,12 @@ impl Learner {
     }
 
     /// How many buckets there are.
-    pub(crate) fn contexts(&self) -> usize {
+    pub(super) fn contexts(&self) -> usize {
         self.machinery.family().directory().bucket_count()
     }
 
     /// The best action of every bucket, by the log.
-    pub(crate) fn best_actions(&self) -> Vec<u16> {
+    pub(super) fn best_actions(&self) -> Vec<u16> {
         Means::of(&self.shape, &self.counted()).best_actions()
     }
 

@@ -18,7 +18,7 @@ const STEPS_MAX: usize = 16_384;
 impl Learner {
     /// The observation at which the incumbent's failed episodes lose most often; none if none has failed. Ties go to the
     /// lowest bits.
-    pub(crate) fn counterexample(&self) -> Option<Bits> {
+    pub(super) fn counterexample(&self) -> Option<Bits> {
         let mut named: BTreeMap<Bits, u32> = BTreeMap::new();
         for episode in propose::recent(&self.experience, STEPS_MAX) {
             if episode.total() < self.shape.return_max

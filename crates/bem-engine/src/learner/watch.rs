@@ -5,11 +5,14 @@
 //! world may have become harder for everybody; it opens pairs against what was held before, and only these take the
 //! patch back. Clauses: SCC-9, SCC-14.
 
-use crate::gate::{Contest, Gate};
+use crate::codec::{decode_option, encode_option};
+use crate::learner::gate::{Contest, Gate};
 use crate::learner::{Learner, Phase, Witness};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::Shape;
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_evolve::evolution::{Guard, Record};
-use bem_evolve::improvement::AlphaLedger;
+use bem_evolve::improvement::{Account, AlphaLedger};
 use bem_evolve::rollout::Rollout;
 use bem_evolve::watch::Watch;
 use std::sync::Arc;
@@ -22,20 +25,20 @@ const PROMISE_EPISODES: u32 = 64;
 
 /// A running comparison of what comes with what was promised.
 #[derive(Clone, Debug)]
-pub(crate) struct Alarm {
+pub(super) struct Alarm {
     /// The mean return that was promised, in milli-units; nothing while the first episodes still make the promise.
-    pub(crate) promised: Option<i64>,
+    promised: Option<i64>,
     /// How many episodes have made it so far, and their returns.
-    pub(crate) episodes: u32,
-    pub(crate) sum: i64,
-    pub(crate) watch: Watch,
+    episodes: u32,
+    sum: i64,
+    watch: Watch,
     /// Counts the tests, which share one error bound.
-    pub(crate) ledger: AlphaLedger,
+    ledger: AlphaLedger,
 }
 
 impl Alarm {
     /// Books a return; true if returns are below the promise by more than the tolerance.
-    fn observe(&mut self, total: i64, span: i64) -> bool {
+    pub(super) fn observe(&mut self, total: i64, span: i64) -> bool {
         let Some(promised) = self.promised else {
             (self.episodes, self.sum) = (self.episodes + 1, self.sum + total);
             if PROMISE_EPISODES <= self.episodes {
@@ -51,21 +54,47 @@ impl Alarm {
         }
         is_alarmed
     }
+
+    /// Writes the canonical bytes.
+    pub(super) fn encode(&self, writer: &mut Writer) {
+        encode_option(writer, self.promised.as_ref(), |promised, writer| writer.i64(*promised));
+        writer.u32(self.episodes);
+        writer.i64(self.sum);
+        self.watch.encode(writer);
+        writer.u32(self.ledger.entered()[Account::Watches as usize]);
+    }
+
+    /// Reads canonical bytes back; promises that no returns can have made are refused.
+    pub(super) fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Alarm, DecodeError> {
+        let wild = reader.error("a watch that no patch has opened");
+        let alarm = Alarm {
+            promised: decode_option(reader, Reader::i64)?,
+            episodes: reader.u32()?,
+            sum: reader.i64()?,
+            watch: Watch::decode(reader)?,
+            ledger: AlphaLedger::resume([0, reader.u32()?, 0, 0]),
+        };
+        let (low, high, count) = (shape.return_min, shape.return_max, i128::from(alarm.episodes));
+        let is_possible = alarm.promised.is_none_or(|promised| (low..=high).contains(&promised));
+        let sums = i128::from(low) * count..=i128::from(high) * count;
+        let fits = is_possible && alarm.episodes <= PROMISE_EPISODES && sums.contains(&i128::from(alarm.sum));
+        if fits { Ok(alarm) } else { Err(wild) }
+    }
 }
 
 impl Learner {
-    /// From now on the episodes of the incumbent are compared with what its rollouts brought.
+    /// Compares the episodes of the incumbent with what its rollouts brought.
     ///
     /// Where a pair that cannot differ is not played, the rollouts are no fair sample, and where returns are larger than
     /// the guard's means can be, these are not what was earned: there the first episodes after the patch make the promise.
-    pub(crate) fn open_watch(&mut self) {
+    pub(super) fn new_alarm(&self) -> Alarm {
         let largest = self.shape.return_max.unsigned_abs().max(self.shape.return_min.unsigned_abs());
         let is_sample = 1 < self.shape.horizon && largest <= Guard::RETURN_MAX as u64;
         let guard = self.watched_guard().filter(|_| is_sample);
         let promised = guard.map(|guard| guard.return_after.to_raw() >> FRACTION_BITS);
         let mut ledger = AlphaLedger::default();
         let watch = Watch::new(&mut ledger);
-        self.alarm = Some(Alarm { promised, episodes: 0, sum: 0, watch, ledger });
+        Alarm { promised, episodes: 0, sum: 0, watch, ledger }
     }
 
     fn watched_guard(&self) -> Option<&Guard> {
@@ -73,23 +102,21 @@ impl Learner {
     }
 
     /// Books an episode of the incumbent; an alarm opens pairs against the one before.
-    pub(crate) fn observe_return(&mut self, total: i64) {
+    pub(super) fn observe_return(&mut self, total: i64) {
         let declared = (self.shape.return_max - self.shape.return_min).max(1);
         // The patch was measured on this scale, and its promise is one on it.
         let span = self.watched_guard().map_or(declared, |guard| guard.span);
-        if !self.alarm.as_mut().is_some_and(|alarm| alarm.observe(total, span)) {
-            return;
-        }
-        self.alarm = None;
-        if self.machinery.evolution().watched().is_some() && self.previous.is_some() {
+        let is_alarmed = self.standing.is_alarmed_by(total, span);
+        let may_fall_back =
+            self.machinery.evolution().watched().is_some() && self.standing.replaced_by().is_some();
+        if is_alarmed && may_fall_back {
             let policy = Arc::clone(self.machinery.frozen());
-            let gate = Gate { contest: Contest::Watch, policy, streak: 0, half: None };
-            self.phase = Phase::Measure(Box::new(gate));
+            self.phase = Phase::Measure(Box::new(Gate::new(Contest::Watch, policy)));
         }
     }
 
     /// Books a pair of the watch: the patch is taken back, or stays, or the question is still open.
-    pub(crate) fn book_watch(&mut self, new: &Rollout, old: &Rollout, witness: &mut dyn Witness) {
+    pub(super) fn book_watch(&mut self, new: &Rollout, old: &Rollout, witness: &mut dyn Witness) {
         let (steps, acting) = (self.tally.steps, self.machinery.acting_digest());
         let record = self.machinery.book_watch(new, old, steps);
         let is_over = self.machinery.evolution().watched().is_none() || self.settings.budget <= steps;
@@ -102,15 +129,12 @@ impl Learner {
     }
 
     /// The incumbent before acts again. What was taken back may be proposed and measured again.
-    pub(crate) fn fall_back(&mut self, record: &Record, witness: &mut dyn Witness) {
+    pub(super) fn fall_back(&mut self, record: &Record, witness: &mut dyn Witness) {
         self.tally.rolled_back += 1;
-        self.link("bem/chain/rolled-back", &record.serial.to_le_bytes());
-        if let Some((previous, candidate)) = self.previous.take() {
-            self.tested.remove(&candidate.policy.digest());
-            self.hand_over(previous);
+        self.history.link("bem/chain/rolled-back", &record.serial.to_le_bytes());
+        if let Some(candidate) = self.standing.fall_back(self.tally.steps) {
+            self.candidates.forgive(&candidate.policy);
         }
-        self.streak = 0;
-        self.last_gain = self.tally.steps;
-        witness.incumbent_changed(&self.agent(), &self.incumbent.words, &self.tally);
+        self.hand_over(witness);
     }
 }

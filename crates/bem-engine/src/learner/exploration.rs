@@ -3,8 +3,8 @@
 //! Exploring episodes are allowed while fewer were played than a quota: so many for every action, twice those before the last
 //! gain that was shown, and the root of actions times episodes, so that the search for structure is never starved and the share
 //! of exploration still vanishes. Where the counts leave open that much more can be earned than what acts does, the quota is
-//! larger. Four of five allowed episodes explore: what acts must be seen to be judged. Must not know what an exploring episode
-//! does. Clauses: VM-16, SCC-8; decision D-50.
+//! larger. Four of five allowed episodes explore: what acts must be seen to be judged. Where actions change what follows, the
+//! explorer's posterior draw is played in seven of eight exploring episodes. Clauses: VM-16, SCC-8; decision D-50.
 
 use crate::codec::{decode_option, encode_option};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -12,6 +12,8 @@ use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_machine::config::GenesisConfig;
+use bem_synth::experience::Episode;
+use bem_synth::models::control::Explorer;
 
 /// Actions that the quota counts at most.
 const ACTIONS_MAX: u64 = 64;
@@ -26,11 +28,16 @@ const PARTS: i128 = 1 << 12;
 /// Episodes that a mean is made of before all are halved.
 const EPISODES_MAX: i128 = 1 << 20;
 /// What the log says about contexts counts as a gain if it explains at least this part of what rewards differ by.
-pub(crate) const EXPLAINED_MIN: Fixed = Fixed::from_ratio(1, 100);
+pub(super) const EXPLAINED_MIN: Fixed = Fixed::from_ratio(1, 100);
+
+/// Of so many exploring episodes one is drawn where there is an explorer.
+const DRAWN_ONE_IN: u64 = 8;
 
 /// How episodes are divided between exploring and acting.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Exploration {
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exploration {
+    /// Where actions change what follows: what plays for knowledge.
+    explorer: Option<Explorer>,
     /// Exploring episodes so far.
     explored: u64,
     /// How many there had been at the last gain that was shown.
@@ -78,7 +85,7 @@ fn part_of(shape: &Shape, total: i64) -> i128 {
 
 impl Exploration {
     /// Whether the next episode explores.
-    pub(crate) fn is_next(
+    pub(super) fn is_next(
         &self,
         shape: &Shape,
         config: &GenesisConfig,
@@ -89,7 +96,7 @@ impl Exploration {
     }
 
     /// Whether an episode may explore after this many episodes, so many of which were played to explore.
-    pub(crate) fn allows(
+    pub(super) fn allows(
         &self,
         shape: &Shape,
         config: &GenesisConfig,
@@ -110,14 +117,52 @@ impl Exploration {
         self.acting.sum + PARTS / 100 * count < i128::from(hoped) * count
     }
 
+    /// What plays for knowledge where actions change what follows.
+    pub(super) fn explorer(&self) -> Option<&Explorer> {
+        self.explorer.as_ref()
+    }
+
+    /// A search has found an explorer, or none. It sees the latest steps; whoever has counted through the same lens all along
+    /// knows more and stays.
+    pub(super) fn adopt(&mut self, found: Option<Explorer>) {
+        let knows_more = match (&self.explorer, &found) {
+            (Some(held), Some(found)) => !held.is_full() && held.lens() == found.lens(),
+            _ => false,
+        };
+        if !knows_more {
+            self.explorer = found;
+        }
+    }
+
+    /// Draws a plan for the next episode; false where the episode is not the explorer's.
+    pub(super) fn prepare(&mut self, prng: &mut Prng) -> bool {
+        let Some(explorer) = &mut self.explorer else { return false };
+        let is_planned = prng.below(DRAWN_ONE_IN) != 0;
+        if is_planned {
+            explorer.prepare(prng);
+        }
+        is_planned
+    }
+
+    /// Counts what an episode shows.
+    pub(super) fn learn(&mut self, episode: &Episode) {
+        self.explorer.iter_mut().for_each(|explorer| explorer.learn(episode));
+    }
+
+    /// Works out what the best play may earn by the counts as they are.
+    pub(super) fn look_ahead(&mut self, shape: &Shape, steps: u64) {
+        let optimistic = self.explorer.as_ref().and_then(|explorer| explorer.optimistic_return(steps));
+        self.hope(shape, optimistic);
+    }
+
     /// The counts have grown: what the best play may earn by them, in milli-units.
-    pub(crate) fn hope(&mut self, shape: &Shape, optimistic: Option<i64>) {
+    fn hope(&mut self, shape: &Shape, optimistic: Option<i64>) {
         self.hoped = optimistic.map(|total| part_of(shape, total) as i64);
         self.hoped_at = self.explored;
     }
 
     /// Whether so much was explored since that it should be worked out again.
-    pub(crate) fn is_hope_old(&self) -> bool {
+    pub(super) fn is_hope_old(&self) -> bool {
         self.may_gain() && self.hoped_at + self.hoped_at / 4 + HOPE_EPISODES <= self.explored
     }
 
@@ -129,7 +174,7 @@ impl Exploration {
     }
 
     /// Books an episode of this return that was played to explore, or by what acts.
-    pub(crate) fn book(&mut self, shape: &Shape, is_exploring: bool, total: i64) {
+    pub(super) fn book(&mut self, shape: &Shape, is_exploring: bool, total: i64) {
         let part = part_of(shape, total);
         match is_exploring {
             true => self.explored += 1,
@@ -138,23 +183,25 @@ impl Exploration {
     }
 
     /// Something else acts from now on.
-    pub(crate) fn hand_over(&mut self) {
+    pub(super) fn hand_over(&mut self) {
         self.acting = Returns::default();
     }
 
     /// A gain was shown.
-    pub(crate) fn note_gain(&mut self) {
+    pub(super) fn note_gain(&mut self) {
         self.at_gain = self.explored;
     }
 
-    /// The world has changed: what was explored before says less.
-    pub(crate) fn reopen(&mut self) {
+    /// The world has changed: what was explored before says less, and what was counted may be wrong.
+    pub(super) fn reopen(&mut self) {
+        self.explorer = None;
         self.at_gain = self.explored;
         self.acting = Returns::default();
     }
 
     /// Writes the canonical bytes.
-    pub(crate) fn encode(&self, writer: &mut Writer) {
+    pub(super) fn encode(&self, writer: &mut Writer) {
+        encode_option(writer, self.explorer.as_ref(), Explorer::encode);
         writer.u64(self.explored);
         writer.u64(self.at_gain);
         self.acting.encode(writer);
@@ -162,8 +209,13 @@ impl Exploration {
         writer.u64(self.hoped_at);
     }
 
-    /// Reads canonical bytes back.
-    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Exploration, DecodeError> {
+    /// Reads canonical bytes back, for worlds of this shape.
+    pub(super) fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Exploration, DecodeError> {
+        let stranger = reader.error("an explorer of another world");
+        let explorer = decode_option(reader, Explorer::decode)?;
+        if explorer.as_ref().is_some_and(|explorer| !explorer.fits(shape)) {
+            return Err(stranger);
+        }
         let wild = reader.error("exploring episodes that no run can have played");
         let (explored, at_gain) = (reader.u64()?, reader.u64()?);
         if 1 << 48 <= explored || explored < at_gain {
@@ -175,7 +227,7 @@ impl Exploration {
         if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped)) || explored < hoped_at {
             return Err(wild);
         }
-        Ok(Exploration { explored, at_gain, acting, hoped, hoped_at })
+        Ok(Exploration { explorer, explored, at_gain, acting, hoped, hoped_at })
     }
 }
 
@@ -242,11 +294,13 @@ mod tests {
         let mut writer = Writer::new();
         exploration.encode(&mut writer);
         let bytes = writer.into_bytes();
-        assert_eq!(Exploration::decode(&mut Reader::new(&bytes)), Ok(exploration));
-        (0..bytes.len())
-            .for_each(|cut| assert!(Exploration::decode(&mut Reader::new(&bytes[..cut])).is_err()));
+        let decode = |bytes: &[u8]| Exploration::decode(&shape(3), &mut Reader::new(bytes));
+        let mut again = Writer::new();
+        decode(&bytes).unwrap().encode(&mut again);
+        assert_eq!(again.into_bytes(), bytes);
+        (0..bytes.len()).for_each(|cut| assert!(decode(&bytes[..cut]).is_err()));
         let mut wild = bytes;
-        wild[7] = 1;
-        assert!(Exploration::decode(&mut Reader::new(&wild)).is_err());
+        wild[8] = 1;
+        assert!(decode(&wild).is_err());
     }
 }

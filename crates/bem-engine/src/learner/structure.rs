@@ -10,16 +10,14 @@ use bem_evolve::propose::{Proposal, propose_smaller};
 use bem_synth::hypothesis::Hypothesis;
 
 /// The newest steps of the log that structure is judged by.
-pub(crate) const LOG_STEPS_MAX: usize = 8_192;
-/// Steps that an incumbent must have stood before its pool is changed: until then it may soon be replaced, and its patch may
-/// be taken back, which only the latest can be. Its circuit is also made smaller when the run is about to end.
-const SETTLED_STEPS: u64 = 8_192;
+pub(super) const LOG_STEPS_MAX: usize = 8_192;
 
 impl Learner {
     /// Makes a patch of what the pool suggests; whether there is one. One at a time, because what is applied makes the
     /// others obsolete.
-    pub(crate) fn submit_structure(&mut self) -> bool {
-        let is_settled = self.last_gain + SETTLED_STEPS <= self.tally.steps;
+    pub(super) fn submit_structure(&mut self) -> bool {
+        // The circuit is also made smaller when the run is about to end.
+        let is_settled = self.standing.is_settled(self.tally.steps);
         if !self.acts_by_proof() || !is_settled && !self.is_done() {
             return false;
         }
@@ -29,7 +27,7 @@ impl Learner {
         let Some(proposal) = smaller.or_else(|| self.propose_play(slot, is_settled)) else { return false };
         let candidate = self.macro_candidate(&proposal);
         let Some(serial) = self.machinery.submit(proposal) else { return false };
-        self.waiting.extend(candidate.map(|candidate| (serial, candidate)));
+        candidate.into_iter().for_each(|candidate| self.candidates.wait(serial, candidate));
         true
     }
 
@@ -45,13 +43,13 @@ impl Learner {
             foreseen: None,
             provenance: self.experience.digest(),
             // What it stands for is still what can be built for other sizes.
-            machine: self.incumbent.machine.clone(),
+            machine: self.standing.incumbent().machine.clone(),
         })
     }
 }
 
 /// Gates of the circuit that a change brings.
-pub(crate) fn gates_of(change: &Change) -> usize {
+pub(super) fn gates_of(change: &Change) -> usize {
     match change {
         Change::Merge { body, .. } => body.circuit.gates().len(),
         Change::Superoptimize { circuit, .. } => circuit.gates().len(),

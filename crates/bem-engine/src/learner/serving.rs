@@ -7,11 +7,11 @@
 //! Where pairs are asked for there is nobody to play them: such a trial is given up, and the reason is in the ledger.
 //! Must not know who asks, threads, clocks or files. Clauses: VM-13, VM-16, SCC-8, LOG-5; decisions D-41, D-44, D-67, D-68.
 
-use crate::act::step_taken;
+use super::act::step_taken;
+use super::state::RestoreError;
+use super::{Decision, Learner, Phase, Settings, Tally, Witness};
 use crate::agent::Agent;
 use crate::chronicle::{Chronicle, Happening, PatchNote};
-use crate::learner::{Learner, Phase, Settings, Witness};
-use crate::state::RestoreError;
 use bem_base::digest::Digest;
 use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Outcome, Shape};
@@ -118,12 +118,12 @@ impl Acting {
         let (shape, config) = (&learner.shape, &learner.settings.config);
         let explores = !adapts && learner.exploration.allows(shape, config, self.episodes, self.explored);
         let plain = learner.acts_plainly();
-        let is_index = plain && learner.explorer.is_none() && !adapts;
+        let is_index = plain && learner.exploration.explorer().is_none() && !adapts;
         let mut turns = Vec::with_capacity(5);
         // Four of five episodes that may explore do.
         let exploring = if explores { WEIGHTS / 5 * 4 } else { 0 };
         if explores {
-            let planned = if learner.explorer.is_some() { exploring / 8 * 7 } else { 0 };
+            let planned = if learner.exploration.explorer().is_some() { exploring / 8 * 7 } else { 0 };
             let mixed = (exploring - planned) / 8 * 3;
             turns.push((Turn::PLAN, planned));
             turns.push((if plain { Turn::INDEX } else { Turn::PERTURBED }, mixed));
@@ -208,7 +208,7 @@ impl Acting {
             _ => Vec::new(),
         };
         *self.learner.machinery.prng_mut() = register;
-        let plan = ServedPlan { explorer: self.learner.explorer.as_ref(), past: &log };
+        let plan = ServedPlan { explorer: self.learner.exploration.explorer(), past: &log };
         self.learner.machinery.act_apart(turn, past, observation, &plan)
     }
 
@@ -262,7 +262,7 @@ impl Acting {
     pub fn in_force(&self) -> InForce {
         InForce {
             agent: self.learner.agent(),
-            words: self.learner.incumbent.words.clone(),
+            words: self.learner.standing.incumbent().words.clone(),
             contexts: self.learner.contexts(),
         }
     }
@@ -359,13 +359,13 @@ impl Environment for Still {
 struct Notes(Chronicle);
 
 impl Witness for Notes {
-    fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &crate::learner::Tally) {}
+    fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
 
-    fn decided(&mut self, decision: &crate::learner::Decision, patch: Option<&AcceptedPatch>) {
+    fn decided(&mut self, decision: &Decision, patch: Option<&AcceptedPatch>) {
         self.0.decided(decision, patch);
     }
 
-    fn tick(&mut self, _: &crate::learner::Tally) -> bool {
+    fn tick(&mut self, _: &Tally) -> bool {
         true
     }
 }
@@ -442,7 +442,7 @@ impl Searching {
 
     /// Steps after which the next round is due.
     pub fn next_due(&self) -> u64 {
-        self.learner.next_search
+        self.learner.candidates.next_search()
     }
 
     /// Searches, proves and decides; bounded by the configuration's budgets of work.
@@ -459,11 +459,9 @@ impl Searching {
         learner.experience = experience;
         // One plan serves until the next round.
         let mut register = Prng::quick(learner.settings.seed ^ bem_base::prng::mix(learner.tally.steps));
-        if let Some(explorer) = &mut acting.explorer {
-            explorer.prepare(&mut register);
-        }
+        while acting.exploration.explorer().is_some() && !acting.exploration.prepare(&mut register) {}
         let acting = Acting { learner: acting, floor: self.floor, steps: 0, episodes: 0, explored: 0 };
-        Round { acting, patches: notes.patches(), chain: learner.chain, steps: learner.tally.steps }
+        Round { acting, patches: notes.patches(), chain: *learner.history.head(), steps: learner.tally.steps }
     }
 
     /// Writes the canonical bytes.
@@ -489,8 +487,8 @@ impl Learner {
     fn take_served(&mut self, turn: Turn, steps: Vec<Step>, witness: &mut dyn Witness) {
         self.tally.steps += steps.len() as u64;
         self.tally.episodes += 1;
-        self.serial += 1;
-        let episode = Episode { serial: self.serial, steps };
+        let serial = self.history.count();
+        let episode = Episode { serial, steps };
         self.finish((0, turn), episode, witness);
     }
 

@@ -65,9 +65,9 @@ fn advance(learner: &mut Learner, world: &mut dyn Environment, units: usize) -> 
 /// Where a learner stands, so that a test can say which places it has saved at.
 fn place(learner: &Learner) -> &'static str {
     match (&learner.phase, &learner.flight) {
-        (Phase::Measure(gate), None) if gate.half.is_some() => "between the halves of a pair",
+        (Phase::Measure(gate), None) if gate.half_seed().is_some() => "between the halves of a pair",
         (Phase::Measure(_), None) => "shown and not applied, between pairs",
-        (Phase::Measure(gate), Some(_)) if gate.half.is_some() => "in the incumbent's half of a pair",
+        (Phase::Measure(gate), Some(_)) if gate.half_seed().is_some() => "in the incumbent's half of a pair",
         (Phase::Measure(_), Some(_)) => "in the candidate's half of a pair",
         (Phase::Collect, Some(flight)) if flight.steps.is_empty() => "at the start of an episode",
         (Phase::Collect, Some(_)) => "in the middle of an episode",

@@ -25,7 +25,7 @@ struct Share {
 
 /// What is known about BAD since the latest patch and before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Safety {
+pub(super) struct Safety {
     before: Share,
     since: Share,
     /// Units that the present alarm has lasted.
@@ -34,7 +34,7 @@ pub(crate) struct Safety {
 
 impl Safety {
     /// Books an episode of the incumbent.
-    pub(crate) fn book(&mut self, is_bad: bool) {
+    pub(super) fn book(&mut self, is_bad: bool) {
         if self.since.episodes == EPISODES_MAX {
             self.since = Share::default();
         }
@@ -42,7 +42,7 @@ impl Safety {
     }
 
     /// Another incumbent acts from now on.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(super) fn begin_anew(&mut self) {
         // What was never seen to be safe or unsafe stays what it was.
         if EPISODES_MIN <= self.since.episodes {
             self.before = self.since;
@@ -52,7 +52,7 @@ impl Safety {
 
     /// A unit begins; whether the alarm stands. A share of BAD episodes that has risen by no more than this is none.
     #[doc(alias = "safety_violation_rate")]
-    pub(crate) fn begin_unit(&mut self, rise_max: Fixed) -> bool {
+    pub(super) fn begin_unit(&mut self, rise_max: Fixed) -> bool {
         let is_risen = EPISODES_MIN <= self.since.episodes && {
             // bad / episodes > bad before / episodes before + rise_max
             let (before, since) = (self.before, self.since);
@@ -66,19 +66,19 @@ impl Safety {
     }
 
     /// Whether the alarm stands.
-    pub(crate) fn is_alarmed(&self) -> bool {
+    pub(super) fn is_alarmed(&self) -> bool {
         (1..=ALARM_UNITS_MAX).contains(&self.alarmed)
     }
 
     /// Writes the canonical bytes.
-    pub(crate) fn encode(&self, writer: &mut Writer) {
+    pub(super) fn encode(&self, writer: &mut Writer) {
         let Safety { before, since, alarmed } = *self;
         let counts = [before.bad, before.episodes, since.bad, since.episodes, alarmed];
         counts.into_iter().for_each(|count| writer.u32(count));
     }
 
     /// Reads canonical bytes back.
-    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Safety, DecodeError> {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Safety, DecodeError> {
         let wild = reader.error("more BAD episodes than episodes");
         let mut share = || Ok(Share { bad: reader.u32()?, episodes: reader.u32()? });
         let safety = Safety { before: share()?, since: share()?, alarmed: reader.u32()? };
@@ -166,7 +166,7 @@ mod tests {
         let mut world = Turncoat { shape, faithful: 400, episodes: 0, seed, time, observation };
         let (mut units, mut applied) = (0, None);
         while learner.advance(&mut world, &mut ()).unwrap() != Event::Over {
-            if !learner.workload.as_ref().unwrap().safety.is_alarmed() {
+            if !learner.workload.as_ref().unwrap().is_alarmed() {
                 applied = None;
                 continue;
             }

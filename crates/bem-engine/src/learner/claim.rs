@@ -19,7 +19,7 @@ use std::collections::btree_map::Entry;
 const ROWS_MAX: usize = 4_096;
 
 /// A candidate as a proposal; none for a candidate that says nothing about itself.
-pub fn proposal(candidate: &Hypothesis, episodes: &[&Episode]) -> Option<Proposal> {
+pub(super) fn proposal(candidate: &Hypothesis, episodes: &[&Episode]) -> Option<Proposal> {
     let (policy, statement) = (candidate.policy.clone(), candidate.statement.clone()?);
     let examples = if policy.memory_bits() == 0 { best_actions(episodes) } else { best_steps(episodes) };
     let exceptions = exceptions(&policy, &examples);

@@ -5,8 +5,8 @@
 //! take its place. It is proposed if its circuit is smaller, and must win or tie its rollouts. Clauses: SCC-2, SCC-13.
 
 use crate::learner::Learner;
+use crate::learner::structure::LOG_STEPS_MAX;
 use crate::parameters::queries;
-use crate::structure::LOG_STEPS_MAX;
 use bem_base::environment::Shape;
 use bem_circuit::netlist::{Builder, Signal};
 use bem_evolve::patch::{Change, Example, ExampleStep, ExpectedEffects, PLAY_STEPS_MAX};
@@ -28,7 +28,7 @@ const CLAIMED_MAX: usize = 16;
 
 impl Learner {
     /// The incumbent's sequence as an expert of its own, where there is one and it is smaller.
-    pub(crate) fn propose_play(&self, slot: u8, is_settled: bool) -> Option<Proposal> {
+    pub(super) fn propose_play(&self, slot: u8, is_settled: bool) -> Option<Proposal> {
         if !is_settled || self.shape.horizon == 1 {
             return None;
         }
@@ -37,7 +37,7 @@ impl Learner {
         let actions = common_sequence(&own)?;
         let policy = counted_play(&self.shape, &actions, queries(&self.settings.config))?;
         let gates = self.machinery.frozen().gates();
-        let is_tested = self.tested.contains_key(&policy.digest());
+        let is_tested = self.candidates.tested_at(&policy).is_some();
         if own.len() < EPISODES_MIN || gates <= policy.gates() || is_tested {
             return None;
         }

@@ -1,0 +1,240 @@
+//! A learner as bytes: everything that decides its next unit of work, canonical, and checked when read.
+//!
+//! ```text
+//! version, settings, shape,
+//! machine with its patches, tally, standing, candidates, exploration, library, history, random streams,
+//! workload, phase, flight, experience
+//! ```
+//!
+//! An episode in flight is its seed and its actions; [`Learner::restore`] plays them into the world again, so that
+//! learner and world are in step. Bytes are read to their end first ([`SavedLearner`]), which is cheap; then what they
+//! claim is proven: a patch whose condition was shown is shown again, because a stored word is no proof.
+//! Bytes that no learner can have written are refused; none make it panic. Must not know files.
+//! Clauses: LOG-4, LOG-5; invariant 5 of the architecture.
+
+mod flight;
+
+use super::candidates::Candidates;
+use super::exploration::Exploration;
+use super::gate::{Contest, Gate};
+use super::history::History;
+use super::machinery::Machinery;
+use super::standing::Standing;
+use super::{Learner, Phase, Tally};
+use crate::codec::{
+    decode_list, decode_option, decode_settings, encode_list, encode_option, encode_settings, stays_in_range,
+};
+use crate::seeds::{Domain, Seeds};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Environment, EnvironmentError, Shape};
+use bem_evolve::evolution::Claim;
+use bem_evolve::patch::{Change, Patch};
+use bem_synth::experience::{Episode, Experience, Step};
+use bem_synth::library::Machine;
+use bem_synth::policy::Policy;
+use flight::{SavedFlight, decode_flight, encode_flight};
+use std::sync::Arc;
+
+/// Version of the bytes.
+const VERSION: u32 = 5;
+
+/// Why a learner cannot go on from some bytes in some world.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// The bytes are not those of a learner.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The world refused or failed.
+    #[error(transparent)]
+    World(#[from] EnvironmentError),
+    /// The world looks different from the one that was saved in.
+    #[error("this is another world than the one that the learner was saved in")]
+    OtherWorld,
+    /// The world does not repeat itself.
+    #[error("step {step} of the episode in flight does not repeat itself in this world")]
+    Diverged {
+        /// Which step, from zero.
+        step: usize,
+    },
+}
+
+/// A learner as it was read: its bytes fit together and to worlds of its shape. What they claim is not proven yet, and
+/// no world is in step with it.
+#[derive(Clone, Debug)]
+pub struct SavedLearner {
+    learner: Learner,
+    /// What is said of the patch under trial.
+    claim: Option<Claim>,
+    flight: Option<SavedFlight>,
+}
+
+impl SavedLearner {
+    /// Reads canonical bytes. Cost: a pass over them, and no proof.
+    pub fn parse(bytes: &[u8], shape: &Shape) -> Result<SavedLearner, RestoreError> {
+        let mut reader = Reader::new(bytes);
+        if reader.u32()? != VERSION {
+            return Err(Reader::new(bytes).error("a learner written by another version of bem").into());
+        }
+        let settings = decode_settings(&mut reader)?;
+        let mut known = Writer::new();
+        shape.encode(&mut known);
+        if reader.raw(known.as_bytes().len())? != known.as_bytes() {
+            return Err(RestoreError::OtherWorld);
+        }
+        let (machinery, claim) = Machinery::decode(&settings.config, shape, &mut reader)?;
+        let mut learner = Learner::with_machinery(shape, settings, machinery);
+        learner.tally = Tally::decode(learner.machinery.steps(), &mut reader)?;
+        let stray = reader.error("plain actions that act by counts");
+        learner.standing = Standing::decode(shape, learner.tally.steps, &mut reader)?;
+        if learner.standing.incumbent().by_counts && learner.acts_plainly() {
+            return Err(stray.into());
+        }
+        learner.candidates = Candidates::decode(shape, &mut reader)?;
+        learner.exploration = Exploration::decode(shape, &mut reader)?;
+        learner.library = decode_list(&mut reader, Machine::decode)?;
+        learner.history = History::decode(&mut reader)?;
+        learner.play_seeds = Seeds::decode(Domain::Play, &mut reader)?;
+        learner.gate_seeds = Seeds::decode(Domain::Improvement, &mut reader)?;
+        if let Some(workload) = &mut learner.workload {
+            workload.restore(&mut reader)?;
+        }
+        learner.decode_phase(claim.as_ref().map(Claim::patch), &mut reader)?;
+        let flight = decode_option(&mut reader, |reader| decode_flight(&learner, reader))?;
+        learner.decode_experience(&mut reader)?;
+        reader.finish()?;
+        let in_flight = flight.as_ref().map(|(_, turn, moves)| (*turn, moves.len()));
+        if learner.machinery.in_flight() != in_flight {
+            return Err(Reader::new(bytes).error("a machine that plays another episode").into());
+        }
+        Ok(SavedLearner { learner, claim, flight })
+    }
+
+    /// Proves what is claimed and brings this world in step: the learner goes on exactly as the saved one would have.
+    pub fn restore(self, world: &mut dyn Environment) -> Result<Learner, RestoreError> {
+        let SavedLearner { mut learner, claim, flight } = self;
+        if learner.shape != *world.shape() {
+            return Err(RestoreError::OtherWorld);
+        }
+        if !stays_in_range(learner.machinery.frozen()) {
+            return Err(Reader::new(&[]).error("a policy with an action that is none").into());
+        }
+        if let Some(claim) = claim {
+            learner.machinery.prove(claim)?;
+        }
+        if let Some((seed, turn, moves)) = flight {
+            learner.replay(world, seed, turn, &moves)?;
+        }
+        Ok(learner)
+    }
+}
+
+impl Learner {
+    /// Everything that decides the next unit of work.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.u32(VERSION);
+        encode_settings(&self.settings, &mut writer);
+        self.shape.encode(&mut writer);
+        self.machinery.encode(&mut writer);
+        self.tally.encode(&mut writer);
+        self.standing.encode(&mut writer);
+        self.candidates.encode(&mut writer);
+        self.exploration.encode(&mut writer);
+        encode_list(&mut writer, self.library.iter(), Machine::encode);
+        self.history.encode(&mut writer);
+        self.play_seeds.encode(&mut writer);
+        self.gate_seeds.encode(&mut writer);
+        self.workload.iter().for_each(|workload| workload.encode(&mut writer));
+        self.encode_phase(&mut writer);
+        encode_option(&mut writer, self.flight.as_ref(), encode_flight);
+        writer.length(self.experience.episode_count());
+        self.experience.episodes().for_each(|episode| episode.encode(&mut writer));
+        writer.into_bytes()
+    }
+
+    /// A learner that goes on in this world exactly as the saved one would have.
+    pub fn restore(bytes: &[u8], world: &mut dyn Environment) -> Result<Learner, RestoreError> {
+        SavedLearner::parse(bytes, world.shape())?.restore(world)
+    }
+
+    fn encode_phase(&self, writer: &mut Writer) {
+        match &self.phase {
+            Phase::Start => writer.u8(0),
+            Phase::Collect => writer.u8(1),
+            Phase::Judge => writer.u8(2),
+            Phase::Measure(gate) => {
+                writer.u8(3);
+                gate.encode(writer);
+            }
+            Phase::Over => writer.u8(4),
+        }
+    }
+
+    fn decode_phase(&mut self, claimed: Option<&Patch>, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let wild = reader.error("a phase that does not exist here");
+        self.phase = match reader.u8()? {
+            0 => Phase::Start,
+            1 => Phase::Collect,
+            2 => Phase::Judge,
+            3 => Phase::Measure(Box::new(Gate::decode(
+                |contest| self.first_player(contest, claimed),
+                |reader| self.decode_episode(reader),
+                reader,
+            )?)),
+            4 => Phase::Over,
+            _ => return Err(wild),
+        };
+        Ok(())
+    }
+
+    /// Who plays first in a pair: there must be a trial or a watch for it.
+    fn first_player(&self, contest: Contest, claimed: Option<&Patch>) -> Option<Arc<Policy>> {
+        match contest {
+            Contest::Trial => {
+                let patch = claimed?;
+                let candidate = self.candidates.waiting(patch.serial)?;
+                match &patch.change {
+                    Change::Synthesize { policy, .. } | Change::Play { policy, .. } => {
+                        (*policy == candidate.policy).then(|| Arc::new(policy.clone()))
+                    }
+                    _ => None,
+                }
+            }
+            Contest::Watch => {
+                let is_watched = self.machinery.evolution().watched().is_some();
+                let may_fall_back = is_watched && self.standing.replaced_by().is_some();
+                may_fall_back.then(|| Arc::clone(self.machinery.frozen()))
+            }
+        }
+    }
+
+    fn decode_episode(&self, reader: &mut Reader<'_>) -> Result<Episode, DecodeError> {
+        let wild = reader.error("an episode that this world cannot have played");
+        let episode = Episode::decode(reader)?;
+        let rewards = self.shape.reward_min..=self.shape.reward_max;
+        let possible = |step: &Step| step.action < self.shape.actions && rewards.contains(&step.reward);
+        let is_long = (self.shape.horizon as usize) < episode.steps.len();
+        if episode.steps.is_empty() || is_long || !episode.steps.iter().all(possible) {
+            return Err(wild);
+        }
+        Ok(episode)
+    }
+
+    fn decode_experience(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let overfull = reader.error("more episodes than the log holds");
+        let mut experience = Experience::new(self.settings.config.experience_steps as usize);
+        let count = reader.length(12)?;
+        for _ in 0..count {
+            experience.push(self.decode_episode(reader)?);
+        }
+        if experience.episode_count() != count {
+            return Err(overfull);
+        }
+        self.experience = experience;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
