@@ -7,7 +7,7 @@ use crate::limits::{
     EPISODE_BYTES_MAX, EXPIRE_AFTER_MAX, FORBIDDEN_MAX, HORIZON_MAX, NAME_BYTES_MAX, NOTE_BYTES_MAX, REWARD_MAX,
 };
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Bits, Forbidden, Shape};
+use bem_base::environment::{Bits, Field, Forbidden, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::limits::OBSERVATION_BITS_MAX;
 use bem_engine::serving::{FLOOR_MAX, is_floor};
@@ -78,7 +78,7 @@ impl WorldSpec {
             }
             next = field.low.saturating_add(field.width);
         }
-        if !fields.is_empty() && next != *observation_bits {
+        if next != *observation_bits {
             return refuse("fields", format!("fields cover {next} bits of {observation_bits}"));
         }
         let share = self.min_propensity.to_raw().saturating_mul(i64::from(*actions));
@@ -152,15 +152,17 @@ impl WorldSpec {
         (return_min, return_max) == (low, high)
     }
 
-    /// The shape of a world with these widths and bounds.
+    /// The shape of a world with these widths and bounds; without fields every bit stands alone.
     pub fn shape_of(
         observation_bits: u16,
         actions: u16,
         horizon: u32,
         (reward_min, reward_max): (i32, i32),
-        fields: Vec<bem_base::environment::Field>,
+        fields: Vec<Field>,
     ) -> Shape {
         let steps = i64::from(horizon);
+        let alone = || (0..observation_bits).map(|low| Field { low, width: 1 }).collect();
+        let fields = if fields.is_empty() { alone() } else { fields };
         Shape {
             observation_bits,
             actions,

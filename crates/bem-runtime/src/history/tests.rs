@@ -96,21 +96,20 @@ impl Driver {
 
     /// Rounds begin when they are due, and take effect some inputs later.
     fn learn(&mut self) {
-        if let Some(input) = self.player.service.due_round() {
-            self.take(input);
-            self.lag = 7;
-        } else if self.player.service.is_searching() {
+        let searching = self.player.service.worlds().find(|(_, world)| world.is_searching());
+        if let Some(world) = searching.map(|(index, _)| index) {
             self.lag -= 1;
-            let searching = self.player.service.worlds().find(|(_, world)| world.is_searching());
-            let world = searching.map(|(index, _)| index).unwrap();
             if self.lag == 0 {
                 self.take(Input::Publish { world });
             }
+        } else if let Some(input) = self.player.service.due_round() {
+            self.take(input);
+            self.lag = 7;
         }
     }
 
     fn settle_rounds(&mut self) {
-        while self.player.service.is_searching() {
+        while self.player.service.is_searching() || self.player.service.due_round().is_some() {
             self.learn();
         }
     }

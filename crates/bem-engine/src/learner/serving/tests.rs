@@ -1,4 +1,5 @@
 use super::*;
+use bem_base::environment::Field;
 use crate::payload::Payload;
 
 const ONE_STEP: u32 = 1;
@@ -7,7 +8,7 @@ fn shape(bits: u16, actions: u16, horizon: u32) -> Shape {
     Shape {
         observation_bits: bits,
         actions,
-        fields: Vec::new(),
+        fields: (0..bits).map(|low| Field { low, width: 1 }).collect(),
         horizon,
         reward_min: 0,
         reward_max: 1_000,
