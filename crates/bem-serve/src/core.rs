@@ -84,9 +84,29 @@ pub enum Message {
     /// A new world; whether it is new.
     Create(Box<WorldSpec>, Reply<bool>),
     /// A decision.
-    Decide { world: String, observation: Seen, episode: String, reply: Reply<Decided> },
+    Decide {
+        /// The name of the world.
+        world: String,
+        /// What is seen.
+        observation: Seen,
+        /// The name of the episode; empty in worlds of one step.
+        episode: String,
+        /// Who waits.
+        reply: Reply<Decided>,
+    },
     /// An outcome; whether it is new.
-    Reward { world: String, decision: u64, outcome: Outcome, done: Option<bool>, reply: Reply<bool> },
+    Reward {
+        /// The name of the world.
+        world: String,
+        /// Which decision.
+        decision: u64,
+        /// What it brought.
+        outcome: Outcome,
+        /// Whether the episode is over, if that was said.
+        done: Option<bool>,
+        /// Who waits.
+        reply: Reply<bool>,
+    },
     /// Forget a world.
     Forget(String, Reply<()>),
     /// Look at what is served.
@@ -189,6 +209,13 @@ impl Handle {
     pub fn stop(&self, threads: Threads) -> Result<()> {
         // The queue may be full; then the threads are busy, not stuck.
         let _ = self.queue.blocking_send(Message::Stop);
+        // A round that takes too long is given up: the next start works on it again.
+        let queue = self.queue.clone();
+        let patience = spawn("patience", move || {
+            std::thread::sleep(STOP_WAIT);
+            let _ = queue.blocking_send(Message::Stop);
+        });
+        drop(patience);
         threads.join()
     }
 }
@@ -205,7 +232,9 @@ impl Threads {
         let gone = || anyhow::anyhow!("a thread of the service has died");
         let decided = self.decide.join().map_err(|_| gone())?;
         let written = self.ledger.join().map_err(|_| gone())?;
-        self.learn.join().map_err(|_| gone())?;
+        if self.learn.is_finished() {
+            self.learn.join().map_err(|_| gone())?;
+        }
         decided.and(written)
     }
 

@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use bem_base::digest::Digest;
 use bem_runtime::service::{Kind, Refusal};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -77,6 +77,11 @@ pub type Registered = (Route, MethodRouter<App>);
 /// Registers a route.
 pub fn route(method: Method, path: &'static str, role: Option<Role>, answers: MethodRouter<App>) -> Registered {
     (Route { method, path, role }, answers)
+}
+
+/// A route that does nothing.
+pub fn empty() -> Registered {
+    route(Method::GET, "/empty", None, axum::routing::get(|| async { "{}" }))
 }
 
 /// An error as clients see it.
@@ -343,7 +348,6 @@ pub async fn serve(listener: TcpListener, router: Router, should_stop: impl Fn()
     }
     drop(listener);
     tokio::time::timeout(Duration::from_secs(10), graceful.shutdown()).await.ok();
-    let _ = TokioExecutor::new();
     Ok(())
 }
 
