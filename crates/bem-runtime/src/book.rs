@@ -17,7 +17,8 @@ use bem_engine::serving::{Choice, settings_of};
 use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
 use bem_ledger::LedgerError;
 use bem_ledger::entry::{
-    Certificate, Entry, InputSource, PatchEvent, PatchKind, PatchStatus, Table, TableEdit, Verdict, event_code,
+    Certificate, Entry, InputSource, PatchEvent, PatchKind, PatchStatus, Table, TableEdit, Verdict,
+    event_code,
 };
 use bem_ledger::tables::Tables;
 use bem_machine::config::GenesisConfig;
@@ -247,7 +248,12 @@ impl Book {
         Ok(())
     }
 
-    fn change_tables(&mut self, sink: &mut dyn Sink, step: u64, edits: Vec<TableEdit>) -> Result<(), LedgerError> {
+    fn change_tables(
+        &mut self,
+        sink: &mut dyn Sink,
+        step: u64,
+        edits: Vec<TableEdit>,
+    ) -> Result<(), LedgerError> {
         self.set_all(&edits);
         sink.append(&Entry::Tables { step, edits, roots: self.tables.roots() })
     }
@@ -302,7 +308,12 @@ impl Book {
         self.threshold(sink, world, note)
     }
 
-    fn structure_after(&mut self, world: WorldIndex, status: PatchStatus, note: &PatchNote) -> Vec<TableEdit> {
+    fn structure_after(
+        &mut self,
+        world: WorldIndex,
+        status: PatchStatus,
+        note: &PatchNote,
+    ) -> Vec<TableEdit> {
         let Some(twin) = self.twins.get_mut(&world.0) else { return Vec::new() };
         match status {
             PatchStatus::Applied => {
@@ -321,7 +332,12 @@ impl Book {
     }
 
     /// The score that the next patch must reach moves with every decision; where it did, WORK says so.
-    fn threshold(&mut self, sink: &mut dyn Sink, world: WorldIndex, note: &PatchNote) -> Result<(), LedgerError> {
+    fn threshold(
+        &mut self,
+        sink: &mut dyn Sink,
+        world: WorldIndex,
+        note: &PatchNote,
+    ) -> Result<(), LedgerError> {
         let slot = self.parameters().words().len() as u32 + u32::from(world.0);
         let leaf = hash(&note.threshold.to_le_bytes());
         if self.thresholds.get(&slot) == Some(&leaf) {

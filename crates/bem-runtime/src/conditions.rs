@@ -67,9 +67,8 @@ impl Conditions for ServiceConditions {
                 Restated::default()
             }
             Entry::Patch(patch) => self.take_patch(patch, read)?,
-            Entry::Event { code: event_code::PUBLISHED | event_code::ARTEFACT, .. } | Entry::Snapshot { .. } => {
-                Restated::default()
-            }
+            Entry::Event { code: event_code::PUBLISHED | event_code::ARTEFACT, .. }
+            | Entry::Snapshot { .. } => Restated::default(),
             _ => return Err("an entry that no service writes".to_string()),
         };
         Ok(Rebuilt { formulas: restated.formulas, checks: restated.checks })
@@ -96,7 +95,9 @@ impl ServiceConditions {
             };
         }
         match self.due.pop_front() {
-            Some(due) if due != edits => return Err("EXPERT does not show the worlds that are served".to_string()),
+            Some(due) if due != edits => {
+                return Err("EXPERT does not show the worlds that are served".to_string());
+            }
             None if edits.iter().any(|edit| edit.table != Table::Work) => {
                 return Err("tables change without a world or a patch".to_string());
             }

@@ -4,7 +4,8 @@
 //! Clauses: LOG-1, LOG-5.
 
 use crate::limits::{
-    EPISODE_BYTES_MAX, EXPIRE_AFTER_MAX, FORBIDDEN_MAX, HORIZON_MAX, NAME_BYTES_MAX, NOTE_BYTES_MAX, REWARD_MAX,
+    EPISODE_BYTES_MAX, EXPIRE_AFTER_MAX, FORBIDDEN_MAX, HORIZON_MAX, NAME_BYTES_MAX, NOTE_BYTES_MAX,
+    REWARD_MAX,
 };
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Field, Forbidden, Shape};
@@ -59,7 +60,10 @@ impl WorldSpec {
             return refuse("name", format!("name {:?} is not allowed: {allowed}", self.name));
         }
         if OBSERVATION_BITS_MAX < usize::from(*observation_bits) {
-            return refuse("obs_bits", format!("obs_bits {observation_bits} is out of range: 0 to {OBSERVATION_BITS_MAX}"));
+            return refuse(
+                "obs_bits",
+                format!("obs_bits {observation_bits} is out of range: 0 to {OBSERVATION_BITS_MAX}"),
+            );
         }
         if !(1..=1_024).contains(actions) {
             return refuse("actions", format!("actions {actions} is out of range: 1 to 1024"));
@@ -69,12 +73,18 @@ impl WorldSpec {
         }
         if reward_max < reward_min || *reward_min < -REWARD_MAX || REWARD_MAX < *reward_max {
             let allowed = format!("two whole numbers from -{REWARD_MAX} to {REWARD_MAX}, the smaller first");
-            return refuse("reward_range", format!("reward_range [{reward_min}, {reward_max}] is not allowed: {allowed}"));
+            return refuse(
+                "reward_range",
+                format!("reward_range [{reward_min}, {reward_max}] is not allowed: {allowed}"),
+            );
         }
         let mut next = 0;
         for field in fields {
             if field.width == 0 || 64 < field.width || field.low != next {
-                return refuse("fields", "fields must cover the bits from 0 on without gaps, 1 to 64 bits each".to_string());
+                return refuse(
+                    "fields",
+                    "fields must cover the bits from 0 on without gaps, 1 to 64 bits each".to_string(),
+                );
             }
             next = field.low.saturating_add(field.width);
         }
@@ -83,10 +93,16 @@ impl WorldSpec {
         }
         let share = self.min_propensity.to_raw().saturating_mul(i64::from(*actions));
         if !is_floor(self.min_propensity) || FLOOR_MAX.to_raw() < share {
-            return refuse("min_propensity", "min_propensity must be between 0 and half of one over the actions".to_string());
+            return refuse(
+                "min_propensity",
+                "min_propensity must be between 0 and half of one over the actions".to_string(),
+            );
         }
         if !(1..=EXPIRE_AFTER_MAX).contains(&self.expire_after) {
-            return refuse("expire_after", format!("expire_after {} is out of range: 1 to {EXPIRE_AFTER_MAX}", self.expire_after));
+            return refuse(
+                "expire_after",
+                format!("expire_after {} is out of range: 1 to {EXPIRE_AFTER_MAX}", self.expire_after),
+            );
         }
         self.check_forbidden()?;
         if NOTE_BYTES_MAX < self.note.len() {
@@ -339,8 +355,19 @@ mod tests {
         let min_propensity = Fixed::from_ratio(1, 50);
         let (name, note) = ("ads".to_string(), String::new());
         vec![
-            Input::World(Box::new(WorldSpec { name, shape, min_propensity, expire_after: 9, forbidden, note })),
-            Input::Decide { world, observation: Bits([0x155, 0, 0, 1 << 63]), episode: "user-17".to_string() },
+            Input::World(Box::new(WorldSpec {
+                name,
+                shape,
+                min_propensity,
+                expire_after: 9,
+                forbidden,
+                note,
+            })),
+            Input::Decide {
+                world,
+                observation: Bits([0x155, 0, 0, 1 << 63]),
+                episode: "user-17".to_string(),
+            },
             Input::Decide { world, observation: Bits::ZERO, episode: String::new() },
             Input::Reward { world, decision: 77, reward: -5, done: true, bad: false },
             Input::Forget { world },

@@ -23,6 +23,6 @@ pub const WAITING_MAX: usize = 1_024;
 /// Points of the curve of what was earned.
 pub const CURVE_POINTS_MAX: usize = 128;
 /// Patches that are shown of a world.
-pub const PATCHES_SHOWN_MAX: usize = 64;
+pub const PATCHES_SHOWN_MAX: usize = 32;
 /// The largest reward, so that no sum of an episode overflows.
 pub const REWARD_MAX: i32 = 1 << 30;

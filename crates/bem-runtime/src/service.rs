@@ -187,7 +187,8 @@ impl Service {
     }
 
     fn open(&self, spec: &WorldSpec, place: usize) -> Result<(Searching, Round), String> {
-        let parts = [&self.config.seed.to_le_bytes()[..], &(place as u64).to_le_bytes(), spec.name.as_bytes()];
+        let parts =
+            [&self.config.seed.to_le_bytes()[..], &(place as u64).to_le_bytes(), spec.name.as_bytes()];
         let digest = hash_parts("bem/served-world", &parts);
         let seed = digest.as_bytes().iter().take(8).fold(0, |seed, byte| seed << 8 | u64::from(*byte));
         let settings = settings_of(&self.config.parameters, seed, &spec.shape);
@@ -211,7 +212,12 @@ impl Service {
     }
 
     /// An outcome: an input if it is new, nothing if it was said before.
-    pub fn reward(&self, world: WorldIndex, decision: u64, outcome: Outcome) -> Result<Option<Input>, Refusal> {
+    pub fn reward(
+        &self,
+        world: WorldIndex,
+        decision: u64,
+        outcome: Outcome,
+    ) -> Result<Option<Input>, Refusal> {
         let is_new = self.served(world)?.check_reward(decision, outcome)?;
         let Outcome { reward, done, bad } = outcome;
         Ok(is_new.then_some(Input::Reward { world, decision, reward, done, bad }))
@@ -268,7 +274,9 @@ impl Service {
             Input::Publish { world } => {
                 let done = done.filter(|done| done.world == *world).ok_or("no round has brought this")?;
                 match self.world_mut(*world) {
-                    Some(served) if served.is_searching() => Effect::Published(*world, served.publish(done)),
+                    Some(served) if served.is_searching() => {
+                        Effect::Published(*world, served.publish(done, number))
+                    }
                     Some(_) => return Err("a round takes effect that has not begun"),
                     // The world was forgotten while it was worked on.
                     None => Effect::Published(*world, None),
@@ -290,7 +298,7 @@ impl Service {
         };
         let (searching, round) = opened.map_err(|_| "a world that the machine cannot hold")?;
         let index = WorldIndex(self.worlds.len() as u16);
-        let (world, notes) = World::new(spec.clone(), searching, round);
+        let (world, notes) = World::new(spec.clone(), searching, round, self.last + 1);
         self.worlds.push(Some(world));
         self.names.insert(spec.name.clone(), index);
         Ok(Effect::Opened(index, notes))

@@ -121,7 +121,8 @@ impl Statistics {
         let tried = (0u16..).zip(&self.by_action).filter(|(_, moments)| 16 <= moments.count);
         // Means are compared without dividing; the lowest action wins a tie.
         tried.map(|(action, moments)| (action, *moments)).reduce(|best, next| {
-            let (ours, theirs) = (next.1.sum * i128::from(best.1.count), best.1.sum * i128::from(next.1.count));
+            let (ours, theirs) =
+                (next.1.sum * i128::from(best.1.count), best.1.sum * i128::from(next.1.count));
             if theirs < ours { next } else { best }
         })
     }

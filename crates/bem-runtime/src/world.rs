@@ -4,19 +4,21 @@
 //! then it is forgotten, and if its outcome had not come, it is lost together with its episode: nothing is learned from it.
 //! Must not know the ledger. Clauses: VM-13, LOG-5; decisions D-18, D-67.
 
+use crate::input::WorldIndex;
 use crate::input::WorldSpec;
+use crate::limits::PATCHES_SHOWN_MAX;
 use crate::round::{Complete, Done, Job};
 use crate::service::{Kind, Refusal};
 use crate::statistics::Statistics;
-use crate::input::WorldIndex;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Outcome};
 use bem_engine::chronicle::PatchNote;
+use bem_engine::payload::Payload;
 use bem_engine::serving::{Acting, Choice, Round, Searching, Settled};
 use bem_engine::state::RestoreError;
 use bem_machine::machine::PastStep;
 use bem_machine::turn::Turn;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A decision that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +45,23 @@ struct Open {
     is_over: bool,
 }
 
+/// A decision about a patch, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patched {
+    /// The input with which it was published.
+    pub number: u64,
+    /// What it changes, by stored number.
+    pub kind: u8,
+    /// Whether it was let in.
+    pub accepted: bool,
+    /// The change in words.
+    pub words: String,
+    /// Why it was not let in; empty if it was.
+    pub reason: String,
+    /// Proofs that the checker accepted.
+    pub proofs: u32,
+}
+
 /// A world that is served.
 #[derive(Debug)]
 pub struct World {
@@ -59,10 +78,17 @@ pub struct World {
     waiting: Vec<Complete>,
     waiting_steps: u64,
     pub(crate) statistics: Statistics,
+    /// The latest decisions about patches, oldest first.
+    patched: VecDeque<Patched>,
 }
 
 impl World {
-    pub(crate) fn new(spec: WorldSpec, searching: Searching, round: Round) -> (World, Vec<PatchNote>) {
+    pub(crate) fn new(
+        spec: WorldSpec,
+        searching: Searching,
+        round: Round,
+        number: u64,
+    ) -> (World, Vec<PatchNote>) {
         let statistics = Statistics::new(spec.shape.actions);
         let mut writer = Writer::new();
         searching.encode(&mut writer);
@@ -77,8 +103,9 @@ impl World {
             waiting: Vec::new(),
             waiting_steps: 0,
             statistics,
+            patched: VecDeque::new(),
         };
-        world.count_patches(&round.patches);
+        world.count_patches(&round.patches, number);
         (world, round.patches)
     }
 
@@ -97,6 +124,11 @@ impl World {
         &self.acting
     }
 
+    /// The latest decisions about patches, oldest first.
+    pub fn patched(&self) -> &VecDeque<Patched> {
+        &self.patched
+    }
+
     /// Decisions that wait for their outcome.
     pub fn waiting_decisions(&self) -> usize {
         self.known.values().filter(|known| known.said.is_none()).count()
@@ -113,7 +145,8 @@ impl World {
     /// Whether the names fit: episodes are named where they have more than one step.
     pub(crate) fn check_episode(&self, episode: &str) -> Result<(), Refusal> {
         let has_episodes = 1 < self.spec.shape.horizon;
-        let refuse = |message: &str| Err(Refusal::new(Kind::Bad, "episode", "bad_field", message.to_string()));
+        let refuse =
+            |message: &str| Err(Refusal::new(Kind::Bad, "episode", "bad_field", message.to_string()));
         match (has_episodes, episode.is_empty()) {
             (true, true) => refuse("episode is missing: this world has a horizon above 1"),
             (false, false) => refuse("episode is not allowed: an episode of this world is one decision"),
@@ -173,7 +206,8 @@ impl World {
         match known.said {
             None if known.is_lost(&self.open, self.spec.shape.horizon) => Err(gone()),
             None if outcome.done && !self.may_end(known, decision) => {
-                let message = "done is not allowed here: a later decision of this episode was asked for".to_string();
+                let message =
+                    "done is not allowed here: a later decision of this episode was asked for".to_string();
                 Err(Refusal::new(Kind::Conflict, "done", "not_last", message))
             }
             None => Ok(true),
@@ -278,23 +312,31 @@ impl World {
     }
 
     /// A round takes effect; what was decided about patches.
-    pub(crate) fn publish(&mut self, done: Done) -> Option<Box<Round>> {
+    pub(crate) fn publish(&mut self, done: Done, number: u64) -> Option<Box<Round>> {
         self.searching = Some(done.searching);
         self.searching_bytes = done.bytes;
-        let mut round = done.round?;
+        let round = done.round?;
         self.acting.replace(round.acting.clone());
         // What came while the round was worked on is not in it.
         for episode in &self.waiting {
             self.acting.settle(episode.turn, &episode.steps);
         }
         self.statistics.rounds += 1;
-        self.count_patches(&round.patches);
-        round.patches.shrink_to_fit();
+        self.count_patches(&round.patches, number);
         Some(round)
     }
 
-    fn count_patches(&mut self, notes: &[PatchNote]) {
+    fn count_patches(&mut self, notes: &[PatchNote], number: u64) {
         for note in notes {
+            let (words, reason) = match Payload::from_bytes(&note.payload) {
+                Ok(payload) => (payload.words, payload.reason),
+                Err(_) => (String::new(), String::new()),
+            };
+            let (kind, accepted, proofs) = (note.kind, note.accepted, note.proofs.len() as u32);
+            self.patched.push_back(Patched { number, kind, accepted, words, reason, proofs });
+            if PATCHES_SHOWN_MAX < self.patched.len() {
+                self.patched.pop_front();
+            }
             self.statistics.applied += u64::from(note.accepted);
             self.statistics.rejected += u64::from(!note.accepted);
             self.statistics.proofs += note.proofs.len() as u64;
@@ -325,6 +367,15 @@ impl World {
             writer.bool(self.by_name.get(&open.name) == Some(number));
             writer.length(open.decisions.len());
             open.decisions.iter().for_each(|number| writer.u64(*number));
+        }
+        writer.length(self.patched.len());
+        for Patched { number, kind, accepted, words, reason, proofs } in &self.patched {
+            writer.u64(*number);
+            writer.u8(*kind);
+            writer.bool(*accepted);
+            writer.text(words);
+            writer.text(reason);
+            writer.u32(*proofs);
         }
         writer.length(self.waiting.len());
         for episode in &self.waiting {
@@ -374,6 +425,12 @@ impl World {
             }
             open.insert(number, Open { name, turn, decisions, is_over });
         }
+        let mut patched = VecDeque::new();
+        for _ in 0..reader.length(22)? {
+            let (number, kind, accepted) = (reader.u64()?, reader.u8()?, reader.bool()?);
+            let (words, reason) = (reader.text()?.to_string(), reader.text()?.to_string());
+            patched.push_back(Patched { number, kind, accepted, words, reason, proofs: reader.u32()? });
+        }
         let (mut waiting, mut waiting_steps) = (Vec::new(), 0);
         for _ in 0..reader.length(7)? {
             let turn = Turn::decode(reader)?;
@@ -384,7 +441,12 @@ impl World {
                 let Some(outcome) = step.outcome.filter(|_| is_action(step.action)) else {
                     return Err(wild.into());
                 };
-                steps.push(Settled { observation: step.observation, action: step.action, drawn_from, outcome });
+                steps.push(Settled {
+                    observation: step.observation,
+                    action: step.action,
+                    drawn_from,
+                    outcome,
+                });
             }
             waiting_steps += steps.len() as u64;
             waiting.push(Complete { turn, steps });
@@ -401,6 +463,7 @@ impl World {
             waiting,
             waiting_steps,
             statistics,
+            patched,
         })
     }
 }

@@ -68,8 +68,21 @@ pub fn routes() -> Vec<Registered> {
 #[openapi(
     info(title = "BEM decision service", description = "Decisions now, rewards later."),
     paths(
-        healthz, login, logout, metrics, list_worlds, create_world, show_world, forget_world, decide, reward, export,
-        list_patches, show_history, events, openapi
+        healthz,
+        login,
+        logout,
+        metrics,
+        list_worlds,
+        create_world,
+        show_world,
+        forget_world,
+        decide,
+        reward,
+        export,
+        list_patches,
+        show_history,
+        events,
+        openapi
     ),
     components(schemas(ErrorBody, NewWorld, DecideRequest, DecideAnswer, RewardRequest))
 )]
@@ -147,9 +160,11 @@ impl Fields {
         match serde_json::from_slice(bytes) {
             Ok(Value::Object(fields)) => Ok(Fields(fields)),
             Ok(_) => Err(Failure::new(StatusCode::BAD_REQUEST, "bad_json", "the body must be a JSON object")),
-            Err(error) => {
-                Err(Failure::new(StatusCode::BAD_REQUEST, "bad_json", format!("the body is no JSON: {error}")))
-            }
+            Err(error) => Err(Failure::new(
+                StatusCode::BAD_REQUEST,
+                "bad_json",
+                format!("the body is no JSON: {error}"),
+            )),
         }
     }
 
@@ -221,13 +236,16 @@ async fn login(State(app): State<App>, body: Bytes) -> Result<Response, Failure>
     let mut fields = Fields::read(&body)?;
     let token = Fields::must("token", fields.text("token")?)?;
     fields.finish("token")?;
-    let failed = |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_randomness", "no session can be made");
+    let failed =
+        |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_randomness", "no session can be made");
     let session = {
         let mut keeper = app.keeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         keeper.log_in(&token, Instant::now()).map_err(failed)?
     };
     let Some((secret, csrf)) = session else {
-        return Err(Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", "the token is not known").about("token"));
+        return Err(
+            Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", "the token is not known").about("token")
+        );
     };
     let secure = if app.is_proxied { "; Secure" } else { "" };
     let cookie = format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}");
@@ -269,7 +287,7 @@ fn limit_of(query: &BTreeMap<String, String>) -> Result<usize, Failure> {
 async fn list_worlds(State(app): State<App>, Query(query): Paging) -> Result<Json<Value>, Failure> {
     let limit = limit_of(&query)?;
     let after = query.get("after").cloned().unwrap_or_default();
-    let worlds = app.handle.look(move |service, _| {
+    let worlds = app.handle.look(move |service| {
         let later = service.worlds().filter(|(_, world)| after < world.spec().name);
         later.take(limit).map(|(_, world)| summary(world)).collect::<Vec<Value>>()
     });
@@ -300,7 +318,10 @@ pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
     let bounds: Vec<Option<i32>> =
         range.iter().map(|bound| bound.as_i64().and_then(|bound| i32::try_from(bound).ok())).collect();
     let [Some(low), Some(high)] = bounds[..] else {
-        return Err(Failure::bad("reward_range", "reward_range must be two whole numbers, the smaller first"));
+        return Err(Failure::bad(
+            "reward_range",
+            "reward_range must be two whole numbers, the smaller first",
+        ));
     };
     let horizon = fields.number("horizon")?.unwrap_or(1);
     let groups = read_groups(fields.list("fields")?)?;
@@ -308,7 +329,9 @@ pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
         None => Fixed::ZERO,
         Some(value) => {
             let share = value.as_f64().filter(|share| (0.0..=0.5).contains(share));
-            let share = share.ok_or_else(|| Failure::bad("min_propensity", "min_propensity must be a number from 0 to 0.5"))?;
+            let share = share.ok_or_else(|| {
+                Failure::bad("min_propensity", "min_propensity must be a number from 0 to 0.5")
+            })?;
             Fixed::from_raw((share * (1u64 << 32) as f64) as i64)
         }
     };
@@ -320,16 +343,20 @@ pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
     let (bits, groups, encoder) = match (features, bits) {
         (None, Some(bits)) => (bits, groups, None),
         (None, None) => return Err(Failure::bad("obs_bits", "obs_bits is missing, and so is features")),
-        (Some(_), Some(_)) => return Err(Failure::bad("obs_bits", "obs_bits and features exclude each other")),
+        (Some(_), Some(_)) => {
+            return Err(Failure::bad("obs_bits", "obs_bits and features exclude each other"));
+        }
         (Some(features), None) => {
             let text = Value::Array(features).to_string();
-            let wrong = |error: &dyn std::fmt::Display| Failure::bad("features", format!("features: {error}"));
+            let wrong =
+                |error: &dyn std::fmt::Display| Failure::bad("features", format!("features: {error}"));
             let features = Feature::list(&text).map_err(|error| wrong(&error))?;
             let encoder = Encoder::for_world(features, NumberCode::Binary).map_err(|error| wrong(&error))?;
             (encoder.bits() as u16, encoder.fields(), Some(encoder))
         }
     };
-    let mut forbidden = pairs.iter().map(|pair| read_pair(pair, bits, encoder.as_ref())).collect::<Result<Vec<_>, _>>()?;
+    let mut forbidden =
+        pairs.iter().map(|pair| read_pair(pair, bits, encoder.as_ref())).collect::<Result<Vec<_>, _>>()?;
     forbidden.sort_unstable();
     let shape = WorldSpec::shape_of(bits, actions, horizon, (low, high), groups);
     let note = encoder.map_or_else(String::new, |encoder| encoder.to_json());
@@ -381,7 +408,11 @@ pub fn encode_named(
 #[utoipa::path(post, path = "/v1/worlds/{name}/decide", params(("name" = String, Path)), request_body = DecideRequest,
     responses((status = 200, body = DecideAnswer), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
         (status = 429, body = ErrorBody)))]
-async fn decide(State(app): State<App>, Path(world): Path<String>, body: Bytes) -> Result<Json<Value>, Failure> {
+async fn decide(
+    State(app): State<App>,
+    Path(world): Path<String>,
+    body: Bytes,
+) -> Result<Json<Value>, Failure> {
     let mut fields = Fields::read(&body)?;
     let seen = match Fields::must("obs", fields.take("obs"))? {
         Value::String(text) => {
@@ -390,7 +421,12 @@ async fn decide(State(app): State<App>, Path(world): Path<String>, body: Bytes) 
             Seen::Bits(bits.ok_or_else(wrong)?, text.len())
         }
         Value::Object(values) => Seen::Named(values),
-        _ => return Err(Failure::bad("obs", "obs must be text of zeros and ones, or an object of named values")),
+        _ => {
+            return Err(Failure::bad(
+                "obs",
+                "obs must be text of zeros and ones, or an object of named values",
+            ));
+        }
     };
     let episode = fields.text("episode")?.unwrap_or_default();
     fields.finish("obs and episode are")?;
@@ -405,14 +441,19 @@ async fn decide(State(app): State<App>, Path(world): Path<String>, body: Bytes) 
 #[utoipa::path(post, path = "/v1/worlds/{name}/reward", params(("name" = String, Path)), request_body = RewardRequest,
     responses((status = 200, description = "It counts, once"), (status = 400, body = ErrorBody),
         (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody)))]
-async fn reward(State(app): State<App>, Path(world): Path<String>, body: Bytes) -> Result<Json<Value>, Failure> {
+async fn reward(
+    State(app): State<App>,
+    Path(world): Path<String>,
+    body: Bytes,
+) -> Result<Json<Value>, Failure> {
     let mut fields = Fields::read(&body)?;
     let text = Fields::must("decision", fields.text("decision")?)?;
     let unknown = || {
         let message = "decision is none that was made here: give back what decide answered";
         Failure::new(StatusCode::NOT_FOUND, "unknown_decision", message).about("decision")
     };
-    let decision: u64 = text.parse().ok().filter(|number: &u64| number.to_string() == text).ok_or_else(unknown)?;
+    let decision: u64 =
+        text.parse().ok().filter(|number: &u64| number.to_string() == text).ok_or_else(unknown)?;
     let reward = Fields::must("reward", fields.number("reward")?)?;
     let (done, bad) = (fields.flag("done")?, fields.flag("bad")?.unwrap_or(false));
     fields.finish("decision, reward, done and bad are")?;
@@ -444,7 +485,9 @@ pub fn interval(moments: &Moments) -> Option<(f64, f64)> {
 fn moments_json(moments: &Moments) -> Value {
     match interval(moments) {
         None => Value::Null,
-        Some((mean, half)) => json!({ "mean": mean, "interval95": [mean - half, mean + half], "episodes": moments.count }),
+        Some((mean, half)) => {
+            json!({ "mean": mean, "interval95": [mean - half, mean + half], "episodes": moments.count })
+        }
     }
 }
 
@@ -481,10 +524,10 @@ pub struct Shown {
 
 /// Takes out what is shown of a world.
 pub async fn shown(app: &App, name: String) -> Result<Shown, Failure> {
-    let found = app.handle.look(move |service, patches| {
+    let found = app.handle.look(move |service| {
         service.find(&name).map(|(_, world)| {
             let force = world.acting().in_force();
-            let own = patches.iter().rev().filter(|line| line.world == name);
+            let own = world.patched().iter().rev().map(|patched| PatchLine::of(&name, patched));
             Shown {
                 spec: world.spec().clone(),
                 statistics: world.statistics().clone(),
@@ -492,7 +535,7 @@ pub async fn shown(app: &App, name: String) -> Result<Shown, Failure> {
                 words: force.words,
                 contexts: force.contexts,
                 open: world.open_episodes(),
-                patches: own.cloned().collect(),
+                patches: own.collect(),
             }
         })
     });
@@ -538,29 +581,38 @@ async fn show_world(State(app): State<App>, Path(name): Path<String>) -> Result<
 
 #[utoipa::path(get, path = "/v1/worlds/{name}/export", params(("name" = String, Path), ("format" = Option<String>, Query)),
     responses((status = 200, description = "The circuit in force"), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
-async fn export(State(app): State<App>, Path(name): Path<String>, Query(query): Paging) -> Result<Response, Failure> {
+async fn export(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    Query(query): Paging,
+) -> Result<Response, Failure> {
     let shown = shown(&app, name).await?;
     let format = query.get("format").map_or("c", String::as_str);
     let allowed = "c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot or net";
     let unknown = || Failure::bad("format", format!("format is unknown: {allowed}"));
     let policy = shown.agent.policy();
-    let provenance = vec![format!("world {}, {}", shown.spec.name, shown.words), format!("circuit {}", policy.digest())];
+    let provenance =
+        vec![format!("world {}, {}", shown.spec.name, shown.words), format!("circuit {}", policy.digest())];
     let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     if let Some(language) = Language::from_name(format) {
         let encoder = Encoder::from_json(&shown.spec.note).ok();
-        let text = bem_export::write(language, &Program {
-            policy,
-            observation_bits: usize::from(shown.spec.shape.observation_bits),
-            horizon: Some(shown.spec.shape.horizon),
-            name: "policy",
-            provenance: &provenance,
-            encoder: encoder.as_ref(),
-        });
+        let text = bem_export::write(
+            language,
+            &Program {
+                policy,
+                observation_bits: usize::from(shown.spec.shape.observation_bits),
+                horizon: Some(shown.spec.shape.horizon),
+                name: "policy",
+                provenance: &provenance,
+                encoder: encoder.as_ref(),
+            },
+        );
         return Ok((plain, text).into_response());
     }
     let format = Format::from_name(format).ok_or_else(unknown)?;
     let model = Model::with_memory("policy", policy.circuit().clone(), policy.memory_bits());
-    let failed = |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_model", "the circuit cannot be written");
+    let failed =
+        |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_model", "the circuit cannot be written");
     let bytes = format.write(&model.map_err(failed)?);
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }
@@ -568,7 +620,7 @@ async fn export(State(app): State<App>, Path(name): Path<String>, Query(query): 
 #[utoipa::path(get, path = "/v1/patches", responses((status = 200, description = "What changed, the latest first")))]
 async fn list_patches(State(app): State<App>, Query(query): Paging) -> Result<Json<Value>, Failure> {
     let limit = limit_of(&query)?;
-    let patches = app.handle.look(move |_, patches| patches.iter().rev().take(limit).cloned().collect::<Vec<_>>());
+    let patches = app.handle.look(move |service| PatchLine::latest(service, limit));
     Ok(Json(json!({ "patches": patches.await? })))
 }
 

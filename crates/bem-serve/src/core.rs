@@ -13,21 +13,19 @@ use crate::inbox::Inbox;
 use anyhow::{Context, Result, bail};
 use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Outcome};
-use bem_engine::payload::Payload;
 use bem_ledger::log::Log;
 use bem_ledger::snapshot::Part;
 use bem_ledger::store::Store;
 use bem_runtime::book::{Book, Derived, Line};
 use bem_runtime::history::{self, LogSink, Opened, SNAPSHOTS_KEPT};
-use bem_runtime::input::{Input, WorldIndex, WorldSpec, decode_all};
-use bem_runtime::limits::PATCHES_SHOWN_MAX;
+use bem_runtime::input::{Input, WorldSpec, decode_all};
 use bem_runtime::round::{Done, Job};
 use bem_runtime::service::{Effect, Kind, Refusal, Service};
-use std::collections::{BTreeMap, VecDeque};
+use bem_runtime::world::{Patched, World};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, mpsc as queue, oneshot};
@@ -74,7 +72,34 @@ pub struct PatchLine {
     /// Why it is not in force.
     pub reason: String,
     /// Proofs that the checker accepted.
-    pub proofs: usize,
+    pub proofs: u32,
+}
+
+impl PatchLine {
+    /// Of a decision about a patch in this world.
+    pub fn of(world: &str, patched: &Patched) -> PatchLine {
+        PatchLine {
+            step: patched.number,
+            world: world.to_string(),
+            kind: kind_name(patched.kind),
+            accepted: patched.accepted,
+            words: patched.words.clone(),
+            reason: patched.reason.clone(),
+            proofs: patched.proofs,
+        }
+    }
+
+    /// The latest of a service, the newest first.
+    pub fn latest(service: &Service, count: usize) -> Vec<PatchLine> {
+        let of = |world: &World| {
+            world.patched().iter().map(|patched| PatchLine::of(&world.spec().name, patched)).collect()
+        };
+        let mut lines: Vec<PatchLine> =
+            service.worlds().flat_map(|(_, world)| -> Vec<PatchLine> { of(world) }).collect();
+        lines.sort_by_key(|line| core::cmp::Reverse(line.step));
+        lines.truncate(count);
+        lines
+    }
 }
 
 type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
@@ -110,7 +135,7 @@ pub enum Message {
     /// Forget a world.
     Forget(String, Reply<()>),
     /// Look at what is served.
-    Look(Box<dyn FnOnce(&Service, &VecDeque<PatchLine>) + Send>),
+    Look(Box<dyn FnOnce(&Service) + Send>),
     /// A round was worked on.
     Worked(Box<Done>),
     /// Stop cleanly.
@@ -171,7 +196,10 @@ pub enum Busy {
 
 impl Handle {
     /// Asks; the answer comes when it is durable.
-    pub async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<Result<T, Refusal>, Busy> {
+    pub async fn ask<T>(
+        &self,
+        message: impl FnOnce(Reply<T>) -> Message,
+    ) -> Result<Result<T, Refusal>, Busy> {
         let (reply, answer) = oneshot::channel();
         self.send(message(reply))?;
         answer.await.map_err(|_| Busy::Stopping)
@@ -180,11 +208,11 @@ impl Handle {
     /// Looks at what is served.
     pub async fn look<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Service, &VecDeque<PatchLine>) -> T + Send + 'static,
+        look: impl FnOnce(&Service) -> T + Send + 'static,
     ) -> Result<T, Busy> {
         let (reply, answer) = oneshot::channel();
-        let look = move |service: &Service, patches: &VecDeque<PatchLine>| {
-            let _ = reply.send(look(service, patches));
+        let look = move |service: &Service| {
+            let _ = reply.send(look(service));
         };
         self.send(Message::Look(Box::new(look)))?;
         answer.await.map_err(|_| Busy::Stopping)
@@ -266,7 +294,9 @@ pub fn start<S: Store + Send + 'static>(
         for (number, input) in (frame.first..).zip(inputs) {
             let next = player.service.last() + 1;
             if next < number {
-                bail!("the inbox goes on at input {number}, where {next} comes next: acknowledged inputs are missing");
+                bail!(
+                    "the inbox goes on at input {number}, where {next} comes next: acknowledged inputs are missing"
+                );
             }
             if number == next {
                 player.take(&mut LogSink(&mut log), input)?;
@@ -295,9 +325,7 @@ pub fn start<S: Store + Send + 'static>(
         gauges: Arc::clone(&gauges),
         events,
         encode,
-        patches: VecDeque::new(),
         group: Group::default(),
-        names: BTreeMap::new(),
     };
     let threads = Threads {
         decide: spawn("decide", move || decider.run(receiver))?,
@@ -382,12 +410,9 @@ struct Decider {
     gauges: Arc<Gauges>,
     events: broadcast::Sender<String>,
     encode: Box<Encode>,
-    patches: VecDeque<PatchLine>,
     group: Group,
     /// Inputs when the last snapshot was taken.
     saved: u64,
-    /// Names of worlds that were forgotten, for lines about their patches.
-    names: BTreeMap<u16, String>,
 }
 
 impl Decider {
@@ -446,38 +471,20 @@ impl Decider {
         (number, seen)
     }
 
-    /// Tells whoever listens, and keeps the latest patches to be shown.
-    fn note(&mut self, line: &Line, number: u64) {
-        let (world, notes) = match &line.derived {
-            Derived::Opened(world, _, notes) => {
-                if let Input::World(spec) = &line.input {
-                    self.names.insert(world.0, spec.name.clone());
-                }
-                (*world, notes)
-            }
-            Derived::Published(published) => (published.world, &published.patches),
+    /// Tells whoever listens what was decided about patches.
+    fn note(&self, line: &Line, number: u64) {
+        let world = match &line.derived {
+            Derived::Opened(world, ..) => *world,
+            Derived::Published(published) => published.world,
             _ => return,
         };
-        let name = self.name(world);
-        for note in notes {
-            let Ok(payload) = Payload::from_bytes(&note.payload) else { continue };
-            let kind = bem_runtime_kind(note.kind);
-            let proofs = note.proofs.len();
-            let (words, reason) = (payload.words, payload.reason);
-            let line = PatchLine { step: number, world: name.clone(), kind, accepted: note.accepted, words, reason, proofs };
-            if let Ok(text) = serde_json::to_string(&serde_json::json!({ "event": "patch", "patch": line })) {
-                let _ = self.events.send(text);
-            }
-            self.patches.push_back(line);
-            if PATCHES_SHOWN_MAX < self.patches.len() {
-                self.patches.pop_front();
-            }
+        let Some(served) = self.service.world(world).filter(|_| 0 < self.events.receiver_count()) else {
+            return;
+        };
+        for patched in served.patched().iter().filter(|patched| patched.number == number) {
+            let line = PatchLine::of(&served.spec().name, patched);
+            let _ = self.events.send(serde_json::json!({ "event": "patch", "patch": line }).to_string());
         }
-    }
-
-    fn name(&self, world: WorldIndex) -> String {
-        let served = self.service.world(world).map(|world| world.spec().name.clone());
-        served.or_else(|| self.names.get(&world.0).cloned()).unwrap_or_default()
     }
 
     fn answer<T: Send + 'static>(&mut self, reply: Reply<T>, answer: Result<T, Refusal>) {
@@ -512,7 +519,7 @@ impl Decider {
                 });
                 self.answer(reply, forgotten);
             }
-            Message::Look(look) => look(&self.service, &self.patches),
+            Message::Look(look) => look(&self.service),
             Message::Worked(_) | Message::Stop => {}
         }
     }
@@ -523,8 +530,12 @@ impl Decider {
         let bad = |message: String| Refusal { kind: Kind::Bad, field: "obs", code: "bad_field", message };
         let observation = match seen {
             Seen::Bits(observation, width) if width == bits => observation,
-            Seen::Bits(_, width) => return Err(bad(format!("obs has {width} bits: this world shows {bits}"))),
-            Seen::Named(values) if !world.spec().note.is_empty() => (self.encode)(&world.spec().note, &values)?,
+            Seen::Bits(_, width) => {
+                return Err(bad(format!("obs has {width} bits: this world shows {bits}")));
+            }
+            Seen::Named(values) if !world.spec().note.is_empty() => {
+                (self.encode)(&world.spec().note, &values)?
+            }
             Seen::Named(_) => return Err(bad(format!("obs must be text of {bits} zeros and ones"))),
         };
         let input = self.service.ask(index, observation, episode)?;
@@ -590,7 +601,8 @@ impl Decider {
         self.gauges.inputs.store(self.service.last(), Ordering::Relaxed);
         answers.into_iter().for_each(|answer| answer(true));
         if 0 < self.events.receiver_count() {
-            let text = serde_json::json!({ "event": "step", "step": self.service.last(), "inputs": lines.len() });
+            let text =
+                serde_json::json!({ "event": "step", "step": self.service.last(), "inputs": lines.len() });
             let _ = self.events.send(text.to_string());
         }
         let gone = || anyhow::anyhow!("the ledger is not written any more");
@@ -610,11 +622,18 @@ impl Decider {
 }
 
 /// The name of a kind of patch by its stored number.
-fn bem_runtime_kind(kind: u8) -> &'static str {
-    const NAMES: [&str; 10] =
-        ["retire", "reset", "split", "merge", "superoptimize", "teach_edit", "macro", "synthesize", "hold", "guard"];
+fn kind_name(kind: u8) -> &'static str {
+    const NAMES: [&str; 10] = [
+        "retire",
+        "reset",
+        "split",
+        "merge",
+        "superoptimize",
+        "teach_edit",
+        "macro",
+        "synthesize",
+        "hold",
+        "guard",
+    ];
     NAMES.get(usize::from(kind)).copied().unwrap_or("unknown")
 }
-
-/// Shares a value that few look at.
-pub type Shared<T> = Arc<Mutex<T>>;

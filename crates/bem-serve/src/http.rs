@@ -75,7 +75,12 @@ pub struct Route {
 pub type Registered = (Route, MethodRouter<App>);
 
 /// Registers a route.
-pub fn route(method: Method, path: &'static str, role: Option<Role>, answers: MethodRouter<App>) -> Registered {
+pub fn route(
+    method: Method,
+    path: &'static str,
+    role: Option<Role>,
+    answers: MethodRouter<App>,
+) -> Registered {
     (Route { method, path, role }, answers)
 }
 
@@ -130,7 +135,11 @@ impl From<Busy> for Failure {
         match busy {
             Busy::Full => Failure {
                 retry_after: true,
-                ..Failure::new(StatusCode::TOO_MANY_REQUESTS, "busy", "too many requests wait: come back later")
+                ..Failure::new(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "busy",
+                    "too many requests wait: come back later",
+                )
             },
             Busy::Stopping => Failure::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the service stops"),
         }
@@ -159,8 +168,9 @@ pub fn application(app: &App, routes: Vec<Registered>) -> (Router, Vec<Route>) {
     }
     let guard = Guard { app: app.clone(), role: Some(Role::Viewer), path: "" };
     let unknown = || async { Failure::new(StatusCode::NOT_FOUND, "unknown_path", "there is nothing here") };
-    let wrong_method =
-        || async { Failure::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", "this path takes other methods") };
+    let wrong_method = || async {
+        Failure::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", "this path takes other methods")
+    };
     let router = router
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown)
@@ -186,7 +196,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Failure> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
-    let wrong = || Failure::new(StatusCode::BAD_REQUEST, "bad_header", format!("the header {name} must be one line of text"));
+    let wrong = || {
+        Failure::new(
+            StatusCode::BAD_REQUEST,
+            "bad_header",
+            format!("the header {name} must be one line of text"),
+        )
+    };
     match (first, values.next()) {
         (_, Some(_)) => Err(wrong()),
         (None, None) => Ok(None),
@@ -259,7 +275,9 @@ async fn stand_guard(State(guard): State<Guard>, mut request: Request<Body>, nex
 fn admit(guard: &Guard, request: &Request<Body>) -> Result<Option<Caller>, Failure> {
     let headers = request.headers();
     let is_write = !matches!(*request.method(), Method::GET | Method::HEAD);
-    let has_body = headers.contains_key(header::CONTENT_TYPE) || 0 < length_of(headers) || headers.contains_key(header::TRANSFER_ENCODING);
+    let has_body = headers.contains_key(header::CONTENT_TYPE)
+        || 0 < length_of(headers)
+        || headers.contains_key(header::TRANSFER_ENCODING);
     if is_write && has_body {
         let kind = only(headers, &header::CONTENT_TYPE)?.unwrap_or_default();
         if kind.split(';').next().map(str::trim) != Some("application/json") {
@@ -308,7 +326,11 @@ fn spend(app: &App, token: Digest) -> Result<(), Failure> {
     *left = (*left + rate * now.duration_since(*at).as_secs_f64()).min(rate);
     *at = now;
     if *left < 1.0 {
-        let failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_fast", format!("at most {rate} requests a second"));
+        let failure = Failure::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_fast",
+            format!("at most {rate} requests a second"),
+        );
         return Err(Failure { retry_after: true, ..failure });
     }
     *left -= 1.0;
@@ -339,7 +361,11 @@ pub async fn serve(listener: TcpListener, router: Router, should_stop: impl Fn()
         let _ = stream.set_nodelay(true);
         let service = hyper_util::service::TowerToHyperService::new(router.clone());
         let mut builder = hyper::server::conn::http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_headers(64).max_buf_size(64 << 10);
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_PATIENCE)
+            .max_headers(64)
+            .max_buf_size(64 << 10);
         let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
             let _ = connection.await;

@@ -179,7 +179,8 @@ fn read_frames(bytes: &[u8], instance: &Digest) -> (Vec<Frame>, usize) {
         };
         let (length, first, count) = (number(0..4) as usize, number(4..12), number(12..16) as u32);
         let Some(payload) = bytes.get(place + FRAME..(place + FRAME).saturating_add(length)) else { break };
-        let is_sound = 0 < count && length <= PAYLOAD_MAX && frame[16..] == check(instance, &frame[..16], payload);
+        let is_sound =
+            0 < count && length <= PAYLOAD_MAX && frame[16..] == check(instance, &frame[..16], payload);
         let is_next = frames.last().is_none_or(|last| last.first + u64::from(last.count) == first);
         if !is_sound || !is_next {
             break;

@@ -59,7 +59,12 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
     let port = bound.port();
     let mut hosts = options.hosts.clone();
     if bound.ip().is_loopback() {
-        hosts.extend([format!("{bound}"), format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")]);
+        hosts.extend([
+            format!("{bound}"),
+            format!("localhost:{port}"),
+            format!("127.0.0.1:{port}"),
+            format!("[::1]:{port}"),
+        ]);
     }
     Ok(App {
         handle,
@@ -75,7 +80,10 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
 }
 
 /// Starts the threads of a history that was opened.
-pub fn start<S: Store + Send + 'static>(opened: Opened<S>, options: &ServeOptions) -> Result<(Handle, Threads)> {
+pub fn start<S: Store + Send + 'static>(
+    opened: Opened<S>,
+    options: &ServeOptions,
+) -> Result<(Handle, Threads)> {
     let known = Mutex::new(BTreeMap::new());
     let encode = move |note: &str, values: &serde_json::Map<String, serde_json::Value>| {
         api::encode_named(note, values, &mut known.lock().unwrap_or_else(PoisonError::into_inner))

@@ -2,8 +2,8 @@
 
 use crate::core::{Gauges, Handle};
 use axum::http::{Method, StatusCode};
-use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -31,8 +31,12 @@ pub struct Metrics {
 
 const GAUGES: [(&str, &str, fn(&Gauges) -> u64); 8] = [
     ("bem_inputs", "Inputs that took effect", |gauges| gauges.inputs.load(Ordering::Relaxed)),
-    ("bem_inputs_covered", "Inputs under a signed checkpoint", |gauges| gauges.covered.load(Ordering::Relaxed)),
-    ("bem_decisions", "Decisions answered since the start", |gauges| gauges.decisions.load(Ordering::Relaxed)),
+    ("bem_inputs_covered", "Inputs under a signed checkpoint", |gauges| {
+        gauges.covered.load(Ordering::Relaxed)
+    }),
+    ("bem_decisions", "Decisions answered since the start", |gauges| {
+        gauges.decisions.load(Ordering::Relaxed)
+    }),
     ("bem_rewards", "Rewards booked since the start", |gauges| gauges.rewards.load(Ordering::Relaxed)),
     ("bem_rounds", "Rounds of learning since the start", |gauges| gauges.rounds.load(Ordering::Relaxed)),
     ("bem_groups", "Groups of inputs that were synced", |gauges| gauges.groups.load(Ordering::Relaxed)),
@@ -67,7 +71,9 @@ impl Metrics {
         // Methods that nobody registered would make a label each.
         let known = [Method::GET, Method::POST, Method::DELETE].contains(method);
         let method = if known { method.as_str() } else { "other" }.to_string();
-        self.requests.get_or_create(&Labels { method, path: path.to_string(), status: status.as_u16() }).inc();
+        self.requests
+            .get_or_create(&Labels { method, path: path.to_string(), status: status.as_u16() })
+            .inc();
         self.latency.observe(took.as_secs_f64());
     }
 

@@ -82,12 +82,14 @@ fn mean(moments: &Moments) -> String {
 
 /// All worlds.
 pub async fn worlds_page(State(app): State<App>) -> Result<Html<String>, Failure> {
-    let rows = app.handle.look(|service, patches| {
+    let rows = app.handle.look(|service| {
         let rows: Vec<(String, Statistics, String)> = service
             .worlds()
-            .map(|(_, world)| (world.spec().name.clone(), world.statistics().clone(), world.acting().in_force().words))
+            .map(|(_, world)| {
+                (world.spec().name.clone(), world.statistics().clone(), world.acting().in_force().words)
+            })
             .collect();
-        (rows, patches.iter().rev().take(16).cloned().collect::<Vec<_>>())
+        (rows, PatchLine::latest(service, 16))
     });
     let (rows, patches) = rows.await?;
     let gauges = &app.handle.gauges;
@@ -129,17 +131,25 @@ pub async fn worlds_page(State(app): State<App>) -> Result<Html<String>, Failure
 }
 
 fn patches_table(body: &mut String, patches: &[PatchLine], has_world: bool) {
-    body.push_str("<h2>Patches <span class=muted>the latest first, since the start</span></h2>");
+    body.push_str("<h2>Patches <span class=muted>the latest first</span></h2>");
     if patches.is_empty() {
         body.push_str("<p class=muted>None yet.</p>");
         return;
     }
     let world = if has_world { "<th class=left>world" } else { "" };
-    let _ = write!(body, "<div class=wide><table><tr><th>input{world}<th class=left>kind<th class=left>in force<th>proofs<th class=left>change");
+    let _ = write!(
+        body,
+        "<div class=wide><table><tr><th>input{world}<th class=left>kind<th class=left>in force<th>proofs<th class=left>change"
+    );
     for line in patches {
-        let world = if has_world { format!("<td class=left>{}", escaped(&line.world)) } else { String::new() };
+        let world =
+            if has_world { format!("<td class=left>{}", escaped(&line.world)) } else { String::new() };
         let (class, verdict) = if line.accepted { ("pass", "yes") } else { ("muted", "no") };
-        let reason = if line.reason.is_empty() { String::new() } else { format!("<small>{}</small>", escaped(&line.reason)) };
+        let reason = if line.reason.is_empty() {
+            String::new()
+        } else {
+            format!("<small>{}</small>", escaped(&line.reason))
+        };
         let _ = write!(
             body,
             "<tr><td>{}{world}<td class=left>{}<td class=\"left {class}\">{verdict}<td>{}<td class=\"left long\">{}{reason}",
@@ -236,7 +246,8 @@ fn curve(body: &mut String, statistics: &Statistics) {
     if means.len() < 2 {
         return;
     }
-    let (low, high) = means.iter().fold((f64::MAX, f64::MIN), |(low, high), mean| (low.min(*mean), high.max(*mean)));
+    let (low, high) =
+        means.iter().fold((f64::MAX, f64::MIN), |(low, high), mean| (low.min(*mean), high.max(*mean)));
     let span = (high - low).max(1e-9);
     let points: Vec<String> = means
         .iter()
@@ -266,12 +277,16 @@ fn rules(app: &App, shown: &Shown) -> Arc<String> {
         return rules;
     }
     let text = if EXPLAINED_GATES_MAX < policy.gates() {
-        format!("{} gates are too many to be shown as rules here: export the circuit and use bem explain", policy.gates())
+        format!(
+            "{} gates are too many to be shown as rules here: export the circuit and use bem explain",
+            policy.gates()
+        )
     } else {
         let names = Encoder::from_json(&shown.spec.note).ok();
         let words = Words { reads: policy.reads(), fields: &shown.spec.shape.fields, names: names.as_ref() };
         let whole = explain(policy, &shown.spec.shape.fields);
-        let exact = if whole.action.is_exact() { "proven equal to the circuit" } else { "a summary of the circuit" };
+        let exact =
+            if whole.action.is_exact() { "proven equal to the circuit" } else { "a summary of the circuit" };
         let mut text = format!("Action, {exact}\n");
         lines(&mut text, &whole.action, &words, &|bits| format!("action {}", action_of(bits)));
         for (bit, list) in whole.memory.iter().enumerate() {
@@ -291,7 +306,8 @@ fn rules(app: &App, shown: &Shown) -> Arc<String> {
 
 fn lines(text: &mut String, list: &RuleList, words: &Words<'_>, then: &dyn Fn(&[bool]) -> String) {
     for (number, rule) in list.rules.iter().enumerate() {
-        let _ = writeln!(text, "{:>4}. if {}: {}", number + 1, words.conditions(&rule.when), then(&rule.then));
+        let _ =
+            writeln!(text, "{:>4}. if {}: {}", number + 1, words.conditions(&rule.when), then(&rule.then));
     }
     let otherwise = if list.rules.is_empty() { "always" } else { "otherwise" };
     let _ = writeln!(text, "{:>4}. {otherwise}: {}", list.rules.len() + 1, then(&list.otherwise));

@@ -28,12 +28,15 @@ struct Bench {
 impl Bench {
     fn new(rate: u32) -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let tokens: Vec<(Role, String)> =
-            Role::ALL.iter().map(|role| (*role, tokens::add(folder.path(), role.name(), *role).unwrap())).collect();
+        let tokens: Vec<(Role, String)> = Role::ALL
+            .iter()
+            .map(|role| (*role, tokens::add(folder.path(), role.name(), *role).unwrap()))
+            .collect();
         let config = ServiceConfig { seed: 1, parameters: Arc::default() };
         let store = MemoryStore::new();
         let opened =
-            history::create(store, Signer::from_seed(&[1; 32]), "test", config, LogOptions::default()).unwrap();
+            history::create(store, Signer::from_seed(&[1; 32]), "test", config, LogOptions::default())
+                .unwrap();
         let options = ServeOptions {
             listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
             state: folder.path().to_path_buf(),
@@ -49,12 +52,19 @@ impl Bench {
         Bench { router, table, tokens, handle, threads: Some(threads), _folder: folder }
     }
 
-    async fn ask(&self, method: &Method, path: &str, headers: &[(HeaderName, &str)], body: &str) -> (StatusCode, String) {
+    async fn ask(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &[(HeaderName, &str)],
+        body: &str,
+    ) -> (StatusCode, String) {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(name, *value);
         }
-        let response = self.router.clone().oneshot(request.body(Body::from(body.to_string())).unwrap()).await.unwrap();
+        let response =
+            self.router.clone().oneshot(request.body(Body::from(body.to_string())).unwrap()).await.unwrap();
         let status = response.status();
         if response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream") {
             return (status, String::new());
@@ -93,7 +103,10 @@ fn every_route_is_closed_to_whoever_has_not_its_role() {
         for route in &bench.table {
             let path = filled(route.path);
             let Some(needed) = route.role else {
-                assert!(["/healthz", "/login", "/style.css", "/app.js"].contains(&route.path), "{route:?} is open");
+                assert!(
+                    ["/healthz", "/login", "/style.css", "/app.js"].contains(&route.path),
+                    "{route:?} is open"
+                );
                 continue;
             };
             let (status, _) = bench.ask(&route.method, &path, &[HOST], "").await;
@@ -125,9 +138,25 @@ fn other_hosts_and_origins_are_turned_away_from_every_route() {
     let bench = Bench::new(1_000_000);
     let token = format!("Bearer {ADMIN}");
     let mut hosts: Vec<String> = [
-        "", "localhost", "127.0.0.1", "localhost.evil.com:7420", "127.0.0.1.nip.io:7420", "evil.com", "[::1]x:7420",
-        "localhost:7420.", "localhost.:7420", "user@localhost:7420", "LOCALHOST:7420", "localhost:07420", " localhost:7420x",
-        "0.0.0.0:7420", "127.1:7420", "2130706433:7420", "localhost:7421", "localhost:7420,evil.com", "127.0.0.1:7420/",
+        "",
+        "localhost",
+        "127.0.0.1",
+        "localhost.evil.com:7420",
+        "127.0.0.1.nip.io:7420",
+        "evil.com",
+        "[::1]x:7420",
+        "localhost:7420.",
+        "localhost.:7420",
+        "user@localhost:7420",
+        "LOCALHOST:7420",
+        "localhost:07420",
+        " localhost:7420x",
+        "0.0.0.0:7420",
+        "127.1:7420",
+        "2130706433:7420",
+        "localhost:7421",
+        "localhost:7420,evil.com",
+        "127.0.0.1:7420/",
     ]
     .map(String::from)
     .to_vec();
@@ -152,7 +181,13 @@ fn other_hosts_and_origins_are_turned_away_from_every_route() {
             assert_eq!(status, StatusCode::FORBIDDEN, "{route:?} without a host");
             let twice = [HOST, HOST, authorized.clone()];
             assert_eq!(bench.ask(&route.method, &path, &twice, "").await.0, StatusCode::BAD_REQUEST);
-            for origin in ["null", "http://evil.com", "https://127.0.0.1:7420", "http://127.0.0.1:7421", "http://localhost:7420"] {
+            for origin in [
+                "null",
+                "http://evil.com",
+                "https://127.0.0.1:7420",
+                "http://127.0.0.1:7421",
+                "http://localhost:7420",
+            ] {
                 let headers = [HOST, authorized.clone(), (header::ORIGIN, origin)];
                 let (status, _) = bench.ask(&route.method, &path, &headers, "").await;
                 assert_eq!(status, StatusCode::FORBIDDEN, "{route:?} from {origin}");
@@ -164,7 +199,9 @@ fn other_hosts_and_origins_are_turned_away_from_every_route() {
             }
             // Forms and plain text are what other sites can send.
             if route.method == Method::POST {
-                for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+                for kind in
+                    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+                {
                     let headers = [HOST, authorized.clone(), (header::CONTENT_TYPE, kind)];
                     let (status, _) = bench.ask(&route.method, &path, &headers, "{}").await;
                     assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{route:?} as {kind}");
@@ -179,12 +216,16 @@ fn a_session_writes_only_with_its_header_and_from_its_own_pages() {
     let bench = Bench::new(1_000_000);
     run_async(async {
         let body = format!("{{\"token\":\"{ADMIN}\"}}");
-        let request = Request::builder().method("POST").uri("/login").header(HOST.0, HOST.1).header(JSON.0, JSON.1);
+        let request =
+            Request::builder().method("POST").uri("/login").header(HOST.0, HOST.1).header(JSON.0, JSON.1);
         let response = bench.router.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
         let cookie = response.headers()[header::SET_COOKIE].to_str().unwrap().to_string();
         assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
         let bytes = axum::body::to_bytes(response.into_body(), 4_096).await.unwrap();
-        let csrf = serde_json::from_slice::<serde_json::Value>(&bytes).unwrap()["csrf"].as_str().unwrap().to_string();
+        let csrf = serde_json::from_slice::<serde_json::Value>(&bytes).unwrap()["csrf"]
+            .as_str()
+            .unwrap()
+            .to_string();
         let cookie = cookie.split(';').next().unwrap().to_string();
         let shown = (header::COOKIE, cookie.as_str());
         let origin = (header::ORIGIN, "http://127.0.0.1:7420");
@@ -192,14 +233,26 @@ fn a_session_writes_only_with_its_header_and_from_its_own_pages() {
         let world = r#"{"name":"ads","obs_bits":2,"actions":2,"reward_range":[0,1]}"#;
         let post = |headers: Vec<(HeaderName, &'static str)>| headers;
         let _ = post;
-        let refused = bench.ask(&Method::POST, "/v1/worlds", &[HOST, JSON, shown.clone(), origin.clone()], world).await;
+        let refused =
+            bench.ask(&Method::POST, "/v1/worlds", &[HOST, JSON, shown.clone(), origin.clone()], world).await;
         assert_eq!(refused.0, StatusCode::FORBIDDEN, "{}", refused.1);
         let header = (http::CSRF, csrf.as_str());
-        let refused = bench.ask(&Method::POST, "/v1/worlds", &[HOST, JSON, shown.clone(), header.clone()], world).await;
+        let refused =
+            bench.ask(&Method::POST, "/v1/worlds", &[HOST, JSON, shown.clone(), header.clone()], world).await;
         assert_eq!(refused.0, StatusCode::FORBIDDEN, "{}", refused.1);
-        let made = bench.ask(&Method::POST, "/v1/worlds", &[HOST, JSON, shown.clone(), header.clone(), origin.clone()], world).await;
+        let made = bench
+            .ask(
+                &Method::POST,
+                "/v1/worlds",
+                &[HOST, JSON, shown.clone(), header.clone(), origin.clone()],
+                world,
+            )
+            .await;
         assert_eq!(made.0, StatusCode::CREATED, "{}", made.1);
-        assert_eq!(bench.ask(&Method::POST, "/logout", &[HOST, shown.clone(), header, origin], "").await.0, StatusCode::OK);
+        assert_eq!(
+            bench.ask(&Method::POST, "/logout", &[HOST, shown.clone(), header, origin], "").await.0,
+            StatusCode::OK
+        );
         assert_eq!(bench.ask(&Method::GET, "/", &[HOST, shown], "").await.0, StatusCode::UNAUTHORIZED);
         let wrong = bench.ask(&Method::POST, "/login", &[HOST, JSON], r#"{"token":"x"}"#).await;
         assert_eq!(wrong.0, StatusCode::UNAUTHORIZED);
@@ -253,7 +306,9 @@ fn pages_escape_what_came_from_outside_and_tell_no_secret() {
         assert!(status == StatusCode::CREATED || status == StatusCode::BAD_REQUEST, "{body}");
         let world = r#"{"name":"plain","obs_bits":2,"actions":2,"reward_range":[0,1]}"#;
         assert_eq!(bench.ask(&Method::POST, "/v1/worlds", &headers, world).await.0, StatusCode::CREATED);
-        for path in ["/", "/worlds/ads", "/worlds/plain", "/v1/worlds", "/metrics", "/v1/patches", "/openapi.json"] {
+        for path in
+            ["/", "/worlds/ads", "/worlds/plain", "/v1/worlds", "/metrics", "/v1/patches", "/openapi.json"]
+        {
             let (_, body) = bench.ask(&Method::GET, path, &headers, "").await;
             assert!(!body.contains("<script>alert") && !body.contains(ADMIN), "{path}: {body}");
         }
