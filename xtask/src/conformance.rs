@@ -60,9 +60,66 @@ fn tests_in_sources(root: &Path) -> Result<BTreeMap<String, Vec<String>>> {
     Ok(tests)
 }
 
+/// What may be said about the use of a clause.
+const USES: [&str; 5] = ["every run", "by parameter", "by command", "library", "not built"];
+
+/// The clauses of a cell: single ones, and ranges as in `VM-4 to VM-6`.
+fn clauses(cell: &str) -> Result<Vec<String>> {
+    let mut clauses = Vec::new();
+    for part in cell.split(", ") {
+        let (first, last) = part.split_once(" to ").unwrap_or((part, part));
+        let number = |clause: &str| -> Option<(String, u32)> {
+            let (area, number) = clause.split_once('-')?;
+            Some((area.to_string(), number.parse().ok()?))
+        };
+        let (Some((area, low)), Some((other, high))) = (number(first), number(last)) else {
+            bail!("docs/conformance.md: {part} is neither a clause nor a range of clauses");
+        };
+        if area != other || high < low {
+            bail!("docs/conformance.md: {part} is no range of clauses");
+        }
+        clauses.extend((low..=high).map(|number| format!("{area}-{number}")));
+    }
+    Ok(clauses)
+}
+
+/// Every clause must stand once in the table of uses, and what has no test is not used.
+fn check_uses(text: &str, rows: &[Row]) -> Result<()> {
+    let mut uses: BTreeMap<String, &str> = BTreeMap::new();
+    for line in text.lines() {
+        let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
+        let Some(used) = USES.iter().find(|used| line.starts_with('|') && cells[0] == **used) else {
+            continue;
+        };
+        for clause in clauses(cells.get(1).copied().unwrap_or_default())? {
+            if uses.insert(clause.clone(), used).is_some() {
+                bail!("docs/conformance.md: two rows say where {clause} is used");
+            }
+        }
+    }
+    for row in rows {
+        match uses.remove(&row.clause) {
+            None => bail!("docs/conformance.md: no row says where {} is used", row.clause),
+            Some("not built") if !row.tests.is_empty() => {
+                bail!("docs/conformance.md: {} has tests and is called not built", row.clause)
+            }
+            Some(used) if used != "not built" && row.tests.is_empty() => {
+                bail!("docs/conformance.md: {} has no test and is called used: {used}", row.clause)
+            }
+            Some(_) => {}
+        }
+    }
+    match uses.pop_first() {
+        Some((clause, _)) => bail!("docs/conformance.md: {clause} is used and not mapped"),
+        None => Ok(()),
+    }
+}
+
 /// Compares the map with the sources.
 pub fn check(root: &Path) -> Result<()> {
-    let rows = rows(&std::fs::read_to_string(root.join("docs/conformance.md"))?)?;
+    let text = std::fs::read_to_string(root.join("docs/conformance.md"))?;
+    let rows = rows(&text)?;
+    check_uses(&text, &rows)?;
     let tests = tests_in_sources(root)?;
     let mut known = BTreeSet::new();
     let mut open = 0;
@@ -105,6 +162,29 @@ pub fn check(root: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_clause_is_said_to_be_used_in_one_place() {
+        let map = |uses: &str| {
+            let text =
+                format!("{uses}\n| VM-1 | a | `m` | `t` |\n| VM-2 | b | `m` | `t` |\n| HUM-1 | c | | |");
+            check_uses(&text, &rows(&text).unwrap()).map_err(|error| error.to_string())
+        };
+        assert_eq!(map("| every run | VM-1 to VM-2 | |\n| not built | HUM-1 | |"), Ok(()));
+        for (uses, reason) in [
+            ("| every run | VM-1 | |\n| not built | HUM-1 | |", "no row says where VM-2 is used"),
+            ("| every run | VM-1 to VM-2, VM-2 | |\n| not built | HUM-1 | |", "two rows say where VM-2"),
+            ("| every run | VM-1 to VM-2, HUM-1 | |", "HUM-1 has no test and is called used: every run"),
+            (
+                "| every run | VM-1 | |\n| not built | VM-2, HUM-1 | |",
+                "VM-2 has tests and is called not built",
+            ),
+            ("| every run | VM-1 to VM-3 | |\n| not built | HUM-1 | |", "VM-3 is used and not mapped"),
+            ("| every run | VM-2 to VM-1 | |", "VM-2 to VM-1 is no range"),
+        ] {
+            assert!(map(uses).is_err_and(|error| error.contains(reason)), "{uses}: {:?}", map(uses));
+        }
+    }
 
     #[test]
     fn every_mapped_module_and_test_exists() {

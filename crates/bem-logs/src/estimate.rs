@@ -23,6 +23,14 @@ pub struct Interval {
     pub normal_width: Fixed,
 }
 
+impl Interval {
+    /// The same, cut where the truth cannot lie.
+    #[must_use]
+    pub fn within(self, least: Fixed, most: Fixed) -> Interval {
+        Interval { low: self.low.max(least), high: self.high.min(most), ..self }
+    }
+}
+
 /// One decision of the log, and what the policy would have done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -290,6 +298,9 @@ mod tests {
             "{got:?}"
         );
         assert_eq!(interval(&[ONE; 9]).high, Fixed::ONE);
+        let wide = Interval { low: Fixed::ONE.negated(), high: Fixed::from_ratio(3, 2), ..got };
+        let cut = wide.within(Fixed::ZERO, Fixed::ONE);
+        assert_eq!((cut.mean, cut.low, cut.high), (got.mean, Fixed::ZERO, Fixed::ONE));
     }
 
     #[test]

@@ -134,7 +134,7 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
     let chosen = |row: u32| fitted.choose(&design.rows[row as usize]);
     let (value, gain, estimate) = if log.is_labelled {
         // What cross-validation measured is the procedure; the circuit is fitted on all rows.
-        (cross.0, cross.1, None)
+        (cross.0.within(Fixed::ZERO, Fixed::ONE), cross.1, None)
     } else {
         let model = reward_models(log, &design, members);
         let row = |row: &u32| {

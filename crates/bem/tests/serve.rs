@@ -107,7 +107,8 @@ impl Client {
                 let status = head[9..12].parse().expect("a status");
                 let length = head.lines().find_map(|line| {
                     let (name, value) = line.split_once(':')?;
-                    name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().expect("a length"))
+                    name.eq_ignore_ascii_case("content-length")
+                        .then(|| value.trim().parse().expect("a length"))
                 });
                 let length: usize = length.unwrap_or(0);
                 if end + 4 + length <= bytes.len() {
@@ -156,7 +157,10 @@ fn play(client: &mut Client, decisions: u64, delay: usize) -> f64 {
         let obs: String = (0..4).map(|bit| if seen >> bit & 1 == 1 { '1' } else { '0' }).collect();
         let (status, answer) = client.ask("POST", "/v1/worlds/ads/decide", &json!({ "obs": obs }));
         assert_eq!(status, 200, "{answer}");
-        assert!(answer["propensity"].as_f64().is_some_and(|chance| 0.0 < chance && chance <= 1.0), "{answer}");
+        assert!(
+            answer["propensity"].as_f64().is_some_and(|chance| 0.0 < chance && chance <= 1.0),
+            "{answer}"
+        );
         let is_best = answer["action"] == json!(seen & 3);
         let reward = if mixed(number + 77_777) % 100 < if is_best { 80 } else { 20 } { 1_000 } else { 0 };
         late.push(f64::from(reward));
@@ -212,7 +216,11 @@ fn a_bandit_is_learned_over_http_by_patches_and_goes_on_after_a_restart() {
     let verified = bem(folder.path(), &["verify", "served"]);
     assert!(text(&verified).starts_with("unanchored: "), "{}", text(&verified));
     let replayed = bem(folder.path(), &["replay", "served"]);
-    assert!(replayed.status.success() && text(&replayed).contains("every entry as recorded"), "{}", text(&replayed));
+    assert!(
+        replayed.status.success() && text(&replayed).contains("every entry as recorded"),
+        "{}",
+        text(&replayed)
+    );
 }
 
 #[test]
@@ -269,7 +277,10 @@ fn nothing_acknowledged_is_lost_or_counted_twice_when_it_is_killed() {
         let (_, world) = client.ask("GET", "/v1/worlds/ads", &Value::Null);
         let counted = world["statistics"]["rewards"].as_u64().expect("a number");
         // A request whose answer was cut off may have counted; one for every client and kill at most.
-        assert!((acknowledged.len() as u64..=acknowledged.len() as u64 + 4 * kill).contains(&counted), "{world}");
+        assert!(
+            (acknowledged.len() as u64..=acknowledged.len() as u64 + 4 * kill).contains(&counted),
+            "{world}"
+        );
         let clients: Vec<_> = (0..4u64)
             .map(|number| {
                 let mut client = server.connect();
@@ -280,10 +291,15 @@ fn nothing_acknowledged_is_lost_or_counted_twice_when_it_is_killed() {
                         let obs: String =
                             (0..4).map(|bit| if mixed(number) >> bit & 1 == 1 { '1' } else { '0' }).collect();
                         let body = json!({ "obs": obs });
-                        let Some((200, answer)) = client.try_ask("POST", "/v1/worlds/ads/decide", &body) else { break };
+                        let Some((200, answer)) = client.try_ask("POST", "/v1/worlds/ads/decide", &body)
+                        else {
+                            break;
+                        };
                         let reward = (mixed(number) % 1_001) as i64;
                         let body = json!({ "decision": answer["decision"], "reward": reward });
-                        let Some((200, _)) = client.try_ask("POST", "/v1/worlds/ads/reward", &body) else { break };
+                        let Some((200, _)) = client.try_ask("POST", "/v1/worlds/ads/reward", &body) else {
+                            break;
+                        };
                         acknowledged.push((answer["decision"].as_str().expect("text").to_string(), reward));
                     }
                     acknowledged
@@ -342,7 +358,8 @@ fn malformed_requests_are_refused_and_the_server_goes_on() {
     }
     // Bytes at random, cut off and doubled: answered with 4xx or dropped, and nothing grows.
     let whole = client.request("POST", "/v1/worlds/ads/decide", r#"{"obs":"0101"}"#).into_bytes();
-    let rounds: u64 = std::env::var("BEM_SERVE_MALFORMED").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000);
+    let rounds: u64 =
+        std::env::var("BEM_SERVE_MALFORMED").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000);
     let (mut refused, mut dropped) = (0, 0);
     for number in 0..rounds {
         let mut bytes = whole.clone();
@@ -366,7 +383,8 @@ fn malformed_requests_are_refused_and_the_server_goes_on() {
     assert!(rounds / 4 < refused, "{refused} refused, {dropped} dropped");
     assert_eq!(client.ask("POST", "/v1/worlds/ads/decide", &json!({ "obs": "0101" })).0, 200);
     let memory = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap_or_default();
-    let resident = memory.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
+    let resident =
+        memory.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
     assert!(resident.unwrap_or(0u64) < 400_000, "{resident:?} kB");
     server.stop();
 }
@@ -387,7 +405,8 @@ fn the_page_of_the_guide_on_the_service_runs_from_its_first_to_its_last_command(
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = std::fs::read_to_string(root.join("docs/guide/service.md")).expect("the page");
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::copy(root.join("python/bem_client.py"), folder.path().join("bem_client.py")).expect("the client");
+    std::fs::copy(root.join("python/bem_client.py"), folder.path().join("bem_client.py"))
+        .expect("the client");
     // A port that is free now stands in for the one of the page.
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let mut script = String::new();

@@ -3,7 +3,9 @@
 //! The patches themselves wait in the machine's queue; this holds the hypotheses behind them, by serial. Must not know worlds,
 //! the log or the machine. Clauses: SCC-2, SCC-15.
 
-use crate::codec::{decode_hypothesis, decode_list, decode_option, encode_hypothesis, encode_option};
+use crate::codec::{
+    decode_hypothesis, decode_list, decode_option, encode_hypothesis, encode_list, encode_option,
+};
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
@@ -16,6 +18,8 @@ const FIRST_SEARCH: u64 = 32;
 /// Word operations of searching that every step of experience pays for: where searching brings nothing, it takes no
 /// more time than in proportion to what was seen.
 const WORK_PER_STEP: u64 = 1_000_000;
+/// Candidates that nothing speaks against and not enough speaks for, at most.
+const UNDECIDED_MAX: usize = 8;
 /// Steps and counts that no run reaches, far below what would overflow a sum.
 const COUNT_MAX: u64 = 1 << 48;
 
@@ -24,6 +28,8 @@ const COUNT_MAX: u64 = 1 << 48;
 pub(super) struct Candidates {
     /// The candidates behind the patches that wait, by serial.
     waiting: BTreeMap<u64, Hypothesis>,
+    /// Found by a search, not measured yet: nothing in the log speaks against them, and not enough for them. Oldest first.
+    undecided: Vec<Hypothesis>,
     /// Candidates that were measured, and at which step.
     tested: BTreeMap<Digest, u64>,
     /// How many candidates had been tested when the waiting ones were found; none if they are the library's.
@@ -39,6 +45,7 @@ impl Candidates {
     pub(super) fn new() -> Candidates {
         Candidates {
             waiting: BTreeMap::new(),
+            undecided: Vec::new(),
             tested: BTreeMap::new(),
             tested_before: None,
             fruitless: 0,
@@ -71,6 +78,22 @@ impl Candidates {
     /// Takes all who wait.
     pub(super) fn take_waiting(&mut self) -> Vec<Hypothesis> {
         core::mem::take(&mut self.waiting).into_values().collect()
+    }
+
+    /// Takes those whom an earlier search has found and the log could not decide about.
+    pub(super) fn take_undecided(&mut self) -> Vec<Hypothesis> {
+        core::mem::take(&mut self.undecided)
+    }
+
+    /// The log cannot decide about one yet; where there are too many, the oldest goes.
+    pub(super) fn put_off(&mut self, candidate: Hypothesis) {
+        if self.undecided.iter().any(|known| known.policy == candidate.policy) {
+            return;
+        }
+        if self.undecided.len() == UNDECIDED_MAX {
+            self.undecided.remove(0);
+        }
+        self.undecided.push(candidate);
     }
 
     /// The step at which one was last measured.
@@ -128,6 +151,7 @@ impl Candidates {
             writer.u64(*serial);
             encode_hypothesis(candidate, writer);
         }
+        encode_list(writer, self.undecided.iter(), encode_hypothesis);
         writer.length(self.tested.len());
         for (digest, steps) in &self.tested {
             writer.raw(digest.as_bytes());
@@ -145,6 +169,11 @@ impl Candidates {
         if !waiting.windows(2).all(|pair| pair[0].0 < pair[1].0) {
             return Err(unsorted);
         }
+        let many = reader.error("more undecided candidates than are kept");
+        let undecided = decode_list(reader, |reader| decode_hypothesis(shape, reader))?;
+        if UNDECIDED_MAX < undecided.len() {
+            return Err(many);
+        }
         let unsorted = reader.error("tested candidates out of order");
         let tested = decode_list(reader, |reader| Ok((Digest::decode(reader)?, reader.u64()?)))?;
         let is_sorted = tested.windows(2).all(|pair| pair[0].0 < pair[1].0);
@@ -158,7 +187,7 @@ impl Candidates {
             return Err(wild);
         }
         let (waiting, tested) = (waiting.into_iter().collect(), tested.into_iter().collect());
-        Ok(Candidates { waiting, tested, tested_before, fruitless, next_search })
+        Ok(Candidates { waiting, undecided, tested, tested_before, fruitless, next_search })
     }
 }
 
@@ -177,6 +206,44 @@ mod tests {
         assert_eq!(next(8_000, 0, 0), 12_000);
         assert_eq!(next(1_000, 5_000_000_000, 0), 5_000);
         assert_eq!(next(1_000, 0, 3), 1_750);
+    }
+
+    /// A candidate that always takes this action.
+    fn always(action: u16) -> Hypothesis {
+        Hypothesis {
+            policy: Policy::constant(16, action),
+            statement: None,
+            words: format!("always {action}"),
+            description_length: 1,
+            exact: true,
+            foreseen: None,
+            provenance: Digest::default(),
+            machine: None,
+        }
+    }
+
+    #[test]
+    fn who_is_undecided_is_kept_once_and_the_oldest_goes_first() {
+        let mut candidates = Candidates::new();
+        (0..10).chain([9]).for_each(|action| candidates.put_off(always(action)));
+        let mut writer = Writer::new();
+        candidates.encode(&mut writer);
+        let shape = Shape {
+            observation_bits: 1,
+            actions: 16,
+            horizon: 1,
+            reward_min: 0,
+            reward_max: 1,
+            return_min: 0,
+            return_max: 1,
+            fields: Vec::new(),
+        };
+        let mut again = Candidates::decode(&shape, &mut Reader::new(writer.as_bytes())).unwrap();
+        let words =
+            |candidates: Vec<Hypothesis>| candidates.into_iter().map(|one| one.words).collect::<Vec<_>>();
+        let kept: Vec<String> = (2..10).map(|action| format!("always {action}")).collect();
+        assert_eq!(words(again.take_undecided()), kept);
+        assert!(again.take_undecided().is_empty());
     }
 
     #[test]

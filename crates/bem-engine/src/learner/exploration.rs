@@ -96,13 +96,7 @@ impl Exploration {
     }
 
     /// Whether an episode may explore after this many episodes, so many of which were played to explore.
-    pub(super) fn allows(
-        &self,
-        shape: &Shape,
-        config: &GenesisConfig,
-        episodes: u64,
-        explored: u64,
-    ) -> bool {
+    pub(super) fn allows(&self, shape: &Shape, config: &GenesisConfig, episodes: u64, explored: u64) -> bool {
         // With nothing to see and one step there is nothing to explain: the index explores by itself.
         let is_blind = shape.observation_bits == 0 && shape.horizon == 1;
         let quota = self.quota(shape, config, episodes);

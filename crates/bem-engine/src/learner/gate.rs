@@ -10,6 +10,7 @@ use crate::learner::claim::proposal;
 use crate::learner::exploration::EXPLAINED_MIN;
 use crate::learner::machinery::rollout;
 use crate::learner::pacing::Workload;
+use crate::learner::search::Screened;
 use crate::learner::standing::Incumbent;
 use crate::learner::structure::gates_of;
 use crate::learner::{Decision, Event, EvidenceBasis, Learner, Phase, Witness};
@@ -181,22 +182,31 @@ impl Learner {
         let (mut submitted, most) = (0, self.settings.config.synth_patches);
         for candidate in candidates {
             if is_searched && most <= submitted {
-                break;
+                // A plan is made anew with every search; what explains the log may wait for the next one.
+                if candidate.exact && candidate.foreseen.is_none() {
+                    self.candidates.put_off(candidate);
+                }
+                continue;
             }
             if self.candidates.is_waiting(&candidate.policy) || candidate.policy == **self.machinery.frozen()
             {
                 continue;
             }
             // What was learned on a lower rung is always tried: there is no log yet to screen it with.
-            let promise = if is_searched { self.passes_screen(&candidate) } else { Some(Fixed::ZERO) };
-            if let Some(promise) = promise {
-                submitted += 1;
-                // A circuit that says nothing about itself stood for others in the pool, and is not proposed by itself.
-                let Some(mut proposal) = proposal(&candidate, &self.recent()) else { continue };
-                proposal.effects.return_gain = promise;
-                if let Some(serial) = self.machinery.submit(proposal) {
-                    self.candidates.wait(serial, candidate);
+            let screened =
+                if is_searched { self.screen(&candidate) } else { Screened::Promises(Fixed::ZERO) };
+            match screened {
+                Screened::Promises(gain) => {
+                    submitted += 1;
+                    // A circuit that says nothing about itself stood for others in the pool, and is not proposed by itself.
+                    let Some(mut proposal) = proposal(&candidate, &self.recent()) else { continue };
+                    proposal.effects.return_gain = gain;
+                    if let Some(serial) = self.machinery.submit(proposal) {
+                        self.candidates.wait(serial, candidate);
+                    }
                 }
+                Screened::Undecided => self.candidates.put_off(candidate),
+                Screened::Refuted => {}
             }
         }
     }

@@ -16,6 +16,17 @@ use bem_synth::propose;
 use bem_synth::screen::Screen;
 use bem_synth::statement::{Branch, Choice, Statement};
 
+/// What the log says about a candidate before anything is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Screened {
+    /// It is worth measuring; the gain that it promises, zero where it promises none.
+    Promises(Fixed),
+    /// Nothing speaks against it, and not enough for it.
+    Undecided,
+    /// Something speaks against it, or it was measured too recently.
+    Refuted,
+}
+
 impl Learner {
     /// Tends the contexts, and searches for candidates unless everything is explained.
     pub(super) fn search(&mut self, witness: &mut dyn Witness) -> Event {
@@ -77,6 +88,7 @@ impl Learner {
         self.exploration.adopt(proposal.explorer);
         self.exploration.look_ahead(&self.shape, self.tally.steps);
         let mut candidates = proposal.hypotheses;
+        candidates.extend(self.candidates.take_undecided());
         // Where plain actions act and may go on by themselves, better ones are held without pairs.
         if !((self.acts_plainly() || self.standing.incumbent().by_counts) && self.pays_at_once())
             && let Some(Stated { policy, statement }) = self.frozen_choice()
@@ -138,39 +150,49 @@ impl Learner {
             && agreed.into_iter().all(|(step, action)| step.reward < top || step.action == *action)
     }
 
-    /// Whether a candidate is worth rollouts, and the mean difference that it promises; zero where it promises none.
-    pub(super) fn passes_screen(&self, candidate: &Hypothesis) -> Option<Fixed> {
+    /// What the log says about a candidate.
+    pub(super) fn screen(&self, candidate: &Hypothesis) -> Screened {
         let tested = self.candidates.tested_at(&candidate.policy);
         if candidate.policy == **self.machinery.frozen() {
-            return None;
+            return Screened::Refuted;
         }
         // What reads its own actions was held against the log where it was found; replayed here, it would see others'.
         if candidate.foreseen.is_some() && candidate.exact {
-            return tested.is_none().then_some(Fixed::ZERO);
+            return if tested.is_none() { Screened::Promises(Fixed::ZERO) } else { Screened::Refuted };
         }
         if candidate.foreseen.is_some() {
-            // A plan that chance turned down may come again when twice as much is known.
-            // Before the range of returns is known, a test would take far too many pairs.
-            let is_early = tested.is_some_and(|steps| self.tally.steps < 2 * steps);
-            if is_early || self.experience.episode_count() < SPAN_EPISODES {
-                return None;
-            }
-            // Where states are too many to be counted, only measuring can tell.
-            let Some(outlook) = self.predicted(&candidate.policy) else { return Some(Fixed::ZERO) };
-            let gain = outlook.ripe_gain().or_else(|| self.doubted_gain(&outlook))?;
-            let span = self.seen_span();
-            return Some(Fixed::from_ratio(gain.clamp(0, span), span));
+            return self.promised_gain(candidate, tested).map_or(Screened::Refuted, Screened::Promises);
         }
         // What chance turned down may come again when four times as much is known.
         if tested.is_some_and(|steps| self.tally.steps < 4 * steps) {
-            return None;
+            return Screened::Refuted;
         }
         let episodes = self.recent();
         let (theirs, ours) = Screen::compare(&candidate.policy, self.machinery.frozen(), &episodes);
         let explains = theirs.misses_nothing() && theirs.missed < ours.missed + 1 || theirs.may_mend(&ours);
         // With one step a pair costs nothing where both do the same: what may mend the other's losses is worth it.
         let mends = self.shape.horizon == 1 && theirs.may_mend(&ours);
-        let convinces = theirs.beats(&ours) || candidate.exact && explains || mends;
-        convinces.then_some(Fixed::ZERO)
+        if theirs.beats(&ours) || candidate.exact && explains || mends {
+            Screened::Promises(Fixed::ZERO)
+        } else if candidate.exact && theirs.disproved == 0 {
+            Screened::Undecided
+        } else {
+            Screened::Refuted
+        }
+    }
+
+    /// The gain that a plan promises by what was counted, as a part of the range of returns; none where it is too early.
+    fn promised_gain(&self, plan: &Hypothesis, tested: Option<u64>) -> Option<Fixed> {
+        // A plan that chance turned down may come again when twice as much is known.
+        // Before the range of returns is known, a test would take far too many pairs.
+        let is_early = tested.is_some_and(|steps| self.tally.steps < 2 * steps);
+        if is_early || self.experience.episode_count() < SPAN_EPISODES {
+            return None;
+        }
+        // Where states are too many to be counted, only measuring can tell.
+        let Some(outlook) = self.predicted(&plan.policy) else { return Some(Fixed::ZERO) };
+        let gain = outlook.ripe_gain().or_else(|| self.doubted_gain(&outlook))?;
+        let span = self.seen_span();
+        Some(Fixed::from_ratio(gain.clamp(0, span), span))
     }
 }

@@ -34,6 +34,9 @@ const WEIGHTS: u64 = 1_280;
 const UNIFORM_STEPS: u64 = 160;
 /// The largest chance that every action may be promised; more would leave nothing to choose.
 pub const FLOOR_MAX: Fixed = Fixed::from_ratio(1, 2);
+/// Whether a trial stays open from round to round, and its candidate plays half of the episodes that act. That needs a test
+/// without pairs ([`Learner::take_rollout`] would wait for the other half of each); until there is one, trials are given up.
+const INTERLEAVES: bool = false;
 /// Why a candidate is not measured.
 const UNPAIRED: &str = "a served world cannot be played in pairs";
 
@@ -130,9 +133,14 @@ impl Acting {
             turns.push((Turn::DRAW, exploring - planned - mixed));
         }
         let acting = WEIGHTS - exploring;
-        let index = if is_index { acting / 4 * 3 } else { 0 };
-        turns.push((Turn::INDEX, index));
-        turns.push((Turn::HELD, acting - index));
+        if INTERLEAVES && learner.is_measuring() {
+            turns.push((Turn::SEAT, acting / 2));
+            turns.push((Turn::HELD, acting - acting / 2));
+        } else {
+            let index = if is_index { acting / 4 * 3 } else { 0 };
+            turns.push((Turn::INDEX, index));
+            turns.push((Turn::HELD, acting - index));
+        }
         turns.retain(|(_, weight)| 0 < *weight);
         turns
     }
@@ -489,6 +497,11 @@ impl Learner {
         self.tally.episodes += 1;
         let serial = self.history.count();
         let episode = Episode { serial, steps };
+        // A test that is under way looks at the candidate and at what is held, and at nobody else.
+        if self.is_measuring() && turn != Turn::SEAT && turn != Turn::HELD {
+            self.exploration.book(&self.shape, is_exploring(turn), episode.total());
+            return self.remember(turn, episode, witness);
+        }
         self.finish((0, turn), episode, witness);
     }
 
@@ -499,6 +512,7 @@ impl Learner {
             match &self.phase {
                 Phase::Start => drop(self.start(witness)),
                 Phase::Judge => drop(self.judge(witness)),
+                Phase::Measure(_) if INTERLEAVES => return,
                 Phase::Measure(_) => self.give_up(unpaired, witness),
                 Phase::Collect if !is_searched => {
                     is_searched = true;

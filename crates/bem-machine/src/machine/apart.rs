@@ -98,7 +98,8 @@ mod tests {
             let action = alone.act(&observation).unwrap();
             alone.learn(&outcome).unwrap();
             alone.trace_mut().drain(|_| {});
-            let (apart, drawn_from) = machine.act_apart(family, Turn::INDEX, &past, &observation, &()).unwrap();
+            let (apart, drawn_from) =
+                machine.act_apart(family, Turn::INDEX, &past, &observation, &()).unwrap();
             machine.book_apart(family, &observation, apart, &outcome).unwrap();
             assert_eq!((apart, drawn_from), (action, None));
             past.push(PastStep { observation, action: apart, outcome: Some(outcome) });

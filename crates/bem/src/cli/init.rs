@@ -12,8 +12,10 @@ use std::path::PathBuf;
 /// What the problem comes as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum From {
-    /// A table of examples with the right action in its last column
+    /// A table of examples, one column of which is the right action
     Csv,
+    /// A log of decisions with their chances and what they brought
+    Log,
     /// A simulation as a Python program
     Python,
     /// A Markov decision process as a table of transitions
@@ -27,7 +29,10 @@ impl From {
             From::Csv => &[
                 ("README.md", include_str!("init/README-csv.md")),
                 ("data.csv", include_str!("init/data.csv")),
-                ("world.py", include_str!("init/table.py")),
+            ],
+            From::Log => &[
+                ("README.md", include_str!("init/README-log.md")),
+                ("log.csv", include_str!("init/log.csv")),
             ],
             From::Python => &[
                 ("README.md", include_str!("init/README-python.md")),

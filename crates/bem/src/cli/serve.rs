@@ -131,7 +131,11 @@ pub fn replay(store: &mut FileStore, to: Option<u64>, directory: &Path) -> Resul
         Ok(service) => {
             let head = bem_ledger::recover::read_checkpoint(store)?.checkpoint.head.digest();
             let part = if to.is_some() { "as far as asked" } else { "all of them" };
-            say!("{}: {} inputs played again, {part}; every entry as recorded", directory.display(), service.last());
+            say!(
+                "{}: {} inputs played again, {part}; every entry as recorded",
+                directory.display(),
+                service.last()
+            );
             for (_, world) in service.worlds() {
                 let statistics = world.statistics();
                 say!(

@@ -8,8 +8,8 @@
 
 use super::Answer;
 use super::ledger_directory;
-use super::serve;
 use super::run::history::{History, put_away_in};
+use super::serve;
 use crate::files;
 use crate::kept_world::{kept_files, worlds_of};
 use anyhow::{Context, Result, bail};

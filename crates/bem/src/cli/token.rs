@@ -55,16 +55,19 @@ enum Action {
 pub fn run(arguments: &TokenArguments) -> Result<Answer> {
     match &arguments.action {
         Action::Add { name, role, state } => {
-            let role = Role::from_name(role)
-                .with_context(|| format!("--role {role:?} is unknown: viewer, annotator, approver or admin"))?;
+            let role = Role::from_name(role).with_context(|| {
+                format!("--role {role:?} is unknown: viewer, annotator, approver or admin")
+            })?;
             say!("{}", tokens::add(state, name, role)?);
             Ok(Answer::Yes)
         }
         Action::List { state, json } => {
             let tokens = tokens::read(state)?;
             if *json {
-                let list: Vec<_> =
-                    tokens.iter().map(|token| json!({ "name": token.name, "role": token.role.name() })).collect();
+                let list: Vec<_> = tokens
+                    .iter()
+                    .map(|token| json!({ "name": token.name, "role": token.role.name() }))
+                    .collect();
                 say!("{}", json!({ "tokens": list }));
             } else {
                 tokens.iter().for_each(|token| say!("{:<24} {}", token.name, token.role.name()));

@@ -93,13 +93,49 @@ impl Means {
         self.buckets.iter().map(best).collect()
     }
 
-    /// How much more the best actions earn than those that are held, if that is more than chance and they are surely not
-    /// worse; as a share of the range of losses.
-    pub(crate) fn gain_over(held: &[u16], shape: &Shape, counted: &[Vec<Seen<'_>>]) -> Option<Fixed> {
+    /// The best action of every bucket in which it is better than the held one by more than a standard error; the held one
+    /// elsewhere. Where two actions earn nearly the same, the better one is a matter of luck, and changing them in many
+    /// buckets would hide what is gained in one.
+    pub(crate) fn clearly_better_actions(&self, held: &[u16]) -> Vec<u16> {
+        let best = self.best_actions();
+        let choose = |(bucket, (best, held)): (&WideBucket, (&u16, &u16))| {
+            let [ours, theirs] = [best, held].map(|action| &bucket.arms()[usize::from(*action)]);
+            let (gain, error) =
+                (mean_loss(theirs) - mean_loss(ours), squared_error(ours) + squared_error(theirs));
+            if GAIN_ERRORS * GAIN_ERRORS * (error << FRACTION_BITS) < gain * gain { *best } else { *held }
+        };
+        self.buckets.iter().zip(best.iter().zip(held)).map(choose).collect()
+    }
+
+    /// Better actions than those that are held, and how much more they earn as a share of the range of losses, if that is more
+    /// than chance and they are surely not worse: the best of every bucket, or else the clearly better ones.
+    pub(crate) fn better_actions(
+        held: &[u16],
+        shape: &Shape,
+        counted: &[Vec<Seen<'_>>],
+    ) -> Option<(Vec<u16>, Fixed)> {
+        let all = Means::of(shape, counted);
+        let choices: [fn(&Means, &[u16]) -> Vec<u16>; 2] =
+            [|means, _| means.best_actions(), |means, held| means.clearly_better_actions(held)];
+        choices.into_iter().find_map(|choose| {
+            let better = choose(&all, held);
+            let gain = (better != held).then(|| Means::gain_over(held, choose, shape, counted))??;
+            Some((better, gain))
+        })
+    }
+
+    /// How much more the actions that are chosen this way earn than those that are held, if that is more than chance and they
+    /// are surely not worse.
+    fn gain_over(
+        held: &[u16],
+        choose: fn(&Means, &[u16]) -> Vec<u16>,
+        shape: &Shape,
+        counted: &[Vec<Seen<'_>>],
+    ) -> Option<Fixed> {
         let half = |parity: u64| Means::of(shape, &every_other(counted, parity));
         let (even, odd) = (half(0), half(1));
         let judged = |judge: &Means, chooser: &Means| {
-            let best = chooser.best_actions();
+            let best = choose(chooser, held);
             (judge.gain(&best, held), judge.worth(&best))
         };
         let ((by_odd, odd_worth), (by_even, even_worth)) = (judged(&odd, &even), judged(&even, &odd));

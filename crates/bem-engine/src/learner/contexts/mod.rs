@@ -160,17 +160,17 @@ impl Learner {
         if steps == 0 {
             return None;
         }
-        let best = means.best_actions();
-        if best == held.actions {
-            return None;
-        }
         // The best of one bucket is followed at once; with several, parts that were just divided have few steps of their
         // own, and what was held goes on until the log shows something better.
-        let gain = match best.len() {
-            1 => means.mean_gain(&best, &held.actions),
-            _ => Means::gain_over(&held.actions, &self.shape, &counted)?,
+        let (better, gain) = match held.actions.len() {
+            1 => {
+                let best = means.best_actions();
+                let gain = means.mean_gain(&best, &held.actions);
+                (best, gain)
+            }
+            _ => Means::better_actions(&held.actions, &self.shape, &counted)?,
         };
-        Some(self.hold(best, rule, gain, steps))
+        (better != held.actions).then(|| self.hold(better, rule, gain, steps))
     }
 
     fn hold(&self, actions: Vec<u16>, rule: Adaptation, gain: Fixed, steps: usize) -> Proposal {

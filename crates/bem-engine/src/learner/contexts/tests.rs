@@ -169,7 +169,7 @@ fn the_luckiest_actions_do_not_replace_what_acts_and_better_ones_do() {
         let held = [3, 3];
         // By chance some other action has the lowest mean almost always.
         let is_lucky = means(&parts, &log).best_actions() != held;
-        (is_lucky, Means::gain_over(&held, &shape(), &counted(&parts, &log, count)).is_some())
+        (is_lucky, Means::better_actions(&held, &shape(), &counted(&parts, &log, count)).is_some())
     };
     let null: Vec<(bool, bool)> = (0..100)
         .flat_map(|seed| [60, 200, 600, 2_000].map(|count| is_better(seed, count, |_| None)))

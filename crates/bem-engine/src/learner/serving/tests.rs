@@ -1,6 +1,6 @@
 use super::*;
-use bem_base::environment::Field;
 use crate::payload::Payload;
+use bem_base::environment::Field;
 
 const ONE_STEP: u32 = 1;
 
@@ -101,8 +101,7 @@ fn both_halves_come_back_from_their_bytes_and_go_on_alike() {
     let step = |acting: &mut Acting, number: u64| {
         let observation = Bits([number % 16, 0, 0, 0]);
         let (turn, choice) = acting.begin(number, &observation);
-        let outcome =
-            Outcome { reward: 250 * i32::from(choice.action), done: true, bad: number % 7 == 0 };
+        let outcome = Outcome { reward: 250 * i32::from(choice.action), done: true, bad: number % 7 == 0 };
         let settled = Settled { observation, action: choice.action, drawn_from: choice.drawn_from, outcome };
         acting.settle(turn, &[settled]);
         (turn, settled)

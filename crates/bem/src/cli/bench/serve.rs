@@ -186,7 +186,8 @@ fn measure_in(folder: &std::path::Path) -> Result<Report> {
         .filter(|file| file.file_name().to_string_lossy().starts_with("segment"))
         .filter_map(|file| Some(file.metadata().ok()?.len()))
         .sum();
-    let read = |name: &str| gauges.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+    let read =
+        |name: &str| gauges.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
     let groups = read("bem_groups").unwrap_or(1.0).max(1.0);
     Ok(Report {
         bytes_per_decision: bytes as f64 / pairs.count.max(1) as f64,
@@ -259,8 +260,18 @@ pub fn report(json: bool) -> Result<Answer> {
     }
     say!("{}", super::measure::machine());
     say!("{CLIENTS} connections with keep-alive, {} s each; the clients share the cores", LASTS.as_secs());
-    say!("  empty handler   {:>9.0} requests/s   p50 {:.2} ms, p99 {:.2} ms", empty.rate(), empty.quantile(0.5), empty.quantile(0.99));
-    say!("  decide, reward  {:>9.0} pairs/s      p50 {:.2} ms, p99 {:.2} ms a request", pairs.rate(), pairs.quantile(0.5), pairs.quantile(0.99));
+    say!(
+        "  empty handler   {:>9.0} requests/s   p50 {:.2} ms, p99 {:.2} ms",
+        empty.rate(),
+        empty.quantile(0.5),
+        empty.quantile(0.99)
+    );
+    say!(
+        "  decide, reward  {:>9.0} pairs/s      p50 {:.2} ms, p99 {:.2} ms a request",
+        pairs.rate(),
+        pairs.quantile(0.5),
+        pairs.quantile(0.99)
+    );
     say!("  last tenth      {late:>9.0} pairs/s");
     say!("  one sync        {sync_ms:>9.2} ms on average; an answer waits for one");
     say!("  ledger          {bytes_per_decision:>9.1} bytes for a decision with its reward");

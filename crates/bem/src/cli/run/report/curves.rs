@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use bem_engine::chronicle::{Chronicle, Happening};
 use bem_engine::climb::{Climbed, Purpose, UnitResult};
 use bem_engine::learner::Decision;
+use bem_engine::online::{Online, Sums};
 use bem_engine::solve::{Point, Solution};
 use bem_evolve::patch::PatchKind;
 use bem_evolve::verify::RETURN_TOLERANCE;
@@ -26,6 +27,9 @@ pub struct Curve {
     /// Steps and mean return of the episodes as they were played until then, exploration included.
     #[serde(default)]
     pub played: Vec<(u64, f64)>,
+    /// Sums over all episodes up to some steps, exploration and measurements included.
+    #[serde(default)]
+    pub online: Vec<Earned>,
     /// What the best policy would have earned more in the same episodes, in milli-units, where it is known.
     #[serde(default)]
     pub regret: Option<f64>,
@@ -41,6 +45,19 @@ pub struct Curve {
     pub measured: Option<Measured>,
     /// All decisions of the gate.
     pub patches: Vec<Patch>,
+}
+
+/// What was earned up to some step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Earned {
+    /// Steps taken.
+    pub steps: u64,
+    /// Episodes played.
+    pub episodes: u64,
+    /// Their returns, in milli-units.
+    pub earned: i64,
+    /// Steps whose action was not what the frozen machine would have done.
+    pub strayed: u64,
 }
 
 /// One decision of the gate.
@@ -151,6 +168,7 @@ impl Curves {
         let curve = Curve {
             points: solution.curve.iter().map(|point| (point.steps, to_float(point.mean))).collect(),
             played,
+            online: earned(&solution.online),
             regret,
             optimum,
             random: yardstick.map(|yardstick| to_float(yardstick.random)),
@@ -190,6 +208,23 @@ impl Curves {
 
 /// Points of the curve of what was played at most.
 const PLAYED_POINTS: usize = 48;
+
+/// The sums at steps of about equal distance, from zero to the end.
+fn earned(online: &Online) -> Vec<Earned> {
+    let last = online.now().steps;
+    let mut points: Vec<Earned> = Vec::new();
+    for place in 0..=PLAYED_POINTS as u64 {
+        let Sums { steps, episodes, earned, strayed, .. } = match place == PLAYED_POINTS as u64 {
+            true => *online.now(),
+            false => online.at(last * place / PLAYED_POINTS as u64),
+        };
+        let earned = earned.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+        if points.last().is_none_or(|point| point.steps < steps) {
+            points.push(Earned { steps, episodes, earned, strayed });
+        }
+    }
+    points
+}
 
 /// The mean return of what was played, in parts of about equal length, and the regret against the optimum.
 fn played(chronicle: &Chronicle, optimum: Option<f64>) -> (Vec<(u64, f64)>, Option<f64>) {

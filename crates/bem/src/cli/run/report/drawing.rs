@@ -1,6 +1,6 @@
 //! The report's drawings: learning curves and circuits as SVG, coloured by the page's style.
 
-use super::curves::{Curve, Curves};
+use super::curves::{Curve, Curves, Earned};
 use super::escaped;
 use crate::measured::{Figure, Measured, units};
 use bem_circuit::netlist::Netlist;
@@ -108,76 +108,147 @@ pub fn bars(measured: &Measured) -> String {
     text
 }
 
-/// Returns over steps: what was played, the frozen policy at every change, and the optimum where it is known.
-pub fn returns(curve: &Curve) -> String {
+/// A drawing over steps: its ranges, and where in it something lies.
+struct Frame {
+    height: f64,
+    low: f64,
+    high: f64,
+    last: u64,
+}
+
+impl Frame {
     const WIDTH: f64 = 760.0;
-    const HEIGHT: f64 = 230.0;
     const LEFT: f64 = 84.0;
-    let last = curve.played.iter().chain(&curve.points).map(|(steps, _)| *steps).max().unwrap_or(1).max(1);
-    let baseline = curve.measured.and_then(|measured| measured.baselines);
-    let baseline = baseline.map(|compared| units(compared.best_fixed.mean.max(compared.random.mean)) * 1e3);
-    let levels = || curve.optimum.into_iter().chain(baseline);
-    let values = || curve.played.iter().chain(&curve.points).map(|(_, mean)| *mean).chain(levels());
-    let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
-    if high < low {
-        return "<p class=muted>Nothing was played.</p>".to_string();
+    const RIGHT: f64 = Frame::WIDTH - 16.0;
+
+    /// A frame that these values fit in; none without a value.
+    fn around(height: f64, last: u64, values: impl Iterator<Item = f64> + Clone) -> Option<Frame> {
+        let (low, high) = (values.clone().fold(f64::MAX, f64::min), values.fold(f64::MIN, f64::max));
+        let (low, high) = if high - low < 1e-3 { (low - 0.5, high + 0.5) } else { (low, high) };
+        (low < high).then(|| Frame { height, low, high, last: last.max(1) })
     }
-    let (low, high) = if high - low < 1.0 { (low - 0.5, high + 0.5) } else { (low, high) };
-    let x = |steps: u64| LEFT + (WIDTH - LEFT - 16.0) * steps as f64 / last as f64;
-    let y = |mean: f64| 14.0 + (HEIGHT - 48.0) * (high - mean) / (high - low);
-    let mut svg =
-        format!("<svg class=chart viewBox='0 0 {WIDTH} {HEIGHT}' role=img aria-label='return over steps'>");
-    for place in 0..=4u32 {
-        let value = low + (high - low) * f64::from(place) / 4.0;
-        let steps = last * u64::from(place) / 4;
-        let anchor = if place == 4 { "end" } else { "middle" };
-        let _ = write!(
-            svg,
-            "<line class=grid x1='{LEFT}' x2='{}' y1='{1:.1}' y2='{1:.1}'/><text class=axis x='{2}' y='{3:.1}'              text-anchor=end>{4:.2}</text>",
-            WIDTH - 16.0,
-            y(value),
-            LEFT - 6.0,
-            y(value) + 4.0,
-            value / 1e3
+
+    fn x(&self, steps: u64) -> f64 {
+        Frame::LEFT + (Frame::RIGHT - Frame::LEFT) * steps as f64 / self.last as f64
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        14.0 + (self.height - 48.0) * (self.high - value) / (self.high - self.low)
+    }
+
+    /// The beginning of the drawing, with its grid and the numbers at its sides.
+    fn open(&self, label: &str, number: fn(f64) -> String) -> String {
+        let mut svg = format!(
+            "<svg class=chart viewBox='0 0 {} {}' role=img aria-label='{label}'>",
+            Frame::WIDTH,
+            self.height
         );
-        // On a narrow screen every second number is enough.
-        if place % 2 == 0 {
+        for place in 0..=4u32 {
+            let value = self.low + (self.high - self.low) * f64::from(place) / 4.0;
+            let steps = self.last * u64::from(place) / 4;
+            let anchor = if place == 4 { "end" } else { "middle" };
             let _ = write!(
                 svg,
-                "<text class=axis x='{:.1}' y='{}' text-anchor={anchor}>{}{}</text>",
-                x(steps),
-                HEIGHT - 10.0,
-                super::grouped(steps),
-                if place == 4 { " steps" } else { "" }
+                "<line class=grid x1='{}' x2='{}' y1='{2:.1}' y2='{2:.1}'/><text class=axis x='{3}' y='{4:.1}' \
+                 text-anchor=end>{5}</text>",
+                Frame::LEFT,
+                Frame::RIGHT,
+                self.y(value),
+                Frame::LEFT - 6.0,
+                self.y(value) + 4.0,
+                number(value)
             );
+            // On a narrow screen every second number is enough.
+            if place % 2 == 0 {
+                let _ = write!(
+                    svg,
+                    "<text class=axis x='{:.1}' y='{}' text-anchor={anchor}>{}{}</text>",
+                    self.x(steps),
+                    self.height - 10.0,
+                    super::grouped(steps),
+                    if place == 4 { " steps" } else { "" }
+                );
+            }
         }
+        svg
     }
+
+    /// A line through points.
+    fn line(&self, colour: usize, points: impl Iterator<Item = (u64, f64)>) -> String {
+        let points: String =
+            points.map(|(steps, value)| format!("{:.1},{:.1} ", self.x(steps), self.y(value))).collect();
+        format!("<polyline fill=none style='stroke:var(--c{colour})' stroke-width='1.8' points='{points}'/>")
+    }
+
+    /// A dashed line at a level, with its name.
+    fn level(&self, level: f64, colour: &str, name: &str) -> String {
+        let y = self.y(level);
+        format!(
+            "<line x1='{}' x2='{}' y1='{y:.1}' y2='{y:.1}' style='stroke:var(--{colour})' stroke-dasharray='5 4'/>\
+             <text class=axis x='{}' y='{:.1}' text-anchor=end>{name}</text>",
+            Frame::LEFT,
+            Frame::RIGHT,
+            Frame::RIGHT - 6.0,
+            if y < 30.0 { y + 14.0 } else { y - 5.0 }
+        )
+    }
+}
+
+/// Returns over steps: what was played, the frozen policy at every change, and the optimum where it is known.
+pub fn returns(curve: &Curve) -> String {
+    let last = curve.played.iter().chain(&curve.points).map(|(steps, _)| *steps).max().unwrap_or(1);
+    let baseline = curve.measured.and_then(|measured| measured.baselines);
+    let baseline = baseline.map(|compared| units(compared.best_fixed.mean.max(compared.random.mean)) * 1e3);
+    let levels = curve.optimum.into_iter().chain(baseline);
+    let values = curve.played.iter().chain(&curve.points).map(|(_, mean)| *mean).chain(levels);
+    let Some(frame) = Frame::around(230.0, last, values) else {
+        return "<p class=muted>Nothing was played.</p>".to_string();
+    };
+    let mut svg = frame.open("return over steps", |mean| format!("{:.2}", mean / 1e3));
     for (level, colour, name) in [(curve.optimum, "on", "optimum"), (baseline, "c5", "best baseline")] {
-        let Some(level) = level else { continue };
-        let _ = write!(
-            svg,
-            "<line x1='{LEFT}' x2='{}' y1='{1:.1}' y2='{1:.1}' style='stroke:var(--{colour})' stroke-dasharray='5 4'/>             <text class=axis x='{2}' y='{3:.1}' text-anchor=end>{name}</text>",
-            WIDTH - 16.0,
-            y(level),
-            WIDTH - 22.0,
-            if y(level) < 30.0 { y(level) + 14.0 } else { y(level) - 5.0 }
-        );
+        svg.extend(level.map(|level| frame.level(level, colour, name)));
     }
-    let points: String =
-        curve.played.iter().map(|(steps, mean)| format!("{:.1},{:.1} ", x(*steps), y(*mean))).collect();
-    let _ =
-        write!(svg, "<polyline fill=none style='stroke:var(--c0)' stroke-width='1.8' points='{points}'/>");
+    svg.push_str(&frame.line(0, curve.played.iter().copied()));
     for (steps, mean) in &curve.points {
         let _ = write!(
             svg,
             "<circle cx='{:.1}' cy='{:.1}' r='3.5' style='fill:var(--c1)'><title>step {steps}: {:.3}</title></circle>",
-            x(*steps),
-            y(*mean),
+            frame.x(*steps),
+            frame.y(*mean),
             mean / 1e3
         );
     }
     svg.push_str("</svg>");
     svg
+}
+
+/// What all episodes together fell short of the optimum, summed up over steps; nothing where no optimum is known.
+pub fn regret(curve: &Curve) -> Option<String> {
+    let optimum = curve.optimum?;
+    let lost = |sums: &Earned| (optimum * sums.episodes as f64 - sums.earned as f64).max(0.0);
+    let points = || curve.online.iter().map(|sums| (sums.steps, lost(sums)));
+    let last = curve.online.last()?.steps;
+    let frame = Frame::around(190.0, last, points().map(|(_, lost)| lost).chain([0.0]))?;
+    let mut svg = frame.open("cumulative regret over steps", |lost| format!("{:.1}", lost / 1e3));
+    svg.push_str(&frame.line(2, points()));
+    svg.push_str("</svg>");
+    Some(svg)
+}
+
+/// The share of steps, part by part, whose action was not what the frozen machine would have done.
+pub fn explored(curve: &Curve) -> Option<String> {
+    let parts = || {
+        curve.online.windows(2).map(|pair| {
+            let (strayed, steps) = (pair[1].strayed - pair[0].strayed, pair[1].steps - pair[0].steps);
+            (pair[1].steps, strayed as f64 / steps.max(1) as f64)
+        })
+    };
+    let last = curve.online.last()?.steps;
+    let frame = Frame::around(150.0, last, parts().map(|(_, share)| share).chain([0.0, 1.0]))?;
+    let mut svg = frame.open("share of explored steps", |share| format!("{:.0} %", 100.0 * share));
+    svg.push_str(&frame.line(3, parts()));
+    svg.push_str("</svg>");
+    Some(svg)
 }
 
 /// Which colour is which try.

@@ -3,7 +3,7 @@
 //! Words for people who know reinforcement learning and not this program. Clauses: SCC-8, SCC-14, GLE-9.
 
 use super::curves::{Curve, Curves};
-use super::drawing::{bars, returns};
+use super::drawing::{bars, explored, regret, returns};
 use super::{escaped, grouped, rules};
 use crate::cli::solve::{COUNTING, to_float};
 use crate::measured::{Figure, Measured, units};
@@ -26,15 +26,29 @@ pub fn result(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climb
     let _ = write!(
         page,
         "<p class=muted>Line: mean return of the episodes as they were played, exploration included. Dots: the frozen \
-         policy, evaluated after each change.{}</p>",
-        curve.regret.map_or(String::new(), |regret| format!(
-            " Regret of all {} steps against the optimum: {:.3}.",
-            grouped(climbed.steps),
-            regret / 1e3
-        ))
+         policy, evaluated after each change.</p>"
     );
+    while_learning(page, climbed, curve);
     rules::rules(page, climb, curves, climbed, &whole);
     proven(page, climbed, curve, &whole);
+}
+
+/// What learning cost: regret as it grew, and how much was explored.
+fn while_learning(page: &mut String, climbed: &Climbed, curve: &Curve) {
+    let (Some(share), steps) = (explored(curve), grouped(climbed.steps)) else { return };
+    page.push_str("<h3>While it learned</h3>");
+    if let (Some(drawn), Some(lost)) = (regret(curve), curve.regret) {
+        let _ = write!(
+            page,
+            "{drawn}<p class=muted>Cumulative regret: what all episodes fell short of the optimum, exploration and measurements \
+             included; {:.3} over all {steps} steps. A flat line costs nothing any more.</p>",
+            lost / 1e3
+        );
+    }
+    let _ = write!(
+        page,
+        "{share}<p class=muted>Share of steps whose action was not what the policy in force would have done.</p>"
+    );
 }
 
 fn headline(page: &mut String, climbed: &Climbed, curve: &Curve) {
