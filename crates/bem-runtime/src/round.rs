@@ -4,7 +4,9 @@
 //! Clauses: SCC-8, LOG-5; decision D-68.
 
 use crate::input::WorldIndex;
+use bem_base::digest::Digest;
 use bem_base::encode::Writer;
+use bem_engine::chronicle::PatchNote;
 use bem_engine::serving::{Round, Searching, Settled};
 use bem_machine::turn::Turn;
 
@@ -36,6 +38,17 @@ pub struct Done {
     pub(crate) round: Option<Box<Round>>,
     /// The searching half as bytes, for snapshots.
     pub(crate) bytes: Vec<u8>,
+}
+
+/// What a round brought besides what acts.
+#[derive(Clone, Debug)]
+pub struct Brought {
+    /// What was decided about patches.
+    pub patches: Vec<PatchNote>,
+    /// The head of the learner's own chain.
+    pub chain: Digest,
+    /// Steps learned from.
+    pub steps: u64,
 }
 
 impl Job {

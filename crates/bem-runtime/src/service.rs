@@ -6,7 +6,7 @@
 
 use crate::input::{Input, SpecError, WorldIndex, WorldSpec, fits, is_name};
 use crate::limits::{EPISODE_BYTES_MAX, WORLDS_MAX};
-use crate::round::{Done, Job};
+use crate::round::{Brought, Done, Job};
 use crate::world::World;
 use bem_base::digest::hash_parts;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -107,7 +107,7 @@ pub enum Effect {
     /// A round is to be worked on.
     Began(Box<Job>),
     /// A round takes effect; nothing where it was too early to search.
-    Published(WorldIndex, Option<Box<Round>>),
+    Published(WorldIndex, Option<Brought>),
 }
 
 /// Everything that is served.

@@ -7,7 +7,7 @@
 use crate::input::WorldIndex;
 use crate::input::WorldSpec;
 use crate::limits::PATCHES_SHOWN_MAX;
-use crate::round::{Complete, Done, Job};
+use crate::round::{Brought, Complete, Done, Job};
 use crate::service::{Kind, Refusal};
 use crate::statistics::Statistics;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -312,18 +312,18 @@ impl World {
     }
 
     /// A round takes effect; what was decided about patches.
-    pub(crate) fn publish(&mut self, done: Done, number: u64) -> Option<Box<Round>> {
+    pub(crate) fn publish(&mut self, done: Done, number: u64) -> Option<Brought> {
         self.searching = Some(done.searching);
         self.searching_bytes = done.bytes;
-        let round = done.round?;
-        self.acting.replace(round.acting.clone());
+        let Round { acting, patches, chain, steps } = *done.round?;
+        self.acting.replace(acting);
         // What came while the round was worked on is not in it.
         for episode in &self.waiting {
             self.acting.settle(episode.turn, &episode.steps);
         }
         self.statistics.rounds += 1;
-        self.count_patches(&round.patches, number);
-        Some(round)
+        self.count_patches(&patches, number);
+        Some(Brought { patches, chain, steps })
     }
 
     fn count_patches(&mut self, notes: &[PatchNote], number: u64) {

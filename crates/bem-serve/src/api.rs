@@ -228,7 +228,9 @@ async fn healthz(State(app): State<App>) -> Response {
     let ok = !gauges.failed.load(std::sync::atomic::Ordering::Relaxed);
     let step = gauges.inputs.load(std::sync::atomic::Ordering::Relaxed);
     let status = if ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(json!({ "ok": ok, "version": env!("CARGO_PKG_VERSION"), "step": step }))).into_response()
+    let learns = !gauges.learning_failed.load(std::sync::atomic::Ordering::Relaxed);
+    let body = json!({ "ok": ok, "version": env!("CARGO_PKG_VERSION"), "step": step, "learning": learns });
+    (status, Json(body)).into_response()
 }
 
 #[utoipa::path(post, path = "/login", responses((status = 200, description = "A session in a cookie"), (status = 401, body = ErrorBody)))]

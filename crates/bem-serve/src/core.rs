@@ -39,7 +39,7 @@ const LAG_MAX: usize = 256;
 /// The ledger is committed at least this often while inputs come.
 const COMMIT_EVERY: Duration = Duration::from_millis(1_000);
 /// Inputs between two snapshots.
-const SNAPSHOT_INPUTS: u64 = 1 << 18;
+const SNAPSHOT_INPUTS: u64 = 1 << 17;
 /// How long a stop waits for a round that is under way.
 const STOP_WAIT: Duration = Duration::from_secs(20);
 
@@ -171,6 +171,8 @@ pub struct Gauges {
     pub rounds: AtomicU64,
     /// Entries of the ledger.
     pub entries: AtomicU64,
+    /// A round of learning failed: its world decides as it does and learns no more until the next start.
+    pub learning_failed: AtomicBool,
     /// Something failed that cannot be mended.
     pub failed: AtomicBool,
 }
@@ -327,10 +329,11 @@ pub fn start<S: Store + Send + 'static>(
         encode,
         group: Group::default(),
     };
+    let learning = Arc::clone(&gauges);
     let threads = Threads {
         decide: spawn("decide", move || decider.run(receiver))?,
         ledger: spawn("ledger", move || write_ledger(log, book, &written, &gauges))?,
-        learn: spawn("learn", move || learn(&worked, &sender))?,
+        learn: spawn("learn", move || learn(&worked, &sender, &learning))?,
     };
     Ok((handle, threads))
 }
@@ -340,9 +343,15 @@ fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'stati
 }
 
 /// Works on rounds until nobody asks any more.
-fn learn(jobs: &mpsc::Receiver<Box<Job>>, queue: &queue::Sender<Message>) {
+fn learn(jobs: &mpsc::Receiver<Box<Job>>, queue: &queue::Sender<Message>, gauges: &Gauges) {
     while let Ok(job) = jobs.recv() {
-        if queue.blocking_send(Message::Worked(Box::new(job.work()))).is_err() {
+        // A round that fails leaves its world to decide as it does; the others go on.
+        let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.work()));
+        let Ok(done) = worked else {
+            gauges.learning_failed.store(true, Ordering::Relaxed);
+            continue;
+        };
+        if queue.blocking_send(Message::Worked(Box::new(done))).is_err() {
             return;
         }
     }

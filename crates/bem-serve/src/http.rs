@@ -309,9 +309,12 @@ fn length_of(headers: &HeaderMap) -> u64 {
 }
 
 fn recognise(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
-    let keeper = lock(&app.keeper);
+    let mut keeper = lock(&app.keeper);
     let caller = match only(headers, &header::AUTHORIZATION)? {
-        Some(shown) => shown.strip_prefix("Bearer ").and_then(|token| keeper.by_token(token)),
+        Some(shown) => shown.strip_prefix("Bearer ").and_then(|token| {
+            // A token that was just added is known at once: the file is read again if it has changed.
+            keeper.by_token(token).or_else(|| keeper.refresh().ok().and_then(|()| keeper.by_token(token)))
+        }),
         None => session_of(headers).and_then(|session| keeper.by_session(session, Instant::now())),
     };
     let message = "a valid token is needed: Authorization: Bearer TOKEN";

@@ -316,3 +316,42 @@ fn pages_escape_what_came_from_outside_and_tell_no_secret() {
         assert!(status == StatusCode::OK && body.contains("always: action 0"), "{status} {body}");
     });
 }
+
+#[test]
+fn named_features_and_episodes_are_decided_on() {
+    let bench = Bench::new(1_000_000);
+    let token = format!("Bearer {ADMIN}");
+    run_async(async {
+        let headers = [HOST, JSON, (header::AUTHORIZATION, token.as_str())];
+        let world = r#"{"name":"house","features":[{"name":"temp","kind":"number","min":-40,"max":60},{"name":"mode","kind":"choice","of":4},
+            {"name":"door","kind":"bit"}],"actions":3,"reward_range":[-100,100],"horizon":5,"min_propensity":0.05}"#;
+        let (status, body) = bench.ask(&Method::POST, "/v1/worlds", &headers, world).await;
+        assert_eq!(status, StatusCode::CREATED, "{body}");
+        let decide = r#"{"obs":{"temp":21.5,"mode":2,"door":true},"episode":"monday"}"#;
+        let mut decisions = Vec::new();
+        for _ in 0..3 {
+            let (status, body) = bench.ask(&Method::POST, "/v1/worlds/house/decide", &headers, decide).await;
+            assert_eq!(status, StatusCode::OK, "{body}");
+            let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
+            assert!(answer["propensity"].as_f64().is_some_and(|chance| 0.05 <= chance), "{answer}");
+            decisions.push(answer["decision"].as_str().unwrap().to_string());
+        }
+        for (place, decision) in decisions.iter().enumerate() {
+            let body = format!("{{\"decision\":\"{decision}\",\"reward\":-5,\"done\":{}}}", place == 2);
+            let (status, body) = bench.ask(&Method::POST, "/v1/worlds/house/reward", &headers, &body).await;
+            assert_eq!(status, StatusCode::OK, "{body}");
+        }
+        let (_, body) = bench.ask(&Method::GET, "/v1/worlds/house", &headers, "").await;
+        let shown: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(shown["online_mean"], serde_json::json!(-15.0), "{shown}");
+        for wrong in [
+            r#"{"obs":{"temp":21.5,"mode":2},"episode":"a"}"#,
+            r#"{"obs":{"temp":21.5,"mode":9,"door":true},"episode":"a"}"#,
+            r#"{"obs":{"temp":21.5,"mode":2,"door":true}}"#,
+            r#"{"obs":"01","episode":"a"}"#,
+        ] {
+            let (status, body) = bench.ask(&Method::POST, "/v1/worlds/house/decide", &headers, wrong).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{wrong}: {body}");
+        }
+    });
+}

@@ -231,7 +231,7 @@ fn rewards_that_come_twice_late_or_wrong_are_told_apart() {
     let mut world = ads();
     world["expire_after"] = json!(10);
     assert_eq!(client.ask("POST", "/v1/worlds", &world).0, 201);
-    let mut decide = |client: &mut Client| {
+    let decide = |client: &mut Client| {
         let (status, answer) = client.ask("POST", "/v1/worlds/ads/decide", &json!({ "obs": "0110" }));
         assert_eq!(status, 200, "{answer}");
         answer["decision"].clone()
@@ -424,7 +424,8 @@ fn the_page_of_the_guide_on_the_service_runs_from_its_first_to_its_last_command(
     let bem = Path::new(env!("CARGO_BIN_EXE_bem")).parent().expect("a folder");
     let path = std::env::var("PATH").unwrap_or_default();
     let followed = Command::new("sh")
-        .args(["-e", "-c", &script])
+        // Whatever fails, the server ends: else its output would stay open.
+        .args(["-e", "-c", &format!("trap 'kill $server 2>/dev/null' EXIT\n{script}")])
         .current_dir(folder.path())
         .env("PATH", format!("{}:{path}", bem.display()))
         .env("XDG_STATE_HOME", folder.path().join("keys"))

@@ -174,7 +174,9 @@ fn measure_in(folder: &std::path::Path) -> Result<Report> {
     let asked = Arc::clone(&stop);
     let server = std::thread::spawn(move || {
         let should_stop = move || asked.load(Ordering::Relaxed);
-        bem_serve::run(opened, &options, should_stop, |address| drop(ready.send(address)))
+        bem_serve::run(opened, &options, should_stop, |address| {
+            let _ = ready.send(address);
+        })
     });
     let measured = address.recv().context("the server has not started").and_then(ask_all);
     stop.store(true, Ordering::Relaxed);
