@@ -30,8 +30,8 @@ use tokio::sync::Semaphore;
 pub const BODY_BYTES_MAX: usize = 512 << 10;
 /// Connections at once.
 const CONNECTIONS_MAX: usize = 1_024;
-/// How long the head of a request may take.
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a connection may be idle, or the head of a request take.
+const HEAD_PATIENCE: Duration = Duration::from_secs(60);
 /// The cookie of a session.
 pub const COOKIE: &str = "bem_session";
 /// What writes with a cookie must show.

@@ -232,7 +232,8 @@ fn ask_all(address: SocketAddr) -> Result<(Load, f64, Load, String)> {
         }
         Ok(vec![decided, began.elapsed().as_secs_f64() * 1_000.0])
     })?;
-    let (_, gauges) = connection.ask("GET", "/metrics", "")?;
+    // A connection that was idle for long may be closed by now.
+    let (_, gauges) = Connection::open(address)?.ask("GET", "/metrics", "")?;
     Ok((pairs, late, empty, gauges))
 }
 
