@@ -203,7 +203,7 @@ fn follow<S: Store>(store: &mut S, book: &mut Book, next: u64) -> Result<(), His
         let index = reader.position();
         let Some(bytes) = reader.next(store)? else { break };
         let entry = Entry::from_bytes(bytes).map_err(|source| LedgerError::Entry { index, source })?;
-        book.follow(&entry, &mut |digest| Ok(read_blob(store, digest).map_err(LedgerError::from)?))?;
+        book.follow(&entry, &mut |digest| read_blob(store, digest).map_err(LedgerError::from))?;
     }
     Ok(())
 }

@@ -238,7 +238,7 @@ fn check_host(app: &App, headers: &HeaderMap) -> Result<(), Failure> {
     }
     if let Some(origin) = only(headers, &header::ORIGIN)? {
         let scheme = if app.is_proxied { "https" } else { "http" };
-        if !host.is_some_and(|host| origin == format!("{scheme}://{host}")) {
+        if host.is_none_or(|host| origin != format!("{scheme}://{host}")) {
             return refuse("wrong_origin", "the request comes from another site");
         }
     }

@@ -25,11 +25,14 @@ pub struct Metrics {
     registry: Mutex<Registry>,
     requests: Family<Labels, Counter>,
     latency: Histogram,
-    gauges: Vec<(Gauge, fn(&Gauges) -> u64)>,
+    gauges: Vec<(Gauge, Read)>,
     waiting: Gauge,
 }
 
-const GAUGES: [(&str, &str, fn(&Gauges) -> u64); 8] = [
+/// Reads one of the counts.
+type Read = fn(&Gauges) -> u64;
+
+const GAUGES: [(&str, &str, Read); 8] = [
     ("bem_inputs", "Inputs that took effect", |gauges| gauges.inputs.load(Ordering::Relaxed)),
     ("bem_inputs_covered", "Inputs under a signed checkpoint", |gauges| {
         gauges.covered.load(Ordering::Relaxed)

@@ -425,7 +425,7 @@ fn the_page_of_the_guide_on_the_service_runs_from_its_first_to_its_last_command(
     let path = std::env::var("PATH").unwrap_or_default();
     let followed = Command::new("sh")
         // Whatever fails, the server ends: else its output would stay open.
-        .args(["-e", "-c", &format!("trap 'kill $server 2>/dev/null' EXIT\n{script}")])
+        .args(["-e", "-c", &format!("trap 'kill $server 2>/dev/null || true' EXIT\n{script}")])
         .current_dir(folder.path())
         .env("PATH", format!("{}:{path}", bem.display()))
         .env("XDG_STATE_HOME", folder.path().join("keys"))
