@@ -1,3 +1,5 @@
+//! Histories of a service that is driven without threads: audited, played again, gone on with.
+
 use super::*;
 use crate::conditions::ServiceConditions;
 use crate::input::{WorldIndex, WorldSpec};

@@ -1,3 +1,5 @@
+//! Both halves of a served world: what they learn, how likely they choose, and that they come back from their bytes.
+
 use super::*;
 use crate::payload::Payload;
 use bem_base::environment::Field;
