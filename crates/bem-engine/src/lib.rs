@@ -23,3 +23,5 @@ pub mod start;
 mod suspend;
 pub mod world_file;
 pub mod worlds;
+
+pub use learner::{serving, state};

@@ -127,7 +127,21 @@ const PARTS: &[Part] = &[
         about: "coin-flip rewards teach nothing, what is switched off is missed: 24 runs x N of 20,000 steps; 480 at scale 20",
         run: null,
     },
+    Part {
+        name: "serve",
+        about: "bem serve killed with SIGKILL under load and asked malformed requests: 200 kills and 20,000 requests x N",
+        run: serve,
+    },
 ];
+
+/// The tests of the decision service at length.
+fn serve(scale: u64) -> Result<()> {
+    let (kills, requests) = ((200 * scale).to_string(), (20_000 * scale).to_string());
+    let set = [format!("BEM_SERVE_KILLS={kills}"), format!("BEM_SERVE_MALFORMED={requests}")];
+    let test = ["cargo", "test", "--release", "--package", "bem", "--test", "serve", "--"];
+    let names = ["nothing_acknowledged_is_lost", "malformed_requests_are_refused"];
+    run("env", &[&set.each_ref().map(String::as_str)[..], &test[..], &names[..]].concat())
+}
 
 /// Eight worlds whose rewards are coins, and ablations; `bem table --controls` judges them itself.
 fn null(scale: u64) -> Result<()> {

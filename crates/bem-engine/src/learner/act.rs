@@ -251,7 +251,7 @@ impl Learner {
     }
 
     /// Puts an episode to the use it was played for.
-    fn finish(&mut self, (seed, turn): (u64, Turn), episode: Episode, witness: &mut dyn Witness) {
+    pub(super) fn finish(&mut self, (seed, turn): (u64, Turn), episode: Episode, witness: &mut dyn Witness) {
         if matches!(self.phase, Phase::Measure(_)) {
             return self.take_rollout(seed, turn, episode, witness);
         }

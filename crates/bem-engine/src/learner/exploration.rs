@@ -108,6 +108,11 @@ impl Exploration {
         episodes: u64,
         prng: &mut Prng,
     ) -> bool {
+        self.allows(shape, config, episodes, self.explored) && prng.below(ACTING_ONE_IN) != 0
+    }
+
+    /// Whether an episode may explore after this many episodes, so many of which were played to explore.
+    pub(super) fn allows(&self, shape: &Shape, config: &GenesisConfig, episodes: u64, explored: u64) -> bool {
         // With nothing to see and one step there is nothing to explain: the index explores by itself.
         let is_blind = shape.observation_bits == 0 && shape.horizon == 1;
         let quota = self.quota(shape, config, episodes);
@@ -118,7 +123,7 @@ impl Exploration {
         } else {
             quota
         };
-        !is_blind && self.explored < quota && prng.below(ACTING_ONE_IN) != 0
+        !is_blind && explored < quota
     }
 
     /// Whether what acts earns the most that is declared to be possible, so that there is nothing to be found. The first losses

@@ -20,11 +20,11 @@ use bem_evolve::rollout::Rollout;
 use bem_evolve::verify::Improvement;
 use bem_machine::config::GenesisConfig;
 use bem_machine::family::{Family, STEP_BY_STEP};
-use bem_machine::machine::{Machine, Mode, WORLDS_KEPT};
+use bem_machine::machine::{Machine, Mode, PastStep, WORLDS_KEPT};
 use bem_machine::memory::context::{FamilyIndex, TaskSerial};
 use bem_machine::step::StepNumber;
 use bem_machine::trace::{Record, TraceEvent};
-use bem_machine::turn::{Plan, Turn};
+use bem_machine::turn::{Actor, Plan, Turn};
 use bem_synth::experience::{Episode, Step};
 use bem_synth::policy::Policy;
 use std::sync::Arc;
@@ -287,6 +287,27 @@ impl Machinery {
     #[inline]
     pub(super) fn act(&mut self, observation: &Bits, plan: &dyn Plan) -> u16 {
         self.machine.act_with(observation, plan).expect("an episode runs and the trace is empty")
+    }
+
+    /// The machine's action in one of many episodes, which lies behind in these steps; how many it was drawn from.
+    pub(super) fn act_apart(
+        &mut self,
+        turn: Turn,
+        past: &[PastStep],
+        observation: &Bits,
+        plan: &dyn Plan,
+    ) -> (u16, Option<u16>) {
+        // Who sat on trial may have left since the episode began: what is held goes on in its place.
+        let is_vacant = turn.actor == Actor::Seat && !self.family().is_seat_taken();
+        let turn = if is_vacant { Turn { actor: Actor::Held, ..turn } } else { turn };
+        let acted = self.machine.act_apart(self.index, turn, past, observation, plan);
+        acted.expect("the family is there, and a seat is empty or taken")
+    }
+
+    /// What an action brought that was chosen apart.
+    pub(super) fn book_apart(&mut self, observation: &Bits, action: u16, outcome: &Outcome) {
+        let booked = self.machine.book_apart(self.index, observation, action, outcome);
+        booked.expect("the family is added at the start");
     }
 
     /// How many actions the last one was drawn from, if it was drawn.

@@ -32,6 +32,7 @@ mod planning;
 mod play;
 mod safety;
 mod search;
+pub mod serving;
 pub(crate) mod standing;
 pub mod state;
 mod structure;

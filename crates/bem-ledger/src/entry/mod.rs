@@ -376,6 +376,10 @@ pub mod event_code {
     pub const UNIT_BEGIN: u16 = 66;
     /// A file was written beside the ledger: its bytes as value, digest and name as payload.
     pub const ARTEFACT: u16 = 67;
+    /// What a block of inputs to a service was answered: how many decisions as value, each of them as payload.
+    pub const SERVED: u16 = 68;
+    /// A round of learning took effect in a served world: world, steps learned from, patches let in and turned down.
+    pub const PUBLISHED: u16 = 69;
 
     /// The name of a code, if it has one.
     pub fn name(code: u16) -> Option<&'static str> {
@@ -386,6 +390,8 @@ pub mod event_code {
             RESTORED => Some("RESTORED"),
             UNIT_BEGIN => Some("UNIT_BEGIN"),
             ARTEFACT => Some("ARTEFACT"),
+            SERVED => Some("SERVED"),
+            PUBLISHED => Some("PUBLISHED"),
             _ => curriculum.get(usize::from(code).wrapping_sub(1)).copied(),
         }
     }

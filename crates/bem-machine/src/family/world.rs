@@ -11,6 +11,7 @@ use crate::guard::Guard;
 use crate::held::{Adaptation, Held};
 use crate::route::directory::{Directory, RouteInput};
 use bem_base::environment::{Bits, Shape};
+use bem_base::fixed::Fixed;
 use bem_base::ids::ObjectId;
 use bem_base::prng::Prng;
 use bem_circuit::compile::Evaluator;
@@ -142,6 +143,24 @@ impl Family {
         }
     }
 
+    /// The chance with which [`Family::draw`] draws this action.
+    pub fn draw_chance(&self, observation: &Bits, action: u16) -> Fixed {
+        let is_allowed = |action: &u16| self.guard.pass(observation, *action) == *action;
+        let is_free =
+            |action: &u16| is_allowed(action) && !self.statistics.suspects.contains(&(*observation, *action));
+        let count = |is: &dyn Fn(&u16) -> bool| (0..self.shape.actions).filter(is).count() as i64;
+        let share = |is: &dyn Fn(&u16) -> bool, parts: i64, of: i64| match is(&action) {
+            true => Fixed::from_ratio(parts, of * count(is).max(1)),
+            false => Fixed::ZERO,
+        };
+        let suspects = self.statistics.suspects.range((*observation, 0)..=(*observation, u16::MAX)).count();
+        if suspects == 0 || count(&is_free) == 0 {
+            return share(&is_allowed, 1, 1);
+        }
+        let one_in = SUSPECTS_ONE_IN as i64;
+        share(&is_allowed, 1, one_in).plus(share(&is_free, one_in - 1, one_in))
+    }
+
     /// Puts statistics that were counted elsewhere into every bucket of plain actions: those of the log.
     pub fn count_anew<'s>(&mut self, counted: impl Iterator<Item = &'s [(u16, i32)]>) {
         let (range, parameters) = (self.reward_range(), self.plain_parameters());
@@ -227,6 +246,11 @@ impl Family {
         self.seat = Some(Box::new(Seat { expert, evaluator }));
         self.measure();
         Ok(())
+    }
+
+    /// Whether somebody sits in the trial seat.
+    pub fn is_seat_taken(&self) -> bool {
+        self.seat.is_some()
     }
 
     /// Empties the trial seat.

@@ -14,11 +14,13 @@
 //! the machine's type parameter ([`edit`]): a machine that takes accepted patches takes nothing else. Must not know
 //! worlds, provers or files. Clauses: VM-13, VM-15, D-41.
 
+mod apart;
 mod barrier;
 mod edit;
 mod encode;
 mod worlds;
 
+pub use apart::PastStep;
 pub(crate) use barrier::EpisodeLog;
 pub use edit::{Edit, Open, Permit, Undo, edited};
 pub use worlds::WORLDS_KEPT;

@@ -9,7 +9,7 @@ use super::turns::Chosen;
 use super::{StepNumber, Workspace, action_of, execute};
 use crate::family::{ALL_ARMS, Family, Pick, STEP_BY_STEP};
 use crate::held::Adapting;
-use crate::machine::{EpisodeLog, Mode};
+use crate::machine::{EpisodeLog, Mode, PastStep};
 use crate::memory::context::{ContextHash, FamilyIndex, TaskSerial};
 use crate::memory::segment::{Caller, Segment};
 use crate::memory::shared::{SharedMemory, env_word, trace_word, work_word};
@@ -173,15 +173,7 @@ impl SingleLane {
     #[inline]
     pub(crate) fn act(&mut self, around: &mut Surroundings<'_>, observation: &Bits, plan: &dyn Plan) -> u16 {
         let family = &mut *around.family;
-        let width = family.layout().observation().len();
-        for (planes, word) in self.planes[..width].chunks_mut(64).zip(observation.0) {
-            let mut word = word;
-            for plane in planes {
-                plane.0[0] = word & 1;
-                word >>= 1;
-            }
-        }
-        self.observation = *observation;
+        self.see(family, observation);
 
         let Chosen { bucket, pick, sticky } = if family.is_world() {
             self.choose_in_world(around, observation, plan)
@@ -214,6 +206,46 @@ impl SingleLane {
             });
         }
         self.action
+    }
+
+    /// What is seen enters STATE.
+    #[inline]
+    fn see(&mut self, family: &Family, observation: &Bits) {
+        let width = family.layout().observation().len();
+        for (planes, word) in self.planes[..width].chunks_mut(64).zip(observation.0) {
+            let mut word = word;
+            for plane in planes {
+                plane.0[0] = word & 1;
+                word >>= 1;
+            }
+        }
+        self.observation = *observation;
+    }
+
+    /// Brings the lane in step with a step that was taken before: circuits see what was seen and remember it, and what was
+    /// done and brought stands in STATE. Nothing is drawn, credited or recorded.
+    pub(crate) fn live_again(&mut self, around: &mut Surroundings<'_>, step: &PastStep) {
+        self.see(around.family, &step.observation);
+        self.relive(around, step.action);
+        self.progress.steps += 1;
+        let Some(outcome) = &step.outcome else { return };
+        self.enter_outcome(around.family, outcome);
+        if let Some(adapting) = &mut self.adapting {
+            adapting.see(step.action, outcome.reward);
+        }
+    }
+
+    /// An outcome enters STATE.
+    #[inline]
+    fn enter_outcome(&mut self, family: &Family, outcome: &Outcome) {
+        let (layout, shape) = (family.layout(), family.shape());
+        let upper =
+            2 * i64::from(outcome.reward) >= i64::from(shape.reward_min) + i64::from(shape.reward_max);
+        let (reward, bad) = (layout.reward(), layout.bad());
+        self.planes[reward].0[0] = u64::from(upper);
+        self.planes[bad].0[0] = u64::from(outcome.bad);
+        let words = layout.observation().len().div_ceil(64);
+        self.context.push(&self.observation.0[..words], self.action, outcome.reward);
     }
 
     /// Steps 2 to 4 in a family without plain actions: the pool's experts are all there is.
@@ -319,15 +351,7 @@ impl SingleLane {
     /// The outcome enters STATE.
     #[inline]
     fn take_in(&mut self, around: &mut Surroundings<'_>, outcome: &Outcome) {
-        let layout = around.family.layout();
-        let shape = around.family.shape();
-        let upper =
-            2 * i64::from(outcome.reward) >= i64::from(shape.reward_min) + i64::from(shape.reward_max);
-        let (reward, bad) = (layout.reward(), layout.bad());
-        self.planes[reward].0[0] = u64::from(upper);
-        self.planes[bad].0[0] = u64::from(outcome.bad);
-        let words = layout.observation().len().div_ceil(64);
-        self.context.push(&self.observation.0[..words], self.action, outcome.reward);
+        self.enter_outcome(around.family, outcome);
 
         let mut view = around.shared.view_mut(Caller::FastPath);
         let env = view.segment_mut(Segment::Env).expect("the step writes ENV");

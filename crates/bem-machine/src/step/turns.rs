@@ -98,12 +98,24 @@ impl SingleLane {
         if usize::from(arm) < ARMS_MAX {
             self.progress.arms_used |= 1 << arm;
         }
+        self.take(family, action);
+        let sticky = usize::from(arm) < ARMS_MAX && family.is_sticky(usize::from(arm));
+        Chosen { bucket, pick: Pick::certain(usize::from(arm)), sticky }
+    }
+
+    /// The action stands in the planes.
+    fn take(&mut self, family: &Family, action: u16) {
         self.action = action;
         for (bit, plane) in self.planes[family.layout().action()].iter_mut().enumerate() {
             plane.0[0] = u64::from(action >> bit & 1);
         }
-        let sticky = usize::from(arm) < ARMS_MAX && family.is_sticky(usize::from(arm));
-        Chosen { bucket, pick: Pick::certain(usize::from(arm)), sticky }
+    }
+
+    /// Circuits see a step again in which this action was taken, whoever proposed it.
+    pub(super) fn relive(&mut self, around: &mut Surroundings<'_>, action: u16) {
+        let bucket = self.bucket(around.family, around.shared);
+        self.propose(around, bucket, None);
+        self.take(around.family, action);
     }
 
     /// The member that proposes in this turn, and its action.

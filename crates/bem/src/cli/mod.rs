@@ -39,10 +39,12 @@ pub mod ledger_directory;
 mod proof;
 mod prove;
 pub mod run;
+pub mod serve;
 pub mod snapshot;
 pub mod solve;
 mod synth;
 mod table;
+mod token;
 mod usage;
 mod verify;
 mod witness;
@@ -107,6 +109,10 @@ enum Command {
     Learn(learn::LearnArguments),
     /// What a policy would have earned, judged by a log.
     Evaluate(evaluate::EvaluateArguments),
+    /// Decide now and learn from rewards that come later, over HTTP.
+    Serve(serve::ServeArguments),
+    /// Tokens of a server: add one, list them, take one back.
+    Token(token::TokenArguments),
     /// The games BEM can learn from: list them, look at one, play one by hand.
     Games(games::GamesArguments),
     /// The difficulty ladder: stages, bands, estimated and measured difficulty, fit.
@@ -179,6 +185,8 @@ pub fn main() -> ExitCode {
         Some(Command::Init(arguments)) => init::run(&arguments),
         Some(Command::Learn(arguments)) => learn::run(&arguments),
         Some(Command::Evaluate(arguments)) => evaluate::run(&arguments),
+        Some(Command::Serve(arguments)) => serve::run(&arguments),
+        Some(Command::Token(arguments)) => token::run(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
         Some(Command::Ladder(arguments)) => ladder::run(&arguments),
         Some(Command::Table(arguments)) => table::run(&arguments),

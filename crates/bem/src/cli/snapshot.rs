@@ -9,6 +9,7 @@
 use super::Answer;
 use super::ledger_directory;
 use super::run::history::{History, put_away_in};
+use super::serve;
 use crate::files;
 use crate::kept_world::{kept_files, worlds_of};
 use anyhow::{Context, Result, bail};
@@ -57,7 +58,7 @@ pub struct RestoreArguments {
 pub struct ReplayArguments {
     /// A run
     directory: PathBuf,
-    /// Stop after the unit in which this many steps are reached
+    /// Stop after the unit in which this many steps are reached; of a server, after this many inputs
     #[arg(long)]
     to: Option<u64>,
 }
@@ -128,7 +129,10 @@ pub fn restore(arguments: &RestoreArguments) -> Result<Answer> {
 
 /// `bem replay`
 pub fn replay(arguments: &ReplayArguments) -> Result<Answer> {
-    let store = ledger_directory::open(&arguments.directory)?;
+    let mut store = ledger_directory::open(&arguments.directory)?;
+    if serve::is_service(&mut store) {
+        return serve::replay(&mut store, arguments.to, &arguments.directory);
+    }
     let mut replay = match Replay::open(store) {
         Err(error) => return differs(error),
         Ok(replay) => replay,

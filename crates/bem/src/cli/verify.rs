@@ -3,7 +3,8 @@
 //! The work is done by `bem_ledger::audit`, which knows nothing of the engine, and by the engine's `RunConditions`, which
 //! says what the patches of a run had to prove. Files beside the ledger that the history names are compared here.
 
-use super::{Answer, ledger_directory};
+use super::{Answer, ledger_directory, serve};
+use crate::file_store::FileStore;
 use crate::files;
 
 use anyhow::Context as _;
@@ -12,6 +13,8 @@ use bem_engine::journal::RunConditions;
 use bem_ledger::audit::{AuditReport, AuditVerdict, audit};
 use bem_ledger::checkpoint::SignedCheckpoint;
 use bem_ledger::entry::KIND_NAMES;
+use bem_ledger::recover::read_checkpoint as read_newest;
+use bem_runtime::conditions::ServiceConditions;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -38,7 +41,10 @@ pub struct VerifyArguments {
 pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
     let mut store = ledger_directory::open(&arguments.directory)?;
     let anchor = arguments.checkpoint.as_deref().map(read_checkpoint).transpose()?;
-    let mut report = audit(&mut store, anchor.as_ref(), &mut RunConditions::new())?;
+    let mut report = match serve::is_service(&mut store) {
+        true => audit_service(&mut store, anchor.as_ref())?,
+        false => audit(&mut store, anchor.as_ref(), &mut RunConditions::new())?,
+    };
     if !matches!(report.verdict, AuditVerdict::Broken { .. })
         && let Some(reason) = changed_artefact(&arguments.directory, &report)
     {
@@ -53,6 +59,19 @@ pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
         AuditVerdict::Broken { .. } => Answer::No,
         AuditVerdict::Ok | AuditVerdict::Unanchored => Answer::Yes,
     })
+}
+
+/// Audits a server's folder. While it runs, a snapshot may be thinned out between two looks: what is broken is looked at
+/// again if the history has gone on meanwhile.
+fn audit_service(store: &mut FileStore, anchor: Option<&SignedCheckpoint>) -> anyhow::Result<AuditReport> {
+    loop {
+        let before = read_newest(store)?.checkpoint.size;
+        let report = audit(store, anchor, &mut ServiceConditions::new())?;
+        let is_broken = matches!(report.verdict, AuditVerdict::Broken { .. });
+        if !is_broken || read_newest(store)?.checkpoint.size == before {
+            return Ok(report);
+        }
+    }
 }
 
 /// A checkpoint that somebody has kept. What cannot be read as one says nothing about the run.

@@ -17,6 +17,7 @@ mod peers;
 mod prover;
 mod regret;
 mod schedule;
+mod serve;
 mod statistics;
 mod step;
 
@@ -35,7 +36,7 @@ use std::io::IsTerminal;
     NAME is a benchmark or an area (all benchmarks of one file). Without NAME everything runs.\n\
     `bem bench regret` prints the whole table of the regret laboratory, `bem bench regret_layers` the\n\
     regret of experts, templates and schedules at several lengths, `bem bench pacing` the schedulers\n\
-    side by side.")]
+    side by side, `bem bench serve` the decision service under load.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
     names: Vec<String>,
@@ -74,6 +75,7 @@ fn registry() -> Vec<&'static Benchmark> {
         ledger::BENCHMARKS,
         step::BENCHMARKS,
         prover::BENCHMARKS,
+        serve::BENCHMARKS,
     ];
     areas.iter().flat_map(|area| area.iter()).collect()
 }
@@ -91,6 +93,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     if arguments.names == ["regret_layers"] {
         return layers::report(arguments.json);
+    }
+    if arguments.names == ["serve"] {
+        return serve::report(arguments.json);
     }
     if arguments.names == ["pacing"] {
         return pacing::report(arguments.json);

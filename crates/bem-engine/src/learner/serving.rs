@@ -1,0 +1,528 @@
+//! One world that is served: decisions are asked for now, outcomes come later or never, and nothing can be played twice.
+//!
+//! Two halves share what was learned. [`Acting`] decides: what it does is a function of what was published, of the outcomes
+//! that came since, and of the number of the decision, from which its randomness is drawn. [`Searching`] gets complete
+//! episodes in order, searches, proves and decides patches on evidence that needs no pairs, and publishes another acting
+//! half. Whoever owns both says when that takes effect. Every action comes from the machine's own choice function.
+//! Where pairs are asked for there is nobody to play them: such a trial is given up, and the reason is in the ledger.
+//! Must not know who asks, threads, clocks or files. Clauses: VM-13, VM-16, SCC-8, LOG-5; decisions D-41, D-44, D-67, D-68.
+
+use super::act::step_taken;
+use super::state::RestoreError;
+use super::{Decision, Learner, Phase, Settings, Tally, Witness};
+use crate::agent::Agent;
+use crate::chronicle::{Chronicle, Happening, PatchNote};
+use bem_base::digest::Digest;
+use bem_base::encode::{Reader, Writer};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Outcome, Shape};
+use bem_base::fixed::Fixed;
+use bem_base::prng::Prng;
+use bem_evolve::verify::AcceptedPatch;
+use bem_machine::config::GenesisConfig;
+use bem_machine::held::Adaptation;
+use bem_machine::machine::PastStep;
+use bem_machine::turn::{Actor, Drawn, Plan, Turn};
+use bem_synth::experience::{Episode, Experience, Step};
+use bem_synth::models::control::Explorer;
+use std::sync::Arc;
+
+/// Steps that a served world may ever take: nobody counts that far.
+const BUDGET: u64 = 1 << 47;
+/// What the weights of turns add up to.
+const WEIGHTS: u64 = 1_280;
+/// Actions are drawn with equal chance until this many were asked for.
+const UNIFORM_STEPS: u64 = 160;
+/// The largest chance that every action may be promised; more would leave nothing to choose.
+pub const FLOOR_MAX: Fixed = Fixed::from_ratio(1, 2);
+/// Whether a trial stays open from round to round, and its candidate plays half of the episodes that act. That needs a test
+/// without pairs ([`Learner::take_rollout`] would wait for the other half of each); until there is one, trials are given up.
+const INTERLEAVES: bool = false;
+/// Why a candidate is not measured.
+const UNPAIRED: &str = "a served world cannot be played in pairs";
+
+/// One decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What is to be done.
+    pub action: u16,
+    /// How many actions it was drawn from, if it was drawn.
+    pub drawn_from: Option<u16>,
+    /// The chance that this action had: at the start of an episode over everything that is random about the decision, later
+    /// given whose turn the episode is.
+    pub propensity: Fixed,
+}
+
+/// A step that was decided, with what it brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// What was seen.
+    pub observation: Bits,
+    /// What was done.
+    pub action: u16,
+    /// How many actions it was drawn from, if it was drawn.
+    pub drawn_from: Option<u16>,
+    /// What it brought.
+    pub outcome: Outcome,
+}
+
+/// What acts, for whoever shows it.
+#[derive(Clone, Debug)]
+pub struct InForce {
+    /// What acts when nothing is explored.
+    pub agent: Agent,
+    /// What it is, in words.
+    pub words: String,
+    /// How many contexts plain actions are chosen in.
+    pub contexts: usize,
+}
+
+/// The settings of a served world: it acts for ever. Candidates that only pairs can judge are not searched for where an
+/// episode is one step, because plain actions in contexts are judged by the log.
+pub fn settings_of(config: &GenesisConfig, seed: u64, shape: &Shape) -> Settings {
+    let synthesis = config.synthesis && 1 < shape.horizon;
+    let config = GenesisConfig { until_budget: true, synthesis, ..config.clone() };
+    Settings { seed, budget: BUDGET, config: Arc::new(config) }
+}
+
+/// A plan of the explorer, as the machine asks it.
+struct ServedPlan<'a> {
+    explorer: Option<&'a Explorer>,
+    past: &'a [Step],
+}
+
+impl Plan for ServedPlan<'_> {
+    fn advise(&self, observation: &Bits) -> Option<u16> {
+        self.explorer?.act(self.past, observation)
+    }
+}
+
+/// The half that decides.
+#[derive(Clone, Debug)]
+pub struct Acting {
+    /// What was published, without its log.
+    learner: Learner,
+    /// The chance that every allowed action has at least.
+    floor: Fixed,
+    /// Steps asked for, episodes begun, and how many of these explore.
+    steps: u64,
+    episodes: u64,
+    explored: u64,
+}
+
+impl Acting {
+    /// How likely each turn is for an episode that begins now, out of [`WEIGHTS`].
+    fn turns(&self) -> Vec<(Turn, u64)> {
+        let learner = &self.learner;
+        if self.steps < UNIFORM_STEPS {
+            return vec![(Turn::DRAW, WEIGHTS)];
+        }
+        let rule = learner.machinery.family().held().acting_rule();
+        let adapts = rule != Adaptation::Fixed;
+        let (shape, config) = (&learner.shape, &learner.settings.config);
+        let explores = !adapts && learner.exploration.allows(shape, config, self.episodes, self.explored);
+        let plain = learner.acts_plainly();
+        let is_index = plain && learner.exploration.explorer().is_none() && !adapts;
+        let mut turns = Vec::with_capacity(5);
+        // Four of five episodes that may explore do.
+        let exploring = if explores { WEIGHTS / 5 * 4 } else { 0 };
+        if explores {
+            let planned = if learner.exploration.explorer().is_some() { exploring / 8 * 7 } else { 0 };
+            let mixed = (exploring - planned) / 8 * 3;
+            turns.push((Turn::PLAN, planned));
+            turns.push((if plain { Turn::INDEX } else { Turn::PERTURBED }, mixed));
+            turns.push((Turn::DRAW, exploring - planned - mixed));
+        }
+        let acting = WEIGHTS - exploring;
+        if INTERLEAVES && learner.is_measuring() {
+            turns.push((Turn::SEAT, acting / 2));
+            turns.push((Turn::HELD, acting - acting / 2));
+        } else {
+            let index = if is_index { acting / 4 * 3 } else { 0 };
+            turns.push((Turn::INDEX, index));
+            turns.push((Turn::HELD, acting - index));
+        }
+        turns.retain(|(_, weight)| 0 < *weight);
+        turns
+    }
+
+    /// A turn in which every allowed action has the chance that was promised.
+    fn with_floor(&self, turn: Turn) -> Turn {
+        let wanted = i128::from(self.floor.to_raw()) * i128::from(self.learner.shape.actions);
+        if wanted <= 0 {
+            return turn;
+        }
+        let one_in = (i128::from(Fixed::ONE.to_raw()) / wanted).min(255) as u8;
+        let drawn = match (turn.drawn, one_in) {
+            (Drawn::Always, _) | (_, 0 | 1) => Drawn::Always,
+            (Drawn::Never, one_in) => Drawn::OneIn(one_in),
+            (Drawn::OneIn(count), one_in) => Drawn::OneIn(count.min(one_in)),
+        };
+        Turn { drawn, ..turn }
+    }
+
+    /// The random register of one decision.
+    fn register(&self, number: u64) -> Prng {
+        Prng::quick(self.learner.settings.seed ^ bem_base::prng::mix(number))
+    }
+
+    /// Decides for what is seen at the start of an episode: whose turn the episode is, and its first action.
+    pub fn begin(&mut self, number: u64, observation: &Bits) -> (Turn, Choice) {
+        let turns = self.turns();
+        let mut register = self.register(number);
+        let mut place = register.below(WEIGHTS);
+        let turn = turns.iter().find_map(|(turn, weight)| match place < *weight {
+            true => Some(*turn),
+            false => {
+                place -= weight;
+                None
+            }
+        });
+        let turn = turn.expect("the weights add up");
+        let choice = self.choose(register, turn, &turns, &[], observation);
+        self.episodes += 1;
+        self.explored += u64::from(is_exploring(turn));
+        (turn, choice)
+    }
+
+    /// Decides for what is seen in an episode of this turn with these steps behind it.
+    pub fn go_on(&mut self, number: u64, turn: Turn, past: &[PastStep], observation: &Bits) -> Choice {
+        let register = self.register(number);
+        self.choose(register, turn, &[(turn, WEIGHTS)], past, observation)
+    }
+
+    fn choose(
+        &mut self,
+        register: Prng,
+        turn: Turn,
+        turns: &[(Turn, u64)],
+        past: &[PastStep],
+        observation: &Bits,
+    ) -> Choice {
+        let (action, drawn_from) = self.act(register, self.with_floor(turn), past, observation);
+        let propensity = self.propensity(turns, past, observation, action);
+        self.steps += 1;
+        Choice { action, drawn_from, propensity }
+    }
+
+    fn act(
+        &mut self,
+        register: Prng,
+        turn: Turn,
+        past: &[PastStep],
+        observation: &Bits,
+    ) -> (u16, Option<u16>) {
+        let log: Vec<Step> = match turn.actor {
+            Actor::Plan => past.iter().map(remembered).collect(),
+            _ => Vec::new(),
+        };
+        *self.learner.machinery.prng_mut() = register;
+        let plan = ServedPlan { explorer: self.learner.exploration.explorer(), past: &log };
+        self.learner.machinery.act_apart(turn, past, observation, &plan)
+    }
+
+    /// The chance of this action over these turns.
+    fn propensity(
+        &mut self,
+        turns: &[(Turn, u64)],
+        past: &[PastStep],
+        observation: &Bits,
+        action: u16,
+    ) -> Fixed {
+        let drawn = self.learner.machinery.family().draw_chance(observation, action);
+        let mut sum = Fixed::ZERO;
+        for (turn, weight) in turns {
+            let turn = self.with_floor(*turn);
+            let share = match turn.drawn {
+                Drawn::Always => Fixed::ONE,
+                Drawn::Never => Fixed::ZERO,
+                Drawn::OneIn(count) => Fixed::from_ratio(1, i64::from(count)),
+            };
+            let mut chance = share.mul_floor(drawn);
+            if turn.drawn != Drawn::Always {
+                let bare = Turn { drawn: Drawn::Never, ..turn };
+                let (proposed, drawn_from) = self.act(Prng::quick(0), bare, past, observation);
+                let rest = Fixed::ONE.minus(share);
+                // A plan that has nothing to say lets an action be drawn.
+                let wanted = match drawn_from {
+                    Some(_) => drawn,
+                    None if proposed == action => Fixed::ONE,
+                    None => Fixed::ZERO,
+                };
+                chance = chance.plus(rest.mul_floor(wanted));
+            }
+            sum = sum.plus(chance.mul_floor(Fixed::from_ratio(*weight as i64, WEIGHTS as i64)));
+        }
+        sum
+    }
+
+    /// Takes in what an episode brought that is complete.
+    pub fn settle(&mut self, turn: Turn, steps: &[Settled]) {
+        for step in steps {
+            self.learner.machinery.book_apart(&step.observation, step.action, &step.outcome);
+        }
+        let total = steps.iter().map(|step| i64::from(step.outcome.reward)).sum();
+        if !is_exploring(turn) {
+            self.learner.exploration.book(&self.learner.shape, false, total);
+        }
+    }
+
+    /// What acts when nothing is explored.
+    pub fn in_force(&self) -> InForce {
+        InForce {
+            agent: self.learner.agent(),
+            words: self.learner.standing.incumbent().words.clone(),
+            contexts: self.learner.contexts(),
+        }
+    }
+
+    /// Names what acts when nothing is explored.
+    pub fn digest(&self) -> Digest {
+        self.learner.machinery.acting_digest()
+    }
+
+    /// The name of whoever chose in this turn.
+    pub fn chooser(&self, turn: Turn, choice: &Choice) -> String {
+        match (choice.drawn_from, turn.actor) {
+            (Some(_), _) => "drawn".to_string(),
+            (None, Actor::Plan) => "plan".to_string(),
+            (None, Actor::Seat) => "candidate".to_string(),
+            (None, Actor::Index) if self.learner.acts_plainly() => "index".to_string(),
+            (None, _) => match self.learner.machinery.held_slot() {
+                Some(slot) => format!("expert-{slot}"),
+                None => "plain".to_string(),
+            },
+        }
+    }
+
+    /// Episodes begun to explore.
+    pub fn explored(&self) -> u64 {
+        self.explored
+    }
+
+    /// Another acting half takes effect; what was asked for so far goes on counting.
+    pub fn replace(&mut self, published: Acting) {
+        let (steps, episodes, explored) = (self.steps, self.episodes, self.explored);
+        *self = Acting { steps, episodes, explored, ..published };
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        [self.steps, self.episodes, self.explored].into_iter().for_each(|count| writer.u64(count));
+        writer.i64(self.floor.to_raw());
+        writer.bytes(&self.learner.encode());
+    }
+
+    /// Reads canonical bytes back, for a world of this shape.
+    pub fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Acting, RestoreError> {
+        let wild = reader.error("counts that nobody can have asked for");
+        let (steps, episodes, explored) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let floor = Fixed::from_raw(reader.i64()?);
+        if steps < episodes || episodes < explored || BUDGET <= steps || !is_floor(floor) {
+            return Err(wild.into());
+        }
+        let learner = Learner::restore(reader.bytes()?, &mut Still(shape.clone()))?;
+        Ok(Acting { learner, floor, steps, episodes, explored })
+    }
+}
+
+/// Whether every action may be promised this chance.
+pub fn is_floor(floor: Fixed) -> bool {
+    Fixed::ZERO <= floor && floor <= FLOOR_MAX
+}
+
+/// Whether an episode of this turn is played for knowledge.
+pub fn is_exploring(turn: Turn) -> bool {
+    turn != Turn::HELD && turn != Turn::INDEX && turn != Turn::SEAT
+}
+
+/// A step that lies behind, for a plan.
+fn remembered(step: &PastStep) -> Step {
+    let outcome = step.outcome.unwrap_or(Outcome { reward: 0, done: false, bad: false });
+    step_taken(step.observation, step.action, outcome, None)
+}
+
+/// A world in which nothing happens by itself.
+struct Still(Shape);
+
+impl Environment for Still {
+    fn shape(&self) -> &Shape {
+        &self.0
+    }
+
+    fn reset(&mut self, _: u64) -> Result<(), EnvironmentError> {
+        Err(EnvironmentError::External(UNPAIRED.to_string()))
+    }
+
+    fn observation(&self) -> &Bits {
+        &Bits::ZERO
+    }
+
+    fn step(&mut self, _: u16) -> Result<Outcome, EnvironmentError> {
+        Err(EnvironmentError::External(UNPAIRED.to_string()))
+    }
+}
+
+/// Writes down what was decided about patches.
+#[derive(Default)]
+struct Notes(Chronicle);
+
+impl Witness for Notes {
+    fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
+
+    fn decided(&mut self, decision: &Decision, patch: Option<&AcceptedPatch>) {
+        self.0.decided(decision, patch);
+    }
+
+    fn tick(&mut self, _: &Tally) -> bool {
+        true
+    }
+}
+
+impl Notes {
+    fn patches(&self) -> Vec<PatchNote> {
+        let note = |happening: &Happening| match happening {
+            Happening::Patch(note) => Some(note.clone()),
+            Happening::Play(_) => None,
+        };
+        self.0.happenings().iter().filter_map(note).collect()
+    }
+}
+
+/// The half that learns.
+#[derive(Clone, Debug)]
+pub struct Searching {
+    learner: Learner,
+    floor: Fixed,
+}
+
+/// What a round of learning brought.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// Decides from now on.
+    pub acting: Acting,
+    /// What was decided about patches, in order.
+    pub patches: Vec<PatchNote>,
+    /// The head of the chain over everything that was learned from and decided.
+    pub chain: Digest,
+    /// Steps learned from so far.
+    pub steps: u64,
+}
+
+impl Searching {
+    /// A world that nobody has asked about yet, with what must never be done in it. The first round puts that into force.
+    pub fn open(
+        shape: &Shape,
+        settings: Settings,
+        floor: Fixed,
+        forbidden: &[Forbidden],
+    ) -> Result<(Searching, Round), EnvironmentError> {
+        let mut learner = Learner::new(shape, settings)?;
+        let mut notes = Notes::default();
+        if !learner.obey(forbidden, &mut notes) {
+            let reason = "forbidden: too many pairs of observation and action, or no action is left for some";
+            return Err(EnvironmentError::External(reason.to_string()));
+        }
+        let mut searching = Searching { learner, floor };
+        let round = searching.publish(&notes);
+        Ok((searching, round))
+    }
+
+    /// Takes in an episode that is complete.
+    pub fn take(&mut self, turn: Turn, steps: &[Settled]) {
+        let learner = &mut self.learner;
+        for step in steps {
+            learner.machinery.book_apart(&step.observation, step.action, &step.outcome);
+        }
+        let steps: Vec<Step> = steps
+            .iter()
+            .map(|step| step_taken(step.observation, step.action, step.outcome, step.drawn_from))
+            .collect();
+        // What was promised to every action is no play of what is held.
+        let is_pure = steps.iter().all(|step| !step.uniform);
+        let turn = if turn == Turn::HELD && !is_pure { Turn::INDEX } else { turn };
+        learner.take_served(turn, steps, &mut ());
+    }
+
+    /// Whether enough is new for another round.
+    pub fn is_due(&self, waiting: u64) -> bool {
+        self.next_due() <= self.learner.tally.steps + waiting
+    }
+
+    /// Steps after which the next round is due.
+    pub fn next_due(&self) -> u64 {
+        self.learner.candidates.next_search()
+    }
+
+    /// Searches, proves and decides; bounded by the configuration's budgets of work.
+    pub fn work(&mut self) -> Round {
+        let mut notes = Notes::default();
+        self.learner.search_served(UNPAIRED, &mut notes);
+        self.publish(&notes)
+    }
+
+    fn publish(&mut self, notes: &Notes) -> Round {
+        let learner = &mut self.learner;
+        let experience = core::mem::replace(&mut learner.experience, Experience::new(1));
+        let mut acting = learner.clone();
+        learner.experience = experience;
+        // One plan serves until the next round.
+        let mut register = Prng::quick(learner.settings.seed ^ bem_base::prng::mix(learner.tally.steps));
+        while acting.exploration.explorer().is_some() && !acting.exploration.prepare(&mut register) {}
+        let acting = Acting { learner: acting, floor: self.floor, steps: 0, episodes: 0, explored: 0 };
+        Round { acting, patches: notes.patches(), chain: *learner.history.head(), steps: learner.tally.steps }
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.i64(self.floor.to_raw());
+        writer.bytes(&self.learner.encode());
+    }
+
+    /// Reads canonical bytes back, for a world of this shape.
+    pub fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Searching, RestoreError> {
+        let wild = reader.error("a chance that nobody can be promised");
+        let floor = Fixed::from_raw(reader.i64()?);
+        if !is_floor(floor) {
+            return Err(wild.into());
+        }
+        let learner = Learner::restore(reader.bytes()?, &mut Still(shape.clone()))?;
+        Ok(Searching { learner, floor })
+    }
+}
+
+impl Learner {
+    /// Takes in an episode that was played elsewhere in a turn of this machine.
+    fn take_served(&mut self, turn: Turn, steps: Vec<Step>, witness: &mut dyn Witness) {
+        self.tally.steps += steps.len() as u64;
+        self.tally.episodes += 1;
+        let serial = self.history.count();
+        let episode = Episode { serial, steps };
+        // A test that is under way looks at the candidate and at what is held, and at nobody else.
+        if self.is_measuring() && turn != Turn::SEAT && turn != Turn::HELD {
+            self.exploration.book(&self.shape, is_exploring(turn), episode.total());
+            return self.remember(turn, episode, witness);
+        }
+        self.finish((0, turn), episode, witness);
+    }
+
+    /// One search with everything that follows from it and needs no step in the world.
+    fn search_served(&mut self, unpaired: &str, witness: &mut dyn Witness) {
+        let mut is_searched = false;
+        loop {
+            match &self.phase {
+                Phase::Start => drop(self.start(witness)),
+                Phase::Judge => drop(self.judge(witness)),
+                Phase::Measure(_) if INTERLEAVES => return,
+                Phase::Measure(_) => self.give_up(unpaired, witness),
+                Phase::Collect if !is_searched => {
+                    is_searched = true;
+                    self.search(witness);
+                }
+                Phase::Collect | Phase::Over => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,422 @@
+//! Everything that comes in, with one spelling each: new worlds, decisions asked, rewards, rounds of learning.
+//!
+//! Tools, people and the pipeline will add kinds of their own; numbers are never used twice. Must not know what an input does.
+//! Clauses: LOG-1, LOG-5.
+
+use crate::limits::{
+    EPISODE_BYTES_MAX, EXPIRE_AFTER_MAX, FORBIDDEN_MAX, HORIZON_MAX, NAME_BYTES_MAX, NOTE_BYTES_MAX,
+    REWARD_MAX,
+};
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Bits, Field, Forbidden, Shape};
+use bem_base::fixed::Fixed;
+use bem_base::limits::OBSERVATION_BITS_MAX;
+use bem_engine::serving::{FLOOR_MAX, is_floor};
+
+/// The place of a world among all that there ever were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WorldIndex(pub u16);
+
+/// What a world is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorldSpec {
+    /// Its name: letters, digits, dot, dash and underscore.
+    pub name: String,
+    /// Widths, counts and bounds.
+    pub shape: Shape,
+    /// The chance that every allowed action has at least.
+    pub min_propensity: Fixed,
+    /// Decisions of this world after which an outcome that has not come is lost.
+    pub expire_after: u32,
+    /// What must never be done, in rising order.
+    pub forbidden: Vec<Forbidden>,
+    /// What the owner says about features, for whoever encodes them; empty where observations are bits.
+    pub note: String,
+}
+
+/// Why a world cannot be: the field, and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct SpecError {
+    /// The field that is wrong.
+    pub field: &'static str,
+    /// What is allowed.
+    pub reason: String,
+}
+
+/// Whether a world may be called this.
+pub fn is_name(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_letter) && !name.starts_with('.')
+}
+
+impl WorldSpec {
+    /// Refuses what no machine can serve.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let Shape { observation_bits, actions, horizon, reward_min, reward_max, fields, .. } = &self.shape;
+        let refuse = |field, reason: String| Err(SpecError { field, reason });
+        if !is_name(&self.name) {
+            let allowed = "1 to 64 letters, digits, dots, dashes and underscores, not beginning with a dot";
+            return refuse("name", format!("name {:?} is not allowed: {allowed}", self.name));
+        }
+        if OBSERVATION_BITS_MAX < usize::from(*observation_bits) {
+            return refuse(
+                "obs_bits",
+                format!("obs_bits {observation_bits} is out of range: 0 to {OBSERVATION_BITS_MAX}"),
+            );
+        }
+        if !(1..=1_024).contains(actions) {
+            return refuse("actions", format!("actions {actions} is out of range: 1 to 1024"));
+        }
+        if !(1..=HORIZON_MAX).contains(horizon) {
+            return refuse("horizon", format!("horizon {horizon} is out of range: 1 to {HORIZON_MAX}"));
+        }
+        if reward_max < reward_min || *reward_min < -REWARD_MAX || REWARD_MAX < *reward_max {
+            let allowed = format!("two whole numbers from -{REWARD_MAX} to {REWARD_MAX}, the smaller first");
+            return refuse(
+                "reward_range",
+                format!("reward_range [{reward_min}, {reward_max}] is not allowed: {allowed}"),
+            );
+        }
+        let mut next = 0;
+        for field in fields {
+            if field.width == 0 || 64 < field.width || field.low != next {
+                return refuse(
+                    "fields",
+                    "fields must cover the bits from 0 on without gaps, 1 to 64 bits each".to_string(),
+                );
+            }
+            next = field.low.saturating_add(field.width);
+        }
+        if next != *observation_bits {
+            return refuse("fields", format!("fields cover {next} bits of {observation_bits}"));
+        }
+        let share = self.min_propensity.to_raw().saturating_mul(i64::from(*actions));
+        if !is_floor(self.min_propensity) || FLOOR_MAX.to_raw() < share {
+            return refuse(
+                "min_propensity",
+                "min_propensity must be between 0 and half of one over the actions".to_string(),
+            );
+        }
+        if !(1..=EXPIRE_AFTER_MAX).contains(&self.expire_after) {
+            return refuse(
+                "expire_after",
+                format!("expire_after {} is out of range: 1 to {EXPIRE_AFTER_MAX}", self.expire_after),
+            );
+        }
+        self.check_forbidden()?;
+        if NOTE_BYTES_MAX < self.note.len() {
+            return refuse("features", format!("features take more than {NOTE_BYTES_MAX} bytes"));
+        }
+        Ok(())
+    }
+
+    fn check_forbidden(&self) -> Result<(), SpecError> {
+        let refuse = |reason: String| Err(SpecError { field: "forbidden", reason });
+        if FORBIDDEN_MAX < self.forbidden.len() {
+            return refuse(format!("forbidden names more than {FORBIDDEN_MAX} pairs"));
+        }
+        if !self.forbidden.windows(2).all(|pair| pair[0] < pair[1]) {
+            return refuse("forbidden names a pair twice or out of order".to_string());
+        }
+        for rule in &self.forbidden {
+            if self.shape.actions <= rule.action || !fits(&rule.observation, &self.shape) {
+                return refuse("forbidden names an action or an observation that there is not".to_string());
+            }
+            if Forbidden::left(&self.forbidden, rule.observation, self.shape.actions).next().is_none() {
+                return refuse("forbidden leaves no action for some observation".to_string());
+            }
+        }
+        Ok(())
+    }
+
+    fn encode(&self, writer: &mut Writer) {
+        writer.text(&self.name);
+        self.shape.encode(writer);
+        writer.i64(self.min_propensity.to_raw());
+        writer.u32(self.expire_after);
+        writer.length(self.forbidden.len());
+        for Forbidden { observation, action } in &self.forbidden {
+            observation.0.iter().for_each(|word| writer.u64(*word));
+            writer.u16(*action);
+        }
+        writer.text(&self.note);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<WorldSpec, DecodeError> {
+        let refused = reader.error("a world that cannot be served");
+        let name = reader.text()?.to_string();
+        let shape = Shape::decode(reader)?;
+        let (min_propensity, expire_after) = (Fixed::from_raw(reader.i64()?), reader.u32()?);
+        let forbidden = (0..reader.length(34)?)
+            .map(|_| {
+                let observation = Bits([reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?]);
+                Ok(Forbidden { observation, action: reader.u16()? })
+            })
+            .collect::<Result<_, DecodeError>>()?;
+        let note = reader.text()?.to_string();
+        let spec = WorldSpec { name, shape, min_propensity, expire_after, forbidden, note };
+        if spec.check().is_ok() && spec.has_plain_returns() { Ok(spec) } else { Err(refused) }
+    }
+
+    /// Returns are what the rewards of all steps may add up to.
+    fn has_plain_returns(&self) -> bool {
+        let Shape { horizon, reward_min, reward_max, return_min, return_max, .. } = self.shape;
+        let steps = i64::from(horizon);
+        let low = (i64::from(reward_min) * steps).min(i64::from(reward_min));
+        let high = (i64::from(reward_max) * steps).max(i64::from(reward_max));
+        (return_min, return_max) == (low, high)
+    }
+
+    /// The shape of a world with these widths and bounds; without fields every bit stands alone.
+    pub fn shape_of(
+        observation_bits: u16,
+        actions: u16,
+        horizon: u32,
+        (reward_min, reward_max): (i32, i32),
+        fields: Vec<Field>,
+    ) -> Shape {
+        let steps = i64::from(horizon);
+        let alone = || (0..observation_bits).map(|low| Field { low, width: 1 }).collect();
+        let fields = if fields.is_empty() { alone() } else { fields };
+        Shape {
+            observation_bits,
+            actions,
+            horizon,
+            reward_min,
+            reward_max,
+            return_min: (i64::from(reward_min) * steps).min(i64::from(reward_min)),
+            return_max: (i64::from(reward_max) * steps).max(i64::from(reward_max)),
+            fields,
+        }
+    }
+}
+
+/// Whether an observation has no bit beyond the width of the world.
+pub fn fits(observation: &Bits, shape: &Shape) -> bool {
+    (usize::from(shape.observation_bits)..OBSERVATION_BITS_MAX).all(|bit| !observation.get(bit))
+}
+
+/// One thing that came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A new world.
+    World(Box<WorldSpec>),
+    /// A decision is asked for.
+    Decide {
+        /// In which world.
+        world: WorldIndex,
+        /// What is seen.
+        observation: Bits,
+        /// In which episode; empty in worlds of one step.
+        episode: String,
+    },
+    /// What a decision brought.
+    Reward {
+        /// In which world.
+        world: WorldIndex,
+        /// Which decision.
+        decision: u64,
+        /// In milli-units.
+        reward: i32,
+        /// The episode is over.
+        done: bool,
+        /// It did something that must not happen.
+        bad: bool,
+    },
+    /// A world is forgotten; its history stays.
+    Forget {
+        /// Which.
+        world: WorldIndex,
+    },
+    /// A round of learning begins with everything that is complete.
+    Search {
+        /// In which world.
+        world: WorldIndex,
+    },
+    /// What the round brought takes effect.
+    Publish {
+        /// In which world.
+        world: WorldIndex,
+    },
+}
+
+impl Input {
+    /// Whether entries of its own follow from it, so that a block ends with it.
+    pub fn ends_block(&self) -> bool {
+        !matches!(self, Input::Decide { .. } | Input::Reward { .. })
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        match self {
+            Input::World(spec) => {
+                writer.u8(0);
+                spec.encode(writer);
+            }
+            Input::Decide { world, observation, episode } => {
+                writer.u8(1);
+                writer.u16(world.0);
+                let bytes = observation.0.iter().flat_map(|word| word.to_le_bytes());
+                let bytes: Vec<u8> = bytes.collect();
+                let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                writer.u8(used as u8);
+                writer.raw(&bytes[..used]);
+                writer.u8(episode.len() as u8);
+                writer.raw(episode.as_bytes());
+            }
+            Input::Reward { world, decision, reward, done, bad } => {
+                writer.u8(2);
+                writer.u16(world.0);
+                writer.u64(*decision);
+                writer.i32(*reward);
+                writer.u8(u8::from(*done) | u8::from(*bad) << 1);
+            }
+            Input::Forget { world } => encode_plain(3, *world, writer),
+            Input::Search { world } => encode_plain(4, *world, writer),
+            Input::Publish { world } => encode_plain(5, *world, writer),
+        }
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Input, DecodeError> {
+        let unknown = reader.error("an input of unknown kind");
+        let kind = reader.u8()?;
+        if kind == 0 {
+            return Ok(Input::World(Box::new(WorldSpec::decode(reader)?)));
+        }
+        let world = WorldIndex(reader.u16()?);
+        Ok(match kind {
+            1 => {
+                let long = reader.error("an observation that is too long or ends in zeros");
+                let used = usize::from(reader.u8()?);
+                if 32 < used {
+                    return Err(long);
+                }
+                let seen = reader.raw(used)?;
+                if seen.last() == Some(&0) {
+                    return Err(long);
+                }
+                let mut observation = Bits::ZERO;
+                for (place, byte) in seen.iter().enumerate() {
+                    observation.0[place / 8] |= u64::from(*byte) << (8 * (place % 8));
+                }
+                let wild = reader.error("an episode's name that is too long or no text");
+                let length = usize::from(reader.u8()?);
+                let name = core::str::from_utf8(reader.raw(length)?);
+                match name {
+                    Ok(name) if length <= EPISODE_BYTES_MAX => {
+                        Input::Decide { world, observation, episode: name.to_string() }
+                    }
+                    _ => return Err(wild),
+                }
+            }
+            2 => {
+                let (decision, reward) = (reader.u64()?, reader.i32()?);
+                let wild = reader.error("unknown flags of a reward");
+                let flags = reader.u8()?;
+                if 3 < flags {
+                    return Err(wild);
+                }
+                Input::Reward { world, decision, reward, done: flags & 1 == 1, bad: flags & 2 == 2 }
+            }
+            3 => Input::Forget { world },
+            4 => Input::Search { world },
+            5 => Input::Publish { world },
+            _ => return Err(unknown),
+        })
+    }
+}
+
+fn encode_plain(kind: u8, world: WorldIndex, writer: &mut Writer) {
+    writer.u8(kind);
+    writer.u16(world.0);
+}
+
+/// Reads the inputs of a block to its end.
+pub fn decode_all(bytes: &[u8]) -> Result<Vec<Input>, DecodeError> {
+    let mut reader = Reader::new(bytes);
+    let mut inputs = Vec::new();
+    while 0 < reader.remaining() {
+        inputs.push(Input::decode(&mut reader)?);
+    }
+    Ok(inputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bem_base::prng::Prng;
+
+    fn examples() -> Vec<Input> {
+        let world = WorldIndex(3);
+        let shape = WorldSpec::shape_of(10, 3, 1, (0, 1_000), Vec::new());
+        let forbidden = vec![Forbidden { observation: Bits([5, 0, 0, 0]), action: 2 }];
+        let min_propensity = Fixed::from_ratio(1, 50);
+        let (name, note) = ("ads".to_string(), String::new());
+        vec![
+            Input::World(Box::new(WorldSpec {
+                name,
+                shape,
+                min_propensity,
+                expire_after: 9,
+                forbidden,
+                note,
+            })),
+            Input::Decide {
+                world,
+                observation: Bits([0x155, 0, 0, 1 << 63]),
+                episode: "user-17".to_string(),
+            },
+            Input::Decide { world, observation: Bits::ZERO, episode: String::new() },
+            Input::Reward { world, decision: 77, reward: -5, done: true, bad: false },
+            Input::Forget { world },
+            Input::Search { world },
+            Input::Publish { world },
+        ]
+    }
+
+    #[test]
+    fn inputs_come_back_and_damaged_ones_are_refused_or_are_the_one_spelling_of_others() {
+        let mut writer = Writer::new();
+        examples().iter().for_each(|input| input.encode(&mut writer));
+        let bytes = writer.into_bytes();
+        assert_eq!(decode_all(&bytes).unwrap(), examples());
+        let mut prng = Prng::stream(1, "inputs");
+        let mut refused = 0;
+        for _ in 0..20_000 {
+            let mut damaged = bytes.clone();
+            let place = prng.below(damaged.len() as u64) as usize;
+            damaged[place] ^= 1 << prng.below(8);
+            match decode_all(&damaged) {
+                Err(_) => refused += 1,
+                Ok(inputs) => {
+                    let mut again = Writer::new();
+                    inputs.iter().for_each(|input| input.encode(&mut again));
+                    assert_eq!(again.as_bytes(), damaged);
+                }
+            }
+        }
+        assert!(1_000 < refused, "{refused}");
+    }
+
+    #[test]
+    fn worlds_that_cannot_be_served_are_refused_by_field() {
+        let Input::World(good) = examples().remove(0) else { unreachable!("the first is a world") };
+        let check = |field: &str, change: &dyn Fn(&mut WorldSpec)| {
+            let mut spec = (*good).clone();
+            change(&mut spec);
+            assert_eq!(spec.check().map_err(|error| error.field), Err(field), "{spec:?}");
+        };
+        assert_eq!(good.check(), Ok(()));
+        check("name", &|spec| spec.name = "../etc".to_string());
+        check("name", &|spec| spec.name = "<b>".to_string());
+        check("obs_bits", &|spec| spec.shape.observation_bits = 257);
+        check("actions", &|spec| spec.shape.actions = 0);
+        check("horizon", &|spec| spec.shape.horizon = 0);
+        check("reward_range", &|spec| spec.shape.reward_min = 2_000);
+        check("min_propensity", &|spec| spec.min_propensity = Fixed::from_ratio(1, 5));
+        check("expire_after", &|spec| spec.expire_after = 0);
+        check("forbidden", &|spec| spec.forbidden[0].action = 3);
+    }
+}

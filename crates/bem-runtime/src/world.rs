@@ -1,0 +1,512 @@
+//! One served world: its decisions that wait for their outcome, its open episodes, and both halves of its learner.
+//!
+//! An outcome may come in any order, or never. A decision is known for as many later decisions of its world as the world says;
+//! then it is forgotten, and if its outcome had not come, it is lost together with its episode: nothing is learned from it.
+//! Must not know the ledger. Clauses: VM-13, LOG-5; decisions D-18, D-67.
+
+use crate::input::WorldIndex;
+use crate::input::WorldSpec;
+use crate::limits::PATCHES_SHOWN_MAX;
+use crate::round::{Brought, Complete, Done, Job};
+use crate::service::{Kind, Refusal};
+use crate::statistics::Statistics;
+use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::environment::{Bits, Outcome};
+use bem_engine::chronicle::PatchNote;
+use bem_engine::payload::Payload;
+use bem_engine::serving::{Acting, Choice, Round, Searching, Settled};
+use bem_engine::state::RestoreError;
+use bem_machine::machine::PastStep;
+use bem_machine::turn::Turn;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A decision that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    /// Which decision of its world it was.
+    place: u64,
+    step: PastStep,
+    drawn_from: Option<u16>,
+    turn: Turn,
+    /// The first decision of its episode.
+    episode: u64,
+    /// What was said of it, to know the same again.
+    said: Option<Outcome>,
+}
+
+/// An episode that has begun and is not complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Open {
+    name: String,
+    turn: Turn,
+    /// Its decisions in order.
+    decisions: Vec<u64>,
+    /// Its last step was taken.
+    is_over: bool,
+}
+
+/// A decision about a patch, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patched {
+    /// The input with which it was published.
+    pub number: u64,
+    /// What it changes, by stored number.
+    pub kind: u8,
+    /// Whether it was let in.
+    pub accepted: bool,
+    /// The change in words.
+    pub words: String,
+    /// Why it was not let in; empty if it was.
+    pub reason: String,
+    /// Proofs that the checker accepted.
+    pub proofs: u32,
+}
+
+/// A world that is served.
+#[derive(Debug)]
+pub struct World {
+    pub(crate) spec: WorldSpec,
+    pub(crate) acting: Acting,
+    /// At work elsewhere while it is missing.
+    searching: Option<Box<Searching>>,
+    /// The searching half as bytes, as it came back last.
+    searching_bytes: Vec<u8>,
+    known: BTreeMap<u64, Known>,
+    open: BTreeMap<u64, Open>,
+    by_name: BTreeMap<String, u64>,
+    /// Complete episodes that were not handed in yet.
+    waiting: Vec<Complete>,
+    waiting_steps: u64,
+    pub(crate) statistics: Statistics,
+    /// The latest decisions about patches, oldest first.
+    patched: VecDeque<Patched>,
+}
+
+impl World {
+    pub(crate) fn new(
+        spec: WorldSpec,
+        searching: Searching,
+        round: Round,
+        number: u64,
+    ) -> (World, Vec<PatchNote>) {
+        let statistics = Statistics::new(spec.shape.actions);
+        let mut writer = Writer::new();
+        searching.encode(&mut writer);
+        let mut world = World {
+            spec,
+            acting: round.acting,
+            searching: Some(Box::new(searching)),
+            searching_bytes: writer.into_bytes(),
+            known: BTreeMap::new(),
+            open: BTreeMap::new(),
+            by_name: BTreeMap::new(),
+            waiting: Vec::new(),
+            waiting_steps: 0,
+            statistics,
+            patched: VecDeque::new(),
+        };
+        world.count_patches(&round.patches, number);
+        (world, round.patches)
+    }
+
+    /// What it is.
+    pub fn spec(&self) -> &WorldSpec {
+        &self.spec
+    }
+
+    /// What it earned.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// The half that decides.
+    pub fn acting(&self) -> &Acting {
+        &self.acting
+    }
+
+    /// The latest decisions about patches, oldest first.
+    pub fn patched(&self) -> &VecDeque<Patched> {
+        &self.patched
+    }
+
+    /// Decisions that wait for their outcome.
+    pub fn waiting_decisions(&self) -> usize {
+        self.known.values().filter(|known| known.said.is_none()).count()
+    }
+
+    /// Episodes that have begun and are not complete.
+    pub fn open_episodes(&self) -> usize {
+        match self.spec.shape.horizon {
+            1 => self.waiting_decisions(),
+            _ => self.open.len(),
+        }
+    }
+
+    /// Whether the names fit: episodes are named where they have more than one step.
+    pub(crate) fn check_episode(&self, episode: &str) -> Result<(), Refusal> {
+        let has_episodes = 1 < self.spec.shape.horizon;
+        let refuse =
+            |message: &str| Err(Refusal::new(Kind::Bad, "episode", "bad_field", message.to_string()));
+        match (has_episodes, episode.is_empty()) {
+            (true, true) => refuse("episode is missing: this world has a horizon above 1"),
+            (false, false) => refuse("episode is not allowed: an episode of this world is one decision"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Decides. The names must have been checked.
+    pub(crate) fn decide(&mut self, number: u64, observation: Bits, name: &str) -> (Turn, Choice) {
+        self.expire();
+        let horizon = self.spec.shape.horizon as usize;
+        let going_on = self.by_name.get(name).copied().filter(|_| 1 < horizon);
+        let (episode, turn, choice) = match going_on {
+            Some(episode) => {
+                let open = &self.open[&episode];
+                let past: Vec<PastStep> =
+                    open.decisions.iter().filter_map(|number| Some(self.known.get(number)?.step)).collect();
+                (episode, open.turn, self.acting.go_on(number, open.turn, &past, &observation))
+            }
+            None => {
+                let (turn, choice) = self.acting.begin(number, &observation);
+                (number, turn, choice)
+            }
+        };
+        if 1 < horizon {
+            let new = || Open { name: name.to_string(), turn, decisions: Vec::new(), is_over: false };
+            let open = self.open.entry(episode).or_insert_with(new);
+            open.decisions.push(number);
+            open.is_over = open.decisions.len() == horizon;
+            match open.is_over {
+                true => drop(self.by_name.remove(name)),
+                false => drop(self.by_name.insert(name.to_string(), episode)),
+            }
+        }
+        self.statistics.decisions += 1;
+        self.statistics.drawn += u64::from(choice.drawn_from.is_some());
+        let step = PastStep { observation, action: choice.action, outcome: None };
+        let place = self.statistics.decisions;
+        let drawn_from = choice.drawn_from;
+        self.known.insert(number, Known { place, step, drawn_from, turn, episode, said: None });
+        (turn, choice)
+    }
+
+    /// What a reward would be: nothing new, something new, or refused.
+    pub(crate) fn check_reward(&self, decision: u64, outcome: Outcome) -> Result<bool, Refusal> {
+        let range = self.spec.shape.reward_min..=self.spec.shape.reward_max;
+        if !range.contains(&outcome.reward) {
+            let allowed = format!("{} to {}", range.start(), range.end());
+            let message = format!("reward {} is out of range: this world takes {allowed}", outcome.reward);
+            return Err(Refusal::new(Kind::Bad, "reward", "out_of_range", message));
+        }
+        let gone = || {
+            let message = format!("decision {decision} is unknown in this world, or too old to be rewarded");
+            Refusal::new(Kind::Missing, "decision", "unknown_decision", message)
+        };
+        let known = self.known.get(&decision).ok_or_else(gone)?;
+        match known.said {
+            None if known.is_lost(&self.open, self.spec.shape.horizon) => Err(gone()),
+            None if outcome.done && !self.may_end(known, decision) => {
+                let message =
+                    "done is not allowed here: a later decision of this episode was asked for".to_string();
+                Err(Refusal::new(Kind::Conflict, "done", "not_last", message))
+            }
+            None => Ok(true),
+            Some(said) if said == outcome => Ok(false),
+            Some(_) => {
+                let message = format!("decision {decision} has another outcome already");
+                Err(Refusal::new(Kind::Conflict, "reward", "other_outcome", message))
+            }
+        }
+    }
+
+    /// Whether an episode may end with this decision: it is the last one so far.
+    fn may_end(&self, known: &Known, decision: u64) -> bool {
+        self.spec.shape.horizon == 1
+            || self.open.get(&known.episode).is_some_and(|open| open.decisions.last() == Some(&decision))
+    }
+
+    /// Books an outcome that was checked.
+    pub(crate) fn reward(&mut self, decision: u64, outcome: Outcome) {
+        let Some(known) = self.known.get_mut(&decision) else { return };
+        if known.said.is_some() {
+            return;
+        }
+        known.said = Some(outcome);
+        known.step.outcome = Some(outcome);
+        let (episode, action, is_drawn) = (known.episode, known.step.action, known.drawn_from.is_some());
+        self.statistics.rewards += 1;
+        self.statistics.bad += u64::from(outcome.bad);
+        if is_drawn && let Some(moments) = self.statistics.by_action.get_mut(usize::from(action)) {
+            moments.book(i64::from(outcome.reward));
+        }
+        if self.spec.shape.horizon == 1 {
+            let step = settled(&self.known[&decision], true);
+            let turn = self.known[&decision].turn;
+            return self.complete(Complete { turn, steps: step.into_iter().collect() });
+        }
+        let Some(open) = self.open.get_mut(&episode) else { return };
+        if outcome.done {
+            open.is_over = true;
+            self.by_name.remove(&open.name);
+        }
+        if !open.is_over {
+            return;
+        }
+        let last = open.decisions.len() - 1;
+        let steps: Option<Vec<Settled>> = (0..)
+            .zip(&open.decisions)
+            .map(|(place, number)| settled(self.known.get(number)?, place == last))
+            .collect();
+        if let Some(steps) = steps {
+            let turn = open.turn;
+            self.open.remove(&episode);
+            self.complete(Complete { turn, steps });
+        }
+    }
+
+    fn complete(&mut self, episode: Complete) {
+        let total = episode.steps.iter().map(|step| i64::from(step.outcome.reward)).sum();
+        let is_random = episode.steps.iter().all(|step| step.drawn_from.is_some());
+        self.statistics.book_return(total, is_random);
+        self.acting.settle(episode.turn, &episode.steps);
+        self.waiting_steps += episode.steps.len() as u64;
+        self.waiting.push(episode);
+    }
+
+    /// Forgets decisions that are too old; where the outcome had not come, the episode is lost.
+    fn expire(&mut self) {
+        let keep = u64::from(self.spec.expire_after);
+        while let Some(entry) = self.known.first_entry() {
+            if self.statistics.decisions < entry.get().place + keep {
+                return;
+            }
+            let known = entry.remove();
+            if known.said.is_none() {
+                self.statistics.lost += 1;
+            }
+            if let Some(open) = self.open.remove(&known.episode)
+                && self.by_name.get(&open.name) == Some(&known.episode)
+            {
+                self.by_name.remove(&open.name);
+            }
+        }
+    }
+
+    /// Whether a round should begin: enough is complete, and none is under way.
+    pub fn is_round_due(&self) -> bool {
+        let Some(searching) = &self.searching else { return false };
+        let is_many = crate::limits::WAITING_MAX <= self.waiting.len();
+        !self.waiting.is_empty() && (is_many || searching.is_due(self.waiting_steps))
+    }
+
+    /// Whether a round is under way.
+    pub fn is_searching(&self) -> bool {
+        self.searching.is_none()
+    }
+
+    /// A round begins: everything complete is handed in.
+    pub(crate) fn begin_round(&mut self, world: WorldIndex) -> Option<Job> {
+        let searching = self.searching.take()?;
+        self.waiting_steps = 0;
+        Some(Job { world, searching, episodes: core::mem::take(&mut self.waiting) })
+    }
+
+    /// A round takes effect; what was decided about patches.
+    pub(crate) fn publish(&mut self, done: Done, number: u64) -> Option<Brought> {
+        self.searching = Some(done.searching);
+        self.searching_bytes = done.bytes;
+        let Round { acting, patches, chain, steps } = *done.round?;
+        self.acting.replace(acting);
+        // What came while the round was worked on is not in it.
+        for episode in &self.waiting {
+            self.acting.settle(episode.turn, &episode.steps);
+        }
+        self.statistics.rounds += 1;
+        self.count_patches(&patches, number);
+        Some(Brought { patches, chain, steps })
+    }
+
+    fn count_patches(&mut self, notes: &[PatchNote], number: u64) {
+        for note in notes {
+            let (words, reason) = match Payload::from_bytes(&note.payload) {
+                Ok(payload) => (payload.words, payload.reason),
+                Err(_) => (String::new(), String::new()),
+            };
+            let (kind, accepted, proofs) = (note.kind, note.accepted, note.proofs.len() as u32);
+            self.patched.push_back(Patched { number, kind, accepted, words, reason, proofs });
+            if PATCHES_SHOWN_MAX < self.patched.len() {
+                self.patched.pop_front();
+            }
+            self.statistics.applied += u64::from(note.accepted);
+            self.statistics.rejected += u64::from(!note.accepted);
+            self.statistics.proofs += note.proofs.len() as u64;
+        }
+    }
+
+    /// Writes the canonical bytes; no round may be under way.
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        assert!(self.searching.is_some(), "a world is saved between rounds");
+        self.acting.encode(writer);
+        writer.bytes(&self.searching_bytes);
+        self.statistics.encode(writer);
+        writer.length(self.known.len());
+        for (number, known) in &self.known {
+            writer.u64(*number);
+            writer.u64(known.place);
+            encode_step(&known.step, writer);
+            encode_drawn(known.drawn_from, writer);
+            known.turn.encode(writer);
+            writer.u64(known.episode);
+        }
+        writer.length(self.open.len());
+        for (number, open) in &self.open {
+            writer.u64(*number);
+            writer.text(&open.name);
+            open.turn.encode(writer);
+            writer.bool(open.is_over);
+            writer.bool(self.by_name.get(&open.name) == Some(number));
+            writer.length(open.decisions.len());
+            open.decisions.iter().for_each(|number| writer.u64(*number));
+        }
+        writer.length(self.patched.len());
+        for Patched { number, kind, accepted, words, reason, proofs } in &self.patched {
+            writer.u64(*number);
+            writer.u8(*kind);
+            writer.bool(*accepted);
+            writer.text(words);
+            writer.text(reason);
+            writer.u32(*proofs);
+        }
+        writer.length(self.waiting.len());
+        for episode in &self.waiting {
+            episode.turn.encode(writer);
+            writer.length(episode.steps.len());
+            for step in &episode.steps {
+                let Settled { observation, action, drawn_from, outcome } = *step;
+                encode_step(&PastStep { observation, action, outcome: Some(outcome) }, writer);
+                encode_drawn(drawn_from, writer);
+            }
+        }
+    }
+
+    /// Reads canonical bytes back.
+    pub(crate) fn decode(spec: WorldSpec, reader: &mut Reader<'_>) -> Result<World, RestoreError> {
+        let acting = Acting::decode(&spec.shape, reader)?;
+        let searching_bytes = reader.bytes()?.to_vec();
+        let mut inner = Reader::new(&searching_bytes);
+        let searching = Searching::decode(&spec.shape, &mut inner)?;
+        inner.finish()?;
+        let statistics = Statistics::decode(spec.shape.actions, reader)?;
+        let wild = reader.error("decisions that this world cannot have made");
+        let is_action = |action: u16| action < spec.shape.actions;
+        let mut known = BTreeMap::new();
+        for _ in 0..reader.length(60)? {
+            let (number, place) = (reader.u64()?, reader.u64()?);
+            let step = decode_step(reader)?;
+            let (drawn_from, turn) = (decode_drawn(reader)?, Turn::decode(reader)?);
+            let (episode, said) = (reader.u64()?, step.outcome);
+            if statistics.decisions < place || !is_action(step.action) {
+                return Err(wild.into());
+            }
+            known.insert(number, Known { place, step, drawn_from, turn, episode, said });
+        }
+        let (mut open, mut by_name) = (BTreeMap::new(), BTreeMap::new());
+        for _ in 0..reader.length(20)? {
+            let number = reader.u64()?;
+            let name = reader.text()?.to_string();
+            let (turn, is_over, is_named) = (Turn::decode(reader)?, reader.bool()?, reader.bool()?);
+            let decisions = (0..reader.length(8)?).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
+            let are_known = decisions.iter().all(|number| known.contains_key(number));
+            if decisions.is_empty() || !are_known || (spec.shape.horizon as usize) < decisions.len() {
+                return Err(wild.into());
+            }
+            if is_named {
+                by_name.insert(name.clone(), number);
+            }
+            open.insert(number, Open { name, turn, decisions, is_over });
+        }
+        let mut patched = VecDeque::new();
+        for _ in 0..reader.length(22)? {
+            let (number, kind, accepted) = (reader.u64()?, reader.u8()?, reader.bool()?);
+            let (words, reason) = (reader.text()?.to_string(), reader.text()?.to_string());
+            patched.push_back(Patched { number, kind, accepted, words, reason, proofs: reader.u32()? });
+        }
+        let (mut waiting, mut waiting_steps) = (Vec::new(), 0);
+        for _ in 0..reader.length(7)? {
+            let turn = Turn::decode(reader)?;
+            let mut steps = Vec::new();
+            for _ in 0..reader.length(36)? {
+                let step = decode_step(reader)?;
+                let drawn_from = decode_drawn(reader)?;
+                let Some(outcome) = step.outcome.filter(|_| is_action(step.action)) else {
+                    return Err(wild.into());
+                };
+                steps.push(Settled {
+                    observation: step.observation,
+                    action: step.action,
+                    drawn_from,
+                    outcome,
+                });
+            }
+            waiting_steps += steps.len() as u64;
+            waiting.push(Complete { turn, steps });
+        }
+        let searching = Some(Box::new(searching));
+        Ok(World {
+            spec,
+            acting,
+            searching,
+            searching_bytes,
+            known,
+            open,
+            by_name,
+            waiting,
+            waiting_steps,
+            statistics,
+            patched,
+        })
+    }
+}
+
+impl Known {
+    /// Whether the episode of this decision was lost with another one of its decisions.
+    fn is_lost(&self, open: &BTreeMap<u64, Open>, horizon: u32) -> bool {
+        1 < horizon && !open.contains_key(&self.episode)
+    }
+}
+
+/// A decision with its outcome; the last one of an episode ends it.
+fn settled(known: &Known, is_last: bool) -> Option<Settled> {
+    let PastStep { observation, action, outcome } = known.step;
+    let outcome = Outcome { done: is_last, ..outcome? };
+    Some(Settled { observation, action, drawn_from: known.drawn_from, outcome })
+}
+
+fn encode_step(step: &PastStep, writer: &mut Writer) {
+    step.observation.0.iter().for_each(|word| writer.u64(*word));
+    writer.u16(step.action);
+    writer.bool(step.outcome.is_some());
+    if let Some(Outcome { reward, done, bad }) = step.outcome {
+        writer.i32(reward);
+        writer.bool(done);
+        writer.bool(bad);
+    }
+}
+
+fn decode_step(reader: &mut Reader<'_>) -> Result<PastStep, DecodeError> {
+    let observation = Bits([reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?]);
+    let action = reader.u16()?;
+    let outcome = match reader.bool()? {
+        true => Some(Outcome { reward: reader.i32()?, done: reader.bool()?, bad: reader.bool()? }),
+        false => None,
+    };
+    Ok(PastStep { observation, action, outcome })
+}
+
+fn encode_drawn(drawn_from: Option<u16>, writer: &mut Writer) {
+    writer.u16(drawn_from.unwrap_or(0));
+}
+
+fn decode_drawn(reader: &mut Reader<'_>) -> Result<Option<u16>, DecodeError> {
+    Ok(Some(reader.u16()?).filter(|count| 0 < *count))
+}

@@ -1,0 +1,646 @@
+//! What programs ask over HTTP: worlds, decisions, outcomes, events, and the document that describes them.
+//!
+//! Bodies are read field by field, so that an error names the field, what it is and what is allowed. Floats are made here, for
+//! JSON, and nowhere else. Clauses: VM-13, LOG-1.
+
+use crate::core::{Decided, Message, PatchLine, Seen};
+use crate::http::{App, COOKIE, Failure, Registered, route, session_of};
+use crate::page;
+use crate::tokens::Role;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use bem_base::environment::{Bits, Field, Forbidden, Outcome};
+use bem_base::fixed::Fixed;
+use bem_circuit::formats::{Format, Model};
+use bem_data::{Encoder, Feature, NumberCode};
+use bem_engine::agent::Agent;
+use bem_export::{Language, Program};
+use bem_runtime::input::WorldSpec;
+use bem_runtime::limits::EXPIRE_AFTER_DEFAULT;
+use bem_runtime::statistics::{Moments, Statistics};
+use bem_runtime::world::World;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::BroadcastStream;
+use utoipa::{OpenApi, ToSchema};
+
+/// Worlds of one page of a list, at most and by default.
+const PAGE_MAX: usize = 100;
+
+/// Every route of the decision service, with the role that it needs.
+pub fn routes() -> Vec<Registered> {
+    use Role::{Admin, Annotator, Viewer};
+    let (read, write) = (Method::GET, Method::POST);
+    vec![
+        route(read.clone(), "/healthz", None, get(healthz)),
+        route(write.clone(), "/login", None, post(login)),
+        route(read.clone(), "/login", None, get(page::login_page)),
+        route(read.clone(), "/style.css", None, get(page::style)),
+        route(read.clone(), "/app.js", None, get(page::script)),
+        route(write.clone(), "/logout", Some(Viewer), post(logout)),
+        route(read.clone(), "/metrics", Some(Viewer), get(metrics)),
+        route(read.clone(), "/openapi.json", Some(Viewer), get(openapi)),
+        route(read.clone(), "/v1/worlds", Some(Viewer), get(list_worlds)),
+        route(write.clone(), "/v1/worlds", Some(Admin), post(create_world)),
+        route(read.clone(), "/v1/worlds/{name}", Some(Viewer), get(show_world)),
+        route(Method::DELETE, "/v1/worlds/{name}", Some(Admin), delete(forget_world)),
+        route(write.clone(), "/v1/worlds/{name}/decide", Some(Annotator), post(decide)),
+        route(write, "/v1/worlds/{name}/reward", Some(Annotator), post(reward)),
+        route(read.clone(), "/v1/worlds/{name}/export", Some(Viewer), get(export)),
+        route(read.clone(), "/v1/patches", Some(Viewer), get(list_patches)),
+        route(read.clone(), "/v1/history", Some(Viewer), get(show_history)),
+        route(read.clone(), "/v1/events", Some(Viewer), get(events)),
+        route(read.clone(), "/", Some(Viewer), get(page::worlds_page)),
+        route(read, "/worlds/{name}", Some(Viewer), get(page::world_page)),
+    ]
+}
+
+/// The document that describes the service, made from its handlers.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "BEM decision service", description = "Decisions now, rewards later."),
+    paths(
+        healthz,
+        login,
+        logout,
+        metrics,
+        list_worlds,
+        create_world,
+        show_world,
+        forget_world,
+        decide,
+        reward,
+        export,
+        list_patches,
+        show_history,
+        events,
+        openapi
+    ),
+    components(schemas(ErrorBody, NewWorld, DecideRequest, DecideAnswer, RewardRequest))
+)]
+pub struct Document;
+
+/// Every error has this form.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it stands in the document only")]
+struct ErrorBody {
+    /// `code`, `message` and `field`.
+    error: BTreeMap<String, String>,
+}
+
+/// A new world.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it stands in the document only")]
+struct NewWorld {
+    name: String,
+    /// Bits of an observation, 0 to 256; left out where features are named.
+    obs_bits: Option<u16>,
+    /// Named features in place of bits.
+    features: Option<Vec<Value>>,
+    actions: u16,
+    /// Smallest and largest reward, in milli-units.
+    reward_range: [i32; 2],
+    /// Bits that belong together: first bit and width.
+    fields: Option<Vec<[u16; 2]>>,
+    /// Steps of an episode; 1 by default.
+    horizon: Option<u32>,
+    /// The chance that every allowed action has at least; 0 by default.
+    min_propensity: Option<f64>,
+    /// Decisions after which a reward is too late.
+    expire_after: Option<u32>,
+    /// What must never be done: observation and action.
+    forbidden: Option<Vec<Value>>,
+}
+
+/// A decision that is asked for.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it stands in the document only")]
+struct DecideRequest {
+    /// Zeros and ones, or named values.
+    obs: Value,
+    /// The name of the episode, where the horizon is above 1.
+    episode: Option<String>,
+}
+
+/// A decision.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it stands in the document only")]
+struct DecideAnswer {
+    decision: String,
+    action: u16,
+    propensity: f64,
+    expert: String,
+    step: u64,
+}
+
+/// What a decision brought.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it stands in the document only")]
+struct RewardRequest {
+    decision: String,
+    /// In milli-units.
+    reward: i32,
+    done: Option<bool>,
+    bad: Option<bool>,
+}
+
+/// The fields of a body.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn read(bytes: &[u8]) -> Result<Fields, Failure> {
+        match serde_json::from_slice(bytes) {
+            Ok(Value::Object(fields)) => Ok(Fields(fields)),
+            Ok(_) => Err(Failure::new(StatusCode::BAD_REQUEST, "bad_json", "the body must be a JSON object")),
+            Err(error) => Err(Failure::new(
+                StatusCode::BAD_REQUEST,
+                "bad_json",
+                format!("the body is no JSON: {error}"),
+            )),
+        }
+    }
+
+    fn take(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name).filter(|value| !value.is_null())
+    }
+
+    fn text(&mut self, name: &str) -> Result<Option<String>, Failure> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(Failure::bad(name, format!("{name} must be text"))),
+        }
+    }
+
+    fn must<T>(name: &str, value: Option<T>) -> Result<T, Failure> {
+        value.ok_or_else(|| Failure::bad(name, format!("{name} is missing")))
+    }
+
+    fn whole(&mut self, name: &str) -> Result<Option<i64>, Failure> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        value.as_i64().map(Some).ok_or_else(|| Failure::bad(name, format!("{name} must be a whole number")))
+    }
+
+    fn number<T: TryFrom<i64>>(&mut self, name: &str) -> Result<Option<T>, Failure> {
+        let Some(value) = self.whole(name)? else { return Ok(None) };
+        let wild = || Failure::bad(name, format!("{name} {value} is out of range"));
+        T::try_from(value).map(Some).map_err(|_| wild())
+    }
+
+    fn flag(&mut self, name: &str) -> Result<Option<bool>, Failure> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(flag)),
+            Some(_) => Err(Failure::bad(name, format!("{name} must be true or false"))),
+        }
+    }
+
+    fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, Failure> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Array(list)) => Ok(Some(list)),
+            Some(_) => Err(Failure::bad(name, format!("{name} must be a list"))),
+        }
+    }
+
+    fn finish(self, allowed: &str) -> Result<(), Failure> {
+        match self.0.keys().next() {
+            None => Ok(()),
+            Some(name) => {
+                let shown: String = name.chars().take(64).collect();
+                Err(Failure::bad(shown.clone(), format!("{shown:?} is no field: {allowed}")))
+            }
+        }
+    }
+}
+
+#[utoipa::path(get, path = "/healthz", responses((status = 200, description = "It works"), (status = 503, description = "It does not")))]
+async fn healthz(State(app): State<App>) -> Response {
+    let gauges = &app.handle.gauges;
+    let ok = !gauges.failed.load(std::sync::atomic::Ordering::Relaxed);
+    let step = gauges.inputs.load(std::sync::atomic::Ordering::Relaxed);
+    let status = if ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let learns = !gauges.learning_failed.load(std::sync::atomic::Ordering::Relaxed);
+    let body = json!({ "ok": ok, "version": env!("CARGO_PKG_VERSION"), "step": step, "learning": learns });
+    (status, Json(body)).into_response()
+}
+
+#[utoipa::path(post, path = "/login", responses((status = 200, description = "A session in a cookie"), (status = 401, body = ErrorBody)))]
+async fn login(State(app): State<App>, body: Bytes) -> Result<Response, Failure> {
+    let mut fields = Fields::read(&body)?;
+    let token = Fields::must("token", fields.text("token")?)?;
+    fields.finish("token")?;
+    let failed =
+        |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_randomness", "no session can be made");
+    let session = {
+        let mut keeper = app.keeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        keeper.log_in(&token, Instant::now()).map_err(failed)?
+    };
+    let Some((secret, csrf)) = session else {
+        return Err(
+            Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", "the token is not known").about("token")
+        );
+    };
+    let secure = if app.is_proxied { "; Secure" } else { "" };
+    let cookie = format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}");
+    Ok(([(header::SET_COOKIE, cookie)], Json(json!({ "csrf": csrf }))).into_response())
+}
+
+#[utoipa::path(post, path = "/logout", responses((status = 200, description = "The session is over")))]
+async fn logout(State(app): State<App>, headers: HeaderMap) -> Response {
+    if let Some(session) = session_of(&headers) {
+        app.keeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).log_out(session);
+    }
+    let cookie = format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
+    ([(header::SET_COOKIE, cookie)], Json(json!({}))).into_response()
+}
+
+#[utoipa::path(get, path = "/metrics", responses((status = 200, description = "OpenMetrics text")))]
+async fn metrics(State(app): State<App>) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], app.metrics.text(&app.handle)).into_response()
+}
+
+#[utoipa::path(get, path = "/openapi.json", responses((status = 200, description = "This document")))]
+async fn openapi() -> Response {
+    let text = Document::openapi().to_json().unwrap_or_default();
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// The parts of a query that page a list.
+type Paging = Query<BTreeMap<String, String>>;
+
+fn limit_of(query: &BTreeMap<String, String>) -> Result<usize, Failure> {
+    let Some(text) = query.get("limit") else { return Ok(PAGE_MAX) };
+    let limit = text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
+    limit.ok_or_else(|| Failure::bad("limit", format!("limit must be a whole number from 1 to {PAGE_MAX}")))
+}
+
+#[utoipa::path(get, path = "/v1/worlds", params(("after" = Option<String>, Query), ("limit" = Option<usize>, Query)),
+    responses((status = 200, description = "The worlds, by name"), (status = 401, body = ErrorBody)))]
+async fn list_worlds(State(app): State<App>, Query(query): Paging) -> Result<Json<Value>, Failure> {
+    let limit = limit_of(&query)?;
+    let after = query.get("after").cloned().unwrap_or_default();
+    let worlds = app.handle.look(move |service| {
+        let later = service.worlds().filter(|(_, world)| after < world.spec().name);
+        later.take(limit).map(|(_, world)| summary(world)).collect::<Vec<Value>>()
+    });
+    let worlds = worlds.await?;
+    let next = worlds.last().filter(|_| worlds.len() == limit).map(|world| world["world"].clone());
+    Ok(Json(json!({ "worlds": worlds, "after": next })))
+}
+
+#[utoipa::path(post, path = "/v1/worlds", request_body = NewWorld,
+    responses((status = 201, description = "It is there now"), (status = 200, description = "It was there already"),
+        (status = 400, body = ErrorBody), (status = 409, body = ErrorBody)))]
+async fn create_world(State(app): State<App>, body: Bytes) -> Result<Response, Failure> {
+    let spec = read_world(&body)?;
+    let name = spec.name.clone();
+    let is_new = app.handle.ask(|reply| Message::Create(Box::new(spec), reply)).await??;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(json!({ "world": name }))).into_response())
+}
+
+/// Reads what a world is.
+pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
+    let mut fields = Fields::read(body)?;
+    let name = Fields::must("name", fields.text("name")?)?;
+    let features = fields.list("features")?;
+    let bits: Option<u16> = fields.number("obs_bits")?;
+    let actions = Fields::must("actions", fields.number("actions")?)?;
+    let range = Fields::must("reward_range", fields.list("reward_range")?)?;
+    let bounds: Vec<Option<i32>> =
+        range.iter().map(|bound| bound.as_i64().and_then(|bound| i32::try_from(bound).ok())).collect();
+    let [Some(low), Some(high)] = bounds[..] else {
+        return Err(Failure::bad(
+            "reward_range",
+            "reward_range must be two whole numbers, the smaller first",
+        ));
+    };
+    let horizon = fields.number("horizon")?.unwrap_or(1);
+    let groups = read_groups(fields.list("fields")?)?;
+    let min_propensity = match fields.take("min_propensity") {
+        None => Fixed::ZERO,
+        Some(value) => {
+            let share = value.as_f64().filter(|share| (0.0..=0.5).contains(share));
+            let share = share.ok_or_else(|| {
+                Failure::bad("min_propensity", "min_propensity must be a number from 0 to 0.5")
+            })?;
+            Fixed::from_raw((share * (1u64 << 32) as f64) as i64)
+        }
+    };
+    let expire_after = fields.number("expire_after")?.unwrap_or(EXPIRE_AFTER_DEFAULT);
+    let pairs = fields.list("forbidden")?.unwrap_or_default();
+    fields.finish(
+        "name, obs_bits, features, actions, reward_range, fields, horizon, min_propensity, expire_after and forbidden are",
+    )?;
+    let (bits, groups, encoder) = match (features, bits) {
+        (None, Some(bits)) => (bits, groups, None),
+        (None, None) => return Err(Failure::bad("obs_bits", "obs_bits is missing, and so is features")),
+        (Some(_), Some(_)) => {
+            return Err(Failure::bad("obs_bits", "obs_bits and features exclude each other"));
+        }
+        (Some(features), None) => {
+            let text = Value::Array(features).to_string();
+            let wrong =
+                |error: &dyn std::fmt::Display| Failure::bad("features", format!("features: {error}"));
+            let features = Feature::list(&text).map_err(|error| wrong(&error))?;
+            let encoder = Encoder::for_world(features, NumberCode::Binary).map_err(|error| wrong(&error))?;
+            (encoder.bits() as u16, encoder.fields(), Some(encoder))
+        }
+    };
+    let mut forbidden =
+        pairs.iter().map(|pair| read_pair(pair, bits, encoder.as_ref())).collect::<Result<Vec<_>, _>>()?;
+    forbidden.sort_unstable();
+    let shape = WorldSpec::shape_of(bits, actions, horizon, (low, high), groups);
+    let note = encoder.map_or_else(String::new, |encoder| encoder.to_json());
+    Ok(WorldSpec { name, shape, min_propensity, expire_after, forbidden, note })
+}
+
+fn read_groups(list: Option<Vec<Value>>) -> Result<Vec<Field>, Failure> {
+    let wrong = || Failure::bad("fields", "fields must be a list of pairs: first bit and width");
+    let read = |value: Value| {
+        let pair: Vec<u16> =
+            value.as_array()?.iter().map(|part| u16::try_from(part.as_u64()?).ok()).collect::<Option<_>>()?;
+        let [low, width] = pair[..] else { return None };
+        Some(Field { low, width })
+    };
+    list.unwrap_or_default().into_iter().map(|value| read(value).ok_or_else(wrong)).collect()
+}
+
+fn read_pair(pair: &Value, bits: u16, encoder: Option<&Encoder>) -> Result<Forbidden, Failure> {
+    let wrong = || Failure::bad("forbidden", "forbidden must be a list of {\"obs\": ..., \"action\": ...}");
+    let action = pair["action"].as_u64().and_then(|action| u16::try_from(action).ok()).ok_or_else(wrong)?;
+    let observation = match (&pair["obs"], encoder) {
+        (Value::String(text), _) if text.len() == usize::from(bits) => Bits::from_text(text),
+        (values @ Value::Object(_), Some(encoder)) => encoder.encode_json(&values.to_string()).ok(),
+        _ => None,
+    };
+    Ok(Forbidden { observation: observation.ok_or_else(wrong)?, action })
+}
+
+/// Turns named values into bits by what a world says about them.
+pub fn encode_named(
+    note: &str,
+    values: &Map<String, Value>,
+    known: &mut BTreeMap<String, Encoder>,
+) -> Result<Bits, bem_runtime::service::Refusal> {
+    let bad = |message: String| bem_runtime::service::Refusal {
+        kind: bem_runtime::service::Kind::Bad,
+        field: "obs",
+        code: "bad_field",
+        message,
+    };
+    if !known.contains_key(note) {
+        let encoder = Encoder::from_json(note).map_err(|error| bad(format!("features: {error}")))?;
+        known.insert(note.to_string(), encoder);
+    }
+    let text = serde_json::to_string(values).map_err(|error| bad(error.to_string()))?;
+    known[note].encode_json(&text).map_err(|error| bad(format!("obs: {error}")))
+}
+
+#[utoipa::path(post, path = "/v1/worlds/{name}/decide", params(("name" = String, Path)), request_body = DecideRequest,
+    responses((status = 200, body = DecideAnswer), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 429, body = ErrorBody)))]
+async fn decide(
+    State(app): State<App>,
+    Path(world): Path<String>,
+    body: Bytes,
+) -> Result<Json<Value>, Failure> {
+    let mut fields = Fields::read(&body)?;
+    let seen = match Fields::must("obs", fields.take("obs"))? {
+        Value::String(text) => {
+            let bits = Bits::from_text(&text);
+            let wrong = || Failure::bad("obs", "obs must be text of at most 256 zeros and ones");
+            Seen::Bits(bits.ok_or_else(wrong)?, text.len())
+        }
+        Value::Object(values) => Seen::Named(values),
+        _ => {
+            return Err(Failure::bad(
+                "obs",
+                "obs must be text of zeros and ones, or an object of named values",
+            ));
+        }
+    };
+    let episode = fields.text("episode")?.unwrap_or_default();
+    fields.finish("obs and episode are")?;
+    let asked = app.handle.ask(|reply| Message::Decide { world, observation: seen, episode, reply });
+    let Decided { decision, action, propensity, expert } = asked.await??;
+    let propensity = propensity as f64 / (1u64 << 32) as f64;
+    Ok(Json(json!({
+        "decision": decision.to_string(), "action": action, "propensity": propensity, "expert": expert, "step": decision,
+    })))
+}
+
+#[utoipa::path(post, path = "/v1/worlds/{name}/reward", params(("name" = String, Path)), request_body = RewardRequest,
+    responses((status = 200, description = "It counts, once"), (status = 400, body = ErrorBody),
+        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody)))]
+async fn reward(
+    State(app): State<App>,
+    Path(world): Path<String>,
+    body: Bytes,
+) -> Result<Json<Value>, Failure> {
+    let mut fields = Fields::read(&body)?;
+    let text = Fields::must("decision", fields.text("decision")?)?;
+    let unknown = || {
+        let message = "decision is none that was made here: give back what decide answered";
+        Failure::new(StatusCode::NOT_FOUND, "unknown_decision", message).about("decision")
+    };
+    let decision: u64 =
+        text.parse().ok().filter(|number: &u64| number.to_string() == text).ok_or_else(unknown)?;
+    let reward = Fields::must("reward", fields.number("reward")?)?;
+    let (done, bad) = (fields.flag("done")?, fields.flag("bad")?.unwrap_or(false));
+    fields.finish("decision, reward, done and bad are")?;
+    let outcome = Outcome { reward, done: false, bad };
+    let asked = app.handle.ask(|reply| Message::Reward { world, decision, outcome, done, reply });
+    let counted = asked.await??;
+    Ok(Json(json!({ "decision": text, "counted": counted })))
+}
+
+#[utoipa::path(delete, path = "/v1/worlds/{name}", params(("name" = String, Path)),
+    responses((status = 200, description = "It is forgotten; its history stays"), (status = 404, body = ErrorBody)))]
+async fn forget_world(State(app): State<App>, Path(name): Path<String>) -> Result<Json<Value>, Failure> {
+    let world = name.clone();
+    app.handle.ask(|reply| Message::Forget(world, reply)).await??;
+    Ok(Json(json!({ "forgotten": name })))
+}
+
+/// A mean with its 95 % interval; nothing where there are no values.
+pub fn interval(moments: &Moments) -> Option<(f64, f64)> {
+    let count = moments.count as f64;
+    if moments.count == 0 {
+        return None;
+    }
+    let mean = moments.sum as f64 / count;
+    let variance = (moments.squares as f64 / count - mean * mean).max(0.0);
+    Some((mean, 1.96 * (variance / count).sqrt()))
+}
+
+fn moments_json(moments: &Moments) -> Value {
+    match interval(moments) {
+        None => Value::Null,
+        Some((mean, half)) => {
+            json!({ "mean": mean, "interval95": [mean - half, mean + half], "episodes": moments.count })
+        }
+    }
+}
+
+/// One line about a world.
+fn summary(world: &World) -> Value {
+    let spec = world.spec();
+    json!({
+        "world": spec.name,
+        "obs_bits": spec.shape.observation_bits,
+        "actions": spec.shape.actions,
+        "horizon": spec.shape.horizon,
+        "decisions": world.statistics().decisions,
+        "online_mean": interval(&world.statistics().returns).map(|(mean, _)| mean),
+    })
+}
+
+/// Everything that is shown of a world, taken out of the service at once.
+pub struct Shown {
+    /// What it is.
+    pub spec: WorldSpec,
+    /// What it earned.
+    pub statistics: Statistics,
+    /// What acts.
+    pub agent: Agent,
+    /// What that is, in words.
+    pub words: String,
+    /// Contexts of plain actions.
+    pub contexts: usize,
+    /// Episodes that are open.
+    pub open: usize,
+    /// The latest patches.
+    pub patches: Vec<PatchLine>,
+}
+
+/// Takes out what is shown of a world.
+pub async fn shown(app: &App, name: String) -> Result<Shown, Failure> {
+    let found = app.handle.look(move |service| {
+        service.find(&name).map(|(_, world)| {
+            let force = world.acting().in_force();
+            let own = world.patched().iter().rev().map(|patched| PatchLine::of(&name, patched));
+            Shown {
+                spec: world.spec().clone(),
+                statistics: world.statistics().clone(),
+                agent: force.agent,
+                words: force.words,
+                contexts: force.contexts,
+                open: world.open_episodes(),
+                patches: own.collect(),
+            }
+        })
+    });
+    Ok(found.await??)
+}
+
+#[utoipa::path(get, path = "/v1/worlds/{name}", params(("name" = String, Path)),
+    responses((status = 200, description = "Shape, statistics, circuit in force, patches"), (status = 404, body = ErrorBody)))]
+async fn show_world(State(app): State<App>, Path(name): Path<String>) -> Result<Json<Value>, Failure> {
+    let shown = shown(&app, name).await?;
+    let (shape, statistics) = (&shown.spec.shape, &shown.statistics);
+    let policy = shown.agent.policy();
+    let best = statistics.best_fixed();
+    Ok(Json(json!({
+        "world": shown.spec.name,
+        "obs_bits": shape.observation_bits,
+        "actions": shape.actions,
+        "horizon": shape.horizon,
+        "reward_range": [shape.reward_min, shape.reward_max],
+        "fields": shape.fields.iter().map(|field| [field.low, field.width]).collect::<Vec<_>>(),
+        "min_propensity": shown.spec.min_propensity.to_raw() as f64 / (1u64 << 32) as f64,
+        "expire_after": shown.spec.expire_after,
+        "statistics": {
+            "decisions": statistics.decisions, "rewards": statistics.rewards, "lost": statistics.lost, "open": shown.open,
+            "bad": statistics.bad, "drawn": statistics.drawn, "episodes": statistics.returns.count, "rounds": statistics.rounds,
+        },
+        "online_mean": interval(&statistics.returns).map(|(mean, _)| mean),
+        "online": moments_json(&statistics.returns),
+        "baselines": {
+            "random": moments_json(&statistics.random),
+            "best_fixed": best.map(|(action, moments)| json!({ "action": action, "value": moments_json(&moments) })),
+        },
+        "circuit": {
+            "words": shown.words, "gates": policy.gates(), "memory_bits": policy.memory_bits(),
+            "reads": policy.reads(), "contexts": shown.contexts, "digest": policy.digest().to_hex(),
+        },
+        "patches_applied": statistics.applied,
+        "patches_rejected": statistics.rejected,
+        "proofs_checked": statistics.proofs,
+        "patches": shown.patches,
+    })))
+}
+
+#[utoipa::path(get, path = "/v1/worlds/{name}/export", params(("name" = String, Path), ("format" = Option<String>, Query)),
+    responses((status = 200, description = "The circuit in force"), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
+async fn export(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    Query(query): Paging,
+) -> Result<Response, Failure> {
+    let shown = shown(&app, name).await?;
+    let format = query.get("format").map_or("c", String::as_str);
+    let allowed = "c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot or net";
+    let unknown = || Failure::bad("format", format!("format is unknown: {allowed}"));
+    let policy = shown.agent.policy();
+    let provenance =
+        vec![format!("world {}, {}", shown.spec.name, shown.words), format!("circuit {}", policy.digest())];
+    let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    if let Some(language) = Language::from_name(format) {
+        let encoder = Encoder::from_json(&shown.spec.note).ok();
+        let text = bem_export::write(
+            language,
+            &Program {
+                policy,
+                observation_bits: usize::from(shown.spec.shape.observation_bits),
+                horizon: Some(shown.spec.shape.horizon),
+                name: "policy",
+                provenance: &provenance,
+                encoder: encoder.as_ref(),
+            },
+        );
+        return Ok((plain, text).into_response());
+    }
+    let format = Format::from_name(format).ok_or_else(unknown)?;
+    let model = Model::with_memory("policy", policy.circuit().clone(), policy.memory_bits());
+    let failed =
+        |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_model", "the circuit cannot be written");
+    let bytes = format.write(&model.map_err(failed)?);
+    Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
+}
+
+#[utoipa::path(get, path = "/v1/patches", responses((status = 200, description = "What changed, the latest first")))]
+async fn list_patches(State(app): State<App>, Query(query): Paging) -> Result<Json<Value>, Failure> {
+    let limit = limit_of(&query)?;
+    let patches = app.handle.look(move |service| PatchLine::latest(service, limit));
+    Ok(Json(json!({ "patches": patches.await? })))
+}
+
+#[utoipa::path(get, path = "/v1/history", responses((status = 200, description = "How far the history has come")))]
+async fn show_history(State(app): State<App>) -> Json<Value> {
+    let gauges = &app.handle.gauges;
+    let read = |gauge: &std::sync::atomic::AtomicU64| gauge.load(std::sync::atomic::Ordering::Relaxed);
+    Json(json!({
+        "step": read(&gauges.inputs), "covered": read(&gauges.covered), "entries": read(&gauges.entries),
+        "groups": read(&gauges.groups), "rounds": read(&gauges.rounds),
+    }))
+}
+
+#[utoipa::path(get, path = "/v1/events", responses((status = 200, description = "Server-sent events: steps and patches")))]
+async fn events(State(app): State<App>) -> Sse<impl tokio_stream::Stream<Item = Result<Event, Infallible>>> {
+    // Whoever is too slow misses some; what it gets is in order.
+    let stream = BroadcastStream::new(app.handle.events.subscribe())
+        .filter_map(|event| event.ok())
+        .map(|text| Ok(Event::default().data(text)));
+    Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
+}

@@ -1,0 +1,648 @@
+//! Three threads around one service: one decides, one writes the ledger, one learns.
+//!
+//! ```text
+//! HTTP --queue--> decide: check, take effect, inbox, one sync, answers --lines--> ledger: entries, commits, snapshots
+//!                    ^------------ what a round brought ------------ learn: takes episodes in, searches, proves
+//! ```
+//!
+//! An answer is sent when its group is synced, never before. The queue is bounded: whoever finds it full is told to come back.
+//! After a failed sync nothing is acknowledged any more and the process stops. Must not know HTTP. Clauses: VM-13, LOG-1,
+//! LOG-4, SCC-9; decisions D-67 to D-69.
+
+use crate::inbox::Inbox;
+use anyhow::{Context, Result, bail};
+use bem_base::encode::Writer;
+use bem_base::environment::{Bits, Outcome};
+use bem_ledger::log::Log;
+use bem_ledger::snapshot::Part;
+use bem_ledger::store::Store;
+use bem_runtime::book::{Book, Derived, Line};
+use bem_runtime::history::{self, LogSink, Opened, SNAPSHOTS_KEPT};
+use bem_runtime::input::{Input, WorldSpec, decode_all};
+use bem_runtime::round::{Done, Job};
+use bem_runtime::service::{Effect, Kind, Refusal, Service};
+use bem_runtime::world::{Patched, World};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::{broadcast, mpsc as queue, oneshot};
+
+/// Requests that may wait.
+pub const QUEUE_MAX: usize = 4_096;
+/// Requests of one group.
+const GROUP_MAX: usize = 1_024;
+/// Groups that the ledger may lag behind.
+const LAG_MAX: usize = 256;
+/// The ledger is committed at least this often while inputs come.
+const COMMIT_EVERY: Duration = Duration::from_millis(1_000);
+/// Inputs between two snapshots.
+const SNAPSHOT_INPUTS: u64 = 1 << 17;
+/// How long a stop waits for a round that is under way.
+const STOP_WAIT: Duration = Duration::from_secs(20);
+
+/// What a decision is answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided {
+    /// Its number.
+    pub decision: u64,
+    /// What is to be done.
+    pub action: u16,
+    /// The chance that it had, raw `Fixed`.
+    pub propensity: i64,
+    /// Who chose.
+    pub expert: String,
+}
+
+/// One line about a patch, for people.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct PatchLine {
+    /// The number of the input with which it was decided.
+    pub step: u64,
+    /// The world.
+    pub world: String,
+    /// What it changes.
+    pub kind: &'static str,
+    /// Whether it is in force.
+    pub accepted: bool,
+    /// The change in words.
+    pub words: String,
+    /// Why it is not in force.
+    pub reason: String,
+    /// Proofs that the checker accepted.
+    pub proofs: u32,
+}
+
+impl PatchLine {
+    /// Of a decision about a patch in this world.
+    pub fn of(world: &str, patched: &Patched) -> PatchLine {
+        PatchLine {
+            step: patched.number,
+            world: world.to_string(),
+            kind: kind_name(patched.kind),
+            accepted: patched.accepted,
+            words: patched.words.clone(),
+            reason: patched.reason.clone(),
+            proofs: patched.proofs,
+        }
+    }
+
+    /// The latest of a service, the newest first.
+    pub fn latest(service: &Service, count: usize) -> Vec<PatchLine> {
+        let of = |world: &World| {
+            world.patched().iter().map(|patched| PatchLine::of(&world.spec().name, patched)).collect()
+        };
+        let mut lines: Vec<PatchLine> =
+            service.worlds().flat_map(|(_, world)| -> Vec<PatchLine> { of(world) }).collect();
+        lines.sort_by_key(|line| core::cmp::Reverse(line.step));
+        lines.truncate(count);
+        lines
+    }
+}
+
+type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
+
+/// What the deciding thread is asked.
+pub enum Message {
+    /// A new world; whether it is new.
+    Create(Box<WorldSpec>, Reply<bool>),
+    /// A decision.
+    Decide {
+        /// The name of the world.
+        world: String,
+        /// What is seen.
+        observation: Seen,
+        /// The name of the episode; empty in worlds of one step.
+        episode: String,
+        /// Who waits.
+        reply: Reply<Decided>,
+    },
+    /// An outcome; whether it is new.
+    Reward {
+        /// The name of the world.
+        world: String,
+        /// Which decision.
+        decision: u64,
+        /// What it brought.
+        outcome: Outcome,
+        /// Whether the episode is over, if that was said.
+        done: Option<bool>,
+        /// Who waits.
+        reply: Reply<bool>,
+    },
+    /// Forget a world.
+    Forget(String, Reply<()>),
+    /// Look at what is served.
+    Look(Box<dyn FnOnce(&Service) + Send>),
+    /// A round was worked on.
+    Worked(Box<Done>),
+    /// Stop cleanly.
+    Stop,
+}
+
+/// What is seen, as the client said it: bits, or named features that the world's note says how to read.
+pub enum Seen {
+    /// Bits.
+    Bits(Bits, usize),
+    /// Named values.
+    Named(serde_json::Map<String, serde_json::Value>),
+}
+
+/// Counts that the page and the metrics show.
+#[derive(Debug, Default)]
+pub struct Gauges {
+    /// Inputs that took effect.
+    pub inputs: AtomicU64,
+    /// Inputs that the ledger holds under a signed checkpoint.
+    pub covered: AtomicU64,
+    /// Groups synced.
+    pub groups: AtomicU64,
+    /// Microseconds spent in syncs.
+    pub sync_micros: AtomicU64,
+    /// The longest sync.
+    pub sync_max_micros: AtomicU64,
+    /// Decisions and rewards that were answered.
+    pub decisions: AtomicU64,
+    /// See `decisions`.
+    pub rewards: AtomicU64,
+    /// Rounds that took effect.
+    pub rounds: AtomicU64,
+    /// Entries of the ledger.
+    pub entries: AtomicU64,
+    /// A round of learning failed: its world decides as it does and learns no more until the next start.
+    pub learning_failed: AtomicBool,
+    /// Something failed that cannot be mended.
+    pub failed: AtomicBool,
+}
+
+/// The way to the deciding thread.
+#[derive(Clone)]
+pub struct Handle {
+    queue: queue::Sender<Message>,
+    /// Counts.
+    pub gauges: Arc<Gauges>,
+    /// What happens, for whoever listens.
+    pub events: broadcast::Sender<String>,
+}
+
+/// Why a message was not taken.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Busy {
+    /// Too many wait.
+    Full,
+    /// The service stops.
+    Stopping,
+}
+
+impl Handle {
+    /// Asks; the answer comes when it is durable.
+    pub async fn ask<T>(
+        &self,
+        message: impl FnOnce(Reply<T>) -> Message,
+    ) -> Result<Result<T, Refusal>, Busy> {
+        let (reply, answer) = oneshot::channel();
+        self.send(message(reply))?;
+        answer.await.map_err(|_| Busy::Stopping)
+    }
+
+    /// Looks at what is served.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Service) -> T + Send + 'static,
+    ) -> Result<T, Busy> {
+        let (reply, answer) = oneshot::channel();
+        let look = move |service: &Service| {
+            let _ = reply.send(look(service));
+        };
+        self.send(Message::Look(Box::new(look)))?;
+        answer.await.map_err(|_| Busy::Stopping)
+    }
+
+    fn send(&self, message: Message) -> Result<(), Busy> {
+        if self.gauges.failed.load(Ordering::Relaxed) {
+            return Err(Busy::Stopping);
+        }
+        self.queue.try_send(message).map_err(|error| match error {
+            queue::error::TrySendError::Full(_) => Busy::Full,
+            queue::error::TrySendError::Closed(_) => Busy::Stopping,
+        })
+    }
+
+    /// Requests that wait.
+    pub fn waiting(&self) -> usize {
+        QUEUE_MAX - self.queue.capacity()
+    }
+
+    /// Asks the threads to stop; returns when they have.
+    pub fn stop(&self, threads: Threads) -> Result<()> {
+        // The queue may be full; then the threads are busy, not stuck.
+        let _ = self.queue.blocking_send(Message::Stop);
+        // A round that takes too long is given up: the next start works on it again.
+        let queue = self.queue.clone();
+        let patience = spawn("patience", move || {
+            std::thread::sleep(STOP_WAIT);
+            let _ = queue.blocking_send(Message::Stop);
+        });
+        drop(patience);
+        threads.join()
+    }
+}
+
+/// The threads behind a handle.
+pub struct Threads {
+    decide: JoinHandle<Result<()>>,
+    ledger: JoinHandle<Result<()>>,
+    learn: JoinHandle<()>,
+}
+
+impl Threads {
+    fn join(self) -> Result<()> {
+        let gone = || anyhow::anyhow!("a thread of the service has died");
+        let decided = self.decide.join().map_err(|_| gone())?;
+        let written = self.ledger.join().map_err(|_| gone())?;
+        if self.learn.is_finished() {
+            self.learn.join().map_err(|_| gone())?;
+        }
+        decided.and(written)
+    }
+
+    /// Whether one of them has ended by itself.
+    pub fn is_over(&self) -> bool {
+        self.decide.is_finished() || self.ledger.is_finished() || self.learn.is_finished()
+    }
+}
+
+/// What the ledger's thread is given.
+enum Write {
+    Lines(Vec<Line>),
+    Snapshot(u64, Vec<Part>),
+}
+
+/// Turns named values into bits, by what the world says about them.
+pub type Encode = dyn Fn(&str, &serde_json::Map<String, serde_json::Value>) -> Result<Bits, Refusal> + Send;
+
+/// Starts the threads of a history that was opened. Inputs that were acknowledged and are not in the ledger take effect first.
+pub fn start<S: Store + Send + 'static>(
+    opened: Opened<S>,
+    inbox: &Path,
+    encode: Box<Encode>,
+) -> Result<(Handle, Threads)> {
+    let Opened { mut log, mut player, .. } = opened;
+    let (mut inbox, frames) = Inbox::open(inbox, log.instance())?;
+    for frame in frames {
+        let inputs = decode_all(&frame.payload).context("the inbox holds what is no input")?;
+        for (number, input) in (frame.first..).zip(inputs) {
+            let next = player.service.last() + 1;
+            if next < number {
+                bail!(
+                    "the inbox goes on at input {number}, where {next} comes next: acknowledged inputs are missing"
+                );
+            }
+            if number == next {
+                player.take(&mut LogSink(&mut log), input)?;
+            }
+        }
+    }
+    player.book.close_block(&mut LogSink(&mut log))?;
+    log.commit()?;
+    inbox.rewind()?;
+    let (service, book, jobs) = player.into_parts();
+    let gauges = Arc::new(Gauges::default());
+    gauges.inputs.store(service.last(), Ordering::Relaxed);
+    gauges.covered.store(service.last(), Ordering::Relaxed);
+    let (events, _) = broadcast::channel(256);
+    let (sender, receiver) = queue::channel(QUEUE_MAX);
+    let (write, written) = mpsc::sync_channel(LAG_MAX);
+    let (work, worked) = mpsc::channel::<Box<Job>>();
+    jobs.into_iter().for_each(|job| drop(work.send(job)));
+    let handle = Handle { queue: sender.clone(), gauges: Arc::clone(&gauges), events: events.clone() };
+    let decider = Decider {
+        saved: service.last(),
+        service,
+        inbox,
+        write,
+        work,
+        gauges: Arc::clone(&gauges),
+        events,
+        encode,
+        group: Group::default(),
+    };
+    let learning = Arc::clone(&gauges);
+    let threads = Threads {
+        decide: spawn("decide", move || decider.run(receiver))?,
+        ledger: spawn("ledger", move || write_ledger(log, book, &written, &gauges))?,
+        learn: spawn("learn", move || learn(&worked, &sender, &learning))?,
+    };
+    Ok((handle, threads))
+}
+
+fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(format!("bem-{name}")).spawn(work).context("a thread cannot be started")
+}
+
+/// Works on rounds until nobody asks any more.
+fn learn(jobs: &mpsc::Receiver<Box<Job>>, queue: &queue::Sender<Message>, gauges: &Gauges) {
+    while let Ok(job) = jobs.recv() {
+        // A round that fails leaves its world to decide as it does; the others go on.
+        let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.work()));
+        let Ok(done) = worked else {
+            gauges.learning_failed.store(true, Ordering::Relaxed);
+            continue;
+        };
+        if queue.blocking_send(Message::Worked(Box::new(done))).is_err() {
+            return;
+        }
+    }
+}
+
+/// Writes lines as entries, and commits now and then.
+fn write_ledger<S: Store>(
+    mut log: Log<S>,
+    mut book: Book,
+    lines: &mpsc::Receiver<Write>,
+    gauges: &Gauges,
+) -> Result<()> {
+    let mut written = || -> Result<()> {
+        let (mut last, mut committed) = (gauges.covered.load(Ordering::Relaxed), Instant::now());
+        let mut is_open = true;
+        while is_open {
+            let patience = COMMIT_EVERY.saturating_sub(committed.elapsed());
+            match lines.recv_timeout(patience.max(Duration::from_millis(1))) {
+                Ok(Write::Lines(lines)) => {
+                    last += lines.len() as u64;
+                    let mut sink = LogSink(&mut log);
+                    lines.iter().try_for_each(|line| book.take(&mut sink, line))?;
+                }
+                Ok(Write::Snapshot(step, parts)) => {
+                    book.close_block(&mut LogSink(&mut log))?;
+                    log.write_snapshot(step, parts, SNAPSHOTS_KEPT)?;
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => is_open = false,
+            }
+            if COMMIT_EVERY <= committed.elapsed() || !is_open {
+                book.close_block(&mut LogSink(&mut log))?;
+                log.commit()?;
+                committed = Instant::now();
+                gauges.covered.store(last, Ordering::Release);
+                gauges.entries.store(log.size(), Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    };
+    let result = written();
+    if result.is_err() {
+        gauges.failed.store(true, Ordering::Relaxed);
+    }
+    result.context("the ledger cannot be written")
+}
+
+/// Answers that wait for the sync of their group.
+type Answer = Box<dyn FnOnce(bool) + Send>;
+
+/// A group of inputs that is acknowledged together.
+#[derive(Default)]
+struct Group {
+    bytes: Writer,
+    lines: Vec<Line>,
+    answers: Vec<Answer>,
+    first: u64,
+}
+
+struct Decider {
+    service: Service,
+    inbox: Inbox,
+    write: mpsc::SyncSender<Write>,
+    work: mpsc::Sender<Box<Job>>,
+    gauges: Arc<Gauges>,
+    events: broadcast::Sender<String>,
+    encode: Box<Encode>,
+    group: Group,
+    /// Inputs when the last snapshot was taken.
+    saved: u64,
+}
+
+impl Decider {
+    fn run(mut self, mut queue: queue::Receiver<Message>) -> Result<()> {
+        let mut messages = Vec::with_capacity(GROUP_MAX);
+        let mut stop_at = None;
+        loop {
+            let is_stopping = stop_at.is_some();
+            let is_settled = !self.service.is_searching();
+            if is_stopping && (is_settled || stop_at < Some(Instant::now())) {
+                break;
+            }
+            if queue.blocking_recv_many(&mut messages, GROUP_MAX) == 0 {
+                break;
+            }
+            for message in messages.drain(..) {
+                match message {
+                    Message::Stop => stop_at = stop_at.or(Some(Instant::now() + STOP_WAIT)),
+                    Message::Worked(done) => self.publish(*done),
+                    other if stop_at.is_some() => drop(other),
+                    other => self.take(other),
+                }
+            }
+            if stop_at.is_none() {
+                self.begin_round();
+            }
+            if let Err(error) = self.acknowledge() {
+                self.gauges.failed.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
+            self.save(false);
+        }
+        self.save(true);
+        Ok(())
+    }
+
+    /// Applies an input that was checked.
+    fn apply(&mut self, input: Input, done: Option<Done>) -> (u64, Effect) {
+        let effect = self.service.apply(&input, done).expect("what was checked takes effect");
+        let number = self.service.last();
+        if self.group.lines.is_empty() {
+            self.group.first = number;
+        }
+        input.encode(&mut self.group.bytes);
+        // What the caller looks at is what the ledger gets.
+        let seen = match &effect {
+            Effect::Decided(turn, choice) => Effect::Decided(*turn, *choice),
+            _ => Effect::Rewarded,
+        };
+        let (line, job) = Line::of(input, effect, &self.service);
+        if let Some(job) = job {
+            let _ = self.work.send(job);
+        }
+        self.note(&line, number);
+        self.group.lines.push(line);
+        (number, seen)
+    }
+
+    /// Tells whoever listens what was decided about patches.
+    fn note(&self, line: &Line, number: u64) {
+        let world = match &line.derived {
+            Derived::Opened(world, ..) => *world,
+            Derived::Published(published) => published.world,
+            _ => return,
+        };
+        let Some(served) = self.service.world(world).filter(|_| 0 < self.events.receiver_count()) else {
+            return;
+        };
+        for patched in served.patched().iter().filter(|patched| patched.number == number) {
+            let line = PatchLine::of(&served.spec().name, patched);
+            let _ = self.events.send(serde_json::json!({ "event": "patch", "patch": line }).to_string());
+        }
+    }
+
+    fn answer<T: Send + 'static>(&mut self, reply: Reply<T>, answer: Result<T, Refusal>) {
+        self.group.answers.push(Box::new(move |is_durable| {
+            if is_durable {
+                let _ = reply.send(answer);
+            }
+        }));
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Create(spec, reply) => {
+                let created = self.service.create(*spec).map(|input| {
+                    let is_new = input.is_some();
+                    input.into_iter().for_each(|input| drop(self.apply(input, None)));
+                    is_new
+                });
+                self.answer(reply, created);
+            }
+            Message::Decide { world, observation, episode, reply } => {
+                let decided = self.decide(&world, observation, &episode);
+                self.answer(reply, decided);
+            }
+            Message::Reward { world, decision, outcome, done, reply } => {
+                let rewarded = self.reward(&world, decision, outcome, done);
+                self.answer(reply, rewarded);
+            }
+            Message::Forget(name, reply) => {
+                let forgotten = self.service.find(&name).map(|(index, _)| index).map(|world| {
+                    self.apply(Input::Forget { world }, None);
+                });
+                self.answer(reply, forgotten);
+            }
+            Message::Look(look) => look(&self.service),
+            Message::Worked(_) | Message::Stop => {}
+        }
+    }
+
+    fn decide(&mut self, name: &str, seen: Seen, episode: &str) -> Result<Decided, Refusal> {
+        let (index, world) = self.service.find(name)?;
+        let bits = usize::from(world.spec().shape.observation_bits);
+        let bad = |message: String| Refusal { kind: Kind::Bad, field: "obs", code: "bad_field", message };
+        let observation = match seen {
+            Seen::Bits(observation, width) if width == bits => observation,
+            Seen::Bits(_, width) => {
+                return Err(bad(format!("obs has {width} bits: this world shows {bits}")));
+            }
+            Seen::Named(values) if !world.spec().note.is_empty() => {
+                (self.encode)(&world.spec().note, &values)?
+            }
+            Seen::Named(_) => return Err(bad(format!("obs must be text of {bits} zeros and ones"))),
+        };
+        let input = self.service.ask(index, observation, episode)?;
+        let (decision, effect) = self.apply(input, None);
+        self.gauges.decisions.fetch_add(1, Ordering::Relaxed);
+        let Effect::Decided(turn, choice) = effect else { unreachable!("a decision decides") };
+        let expert = self.service.world(index).map(|world| world.acting().chooser(turn, &choice));
+        Ok(Decided {
+            decision,
+            action: choice.action,
+            propensity: choice.propensity.to_raw(),
+            expert: expert.unwrap_or_default(),
+        })
+    }
+
+    fn reward(
+        &mut self,
+        name: &str,
+        decision: u64,
+        outcome: Outcome,
+        done: Option<bool>,
+    ) -> Result<bool, Refusal> {
+        let (index, world) = self.service.find(name)?;
+        // An episode of one step ends with it, whatever is said.
+        let done = world.spec().shape.horizon == 1 || done.unwrap_or(false);
+        let input = self.service.reward(index, decision, Outcome { done, ..outcome })?;
+        let is_new = input.is_some();
+        input.into_iter().for_each(|input| drop(self.apply(input, None)));
+        self.gauges.rewards.fetch_add(u64::from(is_new), Ordering::Relaxed);
+        Ok(is_new)
+    }
+
+    fn publish(&mut self, done: Done) {
+        let world = done.world;
+        self.apply(Input::Publish { world }, Some(done));
+        self.gauges.rounds.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Begins a round if one is due and none is under way.
+    fn begin_round(&mut self) {
+        if self.service.is_searching() {
+            return;
+        }
+        if let Some(input) = self.service.due_round() {
+            self.apply(input, None);
+        }
+    }
+
+    /// Makes the group durable, and answers.
+    fn acknowledge(&mut self) -> Result<()> {
+        let Group { bytes, lines, answers, first } = core::mem::take(&mut self.group);
+        if lines.is_empty() {
+            answers.into_iter().for_each(|answer| answer(true));
+            return Ok(());
+        }
+        let began = Instant::now();
+        self.inbox.append(first, lines.len() as u32, bytes.as_bytes())?;
+        self.inbox.sync()?;
+        let micros = began.elapsed().as_micros() as u64;
+        self.gauges.sync_micros.fetch_add(micros, Ordering::Relaxed);
+        self.gauges.sync_max_micros.fetch_max(micros, Ordering::Relaxed);
+        self.gauges.groups.fetch_add(1, Ordering::Relaxed);
+        self.gauges.inputs.store(self.service.last(), Ordering::Relaxed);
+        answers.into_iter().for_each(|answer| answer(true));
+        if 0 < self.events.receiver_count() {
+            let text =
+                serde_json::json!({ "event": "step", "step": self.service.last(), "inputs": lines.len() });
+            let _ = self.events.send(text.to_string());
+        }
+        let gone = || anyhow::anyhow!("the ledger is not written any more");
+        self.write.send(Write::Lines(lines)).map_err(|_| gone())?;
+        self.inbox.turn(self.gauges.covered.load(Ordering::Acquire))
+    }
+
+    /// Hands a snapshot to the ledger if one is due; no round may be under way.
+    fn save(&mut self, is_last: bool) {
+        let due = if is_last { self.saved + 1 } else { self.saved + SNAPSHOT_INPUTS };
+        if self.service.last() < due || self.service.is_searching() {
+            return;
+        }
+        self.saved = self.service.last();
+        let _ = self.write.send(Write::Snapshot(self.saved, history::parts(&self.service)));
+    }
+}
+
+/// The name of a kind of patch by its stored number.
+fn kind_name(kind: u8) -> &'static str {
+    const NAMES: [&str; 10] = [
+        "retire",
+        "reset",
+        "split",
+        "merge",
+        "superoptimize",
+        "teach_edit",
+        "macro",
+        "synthesize",
+        "hold",
+        "guard",
+    ];
+    NAMES.get(usize::from(kind)).copied().unwrap_or("unknown")
+}

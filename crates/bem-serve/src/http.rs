@@ -1,0 +1,386 @@
+//! The door: connections, who may come in, and how much of it.
+//!
+//! Every route is registered with the role it needs ([`Route`]); one guard stands before all of them and looks, in this order,
+//! at Host, at Origin and Sec-Fetch-Site, at who calls, at the role, at the CSRF header of sessions that write, at the rate and
+//! at the type of the body. Nothing is reached without it but `/healthz` and the way to log in. Later layers register their
+//! routes here too. Clauses: GLE-9; decision D-70; threat T9.
+
+use crate::core::{Busy, Handle};
+use crate::tokens::{Caller, Doorkeeper, Role};
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::MethodRouter;
+use bem_base::digest::Digest;
+use bem_runtime::service::{Kind, Refusal};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+/// The largest body.
+pub const BODY_BYTES_MAX: usize = 512 << 10;
+/// Connections at once.
+const CONNECTIONS_MAX: usize = 1_024;
+/// How long a connection may be idle, or the head of a request take.
+const HEAD_PATIENCE: Duration = Duration::from_secs(60);
+/// The cookie of a session.
+pub const COOKIE: &str = "bem_session";
+/// What writes with a cookie must show.
+pub const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
+
+/// Everything that handlers share.
+#[derive(Clone)]
+pub struct App {
+    /// The way to the service.
+    pub handle: Handle,
+    /// Who may come in.
+    pub keeper: Arc<Mutex<Doorkeeper>>,
+    /// Hosts that may be named.
+    pub hosts: Arc<Vec<String>>,
+    /// Whether browsers come through a proxy with TLS.
+    pub is_proxied: bool,
+    /// What was counted.
+    pub metrics: Arc<crate::metrics::Metrics>,
+    /// Requests a second of one token.
+    pub rate: u32,
+    /// What each token has left.
+    pub buckets: Arc<Mutex<BTreeMap<Digest, (f64, Instant)>>>,
+    /// Rules of policies that were worked out.
+    pub rules: Arc<Mutex<BTreeMap<Digest, Arc<String>>>>,
+    /// When the service started.
+    pub started: Instant,
+}
+
+/// A route with the role that it needs; none where anybody may come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The method.
+    pub method: Method,
+    /// The path, as the router writes it.
+    pub path: &'static str,
+    /// The role.
+    pub role: Option<Role>,
+}
+
+/// A route with what answers it.
+pub type Registered = (Route, MethodRouter<App>);
+
+/// Registers a route.
+pub fn route(
+    method: Method,
+    path: &'static str,
+    role: Option<Role>,
+    answers: MethodRouter<App>,
+) -> Registered {
+    (Route { method, path, role }, answers)
+}
+
+/// A route that does nothing.
+pub fn empty() -> Registered {
+    route(Method::GET, "/empty", None, axum::routing::get(|| async { "{}" }))
+}
+
+/// An error as clients see it.
+#[derive(Debug)]
+pub struct Failure {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    field: Option<String>,
+    retry_after: bool,
+}
+
+impl Failure {
+    /// An error of this status.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Failure {
+        Failure { status, code, message: message.into(), field: None, retry_after: false }
+    }
+
+    /// The same, about a field.
+    #[must_use]
+    pub fn about(mut self, field: impl Into<String>) -> Failure {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// The request itself is wrong.
+    pub fn bad(field: impl Into<String>, message: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::BAD_REQUEST, "bad_request", message).about(field)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        let status = match refusal.kind {
+            Kind::Bad => StatusCode::BAD_REQUEST,
+            Kind::Missing => StatusCode::NOT_FOUND,
+            Kind::Conflict => StatusCode::CONFLICT,
+            Kind::Full => StatusCode::INSUFFICIENT_STORAGE,
+        };
+        Failure::new(status, refusal.code, refusal.message).about(refusal.field)
+    }
+}
+
+impl From<Busy> for Failure {
+    fn from(busy: Busy) -> Failure {
+        match busy {
+            Busy::Full => Failure {
+                retry_after: true,
+                ..Failure::new(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "busy",
+                    "too many requests wait: come back later",
+                )
+            },
+            Busy::Stopping => Failure::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the service stops"),
+        }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": { "code": self.code, "message": self.message, "field": self.field } });
+        let mut response = (self.status, axum::Json(body)).into_response();
+        if self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+/// The whole application over these routes; the routes alone, for whoever tests that none is open.
+pub fn application(app: &App, routes: Vec<Registered>) -> (Router, Vec<Route>) {
+    let mut table = Vec::new();
+    let mut router = Router::new();
+    for (route, answers) in routes {
+        let guard = Guard { app: app.clone(), role: route.role, path: route.path };
+        router = router.route(route.path, answers.layer(middleware::from_fn_with_state(guard, stand_guard)));
+        table.push(route);
+    }
+    let guard = Guard { app: app.clone(), role: Some(Role::Viewer), path: "" };
+    let unknown = || async { Failure::new(StatusCode::NOT_FOUND, "unknown_path", "there is nothing here") };
+    let wrong_method = || async {
+        Failure::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", "this path takes other methods")
+    };
+    let router = router
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(unknown)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(guard, look_at_host))
+        .with_state(app.clone());
+    (router, table)
+}
+
+/// What the guard of one route knows.
+#[derive(Clone)]
+struct Guard {
+    app: App,
+    role: Option<Role>,
+    path: &'static str,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The one value of a header; nothing if it is missing, an error if there are several or it is no text.
+fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Failure> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    let wrong = || {
+        Failure::new(
+            StatusCode::BAD_REQUEST,
+            "bad_header",
+            format!("the header {name} must be one line of text"),
+        )
+    };
+    match (first, values.next()) {
+        (_, Some(_)) => Err(wrong()),
+        (None, None) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| wrong()),
+    }
+}
+
+/// Host and origin are looked at before anything else, for every path.
+async fn look_at_host(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let checked = check_host(&guard.app, request.headers());
+    let mut response = match checked {
+        Ok(()) => next.run(request).await,
+        Err(failure) => failure.into_response(),
+    };
+    let headers = response.headers_mut();
+    let policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, policy),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn check_host(app: &App, headers: &HeaderMap) -> Result<(), Failure> {
+    let refuse = |code, message: &str| Err(Failure::new(StatusCode::FORBIDDEN, code, message));
+    let host = only(headers, &header::HOST)?;
+    if !host.is_some_and(|host| app.hosts.iter().any(|known| known == host)) {
+        return refuse("wrong_host", "the Host header names another server");
+    }
+    if let Some(origin) = only(headers, &header::ORIGIN)? {
+        let scheme = if app.is_proxied { "https" } else { "http" };
+        if host.is_none_or(|host| origin != format!("{scheme}://{host}")) {
+            return refuse("wrong_origin", "the request comes from another site");
+        }
+    }
+    let site = only(headers, &HeaderName::from_static("sec-fetch-site"))?;
+    if site.is_some_and(|site| site != "same-origin" && site != "none") {
+        return refuse("wrong_origin", "the request comes from another site");
+    }
+    Ok(())
+}
+
+/// The session that a request shows, if it does.
+pub fn session_of(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get(header::COOKIE)?.to_str().ok()?;
+    cookies.split(';').find_map(|cookie| cookie.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+}
+
+async fn stand_guard(State(guard): State<Guard>, mut request: Request<Body>, next: Next) -> Response {
+    let began = Instant::now();
+    let method = request.method().clone();
+    let response = match admit(&guard, &request) {
+        Err(failure) => failure.into_response(),
+        Ok(caller) => {
+            if let Some(caller) = caller {
+                request.extensions_mut().insert(caller);
+            }
+            next.run(request).await
+        }
+    };
+    guard.app.metrics.count(&method, guard.path, response.status(), began.elapsed());
+    response
+}
+
+/// Who calls, if the call is allowed.
+fn admit(guard: &Guard, request: &Request<Body>) -> Result<Option<Caller>, Failure> {
+    let headers = request.headers();
+    let is_write = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let has_body = headers.contains_key(header::CONTENT_TYPE)
+        || 0 < length_of(headers)
+        || headers.contains_key(header::TRANSFER_ENCODING);
+    if is_write && has_body {
+        let kind = only(headers, &header::CONTENT_TYPE)?.unwrap_or_default();
+        if kind.split(';').next().map(str::trim) != Some("application/json") {
+            let message = "the body must be application/json";
+            return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "wrong_type", message));
+        }
+    }
+    let Some(role) = guard.role else { return Ok(None) };
+    let caller = recognise(&guard.app, headers)?;
+    if caller.role < role {
+        let message = format!("this needs the role {}, the token has {}", role.name(), caller.role.name());
+        return Err(Failure::new(StatusCode::FORBIDDEN, "forbidden", message));
+    }
+    if let Some(csrf) = caller.csrf.as_ref().filter(|_| is_write) {
+        let is_shown = only(headers, &CSRF)?.is_some_and(|shown| shown == csrf);
+        let is_same_origin = headers.contains_key(header::ORIGIN);
+        if !is_shown || !is_same_origin {
+            let message = "writes with a session need the header x-csrf-token and the same origin";
+            return Err(Failure::new(StatusCode::FORBIDDEN, "csrf", message));
+        }
+    }
+    spend(&guard.app, caller.token)?;
+    Ok(Some(caller))
+}
+
+fn length_of(headers: &HeaderMap) -> u64 {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    length.and_then(|length| length.parse().ok()).unwrap_or(0)
+}
+
+fn recognise(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
+    let mut keeper = lock(&app.keeper);
+    let caller = match only(headers, &header::AUTHORIZATION)? {
+        Some(shown) => shown.strip_prefix("Bearer ").and_then(|token| {
+            // A token that was just added is known at once: the file is read again if it has changed.
+            keeper.by_token(token).or_else(|| keeper.refresh().ok().and_then(|()| keeper.by_token(token)))
+        }),
+        None => session_of(headers).and_then(|session| keeper.by_session(session, Instant::now())),
+    };
+    let message = "a valid token is needed: Authorization: Bearer TOKEN";
+    caller.ok_or_else(|| Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", message))
+}
+
+/// Takes one from what the token has left.
+fn spend(app: &App, token: Digest) -> Result<(), Failure> {
+    let (now, rate) = (Instant::now(), f64::from(app.rate));
+    let mut buckets = lock(&app.buckets);
+    let (left, at) = buckets.entry(token).or_insert((rate, now));
+    *left = (*left + rate * now.duration_since(*at).as_secs_f64()).min(rate);
+    *at = now;
+    if *left < 1.0 {
+        let failure = Failure::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_fast",
+            format!("at most {rate} requests a second"),
+        );
+        return Err(Failure { retry_after: true, ..failure });
+    }
+    *left -= 1.0;
+    Ok(())
+}
+
+/// Serves until it is asked to stop; open requests are finished.
+pub async fn serve(listener: TcpListener, router: Router, should_stop: impl Fn() -> bool) -> Result<()> {
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut looks = tokio::time::interval(Duration::from_millis(50));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = looks.tick() => {
+                if should_stop() {
+                    break;
+                }
+                continue;
+            }
+        };
+        // A connection that broke before it was taken is nobody's fault; with too many open files it is tried again.
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            continue;
+        };
+        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else { continue };
+        let _ = stream.set_nodelay(true);
+        let service = hyper_util::service::TowerToHyperService::new(router.clone());
+        let mut builder = hyper::server::conn::http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_PATIENCE)
+            .max_headers(64)
+            .max_buf_size(64 << 10);
+        let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
+        tokio::spawn(async move {
+            let _ = connection.await;
+            drop(permit);
+        });
+    }
+    drop(listener);
+    tokio::time::timeout(Duration::from_secs(10), graceful.shutdown()).await.ok();
+    Ok(())
+}
+
+/// Listens on this address.
+pub async fn listen(address: std::net::SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("{address} cannot be listened on"))
+}

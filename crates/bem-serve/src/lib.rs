@@ -1,0 +1,136 @@
+//! The decision service over HTTP: the threads around the runtime, the door, the pages, what is counted.
+//!
+//! [`core`] owns the runtime, [`inbox`] acknowledges, [`http`] lets in, [`api`] answers programs and [`page`] people. Later layers
+//! register their routes with [`http::route`] and their inputs with the runtime. This crate sees the clock, files, threads and
+//! floats; nothing of them reaches the runtime. Clauses: VM-13, LOG-1, IMG-1; decisions D-67 to D-70.
+
+pub mod api;
+pub mod core;
+pub mod http;
+pub mod inbox;
+pub mod metrics;
+pub mod page;
+pub mod tokens;
+
+use crate::core::{Handle, Threads};
+use crate::http::{App, Route};
+use crate::metrics::Metrics;
+use crate::tokens::Doorkeeper;
+use anyhow::{Context, Result, bail};
+use bem_ledger::store::Store;
+use bem_runtime::history::Opened;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How a service is reached.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The folder of its state.
+    pub state: PathBuf,
+    /// The admin's token.
+    pub admin: String,
+    /// Names under which a proxy reaches it; without one only loopback may be named.
+    pub hosts: Vec<String>,
+    /// Whether a proxy with TLS stands before it.
+    pub behind_proxy: bool,
+    /// Requests a second of one token.
+    pub rate: u32,
+    /// A route that does nothing, for load generators to compare with.
+    pub has_empty: bool,
+}
+
+/// Refuses an address beyond loopback unless a proxy stands before it.
+pub fn check_address(listen: SocketAddr, behind_proxy: bool) -> Result<()> {
+    if !listen.ip().is_loopback() && !behind_proxy {
+        bail!(
+            "--listen {listen} is beyond loopback: tokens would travel in the clear; put a proxy with TLS before it and say --behind-proxy"
+        );
+    }
+    Ok(())
+}
+
+/// Everything that handlers share, for a service that was started.
+pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<App> {
+    let port = bound.port();
+    let mut hosts = options.hosts.clone();
+    if bound.ip().is_loopback() {
+        hosts.extend([
+            format!("{bound}"),
+            format!("localhost:{port}"),
+            format!("127.0.0.1:{port}"),
+            format!("[::1]:{port}"),
+        ]);
+    }
+    Ok(App {
+        handle,
+        keeper: Arc::new(Mutex::new(Doorkeeper::new(&options.state, &options.admin)?)),
+        hosts: Arc::new(hosts),
+        is_proxied: options.behind_proxy,
+        metrics: Arc::new(Metrics::default()),
+        rate: options.rate,
+        buckets: Arc::new(Mutex::new(BTreeMap::new())),
+        rules: Arc::new(Mutex::new(BTreeMap::new())),
+        started: Instant::now(),
+    })
+}
+
+/// Starts the threads of a history that was opened.
+pub fn start<S: Store + Send + 'static>(
+    opened: Opened<S>,
+    options: &ServeOptions,
+) -> Result<(Handle, Threads)> {
+    let known = Mutex::new(BTreeMap::new());
+    let encode = move |note: &str, values: &serde_json::Map<String, serde_json::Value>| {
+        api::encode_named(note, values, &mut known.lock().unwrap_or_else(PoisonError::into_inner))
+    };
+    core::start(opened, &options.state, Box::new(encode))
+}
+
+/// Serves until it is asked to stop, then stops cleanly. `on_ready` is told the address when requests are taken.
+pub fn run<S: Store + Send + 'static>(
+    opened: Opened<S>,
+    options: &ServeOptions,
+    should_stop: impl Fn() -> bool,
+    on_ready: impl FnOnce(SocketAddr),
+) -> Result<()> {
+    check_address(options.listen, options.behind_proxy)?;
+    let (handle, threads) = start(opened, options)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.context("the threads of the server cannot be started")?;
+    let served = runtime.block_on(async {
+        let listener = http::listen(options.listen).await?;
+        let bound = listener.local_addr().context("the address is not known")?;
+        let app = app(handle.clone(), options, bound)?;
+        let mut routes = api::routes();
+        routes.extend(options.has_empty.then(http::empty));
+        let (router, _) = http::application(&app, routes);
+        let keeper = Arc::clone(&app.keeper);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                // A file that cannot be read leaves those tokens in force that were read last.
+                let _ = keeper.lock().unwrap_or_else(PoisonError::into_inner).refresh();
+            }
+        });
+        on_ready(bound);
+        let is_failed = || handle.gauges.failed.load(std::sync::atomic::Ordering::Relaxed);
+        http::serve(listener, router, || should_stop() || is_failed() || threads.is_over()).await
+    });
+    // Streams of events end with the server; nothing else is under way.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    let stopped = handle.stop(threads);
+    served.and(stopped)
+}
+
+/// The routes of the service with the roles they need.
+pub fn table() -> Vec<Route> {
+    api::routes().into_iter().map(|(route, _)| route).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! The first pages: all worlds, and one of them with what it earned, what acts as rules, and what changed.
+//!
+//! Everything is rendered here; the one script reloads and logs in. Nothing is loaded from elsewhere, and every text that came
+//! from outside is escaped. Must not know how anything is learned. Clause: GLE-9.
+
+use crate::api::{Shown, interval, shown};
+use crate::core::PatchLine;
+use crate::http::{App, Failure};
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{Html, IntoResponse, Response};
+use bem_data::Encoder;
+use bem_explain::{RuleList, Words, action_of, explain};
+use bem_runtime::statistics::{Moments, Statistics};
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = include_str!("page/app.js");
+/// Rules that were worked out and are kept.
+const RULES_KEPT: usize = 64;
+/// Gates of a circuit that is explained while somebody waits.
+const EXPLAINED_GATES_MAX: usize = 2_000;
+
+/// The style of all pages.
+pub async fn style() -> Response {
+    ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE).into_response()
+}
+
+/// The one script.
+pub async fn script() -> Response {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], SCRIPT).into_response()
+}
+
+/// Text that may stand in a page.
+pub fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+fn document(title: &str, body: &str) -> Html<String> {
+    let title = escaped(title);
+    Html(format!(
+        "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width,initial-scale=1\">\
+         <title>{title}</title><link rel=icon href=\"data:,\"><link rel=stylesheet href=\"/style.css\"><script src=\"/app.js\" defer></script>\
+         </head><body><main>{body}</main></body></html>"
+    ))
+}
+
+/// Where a browser gives its token.
+pub async fn login_page() -> Html<String> {
+    document(
+        "BEM: log in",
+        "<h1>BEM</h1><p class=muted>Give a token of this server; <code>bem token add</code> makes one.</p>\
+         <form id=login><label>token <input id=token type=password autocomplete=off required></label> <button>log in</button></form>\
+         <p id=answer class=fail role=alert></p>",
+    )
+}
+
+/// A number as people read it.
+fn number(value: f64) -> String {
+    if value.abs() < 10_000.0 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+fn mean(moments: &Moments) -> String {
+    match interval(moments) {
+        None => "none yet".to_string(),
+        Some((mean, half)) => format!("{} ± {}", number(mean), number(half)),
+    }
+}
+
+/// All worlds.
+pub async fn worlds_page(State(app): State<App>) -> Result<Html<String>, Failure> {
+    let rows = app.handle.look(|service| {
+        let rows: Vec<(String, Statistics, String)> = service
+            .worlds()
+            .map(|(_, world)| {
+                (world.spec().name.clone(), world.statistics().clone(), world.acting().in_force().words)
+            })
+            .collect();
+        (rows, PatchLine::latest(service, 16))
+    });
+    let (rows, patches) = rows.await?;
+    let gauges = &app.handle.gauges;
+    let seconds = app.started.elapsed().as_secs_f64().max(1.0);
+    let decided = gauges.decisions.load(Ordering::Relaxed);
+    let groups = gauges.groups.load(Ordering::Relaxed).max(1);
+    let sync = gauges.sync_micros.load(Ordering::Relaxed) as f64 / 1_000.0 / groups as f64;
+    let mut body = format!(
+        "<h1>BEM decides</h1><ul class=facts><li><b>{}</b>inputs in the history</li><li><b>{decided}</b>decisions since the start, {:.1} a second</li>\
+         <li><b>{:.2} ms</b>to make a group durable</li><li><b>{}</b>rounds of learning since the start</li></ul>",
+        gauges.inputs.load(Ordering::Relaxed),
+        decided as f64 / seconds,
+        sync,
+        gauges.rounds.load(Ordering::Relaxed),
+    );
+    if rows.is_empty() {
+        body.push_str("<p>No world is served yet: <code>POST /v1/worlds</code> makes one.</p>");
+    } else {
+        body.push_str(
+            "<h2>Worlds</h2><div class=wide><table><tr><th class=left>world<th>decisions<th>online return<th>random<th>best fixed<th class=left>what acts",
+        );
+        for (name, statistics, words) in &rows {
+            let fixed = statistics.best_fixed().map_or("none yet".to_string(), |(_, moments)| mean(&moments));
+            let _ = write!(
+                body,
+                "<tr><td class=left><a href=\"/worlds/{0}\">{0}</a><td>{1}<td>{2}<td>{3}<td>{4}<td class=\"left long\">{5}",
+                escaped(name),
+                statistics.decisions,
+                mean(&statistics.returns),
+                mean(&statistics.random),
+                fixed,
+                escaped(words)
+            );
+        }
+        body.push_str("</table></div>");
+    }
+    patches_table(&mut body, &patches, true);
+    Ok(document("BEM: worlds", &body))
+}
+
+fn patches_table(body: &mut String, patches: &[PatchLine], has_world: bool) {
+    body.push_str("<h2>Patches <span class=muted>the latest first</span></h2>");
+    if patches.is_empty() {
+        body.push_str("<p class=muted>None yet.</p>");
+        return;
+    }
+    let world = if has_world { "<th class=left>world" } else { "" };
+    let _ = write!(
+        body,
+        "<div class=wide><table><tr><th>input{world}<th class=left>kind<th class=left>in force<th>proofs<th class=left>change"
+    );
+    for line in patches {
+        let world =
+            if has_world { format!("<td class=left>{}", escaped(&line.world)) } else { String::new() };
+        let (class, verdict) = if line.accepted { ("pass", "yes") } else { ("muted", "no") };
+        let reason = if line.reason.is_empty() {
+            String::new()
+        } else {
+            format!("<small>{}</small>", escaped(&line.reason))
+        };
+        let _ = write!(
+            body,
+            "<tr><td>{}{world}<td class=left>{}<td class=\"left {class}\">{verdict}<td>{}<td class=\"left long\">{}{reason}",
+            line.step,
+            line.kind,
+            line.proofs,
+            escaped(&line.words)
+        );
+    }
+    body.push_str("</table></div>");
+}
+
+/// One world.
+pub async fn world_page(State(app): State<App>, Path(name): Path<String>) -> Result<Html<String>, Failure> {
+    let shown = shown(&app, name).await?;
+    let shape = &shown.spec.shape;
+    let statistics = &shown.statistics;
+    let mut body = format!(
+        "<p><a href=\"/\">all worlds</a></p><h1>{}</h1><p class=muted>{} bits, {} actions, horizon {}, rewards {} to {}</p>",
+        escaped(&shown.spec.name),
+        shape.observation_bits,
+        shape.actions,
+        shape.horizon,
+        shape.reward_min,
+        shape.reward_max
+    );
+    let drawn = 100.0 * statistics.drawn as f64 / statistics.decisions.max(1) as f64;
+    let _ = write!(
+        body,
+        "<ul class=facts><li><b>{}</b>online return, 95 % interval</li><li><b>{}</b>decisions, {} rewards, {} lost</li>\
+         <li><b>{drawn:.1} %</b>of decisions were drawn</li><li><b>{}</b>open episodes</li></ul>",
+        mean(&statistics.returns),
+        statistics.decisions,
+        statistics.rewards,
+        statistics.lost,
+        shown.open
+    );
+    body.push_str("<h2>What it earns</h2>");
+    bars(&mut body, &shown);
+    curve(&mut body, statistics);
+    let rules = rules(&app, &shown);
+    let policy = shown.agent.policy();
+    let _ = write!(
+        body,
+        "<h2>What acts</h2><p>{}: {} gates, {} bits of memory, {} contexts.</p><pre class=rules>{}</pre>\
+         <p class=muted>circuit <code>{}</code>, <a href=\"/v1/worlds/{}/export?format=c\">as C</a></p>",
+        escaped(&shown.words),
+        policy.gates(),
+        policy.memory_bits(),
+        shown.contexts,
+        escaped(&rules),
+        policy.digest(),
+        escaped(&shown.spec.name)
+    );
+    patches_table(&mut body, &shown.patches, false);
+    Ok(document(&format!("BEM: {}", shown.spec.name), &body))
+}
+
+/// Returns as bars on one scale.
+fn bars(body: &mut String, shown: &Shown) {
+    let statistics = &shown.statistics;
+    let mut rows = vec![("online, exploring included".to_string(), statistics.returns, "own")];
+    rows.push(("random play".to_string(), statistics.random, ""));
+    if shown.spec.shape.horizon == 1
+        && let Some((action, moments)) = statistics.best_fixed()
+    {
+        rows.push((format!("best fixed action ({action})"), moments, ""));
+    }
+    let (low, high) = (shown.spec.shape.return_min as f64, shown.spec.shape.return_max as f64);
+    let place = |value: f64| ((value - low) / (high - low).max(1.0) * 100.0).clamp(0.0, 100.0);
+    body.push_str("<svg class=chart viewBox=\"0 0 600 96\" role=img aria-label=\"mean returns\">");
+    for (row, (name, moments, class)) in rows.iter().enumerate() {
+        let y = 4 + 31 * row;
+        let Some((mean, half)) = interval(moments) else { continue };
+        let (x, left, right) = (place(mean) * 3.6, place(mean - half) * 3.6, place(mean + half) * 3.6);
+        let _ = write!(
+            body,
+            "<text class=axis x=0 y={0}>{name}</text><rect class=\"fill {class}\" x=190 y={y} width=\"{x:.1}\" height=20 rx=3 />\
+             <rect class=whisker x=\"{1:.1}\" y={2} width=\"{3:.1}\" height=4 /><text class=axis x=\"{4:.1}\" y={0}>{5}</text>",
+            y + 15,
+            190.0 + left,
+            y + 8,
+            (right - left).max(1.5),
+            196.0 + x,
+            number(mean)
+        );
+    }
+    body.push_str("</svg>");
+}
+
+/// What was earned over time.
+fn curve(body: &mut String, statistics: &Statistics) {
+    let means: Vec<f64> = statistics.curve.iter().filter_map(interval).map(|(mean, _)| mean).collect();
+    if means.len() < 2 {
+        return;
+    }
+    let (low, high) =
+        means.iter().fold((f64::MAX, f64::MIN), |(low, high), mean| (low.min(*mean), high.max(*mean)));
+    let span = (high - low).max(1e-9);
+    let points: Vec<String> = means
+        .iter()
+        .enumerate()
+        .map(|(place, mean)| {
+            let x = 40.0 + 550.0 * place as f64 / (means.len() - 1) as f64;
+            format!("{x:.1},{:.1}", 130.0 - 115.0 * (mean - low) / span)
+        })
+        .collect();
+    let _ = write!(
+        body,
+        "<h3>Over time, {} episodes a point</h3><svg class=chart viewBox=\"0 0 600 150\" role=img aria-label=\"mean return over time\">\
+         <text class=axis x=0 y=20>{}</text><text class=axis x=0 y=134>{}</text><polyline class=line points=\"{}\" /></svg>",
+        statistics.curve_step,
+        number(high),
+        number(low),
+        points.join(" ")
+    );
+}
+
+/// The policy as rules; worked out once for every circuit.
+fn rules(app: &App, shown: &Shown) -> Arc<String> {
+    let policy = shown.agent.policy();
+    let key = policy.digest();
+    let known = |app: &App| app.rules.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+    if let Some(rules) = known(app) {
+        return rules;
+    }
+    let text = if EXPLAINED_GATES_MAX < policy.gates() {
+        format!(
+            "{} gates are too many to be shown as rules here: export the circuit and use bem explain",
+            policy.gates()
+        )
+    } else {
+        let names = Encoder::from_json(&shown.spec.note).ok();
+        let words = Words { reads: policy.reads(), fields: &shown.spec.shape.fields, names: names.as_ref() };
+        let whole = explain(policy, &shown.spec.shape.fields);
+        let exact =
+            if whole.action.is_exact() { "proven equal to the circuit" } else { "a summary of the circuit" };
+        let mut text = format!("Action, {exact}\n");
+        lines(&mut text, &whole.action, &words, &|bits| format!("action {}", action_of(bits)));
+        for (bit, list) in whole.memory.iter().enumerate() {
+            let _ = writeln!(text, "\nRemembered {bit}");
+            lines(&mut text, list, &words, &|bits| u8::from(bits.first() == Some(&true)).to_string());
+        }
+        text
+    };
+    let text = Arc::new(text);
+    let mut rules = app.rules.lock().unwrap_or_else(PoisonError::into_inner);
+    if RULES_KEPT <= rules.len() {
+        rules.clear();
+    }
+    rules.insert(key, Arc::clone(&text));
+    text
+}
+
+fn lines(text: &mut String, list: &RuleList, words: &Words<'_>, then: &dyn Fn(&[bool]) -> String) {
+    for (number, rule) in list.rules.iter().enumerate() {
+        let _ =
+            writeln!(text, "{:>4}. if {}: {}", number + 1, words.conditions(&rule.when), then(&rule.then));
+    }
+    let otherwise = if list.rules.is_empty() { "always" } else { "otherwise" };
+    let _ = writeln!(text, "{:>4}. {otherwise}: {}", list.rules.len() + 1, then(&list.otherwise));
+}

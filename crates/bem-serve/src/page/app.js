@@ -1,0 +1,21 @@
+// Logs in, and reloads a page that shows figures while it is looked at.
+"use strict";
+const form = document.getElementById("login");
+if (form) {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const token = document.getElementById("token").value.trim();
+    const answer = await fetch("/login", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ token }),
+    });
+    if (answer.ok) {
+      location.href = "/";
+    } else {
+      document.getElementById("answer").textContent = "The token is not known.";
+    }
+  });
+} else {
+  setTimeout(() => { if (!document.hidden) location.reload(); }, 5000);
+}

@@ -1,0 +1,161 @@
+//! `bem serve`: the long-lived process; and finding out whether a folder is one's. The work is done by `bem-serve`.
+//!
+//! The folder of a server holds its ledger, its inbox, its tokens and the salt of its key. Clauses: VM-13, IMG-1.
+
+use super::Answer;
+use super::config::ConfigFile;
+use crate::file_store::FileStore;
+use crate::{interrupt, keys};
+use anyhow::{Context, Result, bail};
+use bem_ledger::LedgerError;
+use bem_ledger::entry::Entry;
+use bem_ledger::log::LogOptions;
+use bem_ledger::reader::EntryReader;
+use bem_ledger::store::Store;
+use bem_runtime::history::{self, HistoryError};
+use bem_runtime::service::ServiceConfig;
+use bem_serve::{ServeOptions, tokens};
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Decide now and learn from rewards that come later, over HTTP.
+#[derive(Args)]
+#[command(after_help = "Example: bem serve --state ads-state\n\
+    Example: curl -H \"Authorization: Bearer $(cat ads-state/token)\" http://127.0.0.1:7420/v1/worlds\n\
+    The folder is made at the first start, with an admin's token in it; starting it again goes on.\n\
+    Ctrl-C and SIGTERM stop it cleanly. bem verify and bem replay work on the folder, also while it runs.")]
+pub struct ServeArguments {
+    /// Where it listens; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:7420", value_name = "ADDR:PORT")]
+    listen: SocketAddr,
+    /// The folder of its state
+    #[arg(long, default_value = "./bem-state", value_name = "DIR")]
+    state: PathBuf,
+    /// The file of the admin's token; made if it is not there [default: DIR/token]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A proxy with TLS stands before it: other addresses than loopback are allowed
+    #[arg(long)]
+    behind_proxy: bool,
+    /// A name under which the proxy reaches it, as in the Host header
+    #[arg(long, value_name = "HOST", requires = "behind_proxy")]
+    host: Vec<String>,
+    /// Requests a second that one token may make
+    #[arg(long, default_value_t = 50_000, value_name = "N")]
+    rate: u32,
+    /// All random streams come from this
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    config: ConfigFile,
+    /// The file of the key that signs the history; made if it is not there [default: as for bem run]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+}
+
+/// `bem serve`
+pub fn run(arguments: &ServeArguments) -> Result<Answer> {
+    bem_serve::check_address(arguments.listen, arguments.behind_proxy)?;
+    if arguments.rate == 0 {
+        bail!("--rate 0 would let nobody in: 1 or more");
+    }
+    let state = &arguments.state;
+    let opened = open(arguments)?;
+    for (name, reason) in &opened.rejected {
+        note!("bem: {name} cannot be used ({reason}); an earlier state is taken");
+    }
+    let token_file = arguments.token_file.clone().unwrap_or_else(|| state.join("token"));
+    let (admin, _) = tokens::admin_token(&token_file)?;
+    let options = ServeOptions {
+        listen: arguments.listen,
+        state: state.clone(),
+        admin,
+        hosts: arguments.host.clone(),
+        behind_proxy: arguments.behind_proxy,
+        rate: arguments.rate,
+        has_empty: false,
+    };
+    interrupt::listen();
+    let token = token_file.display().to_string();
+    bem_serve::run(opened, &options, interrupt::is_asked, |address| {
+        say!("listening  http://{address}");
+        say!("token      {token}");
+        let _ = std::io::Write::flush(&mut std::io::stdout());
+    })?;
+    say!("stopped    {}", state.display());
+    Ok(Answer::Yes)
+}
+
+fn open(arguments: &ServeArguments) -> Result<history::Opened<FileStore>> {
+    let state = &arguments.state;
+    let ledger = state.join("ledger");
+    let key = arguments.key.as_deref();
+    if !ledger.join("checkpoint").exists() {
+        let config = ServiceConfig { seed: arguments.seed, parameters: arguments.config.load()? };
+        std::fs::create_dir_all(state).with_context(|| state.display().to_string())?;
+        let signer = keys::for_new_run(key, state)?;
+        let store = FileStore::open_locked(&ledger).with_context(|| ledger.display().to_string())?;
+        return Ok(history::create(store, signer, env!("CARGO_PKG_VERSION"), config, LogOptions::default())?);
+    }
+    let mut store = FileStore::open_locked(&ledger).with_context(|| ledger.display().to_string())?;
+    let kept = history::configuration(&mut store)
+        .with_context(|| format!("{} holds no server's history", state.display()))?;
+    arguments.config.check_against(&kept.parameters)?;
+    let signer = keys::for_known_run(key, state, &public_key(&mut store)?)?;
+    Ok(history::open(store, signer, LogOptions::default())?)
+}
+
+fn public_key<S: Store>(store: &mut S) -> Result<[u8; 32]> {
+    let mut reader = EntryReader::open(store)?;
+    match reader.next(store)?.map(Entry::from_bytes) {
+        Some(Ok(Entry::Genesis(genesis))) => Ok(genesis.public_key),
+        _ => bail!("the first entry is not genesis"),
+    }
+}
+
+/// Whether the history in a store is a server's.
+pub fn is_service<S: Store>(store: &mut S) -> bool {
+    history::configuration(store).is_ok()
+}
+
+/// `bem replay` of a server's folder.
+pub fn replay(store: &mut FileStore, to: Option<u64>, directory: &Path) -> Result<Answer> {
+    let progress = super::bench::progress_bar(1, false);
+    let replayed = history::replay(store, to, &mut |position, size| {
+        progress.set_length(size);
+        progress.set_position(position);
+    });
+    progress.finish_and_clear();
+    match replayed {
+        Ok(service) => {
+            let head = bem_ledger::recover::read_checkpoint(store)?.checkpoint.head.digest();
+            let part = if to.is_some() { "as far as asked" } else { "all of them" };
+            say!(
+                "{}: {} inputs played again, {part}; every entry as recorded",
+                directory.display(),
+                service.last()
+            );
+            for (_, world) in service.worlds() {
+                let statistics = world.statistics();
+                say!(
+                    "  {:<20} {} decisions, {} rewards, {} patches in force; acts by {}",
+                    world.spec().name,
+                    statistics.decisions,
+                    statistics.rewards,
+                    statistics.applied,
+                    world.acting().in_force().words
+                );
+            }
+            if to.is_none() {
+                say!("  head {head}");
+            }
+            Ok(Answer::Yes)
+        }
+        Err(error @ (HistoryError::Ledger(LedgerError::Diverged { .. }) | HistoryError::Input { .. })) => {
+            say!("{error}");
+            Ok(Answer::No)
+        }
+        Err(other) => Err(other.into()),
+    }
+}

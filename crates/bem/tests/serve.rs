@@ -1,0 +1,437 @@
+//! The decision service from outside: the binary on a free port, asked over loopback, killed, started again, audited and played
+//! again. Clauses: VM-13, LOG-1, LOG-4, LOG-5, IMG-1.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// A server that runs; it is killed when it goes out of scope.
+struct Server {
+    child: Child,
+    address: String,
+    token: String,
+}
+
+impl Server {
+    fn start(folder: &Path) -> Server {
+        Server::start_with(folder, &[])
+    }
+
+    fn start_with(folder: &Path, more: &[&str]) -> Server {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_bem"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--state", "served"])
+            .args(more)
+            .current_dir(folder)
+            .env("XDG_STATE_HOME", folder.join("keys"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a server");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        let line = lines.next().expect("a line").expect("text");
+        let address = line.strip_prefix("listening  http://").expect("its address").to_string();
+        // The rest of its output is read, so that it never waits for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        let token = std::fs::read_to_string(folder.join("served/token")).expect("a token");
+        Server { child, address, token: token.trim().to_string() }
+    }
+
+    fn connect(&self) -> Client {
+        Client::new(&self.address, &self.token)
+    }
+
+    fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+
+    fn stop(mut self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection that is kept.
+struct Client {
+    stream: TcpStream,
+    host: String,
+    token: String,
+}
+
+impl Client {
+    fn new(address: &str, token: &str) -> Client {
+        let stream = TcpStream::connect(address).expect("a connection");
+        stream.set_nodelay(true).expect("a setting");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a setting");
+        Client { stream, host: address.to_string(), token: token.to_string() }
+    }
+
+    fn request(&self, method: &str, path: &str, body: &str) -> String {
+        let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n{kind}Content-Length: {}\r\n\r\n{body}",
+            self.host,
+            self.token,
+            body.len()
+        )
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        self.try_ask(method, path, body).expect("an answer")
+    }
+
+    fn try_ask(&mut self, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = self.request(method, path, &body);
+        let (status, body) = self.raw(request.as_bytes())?;
+        Some((status, serde_json::from_str(&body).unwrap_or(Value::String(body))))
+    }
+
+    fn raw(&mut self, request: &[u8]) -> Option<(u16, String)> {
+        self.stream.write_all(request).ok()?;
+        let (mut bytes, mut chunk) = (Vec::new(), [0; 4_096]);
+        loop {
+            if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+                let status = head[9..12].parse().expect("a status");
+                let length = head.lines().find_map(|line| {
+                    let (name, value) = line.split_once(':')?;
+                    name.eq_ignore_ascii_case("content-length")
+                        .then(|| value.trim().parse().expect("a length"))
+                });
+                let length: usize = length.unwrap_or(0);
+                if end + 4 + length <= bytes.len() {
+                    let body = &bytes[end + 4..end + 4 + length];
+                    return Some((status, String::from_utf8_lossy(body).into_owned()));
+                }
+            }
+            match self.stream.read(&mut chunk) {
+                Ok(0) | Err(_) => return None,
+                Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+            }
+        }
+    }
+}
+
+fn bem(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bem"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("XDG_STATE_HOME", folder.join("keys"))
+        .output()
+        .expect("bem")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+const ADS: &str = r#"{"name":"ads","obs_bits":4,"actions":4,"reward_range":[0,1000]}"#;
+
+fn ads() -> Value {
+    serde_json::from_str(ADS).expect("JSON")
+}
+
+/// A few random bits from a number.
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (number ^ (number >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 20
+}
+
+/// Plays the contextual bandit of four contexts; the mean reward of the last thousand decisions.
+fn play(client: &mut Client, decisions: u64, delay: usize) -> f64 {
+    let (mut waiting, mut late) = (Vec::new(), Vec::new());
+    for number in 0..decisions {
+        let seen = mixed(number) & 15;
+        let obs: String = (0..4).map(|bit| if seen >> bit & 1 == 1 { '1' } else { '0' }).collect();
+        let (status, answer) = client.ask("POST", "/v1/worlds/ads/decide", &json!({ "obs": obs }));
+        assert_eq!(status, 200, "{answer}");
+        assert!(
+            answer["propensity"].as_f64().is_some_and(|chance| 0.0 < chance && chance <= 1.0),
+            "{answer}"
+        );
+        let is_best = answer["action"] == json!(seen & 3);
+        let reward = if mixed(number + 77_777) % 100 < if is_best { 80 } else { 20 } { 1_000 } else { 0 };
+        late.push(f64::from(reward));
+        waiting.push((answer["decision"].clone(), reward));
+        while delay < waiting.len() {
+            let place = mixed(number + 99) as usize % waiting.len();
+            let (decision, reward) = waiting.swap_remove(place);
+            let body = json!({ "decision": decision, "reward": reward });
+            let (status, answer) = client.ask("POST", "/v1/worlds/ads/reward", &body);
+            assert_eq!(status, 200, "{answer}");
+        }
+    }
+    let last = &late[late.len().saturating_sub(1_000)..];
+    last.iter().sum::<f64>() / last.len() as f64
+}
+
+#[test]
+fn a_bandit_is_learned_over_http_by_patches_and_goes_on_after_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path());
+    let mut client = server.connect();
+    assert_eq!(client.ask("POST", "/v1/worlds", &ads()), (201, json!({ "world": "ads" })));
+    assert_eq!(client.ask("POST", "/v1/worlds", &ads()).0, 200);
+    let mut other = ads();
+    other["actions"] = json!(5);
+    assert_eq!(client.ask("POST", "/v1/worlds", &other).0, 409);
+    let earned = play(&mut client, 4_000, 20);
+    // Drawing earns 350, the best 800.
+    assert!(700.0 < earned, "{earned}");
+    let (_, world) = client.ask("GET", "/v1/worlds/ads", &Value::Null);
+    assert!(2 <= world["patches_applied"].as_u64().expect("a number"), "{world}");
+    assert_eq!(world["circuit"]["contexts"], json!(4), "{world}");
+    let random = world["baselines"]["random"]["mean"].as_f64().expect("a mean");
+    assert!(random < world["online_mean"].as_f64().expect("a mean"), "{world}");
+    let (status, program) = client.ask("GET", "/v1/worlds/ads/export?format=c", &Value::Null);
+    assert!(status == 200 && program.as_str().is_some_and(|text| text.contains("bem_decide")), "{program}");
+    // The audit works while it runs.
+    let verified = bem(folder.path(), &["verify", "served", "--json"]);
+    let report: Value = serde_json::from_str(&text(&verified)).expect("JSON");
+    assert_eq!(report["verdict"], json!("unanchored"), "{report}");
+    // A decision before the restart takes its reward after it.
+    let (_, answer) = client.ask("POST", "/v1/worlds/ads/decide", &json!({ "obs": "0000" }));
+    server.stop();
+    let server = Server::start(folder.path());
+    let mut client = server.connect();
+    let body = json!({ "decision": answer["decision"], "reward": 1000 });
+    assert_eq!(client.ask("POST", "/v1/worlds/ads/reward", &body).0, 200);
+    let (_, again) = client.ask("GET", "/v1/worlds/ads", &Value::Null);
+    assert_eq!(again["circuit"]["digest"], world["circuit"]["digest"]);
+    assert!(world["statistics"]["decisions"].as_u64() < again["statistics"]["decisions"].as_u64());
+    play(&mut client, 200, 0);
+    server.stop();
+    let verified = bem(folder.path(), &["verify", "served"]);
+    assert!(text(&verified).starts_with("unanchored: "), "{}", text(&verified));
+    let replayed = bem(folder.path(), &["replay", "served"]);
+    assert!(
+        replayed.status.success() && text(&replayed).contains("every entry as recorded"),
+        "{}",
+        text(&replayed)
+    );
+}
+
+#[test]
+fn rewards_that_come_twice_late_or_wrong_are_told_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path());
+    let mut client = server.connect();
+    let mut world = ads();
+    world["expire_after"] = json!(10);
+    assert_eq!(client.ask("POST", "/v1/worlds", &world).0, 201);
+    let decide = |client: &mut Client| {
+        let (status, answer) = client.ask("POST", "/v1/worlds/ads/decide", &json!({ "obs": "0110" }));
+        assert_eq!(status, 200, "{answer}");
+        answer["decision"].clone()
+    };
+    let first = decide(&mut client);
+    let reward = |client: &mut Client, decision: &Value, reward: i64| {
+        client.ask("POST", "/v1/worlds/ads/reward", &json!({ "decision": decision, "reward": reward }))
+    };
+    assert_eq!(reward(&mut client, &first, 1_000).1["counted"], json!(true));
+    assert_eq!(reward(&mut client, &first, 1_000), (200, json!({ "decision": first, "counted": false })));
+    let (status, answer) = reward(&mut client, &first, 0);
+    assert_eq!((status, &answer["error"]["field"]), (409, &json!("reward")), "{answer}");
+    let (status, answer) = reward(&mut client, &json!("12345"), 0);
+    assert_eq!((status, &answer["error"]["code"]), (404, &json!("unknown_decision")), "{answer}");
+    assert_eq!(reward(&mut client, &json!("+1"), 0).0, 404);
+    let second = decide(&mut client);
+    (0..11).for_each(|_| drop(decide(&mut client)));
+    assert_eq!(reward(&mut client, &second, 0).0, 404);
+    assert_eq!(client.ask("DELETE", "/v1/worlds/ads", &Value::Null).0, 200);
+    assert_eq!(client.ask("GET", "/v1/worlds/ads", &Value::Null).0, 404);
+    server.stop();
+    assert!(bem(folder.path(), &["verify", "served"]).status.success());
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_or_counted_twice_when_it_is_killed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kills: u64 = std::env::var("BEM_SERVE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(4);
+    // What was acknowledged, as the clients know it: rewards by decision.
+    let mut acknowledged: BTreeMap<String, i64> = BTreeMap::new();
+    let mut asked = 0;
+    for kill in 0..kills {
+        let server = Server::start(folder.path());
+        let mut client = server.connect();
+        let status = client.ask("POST", "/v1/worlds", &ads()).0;
+        assert_eq!(status, if kill == 0 { 201 } else { 200 });
+        // Every reward of before is known: the same again is 200 and does not count, another value is refused.
+        for (decision, reward) in acknowledged.iter().rev().take(40) {
+            let body = json!({ "decision": decision, "reward": reward });
+            let (status, answer) = client.ask("POST", "/v1/worlds/ads/reward", &body);
+            assert_eq!((status, &answer["counted"]), (200, &json!(false)), "kill {kill}: {answer}");
+        }
+        let (_, world) = client.ask("GET", "/v1/worlds/ads", &Value::Null);
+        let counted = world["statistics"]["rewards"].as_u64().expect("a number");
+        // A request whose answer was cut off may have counted; one for every client and kill at most.
+        assert!(
+            (acknowledged.len() as u64..=acknowledged.len() as u64 + 4 * kill).contains(&counted),
+            "{world}"
+        );
+        let clients: Vec<_> = (0..4u64)
+            .map(|number| {
+                let mut client = server.connect();
+                let start = asked + number * 1_000_000;
+                std::thread::spawn(move || {
+                    let mut acknowledged = Vec::new();
+                    for number in start.. {
+                        let obs: String =
+                            (0..4).map(|bit| if mixed(number) >> bit & 1 == 1 { '1' } else { '0' }).collect();
+                        let body = json!({ "obs": obs });
+                        let Some((200, answer)) = client.try_ask("POST", "/v1/worlds/ads/decide", &body)
+                        else {
+                            break;
+                        };
+                        let reward = (mixed(number) % 1_001) as i64;
+                        let body = json!({ "decision": answer["decision"], "reward": reward });
+                        let Some((200, _)) = client.try_ask("POST", "/v1/worlds/ads/reward", &body) else {
+                            break;
+                        };
+                        acknowledged.push((answer["decision"].as_str().expect("text").to_string(), reward));
+                    }
+                    acknowledged
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(300 + 217 * (kill % 7)));
+        server.kill();
+        asked += 10_000;
+        for client in clients {
+            for (decision, reward) in client.join().expect("a client") {
+                assert_eq!(acknowledged.insert(decision, reward), None, "a decision was given twice");
+            }
+        }
+    }
+    assert!(50 < acknowledged.len(), "{}", acknowledged.len());
+    let server = Server::start(folder.path());
+    let mut client = server.connect();
+    for (decision, reward) in &acknowledged {
+        let body = json!({ "decision": decision, "reward": reward });
+        let (status, answer) = client.ask("POST", "/v1/worlds/ads/reward", &body);
+        assert_eq!((status, &answer["counted"]), (200, &json!(false)), "{answer}");
+    }
+    server.stop();
+    let verified = bem(folder.path(), &["verify", "served"]);
+    assert!(text(&verified).starts_with("unanchored: "), "{}", text(&verified));
+    let replayed = bem(folder.path(), &["replay", "served"]);
+    assert!(replayed.status.success(), "{}", text(&replayed));
+}
+
+#[test]
+fn malformed_requests_are_refused_and_the_server_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path());
+    let mut client = server.connect();
+    assert_eq!(client.ask("POST", "/v1/worlds", &ads()).0, 201);
+    let cases = [
+        ("/v1/worlds", r#"{"name":"x"}"#, "actions"),
+        ("/v1/worlds", r#"{"name":"../x","obs_bits":1,"actions":2,"reward_range":[0,1]}"#, "name"),
+        ("/v1/worlds", r#"{"name":"x","obs_bits":300,"actions":2,"reward_range":[0,1]}"#, "obs_bits"),
+        ("/v1/worlds", r#"{"name":"x","obs_bits":2,"actions":2,"reward_range":[1,0]}"#, "reward_range"),
+        ("/v1/worlds", r#"{"name":"x","obs_bits":2,"actions":2,"reward_range":[0,1],"wrong":1}"#, "wrong"),
+        ("/v1/worlds/ads/decide", r#"{"obs":"01"}"#, "obs"),
+        ("/v1/worlds/ads/decide", r#"{"obs":"01x1"}"#, "obs"),
+        ("/v1/worlds/ads/decide", r#"{"obs":"0101","episode":"a"}"#, "episode"),
+        ("/v1/worlds/ads/decide", r#"{"obs":{"a":1}}"#, "obs"),
+        ("/v1/worlds/ads/reward", r#"{"decision":"1"}"#, "reward"),
+        ("/v1/worlds/ads/reward", r#"{"decision":"1","reward":0.5}"#, "reward"),
+        ("/v1/worlds/ads/reward", r#"{"decision":"1","reward":99999999999}"#, "reward"),
+        ("/v1/worlds/ads/reward", r#"{"decision":1,"reward":1}"#, "decision"),
+    ];
+    for (path, body, field) in cases {
+        let (status, answer) = client.raw(client.request("POST", path, body).as_bytes()).expect("an answer");
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        assert_eq!((status, &answer["error"]["field"]), (400, &json!(field)), "{body}: {answer}");
+    }
+    // Bytes at random, cut off and doubled: answered with 4xx or dropped, and nothing grows.
+    let whole = client.request("POST", "/v1/worlds/ads/decide", r#"{"obs":"0101"}"#).into_bytes();
+    let rounds: u64 =
+        std::env::var("BEM_SERVE_MALFORMED").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000);
+    let (mut refused, mut dropped) = (0, 0);
+    for number in 0..rounds {
+        let mut bytes = whole.clone();
+        for change in 0..=mixed(number) % 4 {
+            let place = mixed(number * 5 + change) as usize % bytes.len();
+            bytes[place] = mixed(number * 7 + change) as u8;
+        }
+        let mut stranger = server.connect();
+        stranger.stream.set_read_timeout(Some(Duration::from_millis(300))).expect("a setting");
+        let answer = stranger.raw(&bytes);
+        let _ = stranger.stream.shutdown(std::net::Shutdown::Both);
+        match answer {
+            Some((200, _)) => {}
+            Some((status, body)) => {
+                assert!((400..500).contains(&status), "{status} {body}");
+                refused += 1;
+            }
+            None => dropped += 1,
+        }
+    }
+    assert!(rounds / 4 < refused, "{refused} refused, {dropped} dropped");
+    assert_eq!(client.ask("POST", "/v1/worlds/ads/decide", &json!({ "obs": "0101" })).0, 200);
+    let memory = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap_or_default();
+    let resident =
+        memory.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
+    assert!(resident.unwrap_or(0u64) < 400_000, "{resident:?} kB");
+    server.stop();
+}
+
+#[test]
+fn an_address_beyond_loopback_and_a_second_server_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let refused = bem(folder.path(), &["serve", "--listen", "0.0.0.0:0", "--state", "served"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused).contains("beyond loopback"), "{}", text(&refused));
+    let _server = Server::start(folder.path());
+    let refused = bem(folder.path(), &["serve", "--listen", "127.0.0.1:0", "--state", "served"]);
+    assert!(text(&refused).contains("another process is writing this ledger"), "{}", text(&refused));
+}
+
+#[test]
+fn the_page_of_the_guide_on_the_service_runs_from_its_first_to_its_last_command() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/guide/service.md")).expect("the page");
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::copy(root.join("python/bem_client.py"), folder.path().join("bem_client.py"))
+        .expect("the client");
+    // A port that is free now stands in for the one of the page.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    let mut script = String::new();
+    let mut is_inside = false;
+    for line in page.lines() {
+        match line {
+            "```sh" => is_inside = true,
+            "```" => is_inside = false,
+            _ if is_inside => script += &format!("{line}\n"),
+            _ => {}
+        }
+    }
+    let script = script.replace("127.0.0.1:7420", &free.to_string());
+    assert!(8 <= script.matches("bem ").count() + script.matches("curl ").count(), "{script}");
+    let bem = Path::new(env!("CARGO_BIN_EXE_bem")).parent().expect("a folder");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let followed = Command::new("sh")
+        // Whatever fails, the server ends: else its output would stay open.
+        .args(["-e", "-c", &format!("trap 'kill $server 2>/dev/null || true' EXIT\n{script}")])
+        .current_dir(folder.path())
+        .env("PATH", format!("{}:{path}", bem.display()))
+        .env("XDG_STATE_HOME", folder.path().join("keys"))
+        .output()
+        .expect("a shell");
+    assert!(followed.status.success(), "{}", text(&followed));
+    let said = text(&followed);
+    assert!(said.contains("patches in force") && said.contains("every entry as recorded"), "{said}");
+}
