@@ -224,7 +224,7 @@ impl RunConditions {
             return Err("the entry says another kind or score than the patch".to_string());
         }
         let twin = self.book.twins.get_mut(&unit.track).ok_or("a family without a machine")?;
-        if *twin.shape() != shape {
+        if !is_widened(twin.shape(), &shape) {
             return Err("the patch was made for another world than its unit's".to_string());
         }
         let restated = twin.restate(&patch);
@@ -263,4 +263,11 @@ fn check_shape(climb: &Climb, unit: &Unit, shape: &Shape) -> Result<(), String> 
         true => Ok(()),
         false => Err("the unit was worked on in another world than its task's".to_string()),
     }
+}
+
+/// Whether a shape is a unit's as it was declared, or with wider ranges: what a world pays beyond its range widens it.
+fn is_widened(declared: &Shape, shape: &Shape) -> bool {
+    let mut covered = declared.clone();
+    covered.cover(shape);
+    covered == *shape
 }

@@ -198,7 +198,10 @@ impl Learner {
         } else if self.settings.budget <= steps {
             self.run_out(witness);
         } else if self.candidate_steps_max() < spent {
+            let policy = gate.policy().clone();
             self.give_up("its gain is too small to be shown by now", witness);
+            // It may come again when twice as many steps are taken.
+            self.candidates.test(&policy, steps / 2);
         }
     }
 
