@@ -526,7 +526,7 @@ fn drawn(kind: Kind, horizon: u32, bits: u16, count: usize) -> Vec<Arc<dyn Game>
 #[test]
 fn late_consequences_and_tables_shown_once_are_learned_while_acting() {
     let score = |game: &Arc<dyn Game>, change: fn(&mut GenesisConfig)| {
-        let settings = Settings { budget: 20_000, ..Settings::new(3) }.with(change);
+        let settings = Settings { budget: 40_000, ..Settings::new(3) }.with(change);
         solve(game.as_ref(), settings, &mut |_| true).unwrap().score().unwrap()
     };
     let mean = |games: &[Arc<dyn Game>], change: fn(&mut GenesisConfig)| {

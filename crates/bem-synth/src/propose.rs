@@ -84,22 +84,32 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
     let explorer =
         Prospect::of(shape, &all, settings.stationary, &mut means).map(|prospect| search.plan(prospect));
     search.spent += RECALL_WORK - means.left();
-    search.look(&episodes, settings, explorer.is_some(), &mut work);
     // Where actions change what is seen, plans look ahead; elsewhere later rewards are credited to earlier decisions.
     let mut credit = None;
-    if explorer.is_none() && settings.credit && !search.is_explained(&episodes) {
+    if explorer.is_none() && settings.credit {
         search.within(settings.work / CLOSER_SHARE, |search, work| {
             credit = search.give_credit(&episodes, work);
             credit.is_some()
         });
     }
-    if explorer.is_none() && !search.is_explained(&episodes) {
+    let credited = if credit.is_some() { core::mem::take(&mut search.list) } else { Vec::new() };
+    match credit {
+        None => search.look(&episodes, settings, explorer.is_some(), &mut work),
+        // Where credit is due, the rewards of single steps say little: they get a closer look's means.
+        Some(_) => {
+            search.within(settings.work / CLOSER_SHARE, |search, work| search.explain_now(&episodes, work));
+        }
+    }
+    if explorer.is_none() && credit.is_none() && !search.is_explained(&episodes) {
         search.within(settings.work / 2, |search, work| search.fit_values(&episodes, work));
     }
     // What explains everything makes what has exceptions pointless; what looks ahead stays beside it.
     if search.list.iter().any(|hypothesis| hypothesis.exact) {
         search.list.retain(|hypothesis| hypothesis.exact || hypothesis.foreseen.is_some());
     }
+    // What is credited comes first, but after what explains every single reward.
+    let first = search.list.iter().position(|hypothesis| !hypothesis.exact).unwrap_or(search.list.len());
+    search.list.splice(first..first, credited);
     let work = settings.work - work.left() + search.spent;
     Proposal { hypotheses: search.list, explorer, credit, work }
 }
@@ -220,11 +230,9 @@ impl Search<'_> {
         false
     }
 
-    /// Adds what explains labelled decisions, before everything else: where credit is due, rewards of single steps say
-    /// little. It explains no single step and has to be measured.
+    /// Adds what explains labelled decisions, to a list that is empty. It explains no single step and has to be measured.
     fn give_credit(&mut self, episodes: &[&Episode], work: &mut Work) -> Option<Credit> {
         let credit = Credit::of(self.shape, episodes, work)?;
-        let rest = core::mem::take(&mut self.list);
         let decisions: Vec<&Episode> = credit.decisions().iter().collect();
         let shape = credit.shape(self.shape);
         if let Some((stated, length, words)) = credit.table(self.shape) {
@@ -241,7 +249,6 @@ impl Search<'_> {
         for hypothesis in &mut self.list {
             (hypothesis.exact, hypothesis.foreseen) = (false, Some(self.shape.return_max));
         }
-        self.list.extend(rest);
         Some(credit)
     }
 
