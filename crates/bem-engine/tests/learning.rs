@@ -4,7 +4,6 @@
 
 use bem_base::digest::Digest;
 use bem_base::environment::Shape;
-use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_engine::agent::Agent;
 use bem_engine::evaluate::{Yardstick, evaluate};
@@ -16,9 +15,8 @@ use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
 use bem_games::compose::{NoPrograms, TaskTree};
 use bem_games::game::{Family, Game, GameError, Parameter, Settings as GameSettings};
-use bem_games::generated::Kind;
 use bem_games::import::{self, Format, Seat};
-use bem_machine::config::{GenesisConfig, SchedulerKind, Word};
+use bem_machine::config::{SchedulerKind, Word};
 use bem_synth::experience::{Episode, Experience};
 use bem_synth::propose;
 use std::collections::BTreeMap;
@@ -512,35 +510,4 @@ fn a_gain_too_small_to_be_shown_is_left_to_the_counts_and_survives_a_restart() {
     let (straight, restarted) = (run(false), run(true));
     assert!(straight.words.ends_with("by counts"), "{}", straight.words);
     assert_eq!(straight.chain_head, restarted.chain_head);
-}
-
-/// The worlds of a kind that have this horizon and width, in order of their seeds.
-fn drawn(kind: Kind, horizon: u32, bits: u16, count: usize) -> Vec<Arc<dyn Game>> {
-    let fits = |game: &Arc<dyn Game>| {
-        let shape = game.shape();
-        shape.horizon == horizon && shape.observation_bits == bits
-    };
-    (0..).map(|seed| kind.draw(seed)).filter(fits).take(count).collect()
-}
-
-#[test]
-fn late_consequences_and_tables_shown_once_are_learned_while_acting() {
-    let score = |game: &Arc<dyn Game>, change: fn(&mut GenesisConfig)| {
-        let settings = Settings { budget: 40_000, ..Settings::new(3) }.with(change);
-        solve(game.as_ref(), settings, &mut |_| true).unwrap().score().unwrap()
-    };
-    let mean = |games: &[Arc<dyn Game>], change: fn(&mut GenesisConfig)| {
-        let sum = games.iter().fold(Fixed::ZERO, |sum, game| sum.plus(score(game, change)));
-        sum.div_count_floor(games.len() as u64)
-    };
-    // Twenty steps among forty distracting bits; where credit is off, only luck finds the first action.
-    let late = drawn(Kind::Consequence, 20, 40, 3);
-    assert!(Fixed::from_ratio(99, 100) <= mean(&late, |_| {}), "{}", mean(&late, |_| {}));
-    let control = mean(&late, |config| config.delayed_credit = false);
-    assert!(control < Fixed::from_ratio(8, 10), "{control}");
-    // A table of 64 bits, asked about by number after a pause.
-    let tables = drawn(Kind::Table, 6, 71, 1);
-    assert!(Fixed::from_ratio(99, 100) <= mean(&tables, |_| {}), "{}", mean(&tables, |_| {}));
-    let control = mean(&tables, |config| config.memory_structures = false);
-    assert!(control < Fixed::HALF, "{control}");
 }

@@ -129,7 +129,7 @@ impl Credit {
     /// Tests what depends on what; none where nothing later depends on any decision.
     pub fn of(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Option<Credit> {
         let actions = usize::from(shape.actions);
-        if shape.horizon < 2 || actions < 2 || ACTIONS_MAX < actions {
+        if shape.horizon < 2 || !(2..=ACTIONS_MAX).contains(&actions) {
             return None;
         }
         let drawn: Vec<&Episode> = episodes.iter().copied().filter(|episode| episode.has_draws()).collect();
@@ -556,7 +556,7 @@ mod tests {
     /// Even draws; every step pays 0 or 200 by chance, and the last one what `pays` makes of the first step.
     fn play(shape: &Shape, episodes: u64, pays: impl Fn(u16, &Bits) -> i32) -> Vec<Episode> {
         let mut prng = Prng::stream(4, "credit");
-        let mut episode = |serial| {
+        let episode = |serial| {
             let mut steps: Vec<Step> = (0..shape.horizon)
                 .map(|time| {
                     let mut observation = Bits::ZERO;
@@ -576,7 +576,7 @@ mod tests {
             steps.last_mut().unwrap().reward = paid;
             Episode { serial, steps }
         };
-        (0..episodes).map(|serial| episode(serial)).collect()
+        (0..episodes).map(episode).collect()
     }
 
     fn credit(shape: &Shape, episodes: &[Episode]) -> Option<Credit> {
