@@ -576,7 +576,7 @@ mod tests {
             answer(r#"{"obs":"010","reward":250000001,"done":false}"#)
                 .starts_with("line 3: \"reward\" is 250000001; allowed is -250000000 to 250000000")
         );
-        assert!(answer(r#"{"obs":"010"}"#).starts_with("line 3: column 13: missing field `reward`"));
+        assert!(answer(r#"{"obs":"010"}"#).starts_with("line 3: column 13: missing field `done`"));
         let mut world = PipeWorld::open(script(&[HELLO])).unwrap();
         assert_eq!(world.reset(1).unwrap_err().to_string(), "line 2: the program has ended");
     }
