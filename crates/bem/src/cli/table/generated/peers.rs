@@ -131,6 +131,9 @@ struct Pair {
     next: Vec<(Option<usize>, f64)>,
 }
 
+/// A drawn mean reward, and drawn chances of what follows; the end has no number.
+type Drawn = (f64, Vec<(Option<usize>, f64)>);
+
 /// Posterior sampling: a model is drawn from what the counts leave open and planned in, again when some count has doubled.
 struct Posterior {
     shape: Shape,
@@ -180,7 +183,7 @@ impl Posterior {
     }
 
     /// A drawn mean reward and drawn chances of successors of every pair.
-    fn draw(&mut self) -> Vec<Vec<(f64, Vec<(Option<usize>, f64)>)>> {
+    fn draw(&mut self) -> Vec<Vec<Drawn>> {
         let (low, high) = (f64::from(self.shape.reward_min), f64::from(self.shape.reward_max));
         let (middle, half, states) = ((low + high) / 2.0, (high - low) / 2.0, self.pairs.len());
         let draw_pair = |pair: &Pair, draws: &mut Normal, prng: &mut Prng| {
@@ -209,7 +212,7 @@ impl Posterior {
         let mut values = vec![0.0; model.len()];
         self.plan = Vec::new();
         for _ in 0..self.shape.horizon {
-            let worth = |(reward, chances): &(f64, Vec<(Option<usize>, f64)>)| {
+            let worth = |(reward, chances): &Drawn| {
                 let ahead =
                     chances.iter().map(|(next, chance)| next.map_or(0.0, |next| chance * values[next]));
                 reward + ahead.sum::<f64>()
