@@ -206,7 +206,7 @@ impl Learner {
         for candidate in candidates {
             if is_searched && most <= submitted {
                 // A plan is made anew with every search; what explains the log may wait for the next one.
-                if candidate.exact && candidate.foreseen.is_none() {
+                if candidate.exact && candidate.foreseen.is_none() && self.shape.horizon == 1 {
                     self.candidates.put_off(candidate);
                 }
                 continue;

@@ -176,7 +176,8 @@ impl Learner {
         let mends = self.shape.horizon == 1 && self.repeats() && theirs.may_mend(&ours);
         if theirs.beats(&ours) || candidate.exact && explains || mends {
             Screened::Promises(Fixed::ZERO)
-        } else if candidate.exact && theirs.disproved == 0 {
+        } else if self.shape.horizon == 1 && candidate.exact && theirs.disproved == 0 {
+            // With more steps a screen is a hint, and a table that repeats what was seen is not refuted by it.
             Screened::Undecided
         } else {
             Screened::Refuted

@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Example: bem serve --state ads-state\n\
     Example: curl -H \"Authorization: Bearer $(cat ads-state/token)\" http://127.0.0.1:7420/v1/worlds\n\
     The folder is made at the first start, with an admin's token in it; starting it again goes on.\n\
-    Ctrl-C and SIGTERM stop it cleanly. bem verify and bem replay work on the folder, also while it runs.")]
+    Ctrl-C and SIGTERM stop it cleanly.\n\
+    bem verify and bem replay work on the folder, also while it runs.")]
 pub struct ServeArguments {
     /// Where it listens; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:7420", value_name = "ADDR:PORT")]

@@ -116,7 +116,10 @@ mod tests {
                 "--budget cannot be \"99999999999999999999999\": it must be at most 18446744073709551615",
             ),
             ("run --minutes soon", "--minutes cannot be \"soon\": it must be a number"),
-            ("sovle", "unrecognized subcommand 'sovle'; some similar subcommands exist: 'prove', 'solve'"),
+            (
+                "sovle",
+                "unrecognized subcommand 'sovle'; some similar subcommands exist: 'serve', 'prove', 'solve'",
+            ),
             (
                 "run --minutes 1 --steps 5",
                 "the argument '--minutes <MINUTES>' cannot be used with '--steps <STEPS>'",
