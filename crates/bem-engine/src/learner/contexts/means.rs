@@ -54,6 +54,9 @@ fn squared_error(arm: &ArmStatistics) -> i128 {
     (variance.max(0) + imagined / visits) / visits
 }
 
+/// A way to choose actions by means, one for every bucket, beside those that are held.
+type Choose = fn(&Means, &[u16]) -> Vec<u16>;
+
 /// Means of every action in every bucket.
 #[derive(Clone, Debug)]
 pub(crate) struct Means {
@@ -125,7 +128,7 @@ impl Means {
         counted: &[Vec<Seen<'_>>],
     ) -> Option<(Vec<u16>, Fixed)> {
         let all = Means::of(shape, counted);
-        let choices: [fn(&Means, &[u16]) -> Vec<u16>; 2] =
+        let choices: [Choose; 2] =
             [|means, _| means.best_actions(), |means, held| means.clearly_better_actions(held, GAIN_ERRORS)];
         choices.into_iter().find_map(|choose| {
             let better = choose(&all, held);
@@ -136,12 +139,7 @@ impl Means {
 
     /// How much more the actions that are chosen this way earn than those that are held, if that is more than chance and they
     /// are surely not worse.
-    fn gain_over(
-        held: &[u16],
-        choose: fn(&Means, &[u16]) -> Vec<u16>,
-        shape: &Shape,
-        counted: &[Vec<Seen<'_>>],
-    ) -> Option<Fixed> {
+    fn gain_over(held: &[u16], choose: Choose, shape: &Shape, counted: &[Vec<Seen<'_>>]) -> Option<Fixed> {
         let half = |parity: u64| Means::of(shape, &every_other(counted, parity));
         let (even, odd) = (half(0), half(1));
         let judged = |judge: &Means, chooser: &Means| {

@@ -103,7 +103,8 @@ fn both_halves_come_back_from_their_bytes_and_go_on_alike() {
     let step = |acting: &mut Acting, number: u64| {
         let observation = Bits([number % 16, 0, 0, 0]);
         let (turn, choice) = acting.begin(number, &observation);
-        let outcome = Outcome { reward: 250 * i32::from(choice.action), done: true, bad: number % 7 == 0 };
+        let outcome =
+            Outcome { reward: 250 * i32::from(choice.action), done: true, bad: number.is_multiple_of(7) };
         let settled = Settled { observation, action: choice.action, drawn_from: choice.drawn_from, outcome };
         acting.settle(turn, &[settled]);
         (turn, settled)

@@ -225,7 +225,7 @@ fn what_is_paid_beyond_the_range_widens_it_and_the_run_goes_on() {
         fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
             let reward = match action {
                 0 => 600,
-                1 if self.1 % 3 == 0 => 3_000,
+                1 if self.1.is_multiple_of(3) => 3_000,
                 _ => 0,
             };
             self.0.cover_reward(reward);
