@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::MethodRouter;
 use bem_base::digest::Digest;
 use bem_runtime::service::{Kind, Refusal};
@@ -259,6 +259,10 @@ async fn stand_guard(State(guard): State<Guard>, mut request: Request<Body>, nex
     let began = Instant::now();
     let method = request.method().clone();
     let response = match admit(&guard, &request) {
+        // Somebody with a browser is asked for the token instead.
+        Err(failure) if failure.status == StatusCode::UNAUTHORIZED && is_browsing(&request) => {
+            Redirect::to("/login").into_response()
+        }
         Err(failure) => failure.into_response(),
         Ok(caller) => {
             if let Some(caller) = caller {
@@ -269,6 +273,15 @@ async fn stand_guard(State(guard): State<Guard>, mut request: Request<Body>, nex
     };
     guard.app.metrics.count(&method, guard.path, response.status(), began.elapsed());
     response
+}
+
+/// Whether a browser asks for a page and shows no token.
+fn is_browsing(request: &Request<Body>) -> bool {
+    let headers = request.headers();
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    request.method() == Method::GET
+        && accepts.contains("text/html")
+        && !headers.contains_key(header::AUTHORIZATION)
 }
 
 /// Who calls, if the call is allowed.

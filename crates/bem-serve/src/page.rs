@@ -233,7 +233,7 @@ fn bars(body: &mut String, shown: &Shown) {
             190.0 + left,
             y + 8,
             (right - left).max(1.5),
-            196.0 + x,
+            196.0 + right,
             number(mean)
         );
     }

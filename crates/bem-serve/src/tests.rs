@@ -231,8 +231,6 @@ fn a_session_writes_only_with_its_header_and_from_its_own_pages() {
         let origin = (header::ORIGIN, "http://127.0.0.1:7420");
         assert_eq!(bench.ask(&Method::GET, "/", &[HOST, shown.clone()], "").await.0, StatusCode::OK);
         let world = r#"{"name":"ads","obs_bits":2,"actions":2,"reward_range":[0,1]}"#;
-        let post = |headers: Vec<(HeaderName, &'static str)>| headers;
-        let _ = post;
         let refused =
             bench.ask(&Method::POST, "/v1/worlds", &[HOST, JSON, shown.clone(), origin.clone()], world).await;
         assert_eq!(refused.0, StatusCode::FORBIDDEN, "{}", refused.1);
@@ -253,7 +251,12 @@ fn a_session_writes_only_with_its_header_and_from_its_own_pages() {
             bench.ask(&Method::POST, "/logout", &[HOST, shown.clone(), header, origin], "").await.0,
             StatusCode::OK
         );
-        assert_eq!(bench.ask(&Method::GET, "/", &[HOST, shown], "").await.0, StatusCode::UNAUTHORIZED);
+        assert_eq!(
+            bench.ask(&Method::GET, "/", &[HOST, shown.clone()], "").await.0,
+            StatusCode::UNAUTHORIZED
+        );
+        let browser = (header::ACCEPT, "text/html,*/*;q=0.8");
+        assert_eq!(bench.ask(&Method::GET, "/", &[HOST, shown, browser], "").await.0, StatusCode::SEE_OTHER);
         let wrong = bench.ask(&Method::POST, "/login", &[HOST, JSON], r#"{"token":"x"}"#).await;
         assert_eq!(wrong.0, StatusCode::UNAUTHORIZED);
         assert!(!wrong.1.contains(ADMIN));
