@@ -13,25 +13,16 @@ use bem_base::encode::Writer;
 use bem_base::environment::Shape;
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_engine::chronicle::PatchNote;
+pub use bem_engine::journal::entries::Sink;
+use bem_engine::journal::entries::{Place, StoredPatch, structure_after};
 use bem_engine::serving::{Choice, settings_of};
 use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
 use bem_ledger::LedgerError;
-use bem_ledger::entry::{
-    Certificate, Entry, InputSource, PatchEvent, PatchKind, PatchStatus, Table, TableEdit, Verdict,
-    event_code,
-};
+use bem_ledger::entry::{Entry, InputSource, PatchStatus, Table, TableEdit, event_code};
 use bem_ledger::tables::Tables;
 use bem_machine::config::GenesisConfig;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Where entries go: to a log, or to a comparison with what is recorded.
-pub trait Sink {
-    /// Takes the next entry.
-    fn append(&mut self, entry: &Entry) -> Result<(), LedgerError>;
-    /// Takes content that entries name.
-    fn put_blob(&mut self, bytes: &[u8]) -> Result<Digest, LedgerError>;
-}
 
 /// What follows from one input, for the ledger.
 #[derive(Clone, Debug)]
@@ -275,60 +266,20 @@ impl Book {
     }
 
     fn patch(&mut self, sink: &mut dyn Sink, world: WorldIndex, note: &PatchNote) -> Result<(), LedgerError> {
-        let mut certificates = Vec::new();
-        for (formula, proof) in &note.proofs {
-            let (cnf, proof) = (sink.put_blob(formula)?, sink.put_blob(proof)?);
-            certificates.push(Certificate { verdict: Verdict::Holds, cnf, proof });
-        }
-        // Of a refused patch the digest of the reasons is enough; what is in force can be read.
-        let payload = if note.accepted { sink.put_blob(&note.payload)? } else { hash(&note.payload) };
+        let stored = StoredPatch::store(sink, note)?;
         self.serial += 1;
         let roots_before = self.tables.roots();
-        let status = match (note.accepted, note.rolled_back) {
-            (true, _) => PatchStatus::Applied,
-            (false, true) => PatchStatus::RolledBack,
-            (false, false) => PatchStatus::Rejected,
-        };
-        let edits = self.structure_after(world, status, note);
+        let leaves = self.twins.get_mut(&world.0).and_then(|twin| structure_after(twin, note));
+        let edits = leaves.map_or_else(Vec::new, |leaves| self.expert_edits(world, &leaves));
         self.set_all(&edits);
-        let kind = PatchKind::ALL[usize::from(note.kind)];
-        sink.append(&Entry::Patch(Box::new(PatchEvent {
+        sink.append(&stored.at(Place {
             serial: self.serial,
-            step: note.step,
-            kind,
-            status,
             target: target_of(world),
-            score: note.score,
-            payload,
-            certificates,
             roots_before,
             roots_after: self.tables.roots(),
             edits,
-        })))?;
+        }))?;
         self.threshold(sink, world, note)
-    }
-
-    fn structure_after(
-        &mut self,
-        world: WorldIndex,
-        status: PatchStatus,
-        note: &PatchNote,
-    ) -> Vec<TableEdit> {
-        let Some(twin) = self.twins.get_mut(&world.0) else { return Vec::new() };
-        match status {
-            PatchStatus::Applied => {
-                let (patch, _) = note.accepted().expect("a patch in force is in its own note");
-                twin.follow(&patch).expect("the learner's tables have followed it");
-            }
-            PatchStatus::RolledBack => {
-                let kind = bem_evolve::patch::PatchKind::ALL[usize::from(note.kind)];
-                let is_taken_back = twin.take_back(kind).expect("the learner has taken it back");
-                assert!(is_taken_back, "only the latest patch is taken back");
-            }
-            PatchStatus::Pending | PatchStatus::Verified | PatchStatus::Rejected => return Vec::new(),
-        }
-        let leaves = twin.leaves();
-        self.expert_edits(world, &leaves)
     }
 
     /// The score that the next patch must reach moves with every decision; where it did, WORK says so.

@@ -4,14 +4,14 @@
 //! again against the structure that the patches before it have left. That decisions follow from inputs is for a replay to show.
 //! Clauses: LOG-2, LOG-3, SCC-3, SCC-4; decision D-48.
 
-use crate::book::{Book, Sink, world_of};
+use crate::book::{Book, world_of};
 use crate::input::{Input, decode_all};
 use crate::service::ServiceConfig;
-use bem_base::digest::{Digest, hash};
+use bem_base::digest::Digest;
+use bem_engine::journal::entries::Kept;
 use bem_engine::payload::Payload;
 use bem_evolve::patch::PatchKind;
 use bem_evolve::rebuild::Restated;
-use bem_ledger::LedgerError;
 use bem_ledger::audit::{Conditions, Rebuilt};
 use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Table, TableEdit, event_code};
 use std::collections::VecDeque;
@@ -27,21 +27,6 @@ pub struct ServiceConditions {
     due: VecDeque<Vec<TableEdit>>,
     /// Decisions of the last block of inputs that are not answered yet.
     unanswered: u64,
-}
-
-/// Keeps the one entry that a boot writes.
-#[derive(Default)]
-struct Kept(Option<Entry>);
-
-impl Sink for Kept {
-    fn append(&mut self, entry: &Entry) -> Result<(), LedgerError> {
-        self.0 = Some(entry.clone());
-        Ok(())
-    }
-
-    fn put_blob(&mut self, bytes: &[u8]) -> Result<Digest, LedgerError> {
-        Ok(hash(bytes))
-    }
 }
 
 impl Conditions for ServiceConditions {

@@ -1,35 +1,9 @@
 //! `bem init` and the guide: what they say is run, from the first command to the last. Clauses: GLE-9.
 
+mod guide;
+
+use guide::{commands, shell};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-/// Runs lines of a shell in a folder, with `bem` in the path; the first that fails ends it.
-fn shell(folder: &Path, script: &str) -> Output {
-    let bem = Path::new(env!("CARGO_BIN_EXE_bem")).parent().expect("a folder");
-    let path = std::env::var("PATH").unwrap_or_default();
-    Command::new("sh")
-        .args(["-e", "-c", script])
-        .current_dir(folder)
-        .env("PATH", format!("{}:{path}", bem.display()))
-        .env("XDG_STATE_HOME", folder.join("state"))
-        .output()
-        .expect("a shell")
-}
-
-/// The shell blocks of a page, in order.
-fn commands(page: &str) -> String {
-    let mut script = String::new();
-    let mut is_inside = false;
-    for line in page.lines() {
-        match line {
-            "```sh" => is_inside = true,
-            "```" => is_inside = false,
-            _ if is_inside => script += &format!("{line}\n"),
-            _ => {}
-        }
-    }
-    script
-}
 
 #[test]
 fn what_init_writes_is_learned_as_its_readme_says() {

@@ -1,6 +1,9 @@
 //! The decision service from outside: the binary on a free port, asked over loopback, killed, started again, audited and played
 //! again. Clauses: VM-13, LOG-1, LOG-4, LOG-5, IMG-1.
 
+mod guide;
+
+use guide::{commands, shell};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -409,28 +412,10 @@ fn the_page_of_the_guide_on_the_service_runs_from_its_first_to_its_last_command(
         .expect("the client");
     // A port that is free now stands in for the one of the page.
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
-    let mut script = String::new();
-    let mut is_inside = false;
-    for line in page.lines() {
-        match line {
-            "```sh" => is_inside = true,
-            "```" => is_inside = false,
-            _ if is_inside => script += &format!("{line}\n"),
-            _ => {}
-        }
-    }
-    let script = script.replace("127.0.0.1:7420", &free.to_string());
+    let script = commands(&page).replace("127.0.0.1:7420", &free.to_string());
     assert!(8 <= script.matches("bem ").count() + script.matches("curl ").count(), "{script}");
-    let bem = Path::new(env!("CARGO_BIN_EXE_bem")).parent().expect("a folder");
-    let path = std::env::var("PATH").unwrap_or_default();
-    let followed = Command::new("sh")
-        // Whatever fails, the server ends: else its output would stay open.
-        .args(["-e", "-c", &format!("trap 'kill $server 2>/dev/null || true' EXIT\n{script}")])
-        .current_dir(folder.path())
-        .env("PATH", format!("{}:{path}", bem.display()))
-        .env("XDG_STATE_HOME", folder.path().join("keys"))
-        .output()
-        .expect("a shell");
+    // Whatever fails, the server ends: else its output would stay open.
+    let followed = shell(folder.path(), &format!("trap 'kill $server 2>/dev/null || true' EXIT\n{script}"));
     assert!(followed.status.success(), "{}", text(&followed));
     let said = text(&followed);
     assert!(said.contains("patches in force") && said.contains("every entry as recorded"), "{said}");

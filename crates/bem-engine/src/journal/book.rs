@@ -3,6 +3,7 @@
 //! The tables EXPERT, TEACH, WORK and CFG are kept as the entries leave them, so that every entry carries their roots.
 //! Must not know whether entries are written or compared: that is the [`Sink`]'s. Clauses: LOG-1, LOG-3, SCC-4.
 
+use super::entries::{Place, Sink, StoredPatch, structure_after};
 use crate::chronicle::{Happening, PatchNote};
 use crate::climb::{Climb, Purpose, Track, Unit, UnitBegin, UnitResult};
 use bem_base::digest::{Digest, hash};
@@ -11,21 +12,13 @@ use bem_base::environment::Shape;
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
 use bem_ledger::LedgerError;
-use bem_ledger::entry::{
-    Certificate, Entry, PatchEvent, PatchKind, PatchStatus, Table, TableEdit, UnitEnd, Verdict, event_code,
-};
+use bem_ledger::entry::{Entry, PatchEvent, PatchKind, PatchStatus, Table, TableEdit, UnitEnd, event_code};
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
 use bem_ledger::tables::Tables;
 use bem_machine::config::GenesisConfig;
 use bem_machine::machine::MachineError;
 use std::collections::BTreeMap;
-
-/// Where entries go: to a log, or to a comparison with what is recorded.
-pub(super) trait Sink {
-    fn append(&mut self, entry: &Entry) -> Result<(), LedgerError>;
-    fn put_blob(&mut self, bytes: &[u8]) -> Result<Digest, LedgerError>;
-}
 
 /// What the entries so far amount to.
 #[derive(Clone, Debug, Default)]
@@ -235,40 +228,22 @@ impl Book {
     }
 
     fn patch(&mut self, sink: &mut impl Sink, track: usize, note: &PatchNote) -> Result<(), LedgerError> {
-        let mut certificates = Vec::new();
-        for (formula, proof) in &note.proofs {
-            let (cnf, proof) = (sink.put_blob(formula)?, sink.put_blob(proof)?);
-            certificates.push(Certificate { verdict: Verdict::Holds, cnf, proof });
-        }
-        // Of a refused patch the digest of the reasons is enough; what is in force can be read.
-        let payload = if note.accepted { sink.put_blob(&note.payload)? } else { hash(&note.payload) };
+        let stored = StoredPatch::store(sink, note)?;
         self.serial += 1;
         let roots_before = self.tables.roots();
-        let status = match (note.accepted, note.rolled_back) {
-            (true, _) => PatchStatus::Applied,
-            (false, true) => PatchStatus::RolledBack,
-            (false, false) => PatchStatus::Rejected,
-        };
         let twin = self.twins.get_mut(&track).expect("a family is taken up when its unit begins");
-        let edits = match structure_after(twin, status, note) {
+        let edits = match structure_after(twin, note) {
             Some(leaves) => self.expert_edits(track, &leaves),
             None => Vec::new(),
         };
         self.set_all(&edits);
-        let kind = PatchKind::ALL[usize::from(note.kind)];
-        sink.append(&Entry::Patch(Box::new(PatchEvent {
+        sink.append(&stored.at(Place {
             serial: self.serial,
-            step: note.step,
-            kind,
-            status,
             target: ObjectId::sharded(ObjectClass::TaskFamily, 0, track as u16),
-            score: note.score,
-            payload,
-            certificates,
             roots_before,
             roots_after: self.tables.roots(),
             edits,
-        })))?;
+        }))?;
         self.threshold(sink, track, note)
     }
 
@@ -293,23 +268,6 @@ pub(super) fn place_of(unit: &Unit) -> [i64; 5] {
         Purpose::Practice { template } => (2, i64::from(template.0), 0),
     };
     [unit.track as i64, i64::from(unit.number), purpose, which, attempt]
-}
-
-/// What EXPERT holds of the family after a decision; nothing if structure stays as it is.
-fn structure_after(twin: &mut Twin, status: PatchStatus, note: &PatchNote) -> Option<[Digest; EXPERT_SLOTS]> {
-    match status {
-        PatchStatus::Applied => {
-            let (patch, _) = note.accepted().expect("a patch in force is in its own note");
-            twin.follow(&patch).expect("the learner's tables have followed it");
-        }
-        PatchStatus::RolledBack => {
-            let kind = bem_evolve::patch::PatchKind::ALL[usize::from(note.kind)];
-            let is_taken_back = twin.take_back(kind).expect("the learner has taken it back");
-            assert!(is_taken_back, "only the latest patch is taken back");
-        }
-        PatchStatus::Pending | PatchStatus::Verified | PatchStatus::Rejected => return None,
-    }
-    Some(twin.leaves())
 }
 
 /// The structures that a climb brings along.

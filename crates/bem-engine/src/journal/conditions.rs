@@ -5,7 +5,8 @@
 //! it, and which serial and which unit come next; checks without clauses are made again. It plays nothing: that what was
 //! played led to these patches is for a replay to show. Clauses: SCC-3, SCC-4, LOG-2, LOG-3.
 
-use super::book::{Book, Sink, place_of};
+use super::book::{Book, place_of};
+use super::entries::Kept;
 use crate::climb::{Climb, Unit, UnitBegin};
 use crate::payload::Payload;
 use crate::worlds::Catalog;
@@ -15,7 +16,6 @@ use bem_base::environment::Shape;
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_evolve::patch::{Change, Patch, PatchKind};
 use bem_evolve::rebuild::{Restated, restate_template};
-use bem_ledger::LedgerError;
 use bem_ledger::audit::{Conditions, Rebuilt};
 use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Table, TableEdit, UnitEnd, event_code};
 use bem_machine::config::GenesisConfig;
@@ -42,21 +42,6 @@ pub struct RunConditions {
     begun: BTreeMap<usize, u32>,
     /// Templates of each family, by digest.
     templates: BTreeMap<usize, BTreeSet<Digest>>,
-}
-
-/// Keeps the one entry that a boot writes.
-#[derive(Default)]
-struct Kept(Option<Entry>);
-
-impl Sink for Kept {
-    fn append(&mut self, entry: &Entry) -> Result<(), LedgerError> {
-        self.0 = Some(entry.clone());
-        Ok(())
-    }
-
-    fn put_blob(&mut self, bytes: &[u8]) -> Result<Digest, LedgerError> {
-        Ok(hash(bytes))
-    }
 }
 
 impl Conditions for RunConditions {

@@ -8,6 +8,7 @@
 
 mod book;
 mod conditions;
+pub mod entries;
 mod replay;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,8 @@ use bem_ledger::merkle::leaf_hash;
 use bem_ledger::reader::{Comparison, EntryReader};
 use bem_ledger::snapshot::{Part, Snapshot, latest_snapshot};
 use bem_ledger::store::Store;
-use book::{Book, Sink};
+use book::Book;
+use entries::Sink;
 
 /// Name of the snapshot's part that holds the climb; every other part is a unit that was put away in the middle.
 pub const CLIMB_PART: &str = "climb";

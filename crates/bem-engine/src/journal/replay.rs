@@ -2,7 +2,8 @@
 //!
 //! It begins at the configuration that genesis names, and writes nothing. Clauses: LOG-2, LOG-5; decision D-17.
 
-use super::book::{Book, Sink};
+use super::book::Book;
+use super::entries::Sink;
 use super::{JournalError, configured_climb, next_unit};
 use crate::climb::{Climb, ClimbError, Unit, UnitResult, Worked};
 use crate::worlds::{Catalog, Worlds};

@@ -15,10 +15,14 @@ use bem_synth::experience::{Episode, Step};
 use bem_synth::models::control::Explorer;
 
 /// At first all actions are drawn with equal chance, so that the first labels favour none.
-const UNIFORM_STEPS: u64 = 160;
+pub(super) const UNIFORM_STEPS: u64 = 160;
 
-/// Of eight exploring episodes without a plan, so many follow an expert with drawn steps in between.
-const MIXED: u64 = 3;
+/// Of so many exploring episodes without a plan, so many follow an expert with drawn steps in between.
+pub(super) const MIXED_OF: u64 = 8;
+pub(super) const MIXED: u64 = 3;
+
+/// Where plain actions go on learning by their index, one in so many acting episodes shows what is held.
+pub(super) const HELD_ONE_IN: u64 = 4;
 
 /// An episode that has begun and is not over.
 #[derive(Clone, Debug)]
@@ -51,9 +55,9 @@ impl Flight {
 }
 
 /// The explorer's plan for the episode, as the machine asks it.
-struct EpisodePlan<'a> {
-    explorer: Option<&'a Explorer>,
-    past: &'a [Step],
+pub(super) struct EpisodePlan<'a> {
+    pub(super) explorer: Option<&'a Explorer>,
+    pub(super) past: &'a [Step],
 }
 
 impl Plan for EpisodePlan<'_> {
@@ -67,6 +71,11 @@ pub(super) fn step_taken(observation: Bits, action: u16, outcome: Outcome, drawn
     let Outcome { reward, done, bad } = outcome;
     let propensity = drawn_from.map_or(u16::MAX, |actions| u16::MAX / actions);
     Step { observation, action, reward, done, bad, uniform: drawn_from.is_some(), propensity }
+}
+
+/// Whether an episode of this turn is played for knowledge.
+pub fn is_exploring(turn: Turn) -> bool {
+    turn != Turn::HELD && turn != Turn::INDEX
 }
 
 impl Learner {
@@ -113,7 +122,7 @@ impl Learner {
             return Turn::PLAN;
         }
         // An expert acts with drawn steps in between, so that what follows from its actions is seen too.
-        let is_mixed = self.machinery.prng_mut().below(8) < MIXED;
+        let is_mixed = self.machinery.prng_mut().below(MIXED_OF) < MIXED;
         match (is_mixed, self.acts_plainly()) {
             (false, _) => Turn::DRAW,
             (true, true) => Turn::INDEX,
@@ -128,7 +137,7 @@ impl Learner {
         let rule = self.machinery.family().held().acting_rule();
         let is_index =
             self.acts_plainly() && self.exploration.explorer().is_none() && rule == Adaptation::Fixed;
-        if is_index && self.machinery.prng_mut().below(4) != 0 { Turn::INDEX } else { Turn::HELD }
+        if is_index && self.machinery.prng_mut().below(HELD_ONE_IN) != 0 { Turn::INDEX } else { Turn::HELD }
     }
 
     /// Begins an episode.
@@ -235,7 +244,7 @@ impl Learner {
         self.shape.cover(shape);
         self.standing.cover();
         self.exploration.cover();
-        self.count_anew();
+        self.count_anew(true);
     }
 
     /// As many choices wait for their reward as can: the oldest is given up, and what it earned counts as nothing.
@@ -266,8 +275,7 @@ impl Learner {
     fn gather(&mut self, turn: Turn, episode: Episode, witness: &mut dyn Witness) {
         let total = episode.total();
         let is_held = turn == Turn::HELD;
-        let is_exploring = !is_held && turn != Turn::INDEX;
-        self.exploration.book(&self.shape, is_exploring, total);
+        self.exploration.book(&self.shape, is_exploring(turn), total);
         if let Some(workload) = &mut self.workload {
             workload.book_return(total, (self.shape.return_min, self.shape.return_max));
             if is_held {

@@ -19,7 +19,7 @@ use bem_synth::models::control::Explorer;
 /// Actions that the quota counts at most.
 const ACTIONS_MAX: u64 = 64;
 /// Of so many episodes that may explore one acts.
-const ACTING_ONE_IN: u64 = 5;
+pub(super) const ACTING_ONE_IN: u64 = 5;
 /// Exploring episodes between two looks at what may be left, at least.
 const HOPE_EPISODES: u64 = 64;
 /// The quota is so many times as large where the counts leave open that much more can be earned.
@@ -35,7 +35,7 @@ const EPISODES_MAX: i128 = 1 << 20;
 pub(super) const EXPLAINED_MIN: Fixed = Fixed::from_ratio(1, 100);
 
 /// Of so many exploring episodes one is drawn where there is an explorer.
-const DRAWN_ONE_IN: u64 = 8;
+pub(super) const DRAWN_ONE_IN: u64 = 8;
 
 /// How episodes are divided between exploring and acting.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,10 @@
 //! Where pairs are asked for there is nobody to play them: such a trial is given up, and the reason is in the ledger.
 //! Must not know who asks, threads, clocks or files. Clauses: VM-13, VM-16, SCC-8, LOG-5; decisions D-41, D-44, D-67, D-68.
 
-use super::act::step_taken;
+pub use super::act::is_exploring;
+
+use super::act::{EpisodePlan, HELD_ONE_IN, MIXED, MIXED_OF, UNIFORM_STEPS, step_taken};
+use super::exploration::{ACTING_ONE_IN, DRAWN_ONE_IN};
 use super::state::RestoreError;
 use super::{Decision, Learner, Phase, Settings, Tally, Witness};
 use crate::agent::Agent;
@@ -21,22 +24,16 @@ use bem_evolve::verify::AcceptedPatch;
 use bem_machine::config::GenesisConfig;
 use bem_machine::held::Adaptation;
 use bem_machine::machine::PastStep;
-use bem_machine::turn::{Actor, Drawn, Plan, Turn};
+use bem_machine::turn::{Actor, Drawn, Turn};
 use bem_synth::experience::{Episode, Experience, Step};
-use bem_synth::models::control::Explorer;
 use std::sync::Arc;
 
 /// Steps that a served world may ever take: nobody counts that far.
 const BUDGET: u64 = 1 << 47;
 /// What the weights of turns add up to.
 const WEIGHTS: u64 = 1_280;
-/// Actions are drawn with equal chance until this many were asked for.
-const UNIFORM_STEPS: u64 = 160;
 /// The largest chance that every action may be promised; more would leave nothing to choose.
 pub const FLOOR_MAX: Fixed = Fixed::from_ratio(1, 2);
-/// Whether a trial stays open from round to round, and its candidate plays half of the episodes that act. That needs a test
-/// without pairs ([`Learner::take_rollout`] would wait for the other half of each); until there is one, trials are given up.
-const INTERLEAVES: bool = false;
 /// Why a candidate is not measured.
 const UNPAIRED: &str = "a served world cannot be played in pairs";
 
@@ -84,18 +81,6 @@ pub fn settings_of(config: &GenesisConfig, seed: u64, shape: &Shape) -> Settings
     Settings { seed, budget: BUDGET, config: Arc::new(config) }
 }
 
-/// A plan of the explorer, as the machine asks it.
-struct ServedPlan<'a> {
-    explorer: Option<&'a Explorer>,
-    past: &'a [Step],
-}
-
-impl Plan for ServedPlan<'_> {
-    fn advise(&self, observation: &Bits) -> Option<u16> {
-        self.explorer?.act(self.past, observation)
-    }
-}
-
 /// The half that decides.
 #[derive(Clone, Debug)]
 pub struct Acting {
@@ -123,24 +108,19 @@ impl Acting {
         let plain = learner.acts_plainly();
         let is_index = plain && learner.exploration.explorer().is_none() && !adapts;
         let mut turns = Vec::with_capacity(5);
-        // Four of five episodes that may explore do.
-        let exploring = if explores { WEIGHTS / 5 * 4 } else { 0 };
+        let exploring = if explores { WEIGHTS - WEIGHTS / ACTING_ONE_IN } else { 0 };
         if explores {
-            let planned = if learner.exploration.explorer().is_some() { exploring / 8 * 7 } else { 0 };
-            let mixed = (exploring - planned) / 8 * 3;
+            let has_plan = learner.exploration.explorer().is_some();
+            let planned = if has_plan { exploring - exploring / DRAWN_ONE_IN } else { 0 };
+            let mixed = (exploring - planned) / MIXED_OF * MIXED;
             turns.push((Turn::PLAN, planned));
             turns.push((if plain { Turn::INDEX } else { Turn::PERTURBED }, mixed));
             turns.push((Turn::DRAW, exploring - planned - mixed));
         }
         let acting = WEIGHTS - exploring;
-        if INTERLEAVES && learner.is_measuring() {
-            turns.push((Turn::SEAT, acting / 2));
-            turns.push((Turn::HELD, acting - acting / 2));
-        } else {
-            let index = if is_index { acting / 4 * 3 } else { 0 };
-            turns.push((Turn::INDEX, index));
-            turns.push((Turn::HELD, acting - index));
-        }
+        let index = if is_index { acting - acting / HELD_ONE_IN } else { 0 };
+        turns.push((Turn::INDEX, index));
+        turns.push((Turn::HELD, acting - index));
         turns.retain(|(_, weight)| 0 < *weight);
         turns
     }
@@ -216,7 +196,7 @@ impl Acting {
             _ => Vec::new(),
         };
         *self.learner.machinery.prng_mut() = register;
-        let plan = ServedPlan { explorer: self.learner.exploration.explorer(), past: &log };
+        let plan = EpisodePlan { explorer: self.learner.exploration.explorer(), past: &log };
         self.learner.machinery.act_apart(turn, past, observation, &plan)
     }
 
@@ -285,7 +265,6 @@ impl Acting {
         match (choice.drawn_from, turn.actor) {
             (Some(_), _) => "drawn".to_string(),
             (None, Actor::Plan) => "plan".to_string(),
-            (None, Actor::Seat) => "candidate".to_string(),
             (None, Actor::Index) if self.learner.acts_plainly() => "index".to_string(),
             (None, _) => match self.learner.machinery.held_slot() {
                 Some(slot) => format!("expert-{slot}"),
@@ -328,11 +307,6 @@ impl Acting {
 /// Whether every action may be promised this chance.
 pub fn is_floor(floor: Fixed) -> bool {
     Fixed::ZERO <= floor && floor <= FLOOR_MAX
-}
-
-/// Whether an episode of this turn is played for knowledge.
-pub fn is_exploring(turn: Turn) -> bool {
-    turn != Turn::HELD && turn != Turn::INDEX && turn != Turn::SEAT
 }
 
 /// A step that lies behind, for a plan.
@@ -497,11 +471,6 @@ impl Learner {
         self.tally.episodes += 1;
         let serial = self.history.count();
         let episode = Episode { serial, steps };
-        // A test that is under way looks at the candidate and at what is held, and at nobody else.
-        if self.is_measuring() && turn != Turn::SEAT && turn != Turn::HELD {
-            self.exploration.book(&self.shape, is_exploring(turn), episode.total());
-            return self.remember(turn, episode, witness);
-        }
         self.finish((0, turn), episode, witness);
     }
 
@@ -512,7 +481,6 @@ impl Learner {
             match &self.phase {
                 Phase::Start => drop(self.start(witness)),
                 Phase::Judge => drop(self.judge(witness)),
-                Phase::Measure(_) if INTERLEAVES => return,
                 Phase::Measure(_) => self.give_up(unpaired, witness),
                 Phase::Collect if !is_searched => {
                     is_searched = true;

@@ -40,24 +40,18 @@ impl Learner {
             is_changed |= found.is_some_and(|proposal| self.decide_at_once(proposal, witness));
         }
         // The machine counts every step as long as its buckets stay; a log that has forgotten steps knows less.
-        if is_changed || !self.knows_more_than_the_log() {
-            self.count_anew();
-        }
+        self.count_anew(is_changed);
         if let Some(proposal) = self.better_actions() {
             self.decide_at_once(proposal, witness);
         }
     }
 
-    /// Whether the machine has counted steps that the log does not hold any more.
-    fn knows_more_than_the_log(&self) -> bool {
-        let logged: usize = self.counted().iter().map(Vec::len).sum();
-        logged < Means::counted_by(self.machinery.family().plain()).steps()
-    }
-
-    /// The statistics of plain actions become those of the log.
-    pub(super) fn count_anew(&mut self) {
+    /// The statistics of plain actions become those of the log, if that is due or the log holds every step that was counted.
+    pub(super) fn count_anew(&mut self, is_due: bool) {
         let counted = self.counted();
-        if counted.iter().all(Vec::is_empty) {
+        let logged: usize = counted.iter().map(Vec::len).sum();
+        let knows_more = logged < Means::counted_by(self.machinery.family().plain()).steps();
+        if logged == 0 || knows_more && !is_due {
             return;
         }
         let pulls: Vec<Vec<(u16, i32)>> = counted
