@@ -62,6 +62,9 @@ pub fn run(arguments: &TokenArguments) -> Result<Answer> {
             Ok(Answer::Yes)
         }
         Action::List { state, json } => {
+            if !state.is_dir() {
+                bail!("{} does not exist: --state names the folder of a server", state.display());
+            }
             let tokens = tokens::read(state)?;
             if *json {
                 let list: Vec<_> = tokens
