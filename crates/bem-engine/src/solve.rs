@@ -212,7 +212,10 @@ fn learn<'a>(
     let (mut learner, seen) = match saved {
         Some(saved) => saved,
         None => match Learner::on(shard, world.shape(), settings) {
-            Ok(learner) => (learner.with_library(library).with_experience(start.episodes), Seen::nothing()),
+            Ok(learner) => {
+                let learner = learner.with_library(library).with_experience(start.episodes);
+                (learner.with_baseline(start.baseline), Seen::nothing())
+            }
             Err(error) => return Err(Box::new(Broken { error, kept: None })),
         },
     };

@@ -2,8 +2,10 @@
 //!
 //! Machines go through the gate like those of the library; episodes become experience and prove nothing by themselves. A start
 //! is kept with the run's world, so that a replay begins in the same way. A circuit without a stated hypothesis becomes a
-//! table, if it is small enough. Must not know files. Clauses: LOG-5, SCC-2.
+//! table, if it is small enough. A baseline is what the learner must not fall below while it learns. Must not know files.
+//! Clauses: LOG-5, SCC-2; decision D-90.
 
+use crate::codec::{decode_option, encode_option};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
 use bem_synth::experience::Episode;
@@ -26,6 +28,38 @@ pub struct Start {
     pub machines: Vec<Machine>,
     /// Taken in as experience before the first step.
     pub episodes: Vec<Episode>,
+    /// What must not be fallen below, if anything.
+    pub baseline: Option<Baseline>,
+}
+
+/// A policy and how far below its return the learner may fall while it learns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Baseline {
+    /// What acts where nothing else may.
+    pub policy: Policy,
+    /// Per mille of its return that may be risked.
+    pub risk: u16,
+}
+
+impl Baseline {
+    /// Whether it can act in worlds of this shape.
+    pub fn fits(&self, shape: &Shape) -> bool {
+        let reads = self.policy.reads().last();
+        self.policy.actions() == shape.actions
+            && reads.is_none_or(|last| *last < shape.observation_bits)
+            && self.risk <= 1_000
+    }
+
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.u16(self.risk);
+        self.policy.encode(writer);
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Baseline, DecodeError> {
+        Ok(Baseline { risk: reader.u16()?, policy: Policy::decode(reader)? })
+    }
 }
 
 /// Two starts are the same if their bytes are.
@@ -45,7 +79,7 @@ impl Eq for Start {}
 impl Start {
     /// Whether there is nothing to begin with.
     pub fn is_empty(&self) -> bool {
-        self.machines.is_empty() && self.episodes.is_empty()
+        self.machines.is_empty() && self.episodes.is_empty() && self.baseline.is_none()
     }
 
     /// Writes the canonical bytes.
@@ -54,6 +88,7 @@ impl Start {
         self.machines.iter().for_each(|machine| machine.encode(writer));
         writer.length(self.episodes.len());
         self.episodes.iter().for_each(|episode| episode.encode(writer));
+        encode_option(writer, self.baseline.as_ref(), Baseline::encode);
     }
 
     /// Reads canonical bytes back.
@@ -69,13 +104,15 @@ impl Start {
             return Err(many);
         }
         let episodes = (0..episodes).map(|_| Episode::decode(reader)).collect::<Result<_, _>>()?;
-        Ok(Start { machines, episodes })
+        let baseline = decode_option(reader, Baseline::decode)?;
+        Ok(Start { machines, episodes, baseline })
     }
 
     /// Only what fits a world: machines of its shape, and episodes whose steps it could have brought.
     #[must_use]
     pub fn fitting(mut self, shape: &Shape) -> Start {
         self.machines.retain(|machine| machine.fits(shape));
+        self.baseline = self.baseline.filter(|baseline| baseline.fits(shape));
         let bits = usize::from(shape.observation_bits);
         let fits = |episode: &Episode| {
             let step_fits = |step: &bem_synth::experience::Step| {
@@ -165,16 +202,19 @@ mod tests {
         let start = Start {
             machines: vec![machine_of(&policy(), &shape()).unwrap()],
             episodes: vec![episode(0, 1), episode(1, 2)],
+            baseline: Some(Baseline { policy: policy(), risk: 50 }),
         };
         let mut writer = Writer::new();
         start.encode(&mut writer);
         let bytes = writer.into_bytes();
         let back = Start::decode(&mut Reader::new(&bytes)).unwrap();
         assert_eq!((back.machines.len(), &back.episodes), (1, &start.episodes));
+        assert_eq!(back.baseline, start.baseline);
         let fitting = back.fitting(&shape());
         assert_eq!((fitting.machines.len(), fitting.episodes.len()), (1, 1));
         let other = Shape { actions: 3, ..shape() };
-        assert_eq!(start.fitting(&other).machines.len(), 0);
+        let misfit = start.fitting(&other);
+        assert_eq!((misfit.machines.len(), misfit.baseline), (0, None));
         (0..bytes.len()).for_each(|cut| assert!(Start::decode(&mut Reader::new(&bytes[..cut])).is_err()));
     }
 }

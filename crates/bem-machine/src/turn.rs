@@ -59,6 +59,9 @@ impl Turn {
     /// The plan acts, and one action in sixteen is drawn.
     pub const PLAN: Turn = Turn { actor: Actor::Plan, drawn: Drawn::OneIn(16) };
 
+    /// The baseline that the owner lends acts, and nothing is drawn.
+    pub const BASELINE: Turn = Turn { actor: Actor::Plan, drawn: Drawn::Never };
+
     /// The expert in this slot acts.
     pub const fn member(slot: u8) -> Turn {
         Turn { actor: Actor::Member(slot), drawn: Drawn::Never }

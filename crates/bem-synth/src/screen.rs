@@ -82,6 +82,11 @@ impl Screen {
         0 < difference && 9 * (my_variance + their_variance) < 4 * difference * difference
     }
 
+    /// Whether the mean reward is above another's, by however little.
+    pub fn leads(&self, other: &Screen) -> bool {
+        self.moments().zip(other.moments()).is_some_and(|((mine, _), (theirs, _))| theirs < mine)
+    }
+
     /// Whether, where they differ, the other was often seen to earn less than could be had, and this one not more often
     /// than not. What the other does is played far more often than what this one would do, so that a screen alone cannot
     /// tell them apart; what explains the other's losses is worth measuring.

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use bem_base::environment::{Bits, Shape};
 use bem_circuit::netlist::{Builder, Signal};
 use bem_data::{Code, Column, Decimal, Encoder, Kind, Table};
-use bem_engine::start::{EPISODES_MAX, STATED_INPUTS_MAX, Start, machine_of};
+use bem_engine::start::{Baseline, EPISODES_MAX, STATED_INPUTS_MAX, Start, machine_of};
 use bem_engine::world_file::WorldFile;
 use bem_synth::experience::{EXPERIENCE_STEPS_MAX, Episode, Experience, Step};
 use bem_synth::hypothesis::Stated;
@@ -32,7 +32,7 @@ pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(St
         let text = files::read_text(path)?;
         let table = if ending == "csv" { Table::from_csv(&text) } else { Table::from_jsonl(&text) };
         let episodes = log(&table.with_context(named)?, shape, encoder).with_context(named)?;
-        let start = Start { machines: Vec::new(), episodes }.fitting(shape);
+        let start = Start { machines: Vec::new(), episodes, baseline: None }.fitting(shape);
         return told(Start { machines: explained(shape, &start.episodes), ..start }, shape)
             .with_context(named);
     }
@@ -55,7 +55,28 @@ pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(St
             shape.actions
         );
     }
-    told(Start { machines, episodes }, shape).with_context(named)
+    told(Start { machines, episodes, baseline: None }, shape).with_context(named)
+}
+
+/// A policy that must not be fallen below in a world: an action, or the one circuit of a run or file.
+pub fn baseline(text: &str, risk: u16, shape: &Shape, encoder: Option<&Encoder>) -> Result<Baseline> {
+    if let Ok(action) = text.parse::<u16>() {
+        if shape.actions <= action {
+            bail!("--baseline {action}: the actions of this world are 0 to {}", shape.actions - 1);
+        }
+        return Ok(Baseline { policy: Policy::constant(shape.actions, action), risk });
+    }
+    let learned = match learned::open(Path::new(text), None).with_context(|| {
+        format!("--baseline {text}: must be an action, 0 to {}, a run, or a policy", shape.actions - 1)
+    })? {
+        Found::One(learned) => learned,
+        Found::Several(_) => bail!("--baseline {text}: the run has several policies; name a circuit"),
+    };
+    let policy = translated(&learned, shape, encoder);
+    let baseline = policy.map(|policy| Baseline { policy, risk }).filter(|baseline| baseline.fits(shape));
+    baseline.with_context(|| {
+        format!("--baseline {text}: it must have {} actions and read what this world shows", shape.actions)
+    })
 }
 
 /// What explains the episodes of others best: tried first, like a circuit that was named.

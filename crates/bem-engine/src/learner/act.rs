@@ -75,7 +75,7 @@ pub(super) fn step_taken(observation: Bits, action: u16, outcome: Outcome, drawn
 
 /// Whether an episode of this turn is played for knowledge.
 pub fn is_exploring(turn: Turn) -> bool {
-    turn != Turn::HELD && turn != Turn::INDEX
+    ![Turn::HELD, Turn::INDEX, Turn::BASELINE].contains(&turn)
 }
 
 impl Learner {
@@ -90,9 +90,14 @@ impl Learner {
             let is_paced = self.workload.is_none();
             return Ok(if is_paced { self.search(witness) } else { self.next_unit(witness) });
         }
-        let turn = self.next_turn();
+        let turn = if self.affords_a_try() { self.next_turn() } else { Turn::BASELINE };
         let seed = self.play_seeds.next_seed();
         self.begin(world, seed, turn)
+    }
+
+    /// Whether an episode may begin that is not the baseline's.
+    pub(super) fn affords_a_try(&self) -> bool {
+        self.floor.as_ref().is_none_or(|floor| floor.affords(&self.shape, 0))
     }
 
     /// Whose turn the next episode for experience is.
@@ -167,6 +172,7 @@ impl Learner {
     /// Whether this can be the turn of an episode now.
     pub(super) fn may_play(&self, turn: Turn) -> bool {
         match turn.actor {
+            Actor::Plan if turn == Turn::BASELINE => self.floor.is_some(),
             Actor::Plan => self.exploration.explorer().is_some() && turn == Turn::PLAN,
             Actor::Index => turn == Turn::INDEX,
             Actor::Held => [Turn::HELD, Turn::DRAW, Turn::PERTURBED].contains(&turn),
@@ -185,7 +191,12 @@ impl Learner {
         let flight = self.flight.as_mut().expect("the caller has looked");
         let observation = *world.observation();
         let plan = EpisodePlan { explorer: self.exploration.explorer(), past: &flight.steps };
-        let action = self.machinery.act(&observation, &plan);
+        let action = match (&mut self.floor, flight.turn == Turn::BASELINE) {
+            (Some(floor), true) => {
+                self.machinery.act(&observation, &floor.follow(&flight.steps, &observation))
+            }
+            _ => self.machinery.act(&observation, &plan),
+        };
         let drawn_from = self.machinery.drawn_from();
         let outcome = match world.step(action) {
             Err(EnvironmentError::Lost) => {
@@ -226,12 +237,18 @@ impl Learner {
             self.tally.episodes += 1;
             self.tally.expired += awaited.len() as u64;
             let serial = self.history.count();
-            match is_aside {
-                false => self.finish((seed, turn), Episode { serial, steps }, witness),
-                true => {
-                    self.gather(turn, Episode { serial, steps }, witness);
-                    self.pass_unpaired(witness);
-                }
+            let episode = Episode { serial, steps };
+            if let Some(floor) = &mut self.floor {
+                floor.book(&self.shape, turn == Turn::BASELINE, episode.total());
+            }
+            if turn == Turn::BASELINE {
+                self.tally.left += 1;
+                self.remember(turn, episode, witness);
+            } else if is_aside {
+                self.gather(turn, episode, witness);
+                self.pass_unpaired(witness);
+            } else {
+                self.finish((seed, turn), episode, witness);
             }
         }
         Ok(Event::EpisodeEnded)

@@ -131,6 +131,11 @@ impl Candidates {
         self.fruitless = if is_fruitless { self.fruitless + 1 } else { 0 };
     }
 
+    /// Whether a circuit acts and the last rounds brought nothing to measure.
+    pub(super) fn is_fruitless(&self) -> bool {
+        0 < self.fruitless
+    }
+
     /// The step of the next search.
     pub(super) fn next_search(&self) -> u64 {
         self.next_search

@@ -7,7 +7,7 @@
 //! incumbent and cannot answer. Same seed, same history.
 //!
 //! Each part of it has one owner with private fields that encodes itself: the machine (`machinery`), what is known of what acts
-//! (`standing`), who waits and who was measured (`candidates`), what is played for knowledge (`exploration`), the unit that a
+//! (`standing`), who waits and who was measured (`candidates`), what is played for knowledge (`exploration`), what must not be fallen below (`floor`), the unit that a
 //! scheduler has chosen (`pacing`), the pairs that are played (`gate`), chain and numbers (`history`). What happens in a unit is
 //! told where it happens: `act`, `search`, `contexts`, `guarding`, `planning`, `gate`, `watch`.
 //!
@@ -23,6 +23,7 @@ mod claim;
 mod contexts;
 mod counterexample;
 mod exploration;
+mod floor;
 mod gate;
 pub mod guarding;
 mod history;
@@ -33,6 +34,7 @@ mod play;
 mod safety;
 mod search;
 pub mod serving;
+mod shortfall;
 pub(crate) mod standing;
 pub mod state;
 mod structure;
@@ -40,12 +42,14 @@ mod unpaired;
 mod watch;
 mod witness;
 
+pub use self::shortfall::Shortfall;
 pub use self::unpaired::Repetition;
 pub use self::witness::{Decision, EvidenceBasis, Witness};
 
 use self::act::Flight;
 use self::candidates::Candidates;
 use self::exploration::Exploration;
+use self::floor::Floor;
 use self::gate::Gate;
 use self::history::History;
 use self::machinery::Machinery;
@@ -54,6 +58,7 @@ use self::standing::{Incumbent, Standing};
 use crate::agent::Agent;
 use crate::seeds::{Domain, Seeds};
 use crate::shard::Shard;
+use crate::start::Baseline;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Shape};
@@ -117,6 +122,8 @@ pub struct Tally {
     pub expired: u64,
     /// How often the world paid beyond the range that it had said.
     pub widened: u64,
+    /// Episodes that were left to the baseline, because there was nothing to pay for a try.
+    pub left: u64,
     /// Whether the world brings an episode back by its seed.
     pub repetition: Repetition,
     /// Steps whose action the machine chose, as the machine counts them.
@@ -131,9 +138,20 @@ impl Tally {
     /// Writes the canonical bytes; the machine counts its own steps.
     fn encode(&self, writer: &mut Writer) {
         let Tally { steps, episodes, applied, rejected, proofs, rolled_back, work, unplayed, .. } = *self;
-        [steps, episodes, work, unplayed, self.resets, self.abandoned, self.late, self.expired, self.widened]
-            .into_iter()
-            .for_each(|count| writer.u64(count));
+        [
+            steps,
+            episodes,
+            work,
+            unplayed,
+            self.resets,
+            self.abandoned,
+            self.late,
+            self.expired,
+            self.widened,
+            self.left,
+        ]
+        .into_iter()
+        .for_each(|count| writer.u64(count));
         writer.u8(self.repetition as u8);
         [applied, rejected, proofs, rolled_back, self.acting_changes, self.acting_changes_patched]
             .into_iter()
@@ -146,6 +164,7 @@ impl Tally {
         let mut long = || reader.u64();
         let (steps, episodes, work, unplayed) = (long()?, long()?, long()?, long()?);
         let (resets, abandoned, late, expired, widened) = (long()?, long()?, long()?, long()?, long()?);
+        let left = long()?;
         let repetition = reader.u8()?;
         let Some(repetition) = Repetition::ALL.get(usize::from(repetition)).copied() else {
             return Err(wild);
@@ -153,7 +172,9 @@ impl Tally {
         let mut short = || reader.u32();
         let (applied, rejected, proofs, rolled_back) = (short()?, short()?, short()?, short()?);
         let (acting_changes, acting_changes_patched) = (short()?, short()?);
-        if [steps, episodes, resets, abandoned, late, expired, widened].iter().any(|count| 1 << 48 <= *count)
+        if [steps, episodes, resets, abandoned, late, expired, widened, left]
+            .iter()
+            .any(|count| 1 << 48 <= *count)
         {
             return Err(wild);
         }
@@ -171,6 +192,7 @@ impl Tally {
             late,
             expired,
             widened,
+            left,
             repetition,
             steps_by_machine,
             acting_changes,
@@ -234,6 +256,8 @@ pub struct Learner {
     candidates: Candidates,
     /// Which episodes are played for knowledge.
     exploration: Exploration,
+    /// What must not be fallen below while it is learned, if anything.
+    floor: Option<Floor>,
     /// What was learned on lower rungs, until it is tried.
     library: Vec<Machine>,
     tally: Tally,
@@ -260,6 +284,8 @@ pub struct Learned {
     pub tally: Tally,
     /// What was seen where it fails most often, if it fails.
     pub counterexample: Option<Bits>,
+    /// What is earned less than was promised, if it surely is.
+    pub shortfall: Option<Shortfall>,
     /// The head of the digest chain over everything that happened.
     pub chain_head: Digest,
 }
@@ -290,6 +316,7 @@ impl Learner {
             standing: Standing::new(Incumbent::at_boot()),
             candidates: Candidates::new(),
             exploration: Exploration::default(),
+            floor: None,
             library: Vec::new(),
             tally: Tally::default(),
             history: History::new(settings.seed),
@@ -307,6 +334,13 @@ impl Learner {
     #[must_use]
     pub fn with_library(mut self, library: Vec<Machine>) -> Learner {
         self.library = library;
+        self
+    }
+
+    /// Does not fall below a baseline while it learns.
+    #[must_use]
+    pub fn with_baseline(mut self, baseline: Option<Baseline>) -> Learner {
+        self.floor = baseline.filter(|baseline| baseline.fits(&self.shape)).map(Floor::new);
         self
     }
 
@@ -387,6 +421,7 @@ impl Learner {
             machine: self.standing.incumbent().machine.clone(),
             tally: self.tally,
             counterexample: self.counterexample(),
+            shortfall: self.shortfall(),
             chain_head: *self.history.head(),
         }
     }

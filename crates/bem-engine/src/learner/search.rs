@@ -23,6 +23,8 @@ pub(super) enum Screened {
     Promises(Fixed),
     /// Nothing speaks against it, and not enough for it.
     Undecided,
+    /// What is logged speaks for it, and chance may have done so: it is worth measuring where there is nobody else.
+    Leads,
     /// Something speaks against it, or it was measured too recently.
     Refuted,
 }
@@ -179,6 +181,8 @@ impl Learner {
         } else if self.shape.horizon == 1 && candidate.exact && theirs.disproved == 0 {
             // With more steps a screen is a hint, and a table that repeats what was seen is not refuted by it.
             Screened::Undecided
+        } else if tested.is_none() && self.repeats() && theirs.leads(&ours) {
+            Screened::Leads
         } else {
             Screened::Refuted
         }

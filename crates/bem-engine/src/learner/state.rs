@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version, settings, shape,
-//! machine with its patches, tally, standing, candidates, exploration, library, history, random streams,
+//! machine with its patches, tally, standing, candidates, exploration, floor, library, history, random streams,
 //! workload, phase, flight, experience
 //! ```
 //!
@@ -16,6 +16,7 @@ mod flight;
 
 use super::candidates::Candidates;
 use super::exploration::Exploration;
+use super::floor::Floor;
 use super::gate::{Contest, Gate};
 use super::history::History;
 use super::machinery::Machinery;
@@ -36,7 +37,7 @@ use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
 /// Version of the bytes.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// Why a learner cannot go on from some bytes in some world.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -92,6 +93,7 @@ impl SavedLearner {
         }
         learner.candidates = Candidates::decode(shape, &mut reader)?;
         learner.exploration = Exploration::decode(shape, &mut reader)?;
+        learner.floor = decode_option(&mut reader, |reader| Floor::decode(shape, reader))?;
         learner.library = decode_list(&mut reader, Machine::decode)?;
         learner.history = History::decode(&mut reader)?;
         learner.play_seeds = Seeds::decode(Domain::Play, &mut reader)?;
@@ -146,6 +148,7 @@ impl Learner {
         self.standing.encode(&mut writer);
         self.candidates.encode(&mut writer);
         self.exploration.encode(&mut writer);
+        encode_option(&mut writer, self.floor.as_ref(), Floor::encode);
         encode_list(&mut writer, self.library.iter(), Machine::encode);
         self.history.encode(&mut writer);
         self.play_seeds.encode(&mut writer);

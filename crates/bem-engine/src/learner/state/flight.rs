@@ -46,6 +46,7 @@ pub(super) fn decode_flight(learner: &Learner, reader: &mut Reader<'_>) -> Resul
             let is_second = gate.half_seed() == Some(seed);
             let before = learner.machinery.turn_before();
             match (gate.contest(), turn) {
+                (_, Turn::BASELINE) => learner.may_play(turn),
                 (Contest::Trial, turn) if !learner.repeats() => learner.may_play(turn),
                 (Contest::Watch, turn) if !learner.repeats() => turn == Turn::HELD || before == Some(turn),
                 (Contest::Trial, Turn::SEAT) | (Contest::Watch, Turn::HELD) => gate.half_seed().is_none(),

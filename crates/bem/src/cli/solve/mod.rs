@@ -27,7 +27,7 @@ use crate::start_from;
 use crate::task::{ENV_TIMEOUT_DEFAULT, Task, TaskArguments, TaskWorld, TermsArguments};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Environment as _;
-use bem_data::Encoder;
+use bem_data::{Decimal, Encoder};
 use bem_engine::learner::{Settings, Tally};
 use bem_engine::parameters::check_world;
 use bem_engine::solve::{Broken, Lesson, Solution, Taught, teach_on, teach_world};
@@ -62,6 +62,7 @@ const EVAL_EPISODES_MAX: u32 = 10_000_000;
     Example: bem solve --game examples/games/kuhn_poker.efg --param opponent=uniform\n\
     Example: bem solve --env-cmd 'python3 examples/count_env.py'\n\
     Example: bem solve --env-cmd 'python3 my_world.py' --start-from last-run\n\
+    Example: bem solve 'bandit{arms=8}' --online --baseline 3 --conservative 0.05\n\
     Example: bem solve safety_grid --config bem.toml, with a file from bem config show\n\
     Example: bem solve dyck --out my-dyck, then bem export my-dyck --format verilog\n\
     Example: bem solve --resume my-dyck --budget 400000")]
@@ -89,6 +90,12 @@ pub struct SolveArguments {
     /// Begin with what is there: a run, a circuit or policy (tried first), or a log of steps (.jsonl, .csv)
     #[arg(long, value_name = "RUN|FILE")]
     start_from: Option<PathBuf>,
+    /// Never fall below this while learning, save for what --conservative allows: an action, a run or a policy
+    #[arg(long, value_name = "ACTION|POLICY", requires = "conservative", conflicts_with = "resume")]
+    baseline: Option<String>,
+    /// The part of the baseline's return that may be risked, such as 0.05: what is tried is paid from it and from gains
+    #[arg(long, value_name = "EPSILON", requires = "baseline")]
+    conservative: Option<String>,
     /// Keep the run in this folder: ledger, circuit, report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -208,17 +215,35 @@ struct Named<'a> {
 
 /// What the learner begins with, if something was named.
 fn begun(arguments: &SolveArguments, world: &TaskWorld, file: Option<&WorldFile>) -> Result<Start> {
-    let Some(path) = &arguments.start_from else { return Ok(Start::default()) };
     let files: Vec<Vec<u8>> = file.into_iter().map(WorldFile::to_bytes).collect();
     let (shape, encoder) = match world {
         TaskWorld::Game(game) => (game.shape(), encoder_of(&files)),
         TaskWorld::Program(program) => (program.shape(), program.encoder().cloned()),
     };
-    let (start, words) = start_from::open(path, shape, encoder.as_ref())?;
-    if !arguments.json {
-        note!("bem: starts from {}: {words}", path.display());
+    let mut start = match &arguments.start_from {
+        None => Start::default(),
+        Some(path) => {
+            let (start, words) = start_from::open(path, shape, encoder.as_ref())?;
+            if !arguments.json {
+                note!("bem: starts from {}: {words}", path.display());
+            }
+            start
+        }
+    };
+    if let (Some(baseline), Some(risk)) = (&arguments.baseline, &arguments.conservative) {
+        start.baseline = Some(start_from::baseline(baseline, per_mille(risk)?, shape, encoder.as_ref())?);
     }
     Ok(start)
+}
+
+/// A part of one in thousandths.
+fn per_mille(text: &str) -> Result<u16> {
+    let raw = Decimal::parse(text).ok().and_then(|part| part.to_fixed()).map(|part| part.to_raw());
+    let risk =
+        raw.map(|raw| (i128::from(raw) * 1_000 + (1 << 31)) >> 32).filter(|risk| (1..=1_000).contains(risk));
+    risk.map(|risk| risk as u16).with_context(|| {
+        format!("--conservative {text}: must be a part of the baseline's return, 0.001 to 1")
+    })
 }
 
 /// Rewards of one's own that look like units are probably meant as units.

@@ -5,7 +5,7 @@ use crate::cli::fit::{WIDTH, wrapped};
 use crate::measured::Measured;
 use bem_base::fixed::Fixed;
 use bem_engine::learner::guarding::USER_RULES_OUT;
-use bem_engine::learner::{Decision, EvidenceBasis, Repetition, Tally};
+use bem_engine::learner::{Decision, EvidenceBasis, Repetition, Shortfall, Tally};
 use bem_engine::solve::{Point, Solution};
 use bem_evolve::improvement::Evidence;
 use bem_explain::counts_steps;
@@ -57,6 +57,12 @@ pub fn to_json(
         "rewards_late": learned.tally.late,
         "rewards_expired": learned.tally.expired,
         "range_widened": learned.tally.widened,
+        "episodes_left_to_baseline": learned.tally.left,
+        "shortfall": learned.shortfall.map(|short| json!({
+            "contexts": short.contexts,
+            "compared": short.compared,
+            "mean": units(short.mean),
+        })),
         "steps_by_machine": learned.tally.steps_by_machine,
         "acting_changes": learned.tally.acting_changes,
         "acting_changes_patched": learned.tally.acting_changes_patched,
@@ -102,6 +108,7 @@ pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Optio
     line("steps", &format!("{steps} in {episodes} episodes, {wall_ms} ms{to_99}"));
     line("online", &Figures::of(solution).line());
     terms(&learned.tally).iter().for_each(|text| line("world", text));
+    learned.shortfall.iter().for_each(|short| line("unexplained", &unexplained(short)));
     let policy = learned.agent.policy();
     let (gates, bits, reads) = (policy.gates(), policy.memory_bits(), policy.reads().len());
     line("circuit", &format!("{gates} gates, {bits} memory bits, reads {reads} bits"));
@@ -115,6 +122,16 @@ pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Optio
         line("what helps", advice(solution));
     }
     say!("  trace head   {}", learned.chain_head);
+}
+
+/// What cannot be represented by what is seen and remembered.
+fn unexplained(short: &Shortfall) -> String {
+    let Shortfall { contexts, compared, mean } = short;
+    format!(
+        "earned {:.3} less a step than draws had promised in {contexts} of {compared} contexts: something that matters is \
+         neither seen nor remembered, or the world has changed",
+        units(*mean)
+    )
 }
 
 /// What a run found out about its world that the world had not said, or that costs something: a line each.
@@ -144,6 +161,11 @@ pub fn terms(tally: &Tally) -> Vec<String> {
         expired,
         "reward never came and counts as nothing",
         "rewards never came and count as nothing",
+    ));
+    lines.extend(counted(
+        tally.left,
+        "episode was left to the baseline: there was nothing to pay for a try",
+        "episodes were left to the baseline: there was nothing to pay for a try",
     ));
     if 0 < tally.widened {
         lines.push("paid beyond the range that it had said: the range was widened".to_string());
