@@ -5,6 +5,7 @@
 //! written beside it, because a log without it could not be weighed. A reward that comes late is entered at its own step.
 //! Clauses: SCC-2, VM-13, VM-16; decisions D-18, D-34, D-41, D-61.
 
+use super::contexts::means::reward_range;
 use super::pacing::Workload;
 use super::{Event, Learner, Phase, Witness};
 use bem_base::encode::Writer;
@@ -305,6 +306,29 @@ impl Learner {
         }
     }
 
+    /// Holds what an action earned against its mean, where that is all there is to choose by. A change brings the next look
+    /// at the log forward.
+    fn follow_drift(&mut self, episode: &Episode) {
+        let family = self.machinery.family();
+        let held = family.held();
+        if self.shape.horizon != 1 || !self.acts_plainly() || held.acting_rule() != Adaptation::Fixed {
+            return;
+        }
+        let range = reward_range(&self.shape);
+        for step in &episode.steps {
+            let (bucket, action) = (family.bucket_of(&step.observation), step.action);
+            let plain = &family.plain()[usize::from(bucket)];
+            // The index may have gone over to what is not held yet.
+            let acts = held.actions[usize::from(bucket)] == action || plain.choose() == usize::from(action);
+            let arm = &plain.arms()[usize::from(action)];
+            let loss = range.exact_loss(i64::from(step.reward)).to_raw() as i64;
+            let buckets = family.directory().bucket_count() as u16;
+            if self.drift.observe((bucket, action), buckets, acts, (loss, arm), episode.serial) {
+                self.candidates.hurry(self.tally.steps);
+            }
+        }
+    }
+
     /// Whether what is held did, or would have done, what was done.
     pub(super) fn is_held_play(&self, episode: &Episode) -> bool {
         let acted = episode.steps.iter().map(|step| step.action);
@@ -345,6 +369,7 @@ impl Learner {
         episode.encode(&mut writer);
         self.history.link("bem/chain/episode", writer.as_bytes());
         witness.played(&episode, strayed, self.history.head());
+        self.follow_drift(&episode);
         self.exploration.learn(&episode);
         self.experience.push(episode);
     }

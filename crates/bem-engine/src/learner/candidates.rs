@@ -38,6 +38,8 @@ pub(super) struct Candidates {
     fruitless: u64,
     /// The step of the next search.
     next_search: u64,
+    /// The step at which the world last changed; zero if it never did.
+    changed_at: u64,
 }
 
 impl Candidates {
@@ -50,6 +52,7 @@ impl Candidates {
             tested_before: None,
             fruitless: 0,
             next_search: FIRST_SEARCH,
+            changed_at: 0,
         }
     }
 
@@ -144,9 +147,16 @@ impl Candidates {
     /// The next search comes after a while: a search costs more on more data, so that later ones are farther apart, and
     /// where searching keeps bringing nothing new it happens less and less often.
     pub(super) fn pause(&mut self, steps: u64, work: u64) {
-        let share = if steps < 4_000 { 4 } else { 2 };
-        let next = steps + (steps / share).max(16) * self.fruitless.clamp(1, 8);
+        // After a change of the world they are as close as at the start.
+        let age = steps.saturating_sub(self.changed_at);
+        let share = if age < 4_000 { 4 } else { 2 };
+        let next = steps + (age / share).max(16) * self.fruitless.clamp(1, 8);
         self.next_search = next.max(work / WORK_PER_STEP);
+    }
+
+    /// The world has changed: the log is searched at once, and often again.
+    pub(super) fn hurry(&mut self, steps: u64) {
+        (self.next_search, self.changed_at, self.fruitless) = (steps, steps, 0);
     }
 
     /// Writes the canonical bytes.
@@ -165,6 +175,7 @@ impl Candidates {
         encode_option(writer, self.tested_before.as_ref(), |before, writer| writer.u64(*before));
         writer.u64(self.fruitless);
         writer.u64(self.next_search);
+        writer.u64(self.changed_at);
     }
 
     /// Reads canonical bytes back.
@@ -187,12 +198,12 @@ impl Candidates {
         }
         let wild = reader.error("searches that no run can have made");
         let tested_before = decode_option(reader, Reader::u64)?;
-        let (fruitless, next_search) = (reader.u64()?, reader.u64()?);
-        if COUNT_MAX <= fruitless || COUNT_MAX <= next_search {
+        let (fruitless, next_search, changed_at) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        if [fruitless, next_search, changed_at].iter().any(|count| COUNT_MAX <= *count) {
             return Err(wild);
         }
         let (waiting, tested) = (waiting.into_iter().collect(), tested.into_iter().collect());
-        Ok(Candidates { waiting, undecided, tested, tested_before, fruitless, next_search })
+        Ok(Candidates { waiting, undecided, tested, tested_before, fruitless, next_search, changed_at })
     }
 }
 

@@ -27,6 +27,8 @@ const HOPEFUL: u64 = 16;
 /// Episodes of what acts before it can be at the top, and the part of the range of returns that it may lose there.
 const TOP_EPISODES: i128 = 16;
 const TOP_SHARE: i128 = 200;
+/// A change of the world counts for so many times the actions in the root.
+const CHANGING: u64 = 8;
 /// Returns are compared in this many parts of their range.
 const PARTS: i128 = 1 << 12;
 /// Episodes that a mean is made of before all are halved.
@@ -44,8 +46,10 @@ pub(super) struct Exploration {
     explorer: Option<Explorer>,
     /// Exploring episodes so far.
     explored: u64,
-    /// How many there had been at the last gain that was shown.
+    /// How many there had been at the last gain that was shown, since the world last changed.
     at_gain: u64,
+    /// How many there had been when the world last changed.
+    at_change: u64,
     /// What was earned by what acts now.
     acting: Returns,
     /// What the best play may earn by the counts, in parts of the range of returns; none where nothing can be said.
@@ -54,6 +58,8 @@ pub(super) struct Exploration {
     hoped_at: u64,
     /// What acts earns the most there is by every decision that was shown to matter.
     settled: bool,
+    /// How often the world has changed.
+    changes: u64,
 }
 
 /// Count and sum of returns, in parts of their range.
@@ -88,11 +94,6 @@ fn counted_actions(shape: &Shape) -> u64 {
     u64::from(shape.actions).min(ACTIONS_MAX)
 }
 
-/// Exploring episodes that are always allowed after this many.
-fn root(shape: &Shape, config: &GenesisConfig, episodes: u64) -> u64 {
-    if config.exploration_root { counted_actions(shape).saturating_mul(episodes).isqrt() } else { 0 }
-}
-
 /// A return in parts of its range.
 fn part_of(shape: &Shape, total: i64) -> i128 {
     let (low, high) = (i128::from(shape.return_min), i128::from(shape.return_max));
@@ -117,7 +118,7 @@ impl Exploration {
         let is_blind = shape.observation_bits == 0 && shape.horizon == 1;
         let quota = self.quota(shape, config, episodes);
         let quota = if self.is_at_top() {
-            root(shape, config, episodes)
+            self.root(shape, config, episodes)
         } else if self.may_gain() {
             HOPEFUL.saturating_mul(quota)
         } else {
@@ -189,9 +190,17 @@ impl Exploration {
         self.may_gain() && self.hoped_at + self.hoped_at / 4 + HOPE_EPISODES <= self.explored
     }
 
+    /// Exploring episodes that are always allowed after this many. A world that has changed will change again, and what becomes
+    /// better without being tried is seen by nobody else.
+    fn root(&self, shape: &Shape, config: &GenesisConfig, episodes: u64) -> u64 {
+        let changing = 1 + CHANGING * self.changes;
+        let square = counted_actions(shape).saturating_mul(episodes).saturating_mul(changing);
+        if config.exploration_root { square.isqrt() } else { 0 }
+    }
+
     /// Exploring episodes that are allowed after this many episodes.
     fn quota(&self, shape: &Shape, config: &GenesisConfig, episodes: u64) -> u64 {
-        let root = root(shape, config, episodes);
+        let root = self.root(shape, config, episodes);
         if self.settled {
             return root;
         }
@@ -226,15 +235,21 @@ impl Exploration {
 
     /// A gain was shown.
     pub(super) fn note_gain(&mut self) {
-        self.at_gain = self.explored;
+        self.at_gain = self.explored - self.at_change;
     }
 
-    /// The world has changed: what was explored before says less, and what was counted may be wrong.
-    pub(super) fn reopen(&mut self) {
-        self.explorer = None;
+    /// The world has changed: what was explored before says less, and what was counted may be wrong. In worlds of one step the
+    /// index explores in the context concerned, which has forgotten what it knew, and the others stay as they are.
+    pub(super) fn reopen(&mut self, shape: &Shape) {
+        self.changes += 1;
         self.settled = false;
-        self.at_gain = self.explored;
         self.acting = Returns::default();
+        if 1 < shape.horizon {
+            self.explorer = None;
+            self.at_gain = self.explored;
+        } else {
+            self.at_change = self.explored;
+        }
     }
 
     /// Writes the canonical bytes.
@@ -242,10 +257,12 @@ impl Exploration {
         encode_option(writer, self.explorer.as_ref(), Explorer::encode);
         writer.u64(self.explored);
         writer.u64(self.at_gain);
+        writer.u64(self.at_change);
         self.acting.encode(writer);
         encode_option(writer, self.hoped.as_ref(), |hoped, writer| writer.i64(*hoped));
         writer.u64(self.hoped_at);
         writer.bool(self.settled);
+        writer.u64(self.changes);
     }
 
     /// Reads canonical bytes back, for worlds of this shape.
@@ -256,18 +273,21 @@ impl Exploration {
             return Err(stranger);
         }
         let wild = reader.error("exploring episodes that no run can have played");
-        let (explored, at_gain) = (reader.u64()?, reader.u64()?);
-        if 1 << 48 <= explored || explored < at_gain {
+        let (explored, at_gain, at_change) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        if 1 << 48 <= explored || explored < at_gain || explored < at_change {
             return Err(wild);
         }
         let acting = Returns::decode(reader)?;
         let hoped = decode_option(reader, Reader::i64)?;
         let hoped_at = reader.u64()?;
-        let settled = reader.bool()?;
-        if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped)) || explored < hoped_at {
+        let (settled, changes) = (reader.bool()?, reader.u64()?);
+        if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped))
+            || explored < hoped_at
+            || 1 << 32 <= changes
+        {
             return Err(wild);
         }
-        Ok(Exploration { explorer, explored, at_gain, acting, hoped, hoped_at, settled })
+        Ok(Exploration { explorer, explored, at_gain, at_change, acting, hoped, hoped_at, settled, changes })
     }
 }
 

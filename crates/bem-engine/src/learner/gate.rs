@@ -149,9 +149,10 @@ impl Learner {
         self.notice_acting();
         self.tally.acting_changes_patched += u32::from(is_changed);
         if let Verdict::Applied { accepted, .. } = &record.verdict {
-            self.note_gain(&record);
-            if is_reset {
-                self.exploration.reopen();
+            // A change of the world is no gain.
+            match is_reset {
+                true => self.exploration.reopen(&self.shape),
+                false => self.note_gain(&record),
             }
             self.tally.applied += 1;
             self.tally.proofs += accepted.verified().proofs() as u32;

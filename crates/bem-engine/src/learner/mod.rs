@@ -7,7 +7,8 @@
 //! incumbent and cannot answer. Same seed, same history.
 //!
 //! Each part of it has one owner with private fields that encodes itself: the machine (`machinery`), what is known of what acts
-//! (`standing`), who waits and who was measured (`candidates`), what is played for knowledge (`exploration`), what must not be fallen below (`floor`), the unit that a
+//! (`standing`), who waits and who was measured (`candidates`), what is played for knowledge (`exploration`), whether contexts have changed (`drift`), what must not be fallen below
+//! (`floor`), the unit that a
 //! scheduler has chosen (`pacing`), the pairs that are played (`gate`), chain and numbers (`history`). What happens in a unit is
 //! told where it happens: `act`, `search`, `contexts`, `guarding`, `planning`, `gate`, `watch`.
 //!
@@ -22,6 +23,7 @@ mod candidates;
 mod claim;
 mod contexts;
 mod counterexample;
+mod drift;
 mod exploration;
 mod floor;
 mod gate;
@@ -48,6 +50,7 @@ pub use self::witness::{Decision, EvidenceBasis, Witness};
 
 use self::act::Flight;
 use self::candidates::Candidates;
+use self::drift::Drift;
 use self::exploration::Exploration;
 use self::floor::Floor;
 use self::gate::Gate;
@@ -256,6 +259,8 @@ pub struct Learner {
     candidates: Candidates,
     /// Which episodes are played for knowledge.
     exploration: Exploration,
+    /// Whether the world behind a context has changed.
+    drift: Drift,
     /// What must not be fallen below while it is learned, if anything.
     floor: Option<Floor>,
     /// What was learned on lower rungs, until it is tried.
@@ -316,6 +321,7 @@ impl Learner {
             standing: Standing::new(Incumbent::at_boot()),
             candidates: Candidates::new(),
             exploration: Exploration::default(),
+            drift: Drift::default(),
             floor: None,
             library: Vec::new(),
             tally: Tally::default(),

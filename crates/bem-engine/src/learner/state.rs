@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version, settings, shape,
-//! machine with its patches, tally, standing, candidates, exploration, floor, library, history, random streams,
+//! machine with its patches, tally, standing, candidates, exploration, drift, floor, library, history, random streams,
 //! workload, phase, flight, experience
 //! ```
 //!
@@ -15,6 +15,7 @@
 mod flight;
 
 use super::candidates::Candidates;
+use super::drift::Drift;
 use super::exploration::Exploration;
 use super::floor::Floor;
 use super::gate::{Contest, Gate};
@@ -93,6 +94,7 @@ impl SavedLearner {
         }
         learner.candidates = Candidates::decode(shape, &mut reader)?;
         learner.exploration = Exploration::decode(shape, &mut reader)?;
+        learner.drift = Drift::decode(&mut reader)?;
         learner.floor = decode_option(&mut reader, |reader| Floor::decode(shape, reader))?;
         learner.library = decode_list(&mut reader, Machine::decode)?;
         learner.history = History::decode(&mut reader)?;
@@ -148,6 +150,7 @@ impl Learner {
         self.standing.encode(&mut writer);
         self.candidates.encode(&mut writer);
         self.exploration.encode(&mut writer);
+        self.drift.encode(&mut writer);
         encode_option(&mut writer, self.floor.as_ref(), Floor::encode);
         encode_list(&mut writer, self.library.iter(), Machine::encode);
         self.history.encode(&mut writer);

@@ -50,7 +50,7 @@ impl Family {
         &self.guard
     }
 
-    /// For every bucket the step of the run from which on it counts.
+    /// For every bucket the serial of the episode from which on it counts.
     pub fn since(&self) -> &[u64] {
         &self.since
     }
@@ -75,7 +75,7 @@ impl Family {
         PayoffRange::new(low, high.max(low + 1)).expect("rewards of 32 bits lie within the span")
     }
 
-    /// The parameters of the index over plain actions: changes are looked for in the log, not step by step.
+    /// The parameters of the index over plain actions: changes are looked for by the owner.
     pub(super) fn plain_parameters(&self) -> Parameters {
         Parameters { change: None, ..self.parameters }
     }
@@ -90,7 +90,7 @@ impl Family {
 
     /// Another task in worlds of the same shape begins. Experts, contexts and what is held stay. What plain actions brought
     /// on the whole is what is imagined of them from now on; what was shown about the task before is forgotten: its guard,
-    /// and from which step on its buckets count.
+    /// and from which episode on its buckets count.
     pub(crate) fn begin_task(&mut self) {
         let parameters = self.plain_parameters();
         let actions = usize::from(self.shape.actions);
@@ -204,9 +204,9 @@ impl Family {
         self.guard = guard;
     }
 
-    /// What came before this step of the run no longer counts in the bucket.
+    /// What came before the episode of this serial no longer counts in the bucket.
     pub(crate) fn forget(&mut self, bucket: u16, step: u64) -> Result<(), FamilyError> {
-        let refused = FamilyError::Held { what: "a bucket forgets what came before a later step" };
+        let refused = FamilyError::Held { what: "a bucket forgets what came before a later episode" };
         let since = self.since.get_mut(usize::from(bucket)).filter(|since| **since < step).ok_or(refused)?;
         *since = step;
         self.revision += 1;

@@ -13,18 +13,18 @@ use bem_learn::wide::WideBucket;
 use bem_machine::family::Family;
 use bem_synth::experience::{Episode, Step};
 
-/// A logged step with its number in the run.
+/// A logged step with the serial of its episode.
 pub(crate) type Seen<'e> = (u64, &'e Step);
 
-/// The logged steps of every bucket that count, oldest first; `now` is the number of steps that were ever logged.
-pub(crate) fn counted<'e>(family: &Family, episodes: &[&'e Episode], now: u64) -> Vec<Vec<Seen<'e>>> {
-    let steps = || episodes.iter().flat_map(|episode| &episode.steps);
-    let first = now.saturating_sub(steps().count() as u64);
+/// The logged steps of every bucket that count, oldest first. The log may have gaps, so that only serials tell when a step was.
+pub(crate) fn counted<'e>(family: &Family, episodes: &[&'e Episode]) -> Vec<Vec<Seen<'e>>> {
     let mut buckets = vec![Vec::new(); family.directory().bucket_count()];
-    for (number, step) in (first..).zip(steps()) {
-        let bucket = usize::from(family.bucket_of(&step.observation));
-        if family.since()[bucket] <= number {
-            buckets[bucket].push((number, step));
+    for episode in episodes {
+        for step in &episode.steps {
+            let bucket = usize::from(family.bucket_of(&step.observation));
+            if family.since()[bucket] <= episode.serial {
+                buckets[bucket].push((episode.serial, step));
+            }
         }
     }
     buckets
@@ -140,7 +140,7 @@ impl Means {
     /// How much more the actions that are chosen this way earn than those that are held, if that is more than chance and they
     /// are surely not worse.
     fn gain_over(held: &[u16], choose: Choose, shape: &Shape, counted: &[Vec<Seen<'_>>]) -> Option<Fixed> {
-        let half = |parity: u64| Means::of(shape, &every_other(counted, parity));
+        let half = |parity: usize| Means::of(shape, &every_other(counted, parity));
         let (even, odd) = (half(0), half(1));
         let judged = |judge: &Means, chooser: &Means| {
             let best = choose(chooser, held);
@@ -194,9 +194,8 @@ pub(crate) fn reward_range(shape: &Shape) -> PayoffRange {
     PayoffRange::new(low, high.max(low + 1)).expect("rewards of 32 bits lie within the span")
 }
 
-/// The steps whose number is even, or odd.
-fn every_other<'e>(counted: &[Vec<Seen<'e>>], parity: u64) -> Vec<Vec<Seen<'e>>> {
-    let of =
-        |steps: &Vec<Seen<'e>>| steps.iter().filter(|(number, _)| number % 2 == parity).copied().collect();
+/// Every other step, from the first or the second on.
+fn every_other<'e>(counted: &[Vec<Seen<'e>>], parity: usize) -> Vec<Vec<Seen<'e>>> {
+    let of = |steps: &Vec<Seen<'e>>| steps.iter().skip(parity).step_by(2).copied().collect();
     counted.iter().map(of).collect()
 }

@@ -11,6 +11,7 @@ pub(super) mod means;
 
 use self::growth::{Changed, Growth};
 use self::means::{Means, Seen, counted};
+use crate::learner::drift::Alarm;
 use crate::learner::{Learner, Witness};
 use bem_base::fixed::Fixed;
 use bem_base::limits::ARMS_MAX;
@@ -32,8 +33,12 @@ const LEAD_NEWS: Fixed = Fixed::HALF;
 impl Learner {
     /// Brings buckets, statistics and plain actions up to date with the log.
     pub(super) fn tend_contexts(&mut self, witness: &mut dyn Witness) {
+        let mut is_changed = false;
+        while let Some(alarm) = self.drift.take(self.contexts() as u16) {
+            is_changed |= self.decide_at_once(reset(&alarm), witness);
+        }
         let joined = self.joins();
-        let mut is_changed = joined.is_some_and(|proposal| self.decide_at_once(proposal, witness));
+        is_changed |= joined.is_some_and(|proposal| self.decide_at_once(proposal, witness));
         for look in [Learner::divisions, Learner::changes] {
             let odds = self.machinery.enter_test(Account::Contexts);
             let found = look(self, odds);
@@ -64,7 +69,7 @@ impl Learner {
     /// The logged steps of every bucket that count.
     fn counted(&self) -> Vec<Vec<Seen<'_>>> {
         let episodes = propose::recent(&self.experience, CONTEXT_STEPS_MAX);
-        counted(self.machinery.family(), &episodes, self.tally.steps)
+        counted(self.machinery.family(), &episodes)
     }
 
     /// How many buckets there are.
@@ -132,7 +137,7 @@ impl Learner {
             improvement: Some(Improvement::Logged { lower_bound: loss, steps }),
             effects: ExpectedEffects { return_gain: loss, ..ExpectedEffects::default() },
             words: format!(
-                "forget context {bucket} before step {since}: another action has been better by {loss} since"
+                "forget context {bucket} before episode {since}: another action has been better by {loss} since"
             ),
         })
     }
@@ -207,6 +212,19 @@ impl Learner {
             None if usize::from(self.shape.actions) <= ARMS_MAX => Adaptation::Index,
             None => Adaptation::Fixed,
         }
+    }
+}
+
+/// A context whose world has changed forgets what came before.
+fn reset(alarm: &Alarm) -> Proposal {
+    let Alarm { bucket, since, moved, rewards } = *alarm;
+    Proposal {
+        change: Change::Reset { bucket, before: since },
+        improvement: Some(Improvement::Logged { lower_bound: moved, steps: rewards }),
+        effects: ExpectedEffects { return_gain: moved, ..ExpectedEffects::default() },
+        words: format!(
+            "forget context {bucket} before episode {since}: what an action earns there has moved by at least {moved}"
+        ),
     }
 }
 

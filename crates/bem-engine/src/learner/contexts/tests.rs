@@ -72,12 +72,12 @@ fn cut(family: &Family, cuts: &[(u16, u16)]) -> Family {
 
 /// The divisions that a log asks for.
 fn divided(family: &Family, log: &[&Episode]) -> Option<Growth> {
-    let steps = counted(family, log, log.len() as u64);
+    let steps = counted(family, log);
     divide(family.directory(), steps, (shape().observation_bits, shape().actions), ODDS)
 }
 
 fn means(family: &Family, log: &[&Episode]) -> Means {
-    Means::of(&shape(), &counted(family, log, log.len() as u64))
+    Means::of(&shape(), &counted(family, log))
 }
 
 /// With the buckets that a log asks for.
@@ -128,7 +128,7 @@ fn sides_that_choose_the_same_and_tell_nothing_are_joined_and_others_are_not() {
     let log: Vec<&Episode> = episodes.iter().collect();
     let mut family = cut(&whole(), &[(0, 5), (0, 7), (1, 7)]);
     loop {
-        let steps = counted(&family, &log, log.len() as u64);
+        let steps = counted(&family, &log);
         let chosen = Means::of(&shape(), &steps).best_actions();
         let is_same = |one: u16, other: u16| chosen[usize::from(one)] == chosen[usize::from(other)];
         let idle = idle_divisions(family.directory(), is_same, &steps, shape().actions);
@@ -145,11 +145,11 @@ fn a_context_forgets_when_another_action_has_become_the_best() {
     let (mut old, new) = (log(3_000, |_| Some(1)), log(1_500, |_| Some(2)));
     let unchanged: Vec<&Episode> = old.iter().collect();
     let look = |log: &[&Episode], family: &Family| {
-        let steps = counted(family, log, log.len() as u64);
+        let steps = counted(family, log);
         (forget(&shape(), &steps, ODDS), Means::of(&shape(), &steps).best_actions())
     };
     assert!(look(&unchanged, &whole()).0.is_none());
-    old.extend(new);
+    old.extend((3_000..).zip(new).map(|(serial, episode)| Episode { serial, ..episode }));
     let log: Vec<&Episode> = old.iter().collect();
     let (found, best) = look(&log, &whole());
     let changed = found.unwrap();
@@ -169,7 +169,7 @@ fn the_luckiest_actions_do_not_replace_what_acts_and_better_ones_do() {
         let held = [3, 3];
         // By chance some other action has the lowest mean almost always.
         let is_lucky = means(&parts, &log).best_actions() != held;
-        (is_lucky, Means::better_actions(&held, &shape(), &counted(&parts, &log, count)).is_some())
+        (is_lucky, Means::better_actions(&held, &shape(), &counted(&parts, &log)).is_some())
     };
     let null: Vec<(bool, bool)> = (0..100)
         .flat_map(|seed| [60, 200, 600, 2_000].map(|count| is_better(seed, count, |_| None)))
@@ -247,6 +247,6 @@ fn a_bit_past_the_first_word_divides_too() {
     }
     let log: Vec<&Episode> = episodes.iter().collect();
     let family = Family::for_world(&GenesisConfig::default(), wide.clone()).unwrap();
-    let growth = divide(family.directory(), counted(&family, &log, 3_000), (200, 4), ODDS).unwrap();
+    let growth = divide(family.directory(), counted(&family, &log), (200, 4), ODDS).unwrap();
     assert_eq!(growth.cuts, [(0, vec![RouteInput::State(170)])]);
 }

@@ -10,6 +10,7 @@ mod evaluate;
 mod games;
 mod isa;
 mod layers;
+mod learner_regret;
 mod ledger;
 mod measure;
 mod pacing;
@@ -67,6 +68,7 @@ fn registry() -> Vec<&'static Benchmark> {
         circuits::BENCHMARKS,
         regret::BENCHMARKS,
         layers::BENCHMARKS,
+        learner_regret::BENCHMARKS,
         schedule::BENCHMARKS,
         pacing::BENCHMARKS,
         isa::BENCHMARKS,
