@@ -5,7 +5,7 @@
 //! written beside it, because a log without it could not be weighed. A reward that comes late is entered at its own step.
 //! Clauses: SCC-2, VM-13, VM-16; decisions D-18, D-34, D-41, D-61.
 
-use super::contexts::means::reward_range;
+use super::contexts::means::{moment, reward_range};
 use super::pacing::Workload;
 use super::{Event, Learner, Phase, Witness};
 use bem_base::encode::Writer;
@@ -323,7 +323,7 @@ impl Learner {
             let arm = &plain.arms()[usize::from(action)];
             let loss = range.exact_loss(i64::from(step.reward)).to_raw() as i64;
             let buckets = family.directory().bucket_count() as u16;
-            if self.drift.observe((bucket, action), buckets, acts, (loss, arm), episode.serial) {
+            if self.drift.observe((bucket, action), buckets, acts, (loss, arm), moment(episode.serial, 0)) {
                 self.candidates.hurry(self.tally.steps);
             }
         }

@@ -33,7 +33,7 @@ type Place = (u16, u16);
 pub(super) struct Alarm {
     /// Which context.
     pub(super) bucket: u16,
-    /// From which episode on.
+    /// From which moment on.
     pub(super) since: u64,
     /// By how much an action's loss has moved at least, as a part of the range of losses.
     pub(super) moved: Fixed,
@@ -51,9 +51,9 @@ struct Excess {
 
 impl Excess {
     /// Books what a loss exceeds by, less what is forgiven.
-    fn book(&mut self, excess: i64, episode: u64) {
+    fn book(&mut self, excess: i64, moment: u64) {
         if self.sum == 0 {
-            *self = Excess { sum: 0, since: episode, rewards: 0 };
+            *self = Excess { sum: 0, since: moment, rewards: 0 };
         }
         (self.sum, self.rewards) = ((self.sum + excess).max(0), self.rewards.saturating_add(1));
     }
@@ -79,7 +79,7 @@ impl Drift {
         buckets: u16,
         acts: bool,
         (loss, arm): (i64, &ArmStatistics),
-        episode: u64,
+        moment: u64,
     ) -> bool {
         if self.buckets != buckets {
             *self = Drift { buckets, ..Drift::default() };
@@ -104,7 +104,7 @@ impl Drift {
             let threshold = ((i128::from(RARELY) * variance) << FRACTION_BITS) / (2 * i128::from(forgiven));
             let threshold = threshold as i64 + RARELY * Fixed::ONE.to_raw() / 4;
             for (is_worse, sum) in [true, false].into_iter().zip(scale) {
-                sum.book(if is_worse { excess } else { -excess } - forgiven, episode);
+                sum.book(if is_worse { excess } else { -excess } - forgiven, moment);
                 // What acts has become worse, or something else better.
                 if threshold < sum.sum && is_worse == acts {
                     let (since, moved, rewards) = (sum.since, Fixed::from_raw(forgiven), sum.rewards);
@@ -158,7 +158,7 @@ impl Drift {
             let mut excesses = Excesses::default();
             for excess in excesses.iter_mut().flatten() {
                 *excess = Excess { sum: reader.i64()?, since: reader.u64()?, rewards: reader.u32()? };
-                if !(0..1 << 60).contains(&excess.sum) || 1 << 48 <= excess.since {
+                if !(0..1 << 60).contains(&excess.sum) {
                     return Err(wild);
                 }
             }
@@ -173,12 +173,8 @@ impl Drift {
             let moved = Fixed::from_raw(reader.i64()?);
             Ok(Alarm { bucket, since, moved, rewards: reader.u32()? })
         })?;
-        let possible = |alarm: &Alarm| {
-            alarm.bucket < buckets
-                && alarm.since < 1 << 48
-                && Fixed::ZERO < alarm.moved
-                && alarm.moved <= Fixed::ONE
-        };
+        let possible =
+            |alarm: &Alarm| alarm.bucket < buckets && Fixed::ZERO < alarm.moved && alarm.moved <= Fixed::ONE;
         let fits = alarms.len() <= ALARMS_MAX && alarms.iter().all(possible);
         if fits { Ok(Drift { followed, buckets, alarms }) } else { Err(wild) }
     }

@@ -193,7 +193,7 @@ impl Permit for AcceptedPatch {
 pub(crate) fn edit_of(change: &Change, family: &Family) -> Option<Edit> {
     Some(match change {
         Change::Retire { slot } => Edit::Retire { slot: *slot },
-        Change::Reset { bucket, before } => Edit::Forget { bucket: *bucket, step: *before },
+        Change::Reset { bucket, before } => Edit::Forget { bucket: *bucket, moment: *before },
         Change::Split { cuts, .. } => Edit::Split { cuts: cuts.clone() },
         Change::Join { pairs, .. } => Edit::Join { pairs: pairs.clone() },
         Change::Hold { actions, rule } => Edit::Hold { actions: actions.clone(), rule: *rule },

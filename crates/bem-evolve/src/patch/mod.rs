@@ -8,7 +8,7 @@
 //! | kind | what it does |
 //! |---|---|
 //! | RETIRE | an expert that is not held goes |
-//! | RESET | a bucket forgets what came before an episode; no circuit changes |
+//! | RESET | a bucket forgets what came before a moment; no circuit changes |
 //! | SPLIT | buckets are divided by the parity of some bits; what is held stays the same |
 //! | MERGE | buckets that hold the same action become one; or several experts become one that does what each did on its own part of the inputs, and is held |
 //! | SUPEROPT | the slot's circuit is replaced by a smaller one of the same meaning |
@@ -167,7 +167,7 @@ pub enum Change {
     Reset {
         /// The bucket.
         bucket: u16,
-        /// What came before the episode of this serial no longer counts.
+        /// What came before this moment no longer counts.
         before: u64,
     },
     /// SPLIT: all divisions between two barriers at once.

@@ -50,7 +50,7 @@ impl Family {
         &self.guard
     }
 
-    /// For every bucket the serial of the episode from which on it counts.
+    /// For every bucket the moment from which on it counts, a number that rises with time.
     pub fn since(&self) -> &[u64] {
         &self.since
     }
@@ -90,7 +90,7 @@ impl Family {
 
     /// Another task in worlds of the same shape begins. Experts, contexts and what is held stay. What plain actions brought
     /// on the whole is what is imagined of them from now on; what was shown about the task before is forgotten: its guard,
-    /// and from which episode on its buckets count.
+    /// and from which moment on its buckets count.
     pub(crate) fn begin_task(&mut self) {
         let parameters = self.plain_parameters();
         let actions = usize::from(self.shape.actions);
@@ -204,11 +204,12 @@ impl Family {
         self.guard = guard;
     }
 
-    /// What came before the episode of this serial no longer counts in the bucket.
-    pub(crate) fn forget(&mut self, bucket: u16, step: u64) -> Result<(), FamilyError> {
-        let refused = FamilyError::Held { what: "a bucket forgets what came before a later episode" };
-        let since = self.since.get_mut(usize::from(bucket)).filter(|since| **since < step).ok_or(refused)?;
-        *since = step;
+    /// What came before this moment no longer counts in the bucket.
+    pub(crate) fn forget(&mut self, bucket: u16, moment: u64) -> Result<(), FamilyError> {
+        let refused = FamilyError::Held { what: "a bucket forgets what came before a later moment" };
+        let since =
+            self.since.get_mut(usize::from(bucket)).filter(|since| **since < moment).ok_or(refused)?;
+        *since = moment;
         self.revision += 1;
         Ok(())
     }

@@ -79,12 +79,12 @@ pub enum Edit {
         /// The two sides of one test.
         pairs: Vec<(u16, u16)>,
     },
-    /// What came before a step no longer counts in a bucket.
+    /// What came before a moment no longer counts in a bucket.
     Forget {
         /// The bucket.
         bucket: u16,
-        /// The step of the run.
-        step: u64,
+        /// The moment.
+        moment: u64,
     },
     /// Plain actions act, these and by this rule.
     Hold {
@@ -230,7 +230,7 @@ fn edit_family(
                 family.join(one, other)?;
             }
         }
-        Edit::Forget { bucket, step } => family.forget(bucket, step)?,
+        Edit::Forget { bucket, moment } => family.forget(bucket, moment)?,
         Edit::Hold { actions, rule } => family.hold(Held { member: None, actions, rule })?,
         Edit::Guard(guard) => family.guard_with(guard),
     }

@@ -241,7 +241,7 @@ fn tells_anything(low: &[Seen<'_>], high: &[Seen<'_>], actions: u16) -> bool {
 pub(crate) struct Changed {
     /// The bucket.
     pub(crate) bucket: u16,
-    /// The serial of the first late step's episode.
+    /// The moment of the first late step.
     pub(crate) since: u64,
     /// A lower bound of what the choice loses by trusting all of its steps.
     pub(crate) loss: Fixed,

@@ -13,17 +13,33 @@ use bem_learn::wide::WideBucket;
 use bem_machine::family::Family;
 use bem_synth::experience::{Episode, Step};
 
-/// A logged step with the serial of its episode.
+/// A logged step with its moment.
 pub(crate) type Seen<'e> = (u64, &'e Step);
 
-/// The logged steps of every bucket that count, oldest first. The log may have gaps, so that only serials tell when a step was.
+/// Bits of a moment that say which step of its episode it is.
+const PLACE_BITS: u32 = 20;
+
+/// When a step was: the serial of its episode and its place in it, in the order of time. The log has gaps, so that counting its
+/// steps does not tell.
+pub(crate) fn moment(serial: u64, place: usize) -> u64 {
+    serial << PLACE_BITS | (place as u64).min((1 << PLACE_BITS) - 1)
+}
+
+/// A moment in words.
+pub(crate) fn moment_words(moment: u64) -> String {
+    let (serial, place) = (moment >> PLACE_BITS, moment & ((1 << PLACE_BITS) - 1));
+    if place == 0 { format!("episode {serial}") } else { format!("step {place} of episode {serial}") }
+}
+
+/// The logged steps of every bucket that count, oldest first.
 pub(crate) fn counted<'e>(family: &Family, episodes: &[&'e Episode]) -> Vec<Vec<Seen<'e>>> {
     let mut buckets = vec![Vec::new(); family.directory().bucket_count()];
     for episode in episodes {
-        for step in &episode.steps {
-            let bucket = usize::from(family.bucket_of(&step.observation));
-            if family.since()[bucket] <= episode.serial {
-                buckets[bucket].push((episode.serial, step));
+        for (place, step) in episode.steps.iter().enumerate() {
+            let (bucket, moment) =
+                (usize::from(family.bucket_of(&step.observation)), moment(episode.serial, place));
+            if family.since()[bucket] <= moment {
+                buckets[bucket].push((moment, step));
             }
         }
     }

@@ -10,7 +10,7 @@ pub(super) mod growth;
 pub(super) mod means;
 
 use self::growth::{Changed, Growth};
-use self::means::{Means, Seen, counted};
+use self::means::{Means, Seen, counted, moment_words};
 use crate::learner::drift::Alarm;
 use crate::learner::{Learner, Witness};
 use bem_base::fixed::Fixed;
@@ -137,7 +137,8 @@ impl Learner {
             improvement: Some(Improvement::Logged { lower_bound: loss, steps }),
             effects: ExpectedEffects { return_gain: loss, ..ExpectedEffects::default() },
             words: format!(
-                "forget context {bucket} before episode {since}: another action has been better by {loss} since"
+                "forget context {bucket} before {}: another action has been better by {loss} since",
+                moment_words(since)
             ),
         })
     }
@@ -223,7 +224,8 @@ fn reset(alarm: &Alarm) -> Proposal {
         improvement: Some(Improvement::Logged { lower_bound: moved, steps: rewards }),
         effects: ExpectedEffects { return_gain: moved, ..ExpectedEffects::default() },
         words: format!(
-            "forget context {bucket} before episode {since}: what an action earns there has moved by at least {moved}"
+            "forget context {bucket} before {}: what an action earns there has moved by at least {moved}",
+            moment_words(since)
         ),
     }
 }
