@@ -75,7 +75,7 @@ def test_wrong_input_is_named_and_nothing_is_taken_in():
         "one context": lambda: bandit.decide(rows),
         "does not wait": lambda: bandit.reward(77, 1.0),
         "reward 2": lambda: bandit.reward(decision, 2.0),
-        "reward nan": lambda: bandit.reward(decision, float("nan")),
+        "reward NaN": lambda: bandit.reward(decision, float("nan")),
         "a number is needed": lambda: bandit.reward(decision, "much"),
         "as many of each": lambda: bandit.partial_fit(rows, actions, rewards[:2]),
         "action 5 of row 1": lambda: bandit.partial_fit(rows, np.array([0, 5, 0, 0]), rewards),

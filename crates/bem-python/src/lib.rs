@@ -9,6 +9,7 @@ mod blocks;
 mod circuit;
 mod game;
 mod lanes;
+mod pack;
 mod session;
 mod world;
 
@@ -37,6 +38,7 @@ fn _bem(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::Session>()?;
     module.add_class::<bandit::Bandit>()?;
     module.add_function(wrap_pyfunction!(game::families, module)?)?;
+    module.add_function(wrap_pyfunction!(pack::pack_rows, module)?)?;
     module.add_function(wrap_pyfunction!(session::thresholds, module)?)?;
     Ok(())
 }

@@ -18,12 +18,14 @@ def pack_bits(bits: Any, width: int) -> tuple[np.ndarray, bool]:
         raise BemError(f"bits are whole numbers or booleans, not {array.dtype}")
     if array.ndim not in (1, 2) or array.shape[-1] != width:
         raise BemError(f"bits have the shape {array.shape}; ({width},) or (n, {width}) is needed")
-    if array.size and (array.max() > 1 or array.min() < 0):
+    rows = np.ascontiguousarray(np.atleast_2d(array))
+    if rows.dtype.itemsize == 1:
+        rows = rows.view(np.uint8)
+    elif rows.size and (rows.max() > 1 or rows.min() < 0):
         raise BemError("bits are 0 or 1")
-    rows = np.atleast_2d(array)
-    words = np.zeros((rows.shape[0], max(1, -(-width // 64))), dtype=np.uint64)
-    packed = np.packbits(rows.astype(np.uint8), axis=1, bitorder="little")
-    words.view(np.uint8)[:, : packed.shape[1]] = packed
+    words = _bem.pack_rows(rows.astype(np.uint8, copy=False), max(1, -(-width // 64)))
+    if words is None:
+        raise BemError("bits are 0 or 1")
     return words, array.ndim == 2
 
 

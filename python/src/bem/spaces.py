@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from bem._bem import ACTIONS_MAX, OBSERVATION_BITS_MAX, BemError
+from bem._bem import ACTIONS_MAX, OBSERVATION_BITS_MAX, BemError, pack_rows
 
 _DISCRETE = "Discrete, MultiBinary, MultiDiscrete, or Tuple and Dict of them"
 
@@ -159,6 +159,10 @@ class Observations:
 
     def pack(self, observation: Any) -> tuple[np.ndarray, bool]:
         """One or many observations as rows of 64-bit words, and whether there are many."""
+        if isinstance(observation, np.ndarray) and len(self.leaves) == 1 and self.leaves[0].is_bits:
+            packed = self._pack_bits(observation)
+            if packed is not None:
+                return packed
         words, is_many, count = None, False, 0
         for leaf in self.leaves:
             rows, many = leaf.rows(observation)
@@ -170,6 +174,18 @@ class Observations:
         if words is None:
             raise BemError("the observation space is empty")
         return words, is_many
+
+    def _pack_bits(self, array: np.ndarray) -> tuple[np.ndarray, bool] | None:
+        """Bytes that are bits, without copies; nothing where they are something else."""
+        extra = array.ndim - len(self.space.shape)
+        if array.dtype.kind not in "iub" or array.dtype.itemsize != 1 or extra not in (0, 1):
+            return None
+        if array.shape[extra:] != self.space.shape or not array.flags.c_contiguous:
+            return None
+        # A negative number is a large one without its sign.
+        rows = array.view(np.uint8).reshape((array.shape[0] if extra else 1, -1))
+        words = pack_rows(rows, self.words)
+        return None if words is None else (words, bool(extra))
 
     def _put(self, words: np.ndarray, rows: np.ndarray, leaf: _Leaf) -> None:
         if leaf.is_bits and leaf.low % 8 == 0:
