@@ -157,19 +157,20 @@ class VectorEnv(gymnasium.vector.VectorEnv):
     ):
         if render_mode is not None:
             raise BemError(f"render_mode is {render_mode!r}; these environments are not rendered")
-        if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)) or num_envs < 1:
-            raise BemError(f"num_envs is {num_envs!r}; it must be a whole number of at least 1")
+        if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)) or not 1 <= num_envs < 2**31:
+            raise BemError(f"num_envs is {num_envs!r}; it must be a whole number of at least 1, and fit in memory")
         self.game = _game(family, instance_seed, params)
         shape = self.game.shape()
         self.render_mode = None
         self.num_envs = int(num_envs)
+        # First, because it refuses a number that no memory holds.
+        self._lanes = _bem.Lanes(self.game, self.num_envs, sliced)
         self.horizon: int = shape["horizon"]
         self.bits: int = shape["observation_bits"]
         self.single_observation_space = _observation_space(self.bits)
         self.single_action_space = spaces.Discrete(shape["actions"])
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._lanes = _bem.Lanes(self.game, self.num_envs, sliced)
         self._nothing = np.zeros(self.num_envs, dtype=np.int64)
         self._never = np.zeros(self.num_envs, dtype=np.bool_)
 
