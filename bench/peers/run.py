@@ -10,8 +10,8 @@ the package: pip install -r bench/peers/requirements.txt
 from __future__ import annotations
 
 import argparse
+import html
 import importlib.metadata
-import pickle
 import platform
 import sys
 import time
@@ -67,6 +67,7 @@ def main() -> None:
         f"{arguments.seeds_bandit} seeds for bandits, {arguments.seeds} otherwise; means with 95 % intervals over seeds; CPU",
         "seconds a run; bytes of what is deployed (C header for BEM, pickle for Python, saved policy for networks).",
     ]
+    drawn = []
     for name, rows in GROUPS.items():
         if arguments.only not in (None, name):
             continue
@@ -77,16 +78,36 @@ def main() -> None:
             cost = f"{np.mean(seconds):.2f}" if seconds else ""
             lines.append(f"| {task} | {who} | {figure} | {cost} | {size if size else ''} | {settings} |")
             print(lines[-1], flush=True)
+            if figures:
+                drawn.append((f"{title}: {task} ({unit})", who, float(np.mean(figures))))
     lines += ["", f"The whole took {time.perf_counter() - started:.0f} s."]
     text = "\n".join(lines) + "\n"
     if arguments.out:
-        arguments.out.write_text(text)
+        plot = arguments.out.with_suffix(".svg")
+        plot.write_text(bars(drawn))
+        arguments.out.write_text(text + f"\n![The same as bars]({plot.name})\n")
     else:
         print(text)
 
 
-def size_of(thing: object) -> int:
-    return len(pickle.dumps(thing))
+def bars(rows: list[tuple[str, str, float]]) -> str:
+    """Every task as a group of bars, the longest as wide as the picture allows."""
+    parts, top = [], 10
+    for task in dict.fromkeys(task for task, _, _ in rows):
+        group = [(who, value) for name, who, value in rows if name == task]
+        most = max(abs(value) for _, value in group) or 1.0
+        parts.append(f'<text x="10" y="{top + 14}" font-weight="bold">{html.escape(task)}</text>')
+        top += 22
+        for who, value in group:
+            colour = "#1f6feb" if who.startswith("BEM") else "#8b949e"
+            width = max(1.0, 360 * max(0.0, value) / most)
+            parts.append(f'<text x="220" y="{top + 12}" text-anchor="end">{html.escape(who)}</text>')
+            parts.append(f'<rect x="230" y="{top + 1}" width="{width:.1f}" height="14" fill="{colour}"/>')
+            parts.append(f'<text x="{236 + width:.1f}" y="{top + 12}">{value:,.4g}</text>')
+            top += 18
+        top += 12
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="680" height="{top}" font-family="sans-serif" font-size="12">'
+    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>"]) + "\n"
 
 
 if __name__ == "__main__":

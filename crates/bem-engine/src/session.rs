@@ -103,7 +103,8 @@ impl Session {
         let mut seen = Seen::nothing();
         let forbidden: Vec<Forbidden> = world.forbidden().to_vec();
         if !learner.obey(&forbidden, &mut Notes(&mut seen)) {
-            let reason = "what is forbidden cannot be put into force: too many pairs of observation and action";
+            let reason =
+                "what is forbidden cannot be put into force: too many pairs of observation and action";
             return Err(EnvironmentError::External(reason.to_string()));
         }
         let (shape, observation) = (world.shape().clone(), *world.observation());
@@ -217,7 +218,11 @@ impl Session {
         let (shape, observation) = (&self.shape, &self.observation);
         let mut stopped = Stopped { shape, observation, repeats };
         let mut recorder = Recorder::new(&mut stopped);
-        while last.learner.advance(&mut recorder, &mut Notes(&mut last.seen)).is_ok_and(|event| event != Event::Over) {}
+        while last
+            .learner
+            .advance(&mut recorder, &mut Notes(&mut last.seen))
+            .is_ok_and(|event| event != Event::Over)
+        {}
         let mut calls = self.calls.clone();
         calls.extend_from_slice(recorder.into_record().calls());
         let file = WorldFile::Record(self.world.clone().with_calls(calls));

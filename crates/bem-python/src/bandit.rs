@@ -6,8 +6,8 @@
 
 use crate::circuit::Circuit;
 use crate::refused;
-use bem_base::environment::{Bits, Field, OBSERVATION_WORDS, Outcome, Shape};
 use bem_base::encode::{Reader, Writer};
+use bem_base::environment::{Bits, Field, OBSERVATION_WORDS, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::limits::{ACTIONS_MAX, OBSERVATION_BITS_MAX};
 use bem_base::prng::{Prng, mix};
@@ -103,7 +103,14 @@ impl Bandit {
 #[pymethods]
 impl Bandit {
     #[new]
-    fn new(actions: usize, fields: Vec<u16>, seed: u64, reward_range: (f64, f64), floor: f64, config: &str) -> PyResult<Bandit> {
+    fn new(
+        actions: usize,
+        fields: Vec<u16>,
+        seed: u64,
+        reward_range: (f64, f64),
+        floor: f64,
+        config: &str,
+    ) -> PyResult<Bandit> {
         let bits: usize = fields.iter().map(|width| usize::from(*width)).sum();
         if !(1..=ACTIONS_MAX).contains(&actions) {
             return Err(refused(format!("n_actions is {actions}; allowed is 1 to {ACTIONS_MAX}")));
@@ -114,7 +121,9 @@ impl Bandit {
         let (low, high) = reward_range;
         let is_range = -REWARD_MAX <= low && low < high && high <= REWARD_MAX;
         if !is_range {
-            return Err(refused(format!("reward_range is ({low}, {high}); it must rise, within {REWARD_MAX} either way")));
+            return Err(refused(format!(
+                "reward_range is ({low}, {high}); it must rise, within {REWARD_MAX} either way"
+            )));
         }
         if !(0.0..=0.5).contains(&floor) {
             return Err(refused(format!("min_propensity is {floor}; allowed is 0 to 0.5")));
@@ -137,9 +146,11 @@ impl Bandit {
             return_max: i64::from(high),
             fields,
         };
-        let config = GenesisConfig::from_toml(config).map_err(|error| refused(format!("configuration: {error}")))?;
+        let config =
+            GenesisConfig::from_toml(config).map_err(|error| refused(format!("configuration: {error}")))?;
         let floor = Fixed::from_raw((floor * WHOLE).round() as i64);
-        let (searching, round) = Searching::open(&shape, settings_of(&config, seed, &shape), floor, &[]).map_err(refused)?;
+        let (searching, round) =
+            Searching::open(&shape, settings_of(&config, seed, &shape), floor, &[]).map_err(refused)?;
         Ok(Bandit {
             acting: round.acting,
             searching,
@@ -174,7 +185,9 @@ impl Bandit {
     fn reward(&mut self, py: Python<'_>, decision: u64, reward: f64) -> PyResult<()> {
         let milli = self.milli(reward)?;
         let waiting = self.waiting.remove(&decision).ok_or_else(|| {
-            refused(format!("decision {decision} does not wait for a reward: it is unknown, was rewarded, or is too old"))
+            refused(format!(
+                "decision {decision} does not wait for a reward: it is unknown, was rewarded, or is too old"
+            ))
         })?;
         self.take(&waiting, milli);
         self.learn(py);
@@ -194,10 +207,14 @@ impl Bandit {
     ) -> PyResult<()> {
         let [rows, words] = [contexts.shape()[0], contexts.shape()[1]];
         self.check_words(words)?;
-        let (contexts, actions) = (contexts.as_slice().map_err(refused)?, actions.as_slice().map_err(refused)?);
+        let (contexts, actions) =
+            (contexts.as_slice().map_err(refused)?, actions.as_slice().map_err(refused)?);
         let rewards = rewards.as_slice().map_err(refused)?;
         let chances = propensities.as_ref().map(|chances| chances.as_slice().map_err(refused)).transpose()?;
-        if actions.len() != rows || rewards.len() != rows || chances.is_some_and(|chances| chances.len() != rows) {
+        if actions.len() != rows
+            || rewards.len() != rows
+            || chances.is_some_and(|chances| chances.len() != rows)
+        {
             return Err(refused(format!(
                 "{rows} contexts, {} actions, {} rewards{}: there must be as many of each",
                 actions.len(),
@@ -210,14 +227,21 @@ impl Bandit {
         let mut paid = Vec::with_capacity(rows);
         for row in 0..rows {
             if !(0..=last).contains(&actions[row]) {
-                return Err(refused(format!("action {} of row {row} is out of range: 0 to {last}", actions[row])));
+                return Err(refused(format!(
+                    "action {} of row {row} is out of range: 0 to {last}",
+                    actions[row]
+                )));
             }
-            let reward = self.milli(rewards[row]).map_err(|error| refused(format!("row {row}: {}", error.value(py))))?;
+            let reward = self
+                .milli(rewards[row])
+                .map_err(|error| refused(format!("row {row}: {}", error.value(py))))?;
             paid.push(reward);
             if let Some(chance) = chances.map(|chances| chances[row])
                 && !(chance > 0.0 && chance <= 1.0)
             {
-                return Err(refused(format!("propensity {chance} of row {row} is out of range: above 0, at most 1")));
+                return Err(refused(format!(
+                    "propensity {chance} of row {row} is out of range: above 0, at most 1"
+                )));
             }
         }
         let least = chances.map(|chances| chances.iter().copied().fold(f64::INFINITY, f64::min));
@@ -316,17 +340,36 @@ impl Bandit {
             if shape.actions <= action || shape.actions < drawn {
                 return Err(refused(foreign));
             }
-            waiting.insert(number, Waiting { turn, observation, action, drawn_from: (0 < drawn).then_some(drawn) });
+            waiting.insert(
+                number,
+                Waiting { turn, observation, action, drawn_from: (0 < drawn).then_some(drawn) },
+            );
         }
         let acting = Acting::decode(&shape, &mut reader).map_err(refused)?;
         let searching = Searching::decode(&shape, &mut reader).map_err(refused)?;
         reader.finish().map_err(refused)?;
         let [seed, decisions, rows, rewarded, patches, proofs] = counts;
-        Ok(Bandit { acting, searching, shape, seed, decisions, rows, waiting, earned, rewarded, patches, proofs })
+        Ok(Bandit {
+            acting,
+            searching,
+            shape,
+            seed,
+            decisions,
+            rows,
+            waiting,
+            earned,
+            rewarded,
+            patches,
+            proofs,
+        })
     }
 
     /// The best actions for rows of packed contexts, nothing explored.
-    fn predict<'py>(&self, py: Python<'py>, contexts: PyReadonlyArray2<'py, u64>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        contexts: PyReadonlyArray2<'py, u64>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         self.check_words(contexts.shape()[1])?;
         let policy = self.acting.in_force().agent;
         let mut blocks = crate::blocks::Blocks::new(policy.policy());

@@ -34,7 +34,13 @@ pub struct Circuit {
 }
 
 impl Circuit {
-    pub(crate) fn of(policy: Policy, observation_bits: usize, horizon: Option<u32>, name: &str, lines: Vec<String>) -> Circuit {
+    pub(crate) fn of(
+        policy: Policy,
+        observation_bits: usize,
+        horizon: Option<u32>,
+        name: &str,
+        lines: Vec<String>,
+    ) -> Circuit {
         let blocks = Mutex::new(Blocks::new(&policy));
         Circuit { policy, observation_bits, horizon, name: name.to_string(), lines, features: None, blocks }
     }
@@ -73,7 +79,9 @@ impl Circuit {
         let reads = reads.unwrap_or_else(|| (0..names.len() as u16).collect());
         let bits = reads.iter().max().map_or(0, |last| usize::from(*last) + 1);
         if OBSERVATION_BITS_MAX < bits {
-            return Err(refused(format!("the circuit reads {bits} bits; at most {OBSERVATION_BITS_MAX} are allowed")));
+            return Err(refused(format!(
+                "the circuit reads {bits} bits; at most {OBSERVATION_BITS_MAX} are allowed"
+            )));
         }
         let actions = u16::try_from(1u64 << model.free_outputs().min(16)).unwrap_or(u16::MAX);
         let policy = Policy::new(model.circuit().clone(), reads, model.memory(), actions).ok_or_else(|| {
@@ -112,7 +120,8 @@ impl Circuit {
                 .collect::<Result<Vec<String>, _>>()?;
             let wild = reader.error("a circuit that reads bits which are not there");
             let policy = Policy::decode(&mut reader)?;
-            let fits = policy.reads().iter().all(|bit| usize::from(*bit) < bits) && bits <= OBSERVATION_BITS_MAX;
+            let fits =
+                policy.reads().iter().all(|bit| usize::from(*bit) < bits) && bits <= OBSERVATION_BITS_MAX;
             if !fits {
                 return Err(wild);
             }
@@ -183,16 +192,18 @@ impl Circuit {
         if let Some(language) = Language::from_name(format) {
             return Ok(self.program(language)?.into_pyobject(py)?.into_any());
         }
-        let form = Format::from_name(format).ok_or_else(|| refused(format!("format {format:?} is unknown: {FORMS}")))?;
+        let form = Format::from_name(format)
+            .ok_or_else(|| refused(format!("format {format:?} is unknown: {FORMS}")))?;
         let policy = &self.policy;
         let memory = || 0..policy.memory_bits();
         let reads = policy.reads().iter().map(|bit| format!("observation_{bit}"));
         let inputs: Vec<String> = reads.chain(memory().map(|bit| format!("memory_{bit}"))).collect();
         let actions = (0..action_bits(policy.actions())).map(|bit| format!("action_{bit}"));
         let outputs: Vec<String> = actions.chain(memory().map(|bit| format!("next_memory_{bit}"))).collect();
-        let model = Model::with_memory(&self.name.replace('/', "_"), policy.circuit().clone(), policy.memory_bits())
-            .map_err(refused)?
-            .named(&inputs, &outputs);
+        let model =
+            Model::with_memory(&self.name.replace('/', "_"), policy.circuit().clone(), policy.memory_bits())
+                .map_err(refused)?
+                .named(&inputs, &outputs);
         let mut bytes = match form {
             Format::Aiger | Format::AigerAscii => Vec::new(),
             Format::Dot => comments(&self.lines, "// ").into_bytes(),
@@ -224,13 +235,19 @@ impl Circuit {
         let [rows, words] = [seen.shape()[0], seen.shape()[1]];
         let needed = self.policy.reads().last().map_or(0, |last| usize::from(*last) / 64 + 1);
         if words < needed || OBSERVATION_WORDS < words {
-            return Err(refused(format!("an observation has {words} words of 64 bits; {needed} to {OBSERVATION_WORDS} are needed")));
+            return Err(refused(format!(
+                "an observation has {words} words of 64 bits; {needed} to {OBSERVATION_WORDS} are needed"
+            )));
         }
         let state_words = self.policy.memory_bits().div_ceil(64);
         if state.shape() != [rows, state_words] {
-            return Err(refused(format!("state has the shape {:?}; ({rows}, {state_words}) is needed", state.shape())));
+            return Err(refused(format!(
+                "state has the shape {:?}; ({rows}, {state_words}) is needed",
+                state.shape()
+            )));
         }
-        let (seen, mut kept) = (seen.as_slice().map_err(refused)?, state.as_slice().map_err(refused)?.to_vec());
+        let (seen, mut kept) =
+            (seen.as_slice().map_err(refused)?, state.as_slice().map_err(refused)?.to_vec());
         let mut actions = vec![0i64; rows];
         let blocks = &self.blocks;
         py.detach(|| {

@@ -36,8 +36,10 @@ impl Game {
             return Ok(Game { game, text: tree.to_string(), seed });
         }
         let family = catalog::family(name).map_err(|error| refused(error.to_string()))?;
-        let settings = catalog::settings(family, &params).map_err(|error| refused(format!("family {name}: {error}")))?;
-        let game = catalog::build(family, &settings, seed).map_err(|error| refused(format!("family {name}: {error}")))?;
+        let settings =
+            catalog::settings(family, &params).map_err(|error| refused(format!("family {name}: {error}")))?;
+        let game = catalog::build(family, &settings, seed)
+            .map_err(|error| refused(format!("family {name}: {error}")))?;
         let given: Vec<String> = params.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let text = if given.is_empty() { name.to_string() } else { format!("{name}{{{}}}", given.join(",")) };
         Ok(Game { game, text, seed })
@@ -80,7 +82,10 @@ impl Game {
 
     /// A running episode.
     fn start(&self) -> Episode {
-        Episode { bits: usize::from(self.game.shape().observation_bits), world: Mutex::new(self.game.start()) }
+        Episode {
+            bits: usize::from(self.game.shape().observation_bits),
+            world: Mutex::new(self.game.start()),
+        }
     }
 }
 
@@ -105,7 +110,8 @@ pub(crate) fn shape_dict<'py>(py: Python<'py>, shape: &Shape) -> PyResult<Bound<
 /// All families: name, sentence, and parameters as `(name, about, min, max, default, words)`.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "plain tuples cross to Python without a class")]
-pub(crate) fn families() -> Vec<(&'static str, &'static str, Vec<(&'static str, &'static str, i64, i64, i64, Vec<&'static str>)>)> {
+pub(crate) fn families()
+-> Vec<(&'static str, &'static str, Vec<(&'static str, &'static str, i64, i64, i64, Vec<&'static str>)>)> {
     let parameter = |parameter: rules::Parameter| match parameter.range {
         rules::Range::Number { min, max, default } => {
             (parameter.name, parameter.about, min, max, default, Vec::new())

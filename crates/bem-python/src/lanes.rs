@@ -18,8 +18,12 @@ use std::sync::Mutex;
 const LANES_MAX: usize = 1 << 20;
 
 /// What a step of all lanes brought.
-type Stepped<'py> =
-    (Bound<'py, PyArray2<i8>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<bool>>, Bound<'py, PyArray1<bool>>);
+type Stepped<'py> = (
+    Bound<'py, PyArray2<i8>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<bool>>,
+    Bound<'py, PyArray1<bool>>,
+);
 
 /// Running episodes, one a lane.
 #[pyclass(module = "bem._bem")]
@@ -83,7 +87,6 @@ fn spread(word: u64, row: &mut [i8]) {
         rest.copy_from_slice(&tail[..length]);
     }
 }
-
 
 impl Sliced {
     /// Writes what the lanes see, one byte a bit.
@@ -244,11 +247,14 @@ impl Lanes {
         }
         if let Some(place) = actions.iter().position(|action| !(0..=last).contains(action)) {
             let action = actions[place];
-            return Err(refused(format!("action {action} of environment {place} is out of range: this world takes 0 to {last}")));
+            return Err(refused(format!(
+                "action {action} of environment {place} is out of range: this world takes 0 to {last}"
+            )));
         }
         let mut seen = vec![0i8; count * bits];
         let (mut rewards, mut dones, mut bads) = (vec![0f64; count], vec![false; count], vec![false; count]);
-        py.detach(|| worlds.step(actions, bits, &mut seen, &mut rewards, &mut dones, &mut bads)).map_err(refused)?;
+        py.detach(|| worlds.step(actions, bits, &mut seen, &mut rewards, &mut dones, &mut bads))
+            .map_err(refused)?;
         let seen = PyArray1::from_vec(py, seen).reshape([count, bits])?;
         let [dones, bads] = [dones, bads].map(|flags| PyArray1::from_vec(py, flags));
         Ok((seen, PyArray1::from_vec(py, rewards), dones, bads))

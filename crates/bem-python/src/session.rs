@@ -92,7 +92,9 @@ impl Declared {
             false => Err(refused(format!("{name} is {value}; allowed is 1 to {most}"))),
         };
         if OBSERVATION_BITS_MAX < bits {
-            return Err(refused(format!("an observation has {bits} bits; at most {OBSERVATION_BITS_MAX} are allowed")));
+            return Err(refused(format!(
+                "an observation has {bits} bits; at most {OBSERVATION_BITS_MAX} are allowed"
+            )));
         }
         check("the number of actions", actions as u64, ACTIONS_MAX as u64)?;
         check("horizon", horizon, EPISODE_STEPS_MAX as u64)?;
@@ -138,7 +140,8 @@ impl Session {
         repeats: bool,
         name: String,
     ) -> PyResult<Session> {
-        let config = GenesisConfig::from_toml(config).map_err(|error| refused(format!("configuration: {error}")))?;
+        let config =
+            GenesisConfig::from_toml(config).map_err(|error| refused(format!("configuration: {error}")))?;
         let settings = Settings { seed, budget: engine::BUDGET, config: Arc::new(config) };
         let mut world = open_world(world, declared.map(Declared::shape).transpose()?, repeats)?;
         let session = engine::Session::new(world.get(), settings).map_err(refused)?;
@@ -148,7 +151,13 @@ impl Session {
     /// Goes on from bytes in a world that looks like the one of the session.
     #[staticmethod]
     #[pyo3(signature = (bytes, world, repeats, name))]
-    fn restore(py: Python<'_>, bytes: &[u8], world: &Bound<'_, PyAny>, repeats: bool, name: String) -> PyResult<Session> {
+    fn restore(
+        py: Python<'_>,
+        bytes: &[u8],
+        world: &Bound<'_, PyAny>,
+        repeats: bool,
+        name: String,
+    ) -> PyResult<Session> {
         let shape = engine::Session::shape_in(bytes).map_err(refused)?;
         let mut world = open_world(world, Some(shape), repeats)?;
         let restored = py.detach(|| engine::Session::restore(bytes, world.get()));
@@ -165,7 +174,11 @@ impl Session {
         let inner = &self.inner;
         let (outcome, raised, taken) = py.detach(|| {
             let Ok(mut inner) = inner.try_lock() else {
-                return (Ok(()), Some(PyRuntimeError::new_err("the learner is at work in another thread")), false);
+                return (
+                    Ok(()),
+                    Some(PyRuntimeError::new_err("the learner is at work in another thread")),
+                    false,
+                );
             };
             let Inner { session, world } = &mut *inner;
             if let World::Python(world) = world
@@ -215,7 +228,8 @@ impl Session {
             format!("learned in {} steps: {}", tally.steps, learned.words),
         ];
         let horizon = Some(shape.horizon);
-        Ok(Circuit::of(policy, usize::from(shape.observation_bits), horizon, &self.name, lines).named(features))
+        Ok(Circuit::of(policy, usize::from(shape.observation_bits), horizon, &self.name, lines)
+            .named(features))
     }
 
     /// Where it stands.
@@ -339,7 +353,11 @@ impl Session {
 /// The thresholds that BEM finds for a number: at quantiles of the values, or at round places between two bounds. Numbers are
 /// texts, so that they stay exact.
 #[pyfunction]
-pub(crate) fn thresholds(values: Vec<String>, bounds: Option<(String, String)>, count: usize) -> PyResult<Vec<String>> {
+pub(crate) fn thresholds(
+    values: Vec<String>,
+    bounds: Option<(String, String)>,
+    count: usize,
+) -> PyResult<Vec<String>> {
     let number = |text: &String| Decimal::parse(text).map_err(|error| refused(format!("{text:?}: {error}")));
     let found = match bounds {
         Some((low, high)) => uniform(number(&low)?, number(&high)?, count),

@@ -5,7 +5,9 @@
 //! step costs nothing at all where the world can be repeated: the episode is played again up to there.
 //! What is paid beyond the range known so far widens it (D-62). Clauses: GLE-9, VM-15; decisions D-46, D-62, D-81.
 
-use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, OBSERVATION_WORDS, Outcome, Shape};
+use bem_base::environment::{
+    Bits, Environment, EnvironmentError, Forbidden, OBSERVATION_WORDS, Outcome, Shape,
+};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

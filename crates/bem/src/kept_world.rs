@@ -35,9 +35,9 @@ impl Worlds for KeptWorld {
                 TaskTree::parse(task)?.build(seed, &Sources(sources)).map(World::Game)
             }
             Some(WorldFile::Record(record)) => Ok(World::Outside(Box::new(Playback::new(record)))),
-            Some(WorldFile::Ladder { text, files }) => {
-                WorldLadder::parse(text, files.clone()).and_then(|ladder| ladder.open(task, seed)).map_err(impossible)
-            }
+            Some(WorldFile::Ladder { text, files }) => WorldLadder::parse(text, files.clone())
+                .and_then(|ladder| ladder.open(task, seed))
+                .map_err(impossible),
             Some(WorldFile::Started { .. }) => {
                 Err(GameError::Impossible("a start within a start".to_string()))
             }

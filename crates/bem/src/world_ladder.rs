@@ -76,7 +76,8 @@ pub struct WorldLadder {
 impl WorldLadder {
     /// Reads a declaration; the files that it names are at hand.
     pub fn parse(text: &str, files: BTreeMap<String, String>) -> Result<WorldLadder> {
-        let declared: Declared = toml::from_str(text).map_err(|error| anyhow!("{}", error.to_string().trim()))?;
+        let declared: Declared =
+            toml::from_str(text).map_err(|error| anyhow!("{}", error.to_string().trim()))?;
         let Declared { name, game, file, command, timeout, grid, list } = declared;
         let is_word = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == '-';
         if name.is_empty() || 64 < name.len() || !name.chars().all(is_word) {
@@ -108,7 +109,8 @@ impl WorldLadder {
         }
         let ladder = WorldLadder { name, source, timeout: Duration::from_secs(timeout), settings, files };
         let template = ladder.template();
-        if let Some(name) = ladder.settings[0].keys().find(|name| !template.contains(&format!("{{{name}}}"))) {
+        if let Some(name) = ladder.settings[0].keys().find(|name| !template.contains(&format!("{{{name}}}")))
+        {
             bail!("parameter {name} has no place: write {{{name}}} where its value goes in {template:?}");
         }
         Ok(ladder)
@@ -174,7 +176,9 @@ impl WorldLadder {
 
 /// A template with the values of a setting in their places.
 fn filled(template: &str, setting: &Setting) -> String {
-    setting.iter().fold(template.to_string(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+    setting
+        .iter()
+        .fold(template.to_string(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
 /// A value as text: whole numbers, words and truth values.
@@ -184,7 +188,9 @@ fn text(name: &str, value: &toml::Value) -> Result<String> {
         toml::Value::Integer(number) => Ok(number.to_string()),
         toml::Value::Boolean(value) => Ok(value.to_string()),
         toml::Value::String(word) if !word.is_empty() && word.chars().all(is_plain) => Ok(word.clone()),
-        other => bail!("{name} is {other}; a whole number, a truth value or a word of letters, digits and ._-+/ is needed"),
+        other => bail!(
+            "{name} is {other}; a whole number, a truth value or a word of letters, digits and ._-+/ is needed"
+        ),
     }
 }
 
@@ -205,8 +211,10 @@ fn product(grid: &BTreeMap<String, Vec<toml::Value>>) -> Result<Vec<Setting>> {
             setting.insert(name.clone(), value.clone());
             setting
         };
-        settings =
-            settings.iter().flat_map(|setting| values.iter().map(move |value| with(setting, value))).collect();
+        settings = settings
+            .iter()
+            .flat_map(|setting| values.iter().map(move |value| with(setting, value)))
+            .collect();
     }
     Ok(settings)
 }
@@ -244,7 +252,10 @@ mod tests {
             ("name='w'\ncommand='x {n}'\n[grid]\nn=[2,'; rm']".to_string(), "a word of letters"),
             (format!("name='w'\ntimeout=0\n{body}"), "timeout is 0"),
             (format!("name='w'\nwrong=1\n{body}"), "unknown field `wrong`"),
-            ("name='w'\ngame='parity{n={n}}'\n[[list]]\nn=2\n[[list]]\nm=2".to_string(), "the same parameters"),
+            (
+                "name='w'\ngame='parity{n={n}}'\n[[list]]\nn=2\n[[list]]\nm=2".to_string(),
+                "the same parameters",
+            ),
         ] {
             let error = parse(&text).err().unwrap_or_default();
             assert!(error.contains(words), "{text}: {error}");

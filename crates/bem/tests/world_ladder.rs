@@ -40,7 +40,9 @@ fn a_users_world_is_measured_ordered_climbed_and_audited() {
     let family = &report["families"][0];
     assert_eq!((family["family"].as_str(), family["rungs"].as_u64()), (Some("lock"), Some(5)), "{family}");
     assert_eq!(family["rungs_solved"], 5, "{family}");
-    for words in [&["verify", out][..], &["replay", out], &["export", out, "--expert", "lock/4", "--format", "c"]] {
+    for words in
+        [&["verify", out][..], &["replay", out], &["export", out, "--expert", "lock/4", "--format", "c"]]
+    {
         let output = bem(folder.path(), words);
         assert!(output.status.success(), "{words:?}: {}{}", text(&output.stdout), text(&output.stderr));
     }
@@ -50,7 +52,8 @@ fn a_users_world_is_measured_ordered_climbed_and_audited() {
 fn games_of_a_world_are_climbed_with_the_same_history_on_any_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bits.toml");
-    let declared = "name = 'bits'\ngame = 'majority{n={n},noise={noise}}'\n[grid]\nn = [3, 5]\nnoise = [0, 5]\n";
+    let declared =
+        "name = 'bits'\ngame = 'majority{n={n},noise={noise}}'\n[grid]\nn = [3, 5]\nnoise = [0, 5]\n";
     std::fs::write(&file, declared).unwrap();
     let heads: Vec<String> = ["1", "3"]
         .iter()
@@ -76,7 +79,10 @@ fn a_wrong_world_is_one_line_that_names_the_file_and_what_is_wrong() {
         ("name = 'w'\ngame = 'parity{n={n}}'\n", "either [grid]"),
         ("name = 'w'\ngame = 'parity{n={n}}'\n[grid]\nn = [4, 400]\n", "must be a whole number from 1 to 64"),
         ("name = 'w'\ncommand = 'true {n}'\n[grid]\nn = [4, 400]\n", "the program has ended"),
-        ("name = 'w'\ncommand = 'python3 examples/count_env.py # {n}'\n[grid]\nn = [4, 400]\n", "says no \"optimum\""),
+        (
+            "name = 'w'\ncommand = 'python3 examples/count_env.py # {n}'\n[grid]\nn = [4, 400]\n",
+            "says no \"optimum\"",
+        ),
         ("name = 'w'\nfile = 'no-{n}.json'\n[grid]\nn = [4, 400]\n", "no-4.json"),
     ] {
         std::fs::write(&file, declared).unwrap();

@@ -332,8 +332,7 @@ fn judge(
     result: &mut UnitResult,
 ) -> Result<(), EnvironmentError> {
     let (seed, solution) = (result.seed, &mut result.solution);
-    let evaluation =
-        evaluate_episodes(world, &solution.learned.agent, seed, JUDGING_EPISODES, &mut || true)?;
+    let evaluation = evaluate_episodes(world, &solution.learned.agent, seed, JUDGING_EPISODES, &mut || true)?;
     if let Some(evaluation) = evaluation {
         solution.yardstick = Some(yardstick);
         solution.take_evaluation(evaluation);

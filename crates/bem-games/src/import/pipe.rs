@@ -144,7 +144,9 @@ impl Hello {
     fn stated(&self) -> Result<Option<(i64, i64)>, String> {
         match (self.optimum, self.random) {
             (None, None) => Ok(None),
-            (Some(optimum), Some(random)) if random <= optimum && optimum.abs().max(random.abs()) <= i64::from(RETURN_MAX) => {
+            (Some(optimum), Some(random))
+                if random <= optimum && optimum.abs().max(random.abs()) <= i64::from(RETURN_MAX) =>
+            {
                 Ok(Some((optimum, random)))
             }
             (Some(optimum), Some(random)) => Err(format!(

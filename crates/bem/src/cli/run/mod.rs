@@ -316,8 +316,7 @@ fn open(arguments: &RunArguments, threads: usize) -> Result<Open> {
         Some(directory) => directory.clone(),
         None => free_folder(Path::new("runs"))?,
     };
-    let history =
-        History::create_with(&directory, &climb, &files, arguments.key.as_deref(), None, options)?;
+    let history = History::create_with(&directory, &climb, &files, arguments.key.as_deref(), None, options)?;
     Ok(Open { climb, history, directory, put_away: PutAway::new(), ordered })
 }
 

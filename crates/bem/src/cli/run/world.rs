@@ -124,7 +124,9 @@ fn measure(
     for setting in &ladder.settings {
         let mut steps = Vec::new();
         for result in results.by_ref().take(SEEDS as usize) {
-            let Some(result) = result else { bail!("interrupted while settings were measured: nothing is kept") };
+            let Some(result) = result else {
+                bail!("interrupted while settings were measured: nothing is kept")
+            };
             steps.push(result?);
         }
         rows.push(Measured { task: ladder.task(setting), setting: setting.clone(), steps, rung: None });
@@ -142,7 +144,9 @@ fn learn(ladder: &WorldLadder, task: &str, settings: Settings) -> Result<Option<
         }
         World::Stated(mut world, yardstick) => {
             check_world(&settings.config, world.shape())?;
-            let World::Stated(mut judging, _) = ladder.open(task, seed)? else { bail!("a world that changes") };
+            let World::Stated(mut judging, _) = ladder.open(task, seed)? else {
+                bail!("a world that changes")
+            };
             Ok(steps_to_solve_outside(world.as_mut(), judging.as_mut(), yardstick, settings)?)
         }
         World::Outside(_) => bail!("nobody knows when this world is solved"),
