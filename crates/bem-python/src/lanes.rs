@@ -231,7 +231,7 @@ impl Lanes {
         let (count, bits, worlds) = (self.count, self.bits, self.worlds.get_mut().map_err(refused)?);
         let mut seen = vec![0i8; count * bits];
         py.detach(|| worlds.reset(seed, bits, &mut seen)).map_err(refused)?;
-        Ok(PyArray1::from_vec(py, seen).reshape([count, bits])?)
+        PyArray1::from_vec(py, seen).reshape([count, bits])
     }
 
     /// One step of every lane: what they see, rewards in units, which episodes are over, which steps were BAD.

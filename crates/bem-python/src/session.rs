@@ -168,8 +168,9 @@ impl Session {
     }
 
     /// Works until so many steps are taken in all, for at most about so many milliseconds. Whether the steps are taken. In a
-    /// world that cannot be repeated an episode is finished first.
-    fn run(&self, py: Python<'_>, steps: u64, milliseconds: u64) -> PyResult<bool> {
+    /// world that cannot be repeated an episode is finished first. `is_shared` says that others may have used the environment
+    /// since the last slice: the episode under way is played again up to where it stands.
+    fn run(&self, py: Python<'_>, steps: u64, milliseconds: u64, is_shared: bool) -> PyResult<bool> {
         let until = Instant::now() + Duration::from_millis(milliseconds);
         let inner = &self.inner;
         let (outcome, raised, taken) = py.detach(|| {
@@ -182,6 +183,7 @@ impl Session {
             };
             let Inner { session, world } = &mut *inner;
             if let World::Python(world) = world
+                && is_shared
                 && let Err(error) = world.synchronise()
             {
                 return (Ok(()), Some(error), false);

@@ -208,15 +208,16 @@ class Learner:
         session, start = self._open(), self.num_timesteps
         bar = _bar(steps) if progress_bar else None
         self._circuit = None
-        last = time.monotonic()
+        last, is_shared = time.monotonic(), True
         try:
             while True:
-                is_done = session.run(start + steps, _SLICE_MS)
+                is_done = session.run(start + steps, _SLICE_MS, is_shared)
+                is_shared = False
                 if bar is not None:
                     bar.update(min(self.num_timesteps - start, steps) - bar.n)
                 now = time.monotonic()
                 if callback is not None and (is_done or last + 0.1 < now):
-                    last, self._circuit = now, None
+                    last, self._circuit, is_shared = now, None, True
                     if callback(self) is False:
                         break
                 if is_done:
