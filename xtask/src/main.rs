@@ -3,6 +3,7 @@
 mod battery;
 mod conformance;
 mod dependencies;
+mod python;
 mod tidy;
 mod tools;
 
@@ -12,6 +13,7 @@ use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask test      install what tests need, then run all of them (in release, overflow checks on)
+cargo xtask python    only the tests of the Python package, in an environment of their own: [pytest's words]
 cargo xtask lint      formatting, clippy, house rules, who may use whom, licences
 cargo xtask ci        lint and test: what runs before a change lands
 cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
 fn chore(words: &[&str]) -> Result<()> {
     match words {
         ["test", rest @ ..] => test(rest),
+        ["python", rest @ ..] => python::test(rest),
         ["lint"] => lint(),
         ["ci"] => lint().and_then(|()| test(&[])),
         ["bench", rest @ ..] => bench(rest),
@@ -86,7 +89,9 @@ fn test(rest: &[&str]) -> Result<()> {
     tools::install_for_tests()?;
     let mut arguments = vec!["test", "--release", "--workspace"];
     arguments.extend_from_slice(rest);
-    run("cargo", &arguments)
+    run("cargo", &arguments)?;
+    // Words that choose among the tests of cargo are none of pytest's.
+    if rest.is_empty() { python::test(&[]) } else { Ok(()) }
 }
 
 fn lint() -> Result<()> {

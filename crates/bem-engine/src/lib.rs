@@ -17,6 +17,7 @@ pub mod online;
 pub mod parameters;
 pub mod payload;
 pub mod seeds;
+pub mod session;
 pub mod shard;
 pub mod solve;
 pub mod start;

@@ -4,12 +4,17 @@
 //! be measured in minutes. Clauses: GLE-5.
 
 use crate::agent::Agent;
-use crate::evaluate::Judge;
+use crate::evaluate::baselines::evaluate_episodes;
+use crate::evaluate::{Judge, Yardstick};
 use crate::learner::{Decision, Event, Learner, Settings, Tally, Witness};
+use crate::session::Session;
 use crate::solve::SOLVED;
-use bem_base::environment::EnvironmentError;
+use bem_base::environment::{Environment, EnvironmentError};
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::game::Game;
+
+/// Episodes with which a policy is judged in a world outside.
+pub const JUDGING_EPISODES: u32 = 400;
 
 /// Steps taken when an evaluation first gave a score of at least 0.99; none if the budget ended before.
 pub fn steps_to_solve(game: &dyn Game, settings: Settings) -> Result<Option<u64>, EnvironmentError> {
@@ -21,6 +26,33 @@ pub fn steps_to_solve(game: &dyn Game, settings: Settings) -> Result<Option<u64>
     match stopwatch.failure {
         Some(failure) => Err(failure),
         None => Ok(stopwatch.steps),
+    }
+}
+
+/// The same in a world outside that says what is best; `judging` is a second one of its kind, for evaluations.
+pub fn steps_to_solve_outside(
+    world: &mut dyn Environment,
+    judging: &mut dyn Environment,
+    yardstick: Yardstick,
+    settings: Settings,
+) -> Result<Option<u64>, EnvironmentError> {
+    let (seed, budget) = (settings.seed, settings.budget);
+    let mut session = Session::new(world, settings)?;
+    loop {
+        let known = session.tally().acting_changes;
+        let goes_on = |tally: &Tally| tally.acting_changes == known && tally.steps < budget;
+        session.run(world, &mut |tally, _| goes_on(tally))?;
+        let tally = *session.tally();
+        if tally.acting_changes != known {
+            let agent = session.learned().agent;
+            let evaluation = evaluate_episodes(judging, &agent, seed, JUDGING_EPISODES, &mut || true)?;
+            if evaluation.is_some_and(|evaluation| SOLVED <= yardstick.score(evaluation.mean)) {
+                return Ok(Some(tally.steps));
+            }
+        }
+        if budget <= tally.steps {
+            return Ok(None);
+        }
     }
 }
 

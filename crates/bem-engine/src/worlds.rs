@@ -4,6 +4,7 @@
 //! another program, come back from the files that the run has kept ([`crate::climb::Climb::files`]); reading those is
 //! the application's part. Must not know files. Clauses: LOG-5, GLE-9.
 
+use crate::evaluate::Yardstick;
 use crate::start::Start;
 use bem_base::environment::Environment;
 use bem_games::compose::{NoPrograms, TaskTree};
@@ -16,6 +17,8 @@ pub enum World {
     Game(Arc<dyn Game>),
     /// A world outside, of which nobody knows the optimum.
     Outside(Box<dyn Environment>),
+    /// A world outside that says what the best policy and random play are worth.
+    Stated(Box<dyn Environment>, Yardstick),
 }
 
 /// Finds the world of a task.

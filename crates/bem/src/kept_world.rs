@@ -4,6 +4,7 @@
 
 use crate::cli::ledger_directory;
 use crate::program_game::Sources;
+use crate::world_ladder::WorldLadder;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::digest::Digest;
 use bem_data::Encoder;
@@ -34,6 +35,9 @@ impl Worlds for KeptWorld {
                 TaskTree::parse(task)?.build(seed, &Sources(sources)).map(World::Game)
             }
             Some(WorldFile::Record(record)) => Ok(World::Outside(Box::new(Playback::new(record)))),
+            Some(WorldFile::Ladder { text, files }) => WorldLadder::parse(text, files.clone())
+                .and_then(|ladder| ladder.open(task, seed))
+                .map_err(impossible),
             Some(WorldFile::Started { .. }) => {
                 Err(GameError::Impossible("a start within a start".to_string()))
             }
@@ -72,7 +76,7 @@ pub fn encoder_of(files: &[Vec<u8>]) -> Option<Encoder> {
     match WorldFile::from_bytes(bytes).ok()?.world()? {
         WorldFile::Record(record) => Encoder::from_json(record.features()?).ok(),
         WorldFile::Game(file) => import::encoder(Format::from_file_name(&file.name).ok()?, &file.text),
-        WorldFile::Programs(_) | WorldFile::Started { .. } => None,
+        WorldFile::Programs(_) | WorldFile::Ladder { .. } | WorldFile::Started { .. } => None,
     }
 }
 

@@ -176,6 +176,10 @@ fn known(world: &World) -> (&Shape, Option<(Value, Value)>) {
     match world {
         World::Game(game) => (game.shape(), Some((game.optimum(), game.random()))),
         World::Outside(world) => (world.shape(), None),
+        World::Stated(world, yardstick) => {
+            let values = [yardstick.optimum, yardstick.random].map(Value::exact);
+            (world.shape(), Some((values[0], values[1])))
+        }
     }
 }
 

@@ -4,14 +4,17 @@
 //! Clauses: SCC-15, GLE-10.
 
 use super::ClimbError;
+use crate::evaluate::Yardstick;
+use crate::evaluate::baselines::evaluate_episodes;
 use crate::learner::Settings;
+use crate::measure::JUDGING_EPISODES;
 use crate::parameters::check_world;
 use crate::shard::Shard;
 use crate::solve::{Broken, Lesson, Solution, Taught, teach_on, teach_world};
 use crate::start::Start;
 use crate::worlds::{Catalog, World, Worlds};
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Environment, Shape};
+use bem_base::environment::{Environment, EnvironmentError, Shape};
 use bem_games::game::Game;
 use bem_machine::config::GenesisConfig;
 use bem_synth::library::Machine;
@@ -251,6 +254,13 @@ impl Assignment {
                 check_world(&self.parameters, world.shape()).map_err(unfit)?;
                 Ok(Worked::Done(Box::new(self.work_outside(world.as_mut(), start)?)))
             }
+            World::Stated(mut world, yardstick) => {
+                check_world(&self.parameters, world.shape()).map_err(unfit)?;
+                let mut result = self.work_outside(world.as_mut(), start)?;
+                judge(world.as_mut(), yardstick, &mut result)
+                    .map_err(|error| ClimbError::World { task: result.unit.task.clone(), error })?;
+                Ok(Worked::Done(Box::new(result)))
+            }
         }
     }
 
@@ -313,6 +323,23 @@ impl Assignment {
         list.extend(fitting(&self.borrowed, super::BORROWED_MAX));
         list
     }
+}
+
+/// Plays the frozen policy of a result in its world: the world has said what is best.
+fn judge(
+    world: &mut dyn Environment,
+    yardstick: Yardstick,
+    result: &mut UnitResult,
+) -> Result<(), EnvironmentError> {
+    let (seed, solution) = (result.seed, &mut result.solution);
+    let evaluation = evaluate_episodes(world, &solution.learned.agent, seed, JUDGING_EPISODES, &mut || true)?;
+    if let Some(evaluation) = evaluation {
+        solution.yardstick = Some(yardstick);
+        solution.take_evaluation(evaluation);
+        let steps = solution.is_solved().then_some(solution.learned.tally.steps);
+        (solution.steps_to_99, solution.first_to_99) = (steps, steps);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -38,6 +38,13 @@ pub enum WorldFile {
     Programs(BTreeMap<String, String>),
     /// What a program outside has answered.
     Record(Record),
+    /// A user's parametrised world: the text that declares it, and the files that it names.
+    Ladder {
+        /// The declaration.
+        text: String,
+        /// Content of the files, by name.
+        files: BTreeMap<String, String>,
+    },
     /// A world, or the catalog's where there is none, and what a learner in it begins with.
     Started {
         /// The world.
@@ -102,6 +109,15 @@ impl WorldFile {
                     writer.text(text);
                 }
             }
+            WorldFile::Ladder { text, files } => {
+                writer.u8(6);
+                writer.text(text);
+                writer.length(files.len());
+                for (name, content) in files {
+                    writer.text(name);
+                    writer.text(content);
+                }
+            }
             WorldFile::Record(record) => {
                 writer.u8(match (record.repeats(), record.is_extended()) {
                     (false, _) => 5,
@@ -142,17 +158,8 @@ impl WorldFile {
                 player: if reader.bool()? { Some(text(reader)?) } else { None },
                 opponent: if reader.bool()? { Some((text(reader)?, text(reader)?)) } else { None },
             }),
-            1 => {
-                let mut sources = BTreeMap::new();
-                for _ in 0..reader.length(8)? {
-                    let (name, source) = (text(reader)?, text(reader)?);
-                    if sources.last_key_value().is_some_and(|(last, _)| name <= *last) {
-                        return Err(foreign);
-                    }
-                    sources.insert(name, source);
-                }
-                WorldFile::Programs(sources)
-            }
+            1 => WorldFile::Programs(named_texts(reader)?),
+            6 => WorldFile::Ladder { text: text(reader)?, files: named_texts(reader)? },
             2 => WorldFile::Record(Record::decode(reader)?),
             3 => WorldFile::Record(Record::decode_extended(reader)?),
             5 => WorldFile::Record(Record::decode_unrepeated(reader)?),
@@ -166,6 +173,20 @@ impl WorldFile {
             _ => return Err(foreign),
         })
     }
+}
+
+/// Texts by name, in rising order of their names.
+fn named_texts(reader: &mut Reader<'_>) -> Result<BTreeMap<String, String>, DecodeError> {
+    let foreign = reader.error("texts that are not in the order of their names");
+    let mut texts = BTreeMap::new();
+    for _ in 0..reader.length(8)? {
+        let (name, text) = (reader.text()?.to_string(), reader.text()?.to_string());
+        if texts.last_key_value().is_some_and(|(last, _)| name <= *last) {
+            return Err(foreign);
+        }
+        texts.insert(name, text);
+    }
+    Ok(texts)
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@
 //! over them: what is BAD besides what the program says, and what must never be done. `"replay":false` says that a seed
 //! brings no episode back. A reward may be missing in its own line and come as `"late":[[step,reward],..]` in a later one of
 //! the same episode; steps count from 0. `"discount":990` (thousandths a step) ends every episode with the chance of the rest
-//! after each step. What is paid beyond the declared ranges widens them. Lines come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
+//! after each step. `"optimum":x,"random":y` say in milli-units what the best policy and random play are worth an episode; then
+//! there is a score. What is paid beyond the declared ranges widens them. Lines come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
 
 use super::declared::{Declared, Texts};
 use super::discount::{DISCOUNT_WHOLE, Discount, check_discount};
@@ -58,6 +59,8 @@ pub struct PipeWorld<T> {
     paid: Vec<Option<i32>>,
     /// Rewards of earlier steps that came with the last one.
     late: Vec<Late>,
+    /// What the best policy and random play are worth, where the program says it.
+    stated: Option<(i64, i64)>,
 }
 
 #[derive(Deserialize)]
@@ -83,6 +86,10 @@ struct Hello {
     replay: bool,
     #[serde(default = "undiscounted")]
     discount: u32,
+    #[serde(default)]
+    optimum: Option<i64>,
+    #[serde(default)]
+    random: Option<i64>,
 }
 
 fn undiscounted() -> u32 {
@@ -133,6 +140,22 @@ fn external(text: String) -> EnvironmentError {
 }
 
 impl Hello {
+    /// What the best policy and random play are worth; both or neither.
+    fn stated(&self) -> Result<Option<(i64, i64)>, String> {
+        match (self.optimum, self.random) {
+            (None, None) => Ok(None),
+            (Some(optimum), Some(random))
+                if random <= optimum && optimum.abs().max(random.abs()) <= i64::from(RETURN_MAX) =>
+            {
+                Ok(Some((optimum, random)))
+            }
+            (Some(optimum), Some(random)) => Err(format!(
+                "\"optimum\" is {optimum} and \"random\" {random}; random must not be the greater, and both at most {RETURN_MAX} milli-units"
+            )),
+            _ => Err("\"optimum\" and \"random\" belong together: one of them is missing".to_string()),
+        }
+    }
+
     /// Features and rules, if there are any.
     fn declared(&self) -> Result<Option<Declared>, String> {
         let texts = Texts {
@@ -224,8 +247,10 @@ impl<T: Transport> PipeWorld<T> {
     /// Waits for the program's first line.
     pub fn open(mut transport: T) -> Result<PipeWorld<T>, EnvironmentError> {
         let text = transport.receive().map_err(|error| external(format!("line 1: {error}")))?;
-        let ((shape, declared), discount, repeats) = parse::<Hello>(&text)
-            .and_then(|hello| Ok((hello.check()?, check_discount(hello.discount)?, hello.replay)))
+        let ((shape, declared), discount, repeats, stated) = parse::<Hello>(&text)
+            .and_then(|hello| {
+                Ok((hello.check()?, check_discount(hello.discount)?, hello.replay, hello.stated()?))
+            })
             .map_err(|reason| external(format!("line 1: {reason}: {}", shortened(&text))))?;
         let (observation, values) = (Bits::ZERO, Vec::new());
         Ok(PipeWorld {
@@ -241,7 +266,13 @@ impl<T: Transport> PipeWorld<T> {
             prng: Prng::stream(0, "pipe/discount"),
             paid: Vec::new(),
             late: Vec::new(),
+            stated,
         })
+    }
+
+    /// What the best policy and random play are worth an episode, in milli-units, where the program says it.
+    pub fn stated(&self) -> Option<(i64, i64)> {
+        self.stated
     }
 
     /// How named features become bits, where the program names them.

@@ -62,18 +62,8 @@ pub fn put_away_in(parts: &[Part]) -> PutAway {
 }
 
 impl History {
-    /// Starts a history in an empty folder. `origin` is the history that the climb comes from, if any.
-    pub fn create(
-        directory: &Path,
-        climb: &Climb,
-        key: Option<&Path>,
-        origin: Option<Digest>,
-        options: LogOptions,
-    ) -> Result<History> {
-        History::create_with(directory, climb, &[], key, origin, options)
-    }
-
-    /// The same with the files that the climb's worlds are made of: they are there before anything names them.
+    /// Starts a history in an empty folder, with the files that the climb's worlds are made of: they are there before anything
+    /// names them. `origin` is the history that the climb comes from, if any.
     pub fn create_with(
         directory: &Path,
         climb: &Climb,

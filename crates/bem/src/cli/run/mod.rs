@@ -9,6 +9,7 @@ pub mod history;
 mod pool;
 pub mod report;
 pub mod scoreboard;
+mod world;
 
 use super::Answer;
 use super::config::ConfigFile;
@@ -43,7 +44,8 @@ const THREADS_MAX: usize = 1_024;
 /// Climb the ladder over all families: the main job.
 #[derive(Args, Clone)]
 #[command(after_help = "Example: bem run --minutes 1 --families parity,dyck --out my-run\n\
-    Example: bem run --resume my-run --minutes 5")]
+    Example: bem run --resume my-run --minutes 5\n\
+    Example: bem run --world examples/worlds/lock.toml --minutes 1")]
 pub struct RunArguments {
     /// Where the run is kept [default: the first free folder runs/N]
     #[arg(long)]
@@ -60,6 +62,9 @@ pub struct RunArguments {
     /// Only these families, separated by commas
     #[arg(long, value_delimiter = ',')]
     families: Vec<String>,
+    /// A parametrised world of your own: its settings are measured, ordered by difficulty and climbed
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["families", "resume"])]
+    world: Option<PathBuf>,
     /// Rungs of every family's ladder [default: 5]
     #[arg(long)]
     stages: Option<usize>,
@@ -95,6 +100,7 @@ impl Default for RunArguments {
             minutes: None,
             steps: None,
             families: Vec::new(),
+            world: None,
             stages: None,
             unit_steps: None,
             threads: None,
@@ -144,7 +150,9 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
         return Ok(Answer::Yes);
     }
     interrupt::listen();
-    let (mut climb, mut history, directory, mut put_away) = open(arguments)?;
+    let threads =
+        arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let Open { mut climb, mut history, directory, mut put_away, ordered } = open(arguments, threads)?;
     let worlds = worlds_of(&directory, climb.files())?;
     let mut curves = report::Curves::open(&directory)?;
     let time = match (arguments.minutes, arguments.steps) {
@@ -153,8 +161,6 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
         (None, None) => Some(Duration::from_secs(120)),
     };
     let limit = Limit { started: Instant::now(), time, steps: arguments.steps };
-    let threads =
-        arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     if !arguments.json {
         say!(
             "BEM climbs {}, seed {}, {}. The run is kept in {}.",
@@ -163,6 +169,9 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
             scoreboard::counted(threads, "thread", "threads"),
             directory.display()
         );
+    }
+    if let Some(ordered) = ordered.as_ref().filter(|_| !arguments.json) {
+        say_text!("{}", ordered.table());
     }
     go_through_record(&mut climb, &worlds, &mut history, &mut curves)?;
     let board = scoreboard::Live::new(!arguments.json && std::io::stderr().is_terminal(), &climb);
@@ -182,7 +191,11 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     history.publish(&directory, evaluations::NAME, figures.as_bytes())?;
     let head = history.publish(&directory, report::NAME, report::html(&climb, &curves, &saved).as_bytes())?;
     if arguments.json {
-        say!("{}", scoreboard::to_json(&climb, &curves, &head, &directory));
+        let mut object = scoreboard::to_json(&climb, &curves, &head, &directory);
+        if let Some(ordered) = &ordered {
+            object["ladder"] = ordered.to_json();
+        }
+        say!("{object}");
     } else {
         say_text!("{}", scoreboard::table(&climb, &curves));
         say!("report   {}", directory.join(report::NAME).display());
@@ -260,13 +273,23 @@ fn check(arguments: &RunArguments) -> Result<()> {
     Ok(())
 }
 
+/// A run that is ready to go on.
+struct Open {
+    climb: Climb,
+    history: History,
+    directory: PathBuf,
+    put_away: PutAway,
+    /// The settings of a user's world in the order of their difficulty.
+    ordered: Option<world::Ordered>,
+}
+
 /// A new run in a folder of its own, or the one to go on with.
-fn open(arguments: &RunArguments) -> Result<(Climb, History, PathBuf, PutAway)> {
+fn open(arguments: &RunArguments, threads: usize) -> Result<Open> {
     let options = LogOptions { segment_bytes: arguments.segment_bytes, ..LogOptions::default() };
     if let Some(directory) = &arguments.resume {
         let (history, climb, put_away) = History::resume(directory, arguments.key.as_deref(), options)?;
         arguments.config.check_against(&climb.config().parameters)?;
-        return Ok((climb, history, directory.clone(), put_away));
+        return Ok(Open { climb, history, directory: directory.clone(), put_away, ordered: None });
     }
     let families = if arguments.families.is_empty() {
         Domain::all().map(|domain| domain.name().to_string()).collect()
@@ -280,13 +303,21 @@ fn open(arguments: &RunArguments) -> Result<(Climb, History, PathBuf, PutAway)> 
         families,
         parameters: arguments.config.load()?,
     };
-    let climb = Climb::new(config)?;
+    let (climb, files, ordered) = match &arguments.world {
+        Some(path) => {
+            let ClimbConfig { seed, stages, unit_steps, parameters, .. } = config;
+            let (climb, bytes, ordered) =
+                world::prepare(path, (seed, stages, unit_steps), parameters, threads)?;
+            (climb, vec![bytes], Some(ordered))
+        }
+        None => (Climb::new(config)?, Vec::new(), None),
+    };
     let directory = match &arguments.out {
         Some(directory) => directory.clone(),
         None => free_folder(Path::new("runs"))?,
     };
-    let history = History::create(&directory, &climb, arguments.key.as_deref(), None, options)?;
-    Ok((climb, history, directory, PutAway::new()))
+    let history = History::create_with(&directory, &climb, &files, arguments.key.as_deref(), None, options)?;
+    Ok(Open { climb, history, directory, put_away: PutAway::new(), ordered })
 }
 
 /// The first folder here that does not exist yet, by number.

@@ -27,7 +27,9 @@ use crate::start_from;
 use crate::task::{ENV_TIMEOUT_DEFAULT, Task, TaskArguments, TaskWorld, TermsArguments};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Environment as _;
+use bem_base::fixed::Fixed;
 use bem_data::{Decimal, Encoder};
+use bem_engine::evaluate::Yardstick;
 use bem_engine::learner::{Settings, Tally};
 use bem_engine::parameters::check_world;
 use bem_engine::solve::{Broken, Lesson, Solution, Taught, teach_on, teach_world};
@@ -323,6 +325,12 @@ fn learn_game(
     lesson.say(&solution, measured.as_ref(), wall_ms, directory, kept)
 }
 
+/// What a program has stated, for scores.
+pub fn yardstick((optimum, random): (i64, i64)) -> Yardstick {
+    let milli = |value: i64| Fixed::from_int(value as i32);
+    Yardstick { optimum: milli(optimum), random: milli(random) }
+}
+
 /// The record of a program's world before anything was asked.
 fn unanswered(program: &mut PipeWorld<Process>) -> Record {
     let features = program.encoder().map(Encoder::to_json);
@@ -340,6 +348,7 @@ fn learn_program(
     let started = Instant::now();
     let bar = lesson.progress_bar();
     let empty = unanswered(program.as_mut());
+    let stated = program.stated().map(yardstick);
     let open = |directory: &Path| {
         let (climb, _) = single(&lesson.settings, &lesson.text, None);
         let known = before.map_or(&[][..], Record::calls);
@@ -407,6 +416,7 @@ fn learn_program(
         Err(error) => (None, Some(error)),
     };
     let measured = found.map(|(evaluation, measured)| {
+        solution.yardstick = stated;
         solution.take_evaluation(evaluation);
         measured
     });

@@ -25,7 +25,7 @@ fn fields(climb: &Climb, curves: &Curves, task: &str) -> Vec<Field> {
         .and_then(|worlds| worlds.open(task, climb.config().seed).ok());
     match world {
         Some(World::Game(game)) => game.shape().fields.clone(),
-        Some(World::Outside(world)) => world.shape().fields.clone(),
+        Some(World::Outside(world) | World::Stated(world, _)) => world.shape().fields.clone(),
         None => Vec::new(),
     }
 }

@@ -1,0 +1,369 @@
+//! A learner that Python holds: work for a while, say where it stands, save, go on, and be audited.
+//!
+//! Work is done in slices of time without the interpreter, so that Python sees interrupts, callbacks and progress in
+//! between; where a slice ends changes nothing of what is learned. Clauses: LOG-2, LOG-4, LOG-5; decisions D-81, D-82.
+
+use crate::circuit::Circuit;
+use crate::game::{Game, shape_dict};
+use crate::refused;
+use crate::world::PythonWorld;
+use bem_base::environment::{Environment, Field, Shape};
+use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
+use bem_data::Decimal;
+use bem_data::grid::{quantiles, uniform};
+use bem_engine::climb::{Climb, UnitResult};
+use bem_engine::journal::{Journal, RunConditions};
+use bem_engine::learner::{Repetition, Settings};
+use bem_engine::session as engine;
+use bem_ledger::audit::{AuditVerdict, audit};
+use bem_ledger::checkpoint::Signer;
+use bem_ledger::log::{LogOptions, store_blob};
+use bem_ledger::store::MemoryStore;
+use bem_machine::config::GenesisConfig;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Units between two looks at the clock.
+const UNITS_A_LOOK: u32 = 16;
+
+/// A world of either kind.
+enum World {
+    Python(Box<PythonWorld>),
+    Native(Box<dyn Environment + Send>),
+}
+
+impl World {
+    fn get(&mut self) -> &mut dyn Environment {
+        match self {
+            World::Python(world) => world.as_mut(),
+            World::Native(world) => world.as_mut(),
+        }
+    }
+
+    fn raised(&mut self) -> Option<PyErr> {
+        match self {
+            World::Python(world) => world.take_raised(),
+            World::Native(_) => None,
+        }
+    }
+
+    fn alarm(&self) -> Arc<AtomicBool> {
+        match self {
+            World::Python(world) => world.alarm(),
+            World::Native(_) => Arc::default(),
+        }
+    }
+}
+
+struct Inner {
+    session: engine::Session,
+    world: World,
+}
+
+/// A learner in one world.
+#[pyclass(module = "bem._bem")]
+pub struct Session {
+    inner: Mutex<Inner>,
+    name: String,
+}
+
+/// How a world looks, from Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Declared {
+    fields: Vec<u16>,
+    actions: usize,
+    horizon: u64,
+    reward_range: (i64, i64),
+    return_range: (i64, i64),
+}
+
+impl Declared {
+    fn shape(self) -> PyResult<Shape> {
+        let Declared { fields, actions, horizon, reward_range, return_range } = self;
+        let bits: usize = fields.iter().map(|width| usize::from(*width)).sum();
+        let check = |name: &str, value: u64, most: u64| match (1..=most).contains(&value) {
+            true => Ok(()),
+            false => Err(refused(format!("{name} is {value}; allowed is 1 to {most}"))),
+        };
+        if OBSERVATION_BITS_MAX < bits {
+            return Err(refused(format!(
+                "an observation has {bits} bits; at most {OBSERVATION_BITS_MAX} are allowed"
+            )));
+        }
+        check("the number of actions", actions as u64, ACTIONS_MAX as u64)?;
+        check("horizon", horizon, EPISODE_STEPS_MAX as u64)?;
+        let mut low = 0;
+        let mut field = |width: u16| {
+            let field = Field { low, width };
+            low += width;
+            field
+        };
+        let fields = fields.into_iter().filter(|width| 0 < *width).map(&mut field).collect();
+        let narrow = |value: i64| value.clamp(i64::from(-i32::MAX), i64::from(i32::MAX));
+        Ok(Shape {
+            observation_bits: bits as u16,
+            actions: actions as u16,
+            horizon: horizon as u32,
+            reward_min: narrow(reward_range.0.min(reward_range.1)) as i32,
+            reward_max: narrow(reward_range.0.max(reward_range.1)) as i32,
+            return_min: narrow(return_range.0.min(return_range.1)),
+            return_max: narrow(return_range.0.max(return_range.1)),
+            fields,
+        })
+    }
+}
+
+fn open_world(world: &Bound<'_, PyAny>, shape: Option<Shape>, repeats: bool) -> PyResult<World> {
+    if let Ok(game) = world.cast::<Game>() {
+        return Ok(World::Native(game.get().game.start()));
+    }
+    let shape = shape.ok_or_else(|| refused("a world in Python needs its shape"))?;
+    PythonWorld::new(world, shape, repeats).map(|world| World::Python(Box::new(world)))
+}
+
+#[pymethods]
+impl Session {
+    /// Begins to learn. `world` is a [`Game`] or an object with `reset` and `step`, which `declared` describes.
+    #[new]
+    #[pyo3(signature = (world, declared, seed, config, repeats, name))]
+    fn new(
+        world: &Bound<'_, PyAny>,
+        declared: Option<Declared>,
+        seed: u64,
+        config: &str,
+        repeats: bool,
+        name: String,
+    ) -> PyResult<Session> {
+        let config =
+            GenesisConfig::from_toml(config).map_err(|error| refused(format!("configuration: {error}")))?;
+        let settings = Settings { seed, budget: engine::BUDGET, config: Arc::new(config) };
+        let mut world = open_world(world, declared.map(Declared::shape).transpose()?, repeats)?;
+        let session = engine::Session::new(world.get(), settings).map_err(refused)?;
+        Ok(Session { inner: Mutex::new(Inner { session, world }), name })
+    }
+
+    /// Goes on from bytes in a world that looks like the one of the session.
+    #[staticmethod]
+    #[pyo3(signature = (bytes, world, repeats, name))]
+    fn restore(
+        py: Python<'_>,
+        bytes: &[u8],
+        world: &Bound<'_, PyAny>,
+        repeats: bool,
+        name: String,
+    ) -> PyResult<Session> {
+        let shape = engine::Session::shape_in(bytes).map_err(refused)?;
+        let mut world = open_world(world, Some(shape), repeats)?;
+        let restored = py.detach(|| engine::Session::restore(bytes, world.get()));
+        if let Some(raised) = world.raised() {
+            return Err(raised);
+        }
+        Ok(Session { inner: Mutex::new(Inner { session: restored.map_err(refused)?, world }), name })
+    }
+
+    /// Works until so many steps are taken in all, for at most about so many milliseconds. Whether the steps are taken. In a
+    /// world that cannot be repeated an episode is finished first. `is_shared` says that others may have used the environment
+    /// since the last slice: the episode under way is played again up to where it stands.
+    fn run(&self, py: Python<'_>, steps: u64, milliseconds: u64, is_shared: bool) -> PyResult<bool> {
+        let until = Instant::now() + Duration::from_millis(milliseconds);
+        let inner = &self.inner;
+        let (outcome, raised, taken) = py.detach(|| {
+            let Ok(mut inner) = inner.try_lock() else {
+                return (
+                    Ok(()),
+                    Some(PyRuntimeError::new_err("the learner is at work in another thread")),
+                    false,
+                );
+            };
+            let Inner { session, world } = &mut *inner;
+            if let World::Python(world) = world
+                && is_shared
+                && let Err(error) = world.synchronise()
+            {
+                return (Ok(()), Some(error), false);
+            }
+            let repeats = world.get().repeats();
+            let is_enough = |taken: u64, in_episode: bool| steps <= taken && (repeats || !in_episode);
+            if is_enough(session.tally().steps, false) {
+                return (Ok(()), None, true);
+            }
+            let mut units = 0u32;
+            let mut is_late = false;
+            let alarm = world.alarm();
+            let outcome = session.run(world.get(), &mut |tally, in_episode| {
+                units += 1;
+                is_late |= units.is_multiple_of(UNITS_A_LOOK) && until <= Instant::now();
+                !alarm.load(Ordering::Relaxed) && !is_late && !is_enough(tally.steps, in_episode)
+            });
+            let raised = world.raised();
+            (outcome, raised, is_enough(session.tally().steps, false))
+        });
+        if let Some(raised) = raised {
+            return Err(raised);
+        }
+        outcome.map_err(refused)?;
+        Ok(taken)
+    }
+
+    /// The bytes from which it goes on as if nothing had happened.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let inner = self.open()?;
+        Ok(PyBytes::new(py, &inner.session.encode()))
+    }
+
+    /// What acts when nothing is explored.
+    #[pyo3(signature = (features = None))]
+    fn circuit(&self, features: Option<String>) -> PyResult<Circuit> {
+        let inner = self.open()?;
+        let (learned, shape) = (inner.session.learned(), inner.session.shape());
+        let policy = learned.agent.policy().clone();
+        let tally = &learned.tally;
+        let lines = vec![
+            format!("BEM policy {}", self.name),
+            format!("run: seed {}, history {}", inner.session.settings().seed, learned.chain_head),
+            format!("learned in {} steps: {}", tally.steps, learned.words),
+        ];
+        let horizon = Some(shape.horizon);
+        Ok(Circuit::of(policy, usize::from(shape.observation_bits), horizon, &self.name, lines)
+            .named(features))
+    }
+
+    /// Where it stands.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let inner = self.open()?;
+        let (learned, online) = (inner.session.learned(), inner.session.online().now());
+        let tally = &learned.tally;
+        let dict = PyDict::new(py);
+        dict.set_item("steps", tally.steps)?;
+        dict.set_item("episodes", tally.episodes)?;
+        dict.set_item("patches_applied", tally.applied)?;
+        dict.set_item("patches_rejected", tally.rejected)?;
+        dict.set_item("rolled_back", tally.rolled_back)?;
+        dict.set_item("proofs_checked", tally.proofs)?;
+        dict.set_item("abandoned", tally.abandoned)?;
+        dict.set_item("acting_changes", tally.acting_changes)?;
+        dict.set_item("episodes_unplayed", tally.unplayed)?;
+        dict.set_item("repeats", tally.repetition == Repetition::Claimed)?;
+        dict.set_item("hypothesis", learned.words)?;
+        dict.set_item("trace_head", learned.chain_head.to_hex())?;
+        dict.set_item("online_episodes", online.episodes)?;
+        let mean = (0 < online.episodes).then(|| online.earned as f64 / 1000.0 / online.episodes as f64);
+        dict.set_item("online_mean", mean)?;
+        dict.set_item("shape", shape_dict(py, inner.session.shape())?)?;
+        Ok(dict)
+    }
+
+    /// All decisions about patches, in order.
+    fn decisions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let inner = self.open()?;
+        let list = PyList::empty(py);
+        for decision in inner.session.decisions() {
+            let dict = PyDict::new(py);
+            dict.set_item("steps", decision.steps)?;
+            dict.set_item("serial", decision.serial)?;
+            dict.set_item("kind", format!("{:?}", decision.kind).to_uppercase())?;
+            dict.set_item("words", &decision.words)?;
+            dict.set_item("gates", decision.gates)?;
+            dict.set_item("accepted", decision.accepted)?;
+            dict.set_item("rolled_back", decision.rolled_back)?;
+            dict.set_item("reason", &decision.reason)?;
+            dict.set_item("evidence", decision.basis.name())?;
+            dict.set_item("proofs", decision.proofs)?;
+            list.append(dict)?;
+        }
+        Ok(list)
+    }
+
+    /// The history so far as the files of a ledger, which `bem verify`, `bem export` and `bem replay` take.
+    fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let store = self.written(py)?;
+        let files = PyDict::new(py);
+        for (name, bytes) in &store.files {
+            files.set_item(name, PyBytes::new(py, bytes))?;
+        }
+        Ok(files)
+    }
+
+    /// Writes the history and audits it: chain, tree, roots, conditions stated again, certificates checked again.
+    fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let mut store = self.written(py)?;
+        let report = py.detach(|| audit(&mut store, None, &mut RunConditions::new())).map_err(refused)?;
+        report_dict(py, report)
+    }
+}
+
+/// The report of an audit, with the keys of `bem verify --json`.
+fn report_dict(py: Python<'_>, report: bem_ledger::audit::AuditReport) -> PyResult<Bound<'_, PyDict>> {
+    let (verdict, entry, reason) = match report.verdict {
+        AuditVerdict::Ok => ("ok", None, None),
+        AuditVerdict::Unanchored => ("unanchored", None, None),
+        AuditVerdict::Broken { entry, reason } => ("broken", Some(entry), Some(reason)),
+    };
+    let dict = PyDict::new(py);
+    dict.set_item("verdict", verdict)?;
+    dict.set_item("entry", entry)?;
+    dict.set_item("reason", reason)?;
+    dict.set_item("entries", report.entries)?;
+    dict.set_item("head", report.head.to_hex())?;
+    dict.set_item("root", report.root.to_hex())?;
+    dict.set_item("certificates", report.certificates)?;
+    dict.set_item("conditions", report.conditions)?;
+    dict.set_item("steps", report.steps)?;
+    Ok(dict)
+}
+
+impl Session {
+    fn open(&self) -> PyResult<std::sync::MutexGuard<'_, Inner>> {
+        self.inner.try_lock().map_err(|_| PyRuntimeError::new_err("the learner is at work in another thread"))
+    }
+
+    /// The history in memory, signed with a key that nobody keeps: whoever needs an anchor keeps the head.
+    fn written(&self, py: Python<'_>) -> PyResult<MemoryStore> {
+        let inner = self.open()?;
+        let session = &inner.session;
+        let name: &str = &self.name;
+        let write = || -> Result<MemoryStore, String> {
+            let (solution, file) = session.close();
+            let bytes = file.to_bytes();
+            let mut store = MemoryStore::new();
+            let digest = store_blob(&mut store, &bytes).map_err(|error| error.to_string())?;
+            let mut climb = Climb::single(name, name, session.settings()).with_files(vec![digest]);
+            let mut secret = [0u8; 32];
+            getrandom::fill(&mut secret).map_err(|error| error.to_string())?;
+            let (signer, code) = (Signer::from_seed(&secret), env!("CARGO_PKG_VERSION"));
+            let mut journal = Journal::create(store, signer, code, &climb, None, LogOptions::default())
+                .map_err(|error| error.to_string())?;
+            let unit = climb.next(&BTreeSet::new()).ok_or("a single task has one unit")?;
+            let result = UnitResult { unit, seed: climb.config().seed, solution, reused: false };
+            climb.take(&result);
+            journal.unit(&result, &climb).map_err(|error| error.to_string())?;
+            journal.save(&climb, Vec::new()).map_err(|error| error.to_string())?;
+            Ok(journal.into_store())
+        };
+        // The guard stays here: what is written is read from one state.
+        let _ = py;
+        write().map_err(refused)
+    }
+}
+
+/// The thresholds that BEM finds for a number: at quantiles of the values, or at round places between two bounds. Numbers are
+/// texts, so that they stay exact.
+#[pyfunction]
+pub(crate) fn thresholds(
+    values: Vec<String>,
+    bounds: Option<(String, String)>,
+    count: usize,
+) -> PyResult<Vec<String>> {
+    let number = |text: &String| Decimal::parse(text).map_err(|error| refused(format!("{text:?}: {error}")));
+    let found = match bounds {
+        Some((low, high)) => uniform(number(&low)?, number(&high)?, count),
+        None => quantiles(&values.iter().map(number).collect::<PyResult<Vec<Decimal>>>()?, count),
+    };
+    Ok(found.iter().map(ToString::to_string).collect())
+}

@@ -1,0 +1,354 @@
+"""The learner on environments of others: spaces, resuming, auditing, export, and worlds that misbehave."""
+
+import os
+import pickle
+import signal
+import subprocess
+import threading
+
+import bem
+import gymnasium
+import numpy as np
+import pytest
+from exact import Table
+from gymnasium import spaces
+
+SAMPLE_STEPS = {"FrozenLake-v1": 150_000, "CliffWalking-v1": 40_000}
+
+
+class Echo(gymnasium.Env):
+    """Pays one for repeating a part of what is seen, in a space of one's choice."""
+
+    def __init__(self, space, right, actions=spaces.Discrete(2), horizon=1):
+        self.observation_space, self.action_space, self.right, self.horizon = space, actions, right, horizon
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        self.steps, self.seen = 0, self.observation_space.sample()
+        return self.seen, {}
+
+    def step(self, action):
+        reward = float(np.array_equal(action, self.right(self.seen)))
+        self.steps, self.seen = self.steps + 1, self.observation_space.sample()
+        return self.seen, reward, self.steps >= self.horizon, False, {}
+
+
+SPACES = {
+    "Discrete": (spaces.Discrete(8, start=-3), lambda seen: int(seen >= 1), spaces.Discrete(2)),
+    "MultiBinary": (spaces.MultiBinary([2, 3]), lambda seen: int(seen[1, 2]), spaces.Discrete(2, start=0)),
+    "MultiDiscrete": (spaces.MultiDiscrete([3, 5]), lambda seen: int(seen[0] == 2), spaces.Discrete(2)),
+    "Tuple": (spaces.Tuple([spaces.Discrete(3), spaces.MultiBinary(3)]), lambda seen: int(seen[1][0]), spaces.Discrete(2)),
+    "Dict": (
+        spaces.Dict({"door": spaces.Discrete(2), "rest": spaces.MultiDiscrete([4, 4])}),
+        lambda seen: int(seen["door"]),
+        spaces.Discrete(2),
+    ),
+    "MultiBinary action": (spaces.MultiBinary(2), lambda seen: seen, spaces.MultiBinary(2)),
+    "MultiDiscrete action": (spaces.Discrete(3), lambda seen: [seen, 1], spaces.MultiDiscrete([3, 2])),
+}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_every_space_is_learned(name):
+    space, right, actions = SPACES[name]
+    learner = bem.Learner(Echo(space, right, actions), seed=1).learn(6_000)
+    space.seed(9)
+    wrong = 0
+    for _ in range(200):
+        seen = space.sample()
+        action, state = learner.predict(seen)
+        assert action in actions or int(action) in actions
+        wrong += not np.array_equal(action, right(seen))
+    assert wrong == 0 and state is None
+    assert learner.verify()["verdict"] == "unanchored"
+
+
+@pytest.mark.parametrize("name", SAMPLE_STEPS)
+def test_a_sample_of_toy_text_is_learned_to_one_percent_of_its_exact_optimum(name):
+    horizon = 100
+    env = gymnasium.make(name, max_episode_steps=horizon)
+    table = Table(env, horizon)
+    learner = bem.Learner(env, seed=1).learn(SAMPLE_STEPS[name])
+    assert learner.num_timesteps == SAMPLE_STEPS[name]
+    optimum, value = table.optimum(), table.value(learner)
+    assert value <= optimum + 1e-9
+    assert optimum - value <= 0.01 * abs(optimum), (value, optimum)
+
+
+def head(learner):
+    return learner.summary()["trace_head"], learner.circuit.digest, learner.num_timesteps
+
+
+def test_steps_in_pieces_saving_and_pickling_change_nothing(tmp_path):
+    def env():
+        return gymnasium.make("FrozenLake-v1", is_slippery=True)
+
+    whole = head(bem.Learner(env(), seed=4).learn(9_000))
+    pieces = bem.Learner(env(), seed=4)
+    for steps in (1, 2, 997, 3_000):
+        pieces.learn(steps)
+        # Somebody else uses the environment meanwhile.
+        pieces._env.reset(seed=99)
+    pieces.save(tmp_path / "learner")
+    loaded = bem.Learner.load(tmp_path / "learner").learn(2_000)
+    pickled = pickle.loads(pickle.dumps(loaded)).learn(3_000)
+    assert head(pickled) == whole
+    assert head(bem.Learner(env(), seed=5).learn(9_000)) != whole
+    broken = (tmp_path / "learner").read_bytes()
+    for cut in (0, 10, 60, len(broken) - 1):
+        (tmp_path / "cut").write_bytes(broken[:cut])
+        with pytest.raises(bem.BemError):
+            bem.Learner.load(tmp_path / "cut")
+
+
+def test_a_native_world_and_the_same_world_in_python_learn_as_well():
+    native = bem.Learner(bem.make("parity", n=6), seed=2).learn(2_000)
+    wrapped = bem.Learner(gymnasium.wrappers.TransformReward(bem.make("parity", n=6), lambda paid: paid), seed=2)
+    wrapped.learn(2_000)
+    rows = np.array([[row >> bit & 1 for bit in range(6)] for row in range(64)], dtype=np.int8)
+    right = rows.sum(axis=1) % 2
+    for learner in (native, wrapped):
+        assert (learner.predict(rows)[0] == right).all()
+    assert native.probe_steps == 0 < wrapped.probe_steps
+    assert native.proofs and native.online_mean > 0.5
+
+
+def test_memory_is_carried_from_step_to_step():
+    learner = bem.Learner(bem.make("parity_stream", n=4), seed=1).learn(30_000)
+    env, total = bem.make("parity_stream", n=4), 0.0
+    for seed in range(100):
+        observation, _ = env.reset(seed=seed)
+        done, state = False, None
+        while not done:
+            action, state = learner.predict(observation, state=state)
+            observation, reward, done, _, _ = env.step(action)
+            total += reward
+    assert learner.circuit.memory_bits and state is not None
+    assert total / 100 > 0.99 * env.optimum
+    batch = np.stack([observation, observation])
+    actions, states = learner.predict(batch, state=np.stack([state, state]), episode_start=[True, False])
+    assert actions[0] == learner.predict(observation)[0] and states.shape[0] == 2
+
+
+def test_runs_are_taken_by_the_command_line(tmp_path):
+    program = os.environ.get("BEM_PROGRAM")
+    learner = bem.Learner(gymnasium.make("CliffWalking-v1", max_episode_steps=50), seed=1).learn(4_000)
+    folder = learner.save_run(tmp_path / "run")
+    with pytest.raises(bem.BemError, match="holds a run already"):
+        learner.save_run(folder)
+    if not program:
+        pytest.skip("BEM_PROGRAM is not set: cargo xtask test sets it")
+    for words in (["verify", folder], ["replay", folder], ["export", folder, "--format", "c"]):
+        done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+C_DRIVER = """#include <stdint.h>
+#include <stdio.h>
+#include "policy.h"
+int main(void) {
+  uint8_t row[12];
+  while (fread(row, 1, 12, stdin) == 12) {
+    bem_state state;
+    bem_reset(&state);
+    putchar(bem_decide(&state, row));
+  }
+  return 0;
+}
+"""
+
+
+def test_exported_c_answers_as_predict_does(tmp_path):
+    learner = bem.Learner(bem.make("compare", bits=6), seed=1).learn(5_000)
+    (tmp_path / "policy.h").write_text(learner.export("c"))
+    rows = np.random.default_rng(1).integers(0, 2, (1_000_000, 12)).astype(np.int8)
+    (tmp_path / "main.c").write_text(C_DRIVER)
+    subprocess.run(["cc", "-O1", "-std=c99", "main.c", "-o", "main"], cwd=tmp_path, check=True)
+    answered = subprocess.run([tmp_path / "main"], input=rows.tobytes(), capture_output=True, check=True).stdout
+    assert (np.frombuffer(answered, dtype=np.uint8) == learner.predict(rows)[0]).all()
+
+
+# Worlds that misbehave.
+
+
+class Faulty(Echo):
+    """Fails in its own way at some step."""
+
+    def __init__(self, fault, at=500):
+        super().__init__(spaces.MultiBinary(3), lambda seen: int(seen[0]), horizon=3)
+        self.fault, self.at, self.count = fault, at, 0
+
+    def step(self, action):
+        self.count += 1
+        answer = list(super().step(action))
+        if self.count == self.at:
+            self.fault(answer)
+        return tuple(answer)
+
+
+def raise_it(_answer):
+    raise ZeroDivisionError("the world fell over")
+
+
+def put(place, value):
+    return lambda answer: answer.__setitem__(place, value)
+
+
+FAULTS = {
+    "raises": (raise_it, ZeroDivisionError, "fell over"),
+    "NaN reward": (put(1, float("nan")), ValueError, "paid NaN"),
+    "infinite reward": (put(1, float("inf")), ValueError, "paid inf"),
+    "huge reward": (put(1, 1e12), ValueError, "a reward is a number from"),
+    "no reward": (put(1, None), TypeError, "NoneType"),
+    "wrong shape": (put(0, np.zeros(4, dtype=np.int8)), bem.BemError, "shape"),
+    "out of its space": (put(0, np.full(3, 7, dtype=np.int8)), bem.BemError, "out of its space"),
+    "NaN observation": (put(0, np.full(3, np.nan)), bem.BemError, "NaN"),
+    "text observation": (put(0, np.array(["a", "b", "c"])), bem.BemError, "whole numbers are needed"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_a_faulty_world_taught_is_kept(name):
+    fault, error, words = FAULTS[name]
+    learner = bem.Learner(Faulty(fault), seed=1)
+    with pytest.raises(error, match=words):
+        learner.learn(20_000)
+    steps = learner.num_timesteps
+    assert 0 < steps < 500 and learner.summary()["abandoned"] == 1
+    learner.learn(6_000)
+    assert learner.num_timesteps == steps + 6_000
+    assert learner.predict([1, 0, 0])[0] == 1 and learner.predict([0, 1, 1])[0] == 0
+    assert learner.verify()["verdict"] == "unanchored"
+
+
+class Endless(Echo):
+    def __init__(self):
+        super().__init__(spaces.MultiBinary(2), lambda seen: int(seen[0]), horizon=10**9)
+        del self.horizon
+
+    def step(self, action):
+        reward = float(action == self.seen[0])
+        self.seen = self.observation_space.sample()
+        return self.seen, reward, False, False, {}
+
+
+def test_a_world_without_end_needs_a_horizon():
+    with pytest.raises(bem.BemError, match="no step limit.*horizon="):
+        bem.Learner(Endless())
+    learner = bem.Learner(Endless(), horizon=5).learn(6_000)
+    assert learner.predict([1, 0])[0] == 1 and learner.predict([0, 1])[0] == 0
+
+
+class Careless(Echo):
+    """Takes no notice of seeds."""
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=None, options=options)
+
+
+def test_a_world_that_does_not_repeat_is_noticed_and_learned():
+    env = Careless(spaces.MultiBinary(4), lambda seen: int(seen[3]), horizon=2)
+    learner = bem.Learner(env, seed=1).learn(12_000)
+    assert learner.summary()["repeats"] is False
+    rows = np.array([[row >> bit & 1 for bit in range(4)] for row in range(16)], dtype=np.int8)
+    assert (learner.predict(rows)[0] == rows[:, 3]).all()
+    # Who claims otherwise is refuted by the pairs.
+    claimed = bem.Learner(Careless(spaces.MultiBinary(4), lambda seen: int(seen[3]), horizon=2), seed=1, repeats=True)
+    claimed.learn(8_000)
+    assert claimed.summary()["repeats"] is False
+
+
+def test_wrong_arguments_are_named():
+    env = bem.make("parity", n=4)
+    for words, call in {
+        "seed is -1": lambda: bem.Learner(env, seed=-1),
+        "seed is 1.5": lambda: bem.Learner(env, seed=1.5),
+        "a Gymnasium environment": lambda: bem.Learner("FrozenLake-v1"),
+        "vectorised": lambda: bem.Learner(bem.make_vec("parity", 4)),
+        "Binarize": lambda: bem.Learner(gymnasium.make("CartPole-v1")),
+        "action space is Box": lambda: bem.Learner(Echo(spaces.Discrete(2), int, spaces.Box(0, 1))),
+        "at most 256": lambda: bem.Learner(Echo(spaces.MultiBinary(257), int)),
+        "horizon is 0": lambda: bem.Learner(env, horizon=0),
+        "reward_range": lambda: bem.Learner(env, reward_range=(1, 0)),
+        "configuration: ": lambda: bem.Learner(env, config={"no_such": 1}),
+        "total_timesteps is -1": lambda: bem.Learner(env).learn(-1),
+        "shape": lambda: bem.Learner(env).predict([1, 0]),
+        "out of its space": lambda: bem.Learner(env).predict([2, 0, 0, 0]),
+        "NaN": lambda: bem.Learner(env).predict([np.nan, 0, 0, 0]),
+        "whole numbers": lambda: bem.Learner(env).predict([0.5, 0, 0, 0]),
+        "format 'cobol'|format \"cobol\"": lambda: bem.Learner(env).export("cobol"),
+        "its spaces differ": lambda: bem.Learner(env).set_env(bem.make("parity", n=5)),
+    }.items():
+        with pytest.raises(bem.BemError, match=words):
+            call()
+
+
+def test_ctrl_c_stops_at_once_and_costs_nothing():
+    def env():
+        return gymnasium.make("FrozenLake-v1", is_slippery=True)
+
+    interrupted = bem.Learner(env(), seed=3)
+    timer = threading.Timer(0.4, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.learn(10_000_000)
+    steps = interrupted.num_timesteps
+    assert 0 < steps
+    interrupted.learn(3_000)
+    assert head(interrupted) == head(bem.Learner(env(), seed=3).learn(steps + 3_000))
+
+
+def test_callbacks_see_the_learner_and_may_stop_it():
+    seen = []
+
+    def callback(learner):
+        seen.append((learner.num_timesteps, learner.predict(0)[0]))
+        return len(seen) < 3
+
+    learner = bem.Learner(gymnasium.make("FrozenLake-v1"), seed=1)
+    learner.learn(10_000_000, callback=callback, progress_bar=True)
+    assert len(seen) == 3 and seen[0][0] < seen[2][0]
+
+
+def test_other_threads_wait_their_turn_or_are_told():
+    learner = bem.Learner(gymnasium.make("FrozenLake-v1"), seed=1)
+    errors = []
+
+    def work():
+        try:
+            learner.learn(3_000)
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert all("another thread" in error for error in errors)
+    assert 0 < learner.num_timesteps
+
+
+def test_numbers_become_levels_of_thresholds_that_bem_finds():
+    class Thermometer(gymnasium.Env):
+        observation_space = spaces.Box(-np.inf, np.inf, (1,), dtype=np.float64)
+        action_space = spaces.Discrete(2)
+        horizon = 1
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            self.seen = self.np_random.normal(20, 5, 1)
+            return self.seen, {}
+
+        def step(self, action):
+            return self.seen, float(action == (self.seen[0] > 20)), True, False, {}
+
+    env = bem.wrappers.Binarize(Thermometer(), levels=16, samples=500)
+    assert env.observation_space.nvec[0] == 16
+    learner = bem.Learner(env, seed=1).learn(10_000)
+    assert learner.predict(env.observation(np.array([10.0])))[0] == 0
+    assert learner.predict(env.observation(np.array([30.0])))[0] == 1
+    with pytest.raises(bem.BemError, match="NaN"):
+        env.observation(np.array([np.nan]))
+    with pytest.raises(bem.BemError, match="infinite"):
+        bem.wrappers.Binarize(Thermometer(), samples=0)

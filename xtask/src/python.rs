@@ -1,0 +1,80 @@
+//! The Python package: an environment of its own under the target folder, the package built into it, and its tests.
+//!
+//! Where Python, its venv module or the packages cannot be had, that is said and nothing fails: the rest of the project needs
+//! Rust and a C++ compiler alone.
+
+use crate::{root, run, target};
+use anyhow::{Context as _, Result};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// What the tests and the build of the package need.
+const PACKAGES: &[&str] =
+    &["maturin>=1.9,<2", "numpy", "gymnasium[toy-text]", "pytest", "tqdm", "nbclient", "ipykernel"];
+
+fn home() -> PathBuf {
+    target().join("venv")
+}
+
+fn program(name: &str) -> String {
+    home().join("bin").join(name).display().to_string()
+}
+
+/// Whether a command succeeds; what it says is shown if it does not.
+fn succeeds(name: &str, arguments: &[&str]) -> Result<(), String> {
+    let done = Command::new(name).args(arguments).stdin(Stdio::null()).output();
+    match done {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stderr).trim().to_string();
+            Err(text.lines().last().unwrap_or("it failed without a word").to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The environment with what is needed; the reason if it cannot be had.
+fn prepare() -> Result<(), String> {
+    if succeeds(&program("python"), &["--version"]).is_err() {
+        succeeds("python3", &["-c", "import sys; sys.exit(sys.version_info < (3, 10))"])
+            .map_err(|reason| format!("Python 3.10 or later is not there ({reason})"))?;
+        succeeds("python3", &["-m", "venv", &home().display().to_string()])
+            .map_err(|reason| format!("a venv cannot be made ({reason})"))?;
+    }
+    let modules = "import maturin, numpy, gymnasium, pygame, pytest, tqdm, nbclient, ipykernel";
+    if succeeds(&program("python"), &["-c", modules]).is_err() {
+        let mut arguments = vec!["-m", "pip", "install", "--quiet"];
+        arguments.extend_from_slice(PACKAGES);
+        succeeds(&program("python"), &arguments)
+            .map_err(|reason| format!("packages cannot be installed ({reason})"))?;
+    }
+    Ok(())
+}
+
+/// Builds the package and runs its tests, or says why not.
+pub fn test(rest: &[&str]) -> Result<()> {
+    if let Err(reason) = prepare() {
+        println!("python: its tests are left out: {reason}");
+        return Ok(());
+    }
+    run("cargo", &["build", "--release", "--quiet", "--package", "bem"])?;
+    let python = root().join("python");
+    println!("$ maturin develop --release (in python)");
+    let built = Command::new(program("maturin"))
+        .args(["develop", "--release", "--quiet"])
+        .env("VIRTUAL_ENV", home())
+        .current_dir(&python)
+        .status()
+        .context("maturin could not be started")?;
+    anyhow::ensure!(built.success(), "the Python package could not be built");
+    println!("$ pytest {} (in python)", rest.join(" "));
+    let tested = Command::new(program("python"))
+        .args(["-m", "pytest", "-q"])
+        .args(rest)
+        .env("BEM_PROGRAM", target().join("release/bem"))
+        .current_dir(&python)
+        .status()
+        .context("pytest could not be started")?;
+    anyhow::ensure!(tested.success(), "tests of the Python package failed");
+    Ok(())
+}
