@@ -160,6 +160,7 @@ pub fn put_state<S: Store>(
     let (mut layers, mut config) = (base.manifest.layers.clone(), base.config.clone());
     layers.push(layer);
     config.rootfs.diff_ids.push(spell(&diff_id));
+    config.config.labels = annotations.clone();
     put_manifest(layout, &config, layers, annotations)
 }
 

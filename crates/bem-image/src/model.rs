@@ -149,6 +149,8 @@ pub struct RunConfig {
     pub volumes: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     /// What stops it.
     pub stop_signal: String,
+    /// What is said about it: the same as the manifest's annotations, for forms of images that have none.
+    pub labels: Annotations,
 }
 
 /// The layers of an image.
