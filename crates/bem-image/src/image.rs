@@ -164,11 +164,15 @@ pub fn put_state<S: Store>(
     put_manifest(layout, &config, layers, annotations)
 }
 
-/// The first tag of this minute that is free, or that this manifest has already.
+/// The tag of this minute that comes next, or one that this manifest has already. A number whose image was pruned does not come
+/// again: the greater number is always the newer image.
 pub fn free_tag<S: Store>(layout: &Layout<S>, minute: Minute, digest: &str) -> Result<String, ImageError> {
     let taken = |tag: &str| layout.index().manifests.iter().find(|listed| listed.tag() == Some(tag));
-    (0..TAGS_A_MINUTE_MAX)
-        .map(|count| brain_tag(minute, count))
-        .find(|tag| taken(tag).is_none_or(|listed| listed.digest == digest))
-        .ok_or_else(|| ImageError::Refused(format!("{TAGS_A_MINUTE_MAX} snapshots in one minute")))
+    let last = (0..TAGS_A_MINUTE_MAX).rev().find_map(|count| Some((count, taken(&brain_tag(minute, count))?)));
+    match last {
+        None => Ok(brain_tag(minute, 0)),
+        Some((count, listed)) if listed.digest == digest => Ok(brain_tag(minute, count)),
+        Some((count, _)) if count + 1 < TAGS_A_MINUTE_MAX => Ok(brain_tag(minute, count + 1)),
+        Some(_) => Err(ImageError::Refused(format!("{TAGS_A_MINUTE_MAX} snapshots in one minute"))),
+    }
 }

@@ -288,7 +288,8 @@ impl Agent {
         self.log.say("warn", "image_skipped", json!({ "reasons": reasons, "in_a_row": self.skips }));
         if self.skips.is_multiple_of(SKIPS_ALARM) {
             self.log.say("alarm", "no_images", json!({ "skipped": self.skips, "reasons": reasons }));
-            note!("bem: alarm: {} images in a row were skipped: {}", self.skips, reasons.join("; "));
+            let reasons = reasons.join("; ");
+            crate::cli::remark(format_args!("bem: alarm: {} images in a row were skipped: {reasons}\n", self.skips));
         }
     }
 

@@ -110,7 +110,8 @@ fn mapped_libraries(program: &Path) -> Result<Vec<PathBuf>> {
         let Some(path) = line.split_whitespace().nth(5).filter(|path| path.starts_with('/')) else { continue };
         let path = PathBuf::from(path);
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if path != program && (name.contains(".so") || name.starts_with("ld-")) {
+        // The loader is asked for by its full path, which the program names.
+        if path != program && name.contains(".so") && !name.starts_with("ld-") {
             names.insert(path);
         }
     }

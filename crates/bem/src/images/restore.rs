@@ -188,7 +188,7 @@ impl Taker for FolderTaker {
         let Some(place) = self.place(path) else {
             return std::io::copy(content, &mut std::io::sink()).map(drop).map_err(|error| error.to_string());
         };
-        let write = || -> std::io::Result<()> {
+        let mut write = || -> std::io::Result<()> {
             if let Some(above) = place.parent() {
                 std::fs::create_dir_all(above)?;
             }
