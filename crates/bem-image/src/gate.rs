@@ -118,10 +118,22 @@ pub fn judge(file: Result<&[u8], String>, now: u64, limits: &GateLimits) -> Vec<
         &|time| (now.saturating_sub(stale)..=now.saturating_add(stale)).contains(&time),
         format!("not within {stale} seconds of {now}: metrics are stale"),
     );
-    check(figure::VIOLATIONS, &|found| found <= limits.violations_max, format!("at most {}", limits.violations_max));
+    check(
+        figure::VIOLATIONS,
+        &|found| found <= limits.violations_max,
+        format!("at most {}", limits.violations_max),
+    );
     check(figure::BACKLOG, &|found| found <= limits.backlog_max, format!("at most {}", limits.backlog_max));
-    check(figure::SCORE_TREND, &|found| limits.score_trend_min <= found, format!("at least {}", limits.score_trend_min));
-    check(figure::POX_TREND, &|found| limits.pox_trend_min <= found, format!("at least {}", limits.pox_trend_min));
+    check(
+        figure::SCORE_TREND,
+        &|found| limits.score_trend_min <= found,
+        format!("at least {}", limits.score_trend_min),
+    );
+    check(
+        figure::POX_TREND,
+        &|found| limits.pox_trend_min <= found,
+        format!("at least {}", limits.pox_trend_min),
+    );
     check(figure::LEDGER, &|found| found == 1, "must be 1".to_string());
     reasons
 }

@@ -9,7 +9,8 @@ use crate::layer::LayerFiles;
 use crate::layout::{Found, Layout, listed, spell, to_json};
 use crate::limits::TAGS_A_MINUTE_MAX;
 use crate::model::{
-    Annotations, BASE_DIGEST, BASE_NAME, CONFIG_TYPE, Descriptor, ImageConfig, MANIFEST_TYPE, Manifest, RootFs, RunConfig,
+    Annotations, BASE_DIGEST, BASE_NAME, CONFIG_TYPE, Descriptor, ImageConfig, MANIFEST_TYPE, Manifest,
+    RootFs, RunConfig,
 };
 use crate::tag::{Minute, brain_tag};
 use bem_base::digest::Digest;
@@ -168,7 +169,8 @@ pub fn put_state<S: Store>(
 /// again: the greater number is always the newer image.
 pub fn free_tag<S: Store>(layout: &Layout<S>, minute: Minute, digest: &str) -> Result<String, ImageError> {
     let taken = |tag: &str| layout.index().manifests.iter().find(|listed| listed.tag() == Some(tag));
-    let last = (0..TAGS_A_MINUTE_MAX).rev().find_map(|count| Some((count, taken(&brain_tag(minute, count))?)));
+    let last =
+        (0..TAGS_A_MINUTE_MAX).rev().find_map(|count| Some((count, taken(&brain_tag(minute, count))?)));
     match last {
         None => Ok(brain_tag(minute, 0)),
         Some((count, listed)) if listed.digest == digest => Ok(brain_tag(minute, count)),

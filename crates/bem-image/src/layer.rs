@@ -192,11 +192,7 @@ fn pack_into<W: Write>(files: LayerFiles<'_>, output: W) -> Result<(W, Digest), 
     Ok((gzip.finish().map_err(failed("the layer"))?, diff_id))
 }
 
-fn append<W: Write>(
-    archive: &mut tar::Builder<W>,
-    path: &str,
-    file: LayerFile<'_>,
-) -> std::io::Result<()> {
+fn append<W: Write>(archive: &mut tar::Builder<W>, path: &str, file: LayerFile<'_>) -> std::io::Result<()> {
     let mut header = tar::Header::new_ustar();
     header.set_mode(file.mode);
     header.set_uid(u64::from(file.owner));
@@ -268,16 +264,14 @@ impl Taker for Nothing {
 /// Whether a path stays inside: no leading slash, no `..`, no empty part, plain letters.
 pub fn is_inside(path: &str) -> bool {
     let parts = path.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
-    parts && path.len() <= PATH_BYTES_MAX && path.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'\\')
+    parts
+        && path.len() <= PATH_BYTES_MAX
+        && path.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'\\')
 }
 
 /// Unpacks a layer, gzipped or plain, and returns the digests and sizes of both forms. Everything is read to its end before the
 /// digests are known: what was taken counts only if they are the right ones.
-pub fn unpack(
-    stored: &mut dyn Read,
-    is_gzipped: bool,
-    taker: &mut dyn Taker,
-) -> Result<Packed, ImageError> {
+pub fn unpack(stored: &mut dyn Read, is_gzipped: bool, taker: &mut dyn Taker) -> Result<Packed, ImageError> {
     let mut stored = Counted::new(stored.take(BLOB_BYTES_MAX));
     let diff_id = match is_gzipped {
         true => {

@@ -71,7 +71,9 @@ impl<S: Store> Layout<S> {
         };
         let parsed: Option<serde_json::Value> = serde_json::from_slice(&marker).ok();
         let version = parsed.as_ref().and_then(|value| value.as_object()).filter(|object| object.len() == 1);
-        if version.and_then(|object| object.get("imageLayoutVersion")).and_then(|value| value.as_str()) != Some("1.0.0") {
+        if version.and_then(|object| object.get("imageLayoutVersion")).and_then(|value| value.as_str())
+            != Some("1.0.0")
+        {
             return Err(ImageError::NotALayout("oci-layout does not say version 1.0.0".to_string()));
         }
         let index = read_index(&mut store)?;
@@ -104,6 +106,8 @@ impl<S: Store> Layout<S> {
                 annotations: Annotations::new(),
             };
             put_aside(&mut store, MARKER_NAME, MARKER)?;
+            // A layout has its marker before it has an index, also after a loss of power.
+            store.sync_directory()?;
             put_aside(&mut store, INDEX_NAME, &index_bytes(&empty))?;
             store.sync_directory()?;
         }
@@ -128,7 +132,8 @@ impl<S: Store> Layout<S> {
     /// Replaces the index in one step; everything that it names is durable before.
     pub fn publish(&mut self, mut index: Index) -> Result<(), ImageError> {
         if MANIFESTS_MAX < index.manifests.len() {
-            let reason = format!("a layout holds at most {MANIFESTS_MAX} manifests: bem image prune removes old ones");
+            let reason =
+                format!("a layout holds at most {MANIFESTS_MAX} manifests: bem image prune removes old ones");
             return Err(ImageError::Refused(reason));
         }
         index.annotations.remove(INDEX_DIGEST);
@@ -146,7 +151,8 @@ impl<S: Store> Layout<S> {
         for entry in entries {
             index.manifests.retain(|listed| {
                 let same_tag = entry.tag().is_some() && listed.tag() == entry.tag();
-                let same_untagged = entry.tag().is_none() && listed.tag().is_none() && listed.digest == entry.digest;
+                let same_untagged =
+                    entry.tag().is_none() && listed.tag().is_none() && listed.digest == entry.digest;
                 !same_tag && !same_untagged
             });
             index.manifests.push(entry);
@@ -177,11 +183,17 @@ impl<S: Store> Layout<S> {
     }
 
     /// Stores a blob that is read from elsewhere, if it has this digest and size.
-    pub fn put_stream(&mut self, wanted: &Descriptor, from: &mut dyn std::io::Read) -> Result<(), ImageError> {
+    pub fn put_stream(
+        &mut self,
+        wanted: &Descriptor,
+        from: &mut dyn std::io::Read,
+    ) -> Result<(), ImageError> {
         let digest = digest_of(wanted)?;
         let aside = LAYER_ASIDE;
-        let mut writer = crate::layer::Counted::new(crate::layer::StoreWriter::create(&mut self.store, aside)?);
-        let fail = |error: std::io::Error| ImageError::Pack { what: spell(&digest), reason: error.to_string() };
+        let mut writer =
+            crate::layer::Counted::new(crate::layer::StoreWriter::create(&mut self.store, aside)?);
+        let fail =
+            |error: std::io::Error| ImageError::Pack { what: spell(&digest), reason: error.to_string() };
         std::io::copy(from, &mut writer).map_err(fail)?;
         std::io::Write::flush(&mut writer).map_err(fail)?;
         let (_, found, size) = writer.finish();
@@ -227,7 +239,10 @@ impl<S: Store> Layout<S> {
         };
         let manifest: Manifest = self.read_json(&named)?;
         if manifest.schema_version != 2 || LAYERS_MAX < manifest.layers.len() {
-            return Err(ImageError::damaged(&listed.digest, "not a manifest of version 2 with at most 127 layers"));
+            return Err(ImageError::damaged(
+                &listed.digest,
+                "not a manifest of version 2 with at most 127 layers",
+            ));
         }
         if manifest.config.media_type != CONFIG_TYPE {
             let reason = format!("its configuration is of media type {}", manifest.config.media_type);
@@ -235,7 +250,10 @@ impl<S: Store> Layout<S> {
         }
         let config: ImageConfig = self.read_json(&manifest.config)?;
         if config.rootfs.diff_ids.len() != manifest.layers.len() {
-            return Err(ImageError::damaged(&listed.digest, "manifest and configuration have other numbers of layers"));
+            return Err(ImageError::damaged(
+                &listed.digest,
+                "manifest and configuration have other numbers of layers",
+            ));
         }
         Ok(Found { digest: digest_of(&named)?, manifest, config })
     }
@@ -264,13 +282,20 @@ impl<S: Store> Layout<S> {
     }
 
     /// Reads one layer of an image to its end and checks both of its digests.
-    pub fn unpack_layer(&mut self, found: &Found, place: usize, taker: &mut dyn Taker) -> Result<(), ImageError> {
+    pub fn unpack_layer(
+        &mut self,
+        found: &Found,
+        place: usize,
+        taker: &mut dyn Taker,
+    ) -> Result<(), ImageError> {
         let named = &found.manifest.layers[place];
         let digest = digest_of(named)?;
         let is_gzipped = match named.media_type.as_str() {
             LAYER_TYPE => true,
             PLAIN_LAYER_TYPE => false,
-            other => return Err(ImageError::damaged(&named.digest, format!("a layer of media type {other}"))),
+            other => {
+                return Err(ImageError::damaged(&named.digest, format!("a layer of media type {other}")));
+            }
         };
         let name = blob_name(&digest);
         let mut reader = match StoreReader::open(&mut self.store, &name) {
@@ -280,14 +305,20 @@ impl<S: Store> Layout<S> {
             other => other?,
         };
         if reader.length() != named.size {
-            return Err(ImageError::damaged(name, format!("{} bytes, {} are announced", reader.length(), named.size)));
+            return Err(ImageError::damaged(
+                name,
+                format!("{} bytes, {} are announced", reader.length(), named.size),
+            ));
         }
         let packed = unpack(&mut reader, is_gzipped, taker)?;
         if packed.digest != digest {
             return Err(ImageError::damaged(name, "the content does not have this digest"));
         }
         if Some(packed.diff_id) != read_digest(&found.config.rootfs.diff_ids[place]) {
-            return Err(ImageError::damaged(name, "its archive does not have the digest that the configuration names"));
+            return Err(ImageError::damaged(
+                name,
+                "its archive does not have the digest that the configuration names",
+            ));
         }
         Ok(())
     }
@@ -295,7 +326,12 @@ impl<S: Store> Layout<S> {
 
 /// A descriptor.
 pub fn descriptor(media_type: &str, digest: &Digest, size: u64) -> Descriptor {
-    Descriptor { media_type: media_type.to_string(), digest: spell(digest), size, annotations: Annotations::new() }
+    Descriptor {
+        media_type: media_type.to_string(),
+        digest: spell(digest),
+        size,
+        annotations: Annotations::new(),
+    }
 }
 
 /// The digest that a descriptor names.
@@ -348,7 +384,8 @@ fn read_index<S: Store>(store: &mut S) -> Result<Index, ImageError> {
     match index.annotations.is_empty() {
         false if index_bytes(&index) == bytes => Ok(index),
         false => Err(damaged(
-            "it does not have the digest that it carries: it is damaged, or another program has written it".to_string(),
+            "it does not have the digest that it carries: it is damaged, or another program has written it"
+                .to_string(),
         )),
         // Another program's index carries no digest; nothing that it says besides tags and digests is used.
         true => Ok(index),

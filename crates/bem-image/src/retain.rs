@@ -49,7 +49,11 @@ fn newest_of(tags: &[(i64, String)], count: usize) -> BTreeSet<String> {
 }
 
 /// Which snapshot tags go, of these; `is_promoted` says which digests stay whatever their age.
-pub fn to_remove(listed: &[Listed], retention: Retention, is_promoted: impl Fn(&str) -> bool) -> BTreeSet<String> {
+pub fn to_remove(
+    listed: &[Listed],
+    retention: Retention,
+    is_promoted: impl Fn(&str) -> bool,
+) -> BTreeSet<String> {
     let mut snapshots: Vec<_> = listed
         .iter()
         .filter_map(|entry| {
@@ -66,7 +70,8 @@ pub fn to_remove(listed: &[Listed], retention: Retention, is_promoted: impl Fn(&
     kept.extend(newest_of(&by(crate::tag::Minute::week), retention.weekly));
     // The newest of all always stays: a layout without a state is no backup.
     kept.extend(snapshots.last().map(|(_, _, tag, _)| tag.clone()));
-    let goes = snapshots.into_iter().filter(|(_, _, tag, digest)| !kept.contains(tag) && !is_promoted(digest));
+    let goes =
+        snapshots.into_iter().filter(|(_, _, tag, digest)| !kept.contains(tag) && !is_promoted(digest));
     goes.map(|(_, _, tag, _)| tag).collect()
 }
 

@@ -150,7 +150,10 @@ fn statements<S: Store>(layout: &mut Layout<S>, kind: &str) -> Result<Vec<Statem
         let statement = Statement::from_signed(&layout.read_blob(layer)?)?;
         let about = found.manifest.subject.map(|subject| subject.digest);
         if about.is_some_and(|about| about != statement.digest) {
-            return Err(ImageError::damaged(&entry.digest, "a statement about another image than its subject"));
+            return Err(ImageError::damaged(
+                &entry.digest,
+                "a statement about another image than its subject",
+            ));
         }
         all.push(statement);
     }
@@ -176,8 +179,13 @@ pub fn check_promoted<S: Store>(
     seen: impl Fn(&str) -> u64,
 ) -> Result<Statement, ImageError> {
     let all = promotions(layout)?;
-    let newest = all.into_iter().filter(|statement| statement.tag.as_deref() == Some(tag)).max_by_key(|one| one.serial);
-    let newest = newest.ok_or_else(|| ImageError::Refused(format!("{tag} was never promoted: there is no statement about it")))?;
+    let newest = all
+        .into_iter()
+        .filter(|statement| statement.tag.as_deref() == Some(tag))
+        .max_by_key(|one| one.serial);
+    let newest = newest.ok_or_else(|| {
+        ImageError::Refused(format!("{tag} was never promoted: there is no statement about it"))
+    })?;
     if read_digest(&newest.digest) != Some(*digest) {
         return Err(ImageError::Refused(format!(
             "{tag} is {}, and promotion {} gave it to {}",

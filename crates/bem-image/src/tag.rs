@@ -49,7 +49,8 @@ impl Minute {
             _ => {
                 let (front, number) = text.split_at_checked(13)?;
                 let digits = number.strip_prefix('-')?;
-                let is_number = digits.bytes().all(|digit| digit.is_ascii_digit()) && !digits.starts_with('0');
+                let is_number =
+                    digits.bytes().all(|digit| digit.is_ascii_digit()) && !digits.starts_with('0');
                 if digits.is_empty() || 4 < digits.len() || !is_number {
                     return None;
                 }
@@ -105,9 +106,12 @@ pub fn taken_at(tag: &str) -> Option<Minute> {
 
 /// Whether something may be a tag: letters, digits and `.-_:+@`, beginning with a letter or digit.
 pub fn is_tag(text: &str) -> bool {
-    let letters =
-        text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'+' | b'@'));
-    letters && text.len() <= TAG_BYTES_MAX && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+    let letters = text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'+' | b'@'));
+    letters
+        && text.len() <= TAG_BYTES_MAX
+        && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]
@@ -117,13 +121,20 @@ mod tests {
     #[test]
     fn tags_say_the_minute_and_come_back() {
         assert_eq!(brain_tag(Minute::of(0), 0), "bem-brain:19700101-0000");
-        assert_eq!(brain_tag(Minute::of(1_794_911_639), 2), "bem-brain:20261116-1033-2");
+        assert_eq!(brain_tag(Minute::of(1_794_825_239), 2), "bem-brain:20261116-1033-2");
         for second in (0..8_000_000_000u64).step_by(7_777_777) {
             let minute = Minute::of(second);
             assert_eq!(taken_at(&brain_tag(minute, 0)), Some(minute));
             assert_eq!(taken_at(&brain_tag(minute, 31)), Some(minute));
         }
-        for wrong in ["20261316-1033", "20260230-1033", "20261116-2433", "20261116-103", "20261116-1033-", "20261116-1033-0"] {
+        for wrong in [
+            "20261316-1033",
+            "20260230-1033",
+            "20261116-2433",
+            "20261116-103",
+            "20261116-1033-",
+            "20261116-1033-0",
+        ] {
             assert_eq!(Minute::parse(wrong), None, "{wrong}");
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Reading checks form, not truth: the audit is for that. Clauses: LOG-4, LOG-5; decision D-20.
 
-use crate::entry::{Entry, event_code};
 use crate::chain::ChainHead;
+use crate::entry::{Entry, event_code};
 use crate::error::{LedgerError, StoreError};
 use crate::recover::read_checkpoint;
 use crate::segment::{Frame, SegmentReader, list_segments, segment_name};
@@ -120,7 +120,9 @@ pub struct Comparison {
 fn comes_from_outside(bytes: &[u8]) -> bool {
     match Entry::from_bytes(bytes) {
         Ok(Entry::Snapshot { .. } | Entry::Input { .. }) => true,
-        Ok(Entry::Event { code, .. }) => matches!(code, event_code::RESTORED | event_code::ARTEFACT | event_code::ARCHIVED),
+        Ok(Entry::Event { code, .. }) => {
+            matches!(code, event_code::RESTORED | event_code::ARTEFACT | event_code::ARCHIVED)
+        }
         _ => false,
     }
 }

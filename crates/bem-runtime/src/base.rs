@@ -169,7 +169,8 @@ impl Book {
         edits.push(TableEdit { table: Table::Program, slot: 0, leaf: hash(&self.config.to_bytes()) });
         for table in Table::ALL.iter().copied() {
             let size = self.tables.tree(table).size();
-            let last = edits.iter().filter(|edit| edit.table == table).map(|edit| u64::from(edit.slot) + 1).max();
+            let last =
+                edits.iter().filter(|edit| edit.table == table).map(|edit| u64::from(edit.slot) + 1).max();
             if last.unwrap_or(0) < size {
                 edits.push(TableEdit { table, slot: (size - 1) as u32, leaf: Digest::default() });
             }

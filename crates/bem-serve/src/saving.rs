@@ -40,7 +40,11 @@ impl Handle {
     }
 
     /// Saves a snapshot and archives what an image holds; nothing if that is not done in this time.
-    pub fn save_within(&self, patience: Duration, archive: Option<(u64, String)>) -> Option<Option<Archived>> {
+    pub fn save_within(
+        &self,
+        patience: Duration,
+        archive: Option<(u64, String)>,
+    ) -> Option<Option<Archived>> {
         let (reply, answer) = mpsc::channel();
         self.send(Message::Save(Box::new(Saving { archive, reply }))).ok()?;
         answer.recv_timeout(patience).ok()

@@ -73,11 +73,15 @@ mod tests {
         for number in 0..200 {
             log.say("info", "tested", json!({ "number": number }));
         }
-        let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let files: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(files.len() as u32, KEPT + 1);
         assert!(files.iter().all(|path| std::fs::metadata(path).unwrap().len() <= 500));
         let newest = std::fs::read_to_string(folder.path().join("bem.log")).unwrap();
         let last: Value = serde_json::from_str(newest.lines().last().unwrap()).unwrap();
-        assert_eq!((&last["event"], &last["number"], &last["level"]), (&json!("tested"), &json!(199), &json!("info")));
+        assert_eq!(
+            (&last["event"], &last["number"], &last["level"]),
+            (&json!("tested"), &json!(199), &json!("info"))
+        );
     }
 }

@@ -255,7 +255,11 @@ impl<'a, S: Store> Auditor<'a, S> {
         match anchor {
             None => Ok(AuditVerdict::Unanchored),
             // What is archived cannot be held against a checkpoint of its time.
-            Some(anchor) if self.gap.is_some_and(|gap| (gap.first + 1..=gap.end).contains(&anchor.checkpoint.size)) => {
+            Some(anchor)
+                if self
+                    .gap
+                    .is_some_and(|gap| (gap.first + 1..=gap.end).contains(&anchor.checkpoint.size)) =>
+            {
                 Ok(AuditVerdict::Unanchored)
             }
             Some(anchor) => {
@@ -298,7 +302,8 @@ impl<'a, S: Store> Auditor<'a, S> {
     /// its head and its tree must lead to the signed checkpoint.
     fn pass_gap(&mut self, number: u32, segments: &[u32]) -> Result<u32, LedgerError> {
         let later = segments.iter().copied().find(|later| number < *later);
-        let missing = || LedgerError::broken(self.frontier.size(), format!("{} is missing", segment_name(number)));
+        let missing =
+            || LedgerError::broken(self.frontier.size(), format!("{} is missing", segment_name(number)));
         let later = later.filter(|_| self.gap.is_none() && 0 < number).ok_or_else(missing)?;
         let reader = SegmentReader::open(self.store, later)?;
         let SegmentHeader { head, frontier, .. } = reader.header().clone();

@@ -101,11 +101,17 @@ fn archived_segments_are_named_and_the_history_goes_on_behind_them() {
         assert!(archived.first < archived.end);
         let mut store = driver.log.store_mut().clone();
         let report = audited(&mut store);
-        assert_eq!((report.verdict, report.archived), (AuditVerdict::Unanchored, Some((archived.first, archived.end))));
+        assert_eq!(
+            (report.verdict, report.archived),
+            (AuditVerdict::Unanchored, Some((archived.first, archived.end)))
+        );
         // With the archived segments put back everything is there again, and the saved state is what they amount to.
         let mut put_back = whole.clone();
         for (name, content) in &store.files {
-            if !name.starts_with("segment-") || !whole.files.contains_key(name) || whole.files[name].len() < content.len() {
+            if !name.starts_with("segment-")
+                || !whole.files.contains_key(name)
+                || whole.files[name].len() < content.len()
+            {
                 put_back.files.insert(name.clone(), content.clone());
             }
         }
@@ -131,7 +137,9 @@ fn a_gap_that_no_entry_names_is_broken() {
     let mut store = driver.log.store_mut().clone();
     let segments = list_segments(&mut store).unwrap();
     store.files.remove(&segment_name(segments[1]));
-    let AuditVerdict::Broken { reason, .. } = audited(&mut store).verdict else { panic!("a gap is accepted") };
+    let AuditVerdict::Broken { reason, .. } = audited(&mut store).verdict else {
+        panic!("a gap is accepted")
+    };
     assert!(reason.contains("no entry says that they are archived"), "{reason}");
     assert!(open(store.clone(), testing::signer(), options()).is_err());
     assert!(replay(&mut store, None, &mut |_, _| {}).is_err());

@@ -152,8 +152,10 @@ enum Action {
         key: Option<PathBuf>,
     },
     /// Copy an image and its statements to a registry, by skopeo.
-    #[command(after_help = "Example: bem image push bem-brain:stable docker://registry.example.com/bem-brain:stable\n\
-        The login comes from the standard auth file: skopeo login registry.example.com")]
+    #[command(
+        after_help = "Example: bem image push bem-brain:stable docker://registry.example.com/bem-brain:stable\n\
+        The login comes from the standard auth file: skopeo login registry.example.com"
+    )]
     Push {
         /// Which image
         reference: String,
@@ -166,7 +168,9 @@ enum Action {
         plain_http: bool,
     },
     /// Copy an image and its statements from a registry, by skopeo.
-    #[command(after_help = "Example: bem image pull docker://registry.example.com/bem-brain:stable --layout images")]
+    #[command(
+        after_help = "Example: bem image pull docker://registry.example.com/bem-brain:stable --layout images"
+    )]
     Pull {
         /// Where from: docker://HOST/NAME:TAG, oci:DIR:TAG or an archive
         from: String,
@@ -190,7 +194,9 @@ pub fn run(arguments: &ImageArguments) -> Result<Answer> {
             let restoring = Restoring { source, out, key: key.as_deref(), signer, plain_http: *plain_http };
             bring_back(&restoring, reference, *json)
         }
-        Action::Promote { reference, at, key, json } => make_stable(reference, &at.layout, key.as_deref(), *json),
+        Action::Promote { reference, at, key, json } => {
+            make_stable(reference, &at.layout, key.as_deref(), *json)
+        }
         Action::Prune { at, daily, weekly, json } => {
             remove_old(&at.layout, Retention { daily: *daily, weekly: *weekly }, *json)
         }
@@ -202,7 +208,8 @@ pub fn run(arguments: &ImageArguments) -> Result<Answer> {
 }
 
 fn public_key(text: &str) -> Result<Digest> {
-    Digest::from_hex(text).with_context(|| format!("--signer {text:?} is no public key: 64 hexadecimal digits"))
+    Digest::from_hex(text)
+        .with_context(|| format!("--signer {text:?} is no public key: 64 hexadecimal digits"))
 }
 
 fn build_base(layout: &Path, is_json: bool) -> Result<Answer> {
@@ -214,7 +221,10 @@ fn build_base(layout: &Path, is_json: bool) -> Result<Answer> {
     let size: u64 = found.manifest.layers.iter().map(|layer| layer.size).sum();
     let libraries: Vec<String> = built.libraries.iter().map(|path| path.display().to_string()).collect();
     if is_json {
-        say!("{}", json!({ "tag": tag, "digest": built.manifest.digest, "bytes": size, "libraries": libraries }));
+        say!(
+            "{}",
+            json!({ "tag": tag, "digest": built.manifest.digest, "bytes": size, "libraries": libraries })
+        );
         return Ok(Answer::Yes);
     }
     say!("{tag}  {}  {size} bytes", built.manifest.digest);
@@ -302,10 +312,17 @@ fn list(layout: &Path, is_json: bool) -> Result<Answer> {
     for row in &rows {
         let text = |key: &str| row[key].as_str().unwrap_or("").to_string();
         let entries = row["entries"].as_u64().map_or(String::new(), |entries| format!("{entries} entries"));
-        let promoted: Vec<String> = row["promotions"].as_array().into_iter().flatten().map(|one| one.to_string()).collect();
-        let promoted = if promoted.is_empty() { String::new() } else { format!("promotion {}", promoted.join(", ")) };
+        let promoted: Vec<String> =
+            row["promotions"].as_array().into_iter().flatten().map(|one| one.to_string()).collect();
+        let promoted =
+            if promoted.is_empty() { String::new() } else { format!("promotion {}", promoted.join(", ")) };
         let digest: String = text("digest").chars().take(19).collect();
-        say!("{:<32} {digest}  {:>10}  {:<8} {entries:<16} {promoted}", text("tag"), row["bytes"], text("kind"));
+        say!(
+            "{:<32} {digest}  {:>10}  {:<8} {entries:<16} {promoted}",
+            text("tag"),
+            row["bytes"],
+            text("kind")
+        );
     }
     for fork in &forks {
         say!("fork: {fork}");
@@ -321,7 +338,10 @@ fn forks_among(rows: &[serde_json::Value]) -> Vec<String> {
             let same = |key: &str| one[key].is_string() && one[key] == other[key];
             let (left, right) = (one["tag"].as_str().unwrap_or("?"), other["tag"].as_str().unwrap_or("?"));
             if same("origin") && one["instance"] != other["instance"] {
-                forks.push(format!("{left} and {right} both go on from head {}", one["origin"].as_str().unwrap_or("?")));
+                forks.push(format!(
+                    "{left} and {right} both go on from head {}",
+                    one["origin"].as_str().unwrap_or("?")
+                ));
             }
             if same("instance") && one["entries"] == other["entries"] && one["head"] != other["head"] {
                 forks.push(format!("{left} and {right} are of one history with different heads"));
@@ -435,13 +455,19 @@ fn push(reference: &str, to: &str, layout: &Path, plain_http: bool) -> Result<An
     let mut opened = open_layout(layout)?;
     let entry = opened.resolve(reference)?.clone();
     let found = verify_image(&mut opened, &entry)?;
-    let tag = entry.tag().context("an image without a tag cannot be named to skopeo: give its tag")?.to_string();
+    let tag =
+        entry.tag().context("an image without a tag cannot be named to skopeo: give its tag")?.to_string();
     let folder = layout.display();
     registry::copy(&format!("oci:{folder}:{tag}"), to, plain_http, "dest")?;
     say!("{to}  {}", entry.digest);
-    let name = to.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(to, |(name, _)| name).to_string();
+    let name =
+        to.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(to, |(name, _)| name).to_string();
     let signature = bem_image::statement::signature_tag(&found.digest);
-    let newest = promotions(&mut opened)?.into_iter().filter(|one| one.digest == entry.digest).filter_map(|one| one.serial).max();
+    let newest = promotions(&mut opened)?
+        .into_iter()
+        .filter(|one| one.digest == entry.digest)
+        .filter_map(|one| one.serial)
+        .max();
     let mut more = vec![(signature.clone(), signature)];
     more.extend(newest.map(|serial| (format!("promotion-{serial}"), "promotion".to_string())));
     for (tag, there) in more {
@@ -454,10 +480,8 @@ fn push(reference: &str, to: &str, layout: &Path, plain_http: bool) -> Result<An
 }
 
 fn pull(from: &str, layout: &Path, plain_http: bool) -> Result<Answer> {
-    let beside = layout.with_file_name(format!(
-        ".{}.pulling",
-        layout.file_name().unwrap_or_default().to_string_lossy()
-    ));
+    let beside = layout
+        .with_file_name(format!(".{}.pulling", layout.file_name().unwrap_or_default().to_string_lossy()));
     let _ = std::fs::remove_dir_all(&beside);
     std::fs::create_dir_all(&beside).with_context(|| beside.display().to_string())?;
     let pulled = pull_into(from, layout, plain_http, &beside);

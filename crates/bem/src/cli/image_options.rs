@@ -86,7 +86,8 @@ impl ImageOptions {
     /// Sizes of the ledger.
     pub fn log_options(&self) -> LogOptions {
         let default = LogOptions::default();
-        let segment_bytes = self.segment_bytes.unwrap_or(default.segment_bytes).max(ENTRY_BYTES_MAX as u64 / 16);
+        let segment_bytes =
+            self.segment_bytes.unwrap_or(default.segment_bytes).max(ENTRY_BYTES_MAX as u64 / 16);
         LogOptions { segment_bytes, ..default }
     }
 

@@ -94,7 +94,8 @@ fn look(service: &Service) -> Seen {
         // The newest quarter of the curve against the quarter before it; a short curve has no trend.
         let curve = &statistics.curve;
         let quarter = curve.len() / 4;
-        let (older, newer) = (&curve[curve.len() - 2 * quarter..curve.len() - quarter], &curve[curve.len() - quarter..]);
+        let (older, newer) =
+            (&curve[curve.len() - 2 * quarter..curve.len() - quarter], &curve[curve.len() - quarter..]);
         let trend = match (mean_of(older), mean_of(newer)) {
             (Some(older), Some(newer)) if 2 <= quarter => milli(newer - older, range),
             _ => 0,
@@ -105,7 +106,8 @@ fn look(service: &Service) -> Seen {
         }
         if let Some((_, best)) = statistics.best_fixed() {
             let best = best.sum * i128::from(statistics.returns.count) / i128::from(best.count.max(1));
-            seen.regret_milli += i64::try_from((best - statistics.returns.sum).max(0)).unwrap_or(i64::MAX / 2);
+            seen.regret_milli +=
+                i64::try_from((best - statistics.returns.sum).max(0)).unwrap_or(i64::MAX / 2);
         }
     }
     seen.score_milli /= seen.worlds.max(1) as i64;
@@ -153,7 +155,11 @@ impl Agent {
 
     /// Works until it is asked to stop.
     pub fn run(mut self, should_stop: impl Fn() -> bool) {
-        self.log.say("info", "started", json!({ "state": self.options.state, "layout": self.options.layout }));
+        self.log.say(
+            "info",
+            "started",
+            json!({ "state": self.options.state, "layout": self.options.layout }),
+        );
         self.check_ledger();
         let mut measured: Option<Instant> = None;
         while !should_stop() {
@@ -168,7 +174,11 @@ impl Agent {
             std::thread::sleep(TICK);
         }
         self.measure();
-        self.log.say("info", "stopped", json!({ "inputs": self.handle.gauges.inputs.load(Ordering::Relaxed) }));
+        self.log.say(
+            "info",
+            "stopped",
+            json!({ "inputs": self.handle.gauges.inputs.load(Ordering::Relaxed) }),
+        );
     }
 
     fn is_due(&mut self) -> bool {
@@ -289,7 +299,10 @@ impl Agent {
         if self.skips.is_multiple_of(SKIPS_ALARM) {
             self.log.say("alarm", "no_images", json!({ "skipped": self.skips, "reasons": reasons }));
             let reasons = reasons.join("; ");
-            crate::cli::remark(format_args!("bem: alarm: {} images in a row were skipped: {reasons}\n", self.skips));
+            crate::cli::remark(format_args!(
+                "bem: alarm: {} images in a row were skipped: {reasons}\n",
+                self.skips
+            ));
         }
     }
 

@@ -49,7 +49,11 @@ pub fn run_config() -> RunConfig {
     let volumes = [format!("/{KEYS_PATH}"), format!("/{LOG_PATH}")];
     RunConfig {
         user: format!("{OWNER}:{OWNER}"),
-        env: vec!["PATH=/usr/bin:/bin".to_string(), format!("XDG_STATE_HOME=/{KEYS_PATH}"), "HOME=/tmp".to_string()],
+        env: vec![
+            "PATH=/usr/bin:/bin".to_string(),
+            format!("XDG_STATE_HOME=/{KEYS_PATH}"),
+            "HOME=/tmp".to_string(),
+        ],
         cmd: vec!["bem-engine".to_string(), "--resume".to_string()],
         working_dir: format!("/{STATE_PATH}"),
         volumes: volumes.into_iter().map(|path| (path, Default::default())).collect::<BTreeMap<_, _>>(),
@@ -71,7 +75,8 @@ pub fn architecture() -> &'static str {
 fn program_layer(program: Vec<u8>) -> LayerFiles<'static> {
     let own = |mode: u32| LayerFile { mode, owner: OWNER, content: Content::Folder };
     let link = |target: &str| LayerFile { mode: 0o777, owner: 0, content: Content::Link(target.to_string()) };
-    let passwd = format!("root:x:0:0:root:/:/sbin/nologin\nbem:x:{OWNER}:{OWNER}:BEM:/{STATE_PATH}:/sbin/nologin\n");
+    let passwd =
+        format!("root:x:0:0:root:/:/sbin/nologin\nbem:x:{OWNER}:{OWNER}:BEM:/{STATE_PATH}:/sbin/nologin\n");
     let defaults = GenesisConfig::default().to_toml();
     let mut files = LayerFiles::from([
         ("usr/bin/bem".to_string(), file(0o755, program)),
@@ -84,7 +89,10 @@ fn program_layer(program: Vec<u8>) -> LayerFiles<'static> {
         ("etc/passwd".to_string(), file(0o644, passwd.into_bytes())),
         ("etc/group".to_string(), file(0o644, format!("root:x:0:\nbem:x:{OWNER}:\n").into_bytes())),
         ("etc/hosts".to_string(), file(0o644, b"127.0.0.1 localhost\n::1 localhost\n".to_vec())),
-        ("etc/nsswitch.conf".to_string(), file(0o644, b"passwd: files\ngroup: files\nhosts: files dns\n".to_vec())),
+        (
+            "etc/nsswitch.conf".to_string(),
+            file(0o644, b"passwd: files\ngroup: files\nhosts: files dns\n".to_vec()),
+        ),
     ]);
     let notices = "usr/share/doc/bem";
     files.insert(format!("{notices}/LICENSE"), file(0o644, LICENCE.as_bytes().to_vec()));
@@ -107,7 +115,9 @@ fn mapped_libraries(program: &Path) -> Result<Vec<PathBuf>> {
     let maps = std::fs::read_to_string("/proc/self/maps").context("/proc/self/maps")?;
     let mut names = BTreeSet::new();
     for line in maps.lines() {
-        let Some(path) = line.split_whitespace().nth(5).filter(|path| path.starts_with('/')) else { continue };
+        let Some(path) = line.split_whitespace().nth(5).filter(|path| path.starts_with('/')) else {
+            continue;
+        };
         let path = PathBuf::from(path);
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         // The loader is asked for by its full path, which the program names.

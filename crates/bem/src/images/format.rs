@@ -27,14 +27,17 @@ pub fn read(state: &Path) -> Result<u32> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(OLDEST),
         other => other.with_context(|| path.display().to_string())?,
     };
-    let version = text.strip_prefix(WORDS).and_then(|rest| rest.strip_suffix('\n')).and_then(|rest| rest.parse().ok());
+    let version =
+        text.strip_prefix(WORDS).and_then(|rest| rest.strip_suffix('\n')).and_then(|rest| rest.parse().ok());
     version.with_context(|| format!("{} does not say \"{WORDS}\" and a number", path.display()))
 }
 
 /// Refuses a folder that this program cannot read; says what to do.
 pub fn check(version: u32, what: &str) -> Result<()> {
     if CURRENT < version {
-        bail!("{what} has state format {version}, and this program knows {OLDEST} to {CURRENT}: use a newer bem");
+        bail!(
+            "{what} has state format {version}, and this program knows {OLDEST} to {CURRENT}: use a newer bem"
+        );
     }
     if version < OLDEST {
         bail!(
@@ -76,7 +79,9 @@ mod tests {
             std::fs::write(folder.path().join(NAME), text).unwrap();
             migrate(folder.path()).unwrap_err().to_string()
         };
-        assert!(says("bem state 3\n").contains("state format 3, and this program knows 1 to 2: use a newer bem"));
+        assert!(
+            says("bem state 3\n").contains("state format 3, and this program knows 1 to 2: use a newer bem")
+        );
         assert!(says("bem state 0\n").contains("--start-from"));
         assert!(says("something").contains("does not say"));
     }

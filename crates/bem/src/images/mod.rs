@@ -101,7 +101,10 @@ pub fn snapshot(
     let (view, manifest) = loop {
         tries += 1;
         let view = StateView::read(state, is_audited)?;
-        match view.files(secrets).and_then(|files| Ok(put_state(layout, &base, &base_tag, files, &view.facts(gate))?)) {
+        match view
+            .files(secrets)
+            .and_then(|files| Ok(put_state(layout, &base, &base_tag, files, &view.facts(gate))?))
+        {
             Ok(manifest) => break (view, manifest),
             // Whoever writes the folder has thinned out a snapshot meanwhile: the next look sees the newer ones.
             Err(error) if tries < TRIES && is_missing(&error) => {}

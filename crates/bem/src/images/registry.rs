@@ -53,7 +53,11 @@ pub fn skopeo(arguments: &[&str]) -> Result<String> {
     let output = Command::new("skopeo").args(arguments).output().context(missing)?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("skopeo {}: {}", arguments.first().unwrap_or(&""), said.trim().lines().last().unwrap_or("failed"));
+        bail!(
+            "skopeo {}: {}",
+            arguments.first().unwrap_or(&""),
+            said.trim().lines().last().unwrap_or("failed")
+        );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -106,9 +110,12 @@ pub fn open_archive(archive: &Path, into: &Path) -> Result<(PathBuf, String)> {
         return Ok((folder, reference));
     }
     let manifest = folder.join("manifest.json");
-    let bytes = std::fs::read(&manifest).with_context(|| format!("{}: no manifest.json in it", archive.display()))?;
+    let bytes =
+        std::fs::read(&manifest).with_context(|| format!("{}: no manifest.json in it", archive.display()))?;
     let entries: Vec<ArchiveEntry> = serde_json::from_slice(&bytes).with_context(said)?;
-    let [entry] = &entries[..] else { bail!("{} holds {} images, one is needed", archive.display(), entries.len()) };
+    let [entry] = &entries[..] else {
+        bail!("{} holds {} images, one is needed", archive.display(), entries.len())
+    };
     let tag = entry.repo_tags.iter().flatten().next().cloned();
     from_docker(&folder, entry, &into.join("layout"), tag.as_deref()).with_context(said)
 }
@@ -137,7 +144,12 @@ fn unpack_archive(archive: &Path, folder: &Path) -> Result<()> {
 }
 
 /// Makes a layout of an unpacked docker archive: layers stay plain, and what the labels say becomes annotations again.
-fn from_docker(folder: &Path, entry: &ArchiveEntry, into: &Path, tag: Option<&str>) -> Result<(PathBuf, String)> {
+fn from_docker(
+    folder: &Path,
+    entry: &ArchiveEntry,
+    into: &Path,
+    tag: Option<&str>,
+) -> Result<(PathBuf, String)> {
     let bytes = std::fs::read(inside(folder, &entry.config)?).context("the configuration")?;
     let named = entry.config.rsplit('/').next().unwrap_or_default().trim_end_matches(".json");
     if Digest::from_hex(named) != Some(hash(&bytes)) {

@@ -105,7 +105,9 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored> {
     sync_all(&part)?;
     std::fs::rename(&part, out).with_context(|| out.display().to_string())?;
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::File::open(parent).and_then(|parent| parent.sync_all()).with_context(|| parent.display().to_string())?;
+    std::fs::File::open(parent)
+        .and_then(|parent| parent.sync_all())
+        .with_context(|| parent.display().to_string())?;
     Ok(Restored { digest: found.digest, facts, head, origin, signers })
 }
 
@@ -126,11 +128,16 @@ fn bring(restoring: &Restoring<'_>, beside: &Path) -> Result<(PathBuf, String)> 
 /// Brings signatures and promotions of an image along, where the registry has them.
 pub fn fetch_statements(reference: &str, plain_http: bool, folder: &Path, tag: &str) -> Result<()> {
     let digest = open_layout(folder)?.resolve(tag)?.digest.clone();
-    let name = reference.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(reference, |(name, _)| name);
+    let name =
+        reference.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(reference, |(name, _)| name);
     let digest = bem_image::layout::read_digest(&digest).context("no digest of SHA-256")?;
     let signature = bem_image::statement::signature_tag(&digest);
     for wanted in [signature, "promotion".to_string()] {
-        let to = format!("oci:{}:{}", folder.display(), if wanted == "promotion" { "promotion-0" } else { &wanted });
+        let to = format!(
+            "oci:{}:{}",
+            folder.display(),
+            if wanted == "promotion" { "promotion-0" } else { &wanted }
+        );
         // An image that nobody signed has no such tag; that it needs one is for the caller to say.
         let _ = super::registry::copy(&format!("{name}:{wanted}"), &to, plain_http, "src");
     }
@@ -147,7 +154,9 @@ fn check_statements(
     let about = spell(&found.digest);
     let mut signers: Vec<String> = Vec::new();
     if is_stable {
-        let promoted = check_promoted(layout, &stable_tag(), &found.digest, |key| serials::seen(key).unwrap_or(u64::MAX))?;
+        let promoted = check_promoted(layout, &stable_tag(), &found.digest, |key| {
+            serials::seen(key).unwrap_or(u64::MAX)
+        })?;
         serials::remember(&promoted.key, promoted.serial.unwrap_or(0))?;
     }
     let all = promotions(layout)?.into_iter().chain(signatures(layout)?);
@@ -246,7 +255,8 @@ pub fn continue_without_key(old: &Path, new: &Path) -> Result<Digest> {
     let head = if is_service(&mut store) {
         let signer = keys::for_new_run(None, new)?;
         let target = FileStore::open_locked(&new.join("ledger"))?;
-        let opened = bem_runtime::history::continued(&mut store, target, signer, code, LogOptions::default())?;
+        let opened =
+            bem_runtime::history::continued(&mut store, target, signer, code, LogOptions::default())?;
         opened.log.head().digest()
     } else {
         let (climb, snapshot) = newest_climb(old)?;

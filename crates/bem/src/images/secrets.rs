@@ -67,7 +67,9 @@ impl<R: Read> Read for Watched<'_, R> {
         }
         self.tail.extend_from_slice(&buffer[..count]);
         if let Some(name) = self.secrets.find(&self.tail) {
-            return Err(std::io::Error::other(format!("it holds the secret of {name}, which no image may have")));
+            return Err(std::io::Error::other(format!(
+                "it holds the secret of {name}, which no image may have"
+            )));
         }
         let keep = self.tail.len().min(self.longest - 1);
         self.tail.drain(..self.tail.len() - keep);

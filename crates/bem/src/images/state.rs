@@ -9,6 +9,7 @@ use crate::cli::serve::is_service;
 use crate::file_store::FileStore;
 use anyhow::{Context, Result, bail};
 use bem_base::digest::{Digest, hash};
+use bem_engine::journal::RunConditions;
 use bem_image::image::{CONFIG_PATH, Facts, OWNER, STATE_PATH};
 use bem_image::layer::{Content, LayerFile, LayerFiles};
 use bem_ledger::audit::{AuditReport, AuditVerdict, audit};
@@ -17,7 +18,6 @@ use bem_ledger::log::CHECKPOINT_NAME;
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
 use bem_ledger::view::{Committed, committed};
-use bem_engine::journal::RunConditions;
 use bem_runtime::conditions::ServiceConditions;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,16 @@ impl StateView {
             false => None,
         };
         let origin = origin_of(&mut store)?;
-        Ok(StateView { state: state.to_path_buf(), ledger, committed, is_service, config, artefacts, origin, version })
+        Ok(StateView {
+            state: state.to_path_buf(),
+            ledger,
+            committed,
+            is_service,
+            config,
+            artefacts,
+            origin,
+            version,
+        })
     }
 
     /// Whether it is a server's.
@@ -125,7 +134,10 @@ impl StateView {
             files.insert(format!("{STATE_PATH}/ledger/{name}"), own(0o600, content));
         }
         if 1 < self.version {
-            files.insert(format!("{STATE_PATH}/{}", format::NAME), own(0o600, bytes(format::text(self.version).into_bytes())?));
+            files.insert(
+                format!("{STATE_PATH}/{}", format::NAME),
+                own(0o600, bytes(format::text(self.version).into_bytes())?),
+            );
         }
         if let Ok(salt) = std::fs::read(self.state.join("key-salt")) {
             files.insert(format!("{STATE_PATH}/key-salt"), own(0o600, bytes(salt)?));
@@ -134,7 +146,10 @@ impl StateView {
             files.insert(format!("{STATE_PATH}/{name}"), own(0o600, bytes(content.clone())?));
         }
         if let Some(config) = &self.config {
-            files.insert(format!("{CONFIG_PATH}/config.toml"), own(0o644, bytes(config.clone().into_bytes())?));
+            files.insert(
+                format!("{CONFIG_PATH}/config.toml"),
+                own(0o644, bytes(config.clone().into_bytes())?),
+            );
         }
         Ok(files)
     }
@@ -161,7 +176,9 @@ fn head_at(store: &mut FileStore, size: u64) -> Result<Option<Digest>> {
         let (mut head, mut at) = (reader.header().head, reader.header().frontier.size());
         while at < size {
             match reader.next(store)? {
-                bem_ledger::segment::Frame::Entry(entry) => head = head.link(&bem_ledger::merkle::leaf_hash(entry)),
+                bem_ledger::segment::Frame::Entry(entry) => {
+                    head = head.link(&bem_ledger::merkle::leaf_hash(entry))
+                }
                 _ => return Ok(None),
             }
             at += 1;
@@ -175,7 +192,8 @@ fn head_at(store: &mut FileStore, size: u64) -> Result<Option<Digest>> {
 fn named_files(state: &Path, report: &AuditReport) -> Result<Vec<(String, Vec<u8>)>> {
     let mut files = Vec::new();
     for (name, digest) in &report.artefacts {
-        let bytes = std::fs::read(state.join(name)).with_context(|| format!("{name}, which the history names"))?;
+        let bytes =
+            std::fs::read(state.join(name)).with_context(|| format!("{name}, which the history names"))?;
         if hash(&bytes) != *digest {
             bail!("{name} is not the file that the history names; no image is made of it");
         }
@@ -183,4 +201,3 @@ fn named_files(state: &Path, report: &AuditReport) -> Result<Vec<(String, Vec<u8
     }
     Ok(files)
 }
-
