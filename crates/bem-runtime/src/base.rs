@@ -175,6 +175,8 @@ impl Book {
                 edits.push(TableEdit { table, slot: (size - 1) as u32, leaf: Digest::default() });
             }
         }
+        // As every entry about tables has them.
+        edits.sort_by_key(|edit| (edit.table, edit.slot));
         edits
     }
 

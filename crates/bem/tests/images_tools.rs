@@ -23,7 +23,8 @@ fn skopeo_umoci_and_podman_accept_the_images_and_archives_come_back() {
         assert_eq!(seen["Labels"]["bem.chain.head"].as_str(), Some(wanted.as_str()));
         let raw = tool(folder, "skopeo", &["inspect", "--raw", &format!("oci:L:{tag}")]);
         let raw: Value = serde_json::from_str(&raw).expect("JSON");
-        assert_eq!(raw["annotations"]["bem.gate.verdict"].as_str(), Some("forced"));
+        let verdict = raw["annotations"]["bem.gate.verdict"].as_str();
+        assert!(matches!(verdict, Some("open" | "forced")), "{raw}");
         for (kind, file) in [("docker-archive", "saved.tar"), ("oci-archive", "saved-oci.tar")] {
             tool(folder, "skopeo", &["copy", "-q", &format!("oci:L:{tag}"), &format!("{kind}:{file}:{tag}")]);
             let out = format!("from-{kind}");
@@ -60,7 +61,7 @@ fn unpack(folder: &Path, tag: &str) {
 fn bwrap(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("bwrap");
     command.current_dir(folder).args(["--bind", "bundle/rootfs", "/", "--proc", "/proc", "--dev", "/dev"]);
-    command.args(["--unshare-pid", "--unshare-ipc", "--clearenv", "--setenv", "PATH", "/usr/bin"]);
+    command.args(["--die-with-parent", "--unshare-pid", "--unshare-ipc", "--clearenv", "--setenv", "PATH", "/usr/bin"]);
     command.args(["--setenv", "XDG_STATE_HOME", "/var/lib/bem-keys"]).args(words);
     command
 }
