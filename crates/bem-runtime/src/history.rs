@@ -404,8 +404,7 @@ fn play<S: Store>(
         }
         Start::At(_) => {}
     }
-    loop {
-        let Some(bytes) = reader.next(store)? else { break };
+    while let Some(bytes) = reader.next(store)? {
         let bytes = bytes.to_vec();
         let index = reader.position() - 1;
         if index < first {

@@ -288,7 +288,8 @@ fn damaged_places(layout: &Path) -> Vec<(String, usize)> {
     let stable = stable
         .filter(|one| one["annotations"]["org.opencontainers.image.ref.name"] == json!("bem-brain:stable"))
         .map(|one| one["digest"].as_str().expect("a digest")[7..].to_string());
-    let manifest = stable.last().expect("stable");
+    let mut stable = stable;
+    let manifest = stable.next().expect("stable");
     let blob = |digest: &str| format!("blobs/sha256/{digest}");
     let parsed: Value =
         serde_json::from_slice(&std::fs::read(layout.join(blob(&manifest))).expect("a manifest"))

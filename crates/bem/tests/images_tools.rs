@@ -61,7 +61,15 @@ fn unpack(folder: &Path, tag: &str) {
 fn bwrap(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("bwrap");
     command.current_dir(folder).args(["--bind", "bundle/rootfs", "/", "--proc", "/proc", "--dev", "/dev"]);
-    command.args(["--die-with-parent", "--unshare-pid", "--unshare-ipc", "--clearenv", "--setenv", "PATH", "/usr/bin"]);
+    command.args([
+        "--die-with-parent",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--clearenv",
+        "--setenv",
+        "PATH",
+        "/usr/bin",
+    ]);
     command.args(["--setenv", "XDG_STATE_HOME", "/var/lib/bem-keys"]).args(words);
     command
 }

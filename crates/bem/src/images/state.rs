@@ -16,6 +16,7 @@ use bem_ledger::audit::{AuditReport, AuditVerdict, audit};
 use bem_ledger::entry::{Entry, event_code};
 use bem_ledger::log::CHECKPOINT_NAME;
 use bem_ledger::reader::EntryReader;
+use bem_ledger::recover::read_checkpoint;
 use bem_ledger::store::Store;
 use bem_ledger::view::{Committed, committed};
 use bem_runtime::conditions::ServiceConditions;
@@ -51,12 +52,20 @@ pub fn origin_of<S: Store>(store: &mut S) -> Result<Option<Digest>> {
     Ok(None)
 }
 
-/// Audits a ledger by what its kind of history means.
+/// Audits a ledger by what its kind of history means. While it is written, a file may go between two looks: what is broken is
+/// looked at again if the history has gone on meanwhile.
 pub fn audit_ledger(store: &mut FileStore) -> Result<AuditReport> {
-    Ok(match is_service(store) {
-        true => audit(store, None, &mut ServiceConditions::new())?,
-        false => audit(store, None, &mut RunConditions::new())?,
-    })
+    loop {
+        let before = read_checkpoint(store)?.checkpoint.size;
+        let report = match is_service(store) {
+            true => audit(store, None, &mut ServiceConditions::new())?,
+            false => audit(store, None, &mut RunConditions::new())?,
+        };
+        let is_broken = matches!(report.verdict, AuditVerdict::Broken { .. });
+        if !is_broken || read_checkpoint(store)?.checkpoint.size == before {
+            return Ok(report);
+        }
+    }
 }
 
 impl StateView {
