@@ -65,23 +65,34 @@ fn named(entry: &Entry) -> Vec<Digest> {
         Entry::Tables { edits, .. } => {
             edits.iter().filter(|edit| edit.table == Table::Program).map(|edit| edit.leaf).collect()
         }
-        _ => Archived::of(entry).map(|archived| archived.state).into_iter().collect(),
+        _ => Vec::new(),
     }
 }
 
-/// What a segment holds: the entry behind its last one, and the blobs that its entries name.
-fn walk<S: Store>(store: &mut S, number: u32) -> Result<(u64, BTreeSet<Digest>), LedgerError> {
+/// What a segment holds.
+struct Walked {
+    /// The entry behind its last one.
+    end: u64,
+    /// Blobs that its entries name.
+    blobs: BTreeSet<Digest>,
+    /// States that were saved with earlier archives.
+    states: BTreeSet<Digest>,
+}
+
+fn walk<S: Store>(store: &mut S, number: u32) -> Result<Walked, LedgerError> {
     let mut reader = SegmentReader::open(store, number)?;
     let mut next = reader.header().frontier.size();
-    let mut blobs = BTreeSet::new();
+    let (mut blobs, mut states) = (BTreeSet::new(), BTreeSet::new());
     loop {
         match reader.next(store)? {
             Frame::Entry(bytes) => {
                 let entry = Entry::from_bytes(bytes);
-                blobs.extend(named(&entry.map_err(|source| LedgerError::Entry { index: next, source })?));
+                let entry = entry.map_err(|source| LedgerError::Entry { index: next, source })?;
+                blobs.extend(named(&entry));
+                states.extend(Archived::of(&entry).map(|archived| archived.state));
                 next += 1;
             }
-            Frame::End => return Ok((next, blobs)),
+            Frame::End => return Ok(Walked { end: next, blobs, states }),
             Frame::Torn(reason) => return Err(LedgerError::broken(next, reason)),
         }
     }
@@ -114,15 +125,18 @@ impl<S: Store> Log<S> {
         if goes.is_empty() {
             return Ok(None);
         }
-        let (first, mut needed) = walk(self.store_mut(), 0)?;
+        let Walked { end: first, blobs: mut needed, .. } = walk(self.store_mut(), 0)?;
         let archived = Archived { first, end, state: self.put_blob(state)?, image: image.to_string() };
         self.append(&archived.entry(step))?;
         self.commit()?;
         let mut unneeded = BTreeSet::new();
         for number in segments.into_iter().filter(|number| 0 < *number) {
-            let (_, blobs) = walk(self.store_mut(), number)?;
+            let Walked { blobs, states, .. } = walk(self.store_mut(), number)?;
+            // Behind a longer gap nobody goes on from an earlier state.
+            unneeded.extend(states);
             if goes.contains(&number) { unneeded.extend(blobs) } else { needed.extend(blobs) }
         }
+        needed.insert(archived.state);
         for number in goes {
             self.store_mut().remove(&segment_name(number))?;
             // One after the other, also after a loss of power: what is left is a history whose first part is gone.

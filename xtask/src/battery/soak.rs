@@ -57,7 +57,7 @@ pub fn soak(scale: u64) -> Result<()> {
     let address = address.strip_prefix("listening  http://").context("no address")?.to_string();
     let token = std::fs::read_to_string(folder.join("S/token"))?.trim().to_string();
     let mut client = Client::open(&address, &token)?;
-    let world = r#"{"name":"ads","obs_bits":4,"actions":4,"reward_range":[0,1000]}"#;
+    let world = r#"{"name":"ads","obs_bits":4,"actions":4,"reward_range":[0,1000],"expire_after":2000}"#;
     ensure!(client.ask("POST", "/v1/worlds", world)?.0 == 201, "the world is not made");
     let (stop, steps, slowest) =
         (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -223,7 +223,8 @@ fn write_report(
     let (memory, ledger, layout) = (grown("memory_bytes"), grown("ledger_bytes"), grown("layout_bytes"));
     let mut text = format!(
         "# Soak\n\nWritten by `cargo xtask battery soak --scale {}` on commit {}, two cores shared with other work. One world of four bits and\n\
-         four actions, {CLIENTS} connections, segments of 1 MiB so that they are archived, everything else by default.\n\n\
+         four actions, {CLIENTS} connections, segments of 1 MiB so that they are archived, decisions known\n\
+         for 2,000 more, so that the state has its full size early; everything else by default.\n\n\
          | figure | value |\n|---|---|\n",
         seconds / SECONDS,
         commit.trim()
