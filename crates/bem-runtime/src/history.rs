@@ -292,6 +292,10 @@ pub fn continued<O: Store, S: Store>(
 ) -> Result<Opened<S>, HistoryError> {
     let config = configuration(old)?;
     let (mut player, start, rejected) = newest(old)?;
+    if start == Start::Genesis {
+        // Without a snapshot the saved state is that of the start, and everything is played again.
+        player.book.boot(&mut Kept::default())?;
+    }
     let origin = read_checkpoint(old)?.checkpoint.head.digest();
     let state = base_of(&player.service, &player.book).to_bytes();
     let configuration = config.to_bytes();

@@ -121,6 +121,24 @@ fn a_state_that_is_restored_at_any_point_goes_on_as_it_does_with_its_key() {
 }
 
 #[test]
+fn a_history_without_a_snapshot_goes_on_under_another_key() {
+    let mut driver = Driver::with(options());
+    driver.create(spec("ads", 1));
+    steps(&mut driver, 300);
+    driver.settle_rounds();
+    driver.commit();
+    let mut old = driver.log.store_mut().clone();
+    let signer = || Signer::from_seed(&[9; 32]);
+    let new = continued(&mut old, MemoryStore::new(), signer(), "test", options()).unwrap();
+    assert_eq!(new.player.service.encode(), driver.player.service.encode());
+    let mut store = new.log.into_store();
+    assert_eq!(audited(&mut store).verdict, AuditVerdict::Unanchored);
+    replay(&mut store, None, &mut |_, _| {}).unwrap();
+    let opened = open(store, signer(), options()).unwrap();
+    assert_eq!(opened.player.service.encode(), driver.player.service.encode());
+}
+
+#[test]
 fn archived_segments_are_named_and_the_history_goes_on_behind_them() {
     let mut driver = lived();
     let mut disk = Vec::new();
