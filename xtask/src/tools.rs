@@ -18,6 +18,14 @@ const PACKAGES: &[(&str, &str)] = &[
     ("valgrind", "valgrind"),
     ("nodejs", "node"),
     ("bsdutils", "script"),
+    ("skopeo", "skopeo"),
+    ("umoci", "umoci"),
+    ("runc", "runc"),
+    ("bubblewrap", "bwrap"),
+    ("podman", "podman"),
+    ("docker-registry", "docker-registry"),
+    ("systemd", "systemd-analyze"),
+    ("curl", "curl"),
 ];
 
 /// Python packages and the module that shows each is there.

@@ -107,6 +107,37 @@ impl Twin {
         }
     }
 
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
+        self.machine.encode(writer);
+        self.tables.encode(writer);
+        writer.u16(self.index.0);
+        writer.bool(self.latest.is_some());
+        if let Some((kind, undo)) = &self.latest {
+            writer.u8(*kind as u8);
+            undo.encode(writer);
+        }
+    }
+
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Twin, DecodeError> {
+        let machine: Machine = Machine::decode(reader)?;
+        let tables = Tables::decode(machine.config(), reader)?;
+        let wild = reader.error("a structure without its family, or a patch of unknown kind");
+        let index = FamilyIndex(reader.u16()?);
+        if machine.family(index).is_err() {
+            return Err(wild);
+        }
+        let latest = match reader.bool()? {
+            false => None,
+            true => {
+                let kind = *PatchKind::ALL.get(usize::from(reader.u8()?)).ok_or(wild)?;
+                Some((kind, Undo::decode(machine.config(), reader)?))
+            }
+        };
+        Ok(Twin { tables, machine, index, latest })
+    }
+
     /// What EXPERT holds of this family: a digest for every slot, zero where nothing is.
     pub fn leaves(&self) -> [Digest; EXPERT_SLOTS] {
         let mut leaves = [Digest::default(); EXPERT_SLOTS];

@@ -107,6 +107,11 @@ impl Signer {
         self.key.sign(&bundle_text(body)).to_bytes()
     }
 
+    /// Signs a statement about an image.
+    pub fn sign_statement(&self, statement: &[u8]) -> [u8; 64] {
+        self.key.sign(&statement_text(statement)).to_bytes()
+    }
+
     /// A witness's signature with the time it was made, in seconds since 1970.
     pub fn cosign(&self, name: &str, checkpoint: &Checkpoint, seconds: u64) -> SignatureLine {
         let mut signature = seconds.to_be_bytes().to_vec();
@@ -124,6 +129,20 @@ fn bundle_text(body: &[u8]) -> Vec<u8> {
 /// Checks a bundle's signature.
 pub fn verify_bundle(public_key: &[u8; 32], body: &[u8], signature: &[u8]) -> Result<(), LedgerError> {
     verify(public_key, &bundle_text(body), signature)
+}
+
+/// What is signed of a statement about an image.
+fn statement_text(statement: &[u8]) -> Vec<u8> {
+    [b"bem image statement 1\n", statement].concat()
+}
+
+/// Checks the signature of a statement about an image.
+pub fn verify_statement(
+    public_key: &[u8; 32],
+    statement: &[u8],
+    signature: &[u8],
+) -> Result<(), LedgerError> {
+    verify(public_key, &statement_text(statement), signature)
 }
 
 fn cosigned_text(checkpoint: &Checkpoint, seconds: u64) -> String {

@@ -4,6 +4,7 @@
 //! numbers: bytes go through a [`store::Store`] that the application supplies and the simulator breaks.
 //! The bytes are drawn in `docs/formats/ledger.md`.
 
+pub mod archive;
 pub mod audit;
 pub mod chain;
 pub mod checkpoint;
@@ -23,6 +24,7 @@ pub mod store;
 pub mod tables;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod view;
 pub mod witness;
 
 pub use error::{LedgerError, StoreError};

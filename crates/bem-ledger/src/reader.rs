@@ -2,10 +2,11 @@
 //!
 //! Reading checks form, not truth: the audit is for that. Clauses: LOG-4, LOG-5; decision D-20.
 
+use crate::chain::ChainHead;
 use crate::entry::{Entry, event_code};
-use crate::error::LedgerError;
+use crate::error::{LedgerError, StoreError};
 use crate::recover::read_checkpoint;
-use crate::segment::{Frame, SegmentReader, segment_name};
+use crate::segment::{Frame, SegmentReader, list_segments, segment_name};
 use crate::store::Store;
 
 /// Walks over the acknowledged entries in order.
@@ -15,13 +16,37 @@ pub struct EntryReader {
     number: u32,
     next: u64,
     size: u64,
+    gap: Option<Gap>,
+}
+
+/// Entries that are not there: archived, or missing. Which of the two an entry behind them says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The first entry that is not there.
+    pub first: u64,
+    /// The first entry behind them.
+    pub end: u64,
+    /// The chain's head before that entry, as its segment says.
+    pub head: ChainHead,
+}
+
+impl Gap {
+    /// The error where no entry says that these are archived.
+    pub fn unnamed(&self) -> LedgerError {
+        let reason = format!(
+            "entries {} to {} are missing, and no entry says that they are archived",
+            self.first,
+            self.end - 1
+        );
+        LedgerError::broken(self.first, reason)
+    }
 }
 
 impl EntryReader {
     /// A reader at genesis; it ends where the newest checkpoint does.
     pub fn open<S: Store>(store: &mut S) -> Result<EntryReader, LedgerError> {
         let size = read_checkpoint(store)?.checkpoint.size;
-        Ok(EntryReader { segment: SegmentReader::open(store, 0)?, number: 0, next: 0, size })
+        Ok(EntryReader { segment: SegmentReader::open(store, 0)?, number: 0, next: 0, size, gap: None })
     }
 
     /// Index of the next entry.
@@ -34,14 +59,41 @@ impl EntryReader {
         self.size
     }
 
+    /// The gap that was passed, if there was one.
+    pub fn gap(&self) -> Option<Gap> {
+        self.gap
+    }
+
+    /// Opens the next segment; where it is not there and a later one is, that one, once.
+    fn open_next<S: Store>(&mut self, store: &mut S) -> Result<(), LedgerError> {
+        self.number += 1;
+        let missing = match SegmentReader::open(store, self.number) {
+            Ok(segment) => {
+                self.segment = segment;
+                return Ok(());
+            }
+            Err(error @ LedgerError::Store(StoreError::Missing { .. })) => error,
+            Err(error) => return Err(error),
+        };
+        let later = list_segments(store)?.into_iter().find(|later| self.number < *later);
+        let Some(later) = later.filter(|_| self.gap.is_none()) else { return Err(missing) };
+        let segment = SegmentReader::open(store, later)?;
+        let (end, head) = (segment.header().frontier.size(), segment.header().head);
+        if end <= self.next || self.size < end {
+            return Err(missing);
+        }
+        self.gap = Some(Gap { first: self.next, end, head });
+        (self.number, self.next, self.segment) = (later, end, segment);
+        Ok(())
+    }
+
     /// The next entry's bytes, or nothing at the end.
     pub fn next<S: Store>(&mut self, store: &mut S) -> Result<Option<&[u8]>, LedgerError> {
         if self.next == self.size {
             return Ok(None);
         }
         while self.segment.position() == self.segment.length() {
-            self.number += 1;
-            self.segment = SegmentReader::open(store, self.number)?;
+            self.open_next(store)?;
         }
         match self.segment.next(store)? {
             Frame::Entry(bytes) => {
@@ -68,7 +120,9 @@ pub struct Comparison {
 fn comes_from_outside(bytes: &[u8]) -> bool {
     match Entry::from_bytes(bytes) {
         Ok(Entry::Snapshot { .. } | Entry::Input { .. }) => true,
-        Ok(Entry::Event { code, .. }) => matches!(code, event_code::RESTORED | event_code::ARTEFACT),
+        Ok(Entry::Event { code, .. }) => {
+            matches!(code, event_code::RESTORED | event_code::ARTEFACT | event_code::ARCHIVED)
+        }
         _ => false,
     }
 }

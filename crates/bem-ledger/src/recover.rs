@@ -66,7 +66,10 @@ pub fn read_checkpoint<S: Store>(store: &mut S) -> Result<SignedCheckpoint, Ledg
 }
 
 /// Finds the segment in which the acknowledged history ends, and the state there.
-fn find_end<S: Store>(store: &mut S, signed: &SignedCheckpoint) -> Result<(Recovered, u64), LedgerError> {
+pub(crate) fn find_end<S: Store>(
+    store: &mut S,
+    signed: &SignedCheckpoint,
+) -> Result<(Recovered, u64), LedgerError> {
     let mut reason = "there is no segment file".to_owned();
     // A segment with no acknowledged entry is never the end; it is dropped and begun anew. A later segment that does
     // not lead to the signed root is a leftover of an earlier crash, and the one before it is tried.

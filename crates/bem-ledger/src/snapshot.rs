@@ -3,6 +3,7 @@
 //! What the parts mean is the engine's business; that they are the bytes that were written, belong to this history and
 //! to this point of it, is checked here. `encode(decode(bytes)) == bytes`. Clauses: LOG-4; decision D-19.
 
+use crate::archive::Archived;
 use crate::chain::ChainHead;
 use crate::entry::Entry;
 use crate::error::{LedgerError, StoreError};
@@ -234,17 +235,23 @@ pub struct Restorable {
 pub fn latest_snapshot<S: Store>(store: &mut S) -> Result<Restorable, LedgerError> {
     let mut reader = EntryReader::open(store)?;
     let mut head = ChainHead::start();
-    let mut markers = Vec::new();
+    let (mut markers, mut named) = (Vec::new(), false);
     while let Some(bytes) = reader.next(store)? {
         let leaf = leaf_hash(bytes);
         let marked = Entry::from_bytes(bytes);
         let index = reader.position() - 1;
-        if let Entry::Snapshot { manifest, .. } =
-            marked.map_err(|source| LedgerError::Entry { index, source })?
-        {
+        if let Some(gap) = reader.gap().filter(|gap| gap.end == index) {
+            head = gap.head;
+        }
+        let marked = marked.map_err(|source| LedgerError::Entry { index, source })?;
+        if let Entry::Snapshot { manifest, .. } = marked {
             markers.push((index, manifest, head));
         }
+        named |= reader.gap().is_some_and(|gap| Archived::of(&marked).is_some_and(|one| one.covers(gap)));
         head = head.link(&leaf);
+    }
+    if let Some(gap) = reader.gap().filter(|_| !named) {
+        return Err(gap.unnamed());
     }
     let mut rejected = Vec::new();
     for (entries, manifest, head) in markers.into_iter().rev() {

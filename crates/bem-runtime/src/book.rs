@@ -100,10 +100,10 @@ impl Line {
 /// What the entries so far amount to.
 #[derive(Clone, Debug)]
 pub struct Book {
-    config: ServiceConfig,
+    pub(crate) config: ServiceConfig,
     pub(crate) tables: Tables,
     pub(crate) experts: BTreeMap<u32, Digest>,
-    thresholds: BTreeMap<u32, Digest>,
+    pub(crate) thresholds: BTreeMap<u32, Digest>,
     pub(crate) twins: BTreeMap<u16, Twin>,
     /// Worlds that there ever were.
     pub(crate) worlds: u16,
@@ -239,7 +239,7 @@ impl Book {
         Ok(())
     }
 
-    fn change_tables(
+    pub(crate) fn change_tables(
         &mut self,
         sink: &mut dyn Sink,
         step: u64,

@@ -4,14 +4,17 @@
 //! again against the structure that the patches before it have left. That decisions follow from inputs is for a replay to show.
 //! Clauses: LOG-2, LOG-3, SCC-3, SCC-4; decision D-48.
 
+use crate::base::{BaseState, restored_state};
 use crate::book::{Book, world_of};
 use crate::input::{Input, decode_all};
 use crate::service::ServiceConfig;
 use bem_base::digest::Digest;
+use bem_base::encode::Writer;
 use bem_engine::journal::entries::Kept;
 use bem_engine::payload::Payload;
 use bem_evolve::patch::PatchKind;
 use bem_evolve::rebuild::Restated;
+use bem_ledger::archive::Archived;
 use bem_ledger::audit::{Conditions, Rebuilt};
 use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Table, TableEdit, event_code};
 use std::collections::VecDeque;
@@ -52,12 +55,28 @@ impl Conditions for ServiceConditions {
                 Restated::default()
             }
             Entry::Patch(patch) => self.take_patch(patch, read)?,
+            Entry::Event { code: event_code::RESTORED, .. } => self.take_restored(entry, read)?,
+            Entry::Event { code: event_code::ARCHIVED, .. } => self.take_archived(entry, read)?,
             Entry::Event { code: event_code::PUBLISHED | event_code::ARTEFACT, .. }
             | Entry::Snapshot { .. } => Restated::default(),
             _ => return Err("an entry that no service writes".to_string()),
         };
         Ok(Rebuilt { formulas: restated.formulas, checks: restated.checks })
     }
+
+    fn resume(&mut self, state: &[u8]) -> Result<Vec<TableEdit>, String> {
+        let config = self.book()?.config.clone();
+        let book = read_book(state, config)?;
+        let edits = book.table_edits();
+        (self.book, self.unanswered) = (Some(book), 0);
+        self.due.clear();
+        Ok(edits)
+    }
+}
+
+fn read_book(state: &[u8], config: ServiceConfig) -> Result<Book, String> {
+    let state = BaseState::from_bytes(state).map_err(|error| format!("the saved state: {error}"))?;
+    state.book(config).map_err(|error| format!("the saved state: {error}"))
 }
 
 impl ServiceConditions {
@@ -68,6 +87,35 @@ impl ServiceConditions {
 
     fn book(&mut self) -> Result<&mut Book, String> {
         self.book.as_mut().ok_or_else(|| "an entry before genesis".to_string())
+    }
+
+    /// A history that begins with a saved state: its tables come next. That the state is what the old history amounted to, the old
+    /// history shows.
+    fn take_restored(&mut self, entry: &Entry, read: &mut Read<'_>) -> Result<Restated, String> {
+        let state = restored_state(entry).ok_or("a restored state that is not named")?;
+        let book = self.book()?;
+        if book.last != 0 || book.worlds != 0 || !self.is_booted {
+            return Err("a history is restored in its middle".to_string());
+        }
+        let bytes = read(&state).map_err(|why| format!("the saved state: {why}"))?;
+        let config = self.book()?.config.clone();
+        let book = read_book(&bytes, config)?;
+        self.due.extend(book.edits_in_parts());
+        self.book = Some(book);
+        Ok(Restated::default())
+    }
+
+    /// Segments are archived: the state that is saved with that must be what the entries before amount to.
+    fn take_archived(&mut self, entry: &Entry, read: &mut Read<'_>) -> Result<Restated, String> {
+        let archived = Archived::of(entry).ok_or("an entry about an archive that cannot be read")?;
+        let bytes = read(&archived.state).map_err(|why| format!("the saved state: {why}"))?;
+        let state = BaseState::from_bytes(&bytes).map_err(|error| format!("the saved state: {error}"))?;
+        let mut writer = Writer::new();
+        self.book()?.encode_state(&mut writer);
+        match writer.as_bytes() == state.book {
+            true => Ok(Restated { formulas: Vec::new(), checks: 1 }),
+            false => Err("the saved state is not what the entries before it amount to".to_string()),
+        }
     }
 
     fn take_tables(&mut self, entry: &Entry, edits: &[TableEdit]) -> Result<Restated, String> {

@@ -5,6 +5,7 @@
 //! ([`round::Job`]); that one begins and that its result takes effect are inputs too, so that a history is played again from its
 //! inputs alone ([`history`]). Must not know HTTP, files, clocks or threads. Clauses: VM-13, LOG-1, LOG-4, LOG-5, IMG-1.
 
+pub mod base;
 pub mod book;
 pub mod conditions;
 pub mod history;

@@ -134,6 +134,11 @@ impl World {
         self.known.values().filter(|known| known.said.is_none()).count()
     }
 
+    /// Steps of complete episodes that no round has taken yet.
+    pub fn waiting_steps(&self) -> u64 {
+        self.waiting_steps
+    }
+
     /// Episodes that have begun and are not complete.
     pub fn open_episodes(&self) -> usize {
         match self.spec.shape.horizon {

@@ -10,6 +10,7 @@
 //! LOG-4, SCC-9; decisions D-67 to D-69.
 
 use crate::inbox::Inbox;
+use crate::saving::{self, Saving};
 use anyhow::{Context, Result, bail};
 use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Outcome};
@@ -17,14 +18,14 @@ use bem_ledger::log::Log;
 use bem_ledger::snapshot::Part;
 use bem_ledger::store::Store;
 use bem_runtime::book::{Book, Derived, Line};
-use bem_runtime::history::{self, LogSink, Opened, SNAPSHOTS_KEPT};
+use bem_runtime::history::{self, LogSink, Opened};
 use bem_runtime::input::{Input, WorldSpec, decode_all};
 use bem_runtime::round::{Done, Job};
 use bem_runtime::service::{Effect, Kind, Refusal, Service};
 use bem_runtime::world::{Patched, World};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -138,6 +139,8 @@ pub enum Message {
     Look(Box<dyn FnOnce(&Service) + Send>),
     /// A round was worked on.
     Worked(Box<Done>),
+    /// Save a snapshot as soon as no round is under way.
+    Save(Box<Saving>),
     /// Stop cleanly.
     Stop,
 }
@@ -171,6 +174,20 @@ pub struct Gauges {
     pub rounds: AtomicU64,
     /// Entries of the ledger.
     pub entries: AtomicU64,
+    /// Microseconds of deciding, of learning, and of writing the ledger.
+    pub act_micros: AtomicU64,
+    /// See `act_micros`.
+    pub learn_micros: AtomicU64,
+    /// See `act_micros`.
+    pub ledger_micros: AtomicU64,
+    /// The longest time that decisions waited for a state to be encoded.
+    pub barrier_max_micros: AtomicU64,
+    /// Patches that were let in, and patches that were taken back.
+    pub patches_applied: AtomicU64,
+    /// See `patches_applied`.
+    pub patches_taken_back: AtomicU64,
+    /// Lower bounds of what patches gain, in thousandths: of those let in less those taken back.
+    pub pox_milli: AtomicI64,
     /// A round of learning failed: its world decides as it does and learns no more until the next start.
     pub learning_failed: AtomicBool,
     /// Something failed that cannot be mended.
@@ -220,7 +237,7 @@ impl Handle {
         answer.await.map_err(|_| Busy::Stopping)
     }
 
-    fn send(&self, message: Message) -> Result<(), Busy> {
+    pub(crate) fn send(&self, message: Message) -> Result<(), Busy> {
         if self.gauges.failed.load(Ordering::Relaxed) {
             return Err(Busy::Stopping);
         }
@@ -277,7 +294,7 @@ impl Threads {
 /// What the ledger's thread is given.
 enum Write {
     Lines(Vec<Line>),
-    Snapshot(u64, Vec<Part>),
+    Snapshot(u64, Vec<Part>, Option<Box<Saving>>),
 }
 
 /// Turns named values into bits, by what the world says about them.
@@ -328,6 +345,7 @@ pub fn start<S: Store + Send + 'static>(
         events,
         encode,
         group: Group::default(),
+        saving: None,
     };
     let learning = Arc::clone(&gauges);
     let threads = Threads {
@@ -346,7 +364,9 @@ fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'stati
 fn learn(jobs: &mpsc::Receiver<Box<Job>>, queue: &queue::Sender<Message>, gauges: &Gauges) {
     while let Ok(job) = jobs.recv() {
         // A round that fails leaves its world to decide as it does; the others go on.
+        let began = Instant::now();
         let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.work()));
+        gauges.learn_micros.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
         let Ok(done) = worked else {
             gauges.learning_failed.store(true, Ordering::Relaxed);
             continue;
@@ -369,15 +389,17 @@ fn write_ledger<S: Store>(
         let mut is_open = true;
         while is_open {
             let patience = COMMIT_EVERY.saturating_sub(committed.elapsed());
-            match lines.recv_timeout(patience.max(Duration::from_millis(1))) {
+            let received = lines.recv_timeout(patience.max(Duration::from_millis(1)));
+            let began = Instant::now();
+            match received {
                 Ok(Write::Lines(lines)) => {
                     last += lines.len() as u64;
                     let mut sink = LogSink(&mut log);
                     lines.iter().try_for_each(|line| book.take(&mut sink, line))?;
                 }
-                Ok(Write::Snapshot(step, parts)) => {
+                Ok(Write::Snapshot(step, parts, saving)) => {
                     book.close_block(&mut LogSink(&mut log))?;
-                    log.write_snapshot(step, parts, SNAPSHOTS_KEPT)?;
+                    saving::save_and_archive(&mut log, &book, step, parts, saving)?;
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => is_open = false,
@@ -389,6 +411,7 @@ fn write_ledger<S: Store>(
                 gauges.covered.store(last, Ordering::Release);
                 gauges.entries.store(log.size(), Ordering::Relaxed);
             }
+            gauges.ledger_micros.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
         }
         Ok(())
     };
@@ -422,6 +445,8 @@ struct Decider {
     group: Group,
     /// Inputs when the last snapshot was taken.
     saved: u64,
+    /// A snapshot that was asked for and waits for the round under way.
+    saving: Option<Box<Saving>>,
 }
 
 impl Decider {
@@ -437,6 +462,7 @@ impl Decider {
             if queue.blocking_recv_many(&mut messages, GROUP_MAX) == 0 {
                 break;
             }
+            let began = Instant::now();
             for message in messages.drain(..) {
                 match message {
                     Message::Stop => stop_at = stop_at.or(Some(Instant::now() + STOP_WAIT)),
@@ -453,6 +479,7 @@ impl Decider {
                 return Err(error);
             }
             self.save(false);
+            self.gauges.act_micros.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
         }
         self.save(true);
         Ok(())
@@ -476,6 +503,7 @@ impl Decider {
             let _ = self.work.send(job);
         }
         self.note(&line, number);
+        saving::count_patches(&line, &self.gauges);
         self.group.lines.push(line);
         (number, seen)
     }
@@ -529,6 +557,7 @@ impl Decider {
                 self.answer(reply, forgotten);
             }
             Message::Look(look) => look(&self.service),
+            Message::Save(saving) => self.saving = Some(saving),
             Message::Worked(_) | Message::Stop => {}
         }
     }
@@ -585,7 +614,8 @@ impl Decider {
 
     /// Begins a round if one is due and none is under way.
     fn begin_round(&mut self) {
-        if self.service.is_searching() {
+        // A snapshot that waits is taken before the next round begins.
+        if self.service.is_searching() || self.saving.is_some() {
             return;
         }
         if let Some(input) = self.service.due_round() {
@@ -621,12 +651,23 @@ impl Decider {
 
     /// Hands a snapshot to the ledger if one is due; no round may be under way.
     fn save(&mut self, is_last: bool) {
-        let due = if is_last { self.saved + 1 } else { self.saved + SNAPSHOT_INPUTS };
-        if self.service.last() < due || self.service.is_searching() {
+        let is_asked = is_last || self.saving.is_some();
+        let due = if is_asked { self.saved + 1 } else { self.saved + SNAPSHOT_INPUTS };
+        if self.service.is_searching() {
+            return;
+        }
+        let saving = self.saving.take();
+        if self.service.last() < due {
+            // Nothing has happened since the last one: it is the newest.
+            saving.into_iter().for_each(|saving| drop(saving.reply.send(None)));
             return;
         }
         self.saved = self.service.last();
-        let _ = self.write.send(Write::Snapshot(self.saved, history::parts(&self.service)));
+        let began = Instant::now();
+        let parts = history::parts(&self.service);
+        let micros = began.elapsed().as_micros() as u64;
+        self.gauges.barrier_max_micros.fetch_max(micros, Ordering::Relaxed);
+        let _ = self.write.send(Write::Snapshot(self.saved, parts, saving));
     }
 }
 

@@ -10,6 +10,7 @@ pub mod http;
 pub mod inbox;
 pub mod metrics;
 pub mod page;
+pub mod saving;
 pub mod tokens;
 
 use crate::core::{Handle, Threads};
@@ -91,12 +92,13 @@ pub fn start<S: Store + Send + 'static>(
     core::start(opened, &options.state, Box::new(encode))
 }
 
-/// Serves until it is asked to stop, then stops cleanly. `on_ready` is told the address when requests are taken.
+/// Serves until it is asked to stop, then stops cleanly. `on_ready` is told the address when requests are taken, and the way
+/// to the threads.
 pub fn run<S: Store + Send + 'static>(
     opened: Opened<S>,
     options: &ServeOptions,
     should_stop: impl Fn() -> bool,
-    on_ready: impl FnOnce(SocketAddr),
+    on_ready: impl FnOnce(SocketAddr, &Handle),
 ) -> Result<()> {
     check_address(options.listen, options.behind_proxy)?;
     let (handle, threads) = start(opened, options)?;
@@ -117,7 +119,7 @@ pub fn run<S: Store + Send + 'static>(
                 let _ = keeper.lock().unwrap_or_else(PoisonError::into_inner).refresh();
             }
         });
-        on_ready(bound);
+        on_ready(bound, &handle);
         let is_failed = || handle.gauges.failed.load(std::sync::atomic::Ordering::Relaxed);
         http::serve(listener, router, || should_stop() || is_failed() || threads.is_over()).await
     });

@@ -9,6 +9,7 @@ pub mod disk;
 pub mod engine;
 pub mod fuzz;
 pub mod golden;
+pub mod images;
 pub mod removal;
 pub mod restore;
 pub mod run;

@@ -16,7 +16,7 @@ const SECRET_BYTES: usize = 32;
 const SALT: &str = "key-salt";
 
 /// The folder of secrets: `$XDG_STATE_HOME/bem`, else `~/.local/state/bem`.
-fn folder() -> Result<PathBuf> {
+pub fn folder() -> Result<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
     let home = || std::env::var_os("HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
     let state = state.or_else(|| home().map(|home| home.join(".local/state")));
@@ -80,11 +80,34 @@ pub fn for_new_run(file: Option<&Path>, directory: &Path) -> Result<Signer> {
     }
 }
 
+/// The key that signs statements about images: that of the file if one is named, made there if it does not exist; else the user's.
+pub fn for_images(file: Option<&Path>) -> Result<Signer> {
+    match file {
+        Some(path) if path.exists() => read(path),
+        Some(path) => {
+            write(path, &random_secret()?)?;
+            read(path)
+        }
+        None => Ok(derived(&user_secret()?, b"bem images")),
+    }
+}
+
+/// The file of the user's secret, whether or not it is there.
+pub fn secret_path() -> Result<PathBuf> {
+    Ok(folder()?.join("key"))
+}
+
 /// The key of a run that goes on.
 pub fn for_known_run(file: Option<&Path>, directory: &Path, public_key: &[u8; 32]) -> Result<Signer> {
     let fits = |signer: &Signer| signer.public_key() == *public_key;
     if let Some(path) = file {
-        let signer = read(path)?;
+        let mut signer = read(path)?;
+        // The file may be a user's secret, from which the salt in the folder makes the key.
+        if !fits(&signer)
+            && let Ok(salt) = std::fs::read(directory.join(SALT))
+        {
+            signer = derived(&read_secret(path)?, &salt);
+        }
         return if fits(&signer) {
             Ok(signer)
         } else {

@@ -3,8 +3,10 @@
 mod answers;
 mod bundle;
 mod cli;
+mod event_log;
 mod file_store;
 mod files;
+mod images;
 mod interrupt;
 mod kept_world;
 mod keys;

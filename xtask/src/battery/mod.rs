@@ -5,9 +5,11 @@
 //! process that dies. `docs/batteries.md` has what was measured.
 
 mod bundles;
+mod images;
 mod mutations;
 mod real_run;
 mod simulated;
+mod soak;
 mod tables;
 mod twins;
 mod workload;
@@ -131,6 +133,16 @@ const PARTS: &[Part] = &[
         name: "serve",
         about: "bem serve killed with SIGKILL under load and asked malformed requests: 200 kills and 20,000 requests x N",
         run: serve,
+    },
+    Part {
+        name: "images",
+        about: "bem image killed with SIGKILL, 100 kills x N, and bits of an image turned over, 500 x N; simulated disks before",
+        run: images::images,
+    },
+    Part {
+        name: "soak",
+        about: "a server under load with images for a minute x N: memory, disk and cost of a step; an hour at scale 60",
+        run: soak::soak,
     },
 ];
 

@@ -12,13 +12,16 @@ mod evidence;
 mod files;
 mod meaning;
 
+use crate::archive::Archived;
 use crate::chain::ChainHead;
 use crate::checkpoint::{Checkpoint, SignedCheckpoint};
-use crate::entry::{Entry, Genesis, KINDS};
+use crate::entry::{Entry, Genesis, KINDS, TableEdit};
 use crate::error::{LedgerError, StoreError};
 use crate::limits::CHECKPOINT_BYTES_MAX;
-use crate::log::CHECKPOINT_NAME;
+use crate::log::{CHECKPOINT_NAME, read_blob};
+
 use crate::merkle::{Frontier, leaf_hash};
+use crate::reader::Gap;
 use crate::segment::{Frame, LENGTH_BYTES, SegmentHeader, SegmentReader, list_segments, segment_name};
 use crate::store::Store;
 use crate::tables::Tables;
@@ -36,6 +39,13 @@ pub trait Conditions {
         entry: &Entry,
         read: &mut dyn FnMut(&Digest) -> Result<Vec<u8>, String>,
     ) -> Result<Rebuilt, String>;
+
+    /// Takes up the state that was saved when the entries before this one were archived; the content of every table there. By
+    /// default no history may lack entries.
+    fn resume(&mut self, state: &[u8]) -> Result<Vec<TableEdit>, String> {
+        let _ = state;
+        Err("entries are missing, and a history of this kind is not archived".to_string())
+    }
 }
 
 /// The conditions of one entry.
@@ -96,6 +106,8 @@ pub struct AuditReport {
     pub artefacts: BTreeMap<String, Digest>,
     /// Bytes that all of this takes.
     pub sizes: Sizes,
+    /// Entries that are archived, first and end; what they meant was audited before, and follows from none that are here.
+    pub archived: Option<(u64, u64)>,
 }
 
 /// Bytes of a ledger, by what they are for.
@@ -168,6 +180,9 @@ struct Auditor<'a, S> {
     /// Steps that the learner at work has taken.
     played: u64,
     steps: u64,
+    gap: Option<Gap>,
+    /// Entries behind a gap are only chained until one says that the gap is archived, and what the state was.
+    is_blind: bool,
 }
 
 impl<'a, S: Store> Auditor<'a, S> {
@@ -193,6 +208,8 @@ impl<'a, S: Store> Auditor<'a, S> {
             anchored_entries: 0,
             played: 0,
             steps: 0,
+            gap: None,
+            is_blind: false,
         }
     }
 
@@ -213,6 +230,7 @@ impl<'a, S: Store> Auditor<'a, S> {
             steps: self.steps,
             artefacts: self.artefacts,
             sizes: self.sizes,
+            archived: self.gap.map(|gap| (gap.first, gap.end)),
         }
     }
 
@@ -229,10 +247,21 @@ impl<'a, S: Store> Auditor<'a, S> {
             return Err(self.broken("a checkpoint of no entries"));
         }
         self.walk(&signed, anchor)?;
+        if let Some(gap) = self.gap.filter(|_| self.is_blind) {
+            return Err(gap.unnamed());
+        }
         self.check_snapshots()?;
         self.check_blobs()?;
         match anchor {
             None => Ok(AuditVerdict::Unanchored),
+            // What is archived cannot be held against a checkpoint of its time.
+            Some(anchor)
+                if self
+                    .gap
+                    .is_some_and(|gap| (gap.first + 1..=gap.end).contains(&anchor.checkpoint.size)) =>
+            {
+                Ok(AuditVerdict::Unanchored)
+            }
             Some(anchor) => {
                 self.anchored_entries = anchor.checkpoint.size;
                 Ok(AuditVerdict::Ok)
@@ -253,8 +282,8 @@ impl<'a, S: Store> Auditor<'a, S> {
         let segments = list_segments(self.store)?;
         let mut number = 0;
         while self.frontier.size() < size {
-            if segments.get(number as usize) != Some(&number) {
-                return Err(self.broken(format!("{} is missing", segment_name(number))));
+            if !segments.contains(&number) {
+                number = self.pass_gap(number, &segments)?;
             }
             self.walk_segment(number, signed, anchor)?;
             number += 1;
@@ -266,6 +295,41 @@ impl<'a, S: Store> Auditor<'a, S> {
         for later in later {
             self.tail_bytes += self.store.length(&segment_name(later))?;
         }
+        Ok(())
+    }
+
+    /// Goes on behind segments that are not there, as the first one behind them says. That it says the truth shows at the end:
+    /// its head and its tree must lead to the signed checkpoint.
+    fn pass_gap(&mut self, number: u32, segments: &[u32]) -> Result<u32, LedgerError> {
+        let later = segments.iter().copied().find(|later| number < *later);
+        let missing =
+            || LedgerError::broken(self.frontier.size(), format!("{} is missing", segment_name(number)));
+        let later = later.filter(|_| self.gap.is_none() && 0 < number).ok_or_else(missing)?;
+        let reader = SegmentReader::open(self.store, later)?;
+        let SegmentHeader { head, frontier, .. } = reader.header().clone();
+        if frontier.size() <= self.frontier.size() {
+            return Err(missing());
+        }
+        self.gap = Some(Gap { first: self.frontier.size(), end: frontier.size(), head });
+        (self.head, self.frontier, self.is_blind) = (head, frontier, true);
+        Ok(later)
+    }
+
+    /// An entry behind a gap: the one that names the gap ends the blindness.
+    fn take_blind(&mut self, entry: &Entry) -> Result<(), LedgerError> {
+        if let Entry::Snapshot { .. } = entry {
+            return self.take_meaning(entry, &Rebuilt::default());
+        }
+        let (Some(archived), Some(gap)) = (Archived::of(entry), self.gap) else { return Ok(()) };
+        if !archived.covers(gap) {
+            return Ok(());
+        }
+        let state = read_blob(self.store, &archived.state);
+        let state = state.map_err(|error| self.broken(format!("the state at the archive: {error}")))?;
+        let edits = self.conditions.resume(&state).map_err(|reason| self.broken(reason))?;
+        self.tables = Tables::new();
+        edits.iter().for_each(|edit| self.tables.set(edit));
+        self.is_blind = false;
         Ok(())
     }
 
@@ -323,8 +387,12 @@ impl<'a, S: Store> Auditor<'a, S> {
             (Entry::Genesis(_), _) => return Err(self.broken("a second genesis")),
             _ => {}
         }
-        let rebuilt = self.rebuild(&entry)?;
-        self.take_meaning(&entry, &rebuilt)?;
+        if self.is_blind {
+            self.take_blind(&entry)?;
+        } else {
+            let rebuilt = self.rebuild(&entry)?;
+            self.take_meaning(&entry, &rebuilt)?;
+        }
         self.kinds[usize::from(entry.kind())] += 1;
         self.sizes.entries[usize::from(entry.kind())] += (LENGTH_BYTES + bytes.len()) as u64;
         let leaf = leaf_hash(bytes);

@@ -381,6 +381,9 @@ pub mod event_code {
     /// A round of learning took effect in a served world: world, steps learned from, patches let in and turned down.
     pub const PUBLISHED: u16 = 69;
 
+    /// Segments were archived: first entry and end of what is gone as values, digest of the saved state and image as payload.
+    pub const ARCHIVED: u16 = 80;
+
     /// The name of a code, if it has one.
     pub fn name(code: u16) -> Option<&'static str> {
         let curriculum =
@@ -392,6 +395,7 @@ pub mod event_code {
             ARTEFACT => Some("ARTEFACT"),
             SERVED => Some("SERVED"),
             PUBLISHED => Some("PUBLISHED"),
+            ARCHIVED => Some("ARCHIVED"),
             _ => curriculum.get(usize::from(code).wrapping_sub(1)).copied(),
         }
     }

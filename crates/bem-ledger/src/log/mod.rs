@@ -237,6 +237,11 @@ impl<S: Store> Log<S> {
         Ok(digest)
     }
 
+    /// A blob is removed: what is put under its digest again is written again.
+    pub(crate) fn forget_blob(&mut self, digest: &Digest) {
+        self.blobs_written.remove(digest);
+    }
+
     /// Writes a file beside its place, syncs it and renames it there. The directory is left to be synced.
     pub(crate) fn write_aside(&mut self, aside: &str, bytes: &[u8], name: &str) -> Result<(), LedgerError> {
         self.store.create(aside)?;

@@ -13,11 +13,11 @@ use bem_ledger::testing;
 use bem_machine::config::GenesisConfig;
 use std::sync::Arc;
 
-fn config() -> ServiceConfig {
+pub(super) fn config() -> ServiceConfig {
     ServiceConfig { seed: 5, parameters: Arc::new(GenesisConfig::default()) }
 }
 
-fn spec(name: &str, horizon: u32) -> WorldSpec {
+pub(super) fn spec(name: &str, horizon: u32) -> WorldSpec {
     WorldSpec {
         name: name.to_string(),
         shape: WorldSpec::shape_of(4, 4, horizon, (0, 1_000), Vec::new()),
@@ -29,34 +29,38 @@ fn spec(name: &str, horizon: u32) -> WorldSpec {
 }
 
 /// A service that is driven as the application does it, without threads.
-struct Driver {
-    log: Log<MemoryStore>,
-    player: Player,
+pub(super) struct Driver {
+    pub(super) log: Log<MemoryStore>,
+    pub(super) player: Player,
     world: Prng,
     /// Decisions whose outcome is still to be said: world, number, outcome.
     open: Vec<(WorldIndex, u64, Outcome)>,
-    lag: u64,
+    pub(super) lag: u64,
 }
 
 impl Driver {
     fn new() -> Driver {
+        Driver::with(LogOptions::default())
+    }
+
+    pub(super) fn with(options: LogOptions) -> Driver {
         let store = MemoryStore::new();
-        let opened = create(store, testing::signer(), "test", config(), LogOptions::default()).unwrap();
+        let opened = create(store, testing::signer(), "test", config(), options).unwrap();
         let (log, player) = (opened.log, opened.player);
         Driver { log, player, world: Prng::stream(1, "driver"), open: Vec::new(), lag: 0 }
     }
 
-    fn take(&mut self, input: Input) {
+    pub(super) fn take(&mut self, input: Input) {
         self.player.take(&mut LogSink(&mut self.log), input).unwrap();
     }
 
-    fn create(&mut self, spec: WorldSpec) {
+    pub(super) fn create(&mut self, spec: WorldSpec) {
         let input = self.player.service.create(spec).unwrap().unwrap();
         self.take(input);
     }
 
     /// Asks for a decision in one of the worlds and says outcomes late, out of order, and not all of them.
-    fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         let worlds: Vec<(WorldIndex, u32)> =
             self.player.service.worlds().map(|(index, world)| (index, world.spec().shape.horizon)).collect();
         let (world, horizon) = worlds[self.world.below(worlds.len() as u64) as usize];
@@ -110,13 +114,13 @@ impl Driver {
         }
     }
 
-    fn settle_rounds(&mut self) {
+    pub(super) fn settle_rounds(&mut self) {
         while self.player.service.is_searching() || self.player.service.due_round().is_some() {
             self.learn();
         }
     }
 
-    fn commit(&mut self) {
+    pub(super) fn commit(&mut self) {
         self.player.book.close_block(&mut LogSink(&mut self.log)).unwrap();
         self.log.commit().unwrap();
     }

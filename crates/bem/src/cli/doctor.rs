@@ -25,6 +25,8 @@ enum Look {
     Postgres,
     /// A module of Python.
     Module(&'static str),
+    /// The addresses behind this name.
+    Name(&'static str),
 }
 
 /// Something that a machine may offer.
@@ -41,6 +43,12 @@ const OFFERS: &[Offer] = &[
         name: "AVX2",
         look: Look::Avx2,
         without: "circuits are interpreted instead of compiled: the same answers, slower",
+    },
+    Offer {
+        key: "names",
+        name: "name resolution",
+        look: Look::Name("localhost"),
+        without: "databases and registries are reached by their addresses only",
     },
     Offer {
         key: "cxx",
@@ -137,6 +145,11 @@ impl Look {
                 let programs = postgres_programs();
                 programs.iter().find_map(|path| first_line(path.to_str()?, &["--version"]))
             }),
+            Look::Name(name) => {
+                let found = std::net::ToSocketAddrs::to_socket_addrs(&(*name, 0)).ok()?;
+                let found: Vec<String> = found.map(|address| address.ip().to_string()).collect();
+                (!found.is_empty()).then(|| format!("{name} is {}", found.join(", ")))
+            }
             Look::Module(module) => {
                 let words = format!("import {module}; print({module}.__version__)");
                 first_line("python3", &["-c", &words]).map(|version| format!("{module} {version}"))

@@ -24,12 +24,15 @@ mod check;
 mod config;
 mod curriculum;
 mod doctor;
+mod engine;
 mod evaluate;
 mod explain;
 mod export;
 pub mod fit;
 mod games;
 mod hoare;
+mod image;
+mod image_options;
 mod init;
 mod inspect;
 mod isa;
@@ -113,6 +116,11 @@ enum Command {
     Serve(serve::ServeArguments),
     /// Tokens of a server: add one, list them, take one back.
     Token(token::TokenArguments),
+    /// A machine's state as container images: saved, restored, promoted, pruned, moved.
+    Image(image::ImageArguments),
+    /// The machine of an image, also under the name bem-engine.
+    #[command(hide = true)]
+    Engine(engine::EngineArguments),
     /// The games BEM can learn from: list them, look at one, play one by hand.
     Games(games::GamesArguments),
     /// The difficulty ladder: stages, bands, estimated and measured difficulty, fit.
@@ -174,7 +182,7 @@ pub enum Answer {
 
 /// Parses the arguments, runs the command and turns its answer into an exit code.
 pub fn main() -> ExitCode {
-    let arguments = match usage::parse(std::env::args_os()) {
+    let arguments = match usage::parse(engine::arguments(std::env::args_os().collect())) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
@@ -187,6 +195,8 @@ pub fn main() -> ExitCode {
         Some(Command::Evaluate(arguments)) => evaluate::run(&arguments),
         Some(Command::Serve(arguments)) => serve::run(&arguments),
         Some(Command::Token(arguments)) => token::run(&arguments),
+        Some(Command::Image(arguments)) => image::run(&arguments),
+        Some(Command::Engine(arguments)) => engine::run(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
         Some(Command::Ladder(arguments)) => ladder::run(&arguments),
         Some(Command::Table(arguments)) => table::run(&arguments),

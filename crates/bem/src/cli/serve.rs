@@ -4,12 +4,13 @@
 
 use super::Answer;
 use super::config::ConfigFile;
+use super::image_options::ImageOptions;
 use crate::file_store::FileStore;
+use crate::images::format;
 use crate::{interrupt, keys};
 use anyhow::{Context, Result, bail};
 use bem_ledger::LedgerError;
 use bem_ledger::entry::Entry;
-use bem_ledger::log::LogOptions;
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
 use bem_runtime::history::{self, HistoryError};
@@ -53,6 +54,20 @@ pub struct ServeArguments {
     /// The file of the key that signs the history; made if it is not there [default: as for bem run]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    #[command(flatten)]
+    saved: ImageOptions,
+}
+
+impl ServeArguments {
+    /// The folder of its state.
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// The file of its key, if one is named.
+    pub fn key(&self) -> Option<&Path> {
+        self.key.as_deref()
+    }
 }
 
 /// `bem serve`
@@ -79,11 +94,18 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
     };
     interrupt::listen();
     let token = token_file.display().to_string();
-    bem_serve::run(opened, &options, interrupt::is_asked, |address| {
+    let mut agent = None;
+    let served = bem_serve::run(opened, &options, interrupt::is_asked, |address, handle| {
+        let secrets = [Some(token_file.clone()), arguments.key.clone(), keys::secret_path().ok()];
+        agent = Some(arguments.saved.start(state, secrets.into_iter().flatten().collect(), handle));
         say!("listening  http://{address}");
         say!("token      {token}");
         let _ = std::io::Write::flush(&mut std::io::stdout());
-    })?;
+    });
+    if let Some(agent) = agent {
+        agent.stop();
+    }
+    served?;
     say!("stopped    {}", state.display());
     Ok(Answer::Yes)
 }
@@ -92,22 +114,27 @@ fn open(arguments: &ServeArguments) -> Result<history::Opened<FileStore>> {
     let state = &arguments.state;
     let ledger = state.join("ledger");
     let key = arguments.key.as_deref();
+    let options = arguments.saved.log_options();
     if !ledger.join("checkpoint").exists() {
         let config = ServiceConfig { seed: arguments.seed, parameters: arguments.config.load()? };
         std::fs::create_dir_all(state).with_context(|| state.display().to_string())?;
         let signer = keys::for_new_run(key, state)?;
         let store = FileStore::open_locked(&ledger).with_context(|| ledger.display().to_string())?;
-        return Ok(history::create(store, signer, env!("CARGO_PKG_VERSION"), config, LogOptions::default())?);
+        let opened = history::create(store, signer, env!("CARGO_PKG_VERSION"), config, options)?;
+        format::migrate(state)?;
+        return Ok(opened);
     }
+    format::migrate(state)?;
     let mut store = FileStore::open_locked(&ledger).with_context(|| ledger.display().to_string())?;
     let kept = history::configuration(&mut store)
         .with_context(|| format!("{} holds no server's history", state.display()))?;
     arguments.config.check_against(&kept.parameters)?;
     let signer = keys::for_known_run(key, state, &public_key(&mut store)?)?;
-    Ok(history::open(store, signer, LogOptions::default())?)
+    Ok(history::open(store, signer, options)?)
 }
 
-fn public_key<S: Store>(store: &mut S) -> Result<[u8; 32]> {
+/// The key that genesis names.
+pub fn public_key<S: Store>(store: &mut S) -> Result<[u8; 32]> {
     let mut reader = EntryReader::open(store)?;
     match reader.next(store)?.map(Entry::from_bytes) {
         Some(Ok(Entry::Genesis(genesis))) => Ok(genesis.public_key),

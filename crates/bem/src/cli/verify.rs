@@ -120,6 +120,7 @@ fn to_json(report: &AuditReport) -> serde_json::Value {
         "steps": report.steps,
         "tail_bytes": report.tail_bytes,
         "bytes": bytes_json(report),
+        "archived": report.archived.map(|(first, end)| json!({ "first": first, "end": end })),
     })
 }
 
@@ -169,6 +170,9 @@ fn print(report: &AuditReport) {
             say!("  give a checkpoint kept elsewhere to exclude a rollback");
         }
         AuditVerdict::Broken { entry, reason } => say!("broken at entry {entry}, because {reason}"),
+    }
+    if let Some((first, end)) = report.archived {
+        say!("  entries {first} to {} are archived; what follows them was audited", end - 1);
     }
     say!("  head {}", report.head);
     say!("  root {}", report.root);

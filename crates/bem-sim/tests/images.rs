@@ -1,0 +1,31 @@
+//! Images and archives on failing disks: a sample of `cargo xtask battery images`. Clauses: IMG-4, IMG-6.
+
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use bem_sim::images::{Disturbance, Undisturbed, archives, disturbed};
+
+/// Draws of what survives a loss of power; the battery asks for more.
+fn salts() -> u64 {
+    std::env::var_os("BEM_IMAGE_SALTS").and_then(|text| text.to_str()?.parse().ok()).unwrap_or(3)
+}
+
+#[test]
+fn a_layout_that_is_cut_off_at_any_operation_loads_and_loses_no_image_that_a_tag_names() {
+    let wanted = Undisturbed::live().unwrap();
+    assert!(100 < wanted.operations, "{}", wanted.operations);
+    for at in 0..wanted.operations {
+        for (how, salts) in
+            [(Disturbance::PowerLoss, salts()), (Disturbance::Kill, 1), (Disturbance::Full, 1)]
+        {
+            for salt in 0..salts {
+                disturbed(&wanted, at, how, salt)
+                    .unwrap_or_else(|reason| panic!("operation {at}, {how:?}, {salt}: {reason}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_archive_that_is_cut_off_at_any_operation_leaves_a_history_whose_gap_is_named() {
+    assert!(10 < archives(salts() + 1).unwrap());
+}
