@@ -380,6 +380,9 @@ pub mod event_code {
     pub const SERVED: u16 = 68;
     /// A round of learning took effect in a served world: world, steps learned from, patches let in and turned down.
     pub const PUBLISHED: u16 = 69;
+    /// A person's answer changed something, or was taken back: the answer's input, the question, whether it was taken back;
+    /// every number before and after as payload.
+    pub const PEOPLE: u16 = 80;
 
     /// The name of a code, if it has one.
     pub fn name(code: u16) -> Option<&'static str> {
@@ -392,6 +395,7 @@ pub mod event_code {
             ARTEFACT => Some("ARTEFACT"),
             SERVED => Some("SERVED"),
             PUBLISHED => Some("PUBLISHED"),
+            PEOPLE => Some("PEOPLE"),
             _ => curriculum.get(usize::from(code).wrapping_sub(1)).copied(),
         }
     }
