@@ -18,6 +18,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("valgrind", "valgrind"),
     ("nodejs", "node"),
     ("bsdutils", "script"),
+    ("chromium", "chromium"),
+    ("chromium-driver", "chromedriver"),
 ];
 
 /// Python packages and the module that shows each is there.

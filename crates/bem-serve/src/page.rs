@@ -120,7 +120,7 @@ pub async fn worlds_page(State(app): State<App>) -> Result<Html<String>, Failure
         body.push_str("<p>No world is served yet: <code>POST /v1/worlds</code> makes one.</p>");
     } else {
         body.push_str(
-            "<h2>Worlds</h2><div class=wide><table><tr><th class=left>world<th>decisions<th>online return<th>random<th>best fixed<th class=left>what acts",
+            "<h2>Worlds</h2><div class=wide tabindex=0 role=region aria-label=Worlds><table><tr><th class=left>world<th>decisions<th>online return<th>random<th>best fixed<th class=left>what acts",
         );
         for (name, statistics, words) in &rows {
             let fixed = statistics.best_fixed().map_or("none yet".to_string(), |(_, moments)| mean(&moments));
@@ -151,7 +151,7 @@ pub fn patches_table(body: &mut String, patches: &[PatchLine], has_world: bool) 
     let world = if has_world { "<th class=left>world" } else { "" };
     let _ = write!(
         body,
-        "<div class=wide><table><tr><th>input{world}<th class=left>kind<th class=left>in force<th>proofs<th class=left>change"
+        "<div class=wide tabindex=0 role=region aria-label=Patches><table><tr><th>input{world}<th class=left>kind<th class=left>in force<th>proofs<th class=left>change"
     );
     for line in patches {
         let world =

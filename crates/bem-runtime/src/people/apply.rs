@@ -4,7 +4,7 @@
 //! before and after. An approval lets in only what was proven and measured before. Must not know who may do what: that was
 //! checked. Clauses: HUM-3, HUM-5 to HUM-9, HUM-11; decisions D-29, D-76 to D-79.
 
-use super::change::{Change, Given, Inverse, Label, What};
+use super::change::{Change, Given, Inverse, Label, UNKNOWN, What};
 use super::input::{Ask, PeopleInput};
 use super::oversight::content;
 use super::{DRIFT_MAX, Note, Phase};
@@ -446,10 +446,11 @@ impl Service {
         let Some(recent) = world.standing().episode(shown.episode) else { return Vec::new() };
         let change = |what, before: i64, after: i64| Change { what, world: shown.task, place: 0, action: 0, before, after };
         let returns = [recent.score, Some(answer.score)].map(|score| self.blended(world, recent.total, score).to_raw());
-        vec![
+        let both = [
             change(What::Return, returns[0], returns[1]),
             change(What::Keep, i64::from(recent.keep), i64::from(answer.keep)),
-        ]
+        ];
+        both.into_iter().filter(|change| change.before != change.after).collect()
     }
 
     fn patch_changes(&self, answer: &PatchAnswer, shown: &PatchContext) -> Vec<Change> {
@@ -663,7 +664,11 @@ impl Service {
 fn say(world: &mut World, number: u64, seen: &Bits, said: &[(u16, Advice)]) {
     let label = |(action, advice): &(u16, Advice)| {
         let (_, bucket) = world.acting.context(seen);
-        let before = (bucket.selections_total(), bucket.index(usize::from(*action)));
+        let is_first = bucket.advice().get(usize::from(*action)).is_none_or(|known| *known == Advice::default());
+        let before = match is_first {
+            true => (bucket.selections_total(), bucket.index(usize::from(*action))),
+            false => UNKNOWN,
+        };
         Label { answer: number, observation: *seen, action: *action, advice: *advice, before }
     };
     let labels = said.iter().map(label).collect();

@@ -126,10 +126,13 @@ pub struct Label {
     pub action: u16,
     /// What was said.
     pub advice: Advice,
-    /// Choices of the context and the action's cached index before it was said: if the former is the same, the latter is
-    /// put back.
+    /// Choices of the context, and the action's cached index when nobody had spoken of it there: with the last word that is
+    /// taken back, and no choice in between, the index is put back. `UNKNOWN` where another label has it.
     pub before: (u64, i32),
 }
+
+/// The index of an action before anybody spoke of it is another label's to put back.
+pub(crate) const UNKNOWN: (u64, i32) = (u64::MAX, 0);
 
 impl Label {
     pub(crate) fn encode(&self, writer: &mut Writer) {

@@ -6,7 +6,7 @@
 //! before, so that turning it down leaves no trace of it. Must not know who asks, nor the ledger.
 //! Clauses: HUM-5, HUM-6, HUM-8; decisions D-76, D-78.
 
-use super::change::Label;
+use super::change::{Label, UNKNOWN};
 use crate::round::{Brought, Complete};
 use crate::world::{World, decode_complete, encode_complete};
 use bem_base::digest::Digest;
@@ -319,14 +319,21 @@ impl World {
                 continue;
             }
             self.standing.labels.remove(place);
-            let (_, bucket) = self.acting.context(&label.observation);
-            // Nothing was booked in between, and nobody else spoke of it: the cached index is what it was.
-            let is_alone = || {
-                let context = self.acting.context(&label.observation).0;
-                let others = self.standing.labels.iter().filter(|other| other.action == label.action);
-                !others.into_iter().any(|other| self.acting.context(&other.observation).0 == context)
+            let (context, bucket) = self.acting.context(&label.observation);
+            let is_same = |other: &Label| {
+                other.action == label.action && self.acting.context(&other.observation).0 == context
             };
-            let index = (bucket.selections_total() == label.before.0 && is_alone()).then_some(label.before.1);
+            // The last one to be taken back puts back the index of before, if nothing was booked since.
+            let (booked, other) = (bucket.selections_total(), self.standing.labels.iter().position(is_same));
+            let index = match other {
+                Some(other) => {
+                    if label.before != UNKNOWN {
+                        self.standing.labels[other].before = label.before;
+                    }
+                    None
+                }
+                None => (booked == label.before.0).then_some(label.before.1),
+            };
             self.acting.advise((&label.observation, label.action), &label.advice, false, index);
             taken += 1;
         }

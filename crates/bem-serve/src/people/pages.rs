@@ -219,9 +219,9 @@ fn draw_patch(page: &mut String, service: &Service, question: &Question, shown: 
     };
     heading(page, question, &title, marks);
     let risks = [
-        (RISK_BAD, "touches a world in which something BAD has happened"),
-        (RISK_FORBIDDEN, "touches what is forbidden"),
-        (RISK_EXPLORATION, "makes it explore again"),
+        (RISK_BAD, "it touches a world in which something BAD has happened"),
+        (RISK_FORBIDDEN, "it touches what is forbidden"),
+        (RISK_EXPLORATION, "it makes the machine explore again"),
         (RISK_THRESHOLD, "its score is near the threshold"),
         (RISK_EVERY, "every change needs an approval"),
     ];
@@ -240,7 +240,7 @@ fn draw_patch(page: &mut String, service: &Service, question: &Question, shown: 
         shown.policies[1] >> 32
     );
     let why: Vec<&str> = risks.iter().filter(|(bit, _)| shown.risks & bit != 0).map(|(_, why)| *why).collect();
-    let _ = write!(page, "<p>Asked because it {}.</p>", escaped(&why.join(", ")));
+    let _ = write!(page, "<p>Asked because {}.</p>", escaped(&why.join(", ")));
     differences(page, service, shown);
     page.push_str(
         "<p class=muted>Its condition is proven and its gain is measured already; an approval replaces neither.</p>\
@@ -400,7 +400,7 @@ pub async fn patches_page(State(app): State<App>, Extension(caller): Extension<C
     for (world, question) in &waits {
         let _ = write!(
             body,
-            "<p><b>{}</b>: a change that is proven and measured waits for an approval. <a href=\"/queue\">Question {question}</a></p>",
+            "<p><b>{}</b>: a change that is proven and measured waits for an approval: <a href=\"/queue\">question {question}</a></p>",
             escaped(world)
         );
     }
@@ -436,7 +436,7 @@ fn history(service: &Service, person: u32, role: Role) -> String {
             .map_or_else(|_| String::new(), |answer| said_words(&answer));
         let may = given.person == person || Role::Approver <= role;
         let undo = match (given.undone, may) {
-            (0, true) => format!("<button type=button data-undo={number} aria-label=\"Take answer {number} back\">Take back</button>"),
+            (0, true) => format!("<button type=button data-undo={number}>Take answer {number} back</button>"),
             (0, false) => String::new(),
             (at, _) => format!("<span class=muted>taken back with input {at}</span>"),
         };

@@ -34,7 +34,7 @@ async function next() {
     const answer = await send("/v1/questions/next");
     leased = answer.leased;
     order = [];
-    $("progress").textContent = `${answer.open} open, ${answer.answered_by_you} answered by you, ${answer.budget[0]} more about steps may be asked now`;
+    $("progress").textContent = `${answer.open} open, ${answer.answered_by_you} answered by you; the machine may ask about ${answer.budget[0]} more steps now`;
     $("question").innerHTML = leased ? leased.html : "<p id=none>No question is open for you. This page looks again every few seconds.</p>";
     $("tools").hidden = !leased;
     for (const button of $("question").querySelectorAll("button[data-answer]")) {

@@ -21,7 +21,8 @@ use serde_json::{Map, Value, json};
 
 /// A fixed-point number as people write it.
 pub fn float(value: Fixed) -> f64 {
-    value.to_raw() as f64 / (1u64 << 32) as f64
+    let exact = value.to_raw() as f64 / (1u64 << 32) as f64;
+    (exact * 1e6).round() / 1e6
 }
 
 /// Reads a number.
