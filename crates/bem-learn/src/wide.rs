@@ -36,7 +36,12 @@ impl Advice {
     /// A loss that counts for so many visits.
     pub fn of(weight: u64, loss: Loss) -> Advice {
         let part = |value: u64| ((u128::from(weight) * u128::from(value)) >> FRACTION_BITS) as u64;
-        Advice { visits: weight, loss_sum: part(loss.to_raw()), loss_sq_sum: part(loss.squared_raw()), prior: 0 }
+        Advice {
+            visits: weight,
+            loss_sum: part(loss.to_raw()),
+            loss_sq_sum: part(loss.squared_raw()),
+            prior: 0,
+        }
     }
 
     fn is_possible(&self) -> bool {
@@ -166,8 +171,10 @@ impl WideBucket {
         index: Option<i32>,
     ) -> bool {
         let known = self.advice.get(arm).copied().unwrap_or_default();
-        let sum = |known: u64, said: u64| if adds { known.checked_add(said) } else { known.checked_sub(said) };
-        let prior = if adds { known.prior.checked_add(advice.prior) } else { known.prior.checked_sub(advice.prior) };
+        let sum =
+            |known: u64, said: u64| if adds { known.checked_add(said) } else { known.checked_sub(said) };
+        let prior =
+            if adds { known.prior.checked_add(advice.prior) } else { known.prior.checked_sub(advice.prior) };
         let (Some(visits), Some(loss_sum), Some(loss_sq_sum), Some(prior)) = (
             sum(known.visits, advice.visits),
             sum(known.loss_sum, advice.loss_sum),
@@ -390,7 +397,9 @@ mod tests {
         let mut prng = Prng::stream(3, "wide");
         for arms in [2, 16, 100] {
             let mut bucket = WideBucket::new(&PLAIN, arms);
-            (0..200).for_each(|_| bucket.update(&PLAIN, prng.below(arms as u64) as usize, Loss::from_raw(prng.below(1 << 32))));
+            (0..200).for_each(|_| {
+                bucket.update(&PLAIN, prng.below(arms as u64) as usize, Loss::from_raw(prng.below(1 << 32)))
+            });
             let before = bucket.clone();
             let good = Advice::of(3 << 30, Loss::from_raw(0));
             let arm = arms - 1;
@@ -400,10 +409,16 @@ mod tests {
             assert_eq!(bucket.advice()[arm].visits, 3 << 30);
             let mut writer = Writer::new();
             bucket.encode(&mut writer);
-            assert_eq!(WideBucket::decode(&PLAIN, arms, &mut Reader::new(writer.as_bytes())).as_ref(), Ok(&bucket));
+            assert_eq!(
+                WideBucket::decode(&PLAIN, arms, &mut Reader::new(writer.as_bytes())).as_ref(),
+                Ok(&bucket)
+            );
             assert!(bucket.advise(&PLAIN, arm, &good, false, Some(index)));
             assert_eq!(bucket, before);
-            assert!(!bucket.advise(&PLAIN, arm, &good, false, None), "more than was said cannot be taken back");
+            assert!(
+                !bucket.advise(&PLAIN, arm, &good, false, None),
+                "more than was said cannot be taken back"
+            );
             assert_eq!(bucket, before);
         }
         // Praise lowers the mean as observed visits would, and blame raises it.

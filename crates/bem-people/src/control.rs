@@ -117,7 +117,8 @@ impl Control {
         let mut changed = *self;
         changed.enable_online = answer.enable_online.unwrap_or(self.enable_online);
         changed.safety_override_mode = answer.safety_override_mode.unwrap_or(self.safety_override_mode);
-        for ((field, delta), most) in changed.fixed_mut().into_iter().zip(answer.deltas).zip(Control::most()) {
+        for ((field, delta), most) in changed.fixed_mut().into_iter().zip(answer.deltas).zip(Control::most())
+        {
             *field = field.plus_saturating(delta).clamp(Fixed::ZERO, most);
         }
         changed
@@ -125,7 +126,8 @@ impl Control {
 
     /// Whether going over to another control loosens safety: fewer approvals, or an approval that counts for more.
     pub fn is_loosened_by(&self, other: &Control) -> bool {
-        other.safety_override_mode < self.safety_override_mode || self.human_weight_pox < other.human_weight_pox
+        other.safety_override_mode < self.safety_override_mode
+            || self.human_weight_pox < other.human_weight_pox
     }
 
     /// Writes the canonical bytes.
@@ -244,7 +246,10 @@ mod tests {
         assert!(changed.enable_online && changed.check().is_ok());
         assert_eq!(changed.human_weight_pox, Fixed::ZERO);
         assert_eq!(changed.human_weight_grpo, Fixed::ONE);
-        assert!(control.is_loosened_by(&changed) && !changed.is_loosened_by(&control) || changed.human_weight_pox < control.human_weight_pox);
+        assert!(
+            control.is_loosened_by(&changed) && !changed.is_loosened_by(&control)
+                || changed.human_weight_pox < control.human_weight_pox
+        );
         let mut writer = Writer::new();
         changed.encode(&mut writer);
         assert_eq!(Control::decode(&mut Reader::new(writer.as_bytes())), Ok(changed));

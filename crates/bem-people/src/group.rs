@@ -86,7 +86,8 @@ impl Coincidences {
         for (place, one) in categories.iter().enumerate() {
             for (other_place, other) in categories.iter().enumerate() {
                 if place != other_place {
-                    let cell = (usize::from(*one) % CATEGORIES) * CATEGORIES + usize::from(*other) % CATEGORIES;
+                    let cell =
+                        (usize::from(*one) % CATEGORIES) * CATEGORIES + usize::from(*other) % CATEGORIES;
                     self.pairs[cell] += share;
                 }
             }
@@ -101,7 +102,8 @@ impl Coincidences {
         };
         let totals: Vec<u128> = (0..CATEGORIES).map(of).collect();
         let all: u128 = totals.iter().sum();
-        let same: u128 = (0..CATEGORIES).map(|category| u128::from(self.pairs[category * (CATEGORIES + 1)])).sum();
+        let same: u128 =
+            (0..CATEGORIES).map(|category| u128::from(self.pairs[category * (CATEGORIES + 1)])).sum();
         let expected: u128 = all * all - totals.iter().map(|count| count * count).sum::<u128>();
         if expected == 0 {
             return None;
@@ -185,7 +187,14 @@ impl Groups {
     }
 
     /// Takes an answer into its group; what the group says if it is complete with it.
-    pub fn answer(&mut self, kind: Kind, group: u64, person: Person, answer: (u8, Vec<u8>), step: u64) -> Option<Verdict> {
+    pub fn answer(
+        &mut self,
+        kind: Kind,
+        group: u64,
+        person: Person,
+        answer: (u8, Vec<u8>),
+        step: u64,
+    ) -> Option<Verdict> {
         let open = self.open.get_mut(&group)?;
         open.answers.push((person, answer.0, answer.1));
         self.settle(kind, group, step)
@@ -266,7 +275,12 @@ impl Groups {
         }
         for _ in 0..reader.length(36)? {
             let person = reader.u32()?;
-            let record = Record { answers: reader.u64()?, compared: reader.u64()?, agreed: reader.u64()?, last: reader.u64()? };
+            let record = Record {
+                answers: reader.u64()?,
+                compared: reader.u64()?,
+                agreed: reader.u64()?,
+                last: reader.u64()?,
+            };
             if record.compared < record.agreed || 1 << 48 < record.compared {
                 return Err(wild);
             }

@@ -127,7 +127,10 @@ impl Fields {
         let items = self.list(key, name, count_max)?;
         let int = |item: Item| match item {
             Item::Int(value) if range.contains(&value) => Ok(value),
-            _ => refuse(name, format!("{name} must hold whole numbers from {} to {}", range.start(), range.end())),
+            _ => refuse(
+                name,
+                format!("{name} must hold whole numbers from {} to {}", range.start(), range.end()),
+            ),
         };
         items.into_iter().map(int).collect()
     }

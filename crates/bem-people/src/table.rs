@@ -240,7 +240,8 @@ impl Table {
 
     /// A question is over; its place is free again.
     pub fn close(&mut self, serial: u64) -> Option<Question> {
-        let slot = self.slots.iter_mut().find(|slot| slot.as_ref().is_some_and(|open| open.serial == serial))?;
+        let slot =
+            self.slots.iter_mut().find(|slot| slot.as_ref().is_some_and(|open| open.serial == serial))?;
         slot.take()
     }
 
@@ -411,7 +412,9 @@ mod tests {
         let mut prng = Prng::stream(1, "table");
         let mut seen = 0;
         for step in 1..5_000u64 {
-            if let Some(asked) = table.ask(request(Kind::LabelStep, step + 900, 0), step, &control, &mut counters) {
+            if let Some(asked) =
+                table.ask(request(Kind::LabelStep, step + 900, 0), step, &control, &mut counters)
+            {
                 assert!(seen < asked.serial);
                 seen = asked.serial;
             }

@@ -68,7 +68,8 @@ mod tests {
                     asked.push(step);
                 }
             }
-            let allowed = |units: u64| units * u64::from(rate) / 10_000 + WINDOW * u64::from(rate) / 10_000 + 1;
+            let allowed =
+                |units: u64| units * u64::from(rate) / 10_000 + WINDOW * u64::from(rate) / 10_000 + 1;
             assert!(asked.len() as u64 <= allowed(12_000), "{rate}: {}", asked.len());
             assert_eq!(asked.is_empty(), rate == 0);
         }

@@ -361,7 +361,8 @@ impl World {
                 let mut reader = Reader::new(&done.before);
                 match Searching::decode(&self.spec.shape, &mut reader) {
                     Ok(searching) => {
-                        let brought = self.discard(*round, Box::new(searching), done.before, REJECTED, number);
+                        let brought =
+                            self.discard(*round, Box::new(searching), done.before, REJECTED, number);
                         Publishing::Brought(brought, None)
                     }
                     Err(_) => Publishing::Nothing,

@@ -116,7 +116,8 @@ pub(crate) async fn list(
     let person = person_of(&caller.token);
     let page = app.handle.look(move |service| {
         let table = service.people().table();
-        let mut open: Vec<_> = table.open().filter(|one| state.is_none_or(|state| one.status == state)).collect();
+        let mut open: Vec<_> =
+            table.open().filter(|one| state.is_none_or(|state| one.status == state)).collect();
         open.sort_by_key(|question| question.serial);
         let count = open.len();
         let later = open.into_iter().filter(|question| after < question.serial).take(limit);
@@ -167,7 +168,12 @@ pub(crate) async fn ask(
             (Some(name), _) => place(name)?,
             (None, Kind::LabelStep | Kind::ScoreEpisode) => {
                 let message = "world is missing: questions about steps and episodes name one".to_string();
-                return Err(Refusal { kind: bem_runtime::service::Kind::Bad, field: "world", code: "bad_field", message });
+                return Err(Refusal {
+                    kind: bem_runtime::service::Kind::Bad,
+                    field: "world",
+                    code: "bad_field",
+                    message,
+                });
             }
             (None, _) => 0,
         };
@@ -185,7 +191,10 @@ pub(crate) async fn ask(
 }
 
 #[utoipa::path(post, path = "/v1/questions/next", responses((status = 200, description = "The most pressing question for the caller, leased; null if there is none")))]
-pub(crate) async fn next(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Json<Value>, Failure> {
+pub(crate) async fn next(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Value>, Failure> {
     let (person, approves) = (person_of(&caller.token), is_approver(&caller));
     let first = move |service: &Service| {
         let queue = service.people().table().queue(person, approves);
@@ -198,7 +207,8 @@ pub(crate) async fn next(State(app): State<App>, Extension(caller): Extension<Ca
     };
     let view = move |service: &Service, _: Option<u64>| {
         let people = service.people();
-        let mine = people.table().open().filter(|question| question.owner == person).max_by_key(|one| one.updated);
+        let mine =
+            people.table().open().filter(|question| question.owner == person).max_by_key(|one| one.updated);
         let done = people.groups().people().get(&person).map_or(0, |record| record.answers);
         let open = people.table().queue(person, approves).len();
         let leased = mine.map(|question| leased(service, question.serial, person));
@@ -318,17 +328,16 @@ pub(crate) async fn preview(
     let seen = app.handle.look(move |service| {
         let bytes = view::read_answer(service, serial, person, &said)?.to_bytes();
         let changes = service.preview(serial, &bytes)?;
-        Ok::<Value, Refusal>(json!({ "question": serial.to_string(), "changes": view::changes(service, &changes) }))
+        Ok::<Value, Refusal>(
+            json!({ "question": serial.to_string(), "changes": view::changes(service, &changes) }),
+        )
     });
     Ok(Json(seen.await??))
 }
 
 #[utoipa::path(get, path = "/v1/answers", params(("after" = Option<String>, Query), ("limit" = Option<usize>, Query)),
     responses((status = 200, description = "The latest answers with what each changed, the latest first")))]
-pub(crate) async fn answers(
-    State(app): State<App>,
-    Query(query): Paging,
-) -> Result<Json<Value>, Failure> {
+pub(crate) async fn answers(State(app): State<App>, Query(query): Paging) -> Result<Json<Value>, Failure> {
     let limit = limit_of(&query)?;
     let before = match query.get("after") {
         None => u64::MAX,
@@ -366,7 +375,10 @@ pub(crate) async fn undo(
 }
 
 #[utoipa::path(get, path = "/v1/people", responses((status = 200, description = "Control, counters, agreement and people")))]
-pub(crate) async fn statistics(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Json<Value>, Failure> {
+pub(crate) async fn statistics(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Value>, Failure> {
     let person = person_of(&caller.token);
     Ok(Json(app.handle.look(move |service| view::people(service, person)).await?))
 }
@@ -388,7 +400,10 @@ pub(crate) async fn set_control(
     let mode = match fields.text("safety_override_mode")? {
         None => None,
         Some(name) => Some(Mode::from_name(&name).ok_or_else(|| {
-            Failure::bad("safety_override_mode", format!("safety_override_mode is unknown: {}", Mode::names()))
+            Failure::bad(
+                "safety_override_mode",
+                format!("safety_override_mode is unknown: {}", Mode::names()),
+            )
         })?),
     };
     let names = [

@@ -268,7 +268,18 @@ fn the_document_describes_every_route_for_programs() {
     use utoipa::OpenApi as _;
     let document = serde_json::to_value(api::Document::openapi()).unwrap();
     for route in table() {
-        let is_page = ["/", "/worlds/{name}", "/login", "/style.css", "/app.js", "/queue", "/queue.js", "/patches", "/history"].contains(&route.path);
+        let is_page = [
+            "/",
+            "/worlds/{name}",
+            "/login",
+            "/style.css",
+            "/app.js",
+            "/queue",
+            "/queue.js",
+            "/patches",
+            "/history",
+        ]
+        .contains(&route.path);
         if is_page && route.method == Method::GET {
             continue;
         }

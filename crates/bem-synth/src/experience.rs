@@ -160,7 +160,9 @@ impl Experience {
 
     /// Puts an episode back that was taken out, at its own place; whether there is room for it.
     pub fn put_back(&mut self, episode: Episode) -> bool {
-        if self.steps_max < self.step_count() + episode.steps.len() || self.episodes.contains_key(&episode.serial) {
+        if self.steps_max < self.step_count() + episode.steps.len()
+            || self.episodes.contains_key(&episode.serial)
+        {
             return false;
         }
         let class = &mut self.classes[usize::from(!episode.has_draws())];

@@ -140,7 +140,9 @@ impl<'d> Browser<'d> {
     fn press(&self, keys: &str) {
         let actions: Vec<Value> = keys
             .chars()
-            .flat_map(|key| [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })])
+            .flat_map(|key| {
+                [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })]
+            })
             .collect();
         self.post("/actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }));
     }
@@ -213,8 +215,13 @@ fn play(server: &Process, admin: &str, world: &str, steps: u32) -> Vec<String> {
     let mut decisions = Vec::new();
     for step in 0..steps {
         let seen: String = (0..3).map(|bit| if step * 7 / 3 >> bit & 1 == 1 { '1' } else { '0' }).collect();
-        let (_, decided) =
-            http(&server.address, "POST", &format!("/v1/worlds/{world}/decide"), admin, Some(&json!({ "obs": seen })));
+        let (_, decided) = http(
+            &server.address,
+            "POST",
+            &format!("/v1/worlds/{world}/decide"),
+            admin,
+            Some(&json!({ "obs": seen })),
+        );
         let best = (step * 7 / 3) & 3;
         let reward = if decided["action"] == json!(best) { 1_000 } else { 0 };
         let body = json!({ "decision": decided["decision"], "reward": reward });
@@ -238,7 +245,8 @@ fn people_work_through_the_queue_in_a_real_browser() {
         }
     };
     let server = serve(folder.path());
-    let admin = std::fs::read_to_string(folder.path().join("served/token")).expect("a token").trim().to_string();
+    let admin =
+        std::fs::read_to_string(folder.path().join("served/token")).expect("a token").trim().to_string();
     let (ada, grace) = (token(folder.path(), "ada", "annotator"), token(folder.path(), "grace", "approver"));
     let ask = |method: &str, path: &str, body: Value| {
         let (status, answer) = http(&server.address, method, path, &admin, Some(&body));
@@ -246,9 +254,17 @@ fn people_work_through_the_queue_in_a_real_browser() {
         answer
     };
     for world in ["desk", "lamp"] {
-        ask("POST", "/v1/worlds", json!({ "name": world, "obs_bits": 3, "actions": 4, "reward_range": [0, 1000] }));
+        ask(
+            "POST",
+            "/v1/worlds",
+            json!({ "name": world, "obs_bits": 3, "actions": 4, "reward_range": [0, 1000] }),
+        );
     }
-    ask("POST", "/v1/worlds", json!({ "name": "walk", "obs_bits": 2, "actions": 2, "reward_range": [0, 1000], "horizon": 3 }));
+    ask(
+        "POST",
+        "/v1/worlds",
+        json!({ "name": "walk", "obs_bits": 2, "actions": 2, "reward_range": [0, 1000], "horizon": 3 }),
+    );
     ask("PUT", "/v1/people/control", json!({ "safety_override_mode": "whitelist" }));
     let decisions = play(&server, &admin, "desk", 12);
     for decision in &decisions[..3] {

@@ -434,7 +434,12 @@ fn the_page_of_the_guide_on_people_runs_from_its_first_to_its_last_command() {
     let followed = shell(folder.path(), &format!("trap 'kill $server 2>/dev/null || true' EXIT\n{script}"));
     assert!(followed.status.success(), "{}", text(&followed));
     let said = text(&followed);
-    for wanted in ["would change: visits of action", "is taken back", "waits for a second approver", "every entry as recorded"] {
+    for wanted in [
+        "would change: visits of action",
+        "is taken back",
+        "waits for a second approver",
+        "every entry as recorded",
+    ] {
         assert!(said.contains(wanted), "{wanted}: {said}");
     }
     assert!(said.contains("safety_override_mode           warn"), "{said}");

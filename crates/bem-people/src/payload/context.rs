@@ -238,7 +238,12 @@ impl Context {
         match self {
             Context::Step(step) => {
                 let candidate = |one: &Candidate| {
-                    ints([i64::from(one.action), i64::from(one.visits), one.mean_loss.to_raw(), one.index.to_raw()])
+                    ints([
+                        i64::from(one.action),
+                        i64::from(one.visits),
+                        one.mean_loss.to_raw(),
+                        one.index.to_raw(),
+                    ])
                 };
                 map(vec![
                     int(i64::from(step.task)),
@@ -376,11 +381,7 @@ fn read_episode(fields: &mut Fields) -> Result<EpisodeContext, PayloadError> {
         return_shaped: fields.int(5, "return_shaped", ANY)?,
         regret: fields.int(6, "regret_est", ANY)?,
         flags: fields.int(7, "flags", 0..=i64::from(u32::MAX))? as u32,
-        steps: fields
-            .list(8, "steps", STEPS_SHOWN_MAX)?
-            .into_iter()
-            .map(step)
-            .collect::<Result<_, _>>()?,
+        steps: fields.list(8, "steps", STEPS_SHOWN_MAX)?.into_iter().map(step).collect::<Result<_, _>>()?,
     })
 }
 

@@ -25,7 +25,8 @@ fn answers() -> Vec<Answer> {
 }
 
 fn contexts() -> Vec<Context> {
-    let candidate = |action| Candidate { action, visits: 9, mean_loss: Fixed::HALF, index: Fixed::from_ratio(-1, 3) };
+    let candidate =
+        |action| Candidate { action, visits: 9, mean_loss: Fixed::HALF, index: Fixed::from_ratio(-1, 3) };
     let step = ShownStep { observation: Bits([u64::MAX, 0, 1, 2]), action: 4, reward: -500, bad: true };
     vec![
         Context::Step(StepContext {
@@ -65,7 +66,13 @@ fn contexts() -> Vec<Context> {
         }),
         Context::Templates(TemplatesContext {
             templates: vec![
-                Ranked { template: 1, name: "ads".into(), usage: 5, pass_rate: Fixed::HALF, difficulty: 10 };
+                Ranked {
+                    template: 1,
+                    name: "ads".into(),
+                    usage: 5,
+                    pass_rate: Fixed::HALF,
+                    difficulty: 10
+                };
                 16
             ],
         }),

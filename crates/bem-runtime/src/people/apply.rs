@@ -55,7 +55,8 @@ impl Service {
         match input {
             PeopleInput::Ask(_) => {}
             PeopleInput::Lease { question, .. } => {
-                let leased = self.people.table.lease(*question, person, number).map_err(|_| IMPOSSIBLE)?.clone();
+                let leased =
+                    self.people.table.lease(*question, person, number).map_err(|_| IMPOSSIBLE)?.clone();
                 self.note(leased, Phase::Updated, number);
             }
             PeopleInput::Release { question, generation, .. } => {
@@ -78,7 +79,13 @@ impl Service {
                 control.check().map_err(|_| IMPOSSIBLE)?;
                 let before = core::mem::replace(&mut self.people.control, **control);
                 let changes = control_changes(&before, control);
-                self.moved.push(Note::Changed { answer: 0, question: 0, undone: false, changes, step: number });
+                self.moved.push(Note::Changed {
+                    answer: 0,
+                    question: 0,
+                    undone: false,
+                    changes,
+                    step: number,
+                });
             }
         }
         Ok(Effect::People)
@@ -149,7 +156,9 @@ impl Service {
     /// A change that waits for this question is turned down for now.
     fn defer(&mut self, serial: u64, reason: &str, number: u64) {
         let waits = |world: &World| world.standing().held().is_some_and(|held| held.question == serial);
-        let Some(index) = self.worlds().find(|(_, world)| waits(world)).map(|(index, _)| index) else { return };
+        let Some(index) = self.worlds().find(|(_, world)| waits(world)).map(|(index, _)| index) else {
+            return;
+        };
         let brought = self.world_mut(index).and_then(|world| world.turn_down(reason, number));
         self.note_published(index, brought);
     }
@@ -343,7 +352,8 @@ impl Service {
                 if let Some((seen, priors)) = priors {
                     say(world, number, &seen, &priors);
                 }
-                let Some(recent) = world.standing.recent.iter_mut().find(|recent| recent.first == shown.episode)
+                let Some(recent) =
+                    world.standing.recent.iter_mut().find(|recent| recent.first == shown.episode)
                 else {
                     return (changes, Inverse::Labels(shown.task));
                 };
@@ -407,7 +417,8 @@ impl Service {
         let scored = world.standing().episode(shown.episode)?;
         let (place, _) = world.acting().context(&scored.seen);
         let outcomes = |of_scored: Option<Fixed>| -> Vec<EpisodeOutcome> {
-            let alike = world.standing().recent.iter().filter(|other| world.acting().context(&other.seen).0 == place);
+            let alike =
+                world.standing().recent.iter().filter(|other| world.acting().context(&other.seen).0 == place);
             let outcome = |other: &super::standing::Recent| {
                 let score = if other.place == scored.place { of_scored } else { other.score };
                 EpisodeOutcome {
@@ -419,7 +430,8 @@ impl Service {
             };
             alike.map(outcome).collect()
         };
-        let (before, after) = (update(&GROUPS, &outcomes(scored.score)), update(&GROUPS, &outcomes(Some(answer.score))));
+        let (before, after) =
+            (update(&GROUPS, &outcomes(scored.score)), update(&GROUPS, &outcomes(Some(answer.score))));
         let mut priors = Vec::new();
         for (old, new) in before.iter().zip(&after) {
             let moved = new.change.minus(old.change).clamp(Fixed::from_int(-8), Fixed::from_int(8));
@@ -444,8 +456,16 @@ impl Service {
 
     fn episode_changes(&self, world: &World, answer: &EpisodeAnswer, shown: &EpisodeContext) -> Vec<Change> {
         let Some(recent) = world.standing().episode(shown.episode) else { return Vec::new() };
-        let change = |what, before: i64, after: i64| Change { what, world: shown.task, place: 0, action: 0, before, after };
-        let returns = [recent.score, Some(answer.score)].map(|score| self.blended(world, recent.total, score).to_raw());
+        let change = |what, before: i64, after: i64| Change {
+            what,
+            world: shown.task,
+            place: 0,
+            action: 0,
+            before,
+            after,
+        };
+        let returns =
+            [recent.score, Some(answer.score)].map(|score| self.blended(world, recent.total, score).to_raw());
         let both = [
             change(What::Return, returns[0], returns[1]),
             change(What::Keep, i64::from(recent.keep), i64::from(answer.keep)),
@@ -454,7 +474,14 @@ impl Service {
     }
 
     fn patch_changes(&self, answer: &PatchAnswer, shown: &PatchContext) -> Vec<Change> {
-        let change = |what, before: i64, after: i64| Change { what, world: shown.task, place: 0, action: 0, before, after };
+        let change = |what, before: i64, after: i64| Change {
+            what,
+            world: shown.task,
+            place: 0,
+            action: 0,
+            before,
+            after,
+        };
         let [now, proposed] = shown.policies.map(|policy| policy as i64);
         let policy = match (shown.in_force, answer.decision) {
             (false, Decision::Approve) => change(What::Policy, now, proposed),
@@ -478,7 +505,9 @@ impl Service {
             // From one for the first to minus one for the last; a score of its own counts as much.
             let wish = Fixed::from_ratio(count - 1 - 2 * rank as i64, (count - 1).max(1));
             let wish = match answer.scores.get(usize::from(*place)) {
-                Some(score) => Fixed::from_raw((wish.to_raw() + 2 * score.to_raw() - Fixed::ONE.to_raw()) / 2),
+                Some(score) => {
+                    Fixed::from_raw((wish.to_raw() + 2 * score.to_raw() - Fixed::ONE.to_raw()) / 2)
+                }
                 None => wish,
             };
             let before = self.people.prior(template.template);
@@ -548,7 +577,9 @@ impl Service {
             Err(Refusal::new(Why::Conflict, "answer", "cannot_be_undone", message.to_string()))
         };
         match &given.inverse {
-            Inverse::Nothing => refuse("the answer changed nothing by itself: it is one of a group, or about what is gone"),
+            Inverse::Nothing => {
+                refuse("the answer changed nothing by itself: it is one of a group, or about what is gone")
+            }
             Inverse::Patch { world, decision: Decision::Approve, policy } => {
                 let world = WorldIndex(*world);
                 let Some(served) = self.world(world) else { return refuse("the world is gone") };
@@ -607,7 +638,8 @@ impl Service {
                     Decision::Approve => {
                         self.people.approved.remove(policy);
                         let served = self.world_mut(index);
-                        let brought = served.and_then(|world| world.take_back("its approval was taken back", number));
+                        let brought =
+                            served.and_then(|world| world.take_back("its approval was taken back", number));
                         if brought.is_some() {
                             changes = given.changes.iter().map(|change| change.reversed()).collect();
                         }
@@ -651,7 +683,8 @@ impl Service {
     fn unsay(&mut self, world: u16, answer: u64) -> Vec<Change> {
         let Some(served) = self.world_mut(WorldIndex(world)) else { return Vec::new() };
         let own = served.standing.labels.iter().filter(|label| label.answer == answer);
-        let (seen, actions): (Vec<Bits>, Vec<u16>) = own.map(|label| (label.observation, label.action)).unzip();
+        let (seen, actions): (Vec<Bits>, Vec<u16>) =
+            own.map(|label| (label.observation, label.action)).unzip();
         let Some(seen) = seen.first().copied() else { return Vec::new() };
         let before = served.acting.context(&seen).1.clone();
         served.unsay(answer);
@@ -664,7 +697,8 @@ impl Service {
 fn say(world: &mut World, number: u64, seen: &Bits, said: &[(u16, Advice)]) {
     let label = |(action, advice): &(u16, Advice)| {
         let (_, bucket) = world.acting.context(seen);
-        let is_first = bucket.advice().get(usize::from(*action)).is_none_or(|known| *known == Advice::default());
+        let is_first =
+            bucket.advice().get(usize::from(*action)).is_none_or(|known| *known == Advice::default());
         let before = match is_first {
             true => (bucket.selections_total(), bucket.index(usize::from(*action))),
             false => UNKNOWN,
@@ -688,7 +722,9 @@ fn bucket_changes(
             changes.push(Change { what, world, place, action, before, after });
         }
     };
-    let advice = |bucket: &WideBucket, action: u16| bucket.advice().get(usize::from(action)).copied().unwrap_or_default();
+    let advice = |bucket: &WideBucket, action: u16| {
+        bucket.advice().get(usize::from(action)).copied().unwrap_or_default()
+    };
     for action in actions {
         let (old, new) = (advice(before, *action), advice(after, *action));
         push(What::Visits, *action, old.visits as i64, new.visits as i64);
@@ -719,6 +755,13 @@ fn control_changes(before: &Control, after: &Control) -> Vec<Change> {
     let pairs = (0..).zip(words(before).into_iter().zip(words(after)));
     let changed = pairs.filter(|(_, (before, after))| before != after);
     changed
-        .map(|(place, (before, after))| Change { what: What::Control, world: 0, place, action: 0, before, after })
+        .map(|(place, (before, after))| Change {
+            what: What::Control,
+            world: 0,
+            place,
+            action: 0,
+            before,
+            after,
+        })
         .collect()
 }

@@ -95,12 +95,12 @@ impl Service {
     /// What is shown with a question from outside.
     pub(crate) fn context_of(&self, ask: &Ask) -> Result<Context, Refusal> {
         let world = || {
-            let gone = || Refusal::new(Why::Missing, "world", "unknown_world", "there is no such world".to_string());
+            let gone =
+                || Refusal::new(Why::Missing, "world", "unknown_world", "there is no such world".to_string());
             self.world(WorldIndex(ask.world)).ok_or_else(gone)
         };
-        let missing = |message: &str| {
-            Refusal::new(Why::Missing, "decision", "unknown_decision", message.to_string())
-        };
+        let missing =
+            |message: &str| Refusal::new(Why::Missing, "decision", "unknown_decision", message.to_string());
         Ok(match ask.kind {
             Kind::LabelStep => {
                 let shown = step_context(world()?, ask.world, ask.target, CAUSE_ASKED);
@@ -110,7 +110,8 @@ impl Service {
                 let world = world()?;
                 let first = world.decision(ask.target).map_or(ask.target, |(_, first, _)| first);
                 let recent = world.standing().episode(first);
-                let recent = recent.ok_or_else(|| missing("the episode of this decision is not complete, or too old"))?;
+                let recent = recent
+                    .ok_or_else(|| missing("the episode of this decision is not complete, or too old"))?;
                 Context::Episode(episode_context(world, ask.world, recent, 8))
             }
             Kind::ApprovePatch => {
@@ -118,7 +119,9 @@ impl Service {
                 return Err(bad("kind", message));
             }
             Kind::RankTemplates => self.templates_context(&ask.worlds)?,
-            Kind::AdjustConfig => self.config_context(if ask.words.is_empty() { "somebody asks" } else { &ask.words }),
+            Kind::AdjustConfig => {
+                self.config_context(if ask.words.is_empty() { "somebody asks" } else { &ask.words })
+            }
         })
     }
 
@@ -180,7 +183,9 @@ impl Service {
     /// The answer that somebody has given to a question, if they have.
     pub fn given_by(&self, question: u64, person: Person) -> Option<(u64, &Given)> {
         let given = self.people.given.iter().rev();
-        given.map(|(number, given)| (*number, given)).find(|(_, given)| given.question == question && given.person == person)
+        given
+            .map(|(number, given)| (*number, given))
+            .find(|(_, given)| given.question == question && given.person == person)
     }
 
     /// An answer: an input if it is new, nothing if the same was given before under the same lease.
@@ -191,10 +196,16 @@ impl Service {
         person: Person,
         answer: Vec<u8>,
     ) -> Result<Option<Input>, Refusal> {
-        if let Some((_, given)) = self.given_by(serial, person).filter(|(_, given)| given.generation == generation) {
+        if let Some((_, given)) =
+            self.given_by(serial, person).filter(|(_, given)| given.generation == generation)
+        {
             return match given.answer == answer && given.undone == 0 {
                 true => Ok(None),
-                false => Err(conflict("answer", "other_answer", "this question has another answer of yours already")),
+                false => Err(conflict(
+                    "answer",
+                    "other_answer",
+                    "this question has another answer of yours already",
+                )),
             };
         }
         let question = self.people.table.check_held(serial, generation, person)?;
@@ -211,11 +222,17 @@ impl Service {
                 if let Some(best) = answer.best
                     && !shown.candidates.iter().any(|candidate| candidate.action == best)
                 {
-                    let allowed: Vec<String> = shown.candidates.iter().map(|one| one.action.to_string()).collect();
-                    return Err(bad("best", format!("best {best} is none of those shown: {}", allowed.join(", "))));
+                    let allowed: Vec<String> =
+                        shown.candidates.iter().map(|one| one.action.to_string()).collect();
+                    return Err(bad(
+                        "best",
+                        format!("best {best} is none of those shown: {}", allowed.join(", ")),
+                    ));
                 }
             }
-            (Answer::Templates(answer), Context::Templates(shown)) if answer.order.len() != shown.templates.len() => {
+            (Answer::Templates(answer), Context::Templates(shown))
+                if answer.order.len() != shown.templates.len() =>
+            {
                 return Err(bad("order", format!("order must name all {} places", shown.templates.len())));
             }
             (Answer::Patch(_), Context::Patch(shown)) if !shown.in_force => {
@@ -251,7 +268,8 @@ impl Service {
         if lately < DRIFT_MAX {
             return Ok(());
         }
-        let message = format!("safety was loosened {DRIFT_MAX} times in the last {DRIFT_WINDOW} inputs: wait");
+        let message =
+            format!("safety was loosened {DRIFT_MAX} times in the last {DRIFT_WINDOW} inputs: wait");
         Err(conflict("safety_override_mode", "drift_limit", message))
     }
 
@@ -348,7 +366,9 @@ fn candidates(world: &World, observation: &Bits, chosen: u16) -> (Vec<Candidate>
         .filter(|action| *action == chosen || !world.acting().is_forbidden(observation, *action))
         .collect();
     actions.sort_by_key(|action| (bucket.index(usize::from(*action)), *action));
-    if let Some(place) = actions.iter().position(|action| *action == chosen).filter(|place| CANDIDATES_MAX <= *place) {
+    if let Some(place) =
+        actions.iter().position(|action| *action == chosen).filter(|place| CANDIDATES_MAX <= *place)
+    {
         actions.swap(place, CANDIDATES_MAX - 1);
     }
     actions.truncate(CANDIDATES_MAX);

@@ -166,7 +166,8 @@ impl PeopleInput {
                 let (priority, patience) = (Priority::decode(reader)?, reader.u64()?);
                 let (quorum, person) = (reader.u8()?, reader.u32()?);
                 let words = reader.text()?.to_string();
-                if !(1..=QUORUM_MAX).contains(&quorum) || WORDS_BYTES_MAX < words.len() || 1 << 40 < patience {
+                if !(1..=QUORUM_MAX).contains(&quorum) || WORDS_BYTES_MAX < words.len() || 1 << 40 < patience
+                {
                     return Err(wild);
                 }
                 PeopleInput::Ask(Box::new(Ask {

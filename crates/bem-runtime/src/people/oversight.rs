@@ -89,7 +89,10 @@ impl Oversight<'_> {
         let is_approved = self.approved.contains(&content);
         let context = |in_force: bool| {
             let task = self.world.0;
-            Box::new(describe(&round.patches, PatchContext { task, risks, in_force, ..blank(content, policies) }))
+            Box::new(describe(
+                &round.patches,
+                PatchContext { task, risks, in_force, ..blank(content, policies) },
+            ))
         };
         match mode {
             Mode::RequireApproval if is_critical && !is_approved => Judged::Hold(context(false)),

@@ -163,7 +163,8 @@ impl Standing {
     pub(crate) fn take_keeps(&mut self) -> Vec<(u64, bool)> {
         let serials: BTreeMap<u64, u64> =
             self.recent.iter().filter_map(|recent| Some((recent.place, recent.serial?))).collect();
-        let known: Vec<u64> = self.keeps.keys().copied().filter(|place| serials.contains_key(place)).collect();
+        let known: Vec<u64> =
+            self.keeps.keys().copied().filter(|place| serials.contains_key(place)).collect();
         known.into_iter().filter_map(|place| Some((serials[&place], self.keeps.remove(&place)?))).collect()
     }
 

@@ -135,12 +135,22 @@ impl Service {
     fn maybe_alarm(&mut self, index: WorldIndex, decision: u64, number: u64) {
         let Some(world) = self.world(index) else { return };
         let bad = world.statistics().bad;
-        let is_new = world.decision(decision).is_some_and(|(step, ..)| step.outcome.is_some_and(|outcome| outcome.bad));
+        let is_new = world
+            .decision(decision)
+            .is_some_and(|(step, ..)| step.outcome.is_some_and(|outcome| outcome.bad));
         let is_strict = Mode::RequireApproval <= self.people.control.safety_override_mode;
-        if !is_new || is_strict || bad < ALARM_BAD || !bad.is_power_of_two() || self.has_open(Kind::AdjustConfig) {
+        if !is_new
+            || is_strict
+            || bad < ALARM_BAD
+            || !bad.is_power_of_two()
+            || self.has_open(Kind::AdjustConfig)
+        {
             return;
         }
-        let words = format!("{bad} BAD outcomes in world {}: should changes wait for an approval?", world.spec().name);
+        let words = format!(
+            "{bad} BAD outcomes in world {}: should changes wait for an approval?",
+            world.spec().name
+        );
         let context = self.config_context(&words);
         self.ask_itself(context, Priority::Critical, 0, number + PATCH_PATIENCE, number);
     }
@@ -172,7 +182,12 @@ impl Service {
     }
 
     /// A round came back: asks about what it changes, if that is asked about; what takes effect.
-    pub(crate) fn watch_round(&mut self, index: WorldIndex, publishing: Publishing, number: u64) -> Option<Brought> {
+    pub(crate) fn watch_round(
+        &mut self,
+        index: WorldIndex,
+        publishing: Publishing,
+        number: u64,
+    ) -> Option<Brought> {
         let brought = match publishing {
             Publishing::Nothing => None,
             Publishing::Brought(brought, shown) => {

@@ -23,7 +23,9 @@ use bem_people::payload::context::{
 use bem_people::payload::{Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, StepAnswer};
 use bem_people::table::{ADJUDICATES, Question};
 use bem_runtime::input::WorldIndex;
-use bem_runtime::people::oversight::{RISK_BAD, RISK_EVERY, RISK_EXPLORATION, RISK_FORBIDDEN, RISK_THRESHOLD};
+use bem_runtime::people::oversight::{
+    RISK_BAD, RISK_EVERY, RISK_EXPLORATION, RISK_FORBIDDEN, RISK_THRESHOLD,
+};
 use bem_runtime::service::Service;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -40,12 +42,20 @@ pub async fn script() -> Response {
 }
 
 /// A button that answers, with its key and what the answer would change.
-fn button(page: &mut String, service: &Service, question: &Question, key: &str, words: &str, answer: &Answer) {
+fn button(
+    page: &mut String,
+    service: &Service,
+    question: &Question,
+    key: &str,
+    words: &str,
+    answer: &Answer,
+) {
     let said = view::answer_json(answer).to_string();
     let consequence = match service.preview(question.serial, &answer.to_bytes()) {
         Ok(changes) if changes.is_empty() => "Nothing changes.".to_string(),
         Ok(changes) => {
-            let told = changes.iter().filter(|change| !matches!(change.what.name(), "loss_sum" | "loss_sq_sum"));
+            let told =
+                changes.iter().filter(|change| !matches!(change.what.name(), "loss_sum" | "loss_sq_sum"));
             let told: Vec<String> = told.take(4).map(|change| sentence(service, change)).collect();
             format!("Changes {}.", told.join("; "))
         }
@@ -115,7 +125,8 @@ fn draw_step(page: &mut String, service: &Service, question: &Question, shown: &
         (4, "this context was seldom seen"),
         (8, "somebody asked"),
     ];
-    let why: Vec<&str> = reasons.iter().filter(|(bit, _)| shown.cause & bit != 0).map(|(_, why)| *why).collect();
+    let why: Vec<&str> =
+        reasons.iter().filter(|(bit, _)| shown.cause & bit != 0).map(|(_, why)| *why).collect();
     let reward = shown.reward.map_or("none yet".to_string(), |reward| format!("{reward} milli-units"));
     let bad = if shown.bad { ", and it was BAD" } else { "" };
     let _ = write!(
@@ -144,9 +155,23 @@ fn draw_step(page: &mut String, service: &Service, question: &Question, shown: &
     }
     page.push_str("</table></div><h3>Your answer</h3><ul class=answers aria-label=\"Answers\">");
     let right = StepAnswer { accept: true, best: None, score: Fixed::ONE, comment: 0 };
-    button(page, service, question, "Enter", &format!("Action {} was right", shown.chosen), &Answer::Step(right));
+    button(
+        page,
+        service,
+        question,
+        "Enter",
+        &format!("Action {} was right", shown.chosen),
+        &Answer::Step(right),
+    );
     let wrong = StepAnswer { accept: false, best: None, score: Fixed::ZERO, comment: 0 };
-    button(page, service, question, "0", "It was wrong, and I do not know which is best", &Answer::Step(wrong));
+    button(
+        page,
+        service,
+        question,
+        "0",
+        "It was wrong, and I do not know which is best",
+        &Answer::Step(wrong),
+    );
     let others = shown.candidates.iter().map(|one| one.action).filter(|action| *action != shown.chosen);
     let mut others: Vec<u16> = others.collect();
     others.sort_unstable();
@@ -158,7 +183,13 @@ fn draw_step(page: &mut String, service: &Service, question: &Question, shown: &
     page.push_str("</ul>");
 }
 
-fn draw_episode(page: &mut String, service: &Service, question: &Question, shown: &EpisodeContext, marks: &str) {
+fn draw_episode(
+    page: &mut String,
+    service: &Service,
+    question: &Question,
+    shown: &EpisodeContext,
+    marks: &str,
+) {
     let world = world_name(service, shown.task);
     heading(page, question, &format!("How good was this episode in {world}?"), marks);
     let compared = match shown.regret {
@@ -166,8 +197,10 @@ fn draw_episode(page: &mut String, service: &Service, question: &Question, shown
         less if 0 < less => format!("{less} less than the mean"),
         more => format!("{} more than the mean", -more),
     };
-    let flags = [(1, "something BAD happened"), (2, "among the worst"), (4, "among the best"), (8, "somebody asked")];
-    let why: Vec<&str> = flags.iter().filter(|(bit, _)| shown.flags & bit != 0).map(|(_, why)| *why).collect();
+    let flags =
+        [(1, "something BAD happened"), (2, "among the worst"), (4, "among the best"), (8, "somebody asked")];
+    let why: Vec<&str> =
+        flags.iter().filter(|(bit, _)| shown.flags & bit != 0).map(|(_, why)| *why).collect();
     let _ = write!(
         page,
         "<p>{} steps earned <b>{}</b> milli-units, {compared}. {}</p><div class=wide tabindex=0 role=region aria-label=\"The steps of the episode\">\
@@ -180,7 +213,9 @@ fn draw_episode(page: &mut String, service: &Service, question: &Question, shown
     for (place, step) in shown.steps.iter().enumerate() {
         let values = fields(service, shown.task, &step.observation);
         let text = match values.len() {
-            0..=8 => values.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", "),
+            0..=8 => {
+                values.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+            }
             _ => bits(&step.observation, width),
         };
         let bad = if step.bad { " <b class=fail>BAD</b>" } else { "" };
@@ -239,7 +274,8 @@ fn draw_patch(page: &mut String, service: &Service, question: &Question, shown: 
         shown.policies[0] >> 32,
         shown.policies[1] >> 32
     );
-    let why: Vec<&str> = risks.iter().filter(|(bit, _)| shown.risks & bit != 0).map(|(_, why)| *why).collect();
+    let why: Vec<&str> =
+        risks.iter().filter(|(bit, _)| shown.risks & bit != 0).map(|(_, why)| *why).collect();
     let _ = write!(page, "<p>Asked because {}.</p>", escaped(&why.join(", ")));
     differences(page, service, shown);
     page.push_str(
@@ -302,7 +338,13 @@ fn draw_templates(page: &mut String, question: &Question, shown: &TemplatesConte
     page.push_str("</ul>");
 }
 
-fn draw_config(page: &mut String, service: &Service, question: &Question, shown: &ConfigContext, marks: &str) {
+fn draw_config(
+    page: &mut String,
+    service: &Service,
+    question: &Question,
+    shown: &ConfigContext,
+    marks: &str,
+) {
     heading(page, question, "Should the limits change?", marks);
     let _ = write!(
         page,
@@ -332,9 +374,20 @@ fn draw_config(page: &mut String, service: &Service, question: &Question, shown:
         button(page, service, question, key, words, &config(answer));
     }
     let online = !shown.control.enable_online;
-    let words = if online { "Let the machine ask by itself" } else { "Stop the machine from asking by itself" };
-    button(page, service, question, "e", words, &config(ConfigAnswer { enable_online: Some(online), ..ConfigAnswer::default() }));
-    for (key, words, by) in [("+", "Labels count for a quarter visit more", 1), ("-", "Labels count for a quarter visit less", -1)] {
+    let words =
+        if online { "Let the machine ask by itself" } else { "Stop the machine from asking by itself" };
+    button(
+        page,
+        service,
+        question,
+        "e",
+        words,
+        &config(ConfigAnswer { enable_online: Some(online), ..ConfigAnswer::default() }),
+    );
+    for (key, words, by) in [
+        ("+", "Labels count for a quarter visit more", 1),
+        ("-", "Labels count for a quarter visit less", -1),
+    ] {
         let mut answer = ConfigAnswer::default();
         answer.deltas[1] = Fixed::from_ratio(by, 4);
         button(page, service, question, key, words, &config(answer));
@@ -357,7 +410,9 @@ pub async fn queue_page(Extension(caller): Extension<Caller>) -> Html<String> {
     let csrf = caller.csrf.clone().unwrap_or_default();
     let may = Role::Annotator <= caller.role;
     let body = match may {
-        false => "<h1>Questions</h1><p>The role viewer looks; answering needs the role annotator.</p>".to_string(),
+        false => {
+            "<h1>Questions</h1><p>The role viewer looks; answering needs the role annotator.</p>".to_string()
+        }
         true => {
             let row = |name: &str, words: &str| {
                 format!("<p><label>{words} <input id=key-{name} maxlength=1 size=2></label></p>")
@@ -384,7 +439,10 @@ pub async fn queue_page(Extension(caller): Extension<Caller>) -> Html<String> {
 }
 
 /// What changed, and what waits.
-pub async fn patches_page(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Html<String>, Failure> {
+pub async fn patches_page(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Html<String>, Failure> {
     let seen = app.handle.look(|service| {
         let waits: Vec<(String, u64)> = service
             .worlds()
@@ -409,7 +467,10 @@ pub async fn patches_page(State(app): State<App>, Extension(caller): Extension<C
 }
 
 /// The answers with what each changed, the counters, and the control.
-pub async fn history_page(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Html<String>, Failure> {
+pub async fn history_page(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Html<String>, Failure> {
     let (person, role) = (person_of(&caller.token), caller.role);
     let body = app.handle.look(move |service| history(service, person, role)).await?;
     let gauges = &app.handle.gauges;
@@ -481,23 +542,40 @@ fn history(service: &Service, person: u32, role: Role) -> String {
 fn control_form(body: &mut String, control: &Control) {
     body.push_str("<form data-control class=control>");
     let checked = if control.enable_online { " checked" } else { "" };
-    let _ = write!(body, "<p><label><input type=checkbox name=enable_online{checked}> the machine asks by itself (enable_online)</label></p>");
+    let _ = write!(
+        body,
+        "<p><label><input type=checkbox name=enable_online{checked}> the machine asks by itself (enable_online)</label></p>"
+    );
     let counts = [
         ("max_online_step_rate", "questions for every 10,000 steps", control.max_online_step_rate, 10_000),
-        ("max_online_episode_rate", "questions for every 10,000 episodes", control.max_online_episode_rate, 10_000),
+        (
+            "max_online_episode_rate",
+            "questions for every 10,000 episodes",
+            control.max_online_episode_rate,
+            10_000,
+        ),
         ("max_pending_tasks", "questions open at once", control.max_pending_tasks, 256),
     ];
     for (name, words, value, most) in counts {
-        let _ = write!(body, "<p><label>{words} ({name}) <input type=number name={name} min=0 max={most} value={value}></label></p>");
+        let _ = write!(
+            body,
+            "<p><label>{words} ({name}) <input type=number name={name} min=0 max={most} value={value}></label></p>"
+        );
     }
-    body.push_str("<p><label>changes of the policy (safety_override_mode) <select name=safety_override_mode>");
+    body.push_str(
+        "<p><label>changes of the policy (safety_override_mode) <select name=safety_override_mode>",
+    );
     for mode in Mode::ALL {
         let chosen = if *mode == control.safety_override_mode { " selected" } else { "" };
         let _ = write!(body, "<option{chosen}>{}</option>", mode.name());
     }
     body.push_str("</select></label></p>");
     for (name, value) in control.fixed() {
-        let _ = write!(body, "<p><label>{name} <input type=number name={name} min=0 max=4 step=0.01 value={:.2}></label></p>", float(value));
+        let _ = write!(
+            body,
+            "<p><label>{name} <input type=number name={name} min=0 max=4 step=0.01 value={:.2}></label></p>",
+            float(value)
+        );
     }
     body.push_str("<p><button>Put into force</button> <span class=muted>Loosening safety needs two approvers: ask a configuration question.</span></p></form>");
 }
@@ -510,7 +588,8 @@ fn said_words(answer: &Answer) -> String {
             (false, Some(best)) => format!("action {best} would have been best"),
         },
         Answer::Episode(said) => {
-            let keep = ["not to be learned from", "learned from", "for the curriculum"][usize::from(said.keep.min(2))];
+            let keep = ["not to be learned from", "learned from", "for the curriculum"]
+                [usize::from(said.keep.min(2))];
             format!("score {:.2}, {keep}", float(said.score))
         }
         Answer::Patch(said) => said.decision.name().to_string(),

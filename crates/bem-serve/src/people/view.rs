@@ -8,9 +8,7 @@ use bem_base::fixed::Fixed;
 use bem_people::control::Control;
 use bem_people::kinds::{Decision, Kind, Mode};
 use bem_people::payload::context::Context;
-use bem_people::payload::{
-    Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, StepAnswer, TemplatesAnswer,
-};
+use bem_people::payload::{Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, StepAnswer, TemplatesAnswer};
 use bem_people::table::{Person, Question};
 use bem_runtime::input::WorldIndex;
 use bem_runtime::people::ask::needs_approver;
@@ -38,7 +36,9 @@ fn bad(field: &'static str, message: String) -> Refusal {
 
 /// The name of a world.
 pub fn world_name(service: &Service, world: u16) -> String {
-    service.world(WorldIndex(world)).map_or_else(|| format!("world {world}"), |world| world.spec().name.clone())
+    service
+        .world(WorldIndex(world))
+        .map_or_else(|| format!("world {world}"), |world| world.spec().name.clone())
 }
 
 /// What is seen as zeros and ones.
@@ -58,9 +58,15 @@ pub fn fields(service: &Service, world: u16, observation: &Bits) -> Vec<(String,
         column.map_or_else(plain, |column| column.feature.name.clone())
     };
     let value = |low: u16, width: u16| {
-        (0..width.min(64)).fold(0u64, |value, bit| value | u64::from(observation.get(usize::from(low + bit))) << bit)
+        (0..width.min(64))
+            .fold(0u64, |value, bit| value | u64::from(observation.get(usize::from(low + bit))) << bit)
     };
-    shape.fields.iter().enumerate().map(|(place, field)| (named(place, field.low), value(field.low, field.width))).collect()
+    shape
+        .fields
+        .iter()
+        .enumerate()
+        .map(|(place, field)| (named(place, field.low), value(field.low, field.width)))
+        .collect()
 }
 
 /// A question as JSON.
@@ -85,7 +91,8 @@ pub fn question(service: &Service, question: &Question, person: Person) -> Value
 }
 
 fn context(service: &Service, question: &Question) -> Value {
-    let width = |world: u16| service.world(WorldIndex(world)).map_or(64, |world| world.spec().shape.observation_bits);
+    let width =
+        |world: u16| service.world(WorldIndex(world)).map_or(64, |world| world.spec().shape.observation_bits);
     match Context::from_bytes(question.kind, &question.context) {
         Err(_) => Value::Null,
         Ok(Context::Step(step)) => json!({
@@ -161,7 +168,12 @@ pub fn people(service: &Service, person: Person) -> Value {
         people.counters().named().into_iter().map(|(name, count)| (name.to_string(), json!(count))).collect();
     let agreement: Map<String, Value> = Kind::ALL
         .iter()
-        .map(|kind| (kind.name().to_string(), people.groups().alpha(*kind).map_or(Value::Null, |alpha| json!(float(alpha)))))
+        .map(|kind| {
+            (
+                kind.name().to_string(),
+                people.groups().alpha(*kind).map_or(Value::Null, |alpha| json!(float(alpha))),
+            )
+        })
         .collect();
     let everybody: Vec<Value> = people
         .groups()
@@ -220,21 +232,30 @@ pub fn sentence(service: &Service, change: &Change) -> String {
         What::Prior => format!("prior of action {action} in context {place}: {arrow}"),
         What::Return => format!("the episode counts for {arrow} of the range"),
         What::Keep => {
-            let word = |keep: i64| ["not learned from", "learned from", "curriculum only"][keep.clamp(0, 2) as usize];
+            let word = |keep: i64| {
+                ["not learned from", "learned from", "curriculum only"][keep.clamp(0, 2) as usize]
+            };
             format!("the episode is {} → {}", word(before), word(after))
         }
         What::Template => format!("{} is wanted {arrow}", world_name(service, world)),
         What::Policy if before == after => "the policy in force stays".to_string(),
-        What::Policy => format!("policy of {}: {:08x} → {:08x}", world_name(service, world), before as u64 >> 32, after as u64 >> 32),
+        What::Policy => format!(
+            "policy of {}: {:08x} → {:08x}",
+            world_name(service, world),
+            before as u64 >> 32,
+            after as u64 >> 32
+        ),
         What::Score => format!("score with the approval: {arrow}"),
         What::Control => {
-            let names = ["enable_online", "max_online_step_rate", "max_online_episode_rate", "max_pending_tasks"];
+            let names =
+                ["enable_online", "max_online_step_rate", "max_online_episode_rate", "max_pending_tasks"];
             let mode = |raw: i64| Mode::from_number(raw as u8).map_or("unknown", Mode::name);
             match place {
                 0..=3 => format!("{}: {before} → {after}", names[place as usize]),
                 4 => format!("safety_override_mode: {} → {}", mode(before), mode(after)),
                 _ => {
-                    let name = Control::default().fixed().get(place as usize - 5).map_or("?", |(name, _)| name);
+                    let name =
+                        Control::default().fixed().get(place as usize - 5).map_or("?", |(name, _)| name);
                     format!("{name}: {arrow}")
                 }
             }
@@ -244,7 +265,8 @@ pub fn sentence(service: &Service, change: &Change) -> String {
 
 /// An answer that was given, as JSON.
 pub fn given(service: &Service, number: u64, given: &Given) -> Value {
-    let answer = Answer::from_bytes(given.kind, &given.answer).map_or(Value::Null, |answer| answer_json(&answer));
+    let answer =
+        Answer::from_bytes(given.kind, &given.answer).map_or(Value::Null, |answer| answer_json(&answer));
     json!({
         "answer": number.to_string(),
         "question": given.question.to_string(),
@@ -301,8 +323,13 @@ pub fn answer_json(answer: &Answer) -> Value {
 }
 
 const KEEPS: [&str; 3] = ["discard", "keep", "curriculum"];
-const DELTAS: [&str; 5] =
-    ["min_conf_auto_delta", "weight_bandit_delta", "weight_grpo_delta", "weight_teacher_delta", "weight_pox_delta"];
+const DELTAS: [&str; 5] = [
+    "min_conf_auto_delta",
+    "weight_bandit_delta",
+    "weight_grpo_delta",
+    "weight_teacher_delta",
+    "weight_pox_delta",
+];
 
 /// The fields of an answer that is read.
 struct Said(Map<String, Value>);
@@ -361,10 +388,13 @@ impl Said {
 pub fn read_answer(service: &Service, serial: u64, person: Person, said: &Value) -> Result<Answer, Refusal> {
     let open = service.people().table().get(serial);
     let known = open.map(|question| (question.kind, question.context.as_slice()));
-    let answered = || service.given_by(serial, person).map(|(_, given)| (given.kind, given.context.as_slice()));
+    let answered =
+        || service.given_by(serial, person).map(|(_, given)| (given.kind, given.context.as_slice()));
     let gone = || Refusal::from(bem_people::table::Stuck::Gone);
     let (kind, context) = known.or_else(answered).ok_or_else(gone)?;
-    let Value::Object(fields) = said else { return Err(bad("answer", "answer must be an object".to_string())) };
+    let Value::Object(fields) = said else {
+        return Err(bad("answer", "answer must be an object".to_string()));
+    };
     let mut said = Said(fields.clone());
     let must = |name: &'static str| bad(name, format!("{name} is missing"));
     let answer = match kind {
@@ -414,7 +444,10 @@ pub fn read_answer(service: &Service, serial: u64, person: Person, said: &Value)
     };
     match said.0.keys().next() {
         None => Ok(answer),
-        Some(name) => Err(bad("answer", format!("{:?} is no field of this answer", name.chars().take(64).collect::<String>()))),
+        Some(name) => Err(bad(
+            "answer",
+            format!("{:?} is no field of this answer", name.chars().take(64).collect::<String>()),
+        )),
     }
 }
 
@@ -432,10 +465,13 @@ fn read_ranking(said: &mut Said, context: &[u8]) -> Result<TemplatesAnswer, Refu
         other => other.as_u64().map(|place| place as usize).filter(|place| *place < names.len()),
     };
     let places: Option<Vec<u8>> = order.iter().map(|item| Some(place(item)? as u8)).collect();
-    let order = places.ok_or_else(|| bad("order", format!("order must list all of: {}", names.join(", "))))?;
+    let order =
+        places.ok_or_else(|| bad("order", format!("order must list all of: {}", names.join(", "))))?;
     let scores = match said.take("scores") {
         None => Vec::new(),
-        Some(Value::Array(scores)) => scores.iter().map(|score| fixed(score, "scores")).collect::<Result<_, _>>()?,
+        Some(Value::Array(scores)) => {
+            scores.iter().map(|score| fixed(score, "scores")).collect::<Result<_, _>>()?
+        }
         Some(_) => return Err(bad("scores", "scores must be a list".to_string())),
     };
     Ok(TemplatesAnswer { order, scores })

@@ -105,7 +105,8 @@ pub fn run(arguments: &PeopleArguments) -> Result<Answer> {
                 return Ok(Answer::Yes);
             }
             let text = answer.as_deref().unwrap_or_default();
-            let said: Value = serde_json::from_str(text).with_context(|| format!("the answer {text:?} is no JSON"))?;
+            let said: Value =
+                serde_json::from_str(text).with_context(|| format!("the answer {text:?} is no JSON"))?;
             if *preview {
                 let path = format!("/v1/questions/{question}/preview");
                 let seen = client.ask("POST", &path, Some(&json!({ "answer": said })))?;
@@ -119,7 +120,9 @@ pub fn run(arguments: &PeopleArguments) -> Result<Answer> {
                     say!("answer {number} to question {question} (bem people undo {number} takes it back)");
                     changes(given, "changed");
                 }
-                None => say!("question {question} waits for {}", given["waits_for"].as_str().unwrap_or("others")),
+                None => {
+                    say!("question {question} waits for {}", given["waits_for"].as_str().unwrap_or("others"))
+                }
             });
         }
         Action::Undo { answer } => {
@@ -137,7 +140,8 @@ pub fn run(arguments: &PeopleArguments) -> Result<Answer> {
         Action::Control { fields } => {
             let mut control = json!({});
             for field in fields {
-                let (name, value) = field.split_once('=').with_context(|| format!("{field:?} is no FIELD=VALUE"))?;
+                let (name, value) =
+                    field.split_once('=').with_context(|| format!("{field:?} is no FIELD=VALUE"))?;
                 control[name] = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
             }
             let set = client.ask("PUT", "/v1/people/control", Some(&control))?;
@@ -159,8 +163,12 @@ fn list(listed: &Value) {
         let about = &question["context"];
         let world = about["world"].as_str().unwrap_or_default();
         let words = match question["kind"].as_str() {
-            Some("label_step") => format!("{world}: obs {}, took action {}", text_of(&about["obs"]), about["chosen"]),
-            Some("score_episode") => format!("{world}: {} steps, return {}", about["length"], about["return"]),
+            Some("label_step") => {
+                format!("{world}: obs {}, took action {}", text_of(&about["obs"]), about["chosen"])
+            }
+            Some("score_episode") => {
+                format!("{world}: {} steps, return {}", about["length"], about["return"])
+            }
             Some("approve_patch") => format!("{world}: {}", text_of(&about["words"]).replace('\n', "; ")),
             Some("rank_templates") => {
                 let worlds = about["worlds"].as_array().cloned().unwrap_or_default();
@@ -229,8 +237,9 @@ impl Client {
         };
         let address = if address.contains(':') { address.to_string() } else { format!("{address}:80") };
         let file = arguments.token_file.clone().unwrap_or_else(|| PathBuf::from("./bem-state/token"));
-        let token = std::fs::read_to_string(&file)
-            .with_context(|| format!("{} cannot be read: --token-file names the file of a token", file.display()))?;
+        let token = std::fs::read_to_string(&file).with_context(|| {
+            format!("{} cannot be read: --token-file names the file of a token", file.display())
+        })?;
         Ok(Client { address, token: token.trim().to_string() })
     }
 
@@ -251,7 +260,10 @@ impl Client {
         );
         match &body {
             Some(body) => {
-                head += &format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+                head += &format!(
+                    "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                    body.len()
+                );
             }
             None => head += "Content-Length: 0\r\n\r\n",
         }
@@ -263,7 +275,8 @@ impl Client {
         let status: u16 = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
         let value: Value = serde_json::from_str(body.trim()).unwrap_or(Value::Null);
         if !(200..300).contains(&status) {
-            let message = value["error"]["message"].as_str().map_or_else(|| format!("status {status}"), str::to_string);
+            let message =
+                value["error"]["message"].as_str().map_or_else(|| format!("status {status}"), str::to_string);
             bail!("the server refuses: {message}");
         }
         Ok(value)

@@ -8,9 +8,7 @@ use bem_base::encode::Writer;
 use bem_people::control::Control;
 use bem_people::kinds::{Decision, Kind as Asked, Mode, Priority, Skip};
 use bem_people::payload::context::Context;
-use bem_people::payload::{
-    Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, StepAnswer, TemplatesAnswer,
-};
+use bem_people::payload::{Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, StepAnswer, TemplatesAnswer};
 use bem_people::table::Question;
 
 const ALICE: u32 = 7;
@@ -54,7 +52,13 @@ impl Driver {
         assert_eq!(self.player.service.undo(answer, ALICE, true).unwrap(), None);
     }
 
-    fn ask(&mut self, kind: Asked, world: u16, target: u64, quorum: u8) -> Result<(), crate::service::Refusal> {
+    fn ask(
+        &mut self,
+        kind: Asked,
+        world: u16,
+        target: u64,
+        quorum: u8,
+    ) -> Result<(), crate::service::Refusal> {
         let ask = Ask {
             kind,
             world,
@@ -79,7 +83,12 @@ impl Driver {
                 let accept = best == shown.chosen;
                 let allowed = shown.candidates.iter().any(|one| one.action == best);
                 let score = if accept { Fixed::ONE } else { Fixed::ZERO };
-                Answer::Step(StepAnswer { accept, best: Some(best).filter(|_| !accept && allowed), score, comment: 0 })
+                Answer::Step(StepAnswer {
+                    accept,
+                    best: Some(best).filter(|_| !accept && allowed),
+                    score,
+                    comment: 0,
+                })
             }
             Context::Episode(_) => Answer::Episode(EpisodeAnswer { score: Fixed::ONE, keep: 1, tags: 0 }),
             Context::Patch(_) => {
@@ -148,7 +157,8 @@ fn all_five_kinds_are_asked_answered_and_applied_and_the_history_holds() {
     let service = &driver.player.service;
     let counters = service.people().counters();
     for (name, count) in counters.named() {
-        let may_be_zero = ["total_tasks_dropped", "total_answers_undone", "total_tasks_skipped"].contains(&name);
+        let may_be_zero =
+            ["total_tasks_dropped", "total_answers_undone", "total_tasks_skipped"].contains(&name);
         assert!(0 < count || may_be_zero, "{name}");
     }
     assert!(0 < service.world(WorldIndex(0)).unwrap().statistics().applied);
@@ -278,9 +288,8 @@ fn a_group_is_blind_and_a_conflict_goes_to_an_approver() {
 #[test]
 fn loosening_safety_needs_two_people_and_has_a_limit() {
     let mut driver = overseen(Mode::Whitelist);
-    let set = |mode| {
-        Answer::Config(ConfigAnswer { safety_override_mode: Some(mode), ..ConfigAnswer::default() })
-    };
+    let set =
+        |mode| Answer::Config(ConfigAnswer { safety_override_mode: Some(mode), ..ConfigAnswer::default() });
     let mode = |driver: &Driver| driver.player.service.people().control().safety_override_mode;
     let loosened = Control { safety_override_mode: Mode::Off, ..*driver.player.service.people().control() };
     assert!(driver.player.service.set_control(loosened, ALICE).is_err(), "not by the owner alone");
@@ -290,7 +299,10 @@ fn loosening_safety_needs_two_people_and_has_a_limit() {
         let before = mode(&driver);
         driver.answer(serial, ALICE, &set(step));
         assert_eq!(mode(&driver), before, "one person is not enough");
-        assert!(driver.player.service.lease(serial, ALICE, true).is_err(), "the same person is not a second one");
+        assert!(
+            driver.player.service.lease(serial, ALICE, true).is_err(),
+            "the same person is not a second one"
+        );
         driver.answer(serial, BOB, &set(step));
         assert_eq!(mode(&driver), step);
     }
@@ -298,7 +310,8 @@ fn loosening_safety_needs_two_people_and_has_a_limit() {
     let question = driver.open_question(Asked::AdjustConfig).unwrap();
     let lease = driver.player.service.lease(question.serial, ALICE, true).unwrap();
     driver.people(lease);
-    let refused = driver.player.service.answer(question.serial, 1, ALICE, set(Mode::Off).to_bytes()).unwrap_err();
+    let refused =
+        driver.player.service.answer(question.serial, 1, ALICE, set(Mode::Off).to_bytes()).unwrap_err();
     assert_eq!(refused.code, "drift_limit");
     // Tightening is always possible, and its undo would loosen.
     let tightened = driver.answer(question.serial, ALICE, &set(Mode::Whitelist));
@@ -322,11 +335,13 @@ fn late_leases_skips_and_deadlines_leave_nothing_behind() {
                 driver.people(expired);
                 assert_eq!(driver.player.service.expire_lease(serial, question.generation), None);
                 let answer = driver.truth(&question).to_bytes();
-                let late = driver.player.service.answer(serial, question.generation, ALICE, answer).unwrap_err();
+                let late =
+                    driver.player.service.answer(serial, question.generation, ALICE, answer).unwrap_err();
                 assert_eq!(late.code, "lease_lost");
             }
             1 => {
-                let skip = driver.player.service.skip(serial, question.generation, ALICE, Skip::Declined).unwrap();
+                let skip =
+                    driver.player.service.skip(serial, question.generation, ALICE, Skip::Declined).unwrap();
                 driver.people(Some(skip));
                 assert!(driver.player.service.people().table().get(serial).is_none());
             }
