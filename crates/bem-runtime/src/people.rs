@@ -11,6 +11,7 @@ pub mod apply;
 pub mod ask;
 pub mod change;
 pub mod entries;
+pub mod foresee;
 pub mod input;
 pub mod oversight;
 pub mod standing;

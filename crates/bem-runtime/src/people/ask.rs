@@ -302,7 +302,7 @@ impl Service {
         if answer + UNDO_STEPS < self.last() {
             return Err(unknown());
         }
-        if given.person != person && !is_approver || given.kind.needs_approver() && !is_approver {
+        if !is_approver && (given.person != person || given.kind.needs_approver()) {
             let message = "only who gave an answer or an approver takes it back";
             return Err(Refusal::new(Why::Forbidden, "answer", "not_yours", message.to_string()));
         }

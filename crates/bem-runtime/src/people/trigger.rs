@@ -212,7 +212,7 @@ impl Service {
         let stalled = self.world(index).map_or(0, |world| world.standing().stalled);
         if self.people.control.enable_online
             && 0 < stalled
-            && stalled % STALLED_ROUNDS == 0
+            && stalled.is_multiple_of(STALLED_ROUNDS)
             && !self.has_open(Kind::RankTemplates)
             && let Ok(context) = self.templates_context(&[])
         {
