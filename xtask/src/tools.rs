@@ -26,6 +26,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("docker-registry", "docker-registry"),
     ("systemd", "systemd-analyze"),
     ("curl", "curl"),
+    ("chromium", "chromium"),
+    ("chromium-driver", "chromedriver"),
 ];
 
 /// Python packages and the module that shows each is there.

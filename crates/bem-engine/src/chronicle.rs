@@ -161,12 +161,29 @@ fn note(decision: &Decision, patch: Option<&AcceptedPatch>) -> PatchNote {
 }
 
 impl PatchNote {
+    /// The same patch, turned down for another reason than the gate's.
+    #[must_use]
+    pub fn turned_down(&self, reason: &str) -> PatchNote {
+        let payload = match Payload::from_bytes(&self.payload) {
+            Ok(payload) => Payload { reason: reason.to_string(), accepted: None, ..payload }.to_bytes(),
+            Err(_) => self.payload.clone(),
+        };
+        PatchNote { accepted: false, rolled_back: false, payload, proofs: Vec::new(), ..self.clone() }
+    }
+
+    /// The same patch, which was in force and is taken back.
+    #[must_use]
+    pub fn taken_back(&self, reason: &str) -> PatchNote {
+        PatchNote { rolled_back: true, ..self.turned_down(reason) }
+    }
+
     /// The patch itself and the world that its condition was shown for, if it was let in.
     pub fn accepted(&self) -> Option<(Patch, Shape)> {
         Payload::from_bytes(&self.payload).ok()?.accepted.filter(|_| self.accepted)
     }
 
-    fn encode(&self, writer: &mut Writer) {
+    /// Writes the canonical bytes.
+    pub fn encode(&self, writer: &mut Writer) {
         writer.u64(self.step);
         writer.u8(self.kind);
         writer.bool(self.accepted);
@@ -181,7 +198,8 @@ impl PatchNote {
         }
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Result<PatchNote, DecodeError> {
+    /// Reads canonical bytes back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<PatchNote, DecodeError> {
         let step = reader.u64()?;
         let unknown = reader.error("an unknown patch kind");
         let kind = reader.u8()?;

@@ -5,16 +5,54 @@
 //! allocation.
 //! Must not know what an arm stands for. Clauses: VM-9, VM-11, VM-14, D-3, D-6, D-7, D-41.
 
-use crate::index::{ArmStatistics, Parameters, index_of};
+use crate::index::{ArmStatistics, PRIOR_FRACTION_BITS, PRIOR_LIMIT, Parameters, index_of};
 use crate::loss::Loss;
 use crate::numeric::ln_q32;
-use crate::ucb_v::estimate;
+use crate::ucb_v::{Estimate, estimate};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::FRACTION_BITS;
 use bem_base::limits::VISITS_HALVE_AT;
 
 /// Up to this many arms every index is renewed with every choice, so that none is ever stale.
 pub const RENEWED_MAX: usize = 16;
+
+/// What people said of one arm, beside what was observed: a share of visits with their losses, and a prior.
+///
+/// Invariant: `loss_sq_sum <= loss_sum <= visits`. All counts have 32 fractional bits, so that one word of a person may count
+/// for less than one visit and can be taken back exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Advice {
+    /// Visits.
+    pub visits: u64,
+    /// The sum of their losses.
+    pub loss_sum: u64,
+    /// The sum of their squares.
+    pub loss_sq_sum: u64,
+    /// Moves the arm's prior; with [`crate::index::PRIOR_FRACTION_BITS`] fractional bits.
+    pub prior: i32,
+}
+
+impl Advice {
+    /// A loss that counts for so many visits.
+    pub fn of(weight: u64, loss: Loss) -> Advice {
+        let part = |value: u64| ((u128::from(weight) * u128::from(value)) >> FRACTION_BITS) as u64;
+        Advice {
+            visits: weight,
+            loss_sum: part(loss.to_raw()),
+            loss_sq_sum: part(loss.squared_raw()),
+            prior: 0,
+        }
+    }
+
+    fn is_possible(&self) -> bool {
+        self.visits < ADVICE_MAX && self.loss_sum <= self.visits && self.loss_sq_sum <= self.loss_sum
+    }
+}
+
+/// Visits of advice that an arm may have, with 32 fractional bits.
+pub const ADVICE_MAX: u64 = 1 << 52;
+/// The mark in the encoded cursor that advice follows.
+const HAS_ADVICE: u16 = 1 << 15;
 
 /// Statistics and cached indices of the arms of one bucket.
 ///
@@ -28,6 +66,8 @@ pub struct WideBucket {
     winners: Vec<u16>,
     selections_total: u64,
     cursor: u16,
+    /// Of every arm; empty where nobody said anything.
+    advice: Vec<Advice>,
 }
 
 impl WideBucket {
@@ -44,6 +84,7 @@ impl WideBucket {
             winners: vec![0; arms - 1],
             selections_total: 0,
             cursor: 0,
+            advice: Vec::new(),
         };
         bucket.refresh(parameters);
         bucket
@@ -119,6 +160,64 @@ impl WideBucket {
         }
     }
 
+    /// Adds what people said of an arm, or takes it back; what was said so far is the sum. The index of this arm alone is
+    /// renewed, or restored to `index` if that is given. Nothing happens where the sum would leave its range.
+    pub fn advise(
+        &mut self,
+        parameters: &Parameters,
+        arm: usize,
+        advice: &Advice,
+        adds: bool,
+        index: Option<i32>,
+    ) -> bool {
+        let known = self.advice.get(arm).copied().unwrap_or_default();
+        let sum =
+            |known: u64, said: u64| if adds { known.checked_add(said) } else { known.checked_sub(said) };
+        let prior =
+            if adds { known.prior.checked_add(advice.prior) } else { known.prior.checked_sub(advice.prior) };
+        let (Some(visits), Some(loss_sum), Some(loss_sq_sum), Some(prior)) = (
+            sum(known.visits, advice.visits),
+            sum(known.loss_sum, advice.loss_sum),
+            sum(known.loss_sq_sum, advice.loss_sq_sum),
+            prior,
+        ) else {
+            return false;
+        };
+        let total = Advice { visits, loss_sum, loss_sq_sum, prior };
+        if self.arms.len() <= arm || !total.is_possible() {
+            return false;
+        }
+        if self.advice.is_empty() {
+            self.advice = vec![Advice::default(); self.arms.len()];
+        }
+        self.advice[arm] = total;
+        if self.advice.iter().all(|advice| *advice == Advice::default()) {
+            self.advice = Vec::new();
+        }
+        let ln_total = ln_q32(1 + self.selections_total);
+        self.index[arm] = index.unwrap_or_else(|| self.index_at(parameters, arm, ln_total));
+        self.replay(arm);
+        true
+    }
+
+    /// Forgets everything that people said.
+    pub fn clear_advice(&mut self, parameters: &Parameters) {
+        if !self.advice.is_empty() {
+            self.advice = Vec::new();
+            self.refresh(parameters);
+        }
+    }
+
+    /// What people said of each arm; empty where nobody said anything.
+    pub fn advice(&self) -> &[Advice] {
+        &self.advice
+    }
+
+    /// The cached index of an arm, with 28 fractional bits: the lowest is chosen.
+    pub fn index(&self, arm: usize) -> i32 {
+        self.index[arm]
+    }
+
     /// What each arm has shown.
     pub fn arms(&self) -> &[ArmStatistics] {
         &self.arms
@@ -131,7 +230,14 @@ impl WideBucket {
 
     fn index_at(&self, parameters: &Parameters, arm: usize, ln_total: u64) -> i32 {
         let statistics = &self.arms[arm];
-        index_of(parameters, &estimate(statistics, ln_total), statistics.prior)
+        match self.advice.get(arm).filter(|advice| **advice != Advice::default()) {
+            None => index_of(parameters, &estimate(statistics, ln_total), statistics.prior),
+            Some(advice) => {
+                let limit = PRIOR_LIMIT << PRIOR_FRACTION_BITS.min(24);
+                let prior = statistics.prior.saturating_add(advice.prior).clamp(-limit, limit);
+                index_of(parameters, &estimate_advised(statistics, advice, ln_total), prior)
+            }
+        }
     }
 
     /// The winner of a place: of its match, or the arm that stands there.
@@ -171,12 +277,16 @@ impl WideBucket {
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
         writer.u64(self.selections_total);
-        writer.u16(self.cursor);
+        writer.u16(self.cursor | if self.advice.is_empty() { 0 } else { HAS_ADVICE });
         for (arm, index) in self.arms.iter().zip(&self.index) {
             writer.u32(arm.visits);
             writer.u64(arm.loss_sum);
             writer.u64(arm.loss_sq_sum);
             writer.u32(*index as u32);
+        }
+        for advice in &self.advice {
+            [advice.visits, advice.loss_sum, advice.loss_sq_sum].into_iter().for_each(|sum| writer.u64(sum));
+            writer.i32(advice.prior);
         }
     }
 
@@ -189,6 +299,8 @@ impl WideBucket {
         let impossible = reader.error("statistics that no play can have left");
         let mut bucket = WideBucket::new(parameters, arms);
         (bucket.selections_total, bucket.cursor) = (reader.u64()?, reader.u16()?);
+        let has_advice = bucket.cursor & HAS_ADVICE != 0;
+        bucket.cursor &= !HAS_ADVICE;
         for place in 0..arms {
             let arm = &mut bucket.arms[place];
             (arm.visits, arm.loss_sum, arm.loss_sq_sum) = (reader.u32()?, reader.u64()?, reader.u64()?);
@@ -202,6 +314,17 @@ impl WideBucket {
                 return Err(impossible);
             }
         }
+        for _ in 0..if has_advice { arms } else { 0 } {
+            let (visits, loss_sum, loss_sq_sum) = (reader.u64()?, reader.u64()?, reader.u64()?);
+            let advice = Advice { visits, loss_sum, loss_sq_sum, prior: reader.i32()? };
+            if !advice.is_possible() {
+                return Err(impossible);
+            }
+            bucket.advice.push(advice);
+        }
+        if has_advice && bucket.advice.iter().all(|advice| *advice == Advice::default()) {
+            return Err(impossible);
+        }
         if 1 << 48 <= bucket.selections_total || arms <= usize::from(bucket.cursor) {
             return Err(impossible);
         }
@@ -210,6 +333,14 @@ impl WideBucket {
         }
         Ok(bucket)
     }
+}
+
+/// Mean and bonus of an arm with what people said of it. A word moves the mean and leaves the certainty, which only
+/// observations give, as it is: what is praised is tried sooner, never later.
+fn estimate_advised(arm: &ArmStatistics, advice: &Advice, ln_total: u64) -> Estimate {
+    let visits = (u128::from(arm.visits) << FRACTION_BITS) + u128::from(advice.visits);
+    let sum = u128::from(arm.loss_sum) + u128::from(advice.loss_sum);
+    Estimate { mean_q44: ((sum << 44) / visits) as u64, ..estimate(arm, ln_total) }
 }
 
 #[cfg(test)]
@@ -259,6 +390,45 @@ mod tests {
         };
         let (cached, renewed) = (pulls(false), pulls(true));
         assert!(cached <= renewed + renewed / 10, "{cached} against {renewed}");
+    }
+
+    #[test]
+    fn what_people_say_counts_in_fractions_and_is_taken_back_bit_for_bit() {
+        let mut prng = Prng::stream(3, "wide");
+        for arms in [2, 16, 100] {
+            let mut bucket = WideBucket::new(&PLAIN, arms);
+            (0..200).for_each(|_| {
+                bucket.update(&PLAIN, prng.below(arms as u64) as usize, Loss::from_raw(prng.below(1 << 32)))
+            });
+            let before = bucket.clone();
+            let good = Advice::of(3 << 30, Loss::from_raw(0));
+            let arm = arms - 1;
+            let index = bucket.index(arm);
+            assert!(bucket.advise(&PLAIN, arm, &good, true, None));
+            assert!(bucket.index(arm) < index, "good words make an arm look better");
+            assert_eq!(bucket.advice()[arm].visits, 3 << 30);
+            let mut writer = Writer::new();
+            bucket.encode(&mut writer);
+            assert_eq!(
+                WideBucket::decode(&PLAIN, arms, &mut Reader::new(writer.as_bytes())).as_ref(),
+                Ok(&bucket)
+            );
+            assert!(bucket.advise(&PLAIN, arm, &good, false, Some(index)));
+            assert_eq!(bucket, before);
+            assert!(
+                !bucket.advise(&PLAIN, arm, &good, false, None),
+                "more than was said cannot be taken back"
+            );
+            assert_eq!(bucket, before);
+        }
+        // Praise lowers the mean as observed visits would, and blame raises it.
+        let mut bucket = WideBucket::new(&PLAIN, 3);
+        bucket.update(&PLAIN, 1, Loss::from_raw(1 << 31));
+        let index = bucket.index(1);
+        bucket.advise(&PLAIN, 1, &Advice::of(1 << 32, Loss::ONE), true, None);
+        assert!(index < bucket.index(1));
+        bucket.advise(&PLAIN, 1, &Advice::of(5 << 32, Loss::from_raw(0)), true, None);
+        assert!(bucket.index(1) < index);
     }
 
     #[test]

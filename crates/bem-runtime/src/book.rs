@@ -6,7 +6,9 @@
 
 use crate::input::{Input, WorldIndex, decode_all};
 use crate::limits::BLOCK_INPUTS_MAX;
-use crate::round::Job;
+use crate::people::Note;
+use crate::people::entries::{self, Earlier};
+use crate::round::{Brought, Job};
 use crate::service::{Effect, Service, ServiceConfig};
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::Writer;
@@ -14,7 +16,7 @@ use bem_base::environment::Shape;
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_engine::chronicle::PatchNote;
 pub use bem_engine::journal::entries::Sink;
-use bem_engine::journal::entries::{Place, StoredPatch, structure_after};
+use bem_engine::journal::entries::{Place, StoredPatch};
 use bem_engine::serving::{Choice, settings_of};
 use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
 use bem_ledger::LedgerError;
@@ -56,6 +58,21 @@ pub struct Published {
     pub steps: u64,
 }
 
+impl Published {
+    /// What a round brought to a world as it is now.
+    pub(crate) fn of(world: WorldIndex, brought: Brought, service: &Service) -> Published {
+        let served = service.world(world).map(|world| &world.acting);
+        Published {
+            world,
+            patches: brought.patches,
+            chain: brought.chain,
+            acting: served.map_or_else(Digest::default, |acting| acting.digest()),
+            words: served.map_or_else(String::new, |acting| acting.in_force().words),
+            steps: brought.steps,
+        }
+    }
+}
+
 /// An input with what follows from it.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -63,6 +80,8 @@ pub struct Line {
     pub input: Input,
     /// What follows.
     pub derived: Derived,
+    /// What it did to questions.
+    pub people: Vec<Note>,
 }
 
 impl Line {
@@ -70,7 +89,7 @@ impl Line {
     pub fn of(input: Input, effect: Effect, service: &Service) -> (Line, Option<Box<Job>>) {
         let mut job = None;
         let derived = match effect {
-            Effect::Rewarded | Effect::Published(_, None) => Derived::Nothing,
+            Effect::Rewarded | Effect::People | Effect::Published(_, None) => Derived::Nothing,
             Effect::Decided(_, choice) => Derived::Decided(choice),
             Effect::Opened(world, notes) => match &input {
                 Input::World(spec) => Derived::Opened(world, spec.shape.clone(), notes),
@@ -82,18 +101,10 @@ impl Line {
                 Derived::Nothing
             }
             Effect::Published(world, Some(round)) => {
-                let served = service.world(world).map(|world| &world.acting);
-                Derived::Published(Box::new(Published {
-                    world,
-                    patches: round.patches,
-                    chain: round.chain,
-                    acting: served.map_or_else(Digest::default, |acting| acting.digest()),
-                    words: served.map_or_else(String::new, |acting| acting.in_force().words),
-                    steps: round.steps,
-                }))
+                Derived::Published(Box::new(Published::of(world, round, service)))
             }
         };
-        (Line { input, derived }, job)
+        (Line { input, derived, people: service.moved().to_vec() }, job)
     }
 }
 
@@ -115,6 +126,10 @@ pub struct Book {
     answers: Writer,
     inputs: u64,
     decided: u64,
+    /// What the inputs of the block did to questions.
+    people: Vec<Note>,
+    /// Structures before the latest patches of every world, which people may take back.
+    pub(crate) earlier: Earlier,
 }
 
 impl Book {
@@ -133,6 +148,8 @@ impl Book {
             answers: Writer::new(),
             inputs: 0,
             decided: 0,
+            people: Vec::new(),
+            earlier: Earlier::default(),
         }
     }
 
@@ -189,6 +206,7 @@ impl Book {
     /// A world is gone: what must change in EXPERT.
     pub(crate) fn forget_world(&mut self, world: WorldIndex) -> Vec<TableEdit> {
         self.twins.remove(&world.0);
+        self.earlier.forget(world);
         self.expert_edits(world, &[Digest::default(); EXPERT_SLOTS])
     }
 
@@ -202,6 +220,7 @@ impl Book {
             self.answers.u16(choice.drawn_from.unwrap_or(0));
             self.answers.u32(u32::try_from(choice.propensity.to_raw()).unwrap_or(u32::MAX));
         }
+        self.people.extend(line.people.iter().cloned());
         if line.input.ends_block() || BLOCK_INPUTS_MAX as u64 <= self.inputs {
             self.close_block(sink)?;
         }
@@ -236,6 +255,12 @@ impl Book {
             let (step, values) = (self.last, vec![decided as i64]);
             sink.append(&Entry::Event { step, code: event_code::SERVED, values, payload: answers })?;
         }
+        for note in core::mem::take(&mut self.people) {
+            match note {
+                Note::Published(published) => self.publish(sink, &published)?,
+                other => entries::append(sink, &other)?,
+            }
+        }
         Ok(())
     }
 
@@ -269,7 +294,7 @@ impl Book {
         let stored = StoredPatch::store(sink, note)?;
         self.serial += 1;
         let roots_before = self.tables.roots();
-        let leaves = self.twins.get_mut(&world.0).and_then(|twin| structure_after(twin, note));
+        let leaves = self.twins.get_mut(&world.0).and_then(|twin| self.earlier.follow(world, twin, note));
         let edits = leaves.map_or_else(Vec::new, |leaves| self.expert_edits(world, &leaves));
         self.set_all(&edits);
         sink.append(&stored.at(Place {
@@ -326,6 +351,7 @@ impl Book {
                 let failed = |error: &dyn core::fmt::Display| unreadable(format!("a patch: {error}"));
                 match patch.status {
                     PatchStatus::Applied => {
+                        self.earlier.keep(world, twin);
                         let bytes = read(&patch.payload)?;
                         let payload = bem_engine::payload::Payload::from_bytes(&bytes);
                         let accepted = payload.map_err(|error| failed(&error))?.accepted;
@@ -334,7 +360,7 @@ impl Book {
                     }
                     PatchStatus::RolledBack => {
                         let kind = bem_evolve::patch::PatchKind::ALL[patch.kind as usize];
-                        twin.take_back(kind).map_err(|error| failed(&error))?;
+                        self.earlier.take_back(world, twin, kind).map_err(|error| failed(&error))?;
                     }
                     _ => {}
                 }

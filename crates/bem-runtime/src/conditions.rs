@@ -7,6 +7,7 @@
 use crate::base::{BaseState, restored_state};
 use crate::book::{Book, world_of};
 use crate::input::{Input, decode_all};
+use crate::people::entries::Lifecycle;
 use crate::service::ServiceConfig;
 use bem_base::digest::Digest;
 use bem_base::encode::Writer;
@@ -30,6 +31,8 @@ pub struct ServiceConditions {
     due: VecDeque<Vec<TableEdit>>,
     /// Decisions of the last block of inputs that are not answered yet.
     unanswered: u64,
+    /// The lifecycle of questions.
+    questions: Lifecycle,
 }
 
 impl Conditions for ServiceConditions {
@@ -59,6 +62,14 @@ impl Conditions for ServiceConditions {
             Entry::Event { code: event_code::ARCHIVED, .. } => self.take_archived(entry, read)?,
             Entry::Event { code: event_code::PUBLISHED | event_code::ARTEFACT, .. }
             | Entry::Snapshot { .. } => Restated::default(),
+            Entry::HumanTask(task) => {
+                self.questions.take(task)?;
+                Restated::default()
+            }
+            Entry::Event { code: event_code::PEOPLE, values, payload, .. } => {
+                self.questions.take_change(values, payload)?;
+                Restated::default()
+            }
             _ => return Err("an entry that no service writes".to_string()),
         };
         Ok(Rebuilt { formulas: restated.formulas, checks: restated.checks })
@@ -188,13 +199,14 @@ impl ServiceConditions {
                 if *twin.shape() != shape {
                     return Err("the patch was made for another world".to_string());
                 }
+                book.earlier.keep(world, twin);
                 let restated = twin.restate(&patch);
                 let restated = restated.map_err(|error| format!("the condition of the patch: {error}"))?;
                 twin.follow(&patch).map_err(|error| format!("the patch: {error}"))?;
                 restated
             }
             PatchStatus::RolledBack => {
-                if !twin.take_back(kind).map_err(|error| error.to_string())? {
+                if !book.earlier.take_back(world, twin, kind).map_err(|error| error.to_string())? {
                     return Err("a patch is taken back that is not the latest in force".to_string());
                 }
                 Restated::default()

@@ -1,12 +1,13 @@
 //! Everything that comes in, with one spelling each: new worlds, decisions asked, rewards, rounds of learning.
 //!
-//! Tools, people and the pipeline will add kinds of their own; numbers are never used twice. Must not know what an input does.
+//! Tools and the pipeline will add kinds of their own, people have theirs in [`crate::people::input`]; numbers are never used twice. Must not know what an input does.
 //! Clauses: LOG-1, LOG-5.
 
 use crate::limits::{
     EPISODE_BYTES_MAX, EXPIRE_AFTER_MAX, FORBIDDEN_MAX, HORIZON_MAX, NAME_BYTES_MAX, NOTE_BYTES_MAX,
     REWARD_MAX,
 };
+use crate::people::input::{PeopleInput, TAGS};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Field, Forbidden, Shape};
 use bem_base::fixed::Fixed;
@@ -239,6 +240,8 @@ pub enum Input {
         /// In which world.
         world: WorldIndex,
     },
+    /// Something came from people.
+    People(Box<PeopleInput>),
 }
 
 impl Input {
@@ -275,6 +278,7 @@ impl Input {
             Input::Forget { world } => encode_plain(3, *world, writer),
             Input::Search { world } => encode_plain(4, *world, writer),
             Input::Publish { world } => encode_plain(5, *world, writer),
+            Input::People(input) => input.encode(writer),
         }
     }
 
@@ -284,6 +288,9 @@ impl Input {
         let kind = reader.u8()?;
         if kind == 0 {
             return Ok(Input::World(Box::new(WorldSpec::decode(reader)?)));
+        }
+        if TAGS.contains(&kind) {
+            return Ok(Input::People(Box::new(PeopleInput::decode(kind, reader)?)));
         }
         let world = WorldIndex(reader.u16()?);
         Ok(match kind {
@@ -354,7 +361,8 @@ mod tests {
         let forbidden = vec![Forbidden { observation: Bits([5, 0, 0, 0]), action: 2 }];
         let min_propensity = Fixed::from_ratio(1, 50);
         let (name, note) = ("ads".to_string(), String::new());
-        vec![
+        let people = PeopleInput::examples().into_iter().map(|input| Input::People(Box::new(input)));
+        let mut inputs = vec![
             Input::World(Box::new(WorldSpec {
                 name,
                 shape,
@@ -373,7 +381,9 @@ mod tests {
             Input::Forget { world },
             Input::Search { world },
             Input::Publish { world },
-        ]
+        ];
+        inputs.extend(people);
+        inputs
     }
 
     #[test]

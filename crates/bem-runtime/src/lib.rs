@@ -11,6 +11,7 @@ pub mod conditions;
 pub mod history;
 pub mod input;
 pub mod limits;
+pub mod people;
 pub mod round;
 pub mod service;
 pub mod statistics;

@@ -17,6 +17,8 @@ pub struct Complete {
     pub turn: Turn,
     /// Its steps.
     pub steps: Vec<Settled>,
+    /// Which complete episode of its world it is.
+    pub place: u64,
 }
 
 /// A round to be worked on.
@@ -26,6 +28,10 @@ pub struct Job {
     pub world: WorldIndex,
     pub(crate) searching: Box<Searching>,
     pub(crate) episodes: Vec<Complete>,
+    /// Episodes that may be learned from again, or not any more, by serial.
+    pub(crate) keeps: Vec<(u64, bool)>,
+    /// Whether the searching half is wanted as it was before it searched.
+    pub(crate) wants_before: bool,
 }
 
 /// A round that was worked on.
@@ -38,6 +44,10 @@ pub struct Done {
     pub(crate) round: Option<Box<Round>>,
     /// The searching half as bytes, for snapshots.
     pub(crate) bytes: Vec<u8>,
+    /// The searching half before it searched, as bytes, if that was wanted and something was let in.
+    pub(crate) before: Vec<u8>,
+    /// Places of the episodes that were handed in, with their serials.
+    pub(crate) serials: Vec<(u64, u64)>,
 }
 
 /// What a round brought besides what acts.
@@ -54,11 +64,20 @@ pub struct Brought {
 impl Job {
     /// Does the work: takes the episodes in, and searches if enough is new.
     pub fn work(self) -> Done {
-        let Job { world, mut searching, episodes } = self;
-        episodes.iter().for_each(|episode| searching.take(episode.turn, &episode.steps));
-        let round = searching.is_due(0).then(|| Box::new(searching.work()));
-        let mut writer = Writer::new();
-        searching.encode(&mut writer);
-        Done { world, searching, round, bytes: writer.into_bytes() }
+        let Job { world, mut searching, episodes, keeps, wants_before } = self;
+        keeps.iter().for_each(|(serial, is_kept)| searching.keep(*serial, *is_kept));
+        let mut take = |episode: &Complete| (episode.place, searching.take(episode.turn, &episode.steps));
+        let serials = episodes.iter().map(&mut take).collect();
+        let is_due = searching.is_due(0);
+        let before = if is_due && wants_before { bytes_of(&searching) } else { Vec::new() };
+        let round = is_due.then(|| Box::new(searching.work()));
+        let bytes = bytes_of(&searching);
+        Done { world, searching, round, bytes, before, serials }
     }
+}
+
+fn bytes_of(searching: &Searching) -> Vec<u8> {
+    let mut writer = Writer::new();
+    searching.encode(&mut writer);
+    writer.into_bytes()
 }

@@ -6,6 +6,8 @@
 
 use crate::input::{Input, SpecError, WorldIndex, WorldSpec, fits, is_name};
 use crate::limits::{EPISODE_BYTES_MAX, WORLDS_MAX};
+use crate::people::oversight::Oversight;
+use crate::people::{Note, People};
 use crate::round::{Brought, Done, Job};
 use crate::world::World;
 use bem_base::digest::hash_parts;
@@ -65,6 +67,8 @@ pub enum Kind {
     Conflict,
     /// There is no room.
     Full,
+    /// Others may, this caller may not.
+    Forbidden,
 }
 
 /// Why a request is refused.
@@ -108,6 +112,8 @@ pub enum Effect {
     Began(Box<Job>),
     /// A round takes effect; nothing where it was too early to search.
     Published(WorldIndex, Option<Brought>),
+    /// Something came from people; what follows is in the notes.
+    People,
 }
 
 /// Everything that is served.
@@ -121,12 +127,21 @@ pub struct Service {
     names: BTreeMap<String, WorldIndex>,
     /// A world that is about to be opened: it was tried when it was checked.
     tried: Option<(WorldSpec, Box<(Searching, Round)>)>,
+    pub(crate) people: People,
+    /// What the last input did to questions.
+    pub(crate) moved: Vec<Note>,
 }
 
 impl Service {
     /// Nothing is served yet.
     pub fn new(config: ServiceConfig) -> Service {
-        Service { config, last: 0, worlds: Vec::new(), names: BTreeMap::new(), tried: None }
+        let (people, moved) = (People::default(), Vec::new());
+        Service { config, last: 0, worlds: Vec::new(), names: BTreeMap::new(), tried: None, people, moved }
+    }
+
+    /// What the last input did to questions.
+    pub fn moved(&self) -> &[Note] {
+        &self.moved
     }
 
     /// What the history begins with.
@@ -149,7 +164,7 @@ impl Service {
         self.worlds.get(usize::from(index.0))?.as_ref()
     }
 
-    fn world_mut(&mut self, index: WorldIndex) -> Option<&mut World> {
+    pub(crate) fn world_mut(&mut self, index: WorldIndex) -> Option<&mut World> {
         self.worlds.get_mut(usize::from(index.0))?.as_mut()
     }
 
@@ -228,10 +243,14 @@ impl Service {
         self.world(world).ok_or_else(gone)
     }
 
-    /// A round that should begin now, if one should: worlds take turns by their place.
+    /// A round that should begin now, if one should: the one that people want first, or the first by name.
     pub fn due_round(&self) -> Option<Input> {
-        let due = self.worlds().find(|(_, world)| world.is_round_due())?;
-        Some(Input::Search { world: due.0 })
+        // What people want to be learned first comes first; otherwise the first by name.
+        let due = self.worlds().filter(|(_, world)| world.is_round_due());
+        let wanted = due.map(|(index, _)| index).reduce(|best, next| {
+            if self.people.prior(best.0) < self.people.prior(next.0) { next } else { best }
+        })?;
+        Some(Input::Search { world: wanted })
     }
 
     /// Whether a round is under way somewhere.
@@ -243,7 +262,10 @@ impl Service {
     /// error means that the input does not fit what came before: no history has it.
     pub fn apply(&mut self, input: &Input, done: Option<Done>) -> Result<Effect, &'static str> {
         let number = self.last + 1;
+        self.moved.clear();
+        self.maintain(number);
         let effect = match input {
+            Input::People(said) => self.apply_people(said, number)?,
             Input::World(spec) => self.open_world(spec)?,
             Input::Decide { world, observation, episode } => {
                 let world = self.world_mut(*world).ok_or("a decision in a world that is not served")?;
@@ -252,12 +274,15 @@ impl Service {
                 Effect::Decided(turn, choice)
             }
             Input::Reward { world, decision, reward, done, bad } => {
-                let world = self.world_mut(*world).ok_or("a reward in a world that is not served")?;
+                let index = *world;
+                let world = self.world_mut(index).ok_or("a reward in a world that is not served")?;
                 let outcome = Outcome { reward: *reward, done: *done, bad: *bad };
+                let episodes = world.statistics().returns.count;
                 match world.check_reward(*decision, outcome) {
                     Ok(true) => world.reward(*decision, outcome),
                     _ => return Err("a reward that its decision cannot have"),
                 }
+                self.watch_outcome(index, *decision, episodes, number);
                 Effect::Rewarded
             }
             Input::Forget { world } => {
@@ -265,17 +290,23 @@ impl Service {
                 let gone = self.worlds.get_mut(place).and_then(Option::take);
                 let gone = gone.ok_or("a world is forgotten that is not served")?;
                 self.names.remove(&gone.spec().name);
+                self.drop_questions(*world, number);
                 Effect::Forgotten(*world)
             }
             Input::Search { world } => {
+                let oversees = self.oversees();
                 let served = self.world_mut(*world).ok_or("a round in a world that is not served")?;
-                Effect::Began(Box::new(served.begin_round(*world).ok_or("a round begins in another")?))
+                let begun = served.begin_round(*world, oversees);
+                Effect::Began(Box::new(begun.ok_or("a round begins in another")?))
             }
             Input::Publish { world } => {
                 let done = done.filter(|done| done.world == *world).ok_or("no round has brought this")?;
-                match self.world_mut(*world) {
+                let People { control, approved, rejected, .. } = &self.people;
+                let oversight = Oversight { world: *world, control, approved, rejected };
+                match self.worlds.get_mut(usize::from(world.0)).and_then(Option::as_mut) {
                     Some(served) if served.is_searching() => {
-                        Effect::Published(*world, served.publish(done, number))
+                        let publishing = served.publish(done, number, &oversight);
+                        Effect::Published(*world, self.watch_round(*world, publishing, number))
                     }
                     Some(_) => return Err("a round takes effect that has not begun"),
                     // The world was forgotten while it was worked on.
@@ -317,6 +348,7 @@ impl Service {
                 world.encode(&mut writer);
             }
         }
+        self.people.encode(&mut writer);
         writer.into_bytes()
     }
 
@@ -342,6 +374,7 @@ impl Service {
             };
             service.worlds.push(world);
         }
+        service.people = People::decode(&mut reader)?;
         reader.finish()?;
         Ok(service)
     }

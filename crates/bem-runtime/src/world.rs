@@ -7,11 +7,13 @@
 use crate::input::WorldIndex;
 use crate::input::WorldSpec;
 use crate::limits::PATCHES_SHOWN_MAX;
+use crate::people::oversight::{Judged, Oversight, Publishing, REJECTED};
+use crate::people::standing::{HeldRound, Previous, SINCE_MAX, Standing};
 use crate::round::{Brought, Complete, Done, Job};
 use crate::service::{Kind, Refusal};
 use crate::statistics::Statistics;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Bits, Outcome};
+use bem_base::environment::{Bits, Outcome, Shape};
 use bem_engine::chronicle::PatchNote;
 use bem_engine::payload::Payload;
 use bem_engine::serving::{Acting, Choice, Round, Searching, Settled};
@@ -68,18 +70,20 @@ pub struct World {
     pub(crate) spec: WorldSpec,
     pub(crate) acting: Acting,
     /// At work elsewhere while it is missing.
-    searching: Option<Box<Searching>>,
+    pub(crate) searching: Option<Box<Searching>>,
     /// The searching half as bytes, as it came back last.
-    searching_bytes: Vec<u8>,
+    pub(crate) searching_bytes: Vec<u8>,
     known: BTreeMap<u64, Known>,
     open: BTreeMap<u64, Open>,
     by_name: BTreeMap<String, u64>,
     /// Complete episodes that were not handed in yet.
-    waiting: Vec<Complete>,
-    waiting_steps: u64,
+    pub(crate) waiting: Vec<Complete>,
+    pub(crate) waiting_steps: u64,
     pub(crate) statistics: Statistics,
     /// The latest decisions about patches, oldest first.
     patched: VecDeque<Patched>,
+    /// What people have to do with it.
+    pub(crate) standing: Standing,
 }
 
 impl World {
@@ -104,6 +108,7 @@ impl World {
             waiting_steps: 0,
             statistics,
             patched: VecDeque::new(),
+            standing: Standing::default(),
         };
         world.count_patches(&round.patches, number);
         (world, round.patches)
@@ -127,6 +132,19 @@ impl World {
     /// The latest decisions about patches, oldest first.
     pub fn patched(&self) -> &VecDeque<Patched> {
         &self.patched
+    }
+
+    /// What people have to do with it.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// A decision that is still known: what was seen, done and said, the first decision of its episode, and which step of it.
+    pub fn decision(&self, number: u64) -> Option<(PastStep, u64, u32)> {
+        let known = self.known.get(&number)?;
+        let open = self.open.get(&known.episode);
+        let step = open.and_then(|open| open.decisions.iter().position(|known| *known == number));
+        Some((known.step, known.episode, step.unwrap_or(0) as u32))
     }
 
     /// Decisions that wait for their outcome.
@@ -247,7 +265,7 @@ impl World {
         if self.spec.shape.horizon == 1 {
             let step = settled(&self.known[&decision], true);
             let turn = self.known[&decision].turn;
-            return self.complete(Complete { turn, steps: step.into_iter().collect() });
+            return self.complete(decision, turn, step.into_iter().collect());
         }
         let Some(open) = self.open.get_mut(&episode) else { return };
         if outcome.done {
@@ -265,16 +283,18 @@ impl World {
         if let Some(steps) = steps {
             let turn = open.turn;
             self.open.remove(&episode);
-            self.complete(Complete { turn, steps });
+            self.complete(episode, turn, steps);
         }
     }
 
-    fn complete(&mut self, episode: Complete) {
+    fn complete(&mut self, first: u64, turn: Turn, steps: Vec<Settled>) {
+        let episode = Complete { turn, steps, place: self.statistics.returns.count + 1 };
         let total = episode.steps.iter().map(|step| i64::from(step.outcome.reward)).sum();
         let is_random = episode.steps.iter().all(|step| step.drawn_from.is_some());
         self.statistics.book_return(total, is_random);
         self.acting.settle(episode.turn, &episode.steps);
         self.waiting_steps += episode.steps.len() as u64;
+        self.standing.remember(first, &episode);
         self.waiting.push(episode);
     }
 
@@ -300,6 +320,10 @@ impl World {
     /// Whether a round should begin: enough is complete, and none is under way.
     pub fn is_round_due(&self) -> bool {
         let Some(searching) = &self.searching else { return false };
+        // What waits for an approval is not searched past; what was turned down is not proposed again at once.
+        if self.standing.held.is_some() || self.statistics.returns.count < self.standing.rests_until {
+            return false;
+        }
         let is_many = crate::limits::WAITING_MAX <= self.waiting.len();
         !self.waiting.is_empty() && (is_many || searching.is_due(self.waiting_steps))
     }
@@ -310,28 +334,81 @@ impl World {
     }
 
     /// A round begins: everything complete is handed in.
-    pub(crate) fn begin_round(&mut self, world: WorldIndex) -> Option<Job> {
+    pub(crate) fn begin_round(&mut self, world: WorldIndex, wants_before: bool) -> Option<Job> {
         let searching = self.searching.take()?;
         self.waiting_steps = 0;
-        Some(Job { world, searching, episodes: core::mem::take(&mut self.waiting) })
+        let episodes = core::mem::take(&mut self.waiting);
+        let keeps = self.standing.take_keeps();
+        if let Some(previous) = &mut self.standing.previous {
+            previous.since.extend(episodes.iter().cloned());
+            if SINCE_MAX < previous.since.len() || !keeps.is_empty() {
+                self.standing.previous = None;
+            }
+        }
+        Some(Job { world, searching, episodes, keeps, wants_before })
+    }
+
+    /// A round comes back: what it changes takes effect, waits, or is turned down.
+    pub(crate) fn publish(&mut self, done: Done, number: u64, oversight: &Oversight<'_>) -> Publishing {
+        for (place, serial) in &done.serials {
+            if let Some(recent) = self.standing.by_place(*place) {
+                recent.serial = Some(*serial);
+            }
+        }
+        let Some(round) = done.round else {
+            (self.searching, self.searching_bytes) = (Some(done.searching), done.bytes);
+            return Publishing::Nothing;
+        };
+        let is_applied = round.patches.iter().any(|note| note.accepted);
+        self.standing.stalled = if is_applied { 0 } else { self.standing.stalled.saturating_add(1) };
+        match oversight.judge(self, &round) {
+            Judged::TurnDown => {
+                let mut reader = Reader::new(&done.before);
+                match Searching::decode(&self.spec.shape, &mut reader) {
+                    Ok(searching) => {
+                        let brought =
+                            self.discard(*round, Box::new(searching), done.before, REJECTED, number);
+                        Publishing::Brought(brought, None)
+                    }
+                    Err(_) => Publishing::Nothing,
+                }
+            }
+            Judged::Hold(context) => {
+                (self.searching, self.searching_bytes) = (Some(done.searching), done.bytes);
+                let held = HeldRound { question: 0, round, before: done.before };
+                self.standing.held = Some(Box::new(held));
+                Publishing::Held(context)
+            }
+            Judged::Let(context) => {
+                (self.searching, self.searching_bytes) = (Some(done.searching), done.bytes);
+                let before = (!done.before.is_empty()).then_some(done.before);
+                Publishing::Brought(self.put_into_force(*round, before, number), context)
+            }
+        }
     }
 
     /// A round takes effect; what was decided about patches.
-    pub(crate) fn publish(&mut self, done: Done, number: u64) -> Option<Brought> {
-        self.searching = Some(done.searching);
-        self.searching_bytes = done.bytes;
-        let Round { acting, patches, chain, steps } = *done.round?;
+    pub(crate) fn put_into_force(&mut self, round: Round, before: Option<Vec<u8>>, number: u64) -> Brought {
+        let Round { acting, patches, chain, steps } = round;
+        if patches.iter().any(|note| note.accepted || note.rolled_back) {
+            let place = self.statistics.returns.count;
+            self.standing.previous = before.map(|before| {
+                let (acting, patches) = (self.acting.clone(), patches.clone());
+                Box::new(Previous { acting, before, patches, chain, place, since: Vec::new() })
+            });
+        }
         self.acting.replace(acting);
         // What came while the round was worked on is not in it.
         for episode in &self.waiting {
             self.acting.settle(episode.turn, &episode.steps);
         }
+        self.say_again();
         self.statistics.rounds += 1;
         self.count_patches(&patches, number);
-        Some(Brought { patches, chain, steps })
+        Brought { patches, chain, steps }
     }
 
-    fn count_patches(&mut self, notes: &[PatchNote], number: u64) {
+    pub(crate) fn count_patches(&mut self, notes: &[PatchNote], number: u64) {
         for note in notes {
             let (words, reason) = match Payload::from_bytes(&note.payload) {
                 Ok(payload) => (payload.words, payload.reason),
@@ -383,15 +460,8 @@ impl World {
             writer.u32(*proofs);
         }
         writer.length(self.waiting.len());
-        for episode in &self.waiting {
-            episode.turn.encode(writer);
-            writer.length(episode.steps.len());
-            for step in &episode.steps {
-                let Settled { observation, action, drawn_from, outcome } = *step;
-                encode_step(&PastStep { observation, action, outcome: Some(outcome) }, writer);
-                encode_drawn(drawn_from, writer);
-            }
-        }
+        self.waiting.iter().for_each(|episode| encode_complete(episode, writer));
+        self.standing.encode(writer);
     }
 
     /// Reads canonical bytes back.
@@ -438,24 +508,11 @@ impl World {
         }
         let (mut waiting, mut waiting_steps) = (Vec::new(), 0);
         for _ in 0..reader.length(7)? {
-            let turn = Turn::decode(reader)?;
-            let mut steps = Vec::new();
-            for _ in 0..reader.length(36)? {
-                let step = decode_step(reader)?;
-                let drawn_from = decode_drawn(reader)?;
-                let Some(outcome) = step.outcome.filter(|_| is_action(step.action)) else {
-                    return Err(wild.into());
-                };
-                steps.push(Settled {
-                    observation: step.observation,
-                    action: step.action,
-                    drawn_from,
-                    outcome,
-                });
-            }
-            waiting_steps += steps.len() as u64;
-            waiting.push(Complete { turn, steps });
+            let episode = decode_complete(&spec.shape, reader)?;
+            waiting_steps += episode.steps.len() as u64;
+            waiting.push(episode);
         }
+        let standing = Standing::decode(&spec.shape, reader)?;
         let searching = Some(Box::new(searching));
         Ok(World {
             spec,
@@ -469,6 +526,7 @@ impl World {
             waiting_steps,
             statistics,
             patched,
+            standing,
         })
     }
 }
@@ -485,6 +543,30 @@ fn settled(known: &Known, is_last: bool) -> Option<Settled> {
     let PastStep { observation, action, outcome } = known.step;
     let outcome = Outcome { done: is_last, ..outcome? };
     Some(Settled { observation, action, drawn_from: known.drawn_from, outcome })
+}
+
+pub(crate) fn encode_complete(episode: &Complete, writer: &mut Writer) {
+    writer.u64(episode.place);
+    episode.turn.encode(writer);
+    writer.length(episode.steps.len());
+    for step in &episode.steps {
+        let Settled { observation, action, drawn_from, outcome } = *step;
+        encode_step(&PastStep { observation, action, outcome: Some(outcome) }, writer);
+        encode_drawn(drawn_from, writer);
+    }
+}
+
+pub(crate) fn decode_complete(shape: &Shape, reader: &mut Reader<'_>) -> Result<Complete, DecodeError> {
+    let wild = reader.error("steps that this world cannot have taken");
+    let (place, turn) = (reader.u64()?, Turn::decode(reader)?);
+    let mut steps = Vec::new();
+    for _ in 0..reader.length(36)? {
+        let step = decode_step(reader)?;
+        let drawn_from = decode_drawn(reader)?;
+        let Some(outcome) = step.outcome.filter(|_| step.action < shape.actions) else { return Err(wild) };
+        steps.push(Settled { observation: step.observation, action: step.action, drawn_from, outcome });
+    }
+    Ok(Complete { turn, steps, place })
 }
 
 fn encode_step(step: &PastStep, writer: &mut Writer) {

@@ -33,13 +33,13 @@ use tokio_stream::wrappers::BroadcastStream;
 use utoipa::{OpenApi, ToSchema};
 
 /// Worlds of one page of a list, at most and by default.
-const PAGE_MAX: usize = 100;
+pub const PAGE_MAX: usize = 100;
 
 /// Every route of the decision service, with the role that it needs.
 pub fn routes() -> Vec<Registered> {
     use Role::{Admin, Annotator, Viewer};
     let (read, write) = (Method::GET, Method::POST);
-    vec![
+    let mut routes = vec![
         route(read.clone(), "/healthz", None, get(healthz)),
         route(write.clone(), "/login", None, post(login)),
         route(read.clone(), "/login", None, get(page::login_page)),
@@ -60,7 +60,9 @@ pub fn routes() -> Vec<Registered> {
         route(read.clone(), "/v1/events", Some(Viewer), get(events)),
         route(read.clone(), "/", Some(Viewer), get(page::worlds_page)),
         route(read, "/worlds/{name}", Some(Viewer), get(page::world_page)),
-    ]
+    ];
+    routes.extend(crate::people::routes());
+    routes
 }
 
 /// The document that describes the service, made from its handlers.
@@ -82,7 +84,19 @@ pub fn routes() -> Vec<Registered> {
         list_patches,
         show_history,
         events,
-        openapi
+        openapi,
+        crate::people::list,
+        crate::people::ask,
+        crate::people::next,
+        crate::people::lease,
+        crate::people::answer,
+        crate::people::skip,
+        crate::people::release,
+        crate::people::preview,
+        crate::people::answers,
+        crate::people::undo,
+        crate::people::statistics,
+        crate::people::set_control
     ),
     components(schemas(ErrorBody, NewWorld, DecideRequest, DecideAnswer, RewardRequest))
 )]
@@ -153,10 +167,11 @@ struct RewardRequest {
 }
 
 /// The fields of a body.
-struct Fields(Map<String, Value>);
+pub struct Fields(Map<String, Value>);
 
 impl Fields {
-    fn read(bytes: &[u8]) -> Result<Fields, Failure> {
+    /// Reads a body.
+    pub fn read(bytes: &[u8]) -> Result<Fields, Failure> {
         match serde_json::from_slice(bytes) {
             Ok(Value::Object(fields)) => Ok(Fields(fields)),
             Ok(_) => Err(Failure::new(StatusCode::BAD_REQUEST, "bad_json", "the body must be a JSON object")),
@@ -168,11 +183,13 @@ impl Fields {
         }
     }
 
-    fn take(&mut self, name: &str) -> Option<Value> {
+    /// Takes a field out; nothing where it is missing or null.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name).filter(|value| !value.is_null())
     }
 
-    fn text(&mut self, name: &str) -> Result<Option<String>, Failure> {
+    /// A field that must be text.
+    pub fn text(&mut self, name: &str) -> Result<Option<String>, Failure> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -180,22 +197,26 @@ impl Fields {
         }
     }
 
-    fn must<T>(name: &str, value: Option<T>) -> Result<T, Failure> {
+    /// A field that must be there.
+    pub fn must<T>(name: &str, value: Option<T>) -> Result<T, Failure> {
         value.ok_or_else(|| Failure::bad(name, format!("{name} is missing")))
     }
 
-    fn whole(&mut self, name: &str) -> Result<Option<i64>, Failure> {
+    /// A field that must be a whole number.
+    pub fn whole(&mut self, name: &str) -> Result<Option<i64>, Failure> {
         let Some(value) = self.take(name) else { return Ok(None) };
         value.as_i64().map(Some).ok_or_else(|| Failure::bad(name, format!("{name} must be a whole number")))
     }
 
-    fn number<T: TryFrom<i64>>(&mut self, name: &str) -> Result<Option<T>, Failure> {
+    /// A whole number in the range of its type.
+    pub fn number<T: TryFrom<i64>>(&mut self, name: &str) -> Result<Option<T>, Failure> {
         let Some(value) = self.whole(name)? else { return Ok(None) };
         let wild = || Failure::bad(name, format!("{name} {value} is out of range"));
         T::try_from(value).map(Some).map_err(|_| wild())
     }
 
-    fn flag(&mut self, name: &str) -> Result<Option<bool>, Failure> {
+    /// A field that must be true or false.
+    pub fn flag(&mut self, name: &str) -> Result<Option<bool>, Failure> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(flag)),
@@ -203,7 +224,8 @@ impl Fields {
         }
     }
 
-    fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, Failure> {
+    /// A field that must be a list.
+    pub fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, Failure> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Array(list)) => Ok(Some(list)),
@@ -211,7 +233,8 @@ impl Fields {
         }
     }
 
-    fn finish(self, allowed: &str) -> Result<(), Failure> {
+    /// Refuses fields that are left.
+    pub fn finish(self, allowed: &str) -> Result<(), Failure> {
         match self.0.keys().next() {
             None => Ok(()),
             Some(name) => {
@@ -276,9 +299,9 @@ async fn openapi() -> Response {
 }
 
 /// The parts of a query that page a list.
-type Paging = Query<BTreeMap<String, String>>;
+pub type Paging = Query<BTreeMap<String, String>>;
 
-fn limit_of(query: &BTreeMap<String, String>) -> Result<usize, Failure> {
+pub(crate) fn limit_of(query: &BTreeMap<String, String>) -> Result<usize, Failure> {
     let Some(text) = query.get("limit") else { return Ok(PAGE_MAX) };
     let limit = text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
     limit.ok_or_else(|| Failure::bad("limit", format!("limit must be a whole number from 1 to {PAGE_MAX}")))

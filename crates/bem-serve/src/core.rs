@@ -104,6 +104,10 @@ impl PatchLine {
 }
 
 type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
+/// Refuses a request, or makes an input of it.
+type Check = dyn FnOnce(&Service) -> Result<Option<Input>, Refusal> + Send;
+/// Looks at what a request brought.
+type View = dyn FnOnce(&Service, Option<u64>) -> serde_json::Value + Send;
 
 /// What the deciding thread is asked.
 pub enum Message {
@@ -135,6 +139,15 @@ pub enum Message {
     },
     /// Forget a world.
     Forget(String, Reply<()>),
+    /// Something that is checked, and takes effect if it is new; what is answered is looked up afterwards.
+    Act {
+        /// Refuses, or makes an input; nothing where it was said before.
+        check: Box<Check>,
+        /// What is answered, with the number of the input if there is one.
+        view: Box<View>,
+        /// Who waits.
+        reply: Reply<serde_json::Value>,
+    },
     /// Look at what is served.
     Look(Box<dyn FnOnce(&Service) + Send>),
     /// A round was worked on.
@@ -222,6 +235,15 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         self.send(message(reply))?;
         answer.await.map_err(|_| Busy::Stopping)
+    }
+
+    /// Checks and lets take effect; the answer comes when it is durable.
+    pub async fn act(
+        &self,
+        check: impl FnOnce(&Service) -> Result<Option<Input>, Refusal> + Send + 'static,
+        view: impl FnOnce(&Service, Option<u64>) -> serde_json::Value + Send + 'static,
+    ) -> Result<Result<serde_json::Value, Refusal>, Busy> {
+        self.ask(|reply| Message::Act { check: Box::new(check), view: Box::new(view), reply }).await
     }
 
     /// Looks at what is served.
@@ -510,6 +532,11 @@ impl Decider {
 
     /// Tells whoever listens what was decided about patches.
     fn note(&self, line: &Line, number: u64) {
+        if !line.people.is_empty() && 0 < self.events.receiver_count() {
+            let open = self.service.people().table().open().count();
+            let event = serde_json::json!({ "event": "questions", "step": number, "open": open });
+            let _ = self.events.send(event.to_string());
+        }
         let world = match &line.derived {
             Derived::Opened(world, ..) => *world,
             Derived::Published(published) => published.world,
@@ -555,6 +582,13 @@ impl Decider {
                     self.apply(Input::Forget { world }, None);
                 });
                 self.answer(reply, forgotten);
+            }
+            Message::Act { check, view, reply } => {
+                let acted = check(&self.service).map(|input| {
+                    let number = input.map(|input| self.apply(input, None).0);
+                    view(&self.service, number)
+                });
+                self.answer(reply, acted);
             }
             Message::Look(look) => look(&self.service),
             Message::Save(saving) => self.saving = Some(saving),

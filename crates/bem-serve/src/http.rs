@@ -125,6 +125,7 @@ impl From<Refusal> for Failure {
             Kind::Missing => StatusCode::NOT_FOUND,
             Kind::Conflict => StatusCode::CONFLICT,
             Kind::Full => StatusCode::INSUFFICIENT_STORAGE,
+            Kind::Forbidden => StatusCode::FORBIDDEN,
         };
         Failure::new(status, refusal.code, refusal.message).about(refusal.field)
     }

@@ -10,6 +10,7 @@ pub mod http;
 pub mod inbox;
 pub mod metrics;
 pub mod page;
+pub mod people;
 pub mod saving;
 pub mod tokens;
 
@@ -119,6 +120,7 @@ pub fn run<S: Store + Send + 'static>(
                 let _ = keeper.lock().unwrap_or_else(PoisonError::into_inner).refresh();
             }
         });
+        tokio::spawn(people::watch_leases(handle.clone(), people::LEASE_LASTS));
         on_ready(bound, &handle);
         let is_failed = || handle.gauges.failed.load(std::sync::atomic::Ordering::Relaxed);
         http::serve(listener, router, || should_stop() || is_failed() || threads.is_over()).await

@@ -10,7 +10,9 @@ use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
 use bem_data::Encoder;
+use bem_engine::agent::Agent;
 use bem_explain::{RuleList, Words, action_of, explain};
+use bem_runtime::input::WorldSpec;
 use bem_runtime::statistics::{Moments, Statistics};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -49,14 +51,22 @@ pub fn escaped(text: &str) -> String {
     safe
 }
 
-fn document(title: &str, body: &str) -> Html<String> {
+/// A page with this title and body. Pages of people keep still and carry what their writes must show.
+pub fn document(title: &str, body: &str, csrf: Option<&str>) -> Html<String> {
     let title = escaped(title);
+    let own = csrf.map_or_else(String::new, |csrf| {
+        format!("<meta name=csrf content=\"{}\"><script src=\"/queue.js\" defer></script>", escaped(csrf))
+    });
+    let still = if csrf.is_some() { " data-still" } else { "" };
     Html(format!(
-        "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width,initial-scale=1\">\
-         <title>{title}</title><link rel=icon href=\"data:,\"><link rel=stylesheet href=\"/style.css\"><script src=\"/app.js\" defer></script>\
-         </head><body><main>{body}</main></body></html>"
+        "<!doctype html><html lang=en{still}><head><meta charset=utf-8><meta name=viewport content=\"width=device-width,initial-scale=1\">\
+         <title>{title}</title><link rel=icon href=\"data:,\"><link rel=stylesheet href=\"/style.css\"><script src=\"/app.js\" defer></script>{own}\
+         </head><body>{NAVIGATION}<main>{body}</main></body></html>"
     ))
 }
+
+/// The way to all pages.
+const NAVIGATION: &str = "<nav aria-label=Pages><a href=\"/\">Worlds</a> <a href=\"/queue\">Questions</a> <a href=\"/patches\">Patches</a> <a href=\"/history\">History</a></nav>";
 
 /// Where a browser gives its token.
 pub async fn login_page() -> Html<String> {
@@ -65,6 +75,7 @@ pub async fn login_page() -> Html<String> {
         "<h1>BEM</h1><p class=muted>Give a token of this server; <code>bem token add</code> makes one.</p>\
          <form id=login><label>token <input id=token type=password autocomplete=off required></label> <button>log in</button></form>\
          <p id=answer class=fail role=alert></p>",
+        None,
     )
 }
 
@@ -109,7 +120,7 @@ pub async fn worlds_page(State(app): State<App>) -> Result<Html<String>, Failure
         body.push_str("<p>No world is served yet: <code>POST /v1/worlds</code> makes one.</p>");
     } else {
         body.push_str(
-            "<h2>Worlds</h2><div class=wide><table><tr><th class=left>world<th>decisions<th>online return<th>random<th>best fixed<th class=left>what acts",
+            "<h2>Worlds</h2><div class=wide tabindex=0 role=region aria-label=Worlds><table><tr><th class=left>world<th>decisions<th>online return<th>random<th>best fixed<th class=left>what acts",
         );
         for (name, statistics, words) in &rows {
             let fixed = statistics.best_fixed().map_or("none yet".to_string(), |(_, moments)| mean(&moments));
@@ -127,10 +138,11 @@ pub async fn worlds_page(State(app): State<App>) -> Result<Html<String>, Failure
         body.push_str("</table></div>");
     }
     patches_table(&mut body, &patches, true);
-    Ok(document("BEM: worlds", &body))
+    Ok(document("BEM: worlds", &body, None))
 }
 
-fn patches_table(body: &mut String, patches: &[PatchLine], has_world: bool) {
+/// A table of patches.
+pub fn patches_table(body: &mut String, patches: &[PatchLine], has_world: bool) {
     body.push_str("<h2>Patches <span class=muted>the latest first</span></h2>");
     if patches.is_empty() {
         body.push_str("<p class=muted>None yet.</p>");
@@ -139,7 +151,7 @@ fn patches_table(body: &mut String, patches: &[PatchLine], has_world: bool) {
     let world = if has_world { "<th class=left>world" } else { "" };
     let _ = write!(
         body,
-        "<div class=wide><table><tr><th>input{world}<th class=left>kind<th class=left>in force<th>proofs<th class=left>change"
+        "<div class=wide tabindex=0 role=region aria-label=Patches><table><tr><th>input{world}<th class=left>kind<th class=left>in force<th>proofs<th class=left>change"
     );
     for line in patches {
         let world =
@@ -205,7 +217,7 @@ pub async fn world_page(State(app): State<App>, Path(name): Path<String>) -> Res
         escaped(&shown.spec.name)
     );
     patches_table(&mut body, &shown.patches, false);
-    Ok(document(&format!("BEM: {}", shown.spec.name), &body))
+    Ok(document(&format!("BEM: {}", shown.spec.name), &body, None))
 }
 
 /// Returns as bars on one scale.
@@ -276,15 +288,28 @@ fn rules(app: &App, shown: &Shown) -> Arc<String> {
     if let Some(rules) = known(app) {
         return rules;
     }
-    let text = if EXPLAINED_GATES_MAX < policy.gates() {
+    let text = rules_of(&shown.agent, &shown.spec, EXPLAINED_GATES_MAX);
+    let text = Arc::new(text);
+    let mut rules = app.rules.lock().unwrap_or_else(PoisonError::into_inner);
+    if RULES_KEPT <= rules.len() {
+        rules.clear();
+    }
+    rules.insert(key, Arc::clone(&text));
+    text
+}
+
+/// A policy of at most so many gates as rules.
+pub fn rules_of(agent: &Agent, spec: &WorldSpec, gates_max: usize) -> String {
+    let policy = agent.policy();
+    if gates_max < policy.gates() {
         format!(
             "{} gates are too many to be shown as rules here: export the circuit and use bem explain",
             policy.gates()
         )
     } else {
-        let names = Encoder::from_json(&shown.spec.note).ok();
-        let words = Words { reads: policy.reads(), fields: &shown.spec.shape.fields, names: names.as_ref() };
-        let whole = explain(policy, &shown.spec.shape.fields);
+        let names = Encoder::from_json(&spec.note).ok();
+        let words = Words { reads: policy.reads(), fields: &spec.shape.fields, names: names.as_ref() };
+        let whole = explain(policy, &spec.shape.fields);
         let exact =
             if whole.action.is_exact() { "proven equal to the circuit" } else { "a summary of the circuit" };
         let mut text = format!("Action, {exact}\n");
@@ -294,14 +319,7 @@ fn rules(app: &App, shown: &Shown) -> Arc<String> {
             lines(&mut text, list, &words, &|bits| u8::from(bits.first() == Some(&true)).to_string());
         }
         text
-    };
-    let text = Arc::new(text);
-    let mut rules = app.rules.lock().unwrap_or_else(PoisonError::into_inner);
-    if RULES_KEPT <= rules.len() {
-        rules.clear();
     }
-    rules.insert(key, Arc::clone(&text));
-    text
 }
 
 fn lines(text: &mut String, list: &RuleList, words: &Words<'_>, then: &dyn Fn(&[bool]) -> String) {

@@ -149,6 +149,30 @@ impl Experience {
         }
     }
 
+    /// Takes an episode out, which nobody may learn from any more; nothing where it is not held.
+    pub fn take_out(&mut self, serial: u64) -> Option<Episode> {
+        let episode = self.episodes.remove(&serial)?;
+        let class = &mut self.classes[usize::from(!episode.has_draws())];
+        class.serials.retain(|known| *known != serial);
+        class.steps -= episode.steps.len();
+        Some(episode)
+    }
+
+    /// Puts an episode back that was taken out, at its own place; whether there is room for it.
+    pub fn put_back(&mut self, episode: Episode) -> bool {
+        if self.steps_max < self.step_count() + episode.steps.len()
+            || self.episodes.contains_key(&episode.serial)
+        {
+            return false;
+        }
+        let class = &mut self.classes[usize::from(!episode.has_draws())];
+        let place = class.serials.partition_point(|serial| *serial < episode.serial);
+        class.serials.insert(place, episode.serial);
+        class.steps += episode.steps.len();
+        self.episodes.insert(episode.serial, episode);
+        true
+    }
+
     /// The episodes held, oldest first.
     pub fn episodes(&self) -> impl DoubleEndedIterator<Item = &Episode> + Clone + '_ {
         self.episodes.values()

@@ -420,3 +420,27 @@ fn the_page_of_the_guide_on_the_service_runs_from_its_first_to_its_last_command(
     let said = text(&followed);
     assert!(said.contains("patches in force") && said.contains("every entry as recorded"), "{said}");
 }
+
+#[test]
+fn the_page_of_the_guide_on_people_runs_from_its_first_to_its_last_command() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/guide/people.md")).expect("the page");
+    let folder = tempfile::tempdir().expect("a folder");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    let script = commands(&page).replace("127.0.0.1:7420", &free.to_string());
+    // Commands of the page go to the usual port; here another one is free.
+    let script = script.replace("bem people ", &format!("bem people --url http://{free} "));
+    assert!(12 <= script.matches("bem ").count(), "{script}");
+    let followed = shell(folder.path(), &format!("trap 'kill $server 2>/dev/null || true' EXIT\n{script}"));
+    assert!(followed.status.success(), "{}", text(&followed));
+    let said = text(&followed);
+    for wanted in [
+        "would change: visits of action",
+        "is taken back",
+        "waits for a second approver",
+        "every entry as recorded",
+    ] {
+        assert!(said.contains(wanted), "{wanted}: {said}");
+    }
+    assert!(said.contains("safety_override_mode           warn"), "{said}");
+}

@@ -18,6 +18,7 @@ use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::{Notebook, Proposal};
 use bem_evolve::rollout::Rollout;
 use bem_evolve::verify::Improvement;
+use bem_learn::wide::Advice;
 use bem_machine::config::GenesisConfig;
 use bem_machine::family::{Family, STEP_BY_STEP};
 use bem_machine::machine::{Machine, Mode, PastStep, WORLDS_KEPT};
@@ -308,6 +309,23 @@ impl Machinery {
     pub(super) fn book_apart(&mut self, observation: &Bits, action: u16, outcome: &Outcome) {
         let booked = self.machine.book_apart(self.index, observation, action, outcome);
         booked.expect("the family is added at the start");
+    }
+
+    /// What people said of a plain action where this is seen, added or taken back; whether it fits.
+    pub(super) fn advise(
+        &mut self,
+        seen: (&Bits, u16),
+        advice: &Advice,
+        adds: bool,
+        index: Option<i32>,
+    ) -> bool {
+        let advised = self.machine.advise_apart(self.index, seen, advice, adds, index);
+        advised.expect("the family is added at the start")
+    }
+
+    /// Forgets everything that people said.
+    pub(super) fn clear_advice(&mut self) {
+        self.machine.clear_advice(self.index).expect("the family is added at the start");
     }
 
     /// How many actions the last one was drawn from, if it was drawn.

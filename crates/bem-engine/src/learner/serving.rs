@@ -21,11 +21,13 @@ use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Outc
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_evolve::verify::AcceptedPatch;
+use bem_learn::wide::{Advice, WideBucket};
 use bem_machine::config::GenesisConfig;
 use bem_machine::held::Adaptation;
 use bem_machine::machine::PastStep;
 use bem_machine::turn::{Actor, Drawn, Turn};
 use bem_synth::experience::{Episode, Experience, Step};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Steps that a served world may ever take: nobody counts that far.
@@ -34,6 +36,8 @@ const BUDGET: u64 = 1 << 47;
 const WEIGHTS: u64 = 1_280;
 /// The largest chance that every action may be promised; more would leave nothing to choose.
 pub const FLOOR_MAX: Fixed = Fixed::from_ratio(1, 2);
+/// Episodes that people may take out of what is learned from; the oldest are forgotten.
+const ASIDE_MAX: usize = 256;
 /// Why a candidate is not measured.
 const UNPAIRED: &str = "a served world cannot be played in pairs";
 
@@ -246,6 +250,34 @@ impl Acting {
         }
     }
 
+    /// Adds what people said of an action where this is seen, or takes it back; whether it fits. The measured statistics, on
+    /// which patches rest, are left alone: the index alone hears it.
+    pub fn advise(&mut self, seen: (&Bits, u16), advice: &Advice, adds: bool, index: Option<i32>) -> bool {
+        self.learner.machinery.advise(seen, advice, adds, index)
+    }
+
+    /// Forgets everything that people said.
+    pub fn clear_advice(&mut self) {
+        self.learner.machinery.clear_advice();
+    }
+
+    /// The number of the context that an observation falls into, and what plain actions brought there.
+    pub fn context(&self, observation: &Bits) -> (u16, &WideBucket) {
+        let family = self.learner.machinery.family();
+        let bucket = family.bucket_of(observation);
+        (bucket, &family.plain()[usize::from(bucket)])
+    }
+
+    /// What plain actions would look like in a context with this advice.
+    pub fn advised(&self, observation: &Bits, said: &[(u16, Advice)]) -> WideBucket {
+        self.learner.machinery.family().advised(observation, said)
+    }
+
+    /// What becomes of an action where this is seen: itself, unless it is forbidden.
+    pub fn is_forbidden(&self, observation: &Bits, action: u16) -> bool {
+        self.learner.machinery.family().guard().pass(observation, action) != action
+    }
+
     /// What acts when nothing is explored.
     pub fn in_force(&self) -> InForce {
         InForce {
@@ -367,6 +399,8 @@ impl Notes {
 pub struct Searching {
     learner: Learner,
     floor: Fixed,
+    /// Episodes that people have taken out of what is learned from, by serial.
+    aside: BTreeMap<u64, Episode>,
 }
 
 /// What a round of learning brought.
@@ -396,13 +430,13 @@ impl Searching {
             let reason = "forbidden: too many pairs of observation and action, or no action is left for some";
             return Err(EnvironmentError::External(reason.to_string()));
         }
-        let mut searching = Searching { learner, floor };
+        let mut searching = Searching { learner, floor, aside: BTreeMap::new() };
         let round = searching.publish(&notes);
         Ok((searching, round))
     }
 
-    /// Takes in an episode that is complete.
-    pub fn take(&mut self, turn: Turn, steps: &[Settled]) {
+    /// Takes in an episode that is complete; the serial under which it is known from now on.
+    pub fn take(&mut self, turn: Turn, steps: &[Settled]) -> u64 {
         let learner = &mut self.learner;
         for step in steps {
             learner.machinery.book_apart(&step.observation, step.action, &step.outcome);
@@ -414,7 +448,24 @@ impl Searching {
         // What was promised to every action is no play of what is held.
         let is_pure = steps.iter().all(|step| !step.uniform);
         let turn = if turn == Turn::HELD && !is_pure { Turn::INDEX } else { turn };
-        learner.take_served(turn, steps, &mut ());
+        learner.take_served(turn, steps, &mut ())
+    }
+
+    /// People say whether an episode may be learned from: it is taken out of the log, or put back where it was.
+    pub fn keep(&mut self, serial: u64, is_kept: bool) {
+        match is_kept {
+            true => {
+                if let Some(episode) = self.aside.remove(&serial) {
+                    self.learner.experience.put_back(episode);
+                }
+            }
+            false => {
+                if ASIDE_MAX <= self.aside.len() {
+                    self.aside.pop_first();
+                }
+                self.aside.extend(self.learner.experience.take_out(serial).map(|episode| (serial, episode)));
+            }
+        }
     }
 
     /// Whether enough is new for another round.
@@ -450,6 +501,8 @@ impl Searching {
     pub fn encode(&self, writer: &mut Writer) {
         writer.i64(self.floor.to_raw());
         writer.bytes(&self.learner.encode());
+        writer.length(self.aside.len());
+        self.aside.values().for_each(|episode| episode.encode(writer));
     }
 
     /// Reads canonical bytes back, for a world of this shape.
@@ -460,18 +513,27 @@ impl Searching {
             return Err(wild.into());
         }
         let learner = Learner::restore(reader.bytes()?, &mut Still(shape.clone()))?;
-        Ok(Searching { learner, floor })
+        let mut aside = BTreeMap::new();
+        for _ in 0..reader.length(12)? {
+            let episode = Episode::decode(reader)?;
+            aside.insert(episode.serial, episode);
+        }
+        if ASIDE_MAX < aside.len() {
+            return Err(wild.into());
+        }
+        Ok(Searching { learner, floor, aside })
     }
 }
 
 impl Learner {
     /// Takes in an episode that was played elsewhere in a turn of this machine.
-    fn take_served(&mut self, turn: Turn, steps: Vec<Step>, witness: &mut dyn Witness) {
+    fn take_served(&mut self, turn: Turn, steps: Vec<Step>, witness: &mut dyn Witness) -> u64 {
         self.tally.steps += steps.len() as u64;
         self.tally.episodes += 1;
         let serial = self.history.count();
         let episode = Episode { serial, steps };
         self.finish((0, turn), episode, witness);
+        serial
     }
 
     /// One search with everything that follows from it and needs no step in the world.

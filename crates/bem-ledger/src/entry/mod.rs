@@ -380,9 +380,12 @@ pub mod event_code {
     pub const SERVED: u16 = 68;
     /// A round of learning took effect in a served world: world, steps learned from, patches let in and turned down.
     pub const PUBLISHED: u16 = 69;
+    /// A person's answer changed something, or was taken back: the answer's input, the question, whether it was taken back;
+    /// every number before and after as payload.
+    pub const PEOPLE: u16 = 80;
 
     /// Segments were archived: first entry and end of what is gone as values, digest of the saved state and image as payload.
-    pub const ARCHIVED: u16 = 80;
+    pub const ARCHIVED: u16 = 88;
 
     /// The name of a code, if it has one.
     pub fn name(code: u16) -> Option<&'static str> {
@@ -396,6 +399,7 @@ pub mod event_code {
             SERVED => Some("SERVED"),
             PUBLISHED => Some("PUBLISHED"),
             ARCHIVED => Some("ARCHIVED"),
+            PEOPLE => Some("PEOPLE"),
             _ => curriculum.get(usize::from(code).wrapping_sub(1)).copied(),
         }
     }

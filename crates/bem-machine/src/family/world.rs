@@ -17,7 +17,7 @@ use bem_base::prng::Prng;
 use bem_circuit::compile::Evaluator;
 use bem_learn::index::Parameters;
 use bem_learn::loss::PayoffRange;
-use bem_learn::wide::WideBucket;
+use bem_learn::wide::{Advice, WideBucket};
 
 /// Pairs that are remembered to have been BAD.
 pub const SUSPECTS_MAX: usize = 4_096;
@@ -111,6 +111,36 @@ impl Family {
         if let Some(statistics) = self.statistics.plain.get_mut(usize::from(bucket)) {
             statistics.update(&parameters, usize::from(action), loss);
         }
+    }
+
+    /// What people said of a plain action where this is seen, added or taken back; whether it fits.
+    pub(crate) fn advise(
+        &mut self,
+        observation: &Bits,
+        action: u16,
+        advice: &Advice,
+        adds: bool,
+        index: Option<i32>,
+    ) -> bool {
+        let (bucket, parameters) = (self.bucket_of(observation), self.plain_parameters());
+        let Some(statistics) = self.statistics.plain.get_mut(usize::from(bucket)) else { return false };
+        statistics.advise(&parameters, usize::from(action), advice, adds, index)
+    }
+
+    /// What plain actions would look like where this is seen, if people said this.
+    pub fn advised(&self, observation: &Bits, said: &[(u16, Advice)]) -> WideBucket {
+        let parameters = self.plain_parameters();
+        let mut bucket = self.statistics.plain[usize::from(self.bucket_of(observation))].clone();
+        for (action, advice) in said {
+            bucket.advise(&parameters, usize::from(*action), advice, true, None);
+        }
+        bucket
+    }
+
+    /// Forgets everything that people said.
+    pub(crate) fn clear_advice(&mut self) {
+        let parameters = self.plain_parameters();
+        self.statistics.plain.iter_mut().for_each(|bucket| bucket.clear_advice(&parameters));
     }
 
     /// Remembers whether a pair was BAD when it was tried. Cost: a search among at most [`SUSPECTS_MAX`] pairs.

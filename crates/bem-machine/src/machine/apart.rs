@@ -9,6 +9,7 @@ use super::{Machine, MachineError};
 use crate::memory::context::{FamilyIndex, TaskSerial};
 use crate::turn::{Plan, Turn};
 use bem_base::environment::{Bits, Outcome};
+use bem_learn::wide::Advice;
 
 /// A step of an episode that is kept elsewhere: what was seen and done, and what it brought as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,27 @@ impl<P> Machine<P> {
         family.suspect(observation, action, outcome.bad);
         family.notice(outcome);
         family.credit_plain(bucket, action, outcome.reward);
+        Ok(())
+    }
+
+    /// Adds what people said of a plain action where this is seen, or takes it back; whether it fits. `index` is the cached
+    /// index to restore, if nothing was booked in between. Cost: one index, one path of the tournament.
+    pub fn advise_apart(
+        &mut self,
+        family: FamilyIndex,
+        (observation, action): (&Bits, u16),
+        advice: &Advice,
+        adds: bool,
+        index: Option<i32>,
+    ) -> Result<bool, MachineError> {
+        self.family(family)?;
+        Ok(self.families[usize::from(family.0)].advise(observation, action, advice, adds, index))
+    }
+
+    /// Forgets everything that people said.
+    pub fn clear_advice(&mut self, family: FamilyIndex) -> Result<(), MachineError> {
+        self.family(family)?;
+        self.families[usize::from(family.0)].clear_advice();
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! Histories of a service that is driven without threads: audited, played again, gone on with.
 
+mod people;
+
 use super::*;
 use crate::conditions::ServiceConditions;
 use crate::input::{WorldIndex, WorldSpec};

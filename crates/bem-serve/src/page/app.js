@@ -16,6 +16,6 @@ if (form) {
       document.getElementById("answer").textContent = "The token is not known.";
     }
   });
-} else {
+} else if (!("still" in document.documentElement.dataset)) {
   setTimeout(() => { if (!document.hidden) location.reload(); }, 5000);
 }

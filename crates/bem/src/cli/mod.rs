@@ -39,6 +39,7 @@ mod isa;
 mod ladder;
 mod learn;
 pub mod ledger_directory;
+mod people;
 mod proof;
 mod prove;
 pub mod run;
@@ -114,6 +115,8 @@ enum Command {
     Evaluate(evaluate::EvaluateArguments),
     /// Decide now and learn from rewards that come later, over HTTP.
     Serve(serve::ServeArguments),
+    /// The questions of a running server: list, answer, take back, statistics.
+    People(people::PeopleArguments),
     /// Tokens of a server: add one, list them, take one back.
     Token(token::TokenArguments),
     /// A machine's state as container images: saved, restored, promoted, pruned, moved.
@@ -194,6 +197,7 @@ pub fn main() -> ExitCode {
         Some(Command::Learn(arguments)) => learn::run(&arguments),
         Some(Command::Evaluate(arguments)) => evaluate::run(&arguments),
         Some(Command::Serve(arguments)) => serve::run(&arguments),
+        Some(Command::People(arguments)) => people::run(&arguments),
         Some(Command::Token(arguments)) => token::run(&arguments),
         Some(Command::Image(arguments)) => image::run(&arguments),
         Some(Command::Engine(arguments)) => engine::run(&arguments),

@@ -51,7 +51,9 @@ fn serve(decisions: u64, delay: usize) -> (i64, Vec<Round>, Acting) {
             complete.push((turn, step));
         }
         if searching.is_due(complete.len() as u64) {
-            complete.drain(..).for_each(|(turn, step)| searching.take(turn, &[step]));
+            for (turn, step) in complete.drain(..) {
+                searching.take(turn, &[step]);
+            }
             let round = searching.work();
             acting.replace(round.acting.clone());
             rounds.push(round);
