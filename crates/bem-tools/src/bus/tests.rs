@@ -200,8 +200,10 @@ fn with_slow_dead_late_and_lying_workers_every_request_ends_once() {
             9 if !held[worker].is_empty() && prng.below(8) == 0 => {
                 let job = held[worker].swap_remove(0);
                 ports[worker].finish(&job, &Ok(job.payload.clone()));
-                let slot = prng.below(SLOTS as u64) as usize;
-                memory[side_word(slot, side::USED)].store(prng.next_u64(), Ordering::Relaxed);
+                for _ in 0..16 {
+                    let slot = prng.below(SLOTS as u64) as usize;
+                    memory[side_word(slot, side::USED)].store(prng.next_u64(), Ordering::Relaxed);
+                }
             }
             _ => {}
         }
