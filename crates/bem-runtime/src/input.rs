@@ -7,6 +7,7 @@ use crate::limits::{
     EPISODE_BYTES_MAX, EXPIRE_AFTER_MAX, FORBIDDEN_MAX, HORIZON_MAX, NAME_BYTES_MAX, NOTE_BYTES_MAX,
     REWARD_MAX,
 };
+use crate::tools::{ToolAsk, ToolDone};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Field, Forbidden, Shape};
 use bem_base::fixed::Fixed;
@@ -239,6 +240,10 @@ pub enum Input {
         /// In which world.
         world: WorldIndex,
     },
+    /// A tool is asked.
+    ToolAsk(Box<ToolAsk>),
+    /// A request to a tool has ended.
+    ToolDone(Box<ToolDone>),
 }
 
 impl Input {
@@ -275,6 +280,14 @@ impl Input {
             Input::Forget { world } => encode_plain(3, *world, writer),
             Input::Search { world } => encode_plain(4, *world, writer),
             Input::Publish { world } => encode_plain(5, *world, writer),
+            Input::ToolAsk(ask) => {
+                writer.u8(16);
+                ask.encode(writer);
+            }
+            Input::ToolDone(done) => {
+                writer.u8(17);
+                done.encode(writer);
+            }
         }
     }
 
@@ -284,6 +297,13 @@ impl Input {
         let kind = reader.u8()?;
         if kind == 0 {
             return Ok(Input::World(Box::new(WorldSpec::decode(reader)?)));
+        }
+        // Tools have the kinds from 16 to 23.
+        if kind == 16 {
+            return Ok(Input::ToolAsk(Box::new(ToolAsk::decode(reader)?)));
+        }
+        if kind == 17 {
+            return Ok(Input::ToolDone(Box::new(ToolDone::decode(reader)?)));
         }
         let world = WorldIndex(reader.u16()?);
         Ok(match kind {

@@ -13,4 +13,5 @@ pub mod limits;
 pub mod round;
 pub mod service;
 pub mod statistics;
+pub mod tools;
 pub mod world;

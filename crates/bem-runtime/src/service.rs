@@ -7,6 +7,7 @@
 use crate::input::{Input, SpecError, WorldIndex, WorldSpec, fits, is_name};
 use crate::limits::{EPISODE_BYTES_MAX, WORLDS_MAX};
 use crate::round::{Brought, Done, Job};
+use crate::tools::Tools;
 use crate::world::World;
 use bem_base::digest::hash_parts;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -14,6 +15,7 @@ use bem_base::environment::{Bits, Outcome};
 use bem_engine::chronicle::PatchNote;
 use bem_engine::serving::{Choice, Round, Searching, settings_of};
 use bem_engine::state::RestoreError;
+use bem_ledger::entry::ToolCall;
 use bem_machine::config::GenesisConfig;
 use bem_machine::turn::Turn;
 use std::collections::BTreeMap;
@@ -108,6 +110,8 @@ pub enum Effect {
     Began(Box<Job>),
     /// A round takes effect; nothing where it was too early to search.
     Published(WorldIndex, Option<Brought>),
+    /// A request to a tool moved on.
+    Tool(Box<ToolCall>),
 }
 
 /// Everything that is served.
@@ -121,12 +125,19 @@ pub struct Service {
     names: BTreeMap<String, WorldIndex>,
     /// A world that is about to be opened: it was tried when it was checked.
     tried: Option<(WorldSpec, Box<(Searching, Round)>)>,
+    /// Requests to tools.
+    tools: Tools,
 }
 
 impl Service {
     /// Nothing is served yet.
     pub fn new(config: ServiceConfig) -> Service {
-        Service { config, last: 0, worlds: Vec::new(), names: BTreeMap::new(), tried: None }
+        Service { config, last: 0, worlds: Vec::new(), names: BTreeMap::new(), tried: None, tools: Tools::default() }
+    }
+
+    /// Requests to tools.
+    pub fn tools(&self) -> &Tools {
+        &self.tools
     }
 
     /// What the history begins with.
@@ -282,6 +293,8 @@ impl Service {
                     None => Effect::Published(*world, None),
                 }
             }
+            Input::ToolAsk(ask) => Effect::Tool(Box::new(self.tools.ask(number, ask)?)),
+            Input::ToolDone(done) => Effect::Tool(Box::new(self.tools.end(number, done)?)),
         };
         self.last = number;
         Ok(effect)
@@ -317,6 +330,10 @@ impl Service {
                 world.encode(&mut writer);
             }
         }
+        // A service that never asked a tool has no part of them.
+        if !self.tools.is_unused() {
+            self.tools.encode(&mut writer);
+        }
         writer.into_bytes()
     }
 
@@ -341,6 +358,9 @@ impl Service {
                 }
             };
             service.worlds.push(world);
+        }
+        if 0 < reader.remaining() {
+            service.tools = Tools::decode(&mut reader)?;
         }
         reader.finish()?;
         Ok(service)

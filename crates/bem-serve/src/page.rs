@@ -49,7 +49,7 @@ pub fn escaped(text: &str) -> String {
     safe
 }
 
-fn document(title: &str, body: &str) -> Html<String> {
+pub(crate) fn document(title: &str, body: &str) -> Html<String> {
     let title = escaped(title);
     Html(format!(
         "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width,initial-scale=1\">\

@@ -46,9 +46,9 @@ impl Bench {
             rate,
             has_empty: false,
         };
-        let (handle, threads) = start(opened, &options).unwrap();
+        let (handle, threads) = start(opened, &options, None).unwrap();
         let app = app(handle.clone(), &options, options.listen).unwrap();
-        let (router, table) = http::application(&app, api::routes());
+        let (router, table) = http::application(&app, all_routes());
         Bench { router, table, tokens, handle, threads: Some(threads), _folder: folder }
     }
 

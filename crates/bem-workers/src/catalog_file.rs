@@ -8,11 +8,11 @@ use anyhow::{Context, Result, anyhow};
 use bem_base::digest::hash_parts;
 use bem_base::ids::ObjectId;
 use bem_tools::catalog::{ALIAS_NAMES, Catalog, CatalogError, CustomOperation, NodeKind, flag, is_name};
-use bem_tools::limits::PAYLOAD_MAX;
 use bem_tools::operation::Role;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 use toml::Spanned;
 
 /// Files that are found in one root at most.
@@ -199,8 +199,8 @@ pub struct Database {
 pub struct Simulator {
     /// The command.
     pub command: String,
-    /// Seconds for one line.
-    pub timeout_s: u64,
+    /// How long one line may take.
+    pub timeout: Duration,
 }
 
 /// A language model behind the common chat API.
@@ -553,7 +553,8 @@ impl CatalogFile {
             let timeout_s = in_range(source, entry.timeout_s.as_ref(), "timeout_s", 1..=86_400, 10)?;
             let added = self.catalog.add_environment(name, 0, 0, handle(name, place));
             let id = source.added(entry.name.span(), added)?;
-            self.simulators.insert(id, Simulator { command: entry.command.clone(), timeout_s });
+            let timeout = Duration::from_secs(timeout_s);
+            self.simulators.insert(id, Simulator { command: entry.command.clone(), timeout });
         }
         for (place, entry) in file.model.iter().enumerate() {
             let span = entry.name.span();
@@ -599,9 +600,12 @@ impl CatalogFile {
         Ok(())
     }
 
-    /// Whether an answer about this resource fits a buffer of this size.
-    pub fn capacity(asked: Option<u32>) -> u32 {
-        asked.unwrap_or(PAYLOAD_MAX as u32)
+    /// A catalog with one simulator and nothing else; its identifier.
+    pub fn for_simulator(simulator: Simulator) -> Result<(CatalogFile, ObjectId)> {
+        let mut made = CatalogFile::parse("the simulator", String::new(), PathBuf::new(), Some(Vec::new()))?;
+        let id = made.catalog.add_environment("simulator", 0, 0, handle("simulator", 0))?;
+        made.simulators.insert(id, simulator);
+        Ok((made, id))
     }
 }
 

@@ -7,12 +7,15 @@ use crate::catalog_file::CatalogFile;
 use crate::database::Databases;
 use crate::files::Files;
 use crate::mapping::Shared;
+use crate::model::Models;
+use crate::prover::{self, Prover};
+use crate::simulator::Simulators;
 use crate::socket::{self, Offer};
 use crate::work;
 use anyhow::{Context, Result};
 use bem_base::ids::ObjectId;
 use bem_tools::bus::{Bus, Completed, Request};
-use bem_tools::error::Refused;
+use bem_tools::error::{ErrorCode, Refused};
 use bem_tools::layout::{Mapping as _, header};
 use bem_tools::operation::Role;
 use bem_tools::worker::{Port, Tool};
@@ -29,6 +32,8 @@ use std::time::{Duration, Instant};
 pub const LEASE: u64 = 30_000;
 /// Milliseconds that a request may take in all.
 pub const PATIENCE: u64 = 120_000;
+/// How long a tool's program may take to leave.
+const GRACE: Duration = Duration::from_millis(1_000);
 /// How often whoever waits looks at leases.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -63,6 +68,8 @@ pub struct Host {
     threads: Vec<JoinHandle<()>>,
     children: Vec<(String, Child)>,
     socket: Option<PathBuf>,
+    /// What the prover was asked: its answers count only with evidence for it.
+    formulas: BTreeMap<u64, Vec<u8>>,
 }
 
 /// The tool of a built-in kind, if this build has one.
@@ -70,7 +77,10 @@ pub fn tool(role: Role, catalog: &Arc<CatalogFile>) -> Result<Option<Box<dyn Too
     Ok(match role {
         Role::Files => Some(Box::new(Files::open(Arc::clone(catalog))?)),
         Role::Database => Some(Box::new(Databases::new(Arc::clone(catalog)))),
-        Role::Prover | Role::Model | Role::Environment | Role::Custom => None,
+        Role::Prover => Some(Box::new(Prover)),
+        Role::Model => Some(Box::new(Models::new(Arc::clone(catalog)))),
+        Role::Environment => Some(Box::new(Simulators::new(Arc::clone(catalog)))),
+        Role::Custom => None,
     })
 }
 
@@ -117,6 +127,7 @@ impl Host {
             threads,
             children,
             socket: options.socket.clone(),
+            formulas: BTreeMap::new(),
         })
     }
 
@@ -145,6 +156,9 @@ impl Host {
         let (now, lease) = (self.now(), if asked.lease == 0 { self.lease } else { asked.lease });
         let slot = self.bus.enqueue(kind, &Request { lease, ..*asked }, now)?;
         self.in_flight.store(self.bus.in_flight(), Ordering::Relaxed);
+        if self.catalog.catalog.role(kind) == Some(Role::Prover) {
+            self.formulas.insert(asked.number, asked.payload.to_vec());
+        }
         Ok(slot)
     }
 
@@ -154,6 +168,14 @@ impl Host {
         let now = self.now();
         self.bus.poll(now, max, &mut completed);
         self.in_flight.store(self.bus.in_flight(), Ordering::Relaxed);
+        for done in &mut completed {
+            if let Some(formula) = self.formulas.remove(&done.number)
+                && done.error.is_none()
+                && let Err(code) = prover::accept(&formula, &done.response)
+            {
+                (done.error, done.response) = (Some(code), Vec::new());
+            }
+        }
         completed
     }
 
@@ -170,9 +192,33 @@ impl Host {
             if let Some(completed) = found {
                 return Ok(completed);
             }
+            // A tool whose program has ended answers nothing any more; this bus has nobody else.
+            if self.has_ended(kind) {
+                return Ok(Completed {
+                    number: asked.number,
+                    kind,
+                    operation: asked.operation,
+                    flags: asked.flags,
+                    resource: asked.resource,
+                    slot: 0,
+                    generation: 0,
+                    error: Some(ErrorCode::UNAVAILABLE),
+                    response: b"the tool's program has ended".to_vec(),
+                    capacity: asked.capacity,
+                    attempts: 0,
+                    waited: 0,
+                });
+            }
             mapping.sleep(header::ANSWER_BELL, header::MACHINE_ASLEEP, bell, TICK);
             bell = bell_of(&mapping);
         }
+    }
+
+    /// Whether the program of a user's tool has ended by itself.
+    fn has_ended(&mut self, kind: ObjectId) -> bool {
+        let name = self.catalog.catalog.name_of(kind);
+        let child = self.children.iter_mut().find(|(tool, _)| Some(tool.as_str()) == name);
+        child.is_some_and(|(_, child)| matches!(child.try_wait(), Ok(Some(_))))
     }
 
     /// Calls `notify` from threads of its own whenever answers may have come, or a lease may have run out.
@@ -232,10 +278,17 @@ impl Drop for Host {
             channel.mapping().wake(header::ANSWER_BELL);
         }
         for (_, child) in &mut self.children {
+            // It leaves when the connection closes; what does not is ended, with all that it started.
             let group = rustix::process::Pid::from_raw(child.id() as i32);
-            if let Some(group) = group {
-                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
+            let end = |signal| group.map(|group| rustix::process::kill_process_group(group, signal));
+            let _ = end(rustix::process::Signal::TERM);
+            for _ in 0..GRACE.as_millis() / 5 {
+                if !matches!(child.try_wait(), Ok(None)) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(5));
             }
+            let _ = end(rustix::process::Signal::KILL);
             let _ = child.wait();
         }
         if let Some(path) = &self.socket {

@@ -16,6 +16,7 @@ mod program_game;
 mod spelling;
 mod start_from;
 mod task;
+mod tool_task;
 
 fn main() -> std::process::ExitCode {
     cli::main()

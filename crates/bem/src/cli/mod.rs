@@ -33,6 +33,7 @@ mod hoare;
 mod init;
 mod inspect;
 mod isa;
+mod isa_tools;
 mod ladder;
 mod learn;
 pub mod ledger_directory;
@@ -45,6 +46,7 @@ pub mod solve;
 mod synth;
 mod table;
 mod token;
+mod tools;
 mod usage;
 mod verify;
 mod witness;
@@ -113,6 +115,10 @@ enum Command {
     Serve(serve::ServeArguments),
     /// Tokens of a server: add one, list them, take one back.
     Token(token::TokenArguments),
+    /// The resource catalog: check it, show it, one request by hand.
+    Tools(tools::ToolsArguments),
+    /// A worker of a running bus, in a process of its own.
+    Worker(tools::WorkerArguments),
     /// The games BEM can learn from: list them, look at one, play one by hand.
     Games(games::GamesArguments),
     /// The difficulty ladder: stages, bands, estimated and measured difficulty, fit.
@@ -187,6 +193,8 @@ pub fn main() -> ExitCode {
         Some(Command::Evaluate(arguments)) => evaluate::run(&arguments),
         Some(Command::Serve(arguments)) => serve::run(&arguments),
         Some(Command::Token(arguments)) => token::run(&arguments),
+        Some(Command::Tools(arguments)) => tools::run(&arguments),
+        Some(Command::Worker(arguments)) => tools::worker(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
         Some(Command::Ladder(arguments)) => ladder::run(&arguments),
         Some(Command::Table(arguments)) => table::run(&arguments),

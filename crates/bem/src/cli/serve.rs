@@ -15,9 +15,12 @@ use bem_ledger::store::Store;
 use bem_runtime::history::{self, HistoryError};
 use bem_runtime::service::ServiceConfig;
 use bem_serve::{ServeOptions, tokens};
+use bem_workers::catalog_file::CatalogFile;
+use bem_workers::host::{Host, HostOptions};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Decide now and learn from rewards that come later, over HTTP.
 #[derive(Args)]
@@ -48,6 +51,9 @@ pub struct ServeArguments {
     /// All random streams come from this
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// The catalog of tools: bem tools check says what is wrong with it
+    #[arg(long, value_name = "CATALOG.toml")]
+    tools: Option<PathBuf>,
     #[command(flatten)]
     config: ConfigFile,
     /// The file of the key that signs the history; made if it is not there [default: as for bem run]
@@ -62,6 +68,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         bail!("--rate 0 would let nobody in: 1 or more");
     }
     let state = &arguments.state;
+    let catalog = arguments.tools.as_deref().map(CatalogFile::load).transpose()?;
     let opened = open(arguments)?;
     for (name, reason) in &opened.rejected {
         note!("bem: {name} cannot be used ({reason}); an earlier state is taken");
@@ -78,10 +85,20 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         has_empty: false,
     };
     interrupt::listen();
+    let bus = state.join("bus.sock");
+    let host = catalog.map(|catalog| {
+        let host = HostOptions { socket: Some(bus.clone()), ..HostOptions::default() };
+        Host::start(Arc::new(catalog), &host)
+    });
+    let host = host.transpose()?;
+    let has_tools = host.is_some();
     let token = token_file.display().to_string();
-    bem_serve::run(opened, &options, interrupt::is_asked, |address| {
+    bem_serve::run(opened, &options, host, interrupt::is_asked, |address| {
         say!("listening  http://{address}");
         say!("token      {token}");
+        if has_tools {
+            say!("bus        {}", bus.display());
+        }
         let _ = std::io::Write::flush(&mut std::io::stdout());
     })?;
     say!("stopped    {}", state.display());
