@@ -18,7 +18,7 @@ use bem_engine::journal::entries::{Place, StoredPatch, structure_after};
 use bem_engine::serving::{Choice, settings_of};
 use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
 use bem_ledger::LedgerError;
-use bem_ledger::entry::{Entry, InputSource, ToolCall, PatchStatus, Table, TableEdit, event_code};
+use bem_ledger::entry::{Entry, InputSource, PatchStatus, Table, TableEdit, ToolCall, event_code};
 use bem_ledger::tables::Tables;
 use bem_machine::config::GenesisConfig;
 use std::collections::BTreeMap;

@@ -132,7 +132,14 @@ pub struct Service {
 impl Service {
     /// Nothing is served yet.
     pub fn new(config: ServiceConfig) -> Service {
-        Service { config, last: 0, worlds: Vec::new(), names: BTreeMap::new(), tried: None, tools: Tools::default() }
+        Service {
+            config,
+            last: 0,
+            worlds: Vec::new(),
+            names: BTreeMap::new(),
+            tried: None,
+            tools: Tools::default(),
+        }
     }
 
     /// Requests to tools.

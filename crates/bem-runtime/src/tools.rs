@@ -121,8 +121,17 @@ impl ToolAsk {
         let (capacity, bits, task) = (reader.u32()?, reader.u8()?, reader.u64()?);
         let payload = reader.bytes()?.to_vec();
         let (is_idempotent, is_sensitive) = (bits & 1 == 1, bits & 2 == 2);
-        let ask =
-            ToolAsk { tool, operation, flags, resource, capacity, is_idempotent, is_sensitive, task, payload };
+        let ask = ToolAsk {
+            tool,
+            operation,
+            flags,
+            resource,
+            capacity,
+            is_idempotent,
+            is_sensitive,
+            task,
+            payload,
+        };
         if bits < 4 && ask.is_sound() { Ok(ask) } else { Err(refused) }
     }
 }
@@ -321,8 +330,14 @@ mod tests {
         tools.encode(&mut writer);
         let mut restored = Tools::decode(&mut Reader::new(writer.as_bytes())).unwrap();
         assert_eq!(restored, tools);
-        let done =
-            ToolDone { request: 5, slot: 3, generation: 9, error: 0, attempts: 1, response: b"rows".to_vec() };
+        let done = ToolDone {
+            request: 5,
+            slot: 3,
+            generation: 9,
+            error: 0,
+            attempts: 1,
+            response: b"rows".to_vec(),
+        };
         let consumed = restored.end(8, &done).unwrap();
         assert_eq!((consumed.request, consumed.step, consumed.slot), (5, 8, 3));
         assert_eq!(consumed.response_digest, hash(b"rows"));

@@ -82,6 +82,8 @@ pub fn routes() -> Vec<Registered> {
         list_patches,
         show_history,
         events,
+        crate::tools::list,
+        crate::tools::call,
         openapi
     ),
     components(schemas(ErrorBody, NewWorld, DecideRequest, DecideAnswer, RewardRequest))

@@ -268,7 +268,8 @@ fn the_document_describes_every_route_for_programs() {
     use utoipa::OpenApi as _;
     let document = serde_json::to_value(api::Document::openapi()).unwrap();
     for route in table() {
-        let is_page = ["/", "/worlds/{name}", "/login", "/style.css", "/app.js"].contains(&route.path);
+        let is_page =
+            ["/", "/worlds/{name}", "/tools", "/login", "/style.css", "/app.js"].contains(&route.path);
         if is_page && route.method == Method::GET {
             continue;
         }
@@ -309,9 +310,17 @@ fn pages_escape_what_came_from_outside_and_tell_no_secret() {
         assert!(status == StatusCode::CREATED || status == StatusCode::BAD_REQUEST, "{body}");
         let world = r#"{"name":"plain","obs_bits":2,"actions":2,"reward_range":[0,1]}"#;
         assert_eq!(bench.ask(&Method::POST, "/v1/worlds", &headers, world).await.0, StatusCode::CREATED);
-        for path in
-            ["/", "/worlds/ads", "/worlds/plain", "/v1/worlds", "/metrics", "/v1/patches", "/openapi.json"]
-        {
+        for path in [
+            "/",
+            "/worlds/ads",
+            "/worlds/plain",
+            "/v1/worlds",
+            "/v1/tools",
+            "/tools",
+            "/metrics",
+            "/v1/patches",
+            "/openapi.json",
+        ] {
             let (_, body) = bench.ask(&Method::GET, path, &headers, "").await;
             assert!(!body.contains("<script>alert") && !body.contains(ADMIN), "{path}: {body}");
         }

@@ -28,10 +28,13 @@ pub fn routes() -> Vec<Registered> {
 
 /// What is connected, and what was counted of it.
 fn describe(host: Option<&Host>) -> Value {
-    let Some(host) = host else { return json!({ "kinds": [], "files": [], "databases": [], "environments": [] }) };
+    let Some(host) = host else {
+        return json!({ "kinds": [], "files": [], "databases": [], "environments": [] });
+    };
     let file = host.catalog();
     let mut described = resolve::described(file);
-    for (kind, channel) in described["kinds"].as_array_mut().into_iter().flatten().zip(host.bus().channels()) {
+    for (kind, channel) in described["kinds"].as_array_mut().into_iter().flatten().zip(host.bus().channels())
+    {
         let counts = channel.counts();
         let ended = (counts.done + counts.failed).max(1);
         kind["enqueued"] = json!(counts.enqueued);
@@ -52,14 +55,21 @@ async fn described(app: &App) -> Result<Value, Failure> {
     Ok(app.handle.look_tools(|host| describe(host)).await?)
 }
 
-async fn list(State(app): State<App>) -> Result<Json<Value>, Failure> {
+#[utoipa::path(get, path = "/v1/tools", responses((status = 200, description = "What is connected, and what was counted of it")))]
+pub(crate) async fn list(State(app): State<App>) -> Result<Json<Value>, Failure> {
     described(&app).await.map(Json)
 }
 
-async fn call(State(app): State<App>, body: Bytes) -> Result<Json<Value>, Failure> {
+#[utoipa::path(post, path = "/v1/tools", responses((status = 200, description = "How the request ended, with its response"),
+    (status = 400, description = "Something in it is unknown"), (status = 404, description = "There are no tools"),
+    (status = 507, description = "All slots of the kind are taken")))]
+pub(crate) async fn call(State(app): State<App>, body: Bytes) -> Result<Json<Value>, Failure> {
     let bad_json = |message: String| Failure::new(StatusCode::BAD_REQUEST, "bad_json", message);
-    let value: Value = serde_json::from_slice(&body).map_err(|error| bad_json(format!("the body is no JSON: {error}")))?;
-    let Value::Object(fields) = &value else { return Err(bad_json("the body must be a JSON object".to_string())) };
+    let value: Value =
+        serde_json::from_slice(&body).map_err(|error| bad_json(format!("the body is no JSON: {error}")))?;
+    let Value::Object(fields) = &value else {
+        return Err(bad_json("the body must be a JSON object".to_string()));
+    };
     let known = ["kind", "op", "resource", "request", "flags"];
     if let Some(name) = fields.keys().find(|name| !known.contains(&name.as_str())) {
         let shown: String = name.chars().take(64).collect();
@@ -71,7 +81,9 @@ async fn call(State(app): State<App>, body: Bytes) -> Result<Json<Value>, Failur
     };
     let flags: Vec<String> = match fields.get("flags") {
         None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(flags)) => flags.iter().filter_map(|flag| flag.as_str().map(str::to_string)).collect(),
+        Some(Value::Array(flags)) => {
+            flags.iter().filter_map(|flag| flag.as_str().map(str::to_string)).collect()
+        }
         Some(_) => return Err(Failure::bad("flags", "flags must be a list of names")),
     };
     let request = fields.get("request").cloned().unwrap_or(Value::Null);
@@ -120,7 +132,9 @@ async fn page(State(app): State<App>) -> Result<Html<String>, Failure> {
         );
     }
     body.push_str("</table></div>");
-    for (part, title) in [("files", "Files"), ("databases", "Databases"), ("environments", "Simulators and models")] {
+    for (part, title) in
+        [("files", "Files"), ("databases", "Databases"), ("environments", "Simulators and models")]
+    {
         let rows = listed[part].as_array().map_or(&[][..], Vec::as_slice);
         if rows.is_empty() {
             continue;

@@ -55,12 +55,14 @@ impl Cache {
     /// Keeps contents, if there is room for them.
     pub fn put(&mut self, node: ObjectId, stamp: Stamp, bytes: Vec<u8>, is_pinned: bool) {
         self.forget(node);
-        let pinned: usize = self.kept.values().filter(|kept| kept.is_pinned).map(|kept| kept.bytes.len()).sum();
+        let pinned: usize =
+            self.kept.values().filter(|kept| kept.is_pinned).map(|kept| kept.bytes.len()).sum();
         if self.limit < bytes.len() + pinned {
             return;
         }
         while self.limit < self.bytes + bytes.len() {
-            let oldest = self.kept.iter().filter(|(_, kept)| !kept.is_pinned).min_by_key(|(_, kept)| kept.used);
+            let oldest =
+                self.kept.iter().filter(|(_, kept)| !kept.is_pinned).min_by_key(|(_, kept)| kept.used);
             let Some((oldest, _)) = oldest else { return };
             self.forget(*oldest);
         }

@@ -77,9 +77,6 @@ struct FileEntry {
 struct DatabaseEntry {
     name: Spanned<String>,
     sqlite: Option<Spanned<PathBuf>>,
-    postgres: Option<Spanned<String>>,
-    password_env: Option<String>,
-    password_file: Option<PathBuf>,
     #[serde(default)]
     flags: Vec<Spanned<String>>,
     steps_max: Option<Spanned<u64>>,
@@ -168,24 +165,13 @@ impl Secret {
     }
 }
 
-/// Which database it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Engine {
-    /// A file.
-    Sqlite(PathBuf),
-    /// A server, without its password.
-    Postgres(String),
-}
-
 /// A database.
 #[derive(Clone, Debug)]
 pub struct Database {
     /// Its logical name.
     pub name: String,
-    /// Which one.
-    pub engine: Engine,
-    /// The password, where one is needed.
-    pub password: Option<Secret>,
+    /// Its file.
+    pub path: PathBuf,
     /// What is allowed.
     pub flags: u16,
     /// Steps that a statement may take.
@@ -285,9 +271,11 @@ impl Source<'_> {
     fn flags(&self, names: &[Spanned<String>], allowed: &[&str]) -> Result<u16> {
         let mut flags = 0;
         for name in names {
-            let known = flag::NAMES.iter().find(|(known, _)| known == name.get_ref() && allowed.contains(known));
+            let known =
+                flag::NAMES.iter().find(|(known, _)| known == name.get_ref() && allowed.contains(known));
             let Some((_, bit)) = known else {
-                let reason = format!("flag {:?} is unknown here: known are {}", name.get_ref(), allowed.join(", "));
+                let reason =
+                    format!("flag {:?} is unknown here: known are {}", name.get_ref(), allowed.join(", "));
                 return Err(self.at(name.span(), reason));
             };
             flags |= bit;
@@ -303,12 +291,15 @@ impl Source<'_> {
         let Some(alias) = alias else { return Ok(()) };
         let number = match alias.get_ref() {
             toml::Value::Integer(number) => u32::try_from(*number).ok(),
-            toml::Value::String(name) => ALIAS_NAMES.iter().position(|known| known == name).map(|place| place as u32),
+            toml::Value::String(name) => {
+                ALIAS_NAMES.iter().position(|known| known == name).map(|place| place as u32)
+            }
             _ => None,
         };
         let number = number.unwrap_or(u32::MAX);
         if number == u32::MAX {
-            let reason = format!("alias {} is unknown: 0 to 7, or {}", alias.get_ref(), ALIAS_NAMES.join(", "));
+            let reason =
+                format!("alias {} is unknown: 0 to 7, or {}", alias.get_ref(), ALIAS_NAMES.join(", "));
             return Err(self.at(alias.span(), reason));
         }
         self.added(alias.span(), catalog.set_alias(number, id))
@@ -348,7 +339,8 @@ impl CatalogFile {
         if let Some(version) = &file.version
             && version.get_ref() != bem_tools::VERSION_TEXT
         {
-            let reason = format!("version {:?} is not served: {:?} is", version.get_ref(), bem_tools::VERSION_TEXT);
+            let reason =
+                format!("version {:?} is not served: {:?} is", version.get_ref(), bem_tools::VERSION_TEXT);
             return Err(source.at(version.span(), reason));
         }
         let cache_bytes = match &file.cache_bytes {
@@ -416,12 +408,14 @@ impl CatalogFile {
         for entry in &file.file {
             let Some(root) = self.roots.iter().position(|root| root.name == *entry.root.get_ref()) else {
                 let known: Vec<&str> = self.roots.iter().map(|root| root.name.as_str()).collect();
-                let reason = format!("root {:?} is unknown: known are {}", entry.root.get_ref(), known.join(", "));
+                let reason =
+                    format!("root {:?} is unknown: known are {}", entry.root.get_ref(), known.join(", "));
                 return Err(source.at(entry.root.span(), reason));
             };
             let path = entry.path.get_ref();
             if !is_plain(Path::new(path)) {
-                let reason = format!("path {path:?} is not allowed: names with slashes between them, without ..");
+                let reason =
+                    format!("path {path:?} is not allowed: names with slashes between them, without ..");
                 return Err(source.at(entry.path.span(), reason));
             }
             let flags = self.roots[root].flags | source.flags(&entry.flags, &FILE_FLAGS)?;
@@ -446,7 +440,13 @@ impl CatalogFile {
         Ok(())
     }
 
-    fn add_node(&mut self, root: usize, path: &str, kind: NodeKind, flags: u16) -> Result<ObjectId, CatalogError> {
+    fn add_node(
+        &mut self,
+        root: usize,
+        path: &str,
+        kind: NodeKind,
+        flags: u16,
+    ) -> Result<ObjectId, CatalogError> {
         let root_name = &self.roots[root].name;
         let parent = match path.rsplit_once('/') {
             Some((parent, _)) => self.catalog.find(&format!("{root_name}/{parent}")),
@@ -498,36 +498,21 @@ impl CatalogFile {
         for (place, entry) in file.database.iter().enumerate() {
             let span = entry.name.span();
             let name = entry.name.get_ref().clone();
-            let engine = match (&entry.sqlite, &entry.postgres) {
-                (Some(path), None) => {
-                    let path_span = path.span();
-                    let path = self.base.join(path.get_ref());
-                    if !path.is_file() {
-                        return Err(source.at(path_span, format!("sqlite {} is no file", path.display())));
-                    }
-                    Engine::Sqlite(path)
-                }
-                (None, Some(server)) => {
-                    if server.get_ref().contains("password") {
-                        let reason = "postgres must not hold a password: use password_env or password_file";
-                        return Err(source.at(server.span(), reason));
-                    }
-                    Engine::Postgres(server.get_ref().clone())
-                }
-                _ => {
-                    let reason =
-                        format!("database {name:?} needs one of sqlite = \"FILE\" and postgres = \"host=... dbname=...\"");
-                    return Err(source.at(span, reason));
-                }
+            let Some(path) = &entry.sqlite else {
+                return Err(source.at(span, format!("database {name:?} needs sqlite = \"FILE\"")));
             };
-            let password = self.secret(source, &span, entry.password_env.as_ref(), entry.password_file.as_ref())?;
+            let path_span = path.span();
+            let path = self.base.join(path.get_ref());
+            if !path.is_file() {
+                return Err(source.at(path_span, format!("sqlite {} is no file", path.display())));
+            }
             let flags = source.flags(&entry.flags, &DATABASE_FLAGS)?;
-            let steps_max = in_range(source, entry.steps_max.as_ref(), "steps_max", 1..=STEPS_MAX, STEPS_DEFAULT)?;
-            let backend = u16::from(matches!(engine, Engine::Postgres(_)));
-            let added = self.catalog.add_database(&name, backend, flags, handle(&name, place));
+            let steps_max =
+                in_range(source, entry.steps_max.as_ref(), "steps_max", 1..=STEPS_MAX, STEPS_DEFAULT)?;
+            let added = self.catalog.add_database(&name, 0, flags, handle(&name, place));
             let id = source.added(span, added)?;
             let operations = entry.operations.clone();
-            self.databases.insert(id, Database { name, engine, password, flags, steps_max, operations });
+            self.databases.insert(id, Database { name, path, flags, steps_max, operations });
         }
         Ok(())
     }
@@ -543,7 +528,9 @@ impl CatalogFile {
             (None, None) => Ok(None),
             (Some(variable), None) => Ok(Some(Secret::Variable(variable.clone()))),
             (None, Some(file)) => Ok(Some(Secret::File(self.base.join(file)))),
-            (Some(_), Some(_)) => Err(source.at(span.clone(), "a credential comes from a variable or a file, not both")),
+            (Some(_), Some(_)) => {
+                Err(source.at(span.clone(), "a credential comes from a variable or a file, not both"))
+            }
         }
     }
 
@@ -561,7 +548,9 @@ impl CatalogFile {
             let name = entry.name.get_ref().clone();
             let url = entry.url.get_ref().clone();
             if !url.starts_with("http://") {
-                let reason = format!("url {url:?} is not allowed: http://HOST:PORT/..., with TLS by a proxy on this machine");
+                let reason = format!(
+                    "url {url:?} is not allowed: http://HOST:PORT/..., with TLS by a proxy on this machine"
+                );
                 return Err(source.at(entry.url.span(), reason));
             }
             let key = self.secret(source, &span, entry.key_env.as_ref(), entry.key_file.as_ref())?;
@@ -586,15 +575,23 @@ impl CatalogFile {
             for (code, operation) in entry.operations.iter().enumerate() {
                 let OperationEntry { name, idempotent } = operation.get_ref();
                 if !is_name(name) || operations.iter().any(|known: &CustomOperation| known.name == *name) {
-                    return Err(source.at(operation.span(), format!("operation {name:?} is no name, or used twice")));
+                    return Err(
+                        source.at(operation.span(), format!("operation {name:?} is no name, or used twice"))
+                    );
                 }
-                operations.push(CustomOperation { code: code as u16, name: name.clone(), idempotent: *idempotent });
+                operations.push(CustomOperation {
+                    code: code as u16,
+                    name: name.clone(),
+                    idempotent: *idempotent,
+                });
             }
             if operations.is_empty() {
-                let reason = format!("tool {name:?} needs operations = [{{ name = \"...\", idempotent = true }}]");
+                let reason =
+                    format!("tool {name:?} needs operations = [{{ name = \"...\", idempotent = true }}]");
                 return Err(source.at(entry.name.span(), reason));
             }
-            let kind = source.added(entry.name.span(), self.catalog.add_kind(&name, Role::Custom, operations))?;
+            let kind =
+                source.added(entry.name.span(), self.catalog.add_kind(&name, Role::Custom, operations))?;
             self.tools.push(UserTool { kind, name, command: entry.command.clone() });
         }
         Ok(())
@@ -634,48 +631,4 @@ fn handle(name: &str, place: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Result<CatalogFile> {
-        let base = tempfile::tempdir().unwrap();
-        std::fs::create_dir(base.path().join("data")).unwrap();
-        std::fs::write(base.path().join("data/a.txt"), "a").unwrap();
-        std::fs::write(base.path().join("stock.db"), "").unwrap();
-        CatalogFile::parse("c.toml", text.to_string(), base.path().to_path_buf(), None)
-    }
-
-    #[test]
-    fn what_is_wrong_is_said_with_its_line_and_what_is_allowed() {
-        let check = |text: &str, words: &str| {
-            let error = parse(text).unwrap_err().to_string();
-            assert!(error.starts_with("c.toml:") && error.contains(words), "{error}");
-        };
-        check("x = 1", "c.toml:1: unknown field");
-        check("\n[[root]]\nname = \"d\"\npath = \"nowhere\"", "c.toml:4: path");
-        check("[[root]]\nname = \"d\"", "c.toml:2: root \"d\" needs one of");
-        check("[[root]]\nname = \"d\"\nmemory = true\nflags = [\"readonly\"]", "c.toml:4: flag \"readonly\" is unknown");
-        check("[[root]]\nname = \"d\"\nmemory = true\nalias = \"ROOT\"", "c.toml:4: alias");
-        check("[[root]]\nname = \"d\"\nmemory = true\nalias = 9", "alias 9 is out of range");
-        check("[[file]]\nroot = \"d\"\npath = \"x\"", "c.toml:2: root \"d\" is unknown");
-        check("[[root]]\nname = \"d\"\nmemory = true\n[[file]]\nroot = \"d\"\npath = \"../x\"", "c.toml:6: path \"../x\"");
-        check("[[root]]\nname = \"d\"\nmemory = true\n[[file]]\nroot = \"d\"\npath = \"/x\"", "is not allowed");
-        check("[[database]]\nname = \"s\"", "needs one of sqlite");
-        check("[[database]]\nname = \"s\"\npostgres = \"host=a password=b\"", "c.toml:3: postgres must not hold");
-        check("[[database]]\nname = \"s\"\nsqlite = \"stock.db\"\nsteps_max = 0", "steps_max 0 is out of range: 1 to");
-        check("[[root]]\nname = \"d\"\nmemory = true\n[[root]]\nname = \"d\"\nmemory = true", "c.toml:5: name \"d\" is used twice");
-        check("[[tool]]\nname = \"t\"", "needs operations");
-        check("[[model]]\nname = \"m\"\nurl = \"ftp://x\"\nmodel = \"x\"", "c.toml:3: url");
-        check("version = \"9\"", "c.toml:1: version \"9\" is not served");
-    }
-
-    #[test]
-    fn folders_are_looked_through_and_found_again_elsewhere() {
-        let text = "[[root]]\nname = \"d\"\npath = \"data\"\nalias = \"DATA_ROOT\"\n[[database]]\nname = \"s\"\nsqlite = \"stock.db\"";
-        let file = parse(text).unwrap();
-        let node = file.catalog.find("d/a.txt").unwrap();
-        assert_eq!(file.nodes[&node], (0, PathBuf::from("a.txt")));
-        assert_eq!(file.catalog.alias(0), file.catalog.find("d"));
-        assert_eq!(file.found, [Found { root: 0, path: "a.txt".to_string(), kind: 0 }]);
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@
 //! tried again, so that its effect happens once. Whole numbers, text and bytes travel as they are, real numbers as decimal
 //! text. Must not know who asks. Clauses: TOOL-6, TOOL-9.
 
-use crate::catalog_file::{CatalogFile, Database, Engine};
+use crate::catalog_file::{CatalogFile, Database};
 use anyhow::Result;
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_tools::catalog::flag;
@@ -17,7 +17,9 @@ use bem_tools::worker::{Failure, Job, Tool};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Statement, StatementStatus, TransactionBehavior};
+use rusqlite::{
+    Connection, OpenFlags, OptionalExtension as _, Statement, StatementStatus, TransactionBehavior,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -38,7 +40,8 @@ const LENGTH_MAX: i32 = 1 << 20;
 /// How long another process may hold the database.
 const BUSY: Duration = Duration::from_secs(2);
 /// Keys of transactions that have happened.
-const KEYS: &str = "CREATE TABLE IF NOT EXISTS bem_tool_keys (key BLOB PRIMARY KEY, response BLOB NOT NULL) WITHOUT ROWID";
+const KEYS: &str =
+    "CREATE TABLE IF NOT EXISTS bem_tool_keys (key BLOB PRIMARY KEY, response BLOB NOT NULL) WITHOUT ROWID";
 
 /// What a statement may do; the authorizer reads it.
 #[repr(u8)]
@@ -58,15 +61,16 @@ struct Open {
 
 impl Open {
     fn new(database: &Database) -> Result<Open, Failure> {
-        let Engine::Sqlite(path) = &database.engine else { return Err(ErrorCode::UNAVAILABLE.into()) };
         let is_fixed = database.flags & flag::READ_ONLY != 0;
-        let access = if is_fixed { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
-        let opened = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+        let access =
+            if is_fixed { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
+        let opened = Connection::open_with_flags(&database.path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX);
         let mut connection =
             opened.map_err(|_| Failure::new(ErrorCode::UNAVAILABLE, "the database cannot be opened"))?;
         let (allowed, left) = (Arc::new(AtomicU8::new(0)), Arc::new(AtomicU64::new(0)));
         let rule = Arc::clone(&allowed);
-        let authorize = move |context: AuthContext<'_>| authorize(&context.action, rule.load(Ordering::Relaxed));
+        let authorize =
+            move |context: AuthContext<'_>| authorize(&context.action, rule.load(Ordering::Relaxed));
         let bound = Arc::clone(&left);
         let is_spent = move || {
             let steps = STEPS_PER_LOOK as u64;
@@ -105,7 +109,11 @@ fn authorize(action: &AuthAction<'_>, allowed: u8) -> Authorization {
         AuthAction::Update { table_name, .. } => !is_ours(table_name),
         _ => false,
     };
-    if is_read || is_write && allowed == Allowed::Write as u8 { Authorization::Allow } else { Authorization::Deny }
+    if is_read || is_write && allowed == Allowed::Write as u8 {
+        Authorization::Allow
+    } else {
+        Authorization::Deny
+    }
 }
 
 fn failure(error: &rusqlite::Error) -> Failure {
@@ -114,9 +122,11 @@ fn failure(error: &rusqlite::Error) -> Failure {
         Some(rusqlite::ErrorCode::AuthorizationForStatementDenied | rusqlite::ErrorCode::ReadOnly) => {
             ErrorCode::NOT_ALLOWED
         }
-        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::NotADatabase) => {
-            ErrorCode::UNAVAILABLE
-        }
+        Some(
+            rusqlite::ErrorCode::DatabaseBusy
+            | rusqlite::ErrorCode::CannotOpen
+            | rusqlite::ErrorCode::NotADatabase,
+        ) => ErrorCode::UNAVAILABLE,
         _ => ErrorCode::BAD_QUERY,
     };
     Failure::new(code, error.to_string())
@@ -143,7 +153,13 @@ pub struct Databases {
 impl Databases {
     /// A tool over the databases of the catalog; each is opened when it is first asked.
     pub fn new(catalog: Arc<CatalogFile>) -> Databases {
-        Databases { catalog, open: BTreeMap::new(), prepared: BTreeMap::new(), next: 1, results: VecDeque::new() }
+        Databases {
+            catalog,
+            open: BTreeMap::new(),
+            prepared: BTreeMap::new(),
+            next: 1,
+            results: VecDeque::new(),
+        }
     }
 
     /// Opens all of them now, before the process gives up what it needs for that.
@@ -195,14 +211,16 @@ impl Databases {
             (None, Some(_), None) => {
                 let number = fields.int(1, 1..=i64::MAX, 0)?;
                 let known = self.prepared.get(&number).filter(|(owner, _)| *owner == id);
-                let lost = || Failure::new(ErrorCode::NOT_FOUND, "this statement is not prepared: prepare it again");
+                let lost =
+                    || Failure::new(ErrorCode::NOT_FOUND, "this statement is not prepared: prepare it again");
                 known.map(|(_, text)| text.clone()).ok_or_else(lost)
             }
             (None, None, Some(name)) => {
                 let operations = self.catalog.databases.get(&id).map(|database| &database.operations);
                 let known = operations.and_then(|known| known.get(name));
                 known.cloned().ok_or_else(|| {
-                    let names: Vec<&str> = operations.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+                    let names: Vec<&str> =
+                        operations.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
                     bad(format!("operation {name:?} is not in the catalog: known are {}", names.join(", ")))
                 })
             }
@@ -226,7 +244,8 @@ impl Databases {
         let shape = Shaped { text, parameters, limit, offset, wanted, capacity };
         let (open, database) = self.ready(id)?;
         let is_fixed = database.flags & flag::READ_ONLY != 0 || job.flags & db_flag::READ_ONLY != 0;
-        let is_once = !is_fixed && (job.flags & db_flag::TRANSACTIONAL != 0 || database.flags & flag::TRANSACTIONAL != 0);
+        let is_once = !is_fixed
+            && (job.flags & db_flag::TRANSACTIONAL != 0 || database.flags & flag::TRANSACTIONAL != 0);
         let allowed = if is_fixed { Allowed::Read } else { Allowed::Write };
         if is_once {
             return once(open, &database, &shape, job, began);
@@ -244,7 +263,10 @@ impl Databases {
     }
 
     fn prepare(&mut self, id: ObjectId, fields: &Fields<'_>) -> Result<Item, Failure> {
-        let text = fields.text(0)?.ok_or_else(|| Failure::new(ErrorCode::BAD_PAYLOAD, "text is missing"))?.to_string();
+        let text = fields
+            .text(0)?
+            .ok_or_else(|| Failure::new(ErrorCode::BAD_PAYLOAD, "text is missing"))?
+            .to_string();
         let (open, database) = self.ready(id)?;
         let allowed = if database.flags & flag::READ_ONLY != 0 { Allowed::Read } else { Allowed::Write };
         open.allow(allowed, database.steps_max);
@@ -261,7 +283,8 @@ impl Databases {
 
     fn fetch(&mut self, id: ObjectId, fields: &Fields<'_>) -> Result<Item, Failure> {
         let number = fields.int(0, 1..=i64::MAX, 0)?;
-        let (offset, limit) = (fields.int(1, 0..=i64::MAX, 0)? as usize, fields.int(2, 1..=ROWS_MAX, ROWS_DEFAULT)? as usize);
+        let (offset, limit) =
+            (fields.int(1, 0..=i64::MAX, 0)? as usize, fields.int(2, 1..=ROWS_MAX, ROWS_DEFAULT)? as usize);
         let known = self.results.iter().find(|(known, owner, ..)| *known == number && *owner == id);
         let lost = || Failure::new(ErrorCode::NOT_FOUND, "this result is not kept any more: ask again");
         let (_, _, text, parameters) = known.ok_or_else(lost)?;
@@ -310,7 +333,10 @@ fn parameter(item: &Item) -> Result<Value, Failure> {
         Item::Text(text) => Value::Text(text.clone()),
         Item::Bytes(bytes) => Value::Blob(bytes.clone()),
         Item::List(_) | Item::Map(_) => {
-            return Err(Failure::new(ErrorCode::BAD_PAYLOAD, "a parameter must be a number, text, bytes or null"));
+            return Err(Failure::new(
+                ErrorCode::BAD_PAYLOAD,
+                "a parameter must be a number, text, bytes or null",
+            ));
         }
     })
 }
@@ -330,8 +356,11 @@ fn run(connection: &Connection, shape: &Shaped) -> Result<Rows, Failure> {
     let fails = |error: rusqlite::Error| failure(&error);
     let mut statement = connection.prepare(&shape.text).map_err(fails)?;
     if statement.parameter_count() != shape.parameters.len() {
-        let words =
-            format!("the statement has {} parameters, {} were given", statement.parameter_count(), shape.parameters.len());
+        let words = format!(
+            "the statement has {} parameters, {} were given",
+            statement.parameter_count(),
+            shape.parameters.len()
+        );
         return Err(Failure::new(ErrorCode::BAD_PAYLOAD, words));
     }
     let names: Vec<String> = statement.column_names().into_iter().map(str::to_string).collect();
@@ -403,7 +432,13 @@ fn answer(rows: &Rows, took: Duration, result: Option<i64>) -> Item {
 }
 
 /// Runs a statement in a transaction whose effect happens once for its key.
-fn once(open: &mut Open, database: &Database, shape: &Shaped, job: &Job, began: Instant) -> Result<Vec<u8>, Failure> {
+fn once(
+    open: &mut Open,
+    database: &Database,
+    shape: &Shaped,
+    job: &Job,
+    began: Instant,
+) -> Result<Vec<u8>, Failure> {
     let fails = |error: rusqlite::Error| failure(&error);
     open.allow(Allowed::Own, database.steps_max);
     let (allowed, left) = (Arc::clone(&open.allowed), Arc::clone(&open.left));

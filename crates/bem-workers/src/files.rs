@@ -53,7 +53,9 @@ impl Files {
                 Place::Memory => Backend::Memory(BTreeMap::new()),
                 Place::Folder(path) => {
                     let opened = Dir::open_ambient_dir(path, ambient_authority());
-                    Backend::Folder(opened.with_context(|| format!("root {}: {}", root.name, path.display()))?)
+                    Backend::Folder(
+                        opened.with_context(|| format!("root {}: {}", root.name, path.display()))?,
+                    )
                 }
             });
         }
@@ -71,7 +73,9 @@ fn refused(error: &std::io::Error) -> Failure {
     match error.kind() {
         ErrorKind::NotFound => ErrorCode::NOT_FOUND.into(),
         // cap-std says this of paths that lead outside.
-        ErrorKind::PermissionDenied => Failure::new(ErrorCode::NOT_ALLOWED, "the path leads out of its root, or is not permitted"),
+        ErrorKind::PermissionDenied => {
+            Failure::new(ErrorCode::NOT_ALLOWED, "the path leads out of its root, or is not permitted")
+        }
         // ELOOP of a link that must not be followed, ENXIO of a pipe or a device.
         _ if matches!(error.raw_os_error(), Some(40 | 6)) => ErrorCode::NOT_A_FILE.into(),
         kind => Failure::new(ErrorCode::INPUT_OUTPUT, kind.to_string()),
@@ -174,7 +178,11 @@ impl Files {
     fn stat(&self, root: usize, path: &Path, flags: u16) -> Result<Item, Failure> {
         let (size, time, kind) = match &self.backends[root] {
             Backend::Folder(directory) => {
-                let about = if path.as_os_str().is_empty() { directory.dir_metadata() } else { directory.metadata(path) };
+                let about = if path.as_os_str().is_empty() {
+                    directory.dir_metadata()
+                } else {
+                    directory.metadata(path)
+                };
                 let about = about.map_err(|error| refused(&error))?;
                 (about.len(), changed(&about), kind_of(&about))
             }
@@ -211,7 +219,8 @@ impl Files {
             }
             Backend::Folder(directory) => {
                 let (file, about) = open(directory, path, OpenOptions::new().read(true))?;
-                let stamp = (about.len(), about.mtime().wrapping_mul(1_000_000_000).wrapping_add(about.mtime_nsec()));
+                let stamp =
+                    (about.len(), about.mtime().wrapping_mul(1_000_000_000).wrapping_add(about.mtime_nsec()));
                 if is_cached && about.len() <= CACHED_MAX {
                     if self.cache.get(id, stamp).is_none() {
                         let whole = read_at(&file, 0, about.len() as usize)?;
@@ -229,7 +238,8 @@ impl Files {
         };
         let asked_for_more = fields.get(1).is_some() && bytes.len() < length;
         if asked_for_more && job.flags & fs_flag::PARTIAL == 0 {
-            let words = format!("the file ends after {size} bytes: say the flag partial to get what is there");
+            let words =
+                format!("the file ends after {size} bytes: say the flag partial to get what is there");
             return Err(Failure::new(ErrorCode::TOO_LONG, words));
         }
         // Head of the map, of the bytes and of the size.
@@ -254,7 +264,10 @@ impl Files {
             return Err(Failure::new(ErrorCode::NOT_ALLOWED, "the resource is read-only"));
         }
         if flags & flag::APPEND_ONLY != 0 && !is_append {
-            return Err(Failure::new(ErrorCode::NOT_ALLOWED, "the resource is append-only: say the flag append"));
+            return Err(Failure::new(
+                ErrorCode::NOT_ALLOWED,
+                "the resource is append-only: say the flag append",
+            ));
         }
         let data = fields.bytes(1)?;
         let offset = match fields.get(0) {
@@ -288,7 +301,11 @@ impl Files {
                     if FOLDERS_MAX < folders || LIST_MAX as usize * 4 < children.len() {
                         break;
                     }
-                    let opened = if folder.as_os_str().is_empty() { directory.try_clone() } else { directory.open_dir(&folder) };
+                    let opened = if folder.as_os_str().is_empty() {
+                        directory.try_clone()
+                    } else {
+                        directory.open_dir(&folder)
+                    };
                     let opened = opened.map_err(|error| match error.raw_os_error() {
                         Some(20) => ErrorCode::NOT_A_DIRECTORY.into(),
                         _ => refused(&error),
@@ -352,7 +369,13 @@ fn write_memory(
     Ok(())
 }
 
-fn write_file(directory: &Dir, path: &Path, offset: Option<u64>, is_append: bool, data: &[u8]) -> Result<(), Failure> {
+fn write_file(
+    directory: &Dir,
+    path: &Path,
+    offset: Option<u64>,
+    is_append: bool,
+    data: &[u8],
+) -> Result<(), Failure> {
     let fails = |error: std::io::Error| refused(&error);
     if is_append {
         let (mut file, _) = open(directory, path, OpenOptions::new().append(true).create(true))?;

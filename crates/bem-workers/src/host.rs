@@ -225,7 +225,8 @@ impl Host {
     pub fn watch(&mut self, notify: impl Fn() + Clone + Send + 'static) -> Result<()> {
         for channel in self.bus.channels() {
             let mapping = Arc::clone(channel.mapping());
-            let (over, in_flight, notify) = (Arc::clone(&self.is_over), Arc::clone(&self.in_flight), notify.clone());
+            let (over, in_flight, notify) =
+                (Arc::clone(&self.is_over), Arc::clone(&self.in_flight), notify.clone());
             let watching = spawn("answers", move || {
                 let mut bell = bell_of(&mapping);
                 while !over.load(Ordering::Relaxed) {

@@ -32,7 +32,8 @@ pub struct Ask<'a> {
 /// Host with port, and path.
 fn split(url: &str) -> Result<(String, String)> {
     let rest = url.strip_prefix("http://").ok_or_else(|| anyhow!("url {url:?} must begin with http://"))?;
-    let (host, path) = rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, path.to_string()));
+    let (host, path) =
+        rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, path.to_string()));
     let is_host = |letter: char| letter.is_ascii_alphanumeric() || ".-:[]".contains(letter);
     if host.is_empty() || !host.chars().all(is_host) || path.contains(char::is_whitespace) {
         bail!("url {url:?} is not allowed: http://HOST:PORT/PATH");
@@ -62,7 +63,10 @@ pub fn ask(asked: &Ask<'_>) -> Result<(u16, String)> {
         head.push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
     }
     head.push_str("\r\n");
-    (&stream).write_all(head.as_bytes()).and_then(|()| (&stream).write_all(body.as_bytes())).with_context(|| host.clone())?;
+    (&stream)
+        .write_all(head.as_bytes())
+        .and_then(|()| (&stream).write_all(body.as_bytes()))
+        .with_context(|| host.clone())?;
     read(BufReader::new(stream), asked.answer_max).with_context(|| host.clone())
 }
 
@@ -90,7 +94,9 @@ fn read(mut reader: impl BufRead, answer_max: usize) -> Result<(u16, String)> {
         }
         if let Some((name, value)) = header.split_once(':') {
             match name.to_ascii_lowercase().as_str() {
-                "content-length" => length = Some(value.trim().parse::<usize>().context("a length that is no number")?),
+                "content-length" => {
+                    length = Some(value.trim().parse::<usize>().context("a length that is no number")?)
+                }
                 "transfer-encoding" => is_chunked = value.to_ascii_lowercase().contains("chunked"),
                 _ => {}
             }
@@ -142,12 +148,20 @@ mod tests {
 
     #[test]
     fn lengths_and_chunks_are_read_and_bounded() {
-        assert_eq!(parsed("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", 9).unwrap(), (200, "hi".to_string()));
+        assert_eq!(
+            parsed("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", 9).unwrap(),
+            (200, "hi".to_string())
+        );
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n3\r\n yo\r\n0\r\n\r\n";
         assert_eq!(parsed(chunked, 9).unwrap(), (200, "hi yo".to_string()));
         assert!(parsed(chunked, 4).unwrap_err().to_string().contains("more than 4 bytes"));
         assert!(parsed("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nhi", 9).is_err());
-        assert!(parsed("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhi", 9).unwrap_err().to_string().contains("cut off"));
+        assert!(
+            parsed("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhi", 9)
+                .unwrap_err()
+                .to_string()
+                .contains("cut off")
+        );
         assert!(parsed("hello\r\n\r\n", 9).unwrap_err().to_string().contains("no HTTP"));
         assert!(parsed(&"x".repeat(40_000), 9).is_err());
         assert_eq!(split("http://localhost/v1").unwrap(), ("localhost:80".to_string(), "/v1".to_string()));

@@ -47,7 +47,8 @@ fn item(value: &Value, depth: usize) -> Result<Item> {
         Value::Object(fields) => match fields.get("hex").filter(|_| fields.len() == 1) {
             Some(Value::String(digits)) => Item::Bytes(from_hex(digits)?),
             _ => {
-                let field = |(name, value): (&String, &Value)| Ok((Key::Text(name.clone()), item(value, depth + 1)?));
+                let field =
+                    |(name, value): (&String, &Value)| Ok((Key::Text(name.clone()), item(value, depth + 1)?));
                 Item::Map(fields.iter().map(field).collect::<Result<_>>()?)
             }
         },

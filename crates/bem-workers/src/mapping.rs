@@ -36,7 +36,9 @@ impl Shared {
         let seals = fcntl_get_seals(&file).context("what was passed is no sealed memory")?;
         let size = rustix::fs::fstat(&file).context("what was passed has no size")?.st_size;
         if !seals.contains(SealFlags::SHRINK) || size != BYTES as i64 {
-            bail!("what was passed is no mapping of a tool bus: {size} bytes instead of {BYTES}, or not sealed");
+            bail!(
+                "what was passed is no mapping of a tool bus: {size} bytes instead of {BYTES}, or not sealed"
+            );
         }
         Shared::map(file)
     }
@@ -71,7 +73,8 @@ impl Shared {
         };
         // Whether it was rung, has changed already or time is up: the caller looks again.
         let _ = futex::wait(self.bell(bell), futex::Flags::empty(), value, Some(&timeout));
-        let _ = self.words()[asleep].fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| count.checked_sub(1));
+        let _ = self.words()[asleep]
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| count.checked_sub(1));
     }
 }
 

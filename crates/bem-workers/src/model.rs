@@ -43,13 +43,19 @@ impl Models {
 
 /// Messages as the API wants them: each is a list of role and text.
 fn messages(items: &[Item]) -> Result<Vec<Value>, Failure> {
-    let bad = || Failure::new(ErrorCode::BAD_PAYLOAD, "messages must be lists of role (system, user, assistant) and text");
+    let bad = || {
+        Failure::new(
+            ErrorCode::BAD_PAYLOAD,
+            "messages must be lists of role (system, user, assistant) and text",
+        )
+    };
     if items.is_empty() || MESSAGES_MAX < items.len() {
         return Err(bad());
     }
     let message = |item: &Item| match item.list().unwrap_or_default() {
         [role, text] => {
-            let role = role.text().filter(|role| ["system", "user", "assistant"].contains(role)).ok_or_else(bad)?;
+            let role =
+                role.text().filter(|role| ["system", "user", "assistant"].contains(role)).ok_or_else(bad)?;
             Ok(json!({ "role": role, "content": text.text().ok_or_else(bad)? }))
         }
         _ => Err(bad()),
@@ -63,13 +69,17 @@ impl Tool for Models {
         let model = self.model(job.resource)?;
         let fields = Fields::read(operation, &job.payload)?;
         let tokens = fields.int(1, 1..=i64::from(model.tokens_max), i64::from(model.tokens_max))?;
-        let mut body =
-            json!({ "model": model.model, "messages": messages(fields.list(0)?)?, "max_tokens": tokens, "temperature": 0 });
+        let mut body = json!({ "model": model.model, "messages": messages(fields.list(0)?)?, "max_tokens": tokens, "temperature": 0 });
         if fields.get(2).is_some() {
             body["seed"] = json!(fields.int(2, 0..=i64::MAX, 0)?);
         }
         let unavailable = |words: String| Failure::new(ErrorCode::UNAVAILABLE, words);
-        let key = model.key.as_ref().map(|key| key.read()).transpose().map_err(|error| unavailable(error.to_string()))?;
+        let key = model
+            .key
+            .as_ref()
+            .map(|key| key.read())
+            .transpose()
+            .map_err(|error| unavailable(error.to_string()))?;
         let body = body.to_string();
         let asked = http::Ask {
             method: "POST",
@@ -84,8 +94,12 @@ impl Tool for Models {
             match http::ask(&asked) {
                 Ok((200, text)) => return read(&text, attempt),
                 // Busy or broken: another try may help. Anything else is what it says.
-                Ok((status @ (429 | 500..), _)) => last = format!("the model's server answers with status {status}"),
-                Ok((status, _)) => return Err(unavailable(format!("the model's server refuses with status {status}"))),
+                Ok((status @ (429 | 500..), _)) => {
+                    last = format!("the model's server answers with status {status}")
+                }
+                Ok((status, _)) => {
+                    return Err(unavailable(format!("the model's server refuses with status {status}")));
+                }
                 Err(error) => last = format!("the model's server cannot be asked: {error:#}"),
             }
             if attempt < ATTEMPTS {
@@ -97,7 +111,12 @@ impl Tool for Models {
 }
 
 fn read(text: &str, attempt: u32) -> Result<Vec<u8>, Failure> {
-    let wrong = || Failure::new(ErrorCode::BAD_RESPONSE, "the model's server answers something else than a chat completion");
+    let wrong = || {
+        Failure::new(
+            ErrorCode::BAD_RESPONSE,
+            "the model's server answers something else than a chat completion",
+        )
+    };
     let answer: Value = serde_json::from_str(text).map_err(|_| wrong())?;
     let said = answer["choices"][0]["message"]["content"].as_str().ok_or_else(wrong)?;
     let tokens = answer["usage"]["completion_tokens"].as_i64().unwrap_or(0);
@@ -149,7 +168,9 @@ mod tests {
     fn chat(url: &str) -> Result<Item, (ErrorCode, String)> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), "sk-CANARY\n").unwrap();
-        let text = format!("[[model]]\nname = \"m\"\nurl = \"{url}\"\nmodel = \"tiny\"\nkey_file = \"key\"\ntokens_max = 50\ntimeout_s = 5\n");
+        let text = format!(
+            "[[model]]\nname = \"m\"\nurl = \"{url}\"\nmodel = \"tiny\"\nkey_file = \"key\"\ntokens_max = 50\ntimeout_s = 5\n"
+        );
         let catalog = Arc::new(CatalogFile::parse("c", text, folder.path().to_path_buf(), None).unwrap());
         let kind = catalog.catalog.find("llm").unwrap();
         let memory: Arc<Vec<AtomicU64>> = Arc::new(bem_tools::layout::private());
@@ -158,8 +179,16 @@ mod tests {
         let payload = Item::fields([(0, Item::List(vec![said]))]).to_bytes();
         let resource = catalog.catalog.find("m").unwrap();
         let request = Request {
-            operation: 0, flags: 0, resource, payload: &payload, capacity: 4_096, number: 1, key: key(1, &payload),
-            is_idempotent: true, lease: 100, patience: 0,
+            operation: 0,
+            flags: 0,
+            resource,
+            payload: &payload,
+            capacity: 4_096,
+            number: 1,
+            key: key(1, &payload),
+            is_idempotent: true,
+            lease: 100,
+            patience: 0,
         };
         channel.enqueue(&request, 0).unwrap();
         serve_one(&mut Port::open(memory, 1).unwrap(), &mut Models::new(catalog));
@@ -171,7 +200,8 @@ mod tests {
         }
     }
 
-    const GOOD: &str = r#"{"model":"tiny-1","choices":[{"message":{"content":"hi"}}],"usage":{"completion_tokens":3}}"#;
+    const GOOD: &str =
+        r#"{"model":"tiny-1","choices":[{"message":{"content":"hi"}}],"usage":{"completion_tokens":3}}"#;
 
     #[test]
     fn a_busy_server_is_asked_again_and_the_key_is_in_no_message() {
@@ -179,7 +209,11 @@ mod tests {
         let answer = chat(&url).unwrap();
         assert_eq!((answer.field(0), answer.field(3)), (Some(&Item::Text("hi".into())), Some(&Item::Int(3))));
         let asked = server.join().unwrap();
-        assert!(asked[0].contains("Bearer sk-CANARY") && asked[0].contains("\"max_tokens\":50"), "{}", asked[0]);
+        assert!(
+            asked[0].contains("Bearer sk-CANARY") && asked[0].contains("\"max_tokens\":50"),
+            "{}",
+            asked[0]
+        );
         let (url, _server) = scripted(vec![http(401, "sk-CANARY is wrong")]);
         let (code, words) = chat(&url).unwrap_err();
         assert_eq!((code, words.contains("CANARY")), (ErrorCode::UNAVAILABLE, false), "{words}");
@@ -190,7 +224,10 @@ mod tests {
         for (answer, expected) in [
             (http(200, "not json"), ErrorCode::BAD_RESPONSE),
             (http(200, r#"{"choices":[]}"#), ErrorCode::BAD_RESPONSE),
-            (http(200, &format!(r#"{{"choices":[{{"message":{{"content":"{}"}}}}]}}"#, "x".repeat(9_000))), ErrorCode::TOO_LONG),
+            (
+                http(200, &format!(r#"{{"choices":[{{"message":{{"content":"{}"}}}}]}}"#, "x".repeat(9_000))),
+                ErrorCode::TOO_LONG,
+            ),
         ] {
             let (url, _server) = scripted(vec![answer]);
             assert_eq!(chat(&url).unwrap_err().0, expected);

@@ -91,8 +91,13 @@ pub fn accept(payload: &[u8], response: &[u8]) -> Result<(), ErrorCode> {
             lrat::check(&cnf, proof).map(drop).map_err(|_| ErrorCode::REFUSED_PROOF)
         }
         Some("satisfiable") => {
-            let model: Vec<bool> =
-                answer.field(2).and_then(Item::list).unwrap_or_default().iter().map(|item| *item == Item::Bool(true)).collect();
+            let model: Vec<bool> = answer
+                .field(2)
+                .and_then(Item::list)
+                .unwrap_or_default()
+                .iter()
+                .map(|item| *item == Item::Bool(true))
+                .collect();
             match model.len() == cnf.variables() as usize && cnf.first_violated(&model).is_none() {
                 true => Ok(()),
                 false => Err(ErrorCode::REFUSED_PROOF),

@@ -76,7 +76,8 @@ pub fn resolve(
             let found = catalog.find(name);
             let fits = |found: &ObjectId| role.resource().is_none_or(|class| found.class() == class);
             found.filter(fits).ok_or_else(|| {
-                let fitting = names(file).into_iter().filter(|(id, _)| fits(id)).map(|(_, name)| name).take(20);
+                let fitting =
+                    names(file).into_iter().filter(|(id, _)| fits(id)).map(|(_, name)| name).take(20);
                 anyhow!("resource {name:?} is unknown to {kind}: known are {}", listed(fitting))
             })?
         }

@@ -3,13 +3,13 @@
 //! Landlock takes away everything that is not named, for this process and all that it starts. That it is fully enforced is
 //! checked; a kernel without it is said, never passed over. Clauses: TOOL-3, TOOL-4.
 
-use crate::catalog_file::{CatalogFile, Engine, Place};
+use crate::catalog_file::{CatalogFile, Place};
 use anyhow::{Context, Result, bail};
 use bem_tools::catalog::flag;
 use bem_tools::operation::Role;
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
-    RulesetCreatedAttr as _, RulesetStatus,
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
+    RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus,
 };
 use std::path::PathBuf;
 
@@ -30,11 +30,9 @@ pub fn enter(role: Role, catalog: &CatalogFile) -> Result<()> {
         }
         Role::Database => {
             for database in catalog.databases.values() {
-                if let Engine::Sqlite(path) = &database.engine {
-                    // The journal lies beside the file.
-                    let folder = path.parent().map(std::path::Path::to_path_buf).unwrap_or_default();
-                    places.push((folder, database.flags & flag::READ_ONLY == 0));
-                }
+                // The journal lies beside the file.
+                let folder = database.path.parent().map(std::path::Path::to_path_buf).unwrap_or_default();
+                places.push((folder, database.flags & flag::READ_ONLY == 0));
             }
         }
         // The prover needs nothing.

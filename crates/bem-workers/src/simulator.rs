@@ -52,7 +52,8 @@ impl Tool for Simulators {
                 if line.contains('\n') || LINE_BYTES_MAX < line.len() {
                     return Err(Failure::new(ErrorCode::BAD_PAYLOAD, "line must be one line"));
                 }
-                let closed = || Failure::new(ErrorCode::NOT_FOUND, "the simulator is not open: say open first");
+                let closed =
+                    || Failure::new(ErrorCode::NOT_FOUND, "the simulator is not open: say open first");
                 let process = self.running.get_mut(&id).ok_or_else(closed)?;
                 process.send(line).and_then(|()| process.receive()).map_err(failed)?
             }

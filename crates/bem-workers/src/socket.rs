@@ -9,7 +9,8 @@ use crate::mapping::Shared;
 use anyhow::{Context, Result, anyhow, bail};
 use bem_base::ids::ObjectId;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -121,7 +122,8 @@ fn welcome(stream: &UnixStream, offer: &Offer) -> Result<()> {
     let catalog = &offer.catalog;
     let kind = catalog.catalog.find(&hello.kind).and_then(|kind| Some((kind, offer.mappings.get(&kind)?)));
     let Some((kind, mapping)) = kind else {
-        let known: Vec<&str> = offer.mappings.keys().filter_map(|kind| catalog.catalog.name_of(*kind)).collect();
+        let known: Vec<&str> =
+            offer.mappings.keys().filter_map(|kind| catalog.catalog.name_of(*kind)).collect();
         return refuse(format!("kind {:?} is unknown: known are {}", hello.kind, known.join(", ")));
     };
     let operations = catalog.catalog.custom_operations(kind).iter();
@@ -139,7 +141,8 @@ fn welcome(stream: &UnixStream, offer: &Offer) -> Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(&files));
-    let sent = rustix::net::sendmsg(stream, &[IoSlice::new(line.as_bytes())], &mut control, SendFlags::NOSIGNAL)?;
+    let sent =
+        rustix::net::sendmsg(stream, &[IoSlice::new(line.as_bytes())], &mut control, SendFlags::NOSIGNAL)?;
     (&mut &*stream).write_all(&line.as_bytes()[sent..])?;
     // It lives as long as the connection.
     offer.connected.fetch_add(1, Ordering::Relaxed);
@@ -196,7 +199,8 @@ pub fn join(path: &Path, kind: &str) -> Result<Joined> {
         bail!("the bus refuses: {}", welcome.error);
     }
     let mapping = Shared::open(file.ok_or_else(|| anyhow!("the bus has passed no mapping"))?)?;
-    let catalog = CatalogFile::parse("the catalog of the bus", welcome.catalog, welcome.base, Some(welcome.found))?;
+    let catalog =
+        CatalogFile::parse("the catalog of the bus", welcome.catalog, welcome.base, Some(welcome.found))?;
     stream.set_read_timeout(None)?;
     Ok(Joined { mapping: Arc::new(mapping), worker: welcome.worker, catalog: Arc::new(catalog), stream })
 }

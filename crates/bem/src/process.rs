@@ -30,7 +30,8 @@ impl Process {
     /// Starts the command in a shell when its first line is asked for; no line may take longer than `timeout`.
     pub fn start(command: &str, timeout: Duration) -> Result<Process, String> {
         let simulator = Simulator { command: command.to_string(), timeout };
-        let (catalog, simulator) = CatalogFile::for_simulator(simulator).map_err(|error| error.to_string())?;
+        let (catalog, simulator) =
+            CatalogFile::for_simulator(simulator).map_err(|error| error.to_string())?;
         let kind = catalog.catalog.find("env").ok_or("the bus has no simulators")?;
         let lease = (timeout + MARGIN).as_millis() as u64;
         let options = HostOptions { has_commands: false, lease, ..HostOptions::default() };
@@ -40,7 +41,8 @@ impl Process {
 
     /// One request: the operation, and the line if there is one.
     fn ask(&mut self, operation: u16, line: Option<&str>) -> Result<String, String> {
-        let payload = line.map(|line| Item::fields([(0, Item::Text(line.to_string()))]).to_bytes()).unwrap_or_default();
+        let payload =
+            line.map(|line| Item::fields([(0, Item::Text(line.to_string()))]).to_bytes()).unwrap_or_default();
         self.number += 1;
         let asked = Request {
             operation,

@@ -162,13 +162,19 @@ impl TaskArguments {
     /// Builds the game or starts the program; hidden choices come from the seed.
     pub fn open(&self, seed: u64) -> Result<Task> {
         if let Some(path) = &self.tool_task {
-            return program(&format!("{}{}", tool_task::PREFIX, path.display()), &BTreeMap::new(), Duration::ZERO);
+            return program(
+                &format!("{}{}", tool_task::PREFIX, path.display()),
+                &BTreeMap::new(),
+                Duration::ZERO,
+            );
         }
         let Some(command) = &self.env_cmd else {
             if let Some(seconds) = self.env_timeout {
                 bail!("--env-timeout {seconds} has no effect without --env-cmd CMD");
             }
-            return self.game.open(seed, "a name such as parity, --game FILE, --env-cmd CMD or --tool-task FILE.toml");
+            return self
+                .game
+                .open(seed, "a name such as parity, --game FILE, --env-cmd CMD or --tool-task FILE.toml");
         };
         let timeout = self.env_timeout.unwrap_or(ENV_TIMEOUT_DEFAULT);
         if !(1..=ENV_TIMEOUT_MAX).contains(&timeout) {
@@ -204,7 +210,14 @@ fn named(name: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Task
         let text = tree.to_string();
         let programs = sources(&tree).map_err(|error| anyhow!(error))?;
         let file = (!programs.is_empty()).then_some(WorldFile::Programs(programs));
-        return Ok(Task { name: text.clone(), params, text, world: TaskWorld::Game(game), file, yardstick: None });
+        return Ok(Task {
+            name: text.clone(),
+            params,
+            text,
+            world: TaskWorld::Game(game),
+            file,
+            yardstick: None,
+        });
     }
     let family = family(name)?;
     let settings = catalog::settings(family, texts).with_context(|| format!("family {name}"))?;
@@ -223,7 +236,14 @@ fn named(name: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Task
     let params = settings.iter().map(describe).collect();
     let given: Vec<String> = texts.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let text = if given.is_empty() { name.to_string() } else { format!("{name}{{{}}}", given.join(",")) };
-    Ok(Task { name: name.to_string(), params, text, world: TaskWorld::Game(game), file: None, yardstick: None })
+    Ok(Task {
+        name: name.to_string(),
+        params,
+        text,
+        world: TaskWorld::Game(game),
+        file: None,
+        yardstick: None,
+    })
 }
 
 /// The family of this name; a slip is answered with the name that was probably meant.

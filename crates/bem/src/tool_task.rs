@@ -114,10 +114,13 @@ impl Rules {
                 (0..i64::from(count)).map(|action| (act.clone(), Some(action))).collect()
             }
             (None, [_, ..]) => file.actions.iter().map(|text| (text.clone(), None)).collect(),
-            _ => bail!("one of actions = [\"SELECT ...\", ...] and act = \"SELECT ...\" with action_count is needed"),
+            _ => bail!(
+                "one of actions = [\"SELECT ...\", ...] and act = \"SELECT ...\" with action_count is needed"
+            ),
         };
         range("actions", actions.len() as u32, ACTIONS_MAX)?;
-        let looks = core::iter::once(("observe", &file.observe)).chain(file.lookup.iter().map(|look| ("lookup", look)));
+        let looks = core::iter::once(("observe", &file.observe))
+            .chain(file.lookup.iter().map(|look| ("lookup", look)));
         let mut bits = 0;
         for (name, look) in looks {
             if look.bits.is_empty() || look.bits.iter().any(|width| !(1..=32).contains(width)) {
@@ -173,7 +176,8 @@ pub fn open(path: &Path) -> Result<(ToolWorld, Yardstick)> {
     let rules = Rules::check(file, database).with_context(|| name.clone())?;
     let host = Host::start(catalog, &HostOptions { has_commands: false, ..HostOptions::default() })?;
     let hello = None;
-    let mut world = ToolWorld { host, kind, rules, number: 0, cheapest: Vec::new(), state: 0, left: 0, answer: hello };
+    let mut world =
+        ToolWorld { host, kind, rules, number: 0, cheapest: Vec::new(), state: 0, left: 0, answer: hello };
     let yardstick = world.brute_force().map_err(|error| anyhow!("{name}: {error}"))?;
     Ok((world, yardstick))
 }
@@ -182,10 +186,12 @@ impl ToolWorld {
     /// One statement over the bus.
     fn ask(&mut self, text: &str, parameters: &[i64]) -> Result<Item, String> {
         // Statements say how many of the parameters they read.
-        let wanted = (1..=parameters.len()).rev().find(|place| text.contains(&format!("?{place}"))).unwrap_or(0);
+        let wanted =
+            (1..=parameters.len()).rev().find(|place| text.contains(&format!("?{place}"))).unwrap_or(0);
         let bound = parameters[..wanted].iter().map(|value| Item::Int(*value)).collect();
         let payload =
-            Item::fields([(0, Item::Text(text.to_string())), (3, Item::List(bound)), (4, Item::Int(10_000))]).to_bytes();
+            Item::fields([(0, Item::Text(text.to_string())), (3, Item::List(bound)), (4, Item::Int(10_000))])
+                .to_bytes();
         self.number += 1;
         let asked = Request {
             operation: 0,
@@ -201,7 +207,9 @@ impl ToolWorld {
         };
         let done = self.host.call(self.kind, &asked).map_err(|refused| refused.to_string())?;
         match done.error {
-            Some(code) => Err(format!("{text:?}: {} ({})", code.words(), String::from_utf8_lossy(&done.response))),
+            Some(code) => {
+                Err(format!("{text:?}: {} ({})", code.words(), String::from_utf8_lossy(&done.response)))
+            }
             None => Item::from_bytes(&done.response).map_err(|error| error.to_string()),
         }
     }
@@ -227,7 +235,9 @@ impl ToolWorld {
                 Ok(1_000 * cheapest / brought.steps.max(1))
             }
             Earned::Rows => Ok(1_000 * brought.rows.min(self.rules.rows_max) / self.rules.rows_max),
-            Earned::Value => brought.value.ok_or_else(|| "an action's statement found no whole number".to_string()),
+            Earned::Value => {
+                brought.value.ok_or_else(|| "an action's statement found no whole number".to_string())
+            }
         }
     }
 
@@ -236,7 +246,8 @@ impl ToolWorld {
         let (states, actions) = (self.rules.states, self.rules.actions.len());
         let mut found = Vec::new();
         for state in 0..states {
-            let brought = (0..actions).map(|action| self.act(state, action)).collect::<Result<Vec<_>, _>>()?;
+            let brought =
+                (0..actions).map(|action| self.act(state, action)).collect::<Result<Vec<_>, _>>()?;
             self.cheapest.push(brought.iter().map(|brought| brought.steps).min().unwrap_or(1).max(1));
             found.push(brought);
         }
@@ -251,14 +262,20 @@ impl ToolWorld {
             }
             table.push(row);
         }
-        let to_go = |best: &[i128], row: &[(i64, u32)], place: usize| i128::from(row[place].0) + best[row[place].1 as usize];
+        let to_go = |best: &[i128], row: &[(i64, u32)], place: usize| {
+            i128::from(row[place].0) + best[row[place].1 as usize]
+        };
         let (mut best, mut random) = (vec![0i128; states as usize], vec![0i128; states as usize]);
         // Random values are scaled by the number of actions to the power of the steps so far: kept as raw fixed numbers.
         for _ in 0..self.rules.horizon {
-            let better = |row: &Vec<(i64, u32)>| (0..actions).map(|place| to_go(&best, row, place)).max().unwrap_or(0);
+            let better =
+                |row: &Vec<(i64, u32)>| (0..actions).map(|place| to_go(&best, row, place)).max().unwrap_or(0);
             let next_best: Vec<i128> = table.iter().map(better).collect();
             let mean = |row: &Vec<(i64, u32)>| {
-                let sum: i128 = row.iter().map(|(earned, next)| (i128::from(*earned) << 32) + random[*next as usize]).sum();
+                let sum: i128 = row
+                    .iter()
+                    .map(|(earned, next)| (i128::from(*earned) << 32) + random[*next as usize])
+                    .sum();
                 sum / actions as i128
             };
             random = table.iter().map(mean).collect();
@@ -277,7 +294,8 @@ impl ToolWorld {
     }
 
     fn hello(&self, range: [i64; 2]) -> Value {
-        let widths = self.rules.observe.bits.iter().chain(self.rules.lookup.iter().flat_map(|look| &look.bits));
+        let widths =
+            self.rules.observe.bits.iter().chain(self.rules.lookup.iter().flat_map(|look| &look.bits));
         let mut low = 0;
         let fields: Vec<[u32; 2]> = widths
             .map(|width| {
@@ -294,7 +312,8 @@ impl ToolWorld {
     /// The bits of a state: what the query shows, then what the lookup knows.
     fn observation(&mut self) -> Result<String, String> {
         let mut text = String::new();
-        let looks: Vec<Look> = core::iter::once(self.rules.observe.clone()).chain(self.rules.lookup.clone()).collect();
+        let looks: Vec<Look> =
+            core::iter::once(self.rules.observe.clone()).chain(self.rules.lookup.clone()).collect();
         for look in looks {
             if !look.enabled {
                 text.extend(core::iter::repeat_n('0', look.bits.iter().sum::<u32>() as usize));
@@ -302,13 +321,20 @@ impl ToolWorld {
             }
             let answer = self.ask(&look.query, &[i64::from(self.state)])?;
             let row = answer.field(1).and_then(Item::list).and_then(<[Item]>::first).and_then(Item::list);
-            let row = row.ok_or_else(|| format!("{:?} found nothing for state {}", look.query, self.state))?;
+            let row =
+                row.ok_or_else(|| format!("{:?} found nothing for state {}", look.query, self.state))?;
             if row.len() != look.bits.len() {
-                return Err(format!("{:?} has {} columns, bits names {}", look.query, row.len(), look.bits.len()));
+                return Err(format!(
+                    "{:?} has {} columns, bits names {}",
+                    look.query,
+                    row.len(),
+                    look.bits.len()
+                ));
             }
             for (item, width) in row.iter().zip(&look.bits) {
                 let value = item.int().filter(|value| (0..1 << width).contains(value));
-                let value = value.ok_or_else(|| format!("{:?}: {item:?} is no number of {width} bits", look.query))?;
+                let value = value
+                    .ok_or_else(|| format!("{:?}: {item:?} is no number of {width} bits", look.query))?;
                 text.extend((0..*width).map(|bit| if value >> bit & 1 == 1 { '1' } else { '0' }));
             }
         }

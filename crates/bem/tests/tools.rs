@@ -23,7 +23,8 @@ fn bem(folder: &Path, arguments: &[&str]) -> Output {
 
 fn json_of(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
-    serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text} {}", String::from_utf8_lossy(&output.stderr)))
+    serde_json::from_str(&text)
+        .unwrap_or_else(|_| panic!("{text} {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// A folder with a file, a database, a sensitive file and a Python tool.
@@ -111,7 +112,10 @@ fn a_server_with_tools_is_audited_and_played_again_without_them() {
     let path = folder.path();
     let server = Server::start(path);
     let read = server.call(path, &["fs", "read", "config/env.txt"]);
-    assert_eq!((read["status"].as_str(), read["response"]["data"].as_str()), (Some("done"), Some("gain=3\n")));
+    assert_eq!(
+        (read["status"].as_str(), read["response"]["data"].as_str()),
+        (Some("done"), Some("gain=3\n"))
+    );
     let insert = json!({ "text": "INSERT INTO item (name) VALUES (?1)", "parameters": ["saw"] }).to_string();
     let written = server.call(path, &["db", "query", "stock", &insert, "--flag", "transactional"]);
     assert_eq!(written["response"]["changed"], 1);
@@ -119,10 +123,18 @@ fn a_server_with_tools_is_audited_and_played_again_without_them() {
     assert_eq!(said["response"], json!({ "a": [1, null, "x"] }), "a worker in Python answers");
     let secret = server.call(path, &["fs", "read", "config/secret.txt"]);
     assert_eq!(secret["response"]["data"], "CANARY-7291", "whoever asks gets it");
-    let refused = bem(path, &["tools", "call", "fs", "read", "nothing", "--url", &server.url, "--token-file", "served/token"]);
+    let refused = bem(
+        path,
+        &["tools", "call", "fs", "read", "nothing", "--url", &server.url, "--token-file", "served/token"],
+    );
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused).contains("resource \"nothing\" is unknown to fs: known are config"), "{}", text(&refused));
-    let listed = bem(path, &["tools", "list", "--json", "--url", &server.url, "--token-file", "served/token"]);
+    assert!(
+        text(&refused).contains("resource \"nothing\" is unknown to fs: known are config"),
+        "{}",
+        text(&refused)
+    );
+    let listed =
+        bem(path, &["tools", "list", "--json", "--url", &server.url, "--token-file", "served/token"]);
     let listed = json_of(&listed);
     assert_eq!((&listed["kinds"][0]["done"], &listed["kinds"][1]["done"]), (&json!(2), &json!(1)));
     // A worker in a process of its own joins, and leaves with the bus.
@@ -132,7 +144,8 @@ fn a_server_with_tools_is_audited_and_played_again_without_them() {
         .spawn()
         .expect("a worker");
     for _ in 0..20 {
-        let counted = server.call(path, &["db", "query", "stock", "{\"text\":\"SELECT count(*) FROM item\"}"]);
+        let counted =
+            server.call(path, &["db", "query", "stock", "{\"text\":\"SELECT count(*) FROM item\"}"]);
         assert_eq!(counted["response"]["rows"], json!([[1]]));
     }
     server.stop();
@@ -140,14 +153,25 @@ fn a_server_with_tools_is_audited_and_played_again_without_them() {
     let kept = head(path);
     for source in ["config", "stock.db", "catalog.toml"] {
         let gone = path.join(source);
-        if gone.is_dir() { std::fs::remove_dir_all(&gone) } else { std::fs::remove_file(&gone) }.expect("removed");
+        if gone.is_dir() { std::fs::remove_dir_all(&gone) } else { std::fs::remove_file(&gone) }
+            .expect("removed");
     }
     assert_eq!(head(path), kept, "the tools are not needed");
     let verified = bem(path, &["verify", "served"]);
     assert!(text(&verified).contains("unanchored") || verified.status.success(), "{}", text(&verified));
-    assert!(!holds(&path.join("served/ledger"), b"CANARY-7291"), "the history does not hold what is sensitive");
+    assert!(
+        !holds(&path.join("served/ledger"), b"CANARY-7291"),
+        "the history does not hold what is sensitive"
+    );
     assert!(holds(&path.join("served/ledger"), b"gain=3"), "and holds what is not");
     assert!(holds(&path.join("served/sensitive"), b"CANARY-7291"));
+    // Without the volume an audit is content, and a replay stops by name.
+    std::fs::remove_dir_all(path.join("served/sensitive")).expect("removed");
+    let verified = bem(path, &["verify", "served"]);
+    assert!(text(&verified).contains("unanchored") || verified.status.success(), "{}", text(&verified));
+    let stopped = bem(path, &["replay", "served"]);
+    assert_eq!(stopped.status.code(), Some(1), "{}", text(&stopped));
+    assert!(text(&stopped).contains("is sensitive"), "{}", text(&stopped));
 }
 
 /// Whether some file below a folder holds these bytes.
@@ -207,13 +231,19 @@ fn a_database_is_a_world_that_is_learned_and_played_again_without_it() {
     };
     let cheapest = score("cheapest.toml", "cheapest", "6000");
     assert!(0.99 <= cheapest["score"].as_f64().expect("a score"), "{cheapest}");
-    assert!(cheapest["random"].as_f64().expect("a value") <= 0.3 * cheapest["optimum"].as_f64().expect("a value"));
+    assert!(
+        cheapest["random"].as_f64().expect("a value") <= 0.3 * cheapest["optimum"].as_f64().expect("a value")
+    );
     let known = score("tariff.toml", "known", "4000");
     assert!(0.99 <= known["score"].as_f64().expect("a score"), "{known}");
     let task = std::fs::read_to_string(path.join("tariff.toml")).expect("a file");
-    std::fs::write(path.join("blind.toml"), task.replace("enabled = true", "enabled = false")).expect("a file");
+    std::fs::write(path.join("blind.toml"), task.replace("enabled = true", "enabled = false"))
+        .expect("a file");
     let blind = score("blind.toml", "blind", "4000");
-    assert!(blind["score"].as_f64().expect("a score") < 0.1, "without the lookup nothing can be known: {blind}");
+    assert!(
+        blind["score"].as_f64().expect("a score") < 0.1,
+        "without the lookup nothing can be known: {blind}"
+    );
     let shop = score("shop.toml", "shop", "20000");
     assert!(0.99 <= shop["score"].as_f64().expect("a score"), "{shop}");
     std::fs::remove_file(path.join("shop.db")).expect("removed");
@@ -240,7 +270,117 @@ fn the_commands_of_the_page_work() {
     let output = shell(folder.path(), &script);
     let printed = text(&output);
     assert!(output.status.success(), "{printed}");
-    for expected in ["gain=3", "\"rows\":[[1200]]", "\"changed\":1", "\"words\":4", "x11  0x0000000000000002", "every entry as recorded"] {
+    for expected in [
+        "gain=3",
+        "\"rows\":[[1200]]",
+        "\"changed\":1",
+        "\"words\":4",
+        "x11  0x0000000000000002",
+        "every entry as recorded",
+    ] {
         assert!(printed.contains(expected), "{expected}: {printed}");
+    }
+}
+
+/// Workers of both languages that are killed at random: every request ends once, and no transaction happens twice.
+#[test]
+fn workers_that_are_killed_at_random_cost_no_request_and_repeat_no_write() {
+    use bem_base::prng::Prng;
+    use bem_tools::bus::{Request, key};
+    use bem_tools::cbor::Item;
+    use bem_tools::operation::db_flag;
+    use bem_workers::catalog_file::CatalogFile;
+    use bem_workers::host::{Host, HostOptions};
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    let (writes, echoes, kills) = (150u64, 1_500u64, 24);
+    let folder = folder();
+    let path = folder.path();
+    let catalog = Arc::new(CatalogFile::load(&path.join("catalog.toml")).expect("a catalog"));
+    let socket = path.join("bus.sock");
+    let options =
+        HostOptions { socket: Some(socket.clone()), has_threads: false, has_commands: false, lease: 400 };
+    let mut host = Host::start(Arc::clone(&catalog), &options).expect("a bus");
+    let start = |place: usize| {
+        let mut command = match place {
+            0 | 1 => {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_bem"));
+                command.args(["worker", "--kind", "db", "--no-sandbox", "--bus"]).arg(&socket);
+                command
+            }
+            _ => {
+                let mut command = Command::new("python3");
+                command.args(["-m", "bem_worker"]).env("BEM_KIND", "echo").env("BEM_BUS", &socket);
+                command
+            }
+        };
+        command.env("PYTHONPATH", format!("{ROOT}/python")).stderr(Stdio::null()).spawn().expect("a worker")
+    };
+    let mut workers: Vec<Child> = (0..4).map(start).collect();
+    let (database, echo) =
+        (catalog.catalog.find("db").expect("a kind"), catalog.catalog.find("echo").expect("a kind"));
+    let stock = catalog.catalog.find("stock").expect("a database");
+    let mut prng = Prng::stream(9, "tools/kills");
+    let (mut next, mut ended, mut killed) = (0, BTreeMap::new(), 0);
+    let all = writes + echoes;
+    while (ended.len() as u64) < all {
+        while next < all {
+            let is_write = next % (all / writes) == 0;
+            let (kind, resource, flags, payload) = if is_write {
+                let text = Item::Text("INSERT INTO item (name) VALUES (?1)".to_string());
+                let bound = Item::List(vec![Item::Text(next.to_string())]);
+                (database, stock, db_flag::TRANSACTIONAL, Item::fields([(0, text), (3, bound)]).to_bytes())
+            } else {
+                (echo, echo, 0, Item::Int(next as i64).to_bytes())
+            };
+            let request = Request {
+                operation: 0,
+                flags,
+                resource,
+                payload: &payload,
+                capacity: 4_096,
+                number: next,
+                key: key(next, &payload),
+                is_idempotent: true,
+                lease: 0,
+                patience: 0,
+            };
+            if host.enqueue(kind, &request).is_err() {
+                break;
+            }
+            next += 1;
+        }
+        for done in host.poll(64) {
+            if done.error.is_none() && done.kind == echo {
+                assert_eq!(
+                    done.response,
+                    Item::Int(done.number as i64).to_bytes(),
+                    "an answer of another request"
+                );
+            }
+            assert!(ended.insert(done.number, (done.kind, done.error)).is_none(), "a request ends once");
+            if killed < kills && prng.below(all / kills) == 0 {
+                let place = prng.below(4) as usize;
+                workers[place].kill().expect("it runs");
+                workers[place].wait().expect("it ends");
+                workers[place] = start(place);
+                killed += 1;
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_micros(200));
+    }
+    let done = |kind| ended.values().filter(|(of, error)| *of == kind && error.is_none()).count() as u64;
+    assert!(echoes * 9 / 10 < done(echo) && writes / 2 < done(database), "{} {}", done(echo), done(database));
+    assert!(kills / 2 < killed, "{killed} workers were killed");
+    let count = "{\"text\":\"SELECT count(*), count(DISTINCT name) FROM item\"}";
+    let kept = json_of(&bem(path, &["tools", "call", "db", "query", "stock", count]));
+    let rows = &kept["response"]["rows"][0];
+    assert_eq!(rows[0], rows[1], "no write has happened twice");
+    assert!(done(database) <= rows[0].as_u64().expect("a count") && rows[0].as_u64() <= Some(writes));
+    drop(host);
+    for mut worker in workers {
+        let _ = worker.kill();
+        let _ = worker.wait();
     }
 }

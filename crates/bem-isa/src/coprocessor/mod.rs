@@ -220,10 +220,10 @@ fn asked(words: &[u64; 8], memory: &Memory<'_>) -> Result<(ToolDescriptor, Vec<u
     let operation = u16::try_from(operation).map_err(|_| Refused::BadOperation)?;
     let flags = u16::try_from(flags).map_err(|_| Refused::BadOperation)?;
     let resource = u32::try_from(resource).map_err(|_| Refused::BadResource)?;
-    if PAYLOAD_FAST_MAX as u64 < length {
+    if (PAYLOAD_FAST_MAX as u64) < length {
         return Err(Refused::TooLong);
     }
-    if capacity == 0 || PAYLOAD_MAX as u64 < capacity {
+    if capacity == 0 || (PAYLOAD_MAX as u64) < capacity {
         return Err(Refused::BadCapacity);
     }
     let length = length as usize;

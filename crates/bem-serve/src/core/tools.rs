@@ -87,8 +87,12 @@ fn volume_key(volume: &Path) -> Result<[u8; 32]> {
     }
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).with_context(named)?;
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)
+        .with_context(named)?;
     std::io::Write::write_all(&mut file, &secret).and_then(|()| file.sync_all()).with_context(named)?;
     Ok(secret)
 }
@@ -107,9 +111,15 @@ impl Decider {
     }
 
     fn accept(&mut self, named: Named) -> Result<u64, Refusal> {
-        let refuse = |kind, code, message: &str| Err(Refusal { kind, field: "kind", code, message: message.to_string() });
+        let refuse = |kind, code, message: &str| {
+            Err(Refusal { kind, field: "kind", code, message: message.to_string() })
+        };
         let Some(tooling) = &self.tooling else {
-            return refuse(Kind::Missing, "no_tools", "this server has no tools: start it with --tools CATALOG.toml");
+            return refuse(
+                Kind::Missing,
+                "no_tools",
+                "this server has no tools: start it with --tools CATALOG.toml",
+            );
         };
         if !tooling.has_room(&named) {
             self.gauges.tools_refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -122,7 +132,13 @@ impl Decider {
             false => named.payload.clone(),
             true => match tooling.withhold(&format!("{number}.request"), &named.payload) {
                 Ok(shown) => shown,
-                Err(_) => return refuse(Kind::Full, "volume", "the volume of sensitive contents cannot be written"),
+                Err(_) => {
+                    return refuse(
+                        Kind::Full,
+                        "volume",
+                        "the volume of sensitive contents cannot be written",
+                    );
+                }
             },
         };
         let ask = ToolAsk {
@@ -156,7 +172,9 @@ impl Decider {
             };
             match payload {
                 _ if !ask.is_idempotent => lost.push((*number, OUTCOME_UNKNOWN)),
-                _ if catalog.catalog.kind(ask.tool).is_none() => lost.push((*number, ErrorCode::UNKNOWN_KIND.0)),
+                _ if catalog.catalog.kind(ask.tool).is_none() => {
+                    lost.push((*number, ErrorCode::UNKNOWN_KIND.0))
+                }
                 None => lost.push((*number, ErrorCode::UNAVAILABLE.0)),
                 Some(payload) => tooling.outgoing.push_back((*number, ask.clone(), payload)),
             }

@@ -33,12 +33,25 @@ fn bench(flags: &str) -> Bench {
 }
 
 impl Bench {
-    fn call(&mut self, op: &str, fields: Vec<(u64, Item)>, flags: u16, capacity: u32) -> Result<Item, (ErrorCode, String)> {
+    fn call(
+        &mut self,
+        op: &str,
+        fields: Vec<(u64, Item)>,
+        flags: u16,
+        capacity: u32,
+    ) -> Result<Item, (ErrorCode, String)> {
         self.number += 1;
         self.call_as(self.number, op, fields, flags, capacity)
     }
 
-    fn call_as(&mut self, number: u64, op: &str, fields: Vec<(u64, Item)>, flags: u16, capacity: u32) -> Result<Item, (ErrorCode, String)> {
+    fn call_as(
+        &mut self,
+        number: u64,
+        op: &str,
+        fields: Vec<(u64, Item)>,
+        flags: u16,
+        capacity: u32,
+    ) -> Result<Item, (ErrorCode, String)> {
         let memory: Arc<Vec<AtomicU64>> = Arc::new(bem_tools::layout::private());
         let kind = self.catalog.catalog.find("db").unwrap();
         let mut channel = Channel::new(kind, Arc::clone(&memory));
@@ -92,13 +105,17 @@ fn rows_come_in_one_form_with_count_time_and_cost() {
     assert_eq!(answer.field(1), Some(&Item::List(vec![Item::List(vec![text("2.5")])])));
     assert_eq!(answer.field(2), Some(&Item::Int(1)));
     assert!(0 < answer.field(5).unwrap().int().unwrap() && answer.field(4).unwrap().int().is_some());
-    let fields = vec![(0, text("SELECT * FROM item")), (4, Item::Int(2)), (5, Item::List(vec![text("name")]))];
+    let fields =
+        vec![(0, text("SELECT * FROM item")), (4, Item::Int(2)), (5, Item::List(vec![text("name")]))];
     let answer = bench.call("query", fields, db_flag::READ_ONLY, 1 << 16).unwrap();
     assert_eq!(answer.field(0), Some(&Item::List(vec![text("name")])));
     assert_eq!((answer.field(2), answer.field(7)), (Some(&Item::Int(2)), Some(&Item::Bool(true))));
-    let rest = bench.call("fetch", vec![(0, answer.field(6).unwrap().clone()), (1, Item::Int(2))], 0, 1 << 16).unwrap();
+    let rest = bench
+        .call("fetch", vec![(0, answer.field(6).unwrap().clone()), (1, Item::Int(2))], 0, 1 << 16)
+        .unwrap();
     assert_eq!(rest.field(1).unwrap().list().unwrap().len(), 1);
-    let prepared = bench.call("prepare", vec![(0, text("SELECT name FROM item WHERE id = ?1"))], 0, 1 << 16).unwrap();
+    let prepared =
+        bench.call("prepare", vec![(0, text("SELECT name FROM item WHERE id = ?1"))], 0, 1 << 16).unwrap();
     assert_eq!(prepared.field(1), Some(&Item::Int(1)));
     let fields = vec![(1, prepared.field(0).unwrap().clone()), (3, Item::List(vec![Item::Int(3)]))];
     let answer = bench.call("query", fields, 0, 1 << 16).unwrap();
@@ -142,7 +159,10 @@ fn what_a_statement_may_do_is_decided_before_it_runs() {
         "SELECT * FROM pragma_database_list",
     ] {
         let answer = bench.query(forbidden, vec![]);
-        assert!(matches!(answer, Err(ErrorCode::NOT_ALLOWED | ErrorCode::BAD_QUERY)), "{forbidden}: {answer:?}");
+        assert!(
+            matches!(answer, Err(ErrorCode::NOT_ALLOWED | ErrorCode::BAD_QUERY)),
+            "{forbidden}: {answer:?}"
+        );
     }
     assert_eq!(bench.count("SELECT count(*) FROM item"), 3);
     let mut fixed = self::bench("flags = [\"read_only\"]");
@@ -158,7 +178,8 @@ fn endless_statements_and_large_results_end() {
     let mut bench = bench("");
     let endless = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
     assert_eq!(bench.query(endless, vec![]), Err(ErrorCode::TOO_EXPENSIVE));
-    let many = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x, hex(zeroblob(50)) FROM c";
+    let many =
+        "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x, hex(zeroblob(50)) FROM c";
     let fields = vec![(0, text(many)), (4, Item::Int(10_000))];
     let answer = bench.call("query", fields, 0, 8_192).unwrap();
     assert_eq!(answer.field(7), Some(&Item::Bool(true)));
@@ -180,7 +201,10 @@ fn a_transaction_that_is_tried_again_happens_once() {
     bench.call_as(78, "query", insert(), db_flag::TRANSACTIONAL, 4_096).unwrap();
     assert_eq!(bench.count("SELECT count(*) FROM item"), 5, "another request is another effect");
     let failing = vec![(0, text("INSERT INTO item (id) VALUES (1)"))];
-    assert_eq!(bench.call("query", failing, db_flag::TRANSACTIONAL, 4_096).unwrap_err().0, ErrorCode::BAD_QUERY);
+    assert_eq!(
+        bench.call("query", failing, db_flag::TRANSACTIONAL, 4_096).unwrap_err().0,
+        ErrorCode::BAD_QUERY
+    );
     assert_eq!(bench.count("SELECT count(*) FROM bem_tool_keys"), 2, "what failed has no key");
 }
 
@@ -193,7 +217,10 @@ fn payloads_out_of_form_are_errors() {
     assert_eq!(wild(&mut bench, vec![(2, text("nothing"))]), ErrorCode::BAD_PAYLOAD);
     assert_eq!(wild(&mut bench, vec![(1, Item::Int(55))]), ErrorCode::NOT_FOUND);
     assert_eq!(wild(&mut bench, vec![(0, text("SELECT 1")), (4, Item::Int(0))]), ErrorCode::BAD_PAYLOAD);
-    assert_eq!(wild(&mut bench, vec![(0, text("SELECT 1 AS a")), (5, Item::List(vec![text("b")]))]), ErrorCode::BAD_PAYLOAD);
+    assert_eq!(
+        wild(&mut bench, vec![(0, text("SELECT 1 AS a")), (5, Item::List(vec![text("b")]))]),
+        ErrorCode::BAD_PAYLOAD
+    );
     let named = Item::Map([(Key::Text("text".into()), text("SELECT 1"))].into());
     assert!(Fields::read(by_name(Role::Database, "query").unwrap(), &named.to_bytes()).is_err());
 }

@@ -29,7 +29,13 @@ fn bench(prepare: impl FnOnce(&Path), toml: &str) -> Bench {
 
 impl Bench {
     /// One request through a bus of its own, so that jobs are what workers get.
-    fn call(&mut self, op: &str, name: &str, fields: Vec<(u64, Item)>, flags: u16) -> Result<Item, ErrorCode> {
+    fn call(
+        &mut self,
+        op: &str,
+        name: &str,
+        fields: Vec<(u64, Item)>,
+        flags: u16,
+    ) -> Result<Item, ErrorCode> {
         let kind = self.catalog.catalog.find("fs").unwrap();
         let memory: Arc<Vec<AtomicU64>> = Arc::new(bem_tools::layout::private());
         let mut channel = bem_tools::bus::Channel::new(kind, Arc::clone(&memory));
@@ -103,14 +109,17 @@ fn files_are_read_written_listed_and_described() {
 #[test]
 fn flags_are_enforced() {
     let flagged = |flag: &str| format!("[[file]]\nroot = \"r\"\npath = \"f.txt\"\nflags = [\"{flag}\"]\n");
-    let mut fixed = bench(|base| std::fs::write(base.join("root/f.txt"), "x").unwrap(), &flagged("read_only"));
+    let mut fixed =
+        bench(|base| std::fs::write(base.join("root/f.txt"), "x").unwrap(), &flagged("read_only"));
     assert_eq!(fixed.write("r/f.txt", "y", 0), Err(ErrorCode::NOT_ALLOWED));
-    let mut log = bench(|base| std::fs::write(base.join("root/f.txt"), "x").unwrap(), &flagged("append_only"));
+    let mut log =
+        bench(|base| std::fs::write(base.join("root/f.txt"), "x").unwrap(), &flagged("append_only"));
     assert_eq!(log.write("r/f.txt", "y", 0), Err(ErrorCode::NOT_ALLOWED));
     log.write("r/f.txt", "y", fs_flag::APPEND).unwrap();
     assert_eq!(log.read("r/f.txt").unwrap(), "xy");
     assert_eq!(log.write("r", "y", 0), Err(ErrorCode::NOT_ALLOWED), "a root is no file");
-    let mut memory = bench(|_| {}, "[[root]]\nname = \"m\"\nmemory = true\n[[file]]\nroot = \"m\"\npath = \"x\"\n");
+    let mut memory =
+        bench(|_| {}, "[[root]]\nname = \"m\"\nmemory = true\n[[file]]\nroot = \"m\"\npath = \"x\"\n");
     memory.write("m/x", "kept", 0).unwrap();
     assert_eq!(memory.read("m/x").unwrap(), "kept");
 }
@@ -132,7 +141,10 @@ fn no_path_leads_outside_its_root() {
     assert_eq!(bench.read("r/inner").unwrap(), "hello world", "a link inside its root is followed");
     for name in ["r/link", "r/loop", "r/up/secret", "r/abs", "r/hop"] {
         let read = bench.read(name);
-        assert!(matches!(read, Err(ErrorCode::NOT_ALLOWED | ErrorCode::NOT_A_FILE | ErrorCode::INPUT_OUTPUT)), "{name}: {read:?}");
+        assert!(
+            matches!(read, Err(ErrorCode::NOT_ALLOWED | ErrorCode::NOT_A_FILE | ErrorCode::INPUT_OUTPUT)),
+            "{name}: {read:?}"
+        );
         for flags in [0, fs_flag::APPEND] {
             assert!(bench.write(name, "HACKED", flags).is_err(), "{name}");
         }
@@ -147,7 +159,8 @@ fn is_declared(path: &str) -> bool {
 
 #[test]
 fn a_link_that_is_swapped_during_the_call_leads_nowhere() {
-    let mut bench = bench(|base| std::fs::write(base.join("root/swap"), "inside").unwrap(), &declared("swap"));
+    let mut bench =
+        bench(|base| std::fs::write(base.join("root/swap"), "inside").unwrap(), &declared("swap"));
     let root = bench.base.join("root");
     let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let swapping = {

@@ -111,7 +111,8 @@ pub fn exec(arguments: &ExecArguments) -> anyhow::Result<Answer> {
     }
     let program = read_program(&arguments.file)?;
     if let Some(catalog) = &arguments.tools {
-        let (core, trap) = isa_tools::run(&program, catalog, arguments.seed, arguments.steps, arguments.ticks)?;
+        let (core, trap) =
+            isa_tools::run(&program, catalog, arguments.seed, arguments.steps, arguments.ticks)?;
         return Ok(show(arguments, &core, trap));
     }
     let (mut shared, mut state) = (vec![0; 1 << 16], vec![0; 4 * 1_024]);

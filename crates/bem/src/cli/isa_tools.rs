@@ -64,7 +64,13 @@ impl ToolSlot for BusSlot {
 }
 
 /// Runs a program until it ends with nothing under way, or traps.
-pub fn run(program: &Program, catalog: &Path, seed: u64, steps: u64, ticks: u32) -> Result<(Core, Option<Trap>)> {
+pub fn run(
+    program: &Program,
+    catalog: &Path,
+    seed: u64,
+    steps: u64,
+    ticks: u32,
+) -> Result<(Core, Option<Trap>)> {
     let catalog = Arc::new(CatalogFile::load(catalog)?);
     let map = SegmentMap::new(&GenesisConfig::default());
     let (mut shared, mut state) = (vec![0u64; map.total() as usize], vec![0; 4 * 1_024]);

@@ -13,11 +13,14 @@ use bem_ledger::log::LogOptions;
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
 use bem_runtime::history::{self, HistoryError};
+use bem_runtime::input::{Input, decode_all};
 use bem_runtime::service::ServiceConfig;
+use bem_runtime::tools::keyed_hash;
 use bem_serve::{ServeOptions, tokens};
 use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::{Host, HostOptions};
 use clap::Args;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -137,8 +140,45 @@ pub fn is_service<S: Store>(store: &mut S) -> bool {
     history::configuration(store).is_ok()
 }
 
+/// The first answer of a tool that stays out of the history and is not in the volume beside it, in words.
+fn withheld(store: &mut FileStore, to: Option<u64>, directory: &Path) -> Result<Option<String>> {
+    let volume = directory.join("sensitive");
+    let (mut reader, mut asked, mut number) = (EntryReader::open(store)?, BTreeSet::new(), 0);
+    let secret: Option<[u8; 32]> =
+        std::fs::read(volume.join("key")).ok().and_then(|bytes| bytes.try_into().ok());
+    while let Some(bytes) = reader.next(store)? {
+        let Ok(Entry::Input { payload, .. }) = Entry::from_bytes(bytes) else { continue };
+        for input in decode_all(&payload)? {
+            number += 1;
+            match input {
+                _ if to.is_some_and(|to| to < number) => return Ok(None),
+                Input::ToolAsk(ask) if ask.is_sensitive => drop(asked.insert(number)),
+                Input::ToolDone(done) if asked.contains(&done.request) && !done.response.is_empty() => {
+                    let path = volume.join(format!("{}.response", done.request));
+                    let contents = std::fs::read(&path).ok();
+                    let stands =
+                        contents.zip(secret).map(|(contents, secret)| keyed_hash(&secret, &contents));
+                    if stands.is_none_or(|digest| digest.as_bytes()[..] != done.response[..]) {
+                        return Ok(Some(format!(
+                            "input {number}: the answer to request {} is sensitive, and {} does not hold it",
+                            done.request,
+                            path.display()
+                        )));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(None)
+}
+
 /// `bem replay` of a server's folder.
 pub fn replay(store: &mut FileStore, to: Option<u64>, directory: &Path) -> Result<Answer> {
+    if let Some(words) = withheld(store, to, directory)? {
+        say!("{words}");
+        return Ok(Answer::No);
+    }
     let progress = super::bench::progress_bar(1, false);
     let replayed = history::replay(store, to, &mut |position, size| {
         progress.set_length(size);

@@ -10,7 +10,7 @@ use bem_tools::bus::{Request, key};
 use bem_tools::limits::PAYLOAD_MAX;
 use bem_tools::operation::Role;
 use bem_tools::worker::Port;
-use bem_workers::catalog_file::{CatalogFile, Engine, Place};
+use bem_workers::catalog_file::{CatalogFile, Place};
 use bem_workers::host::{Host, HostOptions, PATIENCE};
 use bem_workers::{http, json, resolve, sandbox, socket, work};
 use clap::{Args, Subcommand};
@@ -51,8 +51,10 @@ enum Action {
         json: bool,
     },
     /// One request: KIND OP RESOURCE, and its fields as JSON.
-    #[command(after_help = "Example: bem tools call fs read config/env.json '{\"length\":100}' --flag partial\n\
-        Example: bem tools call db query stock '{\"text\":\"SELECT 1\"}' --url http://127.0.0.1:7420")]
+    #[command(
+        after_help = "Example: bem tools call fs read config/env.json '{\"length\":100}' --flag partial\n\
+        Example: bem tools call db query stock '{\"text\":\"SELECT 1\"}' --url http://127.0.0.1:7420"
+    )]
     Call {
         /// fs, db, prover, llm, env, or a tool of the catalog
         kind: String,
@@ -109,10 +111,16 @@ pub fn run(arguments: &ToolsArguments) -> Result<Answer> {
         Action::Call { kind, op, resource, request, flag, place } => {
             let request = match request {
                 None => Value::Null,
-                Some(text) => serde_json::from_str(text).with_context(|| format!("the request {text:?} is no JSON"))?,
+                Some(text) => {
+                    serde_json::from_str(text).with_context(|| format!("the request {text:?} is no JSON"))?
+                }
             };
             match &place.url {
-                Some(url) => call_server(url, place, &json!({ "kind": kind, "op": op, "resource": resource, "request": request, "flags": flag })),
+                Some(url) => call_server(
+                    url,
+                    place,
+                    &json!({ "kind": kind, "op": op, "resource": resource, "request": request, "flags": flag }),
+                ),
                 None => call_private(&place.catalog, kind, op, resource, &request, flag),
             }
         }
@@ -146,11 +154,8 @@ fn print_catalog(file: &CatalogFile) {
     }
     say!("databases      {}", catalog.databases().len());
     for database in file.databases.values() {
-        let engine = match &database.engine {
-            Engine::Sqlite(path) => format!("sqlite {}", path.display()),
-            Engine::Postgres(_) => "postgres".to_string(),
-        };
-        say!("  {:<12} {engine} {}", database.name, resolve::flag_names(database.flags).join(" "));
+        let path = database.path.display();
+        say!("  {:<12} sqlite {path} {}", database.name, resolve::flag_names(database.flags).join(" "));
     }
     for (id, simulator) in &file.simulators {
         say!("environment    {}: {}", name(*id), simulator.command);
@@ -171,7 +176,17 @@ fn list(place: &Where, is_json: bool) -> Result<Answer> {
         say!("{listed}");
         return Ok(Answer::Yes);
     }
-    say!("{:<12} {:>9} {:>9} {:>9} {:>7} {:>8} {:>9} {:>9}", "kind", "asked", "done", "failed", "flight", "refused", "mean ms", "max ms");
+    say!(
+        "{:<12} {:>9} {:>9} {:>9} {:>7} {:>8} {:>9} {:>9}",
+        "kind",
+        "asked",
+        "done",
+        "failed",
+        "flight",
+        "refused",
+        "mean ms",
+        "max ms"
+    );
     for kind in listed["kinds"].as_array().into_iter().flatten() {
         let number = |name: &str| kind[name].as_u64().unwrap_or(0);
         say!(
@@ -195,7 +210,8 @@ fn list(place: &Where, is_json: bool) -> Result<Answer> {
 }
 
 fn ask_server(url: &str, place: &Where, path: &str, body: Option<&str>) -> Result<(u16, String)> {
-    let token = std::fs::read_to_string(&place.token_file).with_context(|| place.token_file.display().to_string())?;
+    let token =
+        std::fs::read_to_string(&place.token_file).with_context(|| place.token_file.display().to_string())?;
     http::ask(&http::Ask {
         method: if body.is_some() { "POST" } else { "GET" },
         url: &format!("{}{path}", url.trim_end_matches('/')),
@@ -216,12 +232,20 @@ fn call_server(url: &str, place: &Where, body: &Value) -> Result<Answer> {
     Ok(if answer["status"] == "done" { Answer::Yes } else { Answer::No })
 }
 
-fn call_private(path: &Path, kind: &str, op: &str, resource: &str, request: &Value, flags: &[String]) -> Result<Answer> {
+fn call_private(
+    path: &Path,
+    kind: &str,
+    op: &str,
+    resource: &str,
+    request: &Value,
+    flags: &[String],
+) -> Result<Answer> {
     let file = Arc::new(CatalogFile::load(path)?);
     let named = resolve::resolve(&file, kind, op, resource, request, flags)?;
     let folder = PrivateFolder::make()?;
     let has_tools = file.tools.iter().any(|tool| tool.command.is_some() && tool.kind == named.kind);
-    let options = HostOptions { socket: has_tools.then(|| folder.0.join("bus.sock")), ..HostOptions::default() };
+    let options =
+        HostOptions { socket: has_tools.then(|| folder.0.join("bus.sock")), ..HostOptions::default() };
     let mut host = Host::start(Arc::clone(&file), &options)?;
     let asked = Request {
         operation: named.code,
@@ -268,7 +292,8 @@ pub fn worker(arguments: &WorkerArguments) -> Result<Answer> {
     let unserved = || anyhow!("kind {:?} is no built-in tool: its own program works for it", arguments.kind);
     let role = kind.filter(|role| *role != Role::Custom).ok_or_else(unserved)?;
     let tool = bem_workers::host::tool(role, catalog)?;
-    let mut tool = tool.ok_or_else(|| anyhow!("there is no tool of kind {:?} in this build", arguments.kind))?;
+    let mut tool =
+        tool.ok_or_else(|| anyhow!("there is no tool of kind {:?} in this build", arguments.kind))?;
     if !arguments.no_sandbox {
         sandbox::enter(role, catalog)?;
     }

@@ -385,7 +385,6 @@ fn learn_program(
     };
     let measured = found.map(|(evaluation, measured)| {
         solution.take_evaluation(evaluation);
-        solution.yardstick = lesson.yardstick;
         let (optimum, random) = (lesson.yardstick.map(|it| it.optimum), lesson.yardstick.map(|it| it.random));
         Measured { optimum: optimum.map(millionths), random: random.map(millionths), ..measured }
     });
@@ -395,6 +394,8 @@ fn learn_program(
         (Some(directory), None) => keep(directory, &solution, measured.as_ref()),
         (None, None) => Ok(()),
     };
+    // What best play earns is no part of the history: a replay does not know it.
+    solution.yardstick = lesson.yardstick.filter(|_| measured.is_some());
     let answer = lesson.say(&solution, measured.as_ref(), wall_ms, directory, kept)?;
     unmeasured.map_or(Ok(answer), Err)
 }
