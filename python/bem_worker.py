@@ -233,7 +233,10 @@ class Worker:
         if not bus or not kind:
             raise SystemExit("bem_worker: BEM_BUS and BEM_KIND must be set, or given")
         self.stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.stream.connect(bus)
+        try:
+            self.stream.connect(bus)
+        except OSError as error:
+            raise SystemExit(f"bem_worker: the bus {bus} cannot be reached: {error.strerror}") from None
         self.stream.sendall(json.dumps({"kind": kind, "version": VERSION}).encode() + b"\n")
         line, files = b"", []
         while not line.endswith(b"\n"):

@@ -111,6 +111,9 @@ impl PatchLine {
 
 type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
 
+/// Looks at the bus, if there is one.
+type LookAtTools = Box<dyn FnOnce(Option<&Host>) + Send>;
+
 /// What the deciding thread is asked.
 pub enum Message {
     /// A new world; whether it is new.
@@ -146,7 +149,7 @@ pub enum Message {
     /// Requests to tools may have ended.
     ToolsReady,
     /// Look at the tools.
-    LookTools(Box<dyn FnOnce(Option<&Host>) + Send>),
+    LookTools(LookAtTools),
     /// Look at what is served.
     Look(Box<dyn FnOnce(&Service) + Send>),
     /// A round was worked on.

@@ -52,7 +52,7 @@ fn describe(host: Option<&Host>) -> Value {
 }
 
 async fn described(app: &App) -> Result<Value, Failure> {
-    Ok(app.handle.look_tools(|host| describe(host)).await?)
+    Ok(app.handle.look_tools(describe).await?)
 }
 
 #[utoipa::path(get, path = "/v1/tools", responses((status = 200, description = "What is connected, and what was counted of it")))]

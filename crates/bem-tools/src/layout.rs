@@ -155,7 +155,7 @@ pub fn read_bytes(words: &[AtomicU64], pointer: u64, length: usize, into: &mut V
     into.clear();
     let Ok(first) = usize::try_from(pointer / 8) else { return false };
     let end = first.checked_add(length.div_ceil(8));
-    if pointer % 8 != 0 || PAYLOAD_MAX < length || end.is_none_or(|end| words.len() < end) {
+    if !pointer.is_multiple_of(8) || PAYLOAD_MAX < length || end.is_none_or(|end| words.len() < end) {
         return false;
     }
     into.reserve(length.next_multiple_of(8));

@@ -20,6 +20,7 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{
     Connection, OpenFlags, OptionalExtension as _, Statement, StatementStatus, TransactionBehavior,
 };
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -174,10 +175,10 @@ impl Databases {
 
     fn ready(&mut self, id: ObjectId) -> Result<(&mut Open, Database), Failure> {
         let database = self.catalog.databases.get(&id).ok_or(ErrorCode::UNKNOWN_RESOURCE)?.clone();
-        if !self.open.contains_key(&id) {
-            self.open.insert(id, Open::new(&database)?);
-        }
-        let open = self.open.get_mut(&id).ok_or(ErrorCode::UNAVAILABLE)?;
+        let open = match self.open.entry(id) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(place) => place.insert(Open::new(&database)?),
+        };
         Ok((open, database))
     }
 }
@@ -363,7 +364,7 @@ fn run(connection: &Connection, shape: &Shaped) -> Result<Rows, Failure> {
         );
         return Err(Failure::new(ErrorCode::BAD_PAYLOAD, words));
     }
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_string).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_string).collect();
     let places: Vec<usize> = match shape.wanted.as_slice() {
         [] => (0..names.len()).collect(),
         wanted => wanted

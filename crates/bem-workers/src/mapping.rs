@@ -18,6 +18,8 @@ pub struct Shared {
     map: MmapRaw,
 }
 
+/// Looks at a bell before sleeping on it, some ten microseconds.
+const SPINS: u32 = 1_000;
 const BYTES: usize = 8 * MAPPING_WORDS;
 
 impl Shared {
@@ -66,6 +68,13 @@ impl Shared {
 
     /// Sleeps until the bell is rung, unless it no longer has this value.
     pub fn sleep(&self, bell: usize, asleep: usize, value: u32, patience: Duration) {
+        // A moment awake: whoever answers at once is not waited for in the kernel.
+        for _ in 0..SPINS {
+            if self.words()[bell].load(Ordering::Relaxed) as u32 != value {
+                return;
+            }
+            std::hint::spin_loop();
+        }
         self.words()[asleep].fetch_add(1, Ordering::SeqCst);
         let timeout = rustix::thread::Timespec {
             tv_sec: patience.as_secs() as i64,

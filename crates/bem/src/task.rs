@@ -113,7 +113,7 @@ pub type Outside = PipeWorld<Speaker>;
 /// Who speaks the protocol of worlds outside.
 pub enum Speaker {
     /// A program.
-    Program(Process),
+    Program(Box<Process>),
     /// A database behind a tool bus.
     Tools(Box<ToolWorld>),
 }
@@ -298,7 +298,10 @@ pub fn program(command: &str, texts: &BTreeMap<String, String>, timeout: Duratio
             let (world, yardstick) = tool_task::open(Path::new(path))?;
             (Speaker::Tools(Box::new(world)), Some(yardstick))
         }
-        None => (Speaker::Program(Process::start(command, timeout).map_err(|error| anyhow!(error))?), None),
+        None => (
+            Speaker::Program(Box::new(Process::start(command, timeout).map_err(|error| anyhow!(error))?)),
+            None,
+        ),
     };
     let world = PipeWorld::open(speaker).with_context(|| format!("the program {command:?}"))?;
     let (name, text) = (command.to_string(), command.to_string());

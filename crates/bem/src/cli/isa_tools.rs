@@ -2,7 +2,7 @@
 //!
 //! The program runs to its end, as a routine of the mid-path does; then the barrier takes completed requests in slot order,
 //! writes their responses where they were wanted, and the program runs again with the same memory. WORK tells it where the
-//! catalog and the mirror of the bus are. Clauses: ISA-4, TOOL-2; decision D-75.
+//! catalog, the mirror of the bus and ENV are. Clauses: ISA-4, TOOL-2; decision D-75.
 
 use anyhow::{Result, anyhow};
 use bem_base::ids::ObjectId;
@@ -26,8 +26,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Words of WORK: where the catalog is, where the mirror of the bus is, the version of the layer.
-const WORK: [Segment; 2] = [Segment::Catalog, Segment::ToolBus];
+/// Words of WORK: where the catalog, the mirror of the bus and ENV are; then the version of the layer.
+const WORK: [Segment; 3] = [Segment::Catalog, Segment::ToolBus, Segment::Env];
 
 /// The bus behind the control core's slot.
 struct BusSlot {
