@@ -20,7 +20,7 @@ use bem_engine::journal::entries::{Place, StoredPatch};
 use bem_engine::serving::{Choice, settings_of};
 use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
 use bem_ledger::LedgerError;
-use bem_ledger::entry::{Entry, InputSource, PatchStatus, Table, TableEdit, event_code};
+use bem_ledger::entry::{Entry, InputSource, PatchStatus, Table, TableEdit, ToolCall, event_code};
 use bem_ledger::tables::Tables;
 use bem_machine::config::GenesisConfig;
 use std::collections::BTreeMap;
@@ -39,6 +39,8 @@ pub enum Derived {
     Forgotten(WorldIndex),
     /// A round took effect.
     Published(Box<Published>),
+    /// A request to a tool moved on.
+    Tool(Box<ToolCall>),
 }
 
 /// What a round brought.
@@ -96,6 +98,7 @@ impl Line {
                 _ => Derived::Nothing,
             },
             Effect::Forgotten(world) => Derived::Forgotten(world),
+            Effect::Tool(call) => Derived::Tool(call),
             Effect::Began(begun) => {
                 job = Some(begun);
                 Derived::Nothing
@@ -237,6 +240,17 @@ impl Book {
                 self.change_tables(sink, step, edits)
             }
             Derived::Published(published) => self.publish(sink, published),
+            Derived::Tool(call) => {
+                let contents = match &line.input {
+                    Input::ToolAsk(ask) => &ask.payload,
+                    Input::ToolDone(done) => &done.response,
+                    _ => return Ok(()),
+                };
+                if !contents.is_empty() {
+                    sink.put_blob(contents)?;
+                }
+                sink.append(&Entry::ToolCall(call.clone()))
+            }
         }
     }
 

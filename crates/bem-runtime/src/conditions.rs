@@ -9,6 +9,7 @@ use crate::book::{Book, world_of};
 use crate::input::{Input, decode_all};
 use crate::people::entries::Lifecycle;
 use crate::service::ServiceConfig;
+use crate::tools::Tools;
 use bem_base::digest::Digest;
 use bem_base::encode::Writer;
 use bem_engine::journal::entries::Kept;
@@ -17,7 +18,7 @@ use bem_evolve::patch::PatchKind;
 use bem_evolve::rebuild::Restated;
 use bem_ledger::archive::Archived;
 use bem_ledger::audit::{Conditions, Rebuilt};
-use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Table, TableEdit, event_code};
+use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Table, TableEdit, ToolCall, event_code};
 use std::collections::VecDeque;
 
 type Read<'r> = dyn FnMut(&Digest) -> Result<Vec<u8>, String> + 'r;
@@ -33,6 +34,10 @@ pub struct ServiceConditions {
     unanswered: u64,
     /// The lifecycle of questions.
     questions: Lifecycle,
+    /// Requests to tools.
+    tools: Tools,
+    /// What must be said of them next.
+    calls: VecDeque<ToolCall>,
 }
 
 impl Conditions for ServiceConditions {
@@ -60,6 +65,7 @@ impl Conditions for ServiceConditions {
             Entry::Patch(patch) => self.take_patch(patch, read)?,
             Entry::Event { code: event_code::RESTORED, .. } => self.take_restored(entry, read)?,
             Entry::Event { code: event_code::ARCHIVED, .. } => self.take_archived(entry, read)?,
+            Entry::ToolCall(call) => self.take_call(call)?,
             Entry::Event { code: event_code::PUBLISHED | event_code::ARTEFACT, .. }
             | Entry::Snapshot { .. } => Restated::default(),
             Entry::HumanTask(task) => {
@@ -155,15 +161,20 @@ impl ServiceConditions {
         if !self.due.is_empty() {
             return Err("EXPERT does not show the worlds that are served".to_string());
         }
+        if !self.calls.is_empty() {
+            return Err("a request to a tool has no entry".to_string());
+        }
         let inputs = decode_all(payload).map_err(|error| format!("inputs: {error}"))?;
-        let book = self.book()?;
+        let book = self.book.as_mut().ok_or_else(|| "an entry before genesis".to_string())?;
         if step != book.last + 1 || inputs.is_empty() {
             return Err(format!("inputs go on at {step}, where {} comes next", book.last + 1));
         }
         book.last += inputs.len() as u64;
         let (mut due, mut asked) = (Vec::new(), 0);
-        for input in &inputs {
+        for (number, input) in (step..).zip(&inputs) {
             match input {
+                Input::ToolAsk(ask) => self.calls.push_back(self.tools.ask(number, ask)?),
+                Input::ToolDone(done) => self.calls.push_back(self.tools.end(number, done)?),
                 Input::World(spec) => due.push(book.open_world(&spec.shape)?),
                 Input::Forget { world } => due.push(book.forget_world(*world)),
                 Input::Decide { .. } => asked += 1,
@@ -173,6 +184,14 @@ impl ServiceConditions {
         self.due.extend(due);
         self.unanswered = asked;
         Ok(Restated::default())
+    }
+
+    /// An entry about a request says what the input before it says.
+    fn take_call(&mut self, call: &ToolCall) -> Result<Restated, String> {
+        match self.calls.pop_front() {
+            Some(due) if due == *call => Ok(Restated::default()),
+            _ => Err("an entry about a tool that no input before it says".to_string()),
+        }
     }
 
     fn take_patch(&mut self, event: &PatchEvent, read: &mut Read<'_>) -> Result<Restated, String> {

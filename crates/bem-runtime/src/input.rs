@@ -8,6 +8,7 @@ use crate::limits::{
     REWARD_MAX,
 };
 use crate::people::input::{PeopleInput, TAGS};
+use crate::tools::{ToolAsk, ToolDone};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Field, Forbidden, Shape};
 use bem_base::fixed::Fixed;
@@ -242,6 +243,10 @@ pub enum Input {
     },
     /// Something came from people.
     People(Box<PeopleInput>),
+    /// A tool is asked.
+    ToolAsk(Box<ToolAsk>),
+    /// A request to a tool has ended.
+    ToolDone(Box<ToolDone>),
 }
 
 impl Input {
@@ -279,6 +284,14 @@ impl Input {
             Input::Search { world } => encode_plain(4, *world, writer),
             Input::Publish { world } => encode_plain(5, *world, writer),
             Input::People(input) => input.encode(writer),
+            Input::ToolAsk(ask) => {
+                writer.u8(16);
+                ask.encode(writer);
+            }
+            Input::ToolDone(done) => {
+                writer.u8(17);
+                done.encode(writer);
+            }
         }
     }
 
@@ -291,6 +304,13 @@ impl Input {
         }
         if TAGS.contains(&kind) {
             return Ok(Input::People(Box::new(PeopleInput::decode(kind, reader)?)));
+        }
+        // Tools have the kinds from 16 to 23.
+        if kind == 16 {
+            return Ok(Input::ToolAsk(Box::new(ToolAsk::decode(reader)?)));
+        }
+        if kind == 17 {
+            return Ok(Input::ToolDone(Box::new(ToolDone::decode(reader)?)));
         }
         let world = WorldIndex(reader.u16()?);
         Ok(match kind {

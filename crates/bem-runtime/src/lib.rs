@@ -15,4 +15,5 @@ pub mod people;
 pub mod round;
 pub mod service;
 pub mod statistics;
+pub mod tools;
 pub mod world;

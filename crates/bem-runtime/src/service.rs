@@ -9,6 +9,7 @@ use crate::limits::{EPISODE_BYTES_MAX, WORLDS_MAX};
 use crate::people::oversight::Oversight;
 use crate::people::{Note, People};
 use crate::round::{Brought, Done, Job};
+use crate::tools::Tools;
 use crate::world::World;
 use bem_base::digest::hash_parts;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -16,6 +17,7 @@ use bem_base::environment::{Bits, Outcome};
 use bem_engine::chronicle::PatchNote;
 use bem_engine::serving::{Choice, Round, Searching, settings_of};
 use bem_engine::state::RestoreError;
+use bem_ledger::entry::ToolCall;
 use bem_machine::config::GenesisConfig;
 use bem_machine::turn::Turn;
 use std::collections::BTreeMap;
@@ -114,6 +116,8 @@ pub enum Effect {
     Published(WorldIndex, Option<Brought>),
     /// Something came from people; what follows is in the notes.
     People,
+    /// A request to a tool moved on.
+    Tool(Box<ToolCall>),
 }
 
 /// Everything that is served.
@@ -130,18 +134,33 @@ pub struct Service {
     pub(crate) people: People,
     /// What the last input did to questions.
     pub(crate) moved: Vec<Note>,
+    /// Requests to tools.
+    tools: Tools,
 }
 
 impl Service {
     /// Nothing is served yet.
     pub fn new(config: ServiceConfig) -> Service {
-        let (people, moved) = (People::default(), Vec::new());
-        Service { config, last: 0, worlds: Vec::new(), names: BTreeMap::new(), tried: None, people, moved }
+        Service {
+            config,
+            last: 0,
+            worlds: Vec::new(),
+            names: BTreeMap::new(),
+            tried: None,
+            people: People::default(),
+            moved: Vec::new(),
+            tools: Tools::default(),
+        }
     }
 
     /// What the last input did to questions.
     pub fn moved(&self) -> &[Note] {
         &self.moved
+    }
+
+    /// Requests to tools.
+    pub fn tools(&self) -> &Tools {
+        &self.tools
     }
 
     /// What the history begins with.
@@ -313,6 +332,8 @@ impl Service {
                     None => Effect::Published(*world, None),
                 }
             }
+            Input::ToolAsk(ask) => Effect::Tool(Box::new(self.tools.ask(number, ask)?)),
+            Input::ToolDone(done) => Effect::Tool(Box::new(self.tools.end(number, done)?)),
         };
         self.last = number;
         Ok(effect)
@@ -349,6 +370,10 @@ impl Service {
             }
         }
         self.people.encode(&mut writer);
+        // A service that never asked a tool has no part of them.
+        if !self.tools.is_unused() {
+            self.tools.encode(&mut writer);
+        }
         writer.into_bytes()
     }
 
@@ -375,6 +400,9 @@ impl Service {
             service.worlds.push(world);
         }
         service.people = People::decode(&mut reader)?;
+        if 0 < reader.remaining() {
+            service.tools = Tools::decode(&mut reader)?;
+        }
         reader.finish()?;
         Ok(service)
     }

@@ -84,7 +84,6 @@ pub fn routes() -> Vec<Registered> {
         list_patches,
         show_history,
         events,
-        openapi,
         crate::people::list,
         crate::people::ask,
         crate::people::next,
@@ -96,7 +95,10 @@ pub fn routes() -> Vec<Registered> {
         crate::people::answers,
         crate::people::undo,
         crate::people::statistics,
-        crate::people::set_control
+        crate::people::set_control,
+        crate::tools::list,
+        crate::tools::call,
+        openapi
     ),
     components(schemas(ErrorBody, NewWorld, DecideRequest, DecideAnswer, RewardRequest))
 )]

@@ -9,6 +9,10 @@
 //! After a failed sync nothing is acknowledged any more and the process stops. Must not know HTTP. Clauses: VM-13, LOG-1,
 //! LOG-4, SCC-9; decisions D-67 to D-69.
 
+mod tools;
+
+pub use tools::{Answered, Tooling};
+
 use crate::inbox::Inbox;
 use crate::saving::{self, Saving};
 use anyhow::{Context, Result, bail};
@@ -23,6 +27,9 @@ use bem_runtime::input::{Input, WorldSpec, decode_all};
 use bem_runtime::round::{Done, Job};
 use bem_runtime::service::{Effect, Kind, Refusal, Service};
 use bem_runtime::world::{Patched, World};
+use bem_workers::catalog_file::CatalogFile;
+use bem_workers::host::Host;
+use bem_workers::resolve::Named;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -109,6 +116,9 @@ type Check = dyn FnOnce(&Service) -> Result<Option<Input>, Refusal> + Send;
 /// Looks at what a request brought.
 type View = dyn FnOnce(&Service, Option<u64>) -> serde_json::Value + Send;
 
+/// Looks at the bus, if there is one.
+type LookAtTools = Box<dyn FnOnce(Option<&Host>) + Send>;
+
 /// What the deciding thread is asked.
 pub enum Message {
     /// A new world; whether it is new.
@@ -148,6 +158,12 @@ pub enum Message {
         /// Who waits.
         reply: Reply<serde_json::Value>,
     },
+    /// A request to a tool; the answer comes when it has ended.
+    Tool(Box<Named>, Reply<Answered>),
+    /// Requests to tools may have ended.
+    ToolsReady,
+    /// Look at the tools.
+    LookTools(LookAtTools),
     /// Look at what is served.
     Look(Box<dyn FnOnce(&Service) + Send>),
     /// A round was worked on.
@@ -201,6 +217,10 @@ pub struct Gauges {
     pub patches_taken_back: AtomicU64,
     /// Lower bounds of what patches gain, in thousandths: of those let in less those taken back.
     pub pox_milli: AtomicI64,
+    /// Requests to tools that ended.
+    pub tools_ended: AtomicU64,
+    /// Requests to tools that found no free slot.
+    pub tools_refused: AtomicU64,
     /// A round of learning failed: its world decides as it does and learns no more until the next start.
     pub learning_failed: AtomicBool,
     /// Something failed that cannot be mended.
@@ -215,6 +235,8 @@ pub struct Handle {
     pub gauges: Arc<Gauges>,
     /// What happens, for whoever listens.
     pub events: broadcast::Sender<String>,
+    /// The catalog of tools, if there is one.
+    pub tools: Option<Arc<CatalogFile>>,
 }
 
 /// Why a message was not taken.
@@ -256,6 +278,19 @@ impl Handle {
             let _ = reply.send(look(service));
         };
         self.send(Message::Look(Box::new(look)))?;
+        answer.await.map_err(|_| Busy::Stopping)
+    }
+
+    /// Looks at the tools.
+    pub async fn look_tools<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(Option<&Host>) -> T + Send + 'static,
+    ) -> Result<T, Busy> {
+        let (reply, answer) = oneshot::channel();
+        let look = move |host: Option<&Host>| {
+            let _ = reply.send(look(host));
+        };
+        self.send(Message::LookTools(Box::new(look)))?;
         answer.await.map_err(|_| Busy::Stopping)
     }
 
@@ -325,11 +360,12 @@ pub type Encode = dyn Fn(&str, &serde_json::Map<String, serde_json::Value>) -> R
 /// Starts the threads of a history that was opened. Inputs that were acknowledged and are not in the ledger take effect first.
 pub fn start<S: Store + Send + 'static>(
     opened: Opened<S>,
-    inbox: &Path,
+    state: &Path,
     encode: Box<Encode>,
+    host: Option<Host>,
 ) -> Result<(Handle, Threads)> {
     let Opened { mut log, mut player, .. } = opened;
-    let (mut inbox, frames) = Inbox::open(inbox, log.instance())?;
+    let (mut inbox, frames) = Inbox::open(state, log.instance())?;
     for frame in frames {
         let inputs = decode_all(&frame.payload).context("the inbox holds what is no input")?;
         for (number, input) in (frame.first..).zip(inputs) {
@@ -356,8 +392,10 @@ pub fn start<S: Store + Send + 'static>(
     let (write, written) = mpsc::sync_channel(LAG_MAX);
     let (work, worked) = mpsc::channel::<Box<Job>>();
     jobs.into_iter().for_each(|job| drop(work.send(job)));
-    let handle = Handle { queue: sender.clone(), gauges: Arc::clone(&gauges), events: events.clone() };
+    let tools = host.as_ref().map(|host| Arc::clone(host.catalog()));
+    let handle = Handle { queue: sender.clone(), gauges: Arc::clone(&gauges), events: events.clone(), tools };
     let decider = Decider {
+        tooling: host.map(|host| Tooling::new(host, state, sender.clone())).transpose()?,
         saved: service.last(),
         service,
         inbox,
@@ -465,6 +503,7 @@ struct Decider {
     events: broadcast::Sender<String>,
     encode: Box<Encode>,
     group: Group,
+    tooling: Option<Tooling>,
     /// Inputs when the last snapshot was taken.
     saved: u64,
     /// A snapshot that was asked for and waits for the round under way.
@@ -474,6 +513,9 @@ struct Decider {
 impl Decider {
     fn run(mut self, mut queue: queue::Receiver<Message>) -> Result<()> {
         let mut messages = Vec::with_capacity(GROUP_MAX);
+        self.resume_tools();
+        self.acknowledge()?;
+        self.send_tools();
         let mut stop_at = None;
         loop {
             let is_stopping = stop_at.is_some();
@@ -496,10 +538,12 @@ impl Decider {
             if stop_at.is_none() {
                 self.begin_round();
             }
+            self.take_tools();
             if let Err(error) = self.acknowledge() {
                 self.gauges.failed.store(true, Ordering::Relaxed);
                 return Err(error);
             }
+            self.send_tools();
             self.save(false);
             self.gauges.act_micros.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
         }
@@ -592,7 +636,9 @@ impl Decider {
             }
             Message::Look(look) => look(&self.service),
             Message::Save(saving) => self.saving = Some(saving),
-            Message::Worked(_) | Message::Stop => {}
+            Message::Tool(named, reply) => self.ask_tool(*named, reply),
+            Message::LookTools(look) => look(self.tooling.as_ref().map(|tooling| &tooling.host)),
+            Message::Worked(_) | Message::ToolsReady | Message::Stop => {}
         }
     }
 

@@ -13,6 +13,7 @@ pub mod page;
 pub mod people;
 pub mod saving;
 pub mod tokens;
+pub mod tools;
 
 use crate::core::{Handle, Threads};
 use crate::http::{App, Route};
@@ -21,6 +22,7 @@ use crate::tokens::Doorkeeper;
 use anyhow::{Context, Result, bail};
 use bem_ledger::store::Store;
 use bem_runtime::history::Opened;
+use bem_workers::host::Host;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -85,12 +87,13 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
 pub fn start<S: Store + Send + 'static>(
     opened: Opened<S>,
     options: &ServeOptions,
+    host: Option<Host>,
 ) -> Result<(Handle, Threads)> {
     let known = Mutex::new(BTreeMap::new());
     let encode = move |note: &str, values: &serde_json::Map<String, serde_json::Value>| {
         api::encode_named(note, values, &mut known.lock().unwrap_or_else(PoisonError::into_inner))
     };
-    core::start(opened, &options.state, Box::new(encode))
+    core::start(opened, &options.state, Box::new(encode), host)
 }
 
 /// Serves until it is asked to stop, then stops cleanly. `on_ready` is told the address when requests are taken, and the way
@@ -98,18 +101,19 @@ pub fn start<S: Store + Send + 'static>(
 pub fn run<S: Store + Send + 'static>(
     opened: Opened<S>,
     options: &ServeOptions,
+    host: Option<Host>,
     should_stop: impl Fn() -> bool,
     on_ready: impl FnOnce(SocketAddr, &Handle),
 ) -> Result<()> {
     check_address(options.listen, options.behind_proxy)?;
-    let (handle, threads) = start(opened, options)?;
+    let (handle, threads) = start(opened, options, host)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.context("the threads of the server cannot be started")?;
     let served = runtime.block_on(async {
         let listener = http::listen(options.listen).await?;
         let bound = listener.local_addr().context("the address is not known")?;
         let app = app(handle.clone(), options, bound)?;
-        let mut routes = api::routes();
+        let mut routes = all_routes();
         routes.extend(options.has_empty.then(http::empty));
         let (router, _) = http::application(&app, routes);
         let keeper = Arc::clone(&app.keeper);
@@ -131,9 +135,16 @@ pub fn run<S: Store + Send + 'static>(
     served.and(stopped)
 }
 
+/// The routes of all layers.
+fn all_routes() -> Vec<http::Registered> {
+    let mut routes = api::routes();
+    routes.extend(tools::routes());
+    routes
+}
+
 /// The routes of the service with the roles they need.
 pub fn table() -> Vec<Route> {
-    api::routes().into_iter().map(|(route, _)| route).collect()
+    all_routes().into_iter().map(|(route, _)| route).collect()
 }
 
 #[cfg(test)]

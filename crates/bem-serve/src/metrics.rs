@@ -32,7 +32,7 @@ pub struct Metrics {
 /// Reads one of the counts.
 type Read = fn(&Gauges) -> u64;
 
-const GAUGES: [(&str, &str, Read); 8] = [
+const GAUGES: [(&str, &str, Read); 10] = [
     ("bem_inputs", "Inputs that took effect", |gauges| gauges.inputs.load(Ordering::Relaxed)),
     ("bem_inputs_covered", "Inputs under a signed checkpoint", |gauges| {
         gauges.covered.load(Ordering::Relaxed)
@@ -44,6 +44,12 @@ const GAUGES: [(&str, &str, Read); 8] = [
     ("bem_rounds", "Rounds of learning since the start", |gauges| gauges.rounds.load(Ordering::Relaxed)),
     ("bem_groups", "Groups of inputs that were synced", |gauges| gauges.groups.load(Ordering::Relaxed)),
     ("bem_sync_micros", "Microseconds spent in syncs", |gauges| gauges.sync_micros.load(Ordering::Relaxed)),
+    ("bem_tool_requests_ended", "Requests to tools that ended since the start", |gauges| {
+        gauges.tools_ended.load(Ordering::Relaxed)
+    }),
+    ("bem_tool_back_pressure", "Requests to tools that found no free slot since the start", |gauges| {
+        gauges.tools_refused.load(Ordering::Relaxed)
+    }),
     ("bem_ledger_entries", "Entries of the ledger", |gauges| gauges.entries.load(Ordering::Relaxed)),
 ];
 

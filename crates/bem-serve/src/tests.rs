@@ -46,9 +46,9 @@ impl Bench {
             rate,
             has_empty: false,
         };
-        let (handle, threads) = start(opened, &options).unwrap();
+        let (handle, threads) = start(opened, &options, None).unwrap();
         let app = app(handle.clone(), &options, options.listen).unwrap();
-        let (router, table) = http::application(&app, api::routes());
+        let (router, table) = http::application(&app, all_routes());
         Bench { router, table, tokens, handle, threads: Some(threads), _folder: folder }
     }
 
@@ -278,6 +278,7 @@ fn the_document_describes_every_route_for_programs() {
             "/queue.js",
             "/patches",
             "/history",
+            "/tools",
         ]
         .contains(&route.path);
         if is_page && route.method == Method::GET {
@@ -320,9 +321,17 @@ fn pages_escape_what_came_from_outside_and_tell_no_secret() {
         assert!(status == StatusCode::CREATED || status == StatusCode::BAD_REQUEST, "{body}");
         let world = r#"{"name":"plain","obs_bits":2,"actions":2,"reward_range":[0,1]}"#;
         assert_eq!(bench.ask(&Method::POST, "/v1/worlds", &headers, world).await.0, StatusCode::CREATED);
-        for path in
-            ["/", "/worlds/ads", "/worlds/plain", "/v1/worlds", "/metrics", "/v1/patches", "/openapi.json"]
-        {
+        for path in [
+            "/",
+            "/worlds/ads",
+            "/worlds/plain",
+            "/v1/worlds",
+            "/v1/tools",
+            "/tools",
+            "/metrics",
+            "/v1/patches",
+            "/openapi.json",
+        ] {
             let (_, body) = bench.ask(&Method::GET, path, &headers, "").await;
             assert!(!body.contains("<script>alert") && !body.contains(ADMIN), "{path}: {body}");
         }

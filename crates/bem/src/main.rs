@@ -18,6 +18,7 @@ mod program_game;
 mod spelling;
 mod start_from;
 mod task;
+mod tool_task;
 mod world_ladder;
 
 fn main() -> std::process::ExitCode {

@@ -1,134 +1,85 @@
-//! A world in another program: the process behind [`bem_games::import::pipe`], with a time limit on every line.
+//! A world in another program, stepped over a tool bus (TOOL_ENV): what stands behind `--env-cmd`.
 //!
-//! A thread reads the program's lines, so that waiting can end; the program's own messages on standard error pass
-//! through. Dropping the process closes its input, gives it a moment to leave, and then ends it. Clauses: GLE-9.
+//! The bus is private: one simulator, one worker, as many requests as lines. Clauses: GLE-9, TOOL-8; decision D-74.
 
-use bem_games::import::pipe::{LINE_BYTES_MAX, Transport};
-use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use bem_base::ids::ObjectId;
+use bem_games::import::pipe::Transport;
+use bem_tools::bus::{Request, key};
+use bem_tools::cbor::Item;
+use bem_tools::limits::PAYLOAD_MAX;
+use bem_workers::catalog_file::{CatalogFile, Simulator};
+use bem_workers::host::{Host, HostOptions};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a program may take to leave after its input was closed.
-const GRACE: Duration = Duration::from_millis(500);
-
-/// What is said of a program that is gone.
-const ENDED: &str = "the program has ended";
+/// A lease is longer than a line may take by this: the worker says first what went wrong.
+const MARGIN: Duration = Duration::from_secs(5);
 
 /// A running program that speaks line by line.
 pub struct Process {
-    child: Child,
-    /// None once the input is closed.
-    input: Option<ChildStdin>,
-    lines: Receiver<Result<String, String>>,
-    timeout: Duration,
+    host: Host,
+    kind: ObjectId,
+    simulator: ObjectId,
+    number: u64,
+    is_open: bool,
+    /// What the program answered to the last line.
+    answer: Option<Result<String, String>>,
 }
 
 impl Process {
-    /// Starts the command in a shell; no line may take longer than `timeout`.
+    /// Starts the command in a shell when its first line is asked for; no line may take longer than `timeout`.
     pub fn start(command: &str, timeout: Duration) -> Result<Process, String> {
-        // A process group of its own, so that what the shell starts can be ended with it.
-        let mut child = Command::new("sh")
-            .args(["-c", command])
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("the command {command:?} cannot be started: {error}"))?;
-        let output = child.stdout.take().ok_or("the program has no output")?;
-        let input = child.stdin.take();
-        // One line may wait here; a program that floods its output blocks instead of filling the memory.
-        let (sender, lines) = sync_channel(1);
-        std::thread::spawn(move || {
-            let mut reader = BufReader::new(output);
-            loop {
-                let line = read_line(&mut reader);
-                let last = line.is_err();
-                if sender.send(line).is_err() || last {
-                    return;
-                }
-            }
-        });
-        Ok(Process { child, input, lines, timeout })
+        let simulator = Simulator { command: command.to_string(), timeout };
+        let (catalog, simulator) =
+            CatalogFile::for_simulator(simulator).map_err(|error| error.to_string())?;
+        let kind = catalog.catalog.find("env").ok_or("the bus has no simulators")?;
+        let lease = (timeout + MARGIN).as_millis() as u64;
+        let options = HostOptions { has_commands: false, lease, ..HostOptions::default() };
+        let host = Host::start(Arc::new(catalog), &options).map_err(|error| format!("{error:#}"))?;
+        Ok(Process { host, kind, simulator, number: 0, is_open: false, answer: None })
     }
-}
 
-impl Process {
-    /// How the program ended, waiting a moment for it: its output closes before it is gone.
-    fn end(&mut self) -> String {
-        let pause = Duration::from_millis(5);
-        for _ in 0..GRACE.as_millis() / pause.as_millis() {
-            match self.child.try_wait() {
-                Ok(None) => std::thread::sleep(pause),
-                Ok(Some(status)) => {
-                    return match (status.code(), status.signal()) {
-                        (Some(code), _) => format!("{ENDED} with exit status {code}"),
-                        (None, Some(signal)) => format!("{ENDED} by signal {signal}"),
-                        (None, None) => ENDED.to_string(),
-                    };
-                }
-                Err(_) => break,
-            }
+    /// One request: the operation, and the line if there is one.
+    fn ask(&mut self, operation: u16, line: Option<&str>) -> Result<String, String> {
+        let payload =
+            line.map(|line| Item::fields([(0, Item::Text(line.to_string()))]).to_bytes()).unwrap_or_default();
+        self.number += 1;
+        let asked = Request {
+            operation,
+            flags: 0,
+            resource: self.simulator,
+            payload: &payload,
+            capacity: PAYLOAD_MAX as u32,
+            number: self.number,
+            key: key(self.number, &payload),
+            is_idempotent: false,
+            lease: 0,
+            patience: 0,
+        };
+        let done = self.host.call(self.kind, &asked).map_err(|refused| refused.to_string())?;
+        if let Some(code) = done.error {
+            let words = String::from_utf8_lossy(&done.response).into_owned();
+            return Err(if words.is_empty() { code.words().to_string() } else { words });
         }
-        "the program has closed its output".to_string()
+        let answer = Item::from_bytes(&done.response).map_err(|error| error.to_string())?;
+        let line = answer.field(0).and_then(Item::text).map(str::to_string);
+        line.ok_or_else(|| "the simulator answers without a line".to_string())
     }
-}
-
-/// One line without its end, at most as long as the protocol allows.
-fn read_line(reader: &mut BufReader<ChildStdout>) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let limit = LINE_BYTES_MAX as u64 + 2;
-    reader.take(limit).read_until(b'\n', &mut bytes).map_err(|error| format!("reading failed: {error}"))?;
-    if bytes.is_empty() {
-        return Err(ENDED.to_string());
-    }
-    if !bytes.ends_with(b"\n") && LINE_BYTES_MAX < bytes.len() {
-        return Err(format!("a line of more than {LINE_BYTES_MAX} bytes"));
-    }
-    String::from_utf8(bytes)
-        .map(|text| text.trim_end().to_string())
-        .map_err(|_| "a line that is not UTF-8".to_string())
 }
 
 impl Transport for Process {
     fn send(&mut self, line: &str) -> Result<(), String> {
-        let input = self.input.as_mut().ok_or("the program's input is closed")?;
-        let text = format!("{line}\n");
-        let sent = input.write_all(text.as_bytes()).and_then(|()| input.flush());
-        sent.map_err(|error| match error.kind() {
-            ErrorKind::BrokenPipe => self.end(),
-            _ => format!("the program does not read: {error}"),
-        })
+        // What goes wrong is said where the answer is missing.
+        self.answer = Some(self.ask(1, Some(line)));
+        Ok(())
     }
 
     fn receive(&mut self) -> Result<String, String> {
-        match self.lines.recv_timeout(self.timeout) {
-            Ok(Err(reason)) if reason == ENDED => Err(self.end()),
-            Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => {
-                Err(format!("no answer within {} s (--env-timeout)", self.timeout.as_secs_f64()))
-            }
-            Err(RecvTimeoutError::Disconnected) => Err(self.end()),
+        if !self.is_open {
+            self.is_open = true;
+            return self.ask(0, None);
         }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.input = None;
-        let pause = Duration::from_millis(5);
-        for _ in 0..GRACE.as_millis() / pause.as_millis() {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(pause);
-        }
-        // A program that ignores the end of its input. It may be gone by now, which is just as well.
-        let group = format!("-{}", self.child.id());
-        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.answer.take().unwrap_or_else(|| Err("nothing was asked".to_string()))
     }
 }
 

@@ -5,12 +5,14 @@ use crate::kept_world;
 use crate::process::Process;
 use crate::program_game::{ProgramFiles, sources};
 use crate::spelling;
+use crate::tool_task::{self, ToolWorld};
 use anyhow::{Context as _, Result, anyhow, bail};
+use bem_engine::evaluate::Yardstick;
 use bem_engine::world_file::{GameFile, WorldFile};
 use bem_games::catalog;
 use bem_games::compose::{TaskTree, operator};
 use bem_games::game::{Family, Game, Range, Setting};
-use bem_games::import::pipe::PipeWorld;
+use bem_games::import::pipe::{PipeWorld, Transport};
 use bem_games::import::{FILE_BYTES_MAX, Format};
 use bem_games::wrappers::Terms;
 use clap::Args;
@@ -49,6 +51,9 @@ pub struct TaskArguments {
     /// A program that is the world and speaks one JSON object a line: docs/formats/worlds.md, examples/count_env.py
     #[arg(long, value_name = "CMD", conflicts_with_all = ["task", "game"])]
     pub env_cmd: Option<String>,
+    /// A database as a world, over a tool bus: docs/tools.md, examples/tools/cheapest.toml
+    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["task", "game", "env_cmd"])]
+    pub tool_task: Option<PathBuf>,
     /// Seconds that the program may take for one line [default: 10]
     #[arg(long, value_name = "SECONDS")]
     pub env_timeout: Option<u64>,
@@ -90,6 +95,8 @@ pub struct Task {
     pub world: TaskWorld,
     /// What the world is made of, where the text does not say it.
     pub file: Option<WorldFile>,
+    /// What best and random play earn in a world outside, where that was worked out.
+    pub yardstick: Option<Yardstick>,
 }
 
 /// What stands behind a task.
@@ -97,7 +104,34 @@ pub enum TaskWorld {
     /// A game with known optimum.
     Game(Arc<dyn Game>),
     /// A program of which nobody knows the optimum.
-    Program(Box<PipeWorld<Process>>),
+    Program(Box<Outside>),
+}
+
+/// A world outside: a program, or a database behind a tool bus.
+pub type Outside = PipeWorld<Speaker>;
+
+/// Who speaks the protocol of worlds outside.
+pub enum Speaker {
+    /// A program.
+    Program(Box<Process>),
+    /// A database behind a tool bus.
+    Tools(Box<ToolWorld>),
+}
+
+impl Transport for Speaker {
+    fn send(&mut self, line: &str) -> Result<(), String> {
+        match self {
+            Speaker::Program(process) => process.send(line),
+            Speaker::Tools(world) => world.send(line),
+        }
+    }
+
+    fn receive(&mut self) -> Result<String, String> {
+        match self {
+            Speaker::Program(process) => process.receive(),
+            Speaker::Tools(world) => world.receive(),
+        }
+    }
 }
 
 impl GameArguments {
@@ -127,11 +161,20 @@ impl GameArguments {
 impl TaskArguments {
     /// Builds the game or starts the program; hidden choices come from the seed.
     pub fn open(&self, seed: u64) -> Result<Task> {
+        if let Some(path) = &self.tool_task {
+            return program(
+                &format!("{}{}", tool_task::PREFIX, path.display()),
+                &BTreeMap::new(),
+                Duration::ZERO,
+            );
+        }
         let Some(command) = &self.env_cmd else {
             if let Some(seconds) = self.env_timeout {
                 bail!("--env-timeout {seconds} has no effect without --env-cmd CMD");
             }
-            return self.game.open(seed, "a name such as parity, --game FILE or --env-cmd CMD");
+            return self
+                .game
+                .open(seed, "a name such as parity, --game FILE, --env-cmd CMD or --tool-task FILE.toml");
         };
         let timeout = self.env_timeout.unwrap_or(ENV_TIMEOUT_DEFAULT);
         if !(1..=ENV_TIMEOUT_MAX).contains(&timeout) {
@@ -167,7 +210,14 @@ fn named(name: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Task
         let text = tree.to_string();
         let programs = sources(&tree).map_err(|error| anyhow!(error))?;
         let file = (!programs.is_empty()).then_some(WorldFile::Programs(programs));
-        return Ok(Task { name: text.clone(), params, text, world: TaskWorld::Game(game), file });
+        return Ok(Task {
+            name: text.clone(),
+            params,
+            text,
+            world: TaskWorld::Game(game),
+            file,
+            yardstick: None,
+        });
     }
     let family = family(name)?;
     let settings = catalog::settings(family, texts).with_context(|| format!("family {name}"))?;
@@ -186,7 +236,14 @@ fn named(name: &str, texts: &BTreeMap<String, String>, seed: u64) -> Result<Task
     let params = settings.iter().map(describe).collect();
     let given: Vec<String> = texts.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let text = if given.is_empty() { name.to_string() } else { format!("{name}{{{}}}", given.join(",")) };
-    Ok(Task { name: name.to_string(), params, text, world: TaskWorld::Game(game), file: None })
+    Ok(Task {
+        name: name.to_string(),
+        params,
+        text,
+        world: TaskWorld::Game(game),
+        file: None,
+        yardstick: None,
+    })
 }
 
 /// The family of this name; a slip is answered with the name that was probably meant.
@@ -228,7 +285,7 @@ fn file(path: &Path, mut texts: BTreeMap<String, String>) -> Result<Task> {
     }
     let file = GameFile { name: name.clone(), text: read_text(path)?, player, opponent };
     let world = TaskWorld::Game(kept_world::build(&file)?);
-    Ok(Task { text: name.clone(), name, params, world, file: Some(WorldFile::Game(file)) })
+    Ok(Task { text: name.clone(), name, params, world, file: Some(WorldFile::Game(file)), yardstick: None })
 }
 
 /// Starts a program.
@@ -236,9 +293,18 @@ pub fn program(command: &str, texts: &BTreeMap<String, String>, timeout: Duratio
     if let Some(name) = texts.keys().next() {
         bail!("a program takes no parameters here, but {name} is given: put it into the command");
     }
-    let process = Process::start(command, timeout).map_err(|error| anyhow!(error))?;
-    let world = PipeWorld::open(process).with_context(|| format!("the program {command:?}"))?;
+    let (speaker, yardstick) = match command.strip_prefix(tool_task::PREFIX) {
+        Some(path) => {
+            let (world, yardstick) = tool_task::open(Path::new(path))?;
+            (Speaker::Tools(Box::new(world)), Some(yardstick))
+        }
+        None => (
+            Speaker::Program(Box::new(Process::start(command, timeout).map_err(|error| anyhow!(error))?)),
+            None,
+        ),
+    };
+    let world = PipeWorld::open(speaker).with_context(|| format!("the program {command:?}"))?;
     let (name, text) = (command.to_string(), command.to_string());
     let world = TaskWorld::Program(Box::new(world));
-    Ok(Task { name, params: Map::new(), text, world, file: None })
+    Ok(Task { name, params: Map::new(), text, world, file: None, yardstick })
 }

@@ -25,7 +25,9 @@
 //! LOG           0 words (address)  1 how many  2 head of the log's chain (address of 4 words, 0 for none)
 //!               result: the entry's index, or REFUSED when the log is full
 //! TEACH         0 domain  1 difficulty  2 context; result: the task's number, or REFUSED
-//! TOOL_ENQUEUE  0 tool  1 words (address)  2 how many; result: the ticket, or REFUSED
+//! TOOL_ENQUEUE  0 tool_kind_id  1 op  2 flags  3 resource_id  4 in_ptr (address)  5 in_len, bytes, at most 4096
+//!               6 out_ptr (address)  7 out_cap, bytes; result: the slot, or a negative number that says why not
+//!               (`bem_tools::error::Refused`); the response is in memory after a later barrier
 //! ```
 //!
 //! A formula is: variables, clauses, then the literals of each clause as signed numbers, each clause ended by 0.
@@ -44,10 +46,12 @@ use bem_base::environment::{Bits, OBSERVATION_WORDS};
 use bem_machine::config::GenesisConfig;
 use bem_machine::route::hamming::HammingIndex;
 use bem_machine::route::{CANDIDATES_MAX, Candidates};
+use bem_tools::error::Refused;
+use bem_tools::limits::{PAYLOAD_FAST_MAX, PAYLOAD_MAX};
 
 /// What a slot that declines, or a full log, answers.
 pub const REFUSED: u64 = u64::MAX;
-/// Words of one message to HASH, LOG or TOOL_ENQUEUE.
+/// Words of one message to HASH or LOG.
 pub const MESSAGE_WORDS_MAX: u64 = 1 << 16;
 /// Entries of the log.
 pub const LOG_ENTRIES_MAX: usize = 1 << 16;
@@ -58,10 +62,29 @@ pub trait TeachSlot {
     fn teach(&mut self, domain: u64, difficulty: u64, context: u64) -> Option<u64>;
 }
 
-/// Answers TOOL_ENQUEUE; the engine puts its bus here.
+/// What a program asks of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolDescriptor {
+    /// The kind of tool, as a word.
+    pub tool: u32,
+    /// The operation.
+    pub operation: u16,
+    /// Its flags.
+    pub flags: u16,
+    /// The resource, as a word.
+    pub resource: u32,
+    /// The address of the payload.
+    pub input: u64,
+    /// The address for the response.
+    pub output: u64,
+    /// Bytes that the response may have.
+    pub capacity: u32,
+}
+
+/// Answers TOOL_ENQUEUE; whoever has a bus puts it here.
 pub trait ToolSlot {
-    /// Takes a request for a tool and gives a ticket, or nothing.
-    fn enqueue(&mut self, tool: u64, request: &[u64]) -> Option<u64>;
+    /// Takes a request and gives its slot, or says why not. It must not wait.
+    fn enqueue(&mut self, asked: &ToolDescriptor, payload: &[u8]) -> Result<u16, Refused>;
 }
 
 /// An empty slot: declines and counts.
@@ -79,9 +102,9 @@ impl TeachSlot for Declining {
 }
 
 impl ToolSlot for Declining {
-    fn enqueue(&mut self, _tool: u64, _request: &[u64]) -> Option<u64> {
+    fn enqueue(&mut self, _asked: &ToolDescriptor, _payload: &[u8]) -> Result<u16, Refused> {
         self.refusals += 1;
-        None
+        Err(Refused::NoBus)
     }
 }
 
@@ -177,12 +200,43 @@ impl<T: TeachSlot, U: ToolSlot> Coprocessor for Host<T, U> {
                 Ok(self.teacher.teach(domain, difficulty, context).unwrap_or(REFUSED))
             }
             Operation::ToolEnqueue => {
-                let [tool, address, count] = descriptor(memory, argument)?;
-                let request = message(memory, address, count)?;
-                Ok(self.tools.enqueue(tool, &request).unwrap_or(REFUSED))
+                let words = descriptor(memory, argument)?;
+                Ok(match asked(&words, memory) {
+                    Ok((asked, payload)) => match self.tools.enqueue(&asked, &payload) {
+                        Ok(slot) => u64::from(slot),
+                        Err(refused) => refused.code() as u64,
+                    },
+                    Err(refused) => refused.code() as u64,
+                })
             }
         }
     }
+}
+
+/// TOOL_ENQUEUE: what the descriptor asks, with its payload copied out of memory.
+fn asked(words: &[u64; 8], memory: &Memory<'_>) -> Result<(ToolDescriptor, Vec<u8>), Refused> {
+    let [tool, operation, flags, resource, input, length, output, capacity] = *words;
+    let tool = u32::try_from(tool).map_err(|_| Refused::UnknownKind)?;
+    let operation = u16::try_from(operation).map_err(|_| Refused::BadOperation)?;
+    let flags = u16::try_from(flags).map_err(|_| Refused::BadOperation)?;
+    let resource = u32::try_from(resource).map_err(|_| Refused::BadResource)?;
+    if (PAYLOAD_FAST_MAX as u64) < length {
+        return Err(Refused::TooLong);
+    }
+    if capacity == 0 || (PAYLOAD_MAX as u64) < capacity {
+        return Err(Refused::BadCapacity);
+    }
+    let length = length as usize;
+    let words = load(memory, input, length.div_ceil(8)).map_err(|_| Refused::BadBuffer)?;
+    // The first and the last word tell: a buffer that is there is there as a whole, or the barrier refuses to write it.
+    let last = output.checked_add(8 * (capacity.div_ceil(8) - 1)).ok_or(Refused::BadBuffer)?;
+    for place in [output, last] {
+        memory.load(place).map_err(|_| Refused::BadBuffer)?;
+    }
+    let mut payload = bytes_of(&words);
+    payload.truncate(length);
+    let capacity = capacity as u32;
+    Ok((ToolDescriptor { tool, operation, flags, resource, input, output, capacity }, payload))
 }
 
 /// ANN_QUERY: the experts whose descriptors are nearest to the features.

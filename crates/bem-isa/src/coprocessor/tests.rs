@@ -143,7 +143,28 @@ fn empty_slots_refuse_and_count_and_filled_ones_answer() {
     let mut bench = Bench::new();
     let request = bench.put(INPUT, &[4, 5]);
     assert_eq!(bench.call("TEACH", &[1, 2, 3]), Ok(REFUSED));
-    assert_eq!(bench.call("TOOL_ENQUEUE", &[9, request, 2]), Ok(REFUSED));
+    let asked = |change: &dyn Fn(&mut [u64; 8])| {
+        let mut words = [9, 1, 0, 5, request, 12, request, 64];
+        change(&mut words);
+        words
+    };
+    assert_eq!(bench.call("TOOL_ENQUEUE", &asked(&|_| {})), Ok(Refused::NoBus.code() as u64));
+    for (place, value, refused) in [
+        (0, 1 << 32, Refused::UnknownKind),
+        (1, 1 << 16, Refused::BadOperation),
+        (2, 1 << 16, Refused::BadOperation),
+        (3, 1 << 32, Refused::BadResource),
+        (4, 3, Refused::BadBuffer),
+        (4, 1 << 50, Refused::BadBuffer),
+        (5, 4_097, Refused::TooLong),
+        (6, 8 * WORDS as u64, Refused::BadBuffer),
+        (6, u64::MAX - 7, Refused::BadBuffer),
+        (7, 0, Refused::BadCapacity),
+        (7, 1 << 21, Refused::BadCapacity),
+    ] {
+        let words = asked(&|words| words[place] = value);
+        assert_eq!(bench.call("TOOL_ENQUEUE", &words), Ok(refused.code() as u64), "{place} {value}");
+    }
     assert_eq!((bench.host.teacher.refusals, bench.host.tools.refusals), (1, 1));
 
     struct Sum;
@@ -153,15 +174,17 @@ fn empty_slots_refuse_and_count_and_filled_ones_answer() {
         }
     }
     impl ToolSlot for Sum {
-        fn enqueue(&mut self, tool: u64, request: &[u64]) -> Option<u64> {
-            Some(tool + request.iter().sum::<u64>())
+        fn enqueue(&mut self, asked: &ToolDescriptor, payload: &[u8]) -> Result<u16, Refused> {
+            Ok(asked.operation + payload.iter().map(|byte| u16::from(*byte)).sum::<u16>())
         }
     }
     let mut host = Host::with_slots(1, Sum, Sum);
     let mut memory = Memory::open(&mut bench.shared, &mut []);
-    assert_eq!(host.call(Operation::ToolEnqueue as u8, 0, &mut memory), Ok(18));
-    memory.store(0, 1).unwrap();
-    assert_eq!(host.call(Operation::Teach as u8, 0, &mut memory), Ok(1 + request + 2));
+    for (place, word) in (0..).step_by(8).zip([9, 1, 0, 5, request, 12, request, 64]) {
+        memory.store(place, word).unwrap();
+    }
+    assert_eq!(host.call(Operation::ToolEnqueue as u8, 0, &mut memory), Ok(1 + 4 + 5));
+    assert_eq!(host.call(Operation::Teach as u8, 0, &mut memory), Ok(10));
     assert_eq!(host.call(77, 0, &mut memory), Err(Cause::NoCoprocessor));
     assert_eq!(NoCoprocessor.call(1, 0, &mut memory), Err(Cause::NoCoprocessor));
 }

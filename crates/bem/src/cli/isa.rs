@@ -1,6 +1,6 @@
 //! `bem asm`, `bem disasm` and `bem exec`: the control core by hand. Clauses: ISA-2, ISA-3.
 
-use super::Answer;
+use super::{Answer, isa_tools};
 use crate::files;
 use anyhow::{Context, bail};
 use bem_isa::assemble::assemble;
@@ -10,6 +10,7 @@ use bem_isa::instruction::SegmentBase;
 use bem_isa::interpreter::{Core, Observer, SegmentStarts};
 use bem_isa::memory::{Memory, STATE_START};
 use bem_isa::program::Program;
+use bem_isa::trap::Trap;
 use bem_prover::Budget;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -49,6 +50,12 @@ pub struct ExecArguments {
     /// Seed of the random register
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// A catalog: TOOL_ENQUEUE reaches its tools, and the program runs again when answers have come
+    #[arg(long, value_name = "CATALOG.toml")]
+    tools: Option<PathBuf>,
+    /// How often the program runs at most while requests are under way
+    #[arg(long, default_value_t = 100, requires = "tools")]
+    ticks: u32,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -103,6 +110,11 @@ pub fn exec(arguments: &ExecArguments) -> anyhow::Result<Answer> {
         bail!("--trace and --json both want standard output: choose one");
     }
     let program = read_program(&arguments.file)?;
+    if let Some(catalog) = &arguments.tools {
+        let (core, trap) =
+            isa_tools::run(&program, catalog, arguments.seed, arguments.steps, arguments.ticks)?;
+        return Ok(show(arguments, &core, trap));
+    }
     let (mut shared, mut state) = (vec![0; 1 << 16], vec![0; 4 * 1_024]);
     let starts = SegmentStarts::default().with(SegmentBase::State, STATE_START);
     let mut core = Core::new(&program, arguments.seed, starts);
@@ -113,7 +125,11 @@ pub fn exec(arguments: &ExecArguments) -> anyhow::Result<Answer> {
     } else {
         core.run(&program, &mut memory, &mut host, arguments.steps)
     };
-    let trap = result.err();
+    Ok(show(arguments, &core, result.err()))
+}
+
+/// Prints registers and trap.
+fn show(arguments: &ExecArguments, core: &Core, trap: Option<Trap>) -> Answer {
     if arguments.json {
         let registers: Vec<String> = core.x.iter().map(|word| format!("{word:#x}")).collect();
         let trap = trap.map(|trap| serde_json::json!({ "pc": trap.pc, "cause": trap.cause.to_string() }));
@@ -130,5 +146,5 @@ pub fn exec(arguments: &ExecArguments) -> anyhow::Result<Answer> {
             say!("{trap}");
         }
     }
-    Ok(if trap.is_some() { Answer::No } else { Answer::Yes })
+    if trap.is_some() { Answer::No } else { Answer::Yes }
 }

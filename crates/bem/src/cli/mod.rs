@@ -36,6 +36,7 @@ mod image_options;
 mod init;
 mod inspect;
 mod isa;
+mod isa_tools;
 mod ladder;
 mod learn;
 pub mod ledger_directory;
@@ -49,6 +50,7 @@ pub mod solve;
 mod synth;
 mod table;
 mod token;
+mod tools;
 mod usage;
 mod verify;
 mod witness;
@@ -124,6 +126,10 @@ enum Command {
     /// The machine of an image, also under the name bem-engine.
     #[command(hide = true)]
     Engine(engine::EngineArguments),
+    /// The resource catalog: check it, show it, one request by hand.
+    Tools(tools::ToolsArguments),
+    /// A worker of a running bus, in a process of its own.
+    Worker(tools::WorkerArguments),
     /// The games BEM can learn from: list them, look at one, play one by hand.
     Games(games::GamesArguments),
     /// The difficulty ladder: stages, bands, estimated and measured difficulty, fit.
@@ -201,6 +207,8 @@ pub fn main() -> ExitCode {
         Some(Command::Token(arguments)) => token::run(&arguments),
         Some(Command::Image(arguments)) => image::run(&arguments),
         Some(Command::Engine(arguments)) => engine::run(&arguments),
+        Some(Command::Tools(arguments)) => tools::run(&arguments),
+        Some(Command::Worker(arguments)) => tools::worker(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
         Some(Command::Ladder(arguments)) => ladder::run(&arguments),
         Some(Command::Table(arguments)) => table::run(&arguments),

@@ -14,11 +14,17 @@ use bem_ledger::entry::Entry;
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
 use bem_runtime::history::{self, HistoryError};
+use bem_runtime::input::{Input, decode_all};
 use bem_runtime::service::ServiceConfig;
+use bem_runtime::tools::keyed_hash;
 use bem_serve::{ServeOptions, tokens};
+use bem_workers::catalog_file::CatalogFile;
+use bem_workers::host::{Host, HostOptions};
 use clap::Args;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Decide now and learn from rewards that come later, over HTTP.
 #[derive(Args)]
@@ -49,6 +55,9 @@ pub struct ServeArguments {
     /// All random streams come from this
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// The catalog of tools: bem tools check says what is wrong with it
+    #[arg(long, value_name = "CATALOG.toml")]
+    tools: Option<PathBuf>,
     #[command(flatten)]
     config: ConfigFile,
     /// The file of the key that signs the history; made if it is not there [default: as for bem run]
@@ -77,6 +86,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         bail!("--rate 0 would let nobody in: 1 or more");
     }
     let state = &arguments.state;
+    let catalog = arguments.tools.as_deref().map(CatalogFile::load).transpose()?;
     let opened = open(arguments)?;
     for (name, reason) in &opened.rejected {
         note!("bem: {name} cannot be used ({reason}); an earlier state is taken");
@@ -93,13 +103,23 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         has_empty: false,
     };
     interrupt::listen();
+    let bus = state.join("bus.sock");
+    let host = catalog.map(|catalog| {
+        let host = HostOptions { socket: Some(bus.clone()), ..HostOptions::default() };
+        Host::start(Arc::new(catalog), &host)
+    });
+    let host = host.transpose()?;
+    let has_tools = host.is_some();
     let token = token_file.display().to_string();
     let mut agent = None;
-    let served = bem_serve::run(opened, &options, interrupt::is_asked, |address, handle| {
+    let served = bem_serve::run(opened, &options, host, interrupt::is_asked, |address, handle| {
         let secrets = [Some(token_file.clone()), arguments.key.clone(), keys::secret_path().ok()];
         agent = Some(arguments.saved.start(state, secrets.into_iter().flatten().collect(), handle));
         say!("listening  http://{address}");
         say!("token      {token}");
+        if has_tools {
+            say!("bus        {}", bus.display());
+        }
         let _ = std::io::Write::flush(&mut std::io::stdout());
     });
     if let Some(agent) = agent {
@@ -147,8 +167,45 @@ pub fn is_service<S: Store>(store: &mut S) -> bool {
     history::configuration(store).is_ok()
 }
 
+/// The first answer of a tool that stays out of the history and is not in the volume beside it, in words.
+fn withheld(store: &mut FileStore, to: Option<u64>, directory: &Path) -> Result<Option<String>> {
+    let volume = directory.join("sensitive");
+    let (mut reader, mut asked, mut number) = (EntryReader::open(store)?, BTreeSet::new(), 0);
+    let secret: Option<[u8; 32]> =
+        std::fs::read(volume.join("key")).ok().and_then(|bytes| bytes.try_into().ok());
+    while let Some(bytes) = reader.next(store)? {
+        let Ok(Entry::Input { payload, .. }) = Entry::from_bytes(bytes) else { continue };
+        for input in decode_all(&payload)? {
+            number += 1;
+            match input {
+                _ if to.is_some_and(|to| to < number) => return Ok(None),
+                Input::ToolAsk(ask) if ask.is_sensitive => drop(asked.insert(number)),
+                Input::ToolDone(done) if asked.contains(&done.request) && !done.response.is_empty() => {
+                    let path = volume.join(format!("{}.response", done.request));
+                    let contents = std::fs::read(&path).ok();
+                    let stands =
+                        contents.zip(secret).map(|(contents, secret)| keyed_hash(&secret, &contents));
+                    if stands.is_none_or(|digest| digest.as_bytes()[..] != done.response[..]) {
+                        return Ok(Some(format!(
+                            "input {number}: the answer to request {} is sensitive, and {} does not hold it",
+                            done.request,
+                            path.display()
+                        )));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(None)
+}
+
 /// `bem replay` of a server's folder.
 pub fn replay(store: &mut FileStore, to: Option<u64>, directory: &Path) -> Result<Answer> {
+    if let Some(words) = withheld(store, to, directory)? {
+        say!("{words}");
+        return Ok(Answer::No);
+    }
     let progress = super::bench::progress_bar(1, false);
     let replayed = history::replay(store, to, &mut |position, size| {
         progress.set_length(size);

@@ -21,6 +21,7 @@ mod schedule;
 mod serve;
 mod statistics;
 mod step;
+mod tools;
 
 pub use measure::{Measurement, minimum_nanoseconds};
 pub use peers::Normal;
@@ -78,6 +79,7 @@ fn registry() -> Vec<&'static Benchmark> {
         step::BENCHMARKS,
         prover::BENCHMARKS,
         serve::BENCHMARKS,
+        tools::BENCHMARKS,
     ];
     areas.iter().flat_map(|area| area.iter()).collect()
 }

@@ -174,7 +174,7 @@ fn measure_in(folder: &std::path::Path) -> Result<Report> {
     let asked = Arc::clone(&stop);
     let server = std::thread::spawn(move || {
         let should_stop = move || asked.load(Ordering::Relaxed);
-        bem_serve::run(opened, &options, should_stop, |address, _| {
+        bem_serve::run(opened, &options, None, should_stop, |address, _| {
             let _ = ready.send(address);
         })
     });

@@ -21,10 +21,9 @@ use super::run::free_folder;
 use crate::answers::{self, Answers};
 use crate::interrupt;
 use crate::kept_world::encoder_of;
-use crate::measured::Measured;
-use crate::process::Process;
+use crate::measured::{Measured, millionths};
 use crate::start_from;
-use crate::task::{ENV_TIMEOUT_DEFAULT, Task, TaskArguments, TaskWorld, TermsArguments};
+use crate::task::{ENV_TIMEOUT_DEFAULT, Outside, Task, TaskArguments, TaskWorld, TermsArguments};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Environment as _;
 use bem_base::fixed::Fixed;
@@ -38,7 +37,6 @@ use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::continued::Continued;
 use bem_engine::world_file::record::{Record, Recorder};
 use bem_games::game::Game;
-use bem_games::import::pipe::PipeWorld;
 use bem_games::wrappers::{Terms, on_terms};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -63,6 +61,7 @@ const EVAL_EPISODES_MAX: u32 = 10_000_000;
     Example: bem solve 'seq(parity{n=4},majority{n=5})'\n\
     Example: bem solve --game examples/games/kuhn_poker.efg --param opponent=uniform\n\
     Example: bem solve --env-cmd 'python3 examples/count_env.py'\n\
+    Example: bem solve --tool-task examples/tools/cheapest.toml\n\
     Example: bem solve --env-cmd 'python3 my_world.py' --start-from last-run\n\
     Example: bem solve 'bandit{arms=8}' --online --baseline 3 --conservative 0.05\n\
     Example: bem solve safety_grid --config bem.toml, with a file from bem config show\n\
@@ -102,7 +101,7 @@ pub struct SolveArguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on with a run in this folder: after Ctrl-C, after a crash, or, with a larger --budget, when it is finished
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "task", "game", "env_cmd", "params", "start_from"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "task", "game", "env_cmd", "tool_task", "params", "start_from"])]
     resume: Option<PathBuf>,
     /// The file of the key that signs the history; made if it is not there [default: as for bem run]
     #[arg(long, value_name = "FILE")]
@@ -147,7 +146,7 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         if arguments.online { settings.with(|config| config.until_budget = true) } else { settings };
     let settings =
         if arguments.stationary { settings.with(|config| config.stationary = true) } else { settings };
-    let Task { name, params, text, world, file } = arguments.task.open(seed)?;
+    let Task { name, params, text, world, file, yardstick } = arguments.task.open(seed)?;
     let world = on_these(arguments, world)?;
     let hint =
         (file.is_some() || matches!(world, TaskWorld::Program(_))).then(|| hint_at_units(&world)).flatten();
@@ -158,7 +157,7 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     check_world(&settings.config, shape).with_context(|| format!("{text} does not fit the configuration"))?;
     let start = begun(arguments, &world, file.as_ref())?;
     let file = WorldFile::started(file, &start);
-    let lesson = Named { arguments, settings, name, params, text, start };
+    let lesson = Named { arguments, settings, name, params, text, start, yardstick };
     interrupt::listen();
     let answer = match world {
         TaskWorld::Game(game) => {
@@ -213,6 +212,8 @@ struct Named<'a> {
     text: String,
     /// What the learner begins with.
     start: Start,
+    /// What best and random play earn in a world outside, where that is known.
+    yardstick: Option<Yardstick>,
 }
 
 /// What the learner begins with, if something was named.
@@ -332,7 +333,7 @@ pub fn yardstick((optimum, random): (i64, i64)) -> Yardstick {
 }
 
 /// The record of a program's world before anything was asked.
-fn unanswered(program: &mut PipeWorld<Process>) -> Record {
+fn unanswered(program: &mut Outside) -> Record {
     let features = program.encoder().map(Encoder::to_json);
     Recorder::new(program).into_record().named(features)
 }
@@ -340,7 +341,7 @@ fn unanswered(program: &mut PipeWorld<Process>) -> Record {
 /// Learns a program's world, after what it has answered before.
 fn learn_program(
     lesson: &Named<'_>,
-    mut program: Box<PipeWorld<Process>>,
+    mut program: Box<Outside>,
     timeout: u64,
     directory: Option<&Path>,
     before: Option<&Record>,
@@ -418,7 +419,8 @@ fn learn_program(
     let measured = found.map(|(evaluation, measured)| {
         solution.yardstick = stated;
         solution.take_evaluation(evaluation);
-        measured
+        let (optimum, random) = (lesson.yardstick.map(|it| it.optimum), lesson.yardstick.map(|it| it.random));
+        Measured { optimum: optimum.map(millionths), random: random.map(millionths), ..measured }
     });
     let wall_ms = started.elapsed().as_millis() as u64;
     let kept = match (directory, failure) {
@@ -426,6 +428,8 @@ fn learn_program(
         (Some(directory), None) => keep(directory, &solution, measured.as_ref()),
         (None, None) => Ok(()),
     };
+    // What best play earns is no part of the history: a replay does not know it.
+    solution.yardstick = lesson.yardstick.filter(|_| measured.is_some());
     let answer = lesson.say(&solution, measured.as_ref(), wall_ms, directory, kept)?;
     unmeasured.map_or(Ok(answer), Err)
 }

@@ -91,7 +91,7 @@ fn named<'a>(arguments: &'a SolveArguments, climb: &Climb, start: Start) -> Resu
     let budget = arguments.budget.unwrap_or(config.unit_steps);
     let settings = Settings { seed: config.seed, budget, config: Arc::clone(&config.parameters) };
     let text = task_of(climb);
-    Ok(Named { arguments, settings, name: text.clone(), params: Map::new(), text, start })
+    Ok(Named { arguments, settings, name: text.clone(), params: Map::new(), text, start, yardstick: None })
 }
 
 fn refuse_finished(directory: &Path, climb: &Climb) -> Result<()> {
@@ -136,12 +136,13 @@ fn go_on_with_program(
     is_cut: bool,
 ) -> Result<Answer> {
     let answers::Begun { climb, command, timeout, record, start } = begun;
-    let lesson = named(arguments, &climb, start)?;
+    let mut lesson = named(arguments, &climb, start)?;
     if !is_cut && lesson.settings.budget == climb.config().unit_steps {
         refuse_finished(directory, &climb)?;
     }
     let timeout = arguments.task.env_timeout.unwrap_or(timeout);
     let task = program(&command, &BTreeMap::new(), Duration::from_secs(timeout))?;
+    lesson.yardstick = task.yardstick;
     let TaskWorld::Program(mut world) = task.world else { bail!("{command} is no program") };
     check_same(&record, &unanswered(&mut world), &command)?;
     if directory.join("ledger").exists() {

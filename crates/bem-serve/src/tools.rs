@@ -1,0 +1,150 @@
+//! Tools over HTTP: what is connected, one request by hand, and the page that shows both.
+//!
+//! Names become numbers here; the answer comes when it is in the history. Clauses: TOOL-1, TOOL-10, TOOL-11.
+
+use crate::core::{Answered, Message};
+use crate::http::{App, Failure, Registered, route};
+use crate::page::{document, escaped};
+use crate::tokens::Role;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{Method, StatusCode};
+use axum::response::Html;
+use axum::routing::{get, post};
+use bem_workers::host::Host;
+use bem_workers::resolve;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// The routes of the tools, with the role that each needs.
+pub fn routes() -> Vec<Registered> {
+    vec![
+        route(Method::GET, "/v1/tools", Some(Role::Viewer), get(list)),
+        route(Method::POST, "/v1/tools", Some(Role::Admin), post(call)),
+        route(Method::GET, "/tools", Some(Role::Viewer), get(page)),
+    ]
+}
+
+/// What is connected, and what was counted of it.
+fn describe(host: Option<&Host>) -> Value {
+    let Some(host) = host else {
+        return json!({ "kinds": [], "files": [], "databases": [], "environments": [] });
+    };
+    let file = host.catalog();
+    let mut described = resolve::described(file);
+    for (kind, channel) in described["kinds"].as_array_mut().into_iter().flatten().zip(host.bus().channels())
+    {
+        let counts = channel.counts();
+        let ended = (counts.done + counts.failed).max(1);
+        kind["enqueued"] = json!(counts.enqueued);
+        kind["done"] = json!(counts.done);
+        kind["failed"] = json!(counts.failed);
+        kind["in_flight"] = json!(channel.in_flight());
+        kind["back_pressure"] = json!(counts.back_pressure);
+        kind["leases_lost"] = json!(counts.leases_lost);
+        kind["bad_answers"] = json!(counts.bad_answers);
+        kind["waited_mean_ms"] = json!(counts.waited_sum / ended);
+        kind["waited_max_ms"] = json!(counts.waited_max);
+    }
+    described["workers_connected"] = json!(host.connected());
+    described
+}
+
+async fn described(app: &App) -> Result<Value, Failure> {
+    Ok(app.handle.look_tools(describe).await?)
+}
+
+#[utoipa::path(get, path = "/v1/tools", responses((status = 200, description = "What is connected, and what was counted of it")))]
+pub(crate) async fn list(State(app): State<App>) -> Result<Json<Value>, Failure> {
+    described(&app).await.map(Json)
+}
+
+#[utoipa::path(post, path = "/v1/tools", responses((status = 200, description = "How the request ended, with its response"),
+    (status = 400, description = "Something in it is unknown"), (status = 404, description = "There are no tools"),
+    (status = 507, description = "All slots of the kind are taken")))]
+pub(crate) async fn call(State(app): State<App>, body: Bytes) -> Result<Json<Value>, Failure> {
+    let bad_json = |message: String| Failure::new(StatusCode::BAD_REQUEST, "bad_json", message);
+    let value: Value =
+        serde_json::from_slice(&body).map_err(|error| bad_json(format!("the body is no JSON: {error}")))?;
+    let Value::Object(fields) = &value else {
+        return Err(bad_json("the body must be a JSON object".to_string()));
+    };
+    let known = ["kind", "op", "resource", "request", "flags"];
+    if let Some(name) = fields.keys().find(|name| !known.contains(&name.as_str())) {
+        let shown: String = name.chars().take(64).collect();
+        return Err(Failure::bad(shown.clone(), format!("{shown:?} is no field: {}", known.join(", "))));
+    }
+    let text = |name: &str| {
+        let missing = || Failure::bad(name, format!("{name} must be text"));
+        fields.get(name).and_then(Value::as_str).ok_or_else(missing)
+    };
+    let flags: Vec<String> = match fields.get("flags") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(flags)) => {
+            flags.iter().filter_map(|flag| flag.as_str().map(str::to_string)).collect()
+        }
+        Some(_) => return Err(Failure::bad("flags", "flags must be a list of names")),
+    };
+    let request = fields.get("request").cloned().unwrap_or(Value::Null);
+    let Some(file) = &app.handle.tools else {
+        let message = "this server has no tools: start it with --tools CATALOG.toml";
+        return Err(Failure::new(StatusCode::NOT_FOUND, "no_tools", message));
+    };
+    let (kind, op) = (text("kind")?, text("op")?);
+    let resource = fields.get("resource").and_then(Value::as_str).unwrap_or("-");
+    let named = resolve::resolve(file, kind, op, resource, &request, &flags)
+        .map_err(|error| Failure::bad("request", error.to_string()))?;
+    let operation = named.operation;
+    let answered: Answered = app.handle.ask(|reply| Message::Tool(Box::new(named), reply)).await??;
+    let mut answer =
+        resolve::answer(answered.error, &answered.response, operation, answered.attempts, answered.waited);
+    answer["number"] = json!(answered.request);
+    Ok(Json(answer))
+}
+
+/// Kinds, resources, and what was counted.
+async fn page(State(app): State<App>) -> Result<Html<String>, Failure> {
+    let listed = described(&app).await?;
+    let mut body = String::from("<p><a href=\"/\">all worlds</a></p><h1>Tools</h1>");
+    if app.handle.tools.is_none() {
+        body.push_str("<p>This server has no tools: start it with <code>--tools CATALOG.toml</code>.</p>");
+    }
+    body.push_str(
+        "<div class=wide><table><tr><th class=left>kind<th>asked<th>done<th>failed<th>under way<th>back-pressure<th>mean ms<th>longest ms<th class=left>operations",
+    );
+    let text = |value: &Value| escaped(value.as_str().unwrap_or_default());
+    for kind in listed["kinds"].as_array().into_iter().flatten() {
+        let number = |name: &str| kind[name].as_u64().unwrap_or(0);
+        let names = kind["operations"].as_array().into_iter().flatten().map(text);
+        let _ = write!(
+            body,
+            "<tr><td class=left>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td class=\"left long\">{}",
+            text(&kind["name"]),
+            number("enqueued"),
+            number("done"),
+            number("failed"),
+            number("in_flight"),
+            number("back_pressure"),
+            number("waited_mean_ms"),
+            number("waited_max_ms"),
+            names.collect::<Vec<_>>().join(", ")
+        );
+    }
+    body.push_str("</table></div>");
+    for (part, title) in
+        [("files", "Files"), ("databases", "Databases"), ("environments", "Simulators and models")]
+    {
+        let rows = listed[part].as_array().map_or(&[][..], Vec::as_slice);
+        if rows.is_empty() {
+            continue;
+        }
+        let _ = write!(body, "<h2>{title}</h2><ul>");
+        for row in rows.iter().take(200) {
+            let flags = row["flags"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>();
+            let _ = write!(body, "<li><code>{}</code> {}", text(&row["name"]), flags.join(" "));
+        }
+        body.push_str("</ul>");
+    }
+    Ok(document("BEM: tools", &body, None))
+}

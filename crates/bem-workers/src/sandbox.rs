@@ -1,0 +1,60 @@
+//! What a worker in a process of its own can reach: its roots and databases, and nothing else of the file system.
+//!
+//! Landlock takes away everything that is not named, for this process and all that it starts. That it is fully enforced is
+//! checked; a kernel without it is said, never passed over. Clauses: TOOL-3, TOOL-4.
+
+use crate::catalog_file::{CatalogFile, Place};
+use anyhow::{Context, Result, bail};
+use bem_tools::catalog::flag;
+use bem_tools::operation::Role;
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
+    RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus,
+};
+use std::path::PathBuf;
+
+/// The version of Landlock that is asked for: file system with truncation, and TCP.
+const VERSION: ABI = ABI::V4;
+
+/// Gives up everything but what the catalog names for this kind.
+pub fn enter(role: Role, catalog: &CatalogFile) -> Result<()> {
+    let all = AccessFs::from_all(VERSION);
+    let mut places: Vec<(PathBuf, bool)> = Vec::new();
+    match role {
+        Role::Files => {
+            for root in &catalog.roots {
+                if let Place::Folder(folder) = &root.place {
+                    places.push((folder.clone(), root.flags & flag::READ_ONLY == 0));
+                }
+            }
+        }
+        Role::Database => {
+            for database in catalog.databases.values() {
+                // The journal lies beside the file.
+                let folder = database.path.parent().map(std::path::Path::to_path_buf).unwrap_or_default();
+                places.push((folder, database.flags & flag::READ_ONLY == 0));
+            }
+        }
+        // The prover needs nothing.
+        Role::Prover => {}
+        Role::Model | Role::Environment | Role::Custom => return Ok(()),
+    }
+    let refused = "Landlock is not available here: say --no-sandbox to work without it";
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(all)
+        .and_then(|ruleset| ruleset.handle_access(AccessNet::from_all(VERSION)))
+        .and_then(Ruleset::create)
+        .context(refused)?;
+    let mut ruleset = ruleset;
+    for (path, is_written) in places {
+        let access = if is_written { all } else { AccessFs::from_read(VERSION) };
+        let opened = PathFd::new(&path).with_context(|| path.display().to_string())?;
+        ruleset = ruleset.add_rule(PathBeneath::new(opened, access)).context(refused)?;
+    }
+    let status = ruleset.restrict_self().context(refused)?;
+    if status.ruleset != RulesetStatus::FullyEnforced {
+        bail!("{refused}");
+    }
+    Ok(())
+}
