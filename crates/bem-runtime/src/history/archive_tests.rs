@@ -90,11 +90,20 @@ fn a_history_goes_on_under_another_key_from_the_same_state_and_names_the_old_hea
 
 #[test]
 fn a_state_that_is_restored_at_any_point_goes_on_as_it_does_with_its_key() {
-    let mut driver = lived();
+    let mut driver = Driver::with(options());
+    driver.create(spec("ads", 1));
+    driver.create(spec("visits", 3));
     let mut prng = Prng::stream(1, "points");
     let mut searching = 0;
     for point in 0..30 {
         steps(&mut driver, 5 + prng.below(60));
+        // Every third point lies where a round is under way, if one begins soon.
+        for _ in 0..if point % 3 == 0 { 400 } else { 0 } {
+            if driver.player.service.is_searching() {
+                break;
+            }
+            driver.step();
+        }
         if point % 6 == 5 {
             driver.settle_rounds();
             driver.commit();
