@@ -203,7 +203,7 @@ fn draw_episode(
         flags.iter().filter(|(bit, _)| shown.flags & bit != 0).map(|(_, why)| *why).collect();
     let _ = write!(
         page,
-        "<p>{} steps earned <b>{}</b> milli-units, {compared}. {}</p><div class=wide tabindex=0 role=region aria-label=\"The steps of the episode\">\
+        "<p>{} steps earned <b>{}</b> milli-units, {compared}. Asked because: {}.</p><div class=wide tabindex=0 role=region aria-label=\"The steps of the episode\">\
          <table><tr><th scope=col>step<th class=left scope=col>seen<th scope=col>action<th scope=col>reward",
         shown.length,
         shown.return_env,
