@@ -1,24 +1,25 @@
 //! A world in another program, stepped over a tool bus (TOOL_ENV): what stands behind `--env-cmd`.
 //!
-//! The bus is private: one simulator, one worker, as many requests as lines. Clauses: GLE-9, TOOL-8; decision D-74.
+//! The bus is private: one simulator, as many requests as lines, and a worker that works where the caller would only wait,
+//! so that a step costs no more changes of thread than the program itself. Clauses: GLE-9, TOOL-8; decision D-74.
 
 use bem_base::ids::ObjectId;
 use bem_games::import::pipe::Transport;
-use bem_tools::bus::{Request, key};
+use bem_tools::bus::{Channel, Request, key};
 use bem_tools::cbor::Item;
 use bem_tools::limits::PAYLOAD_MAX;
+use bem_tools::worker::{Port, serve_one};
 use bem_workers::catalog_file::{CatalogFile, Simulator};
-use bem_workers::host::{Host, HostOptions};
+use bem_workers::mapping::Shared;
+use bem_workers::simulator::Simulators;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A lease is longer than a line may take by this: the worker says first what went wrong.
-const MARGIN: Duration = Duration::from_secs(5);
-
 /// A running program that speaks line by line.
 pub struct Process {
-    host: Host,
-    kind: ObjectId,
+    channel: Channel<Arc<Shared>>,
+    port: Port<Arc<Shared>>,
+    tool: Simulators,
     simulator: ObjectId,
     number: u64,
     is_open: bool,
@@ -33,10 +34,11 @@ impl Process {
         let (catalog, simulator) =
             CatalogFile::for_simulator(simulator).map_err(|error| error.to_string())?;
         let kind = catalog.catalog.find("env").ok_or("the bus has no simulators")?;
-        let lease = (timeout + MARGIN).as_millis() as u64;
-        let options = HostOptions { has_commands: false, lease, ..HostOptions::default() };
-        let host = Host::start(Arc::new(catalog), &options).map_err(|error| format!("{error:#}"))?;
-        Ok(Process { host, kind, simulator, number: 0, is_open: false, answer: None })
+        let mapping = Arc::new(Shared::create().map_err(|error| format!("{error:#}"))?);
+        let channel = Channel::new(kind, Arc::clone(&mapping));
+        let port = Port::open(mapping, 1).map_err(|error| error.to_string())?;
+        let tool = Simulators::new(Arc::new(catalog));
+        Ok(Process { channel, port, tool, simulator, number: 0, is_open: false, answer: None })
     }
 
     /// One request: the operation, and the line if there is one.
@@ -53,10 +55,14 @@ impl Process {
             number: self.number,
             key: key(self.number, &payload),
             is_idempotent: false,
-            lease: 0,
+            lease: u64::MAX,
             patience: 0,
         };
-        let done = self.host.call(self.kind, &asked).map_err(|refused| refused.to_string())?;
+        self.channel.enqueue(&asked, 0).map_err(|refused| refused.to_string())?;
+        serve_one(&mut self.port, &mut self.tool);
+        let mut completed = Vec::new();
+        self.channel.poll(0, 1, &mut completed);
+        let done = completed.pop().ok_or("the simulator's worker has not answered")?;
         if let Some(code) = done.error {
             let words = String::from_utf8_lossy(&done.response).into_owned();
             return Err(if words.is_empty() { code.words().to_string() } else { words });
