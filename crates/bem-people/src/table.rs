@@ -117,6 +117,11 @@ impl Default for Table {
 }
 
 impl Table {
+    /// The serial of the last question that was asked.
+    pub fn last(&self) -> u64 {
+        self.last_serial
+    }
+
     /// The questions that are open.
     #[doc(alias = "QUERY_TASKS")]
     pub fn open(&self) -> impl Iterator<Item = &Question> {

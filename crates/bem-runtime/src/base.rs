@@ -5,6 +5,7 @@
 //! before compares, one that has not takes it up. Must not know files. Clauses: LOG-4, IMG-4; decision D-89.
 
 use crate::book::Book;
+use crate::people::entries::Earlier;
 use crate::service::{Service, ServiceConfig};
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -115,6 +116,7 @@ impl Book {
             twin.encode(&mut bytes);
             writer.bytes(bytes.as_bytes());
         }
+        self.earlier.encode(writer);
     }
 
     /// Reads it back, for a history of this configuration.
@@ -138,6 +140,7 @@ impl Book {
                 return Err(wild);
             }
         }
+        book.earlier = Earlier::decode(book.worlds, reader)?;
         let leaves = |table: Table, map: &BTreeMap<u32, Digest>| -> Vec<TableEdit> {
             map.iter().map(|(slot, leaf)| TableEdit { table, slot: *slot, leaf: *leaf }).collect()
         };

@@ -83,17 +83,12 @@ impl Conditions for ServiceConditions {
 
     fn resume(&mut self, state: &[u8]) -> Result<Vec<TableEdit>, String> {
         let config = self.book()?.config.clone();
-        let book = read_book(state, config)?;
+        let book = self.take_up(state, config)?;
         let edits = book.table_edits();
         (self.book, self.unanswered) = (Some(book), 0);
         self.due.clear();
         Ok(edits)
     }
-}
-
-fn read_book(state: &[u8], config: ServiceConfig) -> Result<Book, String> {
-    let state = BaseState::from_bytes(state).map_err(|error| format!("the saved state: {error}"))?;
-    state.book(config).map_err(|error| format!("the saved state: {error}"))
 }
 
 impl ServiceConditions {
@@ -106,6 +101,17 @@ impl ServiceConditions {
         self.book.as_mut().ok_or_else(|| "an entry before genesis".to_string())
     }
 
+    /// Goes on from a saved state: the book of it, and what tools and people had under way there.
+    fn take_up(&mut self, state: &[u8], config: ServiceConfig) -> Result<Book, String> {
+        let wrong = |error: &dyn core::fmt::Display| format!("the saved state: {error}");
+        let state = BaseState::from_bytes(state).map_err(|error| wrong(&error))?;
+        let service = state.service().map_err(|error| wrong(&error))?;
+        self.tools = service.tools().clone();
+        self.questions = Lifecycle::after(&service.people);
+        self.calls.clear();
+        state.book(config).map_err(|error| wrong(&error))
+    }
+
     /// A history that begins with a saved state: its tables come next. That the state is what the old history amounted to, the old
     /// history shows.
     fn take_restored(&mut self, entry: &Entry, read: &mut Read<'_>) -> Result<Restated, String> {
@@ -116,7 +122,7 @@ impl ServiceConditions {
         }
         let bytes = read(&state).map_err(|why| format!("the saved state: {why}"))?;
         let config = self.book()?.config.clone();
-        let book = read_book(&bytes, config)?;
+        let book = self.take_up(&bytes, config)?;
         self.due.extend(book.edits_in_parts());
         self.book = Some(book);
         Ok(Restated::default())

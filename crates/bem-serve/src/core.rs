@@ -9,8 +9,12 @@
 //! After a failed sync nothing is acknowledged any more and the process stops. Must not know HTTP. Clauses: VM-13, LOG-1,
 //! LOG-4, SCC-9; decisions D-67 to D-69.
 
+mod gauges;
+mod handle;
 mod tools;
 
+pub use gauges::Gauges;
+pub use handle::{Busy, Handle};
 pub use tools::{Answered, Tooling};
 
 use crate::inbox::Inbox;
@@ -27,12 +31,11 @@ use bem_runtime::input::{Input, WorldSpec, decode_all};
 use bem_runtime::round::{Done, Job};
 use bem_runtime::service::{Effect, Kind, Refusal, Service};
 use bem_runtime::world::{Patched, World};
-use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::Host;
 use bem_workers::resolve::Named;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -180,148 +183,6 @@ pub enum Seen {
     Bits(Bits, usize),
     /// Named values.
     Named(serde_json::Map<String, serde_json::Value>),
-}
-
-/// Counts that the page and the metrics show.
-#[derive(Debug, Default)]
-pub struct Gauges {
-    /// Inputs that took effect.
-    pub inputs: AtomicU64,
-    /// Inputs that the ledger holds under a signed checkpoint.
-    pub covered: AtomicU64,
-    /// Groups synced.
-    pub groups: AtomicU64,
-    /// Microseconds spent in syncs.
-    pub sync_micros: AtomicU64,
-    /// The longest sync.
-    pub sync_max_micros: AtomicU64,
-    /// Decisions and rewards that were answered.
-    pub decisions: AtomicU64,
-    /// See `decisions`.
-    pub rewards: AtomicU64,
-    /// Rounds that took effect.
-    pub rounds: AtomicU64,
-    /// Entries of the ledger.
-    pub entries: AtomicU64,
-    /// Microseconds of deciding, of learning, and of writing the ledger.
-    pub act_micros: AtomicU64,
-    /// See `act_micros`.
-    pub learn_micros: AtomicU64,
-    /// See `act_micros`.
-    pub ledger_micros: AtomicU64,
-    /// The longest time that decisions waited for a state to be encoded.
-    pub barrier_max_micros: AtomicU64,
-    /// Patches that were let in, and patches that were taken back.
-    pub patches_applied: AtomicU64,
-    /// See `patches_applied`.
-    pub patches_taken_back: AtomicU64,
-    /// Lower bounds of what patches gain, in thousandths: of those let in less those taken back.
-    pub pox_milli: AtomicI64,
-    /// Requests to tools that ended.
-    pub tools_ended: AtomicU64,
-    /// Requests to tools that found no free slot.
-    pub tools_refused: AtomicU64,
-    /// A round of learning failed: its world decides as it does and learns no more until the next start.
-    pub learning_failed: AtomicBool,
-    /// Something failed that cannot be mended.
-    pub failed: AtomicBool,
-}
-
-/// The way to the deciding thread.
-#[derive(Clone)]
-pub struct Handle {
-    queue: queue::Sender<Message>,
-    /// Counts.
-    pub gauges: Arc<Gauges>,
-    /// What happens, for whoever listens.
-    pub events: broadcast::Sender<String>,
-    /// The catalog of tools, if there is one.
-    pub tools: Option<Arc<CatalogFile>>,
-}
-
-/// Why a message was not taken.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Busy {
-    /// Too many wait.
-    Full,
-    /// The service stops.
-    Stopping,
-}
-
-impl Handle {
-    /// Asks; the answer comes when it is durable.
-    pub async fn ask<T>(
-        &self,
-        message: impl FnOnce(Reply<T>) -> Message,
-    ) -> Result<Result<T, Refusal>, Busy> {
-        let (reply, answer) = oneshot::channel();
-        self.send(message(reply))?;
-        answer.await.map_err(|_| Busy::Stopping)
-    }
-
-    /// Checks and lets take effect; the answer comes when it is durable.
-    pub async fn act(
-        &self,
-        check: impl FnOnce(&Service) -> Result<Option<Input>, Refusal> + Send + 'static,
-        view: impl FnOnce(&Service, Option<u64>) -> serde_json::Value + Send + 'static,
-    ) -> Result<Result<serde_json::Value, Refusal>, Busy> {
-        self.ask(|reply| Message::Act { check: Box::new(check), view: Box::new(view), reply }).await
-    }
-
-    /// Looks at what is served.
-    pub async fn look<T: Send + 'static>(
-        &self,
-        look: impl FnOnce(&Service) -> T + Send + 'static,
-    ) -> Result<T, Busy> {
-        let (reply, answer) = oneshot::channel();
-        let look = move |service: &Service| {
-            let _ = reply.send(look(service));
-        };
-        self.send(Message::Look(Box::new(look)))?;
-        answer.await.map_err(|_| Busy::Stopping)
-    }
-
-    /// Looks at the tools.
-    pub async fn look_tools<T: Send + 'static>(
-        &self,
-        look: impl FnOnce(Option<&Host>) -> T + Send + 'static,
-    ) -> Result<T, Busy> {
-        let (reply, answer) = oneshot::channel();
-        let look = move |host: Option<&Host>| {
-            let _ = reply.send(look(host));
-        };
-        self.send(Message::LookTools(Box::new(look)))?;
-        answer.await.map_err(|_| Busy::Stopping)
-    }
-
-    pub(crate) fn send(&self, message: Message) -> Result<(), Busy> {
-        if self.gauges.failed.load(Ordering::Relaxed) {
-            return Err(Busy::Stopping);
-        }
-        self.queue.try_send(message).map_err(|error| match error {
-            queue::error::TrySendError::Full(_) => Busy::Full,
-            queue::error::TrySendError::Closed(_) => Busy::Stopping,
-        })
-    }
-
-    /// Requests that wait.
-    pub fn waiting(&self) -> usize {
-        QUEUE_MAX - self.queue.capacity()
-    }
-
-    /// Asks the threads to stop; returns when they have.
-    pub fn stop(&self, threads: Threads) -> Result<()> {
-        // The queue may be full; then the threads are busy, not stuck.
-        let _ = self.queue.blocking_send(Message::Stop);
-        // A round that takes too long is given up: the next start works on it again.
-        let queue = self.queue.clone();
-        let patience = spawn("patience", move || {
-            std::thread::sleep(STOP_WAIT);
-            let _ = queue.blocking_send(Message::Stop);
-        });
-        drop(patience);
-        threads.join()
-    }
 }
 
 /// The threads behind a handle.

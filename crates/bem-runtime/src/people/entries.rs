@@ -5,9 +5,10 @@
 //! the machine's own watch would not. Clause: HUM-11; decisions D-29, D-78.
 
 use super::change::decode_all;
-use super::{Note, Phase, UNDO_STEPS, change};
+use super::{Note, People, Phase, UNDO_STEPS, change};
 use crate::input::WorldIndex;
 use bem_base::digest::Digest;
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_engine::chronicle::PatchNote;
 use bem_engine::journal::entries::Sink;
 use bem_evolve::apply::TablesError;
@@ -135,6 +136,41 @@ impl Earlier {
     pub(crate) fn forget(&mut self, world: WorldIndex) {
         self.0.remove(&world.0);
     }
+
+    /// Writes the canonical bytes.
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        writer.length(self.0.len());
+        for (world, twins) in &self.0 {
+            writer.u16(*world);
+            writer.length(twins.len());
+            for twin in twins {
+                let mut bytes = Writer::new();
+                twin.encode(&mut bytes);
+                writer.bytes(bytes.as_bytes());
+            }
+        }
+    }
+
+    /// Reads canonical bytes back, of so many worlds.
+    pub(crate) fn decode(worlds: u16, reader: &mut Reader<'_>) -> Result<Earlier, DecodeError> {
+        let wild = reader.error("structures that no world can have had");
+        let mut earlier = BTreeMap::new();
+        for _ in 0..reader.length(6)? {
+            let (world, count) = (reader.u16()?, reader.length(4)?);
+            let mut twins = Vec::new();
+            for _ in 0..count {
+                let mut bytes = Reader::new(reader.bytes()?);
+                twins.push(Twin::decode(&mut bytes)?);
+                bytes.finish()?;
+            }
+            let is_next = earlier.last_key_value().is_none_or(|(last, _)| *last < world);
+            if worlds <= world || !is_next || EARLIER_MAX < count {
+                return Err(wild);
+            }
+            earlier.insert(world, twins);
+        }
+        Ok(Earlier(earlier))
+    }
 }
 
 /// The lifecycle of questions, as entries tell it.
@@ -144,9 +180,17 @@ pub(crate) struct Lifecycle {
     open: BTreeMap<u64, (u8, u64, Digest)>,
     answered: BTreeMap<u64, Digest>,
     last: u64,
+    /// Questions up to this one were asked before the history that is read; of them nothing is known.
+    before: u64,
 }
 
 impl Lifecycle {
+    /// For a history that goes on from a saved state with these people.
+    pub(crate) fn after(people: &People) -> Lifecycle {
+        let last = people.table.last();
+        Lifecycle { last, before: last, ..Lifecycle::default() }
+    }
+
     pub(crate) fn take(&mut self, task: &HumanTask) -> Result<(), String> {
         let identity = (task.kind, task.target, task.context);
         let wrong = |what: &str| Err(format!("question {}: {what}", task.question));
@@ -158,6 +202,7 @@ impl Lifecycle {
                 self.last = task.question;
                 self.open.insert(task.question, identity);
             }
+            _ if task.question <= self.before => {}
             HumanPhase::Applied => {
                 if self.answered.remove(&task.question) != Some(task.answer) {
                     return wrong("an answer took effect that was not given");

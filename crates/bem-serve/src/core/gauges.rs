@@ -1,0 +1,50 @@
+//! Counts that the threads of a service keep for whoever shows them: pages, metrics, the snapshot gate.
+//!
+//! They are no part of the state. Clauses: IMG-3, LOG-1.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+
+/// Counts that the page and the metrics show.
+#[derive(Debug, Default)]
+pub struct Gauges {
+    /// Inputs that took effect.
+    pub inputs: AtomicU64,
+    /// Inputs that the ledger holds under a signed checkpoint.
+    pub covered: AtomicU64,
+    /// Groups synced.
+    pub groups: AtomicU64,
+    /// Microseconds spent in syncs.
+    pub sync_micros: AtomicU64,
+    /// The longest sync.
+    pub sync_max_micros: AtomicU64,
+    /// Decisions and rewards that were answered.
+    pub decisions: AtomicU64,
+    /// See `decisions`.
+    pub rewards: AtomicU64,
+    /// Rounds that took effect.
+    pub rounds: AtomicU64,
+    /// Entries of the ledger.
+    pub entries: AtomicU64,
+    /// Microseconds of deciding, of learning, and of writing the ledger.
+    pub act_micros: AtomicU64,
+    /// See `act_micros`.
+    pub learn_micros: AtomicU64,
+    /// See `act_micros`.
+    pub ledger_micros: AtomicU64,
+    /// The longest time that decisions waited for a state to be encoded.
+    pub barrier_max_micros: AtomicU64,
+    /// Patches that were let in, and patches that were taken back.
+    pub patches_applied: AtomicU64,
+    /// See `patches_applied`.
+    pub patches_taken_back: AtomicU64,
+    /// Lower bounds of what patches gain, in thousandths: of those let in less those taken back.
+    pub pox_milli: AtomicI64,
+    /// Requests to tools that ended.
+    pub tools_ended: AtomicU64,
+    /// Requests to tools that found no free slot.
+    pub tools_refused: AtomicU64,
+    /// A round of learning failed: its world decides as it does and learns no more until the next start.
+    pub learning_failed: AtomicBool,
+    /// Something failed that cannot be mended.
+    pub failed: AtomicBool,
+}
