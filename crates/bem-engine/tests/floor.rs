@@ -28,11 +28,11 @@ fn learn(game: &dyn Game, action: u16, seed: u64) -> Solution {
     teach(game, Lesson { start, ..Lesson::alone(settings) }, &mut |_| true).expect("games do not fail")
 }
 
-/// The mean return of an action, in milli-units.
-fn worth(game: &dyn Game, action: u16) -> f64 {
+/// The mean return of an action, in thousandths of a milli-unit.
+fn worth(game: &dyn Game, action: u16) -> i128 {
     let agent = Agent::circuit(Policy::constant(game.shape().actions, action));
     let evaluation = Judge::new(game).evaluate(&agent, 1).expect("games do not fail");
-    evaluation.mean.to_raw() as f64 / f64::from(2f32.powi(32))
+    (i128::from(evaluation.mean.to_raw()) * 1_000) >> 32
 }
 
 #[test]
@@ -43,10 +43,11 @@ fn what_is_earned_while_learning_stays_above_the_floor() {
         ["bandit{arms=8,gap=10}", "contextual_bandit{context_bits=3,noise_bits=5,arms=4}", "compare{bits=4}"]
     {
         let game = game(text);
-        let floor = 0.95 * worth(game.as_ref(), 0);
+        let floor = 95 * worth(game.as_ref(), 0) / 100;
         for seed in 1..=RUNS {
             let solution = learn(game.as_ref(), 0, seed);
-            let earned = solution.online.now().earned as f64 / solution.online.now().episodes as f64;
+            let sums = solution.online.now();
+            let earned = 1_000 * sums.earned / i128::from(sums.episodes);
             below += u32::from(earned < floor);
             assert!(0 < solution.learned.tally.left, "{text} never asked the baseline");
             assert!(
@@ -65,9 +66,9 @@ fn what_is_earned_while_learning_stays_above_the_floor() {
 fn without_a_baseline_the_same_worlds_are_learned_below_the_floor_at_first() {
     // The control: exploring freely costs more than a twentieth where the baseline is good from the start.
     let game = game("bandit{arms=8,gap=10}");
-    let best = (0..8).max_by_key(|action| worth(game.as_ref(), *action) as i64).expect("there are actions");
+    let best = (0..8).max_by_key(|action| worth(game.as_ref(), *action)).expect("there are actions");
     let settings = Settings { budget: 500, ..Settings::new(3) }.with(|config| config.until_budget = true);
     let free = teach(game.as_ref(), Lesson::alone(settings), &mut |_| true).expect("games do not fail");
-    let mean = free.online.now().earned as f64 / free.online.now().episodes as f64;
-    assert!(mean < 0.95 * worth(game.as_ref(), best), "{mean}");
+    let mean = 1_000 * free.online.now().earned / i128::from(free.online.now().episodes);
+    assert!(100 * mean < 95 * worth(game.as_ref(), best), "{mean}");
 }

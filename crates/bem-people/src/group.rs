@@ -316,7 +316,7 @@ mod tests {
         ];
         let mut coincidences = Coincidences::default();
         units.iter().for_each(|unit| coincidences.book(unit));
-        let alpha = coincidences.alpha().unwrap().to_raw() * 1_000 >> 32;
+        let alpha = (coincidences.alpha().unwrap().to_raw() * 1_000) >> 32;
         assert_eq!(alpha, 743);
         assert_eq!(Coincidences::default().alpha(), None);
     }

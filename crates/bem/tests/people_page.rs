@@ -228,7 +228,7 @@ fn token(folder: &Path, name: &str, role: &str) -> String {
 fn play(server: &Process, admin: &str, world: &str, steps: u32) -> Vec<String> {
     let mut decisions = Vec::new();
     for step in 0..steps {
-        let seen: String = (0..3).map(|bit| if step * 7 / 3 >> bit & 1 == 1 { '1' } else { '0' }).collect();
+        let seen: String = (0..3).map(|bit| if (step * 7 / 3) >> bit & 1 == 1 { '1' } else { '0' }).collect();
         let (_, decided) = http(
             &server.address,
             "POST",

@@ -77,9 +77,9 @@ impl Own {
         // The error chances of all looks add up to one in twenty.
         let one_in = 2 * ERROR_ONE_IN * self.looks * (self.looks + 1);
         let log = i128::from(Fixed::ln_count_floor(one_in).to_raw()) + 2;
-        let square = (2 * variance).saturating_mul(log) / count >> FRACTION_BITS - 2 * BITS;
+        let square = ((2 * variance).saturating_mul(log) / count) >> (FRACTION_BITS - 2 * BITS);
         let spread = (square.max(0) as u128).isqrt() as i128 + 1;
-        let rare = 7 * i128::from(range).saturating_mul(log) / (3 * (count - 1)) >> FRACTION_BITS - BITS;
+        let rare = (7 * i128::from(range).saturating_mul(log) / (3 * (count - 1))) >> (FRACTION_BITS - BITS);
         (i128::from(self.first) << BITS) + mean + spread + rare + 1
     }
 }

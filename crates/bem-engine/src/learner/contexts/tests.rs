@@ -155,7 +155,7 @@ fn a_context_forgets_when_another_action_has_become_the_best() {
     let changed = found.unwrap();
     assert_eq!((changed.bucket, best), (0, vec![1]));
     let since = changed.since >> 20;
-    assert!(3_000 <= since && since < 4_500 && Fixed::ZERO < changed.loss);
+    assert!((3_000..4_500).contains(&since) && Fixed::ZERO < changed.loss);
     let forgetting = with(&whole(), Edit::Forget { bucket: 0, moment: changed.since });
     let (found, best) = look(&log, &forgetting);
     assert!(found.is_none() && best == [2]);
