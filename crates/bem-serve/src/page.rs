@@ -66,7 +66,7 @@ pub fn document(title: &str, body: &str, csrf: Option<&str>) -> Html<String> {
 }
 
 /// The way to all pages.
-const NAVIGATION: &str = "<nav aria-label=Pages><a href=\"/\">Worlds</a> <a href=\"/queue\">Questions</a> <a href=\"/patches\">Patches</a> <a href=\"/history\">History</a></nav>";
+const NAVIGATION: &str = "<nav aria-label=Pages><a href=\"/\">Worlds</a> <a href=\"/queue\">Questions</a> <a href=\"/patches\">Patches</a> <a href=\"/tools\">Tools</a> <a href=\"/history\">History</a></nav>";
 
 /// Where a browser gives its token.
 pub async fn login_page() -> Html<String> {

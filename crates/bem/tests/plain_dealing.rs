@@ -62,7 +62,7 @@ fn games_show_and_play_offer_only_what_they_take() {
         assert!(line.contains("a task is needed: a name such as parity, or --game FILE"), "{line}");
     }
     let line = refusal(folder.path(), &["solve"]);
-    assert!(line.contains("a task is needed: a name such as parity, --game FILE or --env-cmd CMD"), "{line}");
+    assert!(line.contains("a task is needed: a name such as parity, --game FILE, --env-cmd CMD or --tool-task"), "{line}");
 }
 
 #[test]
@@ -270,6 +270,7 @@ fn doctor_says_what_is_there_and_what_would_be_missing() {
         serde_json::from_slice(&bem(folder.path(), &["doctor", "--json"]).stdout).expect("JSON");
     let keys = [
         "avx2",
+        "names",
         "cxx",
         "postgresql_client",
         "postgresql_server",

@@ -118,7 +118,7 @@ mod tests {
             ("run --minutes soon", "--minutes cannot be \"soon\": it must be a number"),
             (
                 "sovle",
-                "unrecognized subcommand 'sovle'; some similar subcommands exist: 'serve', 'prove', 'solve'",
+                "unrecognized subcommand 'sovle'; some similar subcommands exist: 'people', 'serve', 'prove', 'solve'",
             ),
             (
                 "run --minutes 1 --steps 5",

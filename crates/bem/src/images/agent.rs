@@ -69,6 +69,9 @@ struct Seen {
     regret_milli: i64,
 }
 
+/// Episodes of a quarter of the curve before there is a trend.
+const TREND_EPISODES: u64 = 1_024;
+
 fn milli(part: i128, whole: i128) -> i64 {
     match whole {
         0 => 0,
@@ -91,13 +94,15 @@ fn look(service: &Service) -> Seen {
             let sum: i128 = points.iter().map(|point| point.sum).sum();
             (0 < count).then(|| sum / i128::from(count))
         };
-        // The newest quarter of the curve against the quarter before it; a short curve has no trend.
+        // The newest quarter of the curve against the quarter before it. While a world is new, exploring moves its returns more
+        // than anything that a gate should stop for: a short curve has no trend.
         let curve = &statistics.curve;
         let quarter = curve.len() / 4;
         let (older, newer) =
             (&curve[curve.len() - 2 * quarter..curve.len() - quarter], &curve[curve.len() - quarter..]);
+        let is_long = TREND_EPISODES <= newer.iter().map(|point| point.count).sum::<u64>();
         let trend = match (mean_of(older), mean_of(newer)) {
-            (Some(older), Some(newer)) if 2 <= quarter => milli(newer - older, range),
+            (Some(older), Some(newer)) if is_long => milli(newer - older, range),
             _ => 0,
         };
         seen.score_trend = seen.score_trend.min(trend);
