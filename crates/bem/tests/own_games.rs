@@ -99,6 +99,37 @@ fn a_program_is_learned_over_pipes() {
 }
 
 #[test]
+fn a_range_that_is_widened_after_a_patch_leaves_a_history_that_is_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let world = r#"
+import json, random, sys
+def say(message): print(json.dumps(message), flush=True)
+say({"hello": 1, "obs_bits": 2, "actions": 2, "horizon": 1, "reward_range": [0, 1000], "fields": [[0, 2]]})
+seen, steps = "00", 0
+for line in sys.stdin:
+    message = json.loads(line)
+    if "reset" in message:
+        seen = random.Random(message["reset"]).choice(["00", "01", "10", "11"])
+        say({"obs": seen})
+    else:
+        steps += 1
+        paid = 1500 if 1500 < steps else 1000
+        right = message["act"] == (seen[0] != seen[1])
+        say({"obs": seen, "reward": paid if right else 0, "done": True, "bad": False})
+"#;
+    let (program, run) = (folder.path().join("world.py"), folder.path().join("run").display().to_string());
+    std::fs::write(&program, world).expect("a file");
+    let command = format!("python3 {}", program.display());
+    let learned = solved(&["--env-cmd", &command, "--online", "--budget", "3000", "--out", &run]);
+    assert!(0 < learned["range_widened"].as_u64().expect("a count"), "{learned}");
+    assert!(0 < learned["patches_applied"].as_u64().expect("a count"), "{learned}");
+    for look in ["verify", "replay"] {
+        let looked = bem(&[look, &run]);
+        assert!(looked.status.success(), "{look}: {looked:?}");
+    }
+}
+
+#[test]
 fn broken_programs_give_one_clear_line() {
     assert!(refused(&["--env-cmd", "echo hi"]).contains("line 1: column 1: expected value"));
     assert!(refused(&["--env-cmd", "true"]).contains("line 1: the program has ended"));

@@ -62,7 +62,10 @@ fn games_show_and_play_offer_only_what_they_take() {
         assert!(line.contains("a task is needed: a name such as parity, or --game FILE"), "{line}");
     }
     let line = refusal(folder.path(), &["solve"]);
-    assert!(line.contains("a task is needed: a name such as parity, --game FILE, --env-cmd CMD or --tool-task"), "{line}");
+    assert!(
+        line.contains("a task is needed: a name such as parity, --game FILE, --env-cmd CMD or --tool-task"),
+        "{line}"
+    );
 }
 
 #[test]

@@ -209,7 +209,7 @@ impl RunConditions {
             return Err("the entry says another kind or score than the patch".to_string());
         }
         let twin = self.book.twins.get_mut(&unit.track).ok_or("a family without a machine")?;
-        if !is_widened(twin.shape(), &shape) {
+        if !is_of_same_world(twin.shape(), &shape) {
             return Err("the patch was made for another world than its unit's".to_string());
         }
         let restated = twin.restate(&patch);
@@ -250,9 +250,10 @@ fn check_shape(climb: &Climb, unit: &Unit, shape: &Shape) -> Result<(), String> 
     }
 }
 
-/// Whether a shape is a unit's as it was declared, or with wider ranges: what a world pays beyond its range widens it.
-fn is_widened(declared: &Shape, shape: &Shape) -> bool {
-    let mut covered = declared.clone();
-    covered.cover(shape);
-    covered == *shape
+/// Whether two shapes differ in their ranges at most: what is paid beyond them widens them (D-62), before a patch or after it.
+fn is_of_same_world(unit: &Shape, patch: &Shape) -> bool {
+    let (mut one, mut other) = (unit.clone(), patch.clone());
+    one.cover(patch);
+    other.cover(unit);
+    one == other
 }
