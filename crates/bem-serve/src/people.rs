@@ -94,6 +94,23 @@ fn generation_of(fields: &mut Fields, question: u64) -> Result<u32, Failure> {
     generation.parse().map_err(|_| lost())
 }
 
+/// What is said about a question by who holds its lease.
+struct Leased {
+    serial: u64,
+    fields: Fields,
+    generation: u32,
+    person: Person,
+}
+
+impl Leased {
+    fn read(id: &str, body: &[u8], caller: &Caller) -> Result<Leased, Failure> {
+        let serial = number_of(id, "question")?;
+        let mut fields = Fields::read(body)?;
+        let generation = generation_of(&mut fields, serial)?;
+        Ok(Leased { serial, fields, generation, person: person_of(&caller.token) })
+    }
+}
+
 #[utoipa::path(get, path = "/v1/questions",
     params(("state" = Option<String>, Query), ("after" = Option<String>, Query), ("limit" = Option<usize>, Query)),
     responses((status = 200, description = "The questions that are open, the most pressing first")))]
@@ -253,12 +270,9 @@ pub(crate) async fn answer(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<Json<Value>, Failure> {
-    let serial = number_of(&id, "question")?;
-    let mut fields = Fields::read(&body)?;
-    let generation = generation_of(&mut fields, serial)?;
+    let Leased { serial, mut fields, generation, person } = Leased::read(&id, &body, &caller)?;
     let said = Fields::must("answer", fields.take("answer"))?;
     fields.finish("lease and answer are")?;
-    let person = person_of(&caller.token);
     let check = move |service: &Service| {
         let bytes = view::read_answer(service, serial, person, &said)?.to_bytes();
         service.answer(serial, generation, person, bytes)
@@ -279,16 +293,13 @@ pub(crate) async fn skip(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<Json<Value>, Failure> {
-    let serial = number_of(&id, "question")?;
-    let mut fields = Fields::read(&body)?;
-    let generation = generation_of(&mut fields, serial)?;
+    let Leased { serial, mut fields, generation, person } = Leased::read(&id, &body, &caller)?;
     let reason = match fields.text("reason")? {
         None => Skip::Declined,
         Some(name) => skip_reason(&name)
             .ok_or_else(|| Failure::bad("reason", "reason must be declined, obsolete or withdrawn"))?,
     };
     fields.finish("lease and reason are")?;
-    let person = person_of(&caller.token);
     let check = move |service: &Service| service.skip(serial, generation, person, reason).map(Some);
     let view = move |_: &Service, _: Option<u64>| json!({ "question": serial.to_string(), "skipped": reason.name() });
     Ok(Json(app.handle.act(check, view).await??))
@@ -302,11 +313,8 @@ pub(crate) async fn release(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<Json<Value>, Failure> {
-    let serial = number_of(&id, "question")?;
-    let mut fields = Fields::read(&body)?;
-    let generation = generation_of(&mut fields, serial)?;
+    let Leased { serial, fields, generation, person } = Leased::read(&id, &body, &caller)?;
     fields.finish("lease is")?;
-    let person = person_of(&caller.token);
     let check = move |service: &Service| service.release(serial, generation, person).map(Some);
     let view = move |_: &Service, _: Option<u64>| json!({ "question": serial.to_string(), "released": true });
     Ok(Json(app.handle.act(check, view).await??))

@@ -1,4 +1,4 @@
-//! Real files behind the ledger's [`Store`]: every durability step is one system call.
+//! Real files behind a [`Store`], of a ledger or of the layout of images: every durability step is one system call.
 //!
 //! Writes go to their offset (`pwrite`), so a write that failed half-way is simply done again at the same place.
 //! One process at a time may write a directory; a lock file sees to that. The simulator runs its real-process
@@ -14,11 +14,27 @@ use std::path::{Path, PathBuf};
 
 /// Open files kept at hand; the segment being written is nearly always the newest of them.
 const OPEN_FILES_MAX: usize = 4;
-const LOCK_NAME: &str = "lock";
+
+/// What a directory is for.
+#[derive(Debug)]
+pub struct Purpose {
+    /// What it holds, in words.
+    what: &'static str,
+    /// The file that keeps other writers away.
+    lock: &'static str,
+    /// Folders below it that hold files too.
+    folders: &'static [&'static str],
+}
+
+/// The files of a ledger.
+pub const LEDGER: Purpose = Purpose { what: "ledger", lock: "lock", folders: &[] };
+/// An OCI layout; other programs pass over its lock.
+pub const LAYOUT: Purpose = Purpose { what: "layout", lock: ".lock", folders: &["blobs/sha256"] };
 
 /// A directory of real files.
 #[derive(Debug)]
 pub struct FileStore {
+    purpose: &'static Purpose,
     directory: PathBuf,
     open: VecDeque<(String, File)>,
     /// Held as long as the store may write.
@@ -26,40 +42,62 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Opens a directory for reading.
+    /// Opens the directory of a ledger for reading.
     pub fn open(directory: &Path) -> Result<FileStore, StoreError> {
+        FileStore::open_for(&LEDGER, directory)
+    }
+
+    /// Opens the directory of a ledger for writing, making it if need be, and locks it against other writers.
+    pub fn open_locked(directory: &Path) -> Result<FileStore, StoreError> {
+        FileStore::open_locked_for(&LEDGER, directory)
+    }
+
+    /// Opens a directory for reading.
+    pub fn open_for(purpose: &'static Purpose, directory: &Path) -> Result<FileStore, StoreError> {
         let is_directory = std::fs::metadata(directory).map_err(|error| failed(".", &error))?.is_dir();
         if !is_directory {
             let reason = format!("{} is not a directory", directory.display());
             return Err(StoreError::Failed { name: ".".to_owned(), reason });
         }
-        Ok(FileStore { directory: directory.to_path_buf(), open: VecDeque::new(), lock: None })
+        Ok(FileStore { purpose, directory: directory.to_path_buf(), open: VecDeque::new(), lock: None })
     }
 
     /// Opens a directory for writing, making it if need be, and locks it against other writers.
-    pub fn open_locked(directory: &Path) -> Result<FileStore, StoreError> {
-        std::fs::create_dir_all(directory).map_err(|error| failed(".", &error))?;
-        if let Some(parent) = directory.parent().filter(|parent| parent.is_dir()) {
-            // The new directory's own name must be durable before anything in it is promised.
-            let synced = File::open(parent).and_then(|parent| parent.sync_all());
-            synced.map_err(|error| failed(".", &error))?;
+    pub fn open_locked_for(purpose: &'static Purpose, directory: &Path) -> Result<FileStore, StoreError> {
+        let Purpose { what, lock: name, folders } = purpose;
+        for folder in [""].iter().chain(*folders) {
+            std::fs::create_dir_all(directory.join(folder)).map_err(|error| failed(".", &error))?;
         }
-        let mut store = FileStore::open(directory)?;
+        // Names of new directories must be durable before anything in them is promised.
+        if let Some(parent) = directory.parent().filter(|parent| parent.is_dir()) {
+            sync(parent)?;
+        }
+        let mut store = FileStore::open_for(purpose, directory)?;
+        if !folders.is_empty() {
+            store.sync_directory()?;
+        }
         let options = OpenOptions::new().write(true).create(true).truncate(false).clone();
-        let lock = options.open(store.path(LOCK_NAME)).map_err(|error| failed(LOCK_NAME, &error))?;
+        let lock = options.open(directory.join(name)).map_err(|error| failed(name, &error))?;
         match lock.try_lock() {
             Ok(()) => store.lock = Some(lock),
             Err(TryLockError::WouldBlock) => {
-                let reason = "another process is writing this ledger".to_owned();
-                return Err(StoreError::Failed { name: LOCK_NAME.to_owned(), reason });
+                let reason = format!("another process is writing this {what}");
+                return Err(StoreError::Failed { name: (*name).to_owned(), reason });
             }
-            Err(TryLockError::Error(error)) => return Err(failed(LOCK_NAME, &error)),
+            Err(TryLockError::Error(error)) => return Err(failed(name, &error)),
         }
         Ok(store)
     }
 
+    /// Where it lies.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     fn path(&self, name: &str) -> PathBuf {
-        assert!(!name.contains('/') && !name.starts_with('.'), "{name:?} would leave the directory");
+        let (folder, last) = name.rsplit_once('/').unwrap_or(("", name));
+        let is_ours = folder.is_empty() || self.purpose.folders.contains(&folder);
+        assert!(is_ours && !last.starts_with('.'), "{name:?} would leave the directory");
         self.directory.join(name)
     }
 
@@ -94,17 +132,32 @@ fn failed(name: &str, error: &std::io::Error) -> StoreError {
     }
 }
 
+/// The entries of a directory are durable.
+fn sync(directory: &Path) -> Result<(), StoreError> {
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| failed(".", &error))
+}
+
 impl Store for FileStore {
     fn list(&mut self) -> Result<Vec<String>, StoreError> {
         let error = |error| failed(".", &error);
+        let Purpose { lock, folders, .. } = self.purpose;
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(&self.directory).map_err(error)? {
-            // A name that is not text is nobody's of ours.
-            if let Ok(name) = entry.map_err(error)?.file_name().into_string()
-                && name != LOCK_NAME
-                && !name.starts_with('.')
-            {
-                names.push(name);
+        for folder in [""].iter().chain(*folders) {
+            let entries = match std::fs::read_dir(self.directory.join(folder)) {
+                Err(missing) if missing.kind() == ErrorKind::NotFound && !folder.is_empty() => continue,
+                entries => entries.map_err(error)?,
+            };
+            for entry in entries {
+                let entry = entry.map_err(error)?;
+                // A name that is not text is nobody's of ours; where there are folders, they are no files.
+                if let Ok(name) = entry.file_name().into_string()
+                    && name != *lock
+                    && !name.starts_with('.')
+                    && (folders.is_empty() || entry.file_type().map_err(error)?.is_file())
+                {
+                    names.push(if folder.is_empty() { name } else { format!("{folder}/{name}") });
+                }
             }
         }
         names.sort_unstable();
@@ -159,8 +212,12 @@ impl Store for FileStore {
     }
 
     fn sync_directory(&mut self) -> Result<(), StoreError> {
-        let synced = File::open(&self.directory).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| failed(".", &error))
+        for folder in self.purpose.folders {
+            for below in Path::new(folder).ancestors().filter(|below| !below.as_os_str().is_empty()) {
+                sync(&self.directory.join(below))?;
+            }
+        }
+        sync(&self.directory)
     }
 }
 

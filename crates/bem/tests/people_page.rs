@@ -1,9 +1,12 @@
-//! People's pages in a real browser: log in, answer by keyboard, take back, approve a patch and see it applied, refused
-//! approvals, an expired lease, two people at once, dark and narrow. Chromium is driven over WebDriver by plain HTTP; where it is
-//! not there, the test says so. Clause: HUM-12.
+//! People's pages in a real browser: log in, answer by keyboard, skip, take back, approve a patch and see it applied, an annotator
+//! who is refused an approver's question, dark and narrow. Chromium is driven over WebDriver by plain HTTP; where it is not there,
+//! the test says so. Clause: HUM-12.
+
+mod server;
 
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use server::Server;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -12,35 +15,21 @@ use std::time::Duration;
 /// How often something is looked for before it counts as missing.
 const LOOKS: u32 = 300;
 
-struct Process {
+/// The program that drives browsers; it is killed when it goes out of scope.
+struct Driver {
     child: Child,
     address: String,
 }
 
-impl Drop for Process {
+impl Drop for Driver {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-fn serve(folder: &Path) -> Process {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_bem"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--state", "served"])
-        .current_dir(folder)
-        .env("XDG_STATE_HOME", folder.join("keys"))
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("a server");
-    let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
-    let line = lines.next().expect("a line").expect("text");
-    let address = line.strip_prefix("listening  http://").expect("its address").to_string();
-    std::thread::spawn(move || lines.for_each(drop));
-    Process { child, address }
-}
-
 /// A driver, or nothing where there is no browser.
-fn driver() -> Option<Process> {
+fn driver() -> Option<Driver> {
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
     if !has("chromedriver") || !has("chromium") {
         return None;
@@ -52,7 +41,7 @@ fn driver() -> Option<Process> {
         .stderr(Stdio::null())
         .spawn()
         .expect("a driver");
-    let driver = Process { child, address: free.to_string() };
+    let driver = Driver { child, address: free.to_string() };
     for _ in 0..LOOKS {
         if TcpStream::connect(free).is_ok() {
             return Some(driver);
@@ -96,12 +85,12 @@ fn is_whole(answer: &[u8]) -> bool {
 
 /// One browser.
 struct Browser<'d> {
-    driver: &'d Process,
+    driver: &'d Driver,
     session: String,
 }
 
 impl<'d> Browser<'d> {
-    fn open(driver: &'d Process, profile: &Path, more: &[&str]) -> Browser<'d> {
+    fn open(driver: &'d Driver, profile: &Path, more: &[&str]) -> Browser<'d> {
         let mut arguments = vec![
             "--headless=new".to_string(),
             "--no-sandbox".to_string(),
@@ -161,7 +150,7 @@ impl<'d> Browser<'d> {
         self.post("/actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }));
     }
 
-    fn log_in(&self, server: &Process, token: &str) {
+    fn log_in(&self, server: &Server, token: &str) {
         self.go(&format!("http://{}/login", server.address));
         self.wait("return !!document.getElementById('token')");
         self.run("document.getElementById('token').focus()");
@@ -225,7 +214,7 @@ fn token(folder: &Path, name: &str, role: &str) -> String {
 }
 
 /// Decisions and their rewards: the best action is the number in the first two bits.
-fn play(server: &Process, admin: &str, world: &str, steps: u32) -> Vec<String> {
+fn play(server: &Server, admin: &str, world: &str, steps: u32) -> Vec<String> {
     let mut decisions = Vec::new();
     for step in 0..steps {
         let seen: String = (0..3).map(|bit| if (step * 7 / 3) >> bit & 1 == 1 { '1' } else { '0' }).collect();
@@ -258,7 +247,7 @@ fn people_work_through_the_queue_in_a_real_browser() {
             browser.screenshot(&shots.join(format!("{name}.png")));
         }
     };
-    let server = serve(folder.path());
+    let server = Server::start(folder.path(), "served", &[]);
     let admin =
         std::fs::read_to_string(folder.path().join("served/token")).expect("a token").trim().to_string();
     let (ada, grace) = (token(folder.path(), "ada", "annotator"), token(folder.path(), "grace", "approver"));
@@ -363,7 +352,7 @@ fn people_work_through_the_queue_in_a_real_browser() {
             break;
         }
     }
-    let applied = |server: &Process| {
+    let applied = |server: &Server| {
         let (_, world) = http(&server.address, "GET", "/v1/worlds/desk", &admin, None);
         world["patches_applied"].as_u64().expect("a count")
     };

@@ -2,66 +2,26 @@
 //! again. Clauses: VM-13, LOG-1, LOG-4, LOG-5, IMG-1.
 
 mod guide;
+mod server;
 
 use guide::{commands, shell};
 use serde_json::{Value, json};
+use server::Server;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::Duration;
 
-/// A server that runs; it is killed when it goes out of scope.
-struct Server {
-    child: Child,
-    address: String,
-    token: String,
+/// A server over the folder `served`.
+fn serve(folder: &Path) -> Server {
+    Server::start(folder, "served", &[])
 }
 
 impl Server {
-    fn start(folder: &Path) -> Server {
-        Server::start_with(folder, &[])
-    }
-
-    fn start_with(folder: &Path, more: &[&str]) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_bem"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--state", "served"])
-            .args(more)
-            .current_dir(folder)
-            .env("XDG_STATE_HOME", folder.join("keys"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a server");
-        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
-        let line = lines.next().expect("a line").expect("text");
-        let address = line.strip_prefix("listening  http://").expect("its address").to_string();
-        // The rest of its output is read, so that it never waits for a reader.
-        std::thread::spawn(move || lines.for_each(drop));
-        let token = std::fs::read_to_string(folder.join("served/token")).expect("a token");
-        Server { child, address, token: token.trim().to_string() }
-    }
-
     fn connect(&self) -> Client {
         Client::new(&self.address, &self.token)
-    }
-
-    fn kill(mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ends");
-    }
-
-    fn stop(mut self) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
-        assert!(self.child.wait().expect("it ends").success());
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -183,7 +143,7 @@ fn play(client: &mut Client, decisions: u64, delay: usize) -> f64 {
 #[test]
 fn a_bandit_is_learned_over_http_by_patches_and_goes_on_after_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
-    let server = Server::start(folder.path());
+    let server = serve(folder.path());
     let mut client = server.connect();
     assert_eq!(client.ask("POST", "/v1/worlds", &ads()), (201, json!({ "world": "ads" })));
     assert_eq!(client.ask("POST", "/v1/worlds", &ads()).0, 200);
@@ -207,7 +167,7 @@ fn a_bandit_is_learned_over_http_by_patches_and_goes_on_after_a_restart() {
     // A decision before the restart takes its reward after it.
     let (_, answer) = client.ask("POST", "/v1/worlds/ads/decide", &json!({ "obs": "0000" }));
     server.stop();
-    let server = Server::start(folder.path());
+    let server = serve(folder.path());
     let mut client = server.connect();
     let body = json!({ "decision": answer["decision"], "reward": 1000 });
     assert_eq!(client.ask("POST", "/v1/worlds/ads/reward", &body).0, 200);
@@ -229,7 +189,7 @@ fn a_bandit_is_learned_over_http_by_patches_and_goes_on_after_a_restart() {
 #[test]
 fn rewards_that_come_twice_late_or_wrong_are_told_apart() {
     let folder = tempfile::tempdir().expect("a folder");
-    let server = Server::start(folder.path());
+    let server = serve(folder.path());
     let mut client = server.connect();
     let mut world = ads();
     world["expire_after"] = json!(10);
@@ -267,7 +227,7 @@ fn nothing_acknowledged_is_lost_or_counted_twice_when_it_is_killed() {
     let mut acknowledged: BTreeMap<String, i64> = BTreeMap::new();
     let mut asked = 0;
     for kill in 0..kills {
-        let server = Server::start(folder.path());
+        let server = serve(folder.path());
         let mut client = server.connect();
         let status = client.ask("POST", "/v1/worlds", &ads()).0;
         assert_eq!(status, if kill == 0 { 201 } else { 200 });
@@ -319,7 +279,7 @@ fn nothing_acknowledged_is_lost_or_counted_twice_when_it_is_killed() {
         }
     }
     assert!(50 < acknowledged.len(), "{}", acknowledged.len());
-    let server = Server::start(folder.path());
+    let server = serve(folder.path());
     let mut client = server.connect();
     for (decision, reward) in &acknowledged {
         let body = json!({ "decision": decision, "reward": reward });
@@ -336,7 +296,7 @@ fn nothing_acknowledged_is_lost_or_counted_twice_when_it_is_killed() {
 #[test]
 fn malformed_requests_are_refused_and_the_server_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
-    let server = Server::start(folder.path());
+    let server = serve(folder.path());
     let mut client = server.connect();
     assert_eq!(client.ask("POST", "/v1/worlds", &ads()).0, 201);
     let cases = [
@@ -398,7 +358,7 @@ fn an_address_beyond_loopback_and_a_second_server_are_refused() {
     let refused = bem(folder.path(), &["serve", "--listen", "0.0.0.0:0", "--state", "served"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused).contains("beyond loopback"), "{}", text(&refused));
-    let _server = Server::start(folder.path());
+    let _server = serve(folder.path());
     let refused = bem(folder.path(), &["serve", "--listen", "127.0.0.1:0", "--state", "served"]);
     assert!(text(&refused).contains("another process is writing this ledger"), "{}", text(&refused));
 }

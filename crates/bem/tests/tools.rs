@@ -2,9 +2,11 @@
 //! program of the control core, and a database as a world. Clauses: TOOL-1 to TOOL-4, TOOL-6, TOOL-7, TOOL-9 to TOOL-11, ISA-4.
 
 mod guide;
+mod server;
 
 use guide::{commands, shell};
 use serde_json::{Value, json};
+use server::Server;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -52,46 +54,23 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-struct Server {
-    child: Child,
-    url: String,
+/// A server with the tools of the folder.
+fn serve(folder: &Path) -> Server {
+    let mut command = server::command(folder, "served", &["--tools", "catalog.toml"]);
+    command.env("PYTHONPATH", format!("{ROOT}/python"));
+    Server::of(command, &folder.join("served/token"))
 }
 
 impl Server {
-    fn start(folder: &Path) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_bem"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--state", "served", "--tools", "catalog.toml"])
-            .current_dir(folder)
-            .env("XDG_STATE_HOME", folder.join("keys"))
-            .env("PYTHONPATH", format!("{ROOT}/python"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a server");
-        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
-        let line = lines.next().expect("a line").expect("text");
-        let url = line.strip_prefix("listening  ").expect("its address").to_string();
-        std::thread::spawn(move || lines.for_each(drop));
-        Server { child, url }
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     fn call(&self, folder: &Path, arguments: &[&str]) -> Value {
-        let mut all = vec!["tools", "call"];
+        let (mut all, url) = (vec!["tools", "call"], self.url());
         all.extend(arguments);
-        all.extend(["--url", &self.url, "--token-file", "served/token"]);
+        all.extend(["--url", &url, "--token-file", "served/token"]);
         json_of(&bem(folder, &all))
-    }
-
-    fn stop(mut self) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
-        assert!(self.child.wait().expect("it ends").success());
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -110,7 +89,7 @@ fn head(folder: &Path) -> String {
 fn a_server_with_tools_is_audited_and_played_again_without_them() {
     let folder = folder();
     let path = folder.path();
-    let server = Server::start(path);
+    let server = serve(path);
     let read = server.call(path, &["fs", "read", "config/env.txt"]);
     assert_eq!(
         (read["status"].as_str(), read["response"]["data"].as_str()),
@@ -125,7 +104,7 @@ fn a_server_with_tools_is_audited_and_played_again_without_them() {
     assert_eq!(secret["response"]["data"], "CANARY-7291", "whoever asks gets it");
     let refused = bem(
         path,
-        &["tools", "call", "fs", "read", "nothing", "--url", &server.url, "--token-file", "served/token"],
+        &["tools", "call", "fs", "read", "nothing", "--url", &server.url(), "--token-file", "served/token"],
     );
     assert_eq!(refused.status.code(), Some(2));
     assert!(
@@ -134,7 +113,7 @@ fn a_server_with_tools_is_audited_and_played_again_without_them() {
         text(&refused)
     );
     let listed =
-        bem(path, &["tools", "list", "--json", "--url", &server.url, "--token-file", "served/token"]);
+        bem(path, &["tools", "list", "--json", "--url", &server.url(), "--token-file", "served/token"]);
     let listed = json_of(&listed);
     assert_eq!((&listed["kinds"][0]["done"], &listed["kinds"][1]["done"]), (&json!(2), &json!(1)));
     // A worker in a process of its own joins, and leaves with the bus.
@@ -189,12 +168,12 @@ fn holds(folder: &Path, bytes: &[u8]) -> bool {
 fn a_server_that_is_killed_goes_on_and_its_history_holds() {
     let folder = folder();
     let path = folder.path();
-    let mut server = Server::start(path);
+    let mut server = serve(path);
     server.call(path, &["fs", "read", "config/env.txt"]);
     server.child.kill().expect("it runs");
     server.child.wait().expect("it ends");
     drop(server);
-    let server = Server::start(path);
+    let server = serve(path);
     let again = server.call(path, &["fs", "stat", "config/env.txt"]);
     assert_eq!(again["response"]["size"], 7);
     server.stop();

@@ -5,20 +5,19 @@
 pub mod agent;
 pub mod base;
 pub mod format;
-pub mod layout_folder;
 pub mod registry;
 pub mod restore;
 pub mod secrets;
 pub mod serials;
 pub mod state;
 
+use crate::file_store::{FileStore, LAYOUT};
 use anyhow::{Context, Result, bail};
 use bem_image::image::{Facts, free_tag, put_base, put_state};
 use bem_image::layer::Nothing;
 use bem_image::layout::{Found, Layout, listed};
 use bem_image::model::{Descriptor, Listed};
 use bem_image::tag::{BASE_NAME, BASE_VERSION, BRAIN_NAME, Minute, STABLE};
-use layout_folder::LayoutFolder;
 use secrets::Secrets;
 use state::StateView;
 use std::path::{Path, PathBuf};
@@ -43,15 +42,15 @@ pub fn stable_tag() -> String {
 }
 
 /// Opens a layout for reading.
-pub fn open_layout(path: &Path) -> Result<Layout<LayoutFolder>> {
+pub fn open_layout(path: &Path) -> Result<Layout<FileStore>> {
     let said = || path.display().to_string();
-    Layout::open(LayoutFolder::open(path).with_context(said)?).with_context(said)
+    Layout::open(FileStore::open_for(&LAYOUT, path).with_context(said)?).with_context(said)
 }
 
 /// Opens a layout for writing, making it if need be.
-pub fn open_layout_locked(path: &Path) -> Result<Layout<LayoutFolder>> {
+pub fn open_layout_locked(path: &Path) -> Result<Layout<FileStore>> {
     let said = || path.display().to_string();
-    Layout::open_or_create(LayoutFolder::open_locked(path)?).with_context(said)
+    Layout::open_or_create(FileStore::open_locked_for(&LAYOUT, path).with_context(said)?).with_context(said)
 }
 
 /// What `bem image base` did.
@@ -63,7 +62,7 @@ pub struct BaseBuilt {
 }
 
 /// Builds the base image of the running program.
-pub fn build_base(layout: &mut Layout<LayoutFolder>, tag: &str) -> Result<BaseBuilt> {
+pub fn build_base(layout: &mut Layout<FileStore>, tag: &str) -> Result<BaseBuilt> {
     let base = base::of_this_program()?;
     let run = base::run_config();
     let named = (tag, env!("CARGO_PKG_VERSION"));
@@ -85,7 +84,7 @@ pub struct Taken {
 
 /// Takes a snapshot of a state folder as an image.
 pub fn snapshot(
-    layout: &mut Layout<LayoutFolder>,
+    layout: &mut Layout<FileStore>,
     state: &Path,
     gate: &str,
     secrets: &Secrets,
@@ -131,7 +130,7 @@ fn is_missing(error: &anyhow::Error) -> bool {
 }
 
 /// State images of a layout with what they say, in the order of the index.
-pub fn states(layout: &mut Layout<LayoutFolder>) -> Result<Vec<(Listed, Found, Facts)>> {
+pub fn states(layout: &mut Layout<FileStore>) -> Result<Vec<(Listed, Found, Facts)>> {
     let mut all = Vec::new();
     for entry in layout.index().manifests.clone() {
         let found = layout.read(&entry)?;
@@ -143,7 +142,7 @@ pub fn states(layout: &mut Layout<LayoutFolder>) -> Result<Vec<(Listed, Found, F
 }
 
 /// Tags of images of the same history that this state does not go on from.
-fn forks(layout: &mut Layout<LayoutFolder>, view: &StateView) -> Result<Vec<String>> {
+fn forks(layout: &mut Layout<FileStore>, view: &StateView) -> Result<Vec<String>> {
     let mut forks = Vec::new();
     for (entry, _, facts) in states(layout)? {
         if !view.extends(&facts)? {
@@ -154,7 +153,7 @@ fn forks(layout: &mut Layout<LayoutFolder>, view: &StateView) -> Result<Vec<Stri
 }
 
 /// Checks every digest of an image, its base included.
-pub fn verify_image(layout: &mut Layout<LayoutFolder>, entry: &Listed) -> Result<Found> {
+pub fn verify_image(layout: &mut Layout<FileStore>, entry: &Listed) -> Result<Found> {
     let found = layout.read(entry)?;
     for place in 0..found.manifest.layers.len() {
         layout.unpack_layer(&found, place, &mut Nothing)?;

@@ -225,8 +225,8 @@ pub fn import_statements(from: &Path, into: &Path, about: &Digest) -> Result<()>
 }
 
 fn copy_blob(
-    source: &mut bem_image::layout::Layout<super::LayoutFolder>,
-    layout: &mut bem_image::layout::Layout<super::LayoutFolder>,
+    source: &mut bem_image::layout::Layout<crate::file_store::FileStore>,
+    layout: &mut bem_image::layout::Layout<crate::file_store::FileStore>,
     wanted: &bem_image::model::Descriptor,
 ) -> Result<()> {
     let digest = bem_image::layout::digest_of(wanted)?;

@@ -146,7 +146,7 @@ pub fn fetch_statements(reference: &str, plain_http: bool, folder: &Path, tag: &
 
 /// Promotion and signatures; the keys behind them.
 fn check_statements(
-    layout: &mut bem_image::layout::Layout<super::LayoutFolder>,
+    layout: &mut bem_image::layout::Layout<FileStore>,
     restoring: &Restoring<'_>,
     found: &Found,
     is_stable: bool,
@@ -234,12 +234,12 @@ fn check_history(part: &Path, facts: &Facts) -> Result<()> {
 
 /// Unpacks an image's state beside its layout, audits its history and removes it again.
 pub fn audit_image(
-    layout: &mut bem_image::layout::Layout<super::LayoutFolder>,
+    layout: &mut bem_image::layout::Layout<FileStore>,
     found: &Found,
     facts: &Facts,
 ) -> Result<()> {
     format::check(facts.format, &spell(&found.digest))?;
-    let beside = Beside(layout.store_mut().root().join(".audit"));
+    let beside = Beside(layout.store_mut().directory().join(".audit"));
     let _ = std::fs::remove_dir_all(&beside.0);
     let last = found.manifest.layers.len().checked_sub(1).context("an image without layers")?;
     layout.unpack_layer(found, last, &mut FolderTaker { root: beside.0.clone() })?;
