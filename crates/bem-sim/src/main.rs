@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people and for the battery")]
 
+#[allow(dead_code, reason = "the simulator uses a part of it")]
 #[path = "../../bem/src/file_store.rs"]
 mod file_store;
 mod worker;

@@ -7,7 +7,6 @@ mod server;
 use guide::{commands, shell};
 use serde_json::{Value, json};
 use server::Server;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
