@@ -1,6 +1,7 @@
 //! The project's own chores, one word each: `cargo xtask help` lists them.
 
 mod battery;
+mod compare;
 mod conformance;
 mod dependencies;
 mod python;
@@ -18,6 +19,7 @@ cargo xtask lint      formatting, clippy, house rules, who may use whom, licence
 cargo xtask ci        lint and test: what runs before a change lands
 cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
 cargo xtask count     instructions a step early and late in a run, with valgrind: [--full]
+cargo xtask compare   an earlier build and this one side by side: measure FOLDER CHECKOUT, page OLD NEW
 cargo xtask battery   what the project promises, tried at length: [NAME] [--scale N]
 cargo xtask golden    renew the golden playthroughs and docs/config.md; the commit must say why
 cargo xtask tools     only install what tests need";
@@ -42,6 +44,7 @@ fn chore(words: &[&str]) -> Result<()> {
         ["ci"] => lint().and_then(|()| test(&[])),
         ["bench", rest @ ..] => bench(rest),
         ["count", rest @ ..] => count_instructions(rest),
+        ["compare", rest @ ..] => compare::compare(rest),
         ["battery", rest @ ..] => battery::run_battery(rest),
         ["golden"] => golden(),
         ["tools"] => tools::install_for_tests(),
@@ -121,38 +124,14 @@ fn count_instructions(rest: &[&str]) -> Result<()> {
         _ => bail!("cargo xtask count takes --full or nothing"),
     };
     run("cargo", &["build", "--release", "--quiet", "--package", "bem-machine", "--example", "step_count"])?;
-    let early = instructions_a_step(10_000)?;
-    let late_cost = instructions_a_step(late)?;
+    let program = target().join("release/examples/step_count");
+    let instructions = |warm| compare::instructions::a_step(&program, "single", warm, 10_000);
+    let (early, late_cost) = (instructions(10_000)?, instructions(late)?);
     println!("instructions a step: {early:.1} after 10,000 steps, {late_cost:.1} after {late}");
     if early * 0.01 < (early - late_cost).abs() {
         bail!("the cost of a step changed by more than one percent");
     }
     Ok(())
-}
-
-/// The difference of two runs that differ in 20,000 steps only.
-fn instructions_a_step(warm: u64) -> Result<f64> {
-    let program = target().join("release/examples/step_count").display().to_string();
-    let total = |steps: u64| -> Result<f64> {
-        let arguments = [
-            "--tool=callgrind",
-            "--callgrind-out-file=/dev/null",
-            &program,
-            &warm.to_string(),
-            &steps.to_string(),
-        ];
-        let printed =
-            Command::new("valgrind").args(arguments).output().context("valgrind could not be started")?;
-        let text = String::from_utf8_lossy(&printed.stderr).to_string();
-        let counted = text
-            .lines()
-            .find_map(|line| line.split_once("Collected :"))
-            .map(|(_, count)| count.trim().to_string());
-        counted
-            .and_then(|count| count.parse().ok())
-            .with_context(|| format!("callgrind said no count: {text}"))
-    };
-    Ok((total(30_000)? - total(10_000)?) / 20_000.0)
 }
 
 /// Where cargo builds.

@@ -86,7 +86,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "twins",
-        about: "debug, release, 1 and 2 threads, 32 bits: 10^5 steps x N; 10^7 at scale 100",
+        about: "debug, release, 1, 2 and 7 threads, 32 bits: 10^5 steps x N; 10^7 at scale 100",
         run: twins::twins,
     },
     Part {

@@ -49,7 +49,8 @@ pub fn twins(scale: u64) -> Result<()> {
     build_second()?;
     let program = |build: &str| target().join(build).join("bem");
     let (release, debug) = (program("release"), program("debug"));
-    let twins = [(&release, "1"), (&release, "2"), (&debug, "1"), (&debug, "2")];
+    let twins =
+        [(&release, "1"), (&release, "2"), (&release, "7"), (&debug, "1"), (&debug, "2"), (&debug, "7")];
     let twins = twins.map(|(program, threads)| Twin { program, threads });
     let wanted = SECOND_STEPS * scale;
     let (mut taken, mut seed) = (0, 0);
@@ -64,7 +65,7 @@ pub fn twins(scale: u64) -> Result<()> {
             ensure!(other == one, "seed {seed}: {name} with {} threads differs", twin.threads);
         }
         taken += steps_taken;
-        println!("{one}  seed {seed}, {steps_taken} steps four times, {} s", started.elapsed().as_secs());
+        println!("{one}  seed {seed}, {steps_taken} steps six times, {} s", started.elapsed().as_secs());
     }
     let second = target().join(SECOND).join("release").join("bem");
     let (here, _) = head(twins[0], &place, 1, SECOND_STEPS)?;

@@ -6,6 +6,7 @@ use super::Tally;
 use crate::agent::Agent;
 use bem_base::digest::Digest;
 use bem_base::fixed::Fixed;
+use bem_evolve::condition::Rejection;
 use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::PatchKind;
 use bem_evolve::verify::AcceptedPatch;
@@ -41,6 +42,13 @@ pub struct Decision {
     pub provenance: Digest,
     /// Proofs that the checker accepted, if it was put into force.
     pub proofs: u32,
+}
+
+impl Decision {
+    /// Whether its condition was neither shown nor refuted within the budget of the proof.
+    pub fn is_undecided(&self) -> bool {
+        self.reason.contains(Rejection::UNDECIDED)
+    }
 }
 
 /// What a decision about a patch rests on. The numbers are stored and never change.

@@ -123,7 +123,7 @@ pub enum Rejection {
         condition: &'static str,
     },
     /// Neither was shown within the budget.
-    #[error("{condition} is undecided: {why}")]
+    #[error("{condition}{undecided}{why}", undecided = Rejection::UNDECIDED)]
     Undecided {
         /// Which condition.
         condition: &'static str,
@@ -138,6 +138,11 @@ pub enum Rejection {
         /// What the checker says.
         error: CertificateError,
     },
+}
+
+impl Rejection {
+    /// What the reason of every undecided patch contains, and no other.
+    pub const UNDECIDED: &'static str = " is undecided: ";
 }
 
 fn bits_text(bits: &[bool]) -> String {

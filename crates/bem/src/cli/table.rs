@@ -5,6 +5,7 @@
 
 mod collected;
 mod controls;
+mod counters;
 mod drawn;
 mod generated;
 mod held_out;
@@ -15,6 +16,7 @@ mod processes;
 mod q_learning;
 mod rows;
 
+use self::counters::Counters;
 use super::config::ConfigFile;
 use super::solve::to_float;
 use super::{Answer, usage};
@@ -28,7 +30,7 @@ use bem_games::game::Game;
 use bem_games::wrappers::{Scramble, on_terms, scrambled};
 use bem_machine::config::GenesisConfig;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -120,6 +122,7 @@ struct Summary {
     words: String,
     wall_ms: u128,
     peer: Option<f64>,
+    counters: Counters,
 }
 
 /// Runs the command.
@@ -162,21 +165,33 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
         }
         summaries.push(summary);
     }
+    Ok(conclude(arguments, &summaries, rows.len()))
+}
+
+/// Says what all rows came to: yes if all of them were run, solved, and by one machine alone.
+fn conclude(arguments: &TableArguments, summaries: &[Summary], rows: usize) -> Answer {
+    let mut counters = Counters::default();
+    summaries.iter().for_each(|summary| counters.add(&summary.counters));
+    let (solved, runs) = summaries
+        .iter()
+        .fold((0, 0), |(solved, runs), summary| (solved + summary.solved, runs + summary.runs));
     if arguments.json {
         let rows: Vec<Value> = summaries.iter().map(Summary::to_json).collect();
-        say!(
-            "{}",
-            json!({ "seeds": arguments.seeds, "first_seed": arguments.first_seed, "scramble": arguments.scramble, "rows": rows })
-        );
-    }
-    if !arguments.json {
-        let (solved, runs) = summaries
-            .iter()
-            .fold((0, 0), |(solved, runs), summary| (solved + summary.solved, runs + summary.runs));
+        let mut object = Map::new();
+        object.insert("seeds".to_string(), json!(arguments.seeds));
+        object.insert("first_seed".to_string(), json!(arguments.first_seed));
+        object.insert("scramble".to_string(), json!(arguments.scramble));
+        object.insert("solved".to_string(), json!(solved));
+        object.insert("runs".to_string(), json!(runs));
+        counters.add_to(&mut object);
+        object.insert("rows".to_string(), rows.into());
+        say!("{}", Value::Object(object));
+    } else {
         say!("\nSolved in {solved} of {runs} runs.");
+        counters.to_lines().iter().for_each(|line| say!("{line}"));
     }
-    let all = summaries.len() == rows.len() && summaries.iter().all(|summary| summary.solved == summary.runs);
-    Ok(if all { Answer::Yes } else { Answer::No })
+    let all = summaries.len() == rows && solved == runs && counters.is_one_machine();
+    if all { Answer::Yes } else { Answer::No }
 }
 
 /// The rows that are asked for.
@@ -246,15 +261,16 @@ fn named_game(task: &str, params: &[String], seed: u64) -> Result<Arc<dyn Game>>
 fn run_row(row: &Row, arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<Summary> {
     let started = Instant::now();
     let mut solutions: Vec<Solution> = Vec::new();
+    let mut counters = Counters::default();
     for seed in usage::seeds("--first-seed", arguments.first_seed, arguments.seeds)? {
         let game = (row.build)(seed).with_context(|| row.name.clone())?;
         check_world(config, game.shape())
             .with_context(|| format!("{} does not fit the configuration", row.name))?;
         let settings = Settings { seed, budget: arguments.budget, config: Arc::clone(config) };
-        solutions.push(
-            solve(game.as_ref(), settings, &mut |_| !interrupt::is_asked())
-                .with_context(|| row.name.clone())?,
-        );
+        let solution = solve(game.as_ref(), settings, &mut |_| !interrupt::is_asked())
+            .with_context(|| row.name.clone())?;
+        counters.take(&row.name, seed, &solution);
+        solutions.push(solution);
     }
     let wall_ms = started.elapsed().as_millis() / u128::from(arguments.seeds);
     let peer = match arguments.peer_steps {
@@ -277,6 +293,7 @@ fn run_row(row: &Row, arguments: &TableArguments, config: &Arc<GenesisConfig>) -
         words: last.words.clone(),
         wall_ms,
         peer,
+        counters,
     })
 }
 
@@ -317,10 +334,14 @@ impl Summary {
     }
 
     fn to_json(&self) -> Value {
-        json!({
+        let mut row = json!({
             "task": self.name, "solved": self.solved, "runs": self.runs, "median": self.median(),
             "steps_to_99": self.steps, "steps_to_99_first": self.first, "floor": self.floor, "ratio": self.ratio(), "scores": self.scores,
             "gates": self.gates, "hypothesis": self.words, "wall_ms": self.wall_ms as u64, "q_learning": self.peer,
-        })
+        });
+        if let Value::Object(row) = &mut row {
+            self.counters.add_to(row);
+        }
+        row
     }
 }

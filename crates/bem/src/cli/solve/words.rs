@@ -76,7 +76,7 @@ pub fn to_json(
 
 /// Patches whose condition was neither shown nor refuted within its budget of conflicts; none of them was let in.
 fn undecided(solution: &Solution) -> usize {
-    solution.decisions.iter().filter(|decision| decision.reason.contains(" is undecided: ")).count()
+    solution.decisions.iter().filter(|decision| decision.is_undecided()).count()
 }
 
 /// A line of the summary: a name, and text that goes on below itself.

@@ -1,0 +1,211 @@
+//! What two builds left behind, judged and written down: docs/results/one-machine.md.
+
+use super::kept;
+use super::rank::{Steps, median, slower_by_chance};
+use crate::root;
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The geometric mean of the rows' ratios at most.
+const MEAN_MAX: f64 = 1.15;
+/// The ratio of a row's medians at most, unless chance explains it.
+const ROW_MAX: f64 = 1.5;
+/// Chance explains what comes more often than this.
+const LEVEL: f64 = 0.01;
+/// Instructions of a step, new by old, at most.
+const INSTRUCTIONS_MAX: f64 = 1.05;
+/// Rows whose first arrival is luck: they count from where they stay.
+const LOTTERIES: [&str; 2] = ["bandit", "auction"];
+
+/// The text so far, and what does not hold.
+#[derive(Default)]
+struct Page {
+    text: String,
+    broken: Vec<String>,
+}
+
+/// Writes the page and fails where a criterion does not hold; the page says so too.
+pub fn write(old: &Path, new: &Path) -> Result<()> {
+    let commit = |folder: &Path| -> Result<String> {
+        let text = std::fs::read_to_string(folder.join("commit"));
+        Ok(text.with_context(|| format!("{} was not measured", folder.display()))?.trim().to_string())
+    };
+    let (old_commit, new_commit) = (commit(old)?, commit(new)?);
+    let mut page = Page::default();
+    let text = &mut page.text;
+    writeln!(text, "# One machine: before and after\n")?;
+    writeln!(
+        text,
+        "Written by `cargo xtask compare page` from what `cargo xtask compare measure` found with the builds"
+    )?;
+    writeln!(text, "{old_commit} (two brains) and {new_commit} (one machine). Do not edit.\n")?;
+    tables(&mut page, old, new)?;
+    runs(&mut page, old, new)?;
+    instructions(&mut page, old, new)?;
+    let path = root().join("docs/results/one-machine.md");
+    std::fs::write(&path, &page.text)?;
+    println!("{}", path.display());
+    match page.broken.is_empty() {
+        true => Ok(()),
+        false => bail!("{}", page.broken.join("\n")),
+    }
+}
+
+/// Steps to 0.99 of every row, over the seeds that are there.
+fn rows(folder: &Path, seeds: &[u64]) -> Result<BTreeMap<String, Steps>> {
+    let mut rows: BTreeMap<String, Steps> = BTreeMap::new();
+    for (seed, table) in kept(folder, "table-")? {
+        if !seeds.contains(&seed) {
+            continue;
+        }
+        for row in table["rows"].as_array().context("a table has rows")? {
+            let task = row["task"].as_str().context("a row has a task")?;
+            let family = task.split(' ').next().unwrap_or_default();
+            let key = if LOTTERIES.contains(&family) { "steps_to_99" } else { "steps_to_99_first" };
+            let steps = row[key].as_array().with_context(|| format!("{task} has no {key}"))?;
+            rows.entry(task.to_string()).or_default().extend(steps.iter().map(Value::as_u64));
+        }
+    }
+    Ok(rows)
+}
+
+fn tables(page: &mut Page, old: &Path, new: &Path) -> Result<()> {
+    let numbers = |folder: &Path| -> Result<Vec<u64>> {
+        Ok(kept(folder, "table-")?.into_iter().map(|(seed, _)| seed).collect())
+    };
+    let known = numbers(new)?;
+    let seeds: Vec<u64> = numbers(old)?.into_iter().filter(|seed| known.contains(seed)).collect();
+    ensure!(!seeds.is_empty(), "no seed was played by both builds");
+    let (before, after) = (rows(old, &seeds)?, rows(new, &seeds)?);
+    let (mut logs, mut unsolved) = (Vec::new(), (0, 0));
+    let mut lines = String::new();
+    for (task, one) in &before {
+        let other = after.get(task).with_context(|| format!("{task} is missing in the new build"))?;
+        let (was, is) = (median(one), median(other));
+        let ratio = is / was;
+        let chance = slower_by_chance(one, other);
+        unsolved.0 += one.iter().filter(|steps| steps.is_none()).count();
+        unsolved.1 += other.iter().filter(|steps| steps.is_none()).count();
+        if ROW_MAX < ratio && chance < LEVEL {
+            page.broken.push(format!("{task}: {ratio:.2} times the steps, p {chance:.4}"));
+        }
+        logs.push(ratio.ln());
+        writeln!(lines, "| {task} | {was} | {is} | {ratio:.2} | {chance:.3} |")?;
+    }
+    let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+    if !(mean <= MEAN_MAX) {
+        page.broken.push(format!("geometric mean {mean:.3}, above {MEAN_MAX}"));
+    }
+    let text = &mut page.text;
+    writeln!(text, "## Steps to 0.99\n")?;
+    writeln!(
+        text,
+        "`bem table --seeds 1 --first-seed S`, S from {} to {}, {} runs of every row; the first evaluation at 0.99, and for",
+        seeds[0],
+        seeds[seeds.len() - 1],
+        seeds.len()
+    )?;
+    writeln!(
+        text,
+        "bandit and auction the first from which on none was lower. p is the chance of ranks that speak as much for the"
+    )?;
+    writeln!(
+        text,
+        "new build being slower if both are alike (Mann and Whitney, one-sided). Without 0.99: {} runs before, {} now.\n",
+        unsolved.0, unsolved.1
+    )?;
+    writeln!(
+        text,
+        "**Geometric mean of the ratios of medians: {mean:.3}** (at most {MEAN_MAX}); a row fails above {ROW_MAX} with p below {LEVEL}.\n"
+    )?;
+    writeln!(text, "| task | median before | median now | ratio | p |\n|---|---|---|---|---|")?;
+    text.push_str(&lines);
+    Ok(())
+}
+
+/// Rungs of every family that a run has solved.
+fn rungs(report: &Value) -> Result<BTreeMap<String, u64>> {
+    let families = report["families"].as_array().context("a run has families")?;
+    let rungs = |one: &Value| Some((one["family"].as_str()?.to_string(), one["rungs_solved"].as_u64()?));
+    families.iter().map(|one| rungs(one).context("a family has rungs")).collect()
+}
+
+fn runs(page: &mut Page, old: &Path, new: &Path) -> Result<()> {
+    let mut lines = String::new();
+    for entry in std::fs::read_dir(old)? {
+        let name = entry?.file_name().into_string().unwrap_or_default();
+        let Some(steps) = name.strip_prefix("run-").and_then(|rest| rest.strip_suffix("-1.json")) else {
+            continue;
+        };
+        let start = format!("run-{steps}-");
+        let after: BTreeMap<u64, Value> = kept(new, &start)?.into_iter().collect();
+        for (seed, before) in kept(old, &start)? {
+            let Some(after) = after.get(&seed) else { continue };
+            let (was, is) = (rungs(&before)?, rungs(after)?);
+            let (sum, now) = (was.values().sum::<u64>(), is.values().sum::<u64>());
+            let differ: Vec<String> = was
+                .iter()
+                .filter(|(family, rungs)| is.get(*family) != Some(rungs))
+                .map(|(family, rungs)| format!("{family} {rungs} to {}", is.get(family).unwrap_or(&0)))
+                .collect();
+            if now < sum {
+                page.broken.push(format!("default run, seed {seed}: {now} rungs, {sum} before"));
+            }
+            let count = |name: &str| after[name].as_u64().with_context(|| format!("a run says {name}"));
+            let (all, own) = (count("steps")?, count("steps_by_machine")?);
+            let (changes, patched) = (count("acting_changes")?, count("acting_changes_patched")?);
+            if all != own || changes != patched {
+                page.broken.push(format!(
+                    "default run, seed {seed}: {own} of {all} steps, {patched} of {changes} changes"
+                ));
+            }
+            writeln!(
+                lines,
+                "| {steps} | {seed} | {sum} | {now} | {} | {own} of {all} | {patched} of {changes} |",
+                differ.join(", ")
+            )?;
+        }
+    }
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let text = &mut page.text;
+    writeln!(text, "\n## Default run at equal steps\n\n`bem run --steps N --seed S`.\n")?;
+    writeln!(
+        text,
+        "| steps | seed | rungs before | rungs now | families that differ | steps that the machine chose | changes of what acts with a patch |"
+    )?;
+    writeln!(text, "|---|---|---|---|---|---|---|")?;
+    text.push_str(&lines);
+    Ok(())
+}
+
+fn instructions(page: &mut Page, old: &Path, new: &Path) -> Result<()> {
+    let read = |folder: &Path| -> Result<Option<Value>> {
+        let path = folder.join("count.json");
+        match path.exists() {
+            true => Ok(Some(serde_json::from_str(&std::fs::read_to_string(path)?)?)),
+            false => Ok(None),
+        }
+    };
+    let (Some(before), Some(after)) = (read(old)?, read(new)?) else { return Ok(()) };
+    let text = &mut page.text;
+    writeln!(
+        text,
+        "\n## Instructions of a step\n\nCounted by callgrind with the same example program of bem-machine, `step_count`; a step of"
+    )?;
+    writeln!(text, "256 lanes is one. At most {INSTRUCTIONS_MAX} times as many.\n")?;
+    writeln!(text, "| step | before | now | ratio |\n|---|---|---|---|")?;
+    for name in ["step_single", "step_batched", "step_batched_few_buckets"] {
+        let number = |value: &Value| value[name].as_f64().with_context(|| format!("no count of {name}"));
+        let (was, is) = (number(&before)?, number(&after)?);
+        if was * INSTRUCTIONS_MAX < is {
+            page.broken.push(format!("{name}: {:.3} times the instructions", is / was));
+        }
+        writeln!(text, "| `{name}` | {was:.1} | {is:.1} | {:.3} |", is / was)?;
+    }
+    Ok(())
+}
