@@ -23,6 +23,8 @@ use std::sync::Arc;
 enum How {
     /// Every reward is multiplied, then something is added.
     Affine { factor: i32, offset: i32 },
+    /// The declared range is twice as wide; what is paid stays as it is.
+    Stretched,
     /// Every action has a second code.
     Duplicated,
     /// So many actions more, which earn the least and otherwise do what action 0 does.
@@ -49,6 +51,10 @@ impl Changed {
                 shape.reward_max = shape.reward_max * factor + offset;
                 shape.return_min = shape.return_min * i64::from(factor) + steps;
                 shape.return_max = shape.return_max * i64::from(factor) + steps;
+            }
+            How::Stretched => {
+                shape.reward_max += shape.reward_max - shape.reward_min;
+                shape.return_max += shape.return_max - shape.return_min;
             }
             How::Duplicated => shape.actions *= 2,
             How::Dummy(count) => {
@@ -144,7 +150,7 @@ impl Environment for World {
             How::Duplicated => self.inner.step(action % actions)?,
             How::Dummy(_) if actions <= action => Outcome { reward: lowest, ..self.inner.step(0)? },
             How::Delayed(steps) if self.taken <= steps => Outcome { reward: 0, done: false, bad: false },
-            How::Dummy(_) | How::Delayed(_) => self.inner.step(action)?,
+            How::Stretched | How::Dummy(_) | How::Delayed(_) => self.inner.step(action)?,
         })
     }
 }
@@ -243,6 +249,16 @@ fn rewards_on_another_scale_lead_to_the_same_actions() {
     }
 }
 
+/// The comparison above sees a difference where there is one.
+#[test]
+fn a_range_that_is_declared_wider_leads_to_other_actions() {
+    let differs = |(task, budget): (&str, u64)| {
+        let game = Catalog.game(task, 5).unwrap();
+        actions(game.as_ref(), budget) != actions(&Changed::new(task, 5, How::Stretched), budget)
+    };
+    assert!(WORLDS.into_iter().take(3).any(differs));
+}
+
 #[test]
 fn an_amount_added_to_every_reward_leads_to_the_same_actions_where_episodes_have_one_length() {
     let mut tried = 0;
@@ -320,4 +336,18 @@ fn bits_in_another_order_and_turned_around_are_learned_from() {
     ] {
         check(Catalog.game(task, 5).unwrap().as_ref(), task, steps_max);
     }
+}
+
+/// The four tests above fail for a learner that makes no circuits: their bounds ask for something.
+#[test]
+fn without_synthesis_the_changed_worlds_are_not_learned_within_the_same_bounds() {
+    let is_learned = |game: &dyn Game, budget| {
+        let settings = Settings { budget, ..Settings::new(5) }.with(|config| config.synthesis = false);
+        solve(game, settings, &mut |_| true).unwrap().is_solved()
+    };
+    for (how, steps_max) in [(How::Duplicated, 600), (How::Dummy(3), 600), (How::Delayed(3), 800)] {
+        assert!(!is_learned(&Changed::new("parity{n=8}", 5, how), steps_max), "{how:?}");
+    }
+    let game = Catalog.game("parity{n=8,scramble=bits}", 5).unwrap();
+    assert!(!is_learned(game.as_ref(), 400), "bits in another order");
 }

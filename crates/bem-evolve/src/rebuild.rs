@@ -18,6 +18,7 @@ use bem_machine::config::GenesisConfig;
 use bem_machine::family::Family;
 use bem_machine::machine::{Machine, MachineError, Undo};
 use bem_machine::memory::context::FamilyIndex;
+use bem_synth::policy::Policy;
 
 /// Slots of EXPERT that one family has: a slot of its pool each, then its directory, then what is held with plain actions and
 /// guard.
@@ -30,6 +31,12 @@ pub struct Restated {
     pub formulas: Vec<Digest>,
     /// Conditions that were settled without clauses, and were so again.
     pub checks: u64,
+}
+
+/// What a family holds, guard included, as one policy; nothing where it depends on more than what is seen and remembered.
+pub fn frozen(family: &Family) -> Option<Policy> {
+    let frozen = family.freeze()?;
+    Policy::new(frozen.circuit, frozen.reads, frozen.memory_bits, family.shape().actions)
 }
 
 /// The structure of a machine, as the patches so far have left it. It plays nothing.
@@ -75,6 +82,11 @@ impl Twin {
     /// The shape of the worlds.
     pub fn shape(&self) -> &Shape {
         self.family().shape()
+    }
+
+    /// What acts frozen, as one circuit.
+    pub fn frozen(&self) -> Option<Policy> {
+        frozen(self.family())
     }
 
     /// States the condition of a patch against the structure as it is.

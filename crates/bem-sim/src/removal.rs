@@ -15,7 +15,9 @@ use bem_engine::payload::Payload;
 use bem_evolve::patch::{Change, Patch};
 use bem_ledger::audit::{AuditVerdict, audit};
 use bem_ledger::checkpoint::{SignedCheckpoint, Signer};
-use bem_ledger::entry::{Certificate, Entry, PatchEvent, PatchStatus, Table, TableEdit, Verdict, event_code};
+use bem_ledger::entry::{
+    Certificate, Entry, PatchEvent, PatchStatus, Table, TableEdit, UnitEnd, Verdict, event_code,
+};
 use bem_ledger::log::{Log, LogOptions, blob_name, read_blob};
 use bem_ledger::reader::EntryReader;
 use bem_ledger::segment::{SegmentHeader, segment_number};
@@ -383,6 +385,29 @@ fn forge_units(history: &History, court: &mut Court<'_>) -> Result<(), String> {
                 forged.entries.drain(*begin..=*end);
             })?;
         }
+    }
+    exchange_circuits(history, &ends.iter().map(|(end, _)| *end).collect::<Vec<_>>(), court)
+}
+
+/// Every unit is said to have ended with the circuit of the next one, whose gates are told as well.
+fn exchange_circuits(history: &History, ends: &[usize], court: &mut Court<'_>) -> Result<(), String> {
+    let end_of = |index: usize| match &history.entries[index] {
+        Entry::Event { values, payload, .. } => Some((values.clone(), UnitEnd::from_bytes(payload).ok()?)),
+        _ => None,
+    };
+    for (here, there) in ends.iter().zip(ends.iter().cycle().skip(1)) {
+        let (Some((own, end)), Some((other, next))) = (end_of(*here), end_of(*there)) else { continue };
+        if end.circuit == next.circuit {
+            continue;
+        }
+        court.history("circuit of a unit forged", &format!("entry {here}"), history, |forged| {
+            if let Entry::Event { values, payload, .. } = &mut forged.entries[*here] {
+                // The last four are: solved, score, gates, steps.
+                let gates = |values: &[i64]| values.len() - 2;
+                values[gates(&own)] = other[gates(&other)];
+                *payload = UnitEnd { circuit: next.circuit, ..end }.to_bytes();
+            }
+        })?;
     }
     Ok(())
 }

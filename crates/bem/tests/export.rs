@@ -153,3 +153,74 @@ fn binary_aiger_does_not_go_to_a_terminal() {
     let piped = bem(folder.path(), &["export", "kept", "--format", "aiger"]);
     assert!(piped.stdout.starts_with(b"aig "), "{piped:?}");
 }
+
+/// A world that asks for a bit it showed before and pays by chance, and writes down what it sees.
+const RECORDING_WORLD: &str = r#"
+import json, random, sys
+def say(message): print(json.dumps(message), flush=True)
+say({"hello": 1, "obs_bits": 2, "actions": 2, "horizon": 2, "reward_range": [0, 1000]})
+log = open("played", "w")
+for line in sys.stdin:
+    message = json.loads(line)
+    if "reset" in message:
+        draw = random.Random(message["reset"])
+        bit, pays, step = draw.randrange(2), draw.random() < 0.9, 0
+        obs = "0%d" % bit
+        log.write("reset\n")
+        say({"obs": obs})
+    else:
+        reward = 1000 if step == 1 and message["act"] == bit and pays else 0
+        log.write("%s %d %d\n" % (obs, message["act"], reward))
+        log.flush()
+        step, obs = step + 1, "10"
+        say({"obs": obs, "reward": reward, "done": step == 2, "bad": False})
+"#;
+
+/// Says where in the record so many episodes in a row earned what was measured and were played, step by step, as the exported
+/// program plays; and in how many episodes of the whole record it would have done something else.
+const RECORD_JUDGE: &str = r#"
+import sys
+from policy import Policy
+mean, size = float(sys.argv[1]), int(sys.argv[2])
+parts = open("played").read().split("reset\n")[1:]
+episodes = [[line.split() for line in part.splitlines()] for part in parts]
+policy = Policy()
+def agrees(episode):
+    policy.reset()
+    return [policy.decide(obs) for obs, _, _ in episode] == [int(act) for _, act, _ in episode]
+agreed = [agrees(episode) for episode in episodes]
+earned = [sum(int(reward) for _, _, reward in episode) for episode in episodes]
+def is_measured(at):
+    return all(agreed[at:at + size]) and sum(earned[at:at + size]) == round(1000 * mean * size)
+print(sum(map(is_measured, range(len(episodes) - size + 1))), agreed.count(False))
+"#;
+
+/// Exported code = frozen circuit = what was measured: the world outside is witness, the history names the same circuit.
+#[test]
+fn the_exported_program_is_the_frozen_machine_that_was_measured_step_by_step() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write =
+        |name: &str, content: &[u8]| std::fs::write(folder.path().join(name), content).expect("a file");
+    write("world.py", RECORDING_WORLD.as_bytes());
+    write("judge.py", RECORD_JUDGE.as_bytes());
+    let solve = ["solve", "--env-cmd", "python3 world.py", "--budget", "3000", "--out", "kept", "--json"];
+    let solved: serde_json::Value =
+        serde_json::from_slice(&bem(folder.path(), &solve).stdout).expect("a solution");
+    assert!(0 < solved["state_bits"].as_u64().expect("a number"), "{solved}");
+    let program = bem(folder.path(), &["export", "kept", "--format", "python"]).stdout;
+    write("policy.py", &program);
+    let (mean, size) = (solved["return_mean"].to_string(), solved["evaluation_episodes"].to_string());
+    let judged = Command::new("python3").args(["judge.py", &mean, &size]).current_dir(folder.path()).output();
+    let judged = text(&judged.expect("python3").stdout);
+    let (found, other) = judged.trim().split_once(' ').expect("two numbers");
+    assert_ne!(found, "0", "no {size} episodes in a row are the exported program's with a mean of {mean}");
+    // While it was learned something else was done as well: the comparison can fail.
+    assert_ne!(other, "0");
+    // The circuit that the program names is the one that the audited history names, and what other formats hold.
+    let program = text(&program);
+    let circuit = program.lines().find_map(|line| line.strip_prefix("# circuit: ")).expect("its circuit");
+    let digest = circuit.split(',').next().expect("a digest");
+    assert!(folder.path().join("kept/ledger").join(format!("blob-{digest}")).exists(), "{circuit}");
+    assert!(text(&bem(folder.path(), &["export", "kept", "--format", "net"]).stdout).contains(circuit));
+    assert!(bem(folder.path(), &["verify", "kept", "--json"]).status.success());
+}

@@ -142,13 +142,18 @@ impl RunConditions {
         Ok(())
     }
 
-    /// What acts at the end is there, and has as many gates as is said.
+    /// What acts at the end is there, it is what the patches have left, and it has as many gates as is said.
     fn end(&mut self, values: &[i64], payload: &[u8], read: &mut Read<'_>) -> Result<(), String> {
         let unit = self.unit.take().ok_or("a unit ends that has not begun")?;
         let end = UnitEnd::from_bytes(payload).map_err(|error| format!("the end of a unit: {error}"))?;
         let bytes = read(&end.circuit).map_err(|why| format!("the circuit of a unit: {why}"))?;
         let circuit = Policy::decode(&mut Reader::new(&bytes));
-        let gates = circuit.map_err(|error| format!("the circuit of a unit: {error}"))?.gates();
+        let circuit = circuit.map_err(|error| format!("the circuit of a unit: {error}"))?;
+        let gates = circuit.gates();
+        let twin = self.book.twins.get(&unit.track).ok_or("a family without a machine")?;
+        if twin.frozen() != Some(circuit) {
+            return Err("the circuit of a unit is not what its patches have put into force".to_string());
+        }
         let place = place_of(&unit);
         if values.get(..place.len()) != Some(&place[..])
             || values.get(place.len() + 2) != Some(&(gates as i64))

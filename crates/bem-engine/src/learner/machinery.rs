@@ -16,6 +16,7 @@ use bem_evolve::improvement::Account;
 use bem_evolve::improvement::interleaved::{Earlier, Played};
 use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::{Notebook, Proposal};
+use bem_evolve::rebuild::frozen;
 use bem_evolve::rollout::Rollout;
 use bem_evolve::verify::Improvement;
 use bem_learn::wide::Advice;
@@ -85,7 +86,7 @@ impl Machinery {
         let incumbent = incumbent_of(index.0).unwrap_or_else(Incumbent::at_boot);
         let resting = (0..index.0).filter_map(incumbent_of).collect();
         let family = machine.family(index).expect("just taken up");
-        let frozen = freeze(family).ok_or_else(|| refused("plain actions are no circuit".to_string()))?;
+        let frozen = frozen(family).ok_or_else(|| refused("plain actions are no circuit".to_string()))?;
         let looked_at = (family.revision(), acting_digest(family));
         let (evolution, frozen) = (Evolution::new(config.clone()), Arc::new(frozen));
         let (steps_before, records) = (machine.steps().0, Vec::new());
@@ -243,7 +244,7 @@ impl Machinery {
     /// The structure may have changed: what acts frozen is derived from it again.
     fn adopt(&mut self) {
         let frozen =
-            freeze(self.family()).expect("what may be held is a circuit of what is seen and remembered");
+            frozen(self.family()).expect("what may be held is a circuit of what is seen and remembered");
         if frozen != *self.frozen {
             self.frozen = Arc::new(frozen);
         }
@@ -429,7 +430,7 @@ impl Machinery {
         if machine.steps().0 < steps_before {
             return Err(foreign);
         }
-        let frozen = Arc::new(freeze(family).ok_or_else(|| foreign.clone())?);
+        let frozen = Arc::new(frozen(family).ok_or_else(|| foreign.clone())?);
         let looked_at = (family.revision(), acting_digest(family));
         let (evolution, claim) = Evolution::parse(config.clone(), reader)?;
         let count = reader.length(16)?;
@@ -451,17 +452,11 @@ impl Machinery {
     }
 }
 
-/// What a family holds, as a policy.
-fn freeze(family: &Family) -> Option<Policy> {
-    let frozen = family.freeze()?;
-    Policy::new(frozen.circuit, frozen.reads, frozen.memory_bits, family.shape().actions)
-}
-
 /// Names what a family does when frozen, how it adapts within an episode included.
 fn acting_digest(family: &Family) -> Digest {
     let mut rule = Writer::new();
     family.held().acting_rule().encode(&mut rule);
-    let frozen = freeze(family).map_or_else(Digest::default, |policy| policy.digest());
+    let frozen = frozen(family).map_or_else(Digest::default, |policy| policy.digest());
     digest::hash_parts("bem/acting", &[frozen.as_bytes(), rule.as_bytes()])
 }
 
