@@ -98,10 +98,12 @@ fn intervals_cover_the_truth_and_are_not_much_wider_than_the_normal_ones() {
             ratios[place].push(interval.normal_width.to_raw() / 1_000 * 1_000 / width.max(1));
         }
     }
+    println!("| estimate | intervals that hold the truth, of {LOGS} | median width, normal one = 1 |\n|---|---|---|");
     for (place, name) in ["inverse propensity", "self-normalised", "doubly robust"].into_iter().enumerate() {
         ratios[place].sort_unstable();
         // The normal width over ours, in thousandths: 667 is 1.5 times as wide.
         let median = ratios[place][ratios[place].len() / 2];
+        println!("| {name} | {} | {:.2} |", covered[place], 1_000.0 / median as f64);
         assert!(930 <= covered[place], "{name} covers the truth in {} of {LOGS} logs", covered[place]);
         assert!(667 <= median, "{name}: the normal width is {median} thousandths of ours");
     }
