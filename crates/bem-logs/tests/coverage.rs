@@ -98,7 +98,9 @@ fn intervals_cover_the_truth_and_are_not_much_wider_than_the_normal_ones() {
             ratios[place].push(interval.normal_width.to_raw() / 1_000 * 1_000 / width.max(1));
         }
     }
-    println!("| estimate | intervals that hold the truth, of {LOGS} | median width, normal one = 1 |\n|---|---|---|");
+    println!(
+        "| estimate | intervals that hold the truth, of {LOGS} | median width, normal one = 1 |\n|---|---|---|"
+    );
     for (place, name) in ["inverse propensity", "self-normalised", "doubly robust"].into_iter().enumerate() {
         ratios[place].sort_unstable();
         // The normal width over ours, in thousandths: 667 is 1.5 times as wide.
