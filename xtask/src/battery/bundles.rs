@@ -13,7 +13,7 @@ pub fn bundles(scale: u64) -> Result<()> {
     let bem = target().join("release/bem").display().to_string();
     let (count, table) = ((MUTANTS * scale).to_string(), scratch("bundles")?.join("table.md"));
     let cargo = ["run", "--release", "--quiet", "--package", "bem", "--example", "bundle_mutants", "--"];
-    run("cargo", &[&cargo[..], &[&bem, &count, text(&table)?]].concat())?;
+    run("cargo", &[&cargo[..], &[bem.as_str(), count.as_str(), text(&table)?]].concat())?;
     let page = format!(
         "# Bundles and their mutants\n\nWritten by `cargo xtask battery bundles`, commit {}. A mutant differs from the exported \
          bundle in one place. As it is,\nboth checkers refuse it; signed anew with the run's own key it may be accepted only where it \
