@@ -1,7 +1,7 @@
 //! `docs/conformance.md` maps every clause to the module that serves it and the tests that show it.
 //!
 //! The map is checked, not trusted: a module or test that does not exist fails, and so does a clause cited in
-//! code that the map does not know.
+//! code that the map does not know. The same goes for the tests that `docs/findings.md` names.
 
 use crate::tidy::files;
 use anyhow::{Result, bail};
@@ -115,12 +115,28 @@ fn check_uses(text: &str, rows: &[Row]) -> Result<()> {
     }
 }
 
+/// Every finding of new users must name tests, and tests that there are.
+fn check_findings(text: &str, tests: &BTreeMap<String, Vec<String>>) -> Result<()> {
+    for line in text.lines().filter(|line| line.starts_with("| ") && line.contains(". ")) {
+        let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
+        let named = quoted(cells.last().copied().unwrap_or_default());
+        if cells.len() != 2 || named.is_empty() {
+            bail!("docs/findings.md: a row is a finding and its tests: {line}");
+        }
+        if let Some(missing) = named.iter().find(|test| !tests.contains_key(*test)) {
+            bail!("docs/findings.md: {missing} is no test");
+        }
+    }
+    Ok(())
+}
+
 /// Compares the map with the sources.
 pub fn check(root: &Path) -> Result<()> {
     let text = std::fs::read_to_string(root.join("docs/conformance.md"))?;
     let rows = rows(&text)?;
     check_uses(&text, &rows)?;
     let tests = tests_in_sources(root)?;
+    check_findings(&std::fs::read_to_string(root.join("docs/findings.md"))?, &tests)?;
     let mut known = BTreeSet::new();
     let mut open = 0;
     for row in &rows {
@@ -184,6 +200,14 @@ mod tests {
         ] {
             assert!(map(uses).is_err_and(|error| error.contains(reason)), "{uses}: {:?}", map(uses));
         }
+    }
+
+    #[test]
+    fn a_finding_without_a_test_is_refused() {
+        let tests = BTreeMap::from([("known".to_string(), Vec::new())]);
+        let row = |cell: &str| check_findings(&format!("| 1. Something hid. | {cell} |"), &tests);
+        assert!(row("`known`").is_ok());
+        assert!(row("").is_err() && row("`unknown`").is_err());
     }
 
     #[test]

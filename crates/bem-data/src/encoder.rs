@@ -292,7 +292,10 @@ impl Encoder {
             (_, Kind::Choice(words)) => {
                 let those: Vec<&str> = words.iter().skip(place).map(String::as_str).collect();
                 let others: Vec<&str> = words.iter().take(place).map(String::as_str).collect();
-                format!("{name} in {{{}}}", if holds { those.join(", ") } else { others.join(", ") })
+                match if holds { those } else { others }.as_slice() {
+                    [one] => format!("{name} = {one}"),
+                    several => format!("{name} in {{{}}}", several.join(", ")),
+                }
             }
             _ => format!("{name} {sign} {value}"),
         }
@@ -511,7 +514,7 @@ mod tests {
         assert_eq!(levels.level_is(temp, 2, true), "16 <= temp < 16.5");
         assert_eq!(levels.level_is(temp, 0, false), "not (temp < 15.5)");
         assert_eq!(levels.level_is(mode, 2, true), "mode = on");
-        assert_eq!(levels.level_reaches(mode, 1, false), "mode in {off}");
+        assert_eq!(levels.level_reaches(mode, 1, false), "mode = off");
         assert_eq!(levels.fact(0, true), None);
         assert_eq!(steps.lines()[2], format!("feature door: bit {}", steps.bits() - 1));
     }

@@ -115,7 +115,7 @@ impl Feature {
 }
 
 /// One value of a feature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value {
     /// Of a number.
     Number(Decimal),

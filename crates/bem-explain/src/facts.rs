@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Number {
     /// The inputs, lowest bit first.
     pub places: Vec<usize>,
-    /// Which field of the world it is.
+    /// Which field of the world it is; one beyond the last is the policy's own clock.
     pub field: usize,
     /// Bits below the first that the policy does not read.
     pub skipped: usize,
@@ -121,12 +121,14 @@ fn count(builder: &mut Builder, places: &[usize], least: usize) -> Signal {
     at_least[least]
 }
 
-/// The facts that rules about this circuit may use. `reads` says which observation bit each of the first inputs is.
-pub fn facts(reads: &[u16], fields: &[Field], target: &Netlist) -> Vec<Fact> {
+/// The facts that rules about this circuit may use. `reads` says which observation bit each of the first inputs is, `clock`
+/// which inputs together count steps.
+pub fn facts(reads: &[u16], fields: &[Field], clock: &[usize], target: &Netlist) -> Vec<Fact> {
     let support = target.support();
     let mut all: BTreeSet<Fact> = support.iter().map(|place| Fact::Bit(*place)).collect();
     let mut probe = Probe::new(target);
-    let numbers = numbers(reads, fields, &support);
+    let mut numbers = numbers(reads, fields, &support);
+    numbers.extend(number(clock, fields.len(), |place| support.contains(place).then_some(*place)));
     for number in &numbers {
         let borders = probe.borders(number);
         let top = (1u64 << number.places.len()) - 1;
@@ -161,21 +163,25 @@ pub fn facts(reads: &[u16], fields: &[Field], target: &Netlist) -> Vec<Fact> {
     all.into_iter().collect()
 }
 
-/// The fields of which the circuit reads at least the two highest bits, and no bit below one that it does not read.
+/// The fields that are numbers to the circuit.
 fn numbers(reads: &[u16], fields: &[Field], support: &[usize]) -> Vec<Number> {
     let place_of: BTreeMap<usize, usize> = (support.iter())
         .filter_map(|place| reads.get(*place).map(|bit| (usize::from(*bit), *place)))
         .collect();
-    let number = |(field, Field { low, width }): (usize, &Field)| {
-        let bits = usize::from(*low)..usize::from(low + width);
-        let read: Vec<usize> = bits.clone().filter(|bit| place_of.contains_key(bit)).collect();
-        let skipped = read.first()? - bits.start;
-        let is_top = read.len() == bits.len() - skipped;
-        let fits = 2 <= read.len() && read.len() <= NUMBER_BITS_MAX && is_top;
-        let places = read.iter().map(|bit| place_of[bit]).collect();
-        fits.then_some(Number { places, field, skipped })
+    let of = |(field, Field { low, width }): (usize, &Field)| {
+        let bits: Vec<usize> = (usize::from(*low)..usize::from(low + width)).collect();
+        number(&bits, field, |bit| place_of.get(bit).copied())
     };
-    fields.iter().enumerate().filter_map(number).collect()
+    fields.iter().enumerate().filter_map(of).collect()
+}
+
+/// These bits as a number, if the circuit reads at least the two highest, and no bit below one that it does not read.
+fn number(bits: &[usize], field: usize, place_of: impl Fn(&usize) -> Option<usize>) -> Option<Number> {
+    let places: Vec<Option<usize>> = bits.iter().map(place_of).collect();
+    let skipped = places.iter().position(Option::is_some)?;
+    let places: Vec<usize> = places[skipped..].iter().copied().collect::<Option<_>>()?;
+    let fits = 2 <= places.len() && places.len() <= NUMBER_BITS_MAX;
+    fits.then_some(Number { places, field, skipped })
 }
 
 /// Looks at a circuit on inputs by chance.

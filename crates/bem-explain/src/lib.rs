@@ -5,6 +5,7 @@
 //! evidence; any other is a summary with the share of inputs on which it agrees. Must not know games, runs or files.
 //! Clauses: GLE-9, SCC-3, SCC-4.
 
+pub mod clock;
 pub mod facts;
 pub mod list;
 pub mod points;
@@ -28,6 +29,8 @@ pub struct Explanation {
     pub action: RuleList,
     /// For every bit of memory, how its next value comes about.
     pub memory: Vec<RuleList>,
+    /// The bits of memory that count steps, lowest first; rules call their number "steps so far".
+    pub clock: Vec<usize>,
 }
 
 impl Explanation {
@@ -40,13 +43,15 @@ impl Explanation {
 /// A policy as rules; the fields group observation bits and come from the world's shape.
 pub fn explain(policy: &Policy, fields: &[Field]) -> Explanation {
     let code = action_bits(policy.actions());
+    let clock = clock::clock(policy);
+    let places: Vec<usize> = clock.iter().map(|bit| policy.reads().len() + bit).collect();
     let of = |outputs: Vec<usize>| {
         let target = policy.circuit().cone(&outputs);
-        list::rule_list(&target, &facts::facts(policy.reads(), fields, &target))
+        list::rule_list(&target, &facts::facts(policy.reads(), fields, &places, &target))
     };
     let action = of((0..code).collect());
     let memory = (0..policy.memory_bits()).map(|bit| of(vec![code + bit])).collect();
-    Explanation { action, memory }
+    Explanation { action, memory, clock }
 }
 
 /// The action that output bits stand for.

@@ -53,7 +53,7 @@ pub fn state_diagram(policy: &Policy, fields: &[Field]) -> Option<StateDiagram> 
         circuits.push(circuit);
     }
     let state = |(memory, circuit): (Vec<bool>, &Netlist)| {
-        let rules = rule_list(circuit, &facts(policy.reads(), fields, circuit));
+        let rules = rule_list(circuit, &facts(policy.reads(), fields, &[], circuit));
         State { memory, rules }
     };
     let states = memories.into_iter().zip(&circuits).map(state).collect();

@@ -71,7 +71,7 @@ fn lists_that_are_called_exact_equal_the_circuit_and_summaries_say_their_share()
         let bits = 2 + (round % 9) as usize;
         let circuit = random_dense_netlist(&mut prng, bits, 2 + 2 * bits, 2);
         let list =
-            list::rule_list(&circuit, &facts::facts(&reads(bits), &single_bits(bits as u16), &circuit));
+            list::rule_list(&circuit, &facts::facts(&reads(bits), &single_bits(bits as u16), &[], &circuit));
         let rules = list.circuit(bits).unwrap();
         let same = (0..1u32 << bits).filter(|row| {
             let input: Vec<bool> = (0..bits).map(|bit| row >> bit & 1 == 1).collect();
@@ -142,6 +142,29 @@ fn memory_becomes_a_state_diagram() {
     let flag = self::policy(1, 1, 2, |builder| (vec![builder.input(1)], vec![Signal::TRUE]));
     assert_eq!(counts_steps(&flag), 0);
     assert!(state_diagram(&self::policy(1, 0, 2, |builder| (vec![builder.input(0)], vec![])), &[]).is_none());
+}
+
+#[test]
+fn memory_that_counts_steps_is_a_number_in_the_rules() {
+    let number = facts::Number { places: (1..6).collect(), field: 0, skipped: 0 };
+    let counting = |moved_by: fn(&mut Builder) -> Signal| {
+        policy(1, 5, 2, |builder| {
+            let late = Fact::AtLeast(number.clone(), 21).build(builder);
+            let (mut next, mut carry) = (Vec::new(), moved_by(builder));
+            for bit in inputs(builder, 1..6) {
+                next.push(builder.xor(bit, carry));
+                carry = builder.and(bit, carry);
+            }
+            let seen = builder.input(0);
+            (vec![builder.or(late, seen)], next)
+        })
+    };
+    let every_step = counting(|_| Signal::TRUE);
+    assert_eq!(explain(&every_step, &single_bits(1)).clock, [0, 1, 2, 3, 4]);
+    assert_eq!(said(&every_step, &single_bits(1)), ["bit 0 = 0 and steps so far < 21 -> 0", "-> 1"]);
+    // One that counts only where the observation says so is no clock.
+    let when_seen = counting(|builder| builder.input(0));
+    assert_eq!(explain(&when_seen, &single_bits(1)).clock, [0usize; 0]);
 }
 
 #[test]

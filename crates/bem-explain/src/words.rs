@@ -88,6 +88,7 @@ impl Words<'_> {
         let holds = condition.holds;
         let number = |number: &Number| match self.column(number.field) {
             Some((_, column)) => column.feature.name.clone(),
+            None if number.field == self.fields.len() => "steps so far".to_string(),
             None => format!("field {}", number.field),
         };
         match &condition.fact {

@@ -3,6 +3,7 @@
 //! Numbers become binary fields, the code that planners do better with. One part of the episodes is set aside before
 //! anything is proposed; the gate judges by it alone. Clauses: GLE-9, SCC-2.
 
+use crate::cases::Cases;
 use crate::design::Design;
 use crate::estimate::{self, Estimate, Steps};
 use crate::learn::{Learned, OnProgress, Options, Verdict, propensities};
@@ -122,10 +123,10 @@ fn judge(
 }
 
 fn chances(log: &Log, seed: u64) -> Result<(Vec<Fixed>, Vec<String>), DataError> {
-    let mut order: Vec<u32> = (0..log.rows.len() as u32).collect();
-    Prng::stream(seed, "logs/order").shuffle(&mut order);
+    let cases = Cases::new(log);
+    let order = cases.shuffled(seed);
     let design = Design::new(log, &order)?;
-    Ok(propensities(log, &design, &order))
+    Ok(propensities(log, &design, &cases, &order))
 }
 
 /// Learns a policy from logged episodes.

@@ -5,6 +5,7 @@
 //! error of the model. Intervals are Student's, with the degrees of freedom that the kurtosis of the terms leaves to their
 //! variance, and moved by their skewness (Johnson): weighted rewards are far from normal. Clauses: GLE-9.
 
+use crate::cases::by_case;
 use bem_base::fixed::Fixed;
 
 /// Below this effective number of rows an estimate is not worth its interval.
@@ -44,6 +45,8 @@ pub struct Row {
     pub predicted: Fixed,
     /// What it predicts for the logged action.
     pub predicted_logged: Fixed,
+    /// Rows with the same number are about the same case, and together one piece of evidence.
+    pub case: u32,
 }
 
 /// What a log says about a policy.
@@ -196,9 +199,11 @@ pub fn estimate(rows: &[Row]) -> Estimate {
     let gains: Vec<Raw> = robust.iter().zip(&rewards).map(|(term, reward)| term - reward).collect();
     let total: Raw = weights.iter().sum();
     let squares: Raw = weights.iter().map(|weight| multiply(*weight, *weight)).sum();
+    let cases: Vec<u32> = rows.iter().map(|row| row.case).collect();
+    let interval = |terms: &[Raw]| interval(&by_case(&cases, terms));
     Estimate {
         ips: interval(&products),
-        snips: self_normalised(&weights, &rewards),
+        snips: interval(&normalised(&weights, &rewards)),
         dr: Some(interval(&robust)),
         logged: interval(&rewards),
         gain: interval(&gains),
@@ -234,7 +239,7 @@ pub fn estimate_episodes(episodes: &[Steps]) -> Estimate {
     let squares = weights.iter().fold(0, |sum: Raw, weight| sum.saturating_add(multiply(*weight, *weight)));
     Estimate {
         ips: interval(&terms),
-        snips: self_normalised(&weights, &totals),
+        snips: interval(&normalised(&weights, &totals)),
         dr: None,
         logged: interval(&totals),
         gain: interval(&gains),
@@ -246,20 +251,19 @@ pub fn estimate_episodes(episodes: &[Steps]) -> Estimate {
     }
 }
 
-/// The self-normalised mean, with the interval of its linear part.
-pub fn self_normalised(weights: &[Raw], rewards: &[Raw]) -> Interval {
+/// The terms of the linear part of the self-normalised mean; none where no weight is left.
+fn normalised(weights: &[Raw], rewards: &[Raw]) -> Vec<Raw> {
     let total: Raw = weights.iter().sum();
     let count = weights.len().max(1) as i128;
     if total == 0 {
-        return interval(&[]);
+        return Vec::new();
     }
     let sum: Raw = weights.iter().zip(rewards).map(|(weight, reward)| multiply(*weight, *reward)).sum();
     let mean = sum.saturating_mul(1 << 16) / (total >> 16).max(1);
     let share = (total / count).max(1);
     let term =
         |(weight, reward): (&Raw, &Raw)| mean + multiply(*weight, reward - mean).saturating_mul(ONE) / share;
-    let terms: Vec<Raw> = weights.iter().zip(rewards).map(term).collect();
-    interval(&terms)
+    weights.iter().zip(rewards).map(term).collect()
 }
 
 impl Estimate {
@@ -305,18 +309,19 @@ mod tests {
 
     #[test]
     fn missing_support_is_said() {
-        let row = |matches| Row {
+        let row = |case, matches| Row {
+            case,
             matches,
             reward: Fixed::ONE,
             propensity: Fixed::from_ratio(1, 2),
             predicted: Fixed::ZERO,
             predicted_logged: Fixed::ZERO,
         };
-        let rows: Vec<Row> = (0..1_000).map(|place| row(place % 2 == 0)).collect();
+        let rows: Vec<Row> = (0..1_000).map(|place| row(place, place % 2 == 0)).collect();
         let good = estimate(&rows);
         assert!(good.warnings().is_empty(), "{:?}", good.warnings());
         assert_eq!((good.ips.mean, good.snips.mean, good.matched), (Fixed::ONE, Fixed::ONE, 500));
-        let rows: Vec<Row> = (0..1_000).map(|place| row(place % 100 == 0)).collect();
+        let rows: Vec<Row> = (0..1_000).map(|place| row(place, place % 100 == 0)).collect();
         assert_eq!(estimate(&rows).warnings().len(), 2);
     }
 }

@@ -1,11 +1,12 @@
 //! Learning from a log: candidates are fitted on folds, held-out rows choose among them, the winner becomes a circuit.
 //!
 //! Every row has a gain for every action: one for the label that is right, or the doubly robust score of a logged decision,
-//! whose reward model never saw the row. Trees and votes are fitted to gains; a candidate's worth is its mean gain on rows
+//! whose reward model never saw the case. Trees and votes are fitted to gains; a candidate's worth is its mean gain on rows
 //! it has not seen. What is claimed of the winner comes from cross-validation (labels) or from rows set aside (logged
 //! decisions), and the gate asks whether the lower end of the gain over what is there already is above zero.
 //! Clauses: GLE-9, SCC-2.
 
+use crate::cases::{Cases, FOLDS, by_case};
 use crate::design::Design;
 use crate::estimate::{self, Estimate, Interval, Row, interval};
 use crate::linear::{self, CERTAIN, Weights};
@@ -13,7 +14,6 @@ use crate::log::Log;
 use crate::tree::{self, Tree};
 use crate::vote::Votes;
 use bem_base::fixed::Fixed;
-use bem_base::prng::Prng;
 use bem_circuit::netlist::Builder;
 use bem_data::{Code, DataError, Encoder};
 use bem_synth::policy::Policy;
@@ -22,8 +22,6 @@ use bem_synth::policy::Policy;
 pub const ROWS_MAX: usize = 200_000;
 /// Rows without which nothing can be held out.
 const ROWS_MIN: usize = 20;
-/// Parts that rows are split into; each is held out once.
-const FOLDS: usize = 5;
 /// Leaves of trees that are tried.
 const LEAVES: [usize; 5] = [2, 4, 8, 16, 32];
 /// Penalties of votes that are tried.
@@ -117,16 +115,17 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
     if log.actions.len() < 2 {
         return Err(DataError::new("the log has one action only: there is nothing to decide"));
     }
-    let mut order: Vec<u32> = (0..count as u32).collect();
-    Prng::stream(options.seed, "logs/order").shuffle(&mut order);
+    let cases = Cases::new(log);
+    let order = cases.shuffled(options.seed);
     let aside = if log.is_labelled { 0 } else { count * options.set_aside as usize / 100 };
-    let (held, members) = order.split_at(aside);
+    let (held, members) = cases.split(&order, aside);
     progress("finding thresholds");
     let design = Design::new(log, members)?;
-    let (propensities, mut warnings) = propensities(log, &design, members);
+    let (propensities, mut warnings) = propensities(log, &design, &cases, members);
     progress("modelling rewards");
-    let scores = Scores::new(log, &design, members, &propensities);
-    let learner = Learner { log, design: &design, scores: &scores, gates_max: options.gates_max };
+    let scores = Scores::new(log, &design, &cases, members, &propensities);
+    let learner =
+        Learner { log, design: &design, cases: &cases, scores: &scores, gates_max: options.gates_max };
     let (kind, candidates, cross) = learner.choose(members, progress);
     progress("fitting the winner");
     let fitted = learner.fit_all(kind, members);
@@ -146,6 +145,7 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
                 propensity: propensities[*row as usize],
                 predicted: predict(chosen(*row)),
                 predicted_logged: predict(outcome.action),
+                case: cases.of(*row),
             }
         };
         let estimate = estimate::estimate(&held.iter().map(row).collect::<Vec<_>>());
@@ -162,13 +162,13 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
 /// What a log says about a policy that somebody else made. The rows must be encoded by the policy's encoder already;
 /// `chosen` has its action for every row.
 pub fn evaluate(log: &Log, chosen: &[u16], options: &Options) -> Result<(Estimate, Vec<String>), DataError> {
-    let mut order: Vec<u32> = (0..log.rows.len() as u32).collect();
-    Prng::stream(options.seed, "logs/order").shuffle(&mut order);
+    let cases = Cases::new(log);
+    let order = cases.shuffled(options.seed);
     let design = Design::new(log, &order)?;
-    let (propensities, mut warnings) = propensities(log, &design, &order);
+    let (propensities, mut warnings) = propensities(log, &design, &cases, &order);
     let mut rows: Vec<(u32, Row)> = Vec::with_capacity(order.len());
     for fold in 0..FOLDS {
-        let (held, rest) = fold_of(&order, fold);
+        let (held, rest) = cases.fold(&order, fold);
         let model = reward_models(log, &design, &rest);
         for row in held {
             let outcome = log.outcomes[row as usize];
@@ -180,7 +180,14 @@ pub fn evaluate(log: &Log, chosen: &[u16], options: &Options) -> Result<(Estimat
             let predicted = if known { predict(chosen) } else { Fixed::ZERO };
             rows.push((
                 row,
-                Row { matches, reward, propensity, predicted, predicted_logged: predict(outcome.action) },
+                Row {
+                    matches,
+                    reward,
+                    propensity,
+                    predicted,
+                    predicted_logged: predict(outcome.action),
+                    case: cases.of(row),
+                },
             ));
         }
     }
@@ -191,17 +198,13 @@ pub fn evaluate(log: &Log, chosen: &[u16], options: &Options) -> Result<(Estimat
     Ok((estimate, warnings))
 }
 
-/// One part of the rows, and the others.
-fn fold_of(order: &[u32], fold: usize) -> (Vec<u32>, Vec<u32>) {
-    let number = |place: usize| place % FOLDS == fold;
-    let part = |held: bool| {
-        order.iter().enumerate().filter(|(place, _)| number(*place) == held).map(|(_, row)| *row).collect()
-    };
-    (part(true), part(false))
-}
-
 /// The chance of every logged action: the log's own, or a model of it that has not seen the row.
-pub(crate) fn propensities(log: &Log, design: &Design, order: &[u32]) -> (Vec<Fixed>, Vec<String>) {
+pub(crate) fn propensities(
+    log: &Log,
+    design: &Design,
+    cases: &Cases,
+    order: &[u32],
+) -> (Vec<Fixed>, Vec<String>) {
     if log.is_labelled || log.outcomes.iter().all(|outcome| outcome.propensity.is_some()) {
         let known = log.outcomes.iter().map(|outcome| outcome.propensity.unwrap_or(Fixed::ONE));
         return (known.collect(), Vec::new());
@@ -209,7 +212,7 @@ pub(crate) fn propensities(log: &Log, design: &Design, order: &[u32]) -> (Vec<Fi
     let mut all = vec![MODELLED_MIN; log.rows.len()];
     let rest_of_log: Vec<u32> = (0..log.rows.len() as u32).collect();
     for fold in 0..FOLDS {
-        let (_, rest) = fold_of(order, fold);
+        let (_, rest) = cases.fold(order, fold);
         let models: Vec<Weights> = (0..log.actions.len() as u16)
             .map(|action| {
                 let mut counts = vec![0; log.rows.len()];
@@ -275,7 +278,7 @@ struct Scores {
 }
 
 impl Scores {
-    fn new(log: &Log, design: &Design, members: &[u32], propensities: &[Fixed]) -> Scores {
+    fn new(log: &Log, design: &Design, cases: &Cases, members: &[u32], propensities: &[Fixed]) -> Scores {
         let actions = log.actions.len();
         let mut gains = vec![0i64; log.rows.len() * actions];
         if log.is_labelled {
@@ -285,7 +288,7 @@ impl Scores {
             return Scores { gains, actions };
         }
         for fold in 0..FOLDS {
-            let (held, rest) = fold_of(members, fold);
+            let (held, rest) = cases.fold(members, fold);
             let models = reward_models(log, design, &rest);
             for row in held {
                 let outcome = log.outcomes[row as usize];
@@ -325,6 +328,7 @@ impl Fitted {
 struct Learner<'a> {
     log: &'a Log,
     design: &'a Design,
+    cases: &'a Cases,
     scores: &'a Scores,
     gates_max: usize,
 }
@@ -358,10 +362,12 @@ impl Learner<'_> {
     ) -> (Kind, Vec<(String, Fixed)>, (Interval, Interval)) {
         let kinds = self.kinds();
         let mut gains: Vec<Vec<i64>> = vec![Vec::with_capacity(members.len()); kinds.len()];
+        let mut cases: Vec<u32> = Vec::with_capacity(members.len());
         for fold in 0..FOLDS {
             progress(&format!("comparing candidates, part {} of {FOLDS}", fold + 1));
-            let (held, rest) = fold_of(members, fold);
+            let (held, rest) = self.cases.fold(members, fold);
             let fits = self.fit_kinds(&rest);
+            cases.extend(held.iter().map(|row| self.cases.of(*row)));
             for (kind, gains) in kinds.iter().zip(&mut gains) {
                 let chosen = fits.choose(*kind, self, &rest, &held);
                 gains.extend(held.iter().zip(chosen).map(|(row, action)| self.scores.gain(*row, action)));
@@ -371,7 +377,8 @@ impl Learner<'_> {
         let best = (0..kinds.len()).rev().max_by_key(|place| total(&gains[*place])).unwrap_or(0);
         // Kinds are listed from simple to complex. A simpler one wins where it does as well up to a tenth of the standard
         // error of the difference.
-        let winner = (0..=best).find(|place| is_as_good(&gains[*place], &gains[best])).unwrap_or(best);
+        let winner =
+            (0..=best).find(|place| is_as_good(&cases, &gains[*place], &gains[best])).unwrap_or(best);
         let mut order: Vec<usize> = (0..kinds.len()).collect();
         order.sort_by_key(|place| (-total(&gains[*place]), *place));
         let mean = |place: usize| {
@@ -382,6 +389,7 @@ impl Learner<'_> {
         let own: Vec<i128> = gains[winner].iter().map(raw).collect();
         let more: Vec<i128> =
             gains[winner].iter().zip(&gains[0]).map(|(own, fixed)| i128::from(own - fixed) << 16).collect();
+        let interval = |terms: &[i128]| interval(&by_case(&cases, terms));
         (kinds[winner], listed, (interval(&own), interval(&more)))
     }
 
@@ -477,9 +485,9 @@ impl Learner<'_> {
 }
 
 /// Whether the first gains are as good as the second up to a tenth of the standard error of their difference.
-fn is_as_good(gains: &[i64], best: &[i64]) -> bool {
+fn is_as_good(cases: &[u32], gains: &[i64], best: &[i64]) -> bool {
     let terms: Vec<i128> = best.iter().zip(gains).map(|(best, own)| i128::from(best - own) << 16).collect();
-    let difference = interval(&terms);
+    let difference = interval(&by_case(cases, &terms));
     // The normal interval is 3.92 standard errors wide.
     difference.mean.to_raw().saturating_mul(40) <= difference.normal_width.to_raw()
 }

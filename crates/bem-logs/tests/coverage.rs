@@ -1,6 +1,7 @@
 //! The intervals of off-policy estimates on logs whose truth is known: how often they cover it, and how wide they are.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+#![allow(clippy::print_stdout, reason = "the battery of estimates keeps the table that is printed")]
 
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
@@ -98,10 +99,15 @@ fn intervals_cover_the_truth_and_are_not_much_wider_than_the_normal_ones() {
             ratios[place].push(interval.normal_width.to_raw() / 1_000 * 1_000 / width.max(1));
         }
     }
+    println!(
+        "| estimate | intervals that hold the truth, of {LOGS} | median width, normal one = 1 |\n|---|---|---|"
+    );
     for (place, name) in ["inverse propensity", "self-normalised", "doubly robust"].into_iter().enumerate() {
         ratios[place].sort_unstable();
         // The normal width over ours, in thousandths: 667 is 1.5 times as wide.
         let median = ratios[place][ratios[place].len() / 2];
+        let wide = 100_000 / median;
+        println!("| {name} | {} | {}.{:02} |", covered[place], wide / 100, wide % 100);
         assert!(930 <= covered[place], "{name} covers the truth in {} of {LOGS} logs", covered[place]);
         assert!(667 <= median, "{name}: the normal width is {median} thousandths of ours");
     }

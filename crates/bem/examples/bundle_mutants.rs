@@ -1,7 +1,7 @@
-//! The battery of bundles: policies of every family exported and accepted by both checkers, and mutants of every part of
-//! them refused. `cargo xtask battery bundles`.
+//! The battery of bundles: policies of every family and of the five problems in `examples/` exported and accepted by both
+//! checkers, and mutants of every part of them refused. `cargo xtask battery bundles`.
 //!
-//! Arguments: the program `bem`, and how many mutants of each part.
+//! Arguments: the program `bem`, how many mutants of each part, and the page that the result is written to.
 
 #[path = "../tests/mutants/mod.rs"]
 mod mutants;
@@ -10,58 +10,120 @@ use bem_games::catalog;
 use bem_ledger::checkpoint::Signer;
 use mutants::{Count, Court, PARTS, try_part};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Steps of every task: enough for a policy, solved or not.
 const BUDGET: &str = "6000";
+/// Tasks that are worked on at the same time.
+const THREADS: usize = 2;
 
-fn exported(bem: &str, folder: &Path, family: &str) -> Value {
+/// A task by its name, and the words of `bem solve` for it.
+type Task = (String, Vec<String>);
+
+fn tasks() -> Vec<Task> {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let family = |name: &str| (name.to_string(), vec![name.to_string()]);
+    let families = catalog::families().iter().map(|of| family(of.name()));
+    let program = |name: &&str| {
+        let command = format!("python3 {}", examples.join(format!("{name}_env.py")).display());
+        (name.to_string(), vec!["--env-cmd".to_string(), command, "--env-timeout".into(), "600".into()])
+    };
+    let programs = ["inventory", "retry", "thermostat", "clicks"];
+    let table = vec!["--game".to_string(), examples.join("games/repair.json").display().to_string()];
+    families.chain(programs.iter().map(program)).chain([("table".to_string(), table)]).collect()
+}
+
+fn exported(bem: &str, folder: &Path, (name, task): &Task) -> Value {
     let run = |words: &[&str]| {
         let output = Command::new(bem).args(words).current_dir(folder).output().expect("bem starts");
-        assert!(output.status.code() < Some(2), "{family}: {output:?}");
+        assert!(output.status.code() < Some(2), "{name}: {output:?}");
     };
-    run(&["solve", family, "--budget", BUDGET, "--out", family, "--key", "key", "--json"]);
-    let file = format!("{family}.bundle");
-    run(&["export", family, "--format", "bundle", "--out", &file, "--key", "key"]);
+    let task: Vec<&str> = task.iter().map(String::as_str).collect();
+    let kept = ["--budget", BUDGET, "--out", name, "--key", "key", "--json"];
+    run(&[&["solve"], &task[..], &kept].concat());
+    let file = format!("{name}.bundle");
+    run(&["export", name, "--format", "bundle", "--out", &file, "--key", "key"]);
     let text = std::fs::read_to_string(folder.join(file)).expect("a bundle");
     serde_json::from_str(&text).expect("JSON")
 }
 
+/// What came of all mutants, and which tasks were accepted.
+#[derive(Default)]
+struct Found {
+    totals: [Count; PARTS.len()],
+    accepted: usize,
+    stated: usize,
+}
+
+/// Tries one task after the other until none is left.
+fn work(bem: &str, folder: &Path, tasks: &[Task], next: &AtomicUsize, each: u64, found: &Mutex<Found>) {
+    std::fs::create_dir_all(folder).expect("a folder");
+    let mut court = Court::new(bem, folder);
+    loop {
+        let place = next.fetch_add(1, Ordering::Relaxed);
+        let Some(task) = tasks.get(place) else { return };
+        let bundle = exported(bem, folder, task);
+        assert!(court.accept(&(bundle.to_string() + "\n")), "{} is not accepted", task.0);
+        let seed = std::fs::read(folder.join("key")).expect("the key");
+        let signer = Signer::from_seed(&seed.try_into().expect("32 bytes"));
+        let counts = PARTS.map(|part| try_part(&mut court, &bundle, part, each, &signer, place as u64));
+        let is_stated = !bundle["body"]["statement"].is_null();
+        let mut found = found.lock().expect("nobody stopped");
+        for (total, count) in found.totals.iter_mut().zip(counts) {
+            total.refused += count.refused;
+            total.signed_refused += count.signed_refused;
+            total.signed_true += count.signed_true;
+        }
+        found.accepted += 1;
+        found.stated += usize::from(is_stated);
+        let refused: u64 = found.totals.iter().map(|total| total.refused + total.signed_refused).sum();
+        let stated = if is_stated { ", with a statement" } else { "" };
+        println!("{}: accepted by both{stated}; {refused} mutants refused so far", task.0);
+    }
+}
+
+/// The result as a page.
+fn page(found: &Found, tasks: usize) -> String {
+    let Found { totals, accepted, stated } = found;
+    let mut text = format!(
+        "{accepted} of {tasks} bundles were accepted by both checkers, {stated} of them with a statement.\n\n\
+         | part | changed, refused by both | signed anew, refused by both | signed anew, accepted by both and true |\n\
+         |---|---|---|---|\n"
+    );
+    for (total, part) in totals.iter().zip(PARTS) {
+        let Count { refused, signed_refused, signed_true } = total;
+        let _ = writeln!(text, "| {part} | {refused} | {signed_refused} | {signed_true} |");
+    }
+    let refused: u64 = totals.iter().map(|total| total.refused).sum();
+    let again: u64 = totals.iter().map(|total| total.signed_refused).sum();
+    let _ = writeln!(text, "| all | {refused} | {again} | |");
+    text
+}
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
-    let [_, bem, count] = words.as_slice() else {
-        eprintln!("bundle_mutants BEM COUNT");
+    let [_, bem, count, written] = words.as_slice() else {
+        eprintln!("bundle_mutants BEM COUNT PAGE");
         return ExitCode::from(2);
     };
     let count: u64 = count.parse().expect("a count");
     let folder = std::env::temp_dir().join(format!("bem-bundles-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let mut court = Court::new(bem, &folder);
-    let families: Vec<&str> = catalog::families().iter().map(|family| family.name()).collect();
-    let mut totals = [Count::default(); PARTS.len()];
-    let each = count.div_ceil(families.len() as u64);
-    for (place, family) in families.iter().enumerate() {
-        let bundle = exported(bem, &folder, family);
-        assert!(court.accept(&(bundle.to_string() + "\n")), "{family} is not accepted");
-        let seed = std::fs::read(folder.join("key")).expect("the key");
-        let signer = Signer::from_seed(&seed.try_into().expect("32 bytes"));
-        for (total, part) in totals.iter_mut().zip(PARTS) {
-            let found = try_part(&mut court, &bundle, part, each, &signer, place as u64);
-            total.refused += found.refused;
-            total.signed_refused += found.signed_refused;
-            total.signed_true += found.signed_true;
+    let (tasks, next, found) = (tasks(), AtomicUsize::new(0), Mutex::new(Found::default()));
+    let each = count.div_ceil(tasks.len() as u64);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (folder, tasks, next, found) = (folder.join(thread.to_string()), &tasks, &next, &found);
+            scope.spawn(move || work(bem, &folder, tasks, next, each, found));
         }
-        let stated = if bundle["body"]["statement"].is_null() { "" } else { ", with a statement" };
-        let refused: u64 = totals.iter().map(|total| total.refused + total.signed_refused).sum();
-        println!("{family}: accepted by both{stated}; {refused} mutants refused so far");
-    }
-    for (total, part) in totals.iter().zip(PARTS) {
-        println!(
-            "{part}: {} refused by both; signed anew {} refused by both, {} accepted by both and true",
-            total.refused, total.signed_refused, total.signed_true
-        );
-    }
+    });
+    let found = found.into_inner().expect("nobody stopped");
+    let text = page(&found, tasks.len());
+    print!("{text}");
+    std::fs::write(written, text).expect("the page is written");
     let _ = std::fs::remove_dir_all(&folder);
     ExitCode::SUCCESS
 }

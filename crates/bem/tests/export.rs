@@ -29,8 +29,8 @@ fn programs_in_five_languages_pass_their_self_tests_and_say_where_they_come_from
             bem(folder.path(), &["export", "kept", "--format", format, "--out", name, "--vectors", "100000"]);
         assert!(said.status.success(), "{said:?}");
         let said = text(&said.stdout);
-        let command = said.lines().find_map(|line| line.strip_prefix("check it in its folder with: "));
-        let command = command.expect("it says how to check it");
+        let command = said.lines().skip_while(|line| *line != "check it in its folder with").nth(1);
+        let command = command.expect("it says how to check it").trim();
         let tool = command.split(' ').next().expect("a command");
         let there = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output().expect("a shell");
         assert!(

@@ -1,7 +1,8 @@
-//! Bundles: policies of every family exported, accepted by both checkers, and refused when one thing is changed.
+//! Bundles: policies of every family and of the five problems exported, accepted by both checkers, and refused when one
+//! thing is changed.
 
-use crate::run;
-use crate::target;
+use super::{commit, results, scratch, text};
+use crate::{run, target};
 use anyhow::Result;
 
 /// Mutants of each of six parts at scale 1; each is asked about as it is and signed anew.
@@ -10,18 +11,15 @@ const MUTANTS: u64 = 1_700;
 /// Runs the battery of `crates/bem/examples/bundle_mutants.rs`.
 pub fn bundles(scale: u64) -> Result<()> {
     let bem = target().join("release/bem").display().to_string();
-    let count = (MUTANTS * scale).to_string();
-    let words = [
-        "run",
-        "--release",
-        "--quiet",
-        "--package",
-        "bem",
-        "--example",
-        "bundle_mutants",
-        "--",
-        &bem,
-        &count,
-    ];
-    run("cargo", &words)
+    let (count, table) = ((MUTANTS * scale).to_string(), scratch("bundles")?.join("table.md"));
+    let cargo = ["run", "--release", "--quiet", "--package", "bem", "--example", "bundle_mutants", "--"];
+    run("cargo", &[&cargo[..], &[bem.as_str(), count.as_str(), text(&table)?]].concat())?;
+    let page = format!(
+        "# Bundles and their mutants\n\nWritten by `cargo xtask battery bundles`, commit {}. A mutant differs from the exported \
+         bundle in one place. As it is,\nboth checkers refuse it; signed anew with the run's own key it may be accepted only where it \
+         still states what is true.\n\n{}",
+        commit()?,
+        std::fs::read_to_string(table)?
+    );
+    Ok(std::fs::write(results("bundles.md")?, page)?)
 }

@@ -5,8 +5,10 @@
 //! process that dies. `docs/batteries.md` has what was measured.
 
 mod bundles;
+mod estimates;
 mod images;
 mod mutations;
+mod problems;
 mod real_run;
 mod simulated;
 mod soak;
@@ -15,7 +17,7 @@ mod twins;
 mod workload;
 mod worlds;
 
-use crate::{run, target};
+use crate::{output, root, run, target};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
@@ -111,8 +113,18 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "bundles",
-        about: "policies of every family that carry their proof, and mutants: 1,700 x N of each of six parts",
+        about: "policies of every family and of the five problems that carry their proof, and mutants: 1,700 x N of each of six parts",
         run: bundles::bundles,
+    },
+    Part {
+        name: "problems",
+        about: "five problems of one's own learned, exported to C and played for 10^5 episodes: 5 seeds x N; 20 at scale 4",
+        run: problems::problems,
+    },
+    Part {
+        name: "estimates",
+        about: "intervals of off-policy estimates on 1,000 logs whose truth is known",
+        run: estimates::estimates,
     },
     Part {
         name: "tables",
@@ -200,6 +212,20 @@ pub fn run_battery(words: &[&str]) -> Result<()> {
 /// The simulator that was built a moment ago.
 fn simulator() -> PathBuf {
     target().join("release").join("bem-sim")
+}
+
+/// The commit that is measured; a sign says that the sources of the crates differ from it.
+fn commit() -> Result<String> {
+    let commit = output("git", &["rev-parse", "--short", "HEAD"])?;
+    let changed = output("git", &["diff", "HEAD", "--", "crates"])?;
+    Ok(format!("{}{}", commit.trim(), if changed.is_empty() { "" } else { " with changes" }))
+}
+
+/// A page of `docs/results`, by its name.
+fn results(name: &str) -> Result<PathBuf> {
+    let folder = root().join("docs/results");
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder.join(name))
 }
 
 /// A directory that is empty now.

@@ -1,7 +1,7 @@
 //! `bem evaluate`: what a policy would have earned, judged by a log that another policy wrote. Clauses: GLE-9.
 
 use super::Answer;
-use super::learn::{ColumnArguments, estimate_json, print_estimate, table};
+use super::learn::{ColumnArguments, estimate_json, print_estimate, print_row, table};
 use crate::learned::{self, Found, Learned};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Bits;
@@ -77,7 +77,7 @@ pub fn run(arguments: &EvaluateArguments) -> Result<Answer> {
     } else {
         say!("{} on {} decisions of {}", arguments.policy.display(), estimate.rows, path.display());
         print_estimate(&estimate);
-        warnings.iter().for_each(|warning| say!("  warning              {warning}"));
+        warnings.iter().for_each(|warning| print_row("warning", warning));
     }
     Ok(if is_supported { Answer::Yes } else { Answer::No })
 }

@@ -80,6 +80,7 @@ pub fn run(arguments: &ExplainArguments) -> Result<Answer> {
             object["action"] = list_json(&whole.action, &words, |bits| json!(action_of(bits)));
             let bit = |list: &RuleList| list_json(list, &words, |bits| json!(u8::from(bits[0])));
             object["memory"] = whole.memory.iter().map(bit).collect();
+            object["clock"] = json!(whole.clock);
             object["states"] = diagram.as_ref().map_or(Value::Null, |diagram| diagram_json(diagram, &words));
         }
         if let Some((reason, input)) = &why {
@@ -222,7 +223,16 @@ pub fn text(
         }
         return text;
     }
-    for (bit, list) in whole.memory.iter().enumerate() {
+    if let Some(low) = whole.clock.first() {
+        let bits: Vec<String> = whole.clock.iter().map(usize::to_string).collect();
+        text += &format!(
+            "\nSteps so far are what remembered {} count, bit {low} the lowest: 0 at the start of an episode, one more at \
+             every step, 0 again after {}\n",
+            bits.join(", "),
+            (1 << whole.clock.len()) - 1
+        );
+    }
+    for (bit, list) in whole.memory.iter().enumerate().filter(|(bit, _)| !whole.clock.contains(bit)) {
         text += &format!("\nWhat becomes of remembered {bit} ({})\n", evidence(&list.agreement));
         for (number, line) in lines(list, words, |bits| u8::from(bits[0]).to_string()).iter().enumerate() {
             text += &format!("{:>4}. {line}\n", number + 1);

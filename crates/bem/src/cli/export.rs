@@ -3,6 +3,7 @@
 //! With `--out` a program gets a self-test beside it. Clauses: GLE-9.
 
 use super::Answer;
+use super::fit::hanging;
 use crate::bundle::{BYTES_MAX, make};
 use crate::learned::{self, Found, Learned};
 use anyhow::{Context, Result, bail};
@@ -105,7 +106,7 @@ fn bundle(arguments: &ExportArguments) -> Result<Answer> {
                 text.len(),
                 path.display()
             );
-            bundle.body.provenance.warnings.iter().for_each(|warning| say!("warning: {warning}"));
+            bundle.body.provenance.warnings.iter().for_each(|warning| warn(warning));
         }
     }
     Ok(Answer::Yes)
@@ -133,8 +134,9 @@ fn program(learned: &Learned, language: Language, arguments: &ExportArguments) -
     save(&path.with_file_name(&files.test), bem_export::self_test(language, &program, &files).as_bytes())?;
     save(&path.with_file_name(&files.vectors), bem_export::vectors(&program, arguments.vectors).as_bytes())?;
     say!("{}: {}, with {} and {}", path.display(), arguments.format, files.test, files.vectors);
-    say!("check it in its folder with: {}", files.command(language));
-    learned.warnings.iter().for_each(|warning| say!("warning: {warning}"));
+    say!("check it in its folder with");
+    say!("  {}", files.command(language));
+    learned.warnings.iter().for_each(|warning| warn(warning));
     Ok(())
 }
 
@@ -172,6 +174,10 @@ fn circuit(learned: &Learned, format: Format, out: Option<&Path>) -> Result<()> 
             Ok(())
         }
     }
+}
+
+fn warn(warning: &str) {
+    hanging(&format!("warning: {warning}"), 2).iter().for_each(|line| say!("{line}"));
 }
 
 fn save(path: &Path, bytes: &[u8]) -> Result<()> {

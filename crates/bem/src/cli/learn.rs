@@ -2,6 +2,7 @@
 //! `bem-logs`; this file reads the log, shows progress and writes the policy. Clauses: GLE-9.
 
 use super::Answer;
+use super::fit::hanging;
 use super::solve::to_float;
 use crate::files;
 use crate::learned::Learned;
@@ -209,21 +210,23 @@ pub fn estimate_json(estimate: &Estimate) -> Value {
     })
 }
 
+/// One figure with its name, in as many lines as it needs.
+pub fn print_row(name: &str, text: &str) {
+    hanging(&format!("  {name:<20} {text}"), 23).iter().for_each(|line| say!("{line}"));
+}
+
 /// The estimates, one a line.
 pub fn print_estimate(estimate: &Estimate) {
-    say!("  inverse propensity   {}", words(&estimate.ips));
-    say!("  self-normalised      {}", words(&estimate.snips));
+    let Estimate { matched, rows, effective, .. } = estimate;
+    print_row("inverse propensity", &words(&estimate.ips));
+    print_row("self-normalised", &words(&estimate.snips));
     if let Some(robust) = &estimate.dr {
-        say!("  doubly robust        {}", words(robust));
+        print_row("doubly robust", &words(robust));
     }
-    say!("  what the log earned  {}", words(&estimate.logged));
-    say!("  more than the log    {}", words(&estimate.gain));
-    say!(
-        "  support              {} of {} decisions match, worth {} of the policy's own",
-        estimate.matched,
-        estimate.rows,
-        estimate.effective
-    );
+    print_row("what the log earned", &words(&estimate.logged));
+    print_row("more than the log", &words(&estimate.gain));
+    let support = format!("{matched} of {rows} decisions match, worth {effective} of the policy's own");
+    print_row("support", &support);
 }
 
 fn verdict(log: &Log, result: &bem_logs::Learned) -> String {
@@ -274,31 +277,30 @@ fn print(arguments: &LearnArguments, log: &Log, learned: &Learned, result: &bem_
         log.rows.len(),
         log.actions.len()
     );
-    say!("  model                {}", result.words);
-    say!(
-        "  circuit              {} gates, {} memory bits, reads {} bits",
-        learned.policy.gates(),
-        learned.policy.memory_bits(),
-        learned.policy.reads().len()
-    );
+    print_row("model", &result.words);
+    let (gates, memory) = (learned.policy.gates(), learned.policy.memory_bits());
+    let reads = learned.policy.reads().len();
+    print_row("circuit", &format!("{gates} gates, {memory} memory bits, reads {reads} bits"));
     match &result.estimate {
         None => {
-            say!("  accuracy             {} (cross-validated)", words(&result.value));
-            say!("  more than one label  {}", words(&result.gain));
+            print_row("accuracy", &format!("{} (cross-validated)", words(&result.value)));
+            print_row("more than one label", &words(&result.gain));
         }
         Some(estimate) => {
             say!("  on {} decisions that were set aside:", estimate.rows);
             print_estimate(estimate);
         }
     }
-    say!("  verdict              {}", verdict(log, result));
-    result.warnings.iter().for_each(|warning| say!("  warning              {warning}"));
+    print_row("verdict", &verdict(log, result));
+    result.warnings.iter().for_each(|warning| print_row("warning", warning));
     if let Some(out) = &arguments.out {
+        let out = out.display();
         match result.verdict {
             Verdict::Supported => {
-                say!("  kept in              {0} (bem explain {0}; bem export {0})", out.display())
+                print_row("kept in", &format!("{out}"));
+                print_row("next", &format!("bem explain {out}, bem export {out} --format c"));
             }
-            Verdict::NotSupported => say!("  nothing is written to {}", out.display()),
+            Verdict::NotSupported => say!("  nothing is written to {out}"),
         }
     }
 }

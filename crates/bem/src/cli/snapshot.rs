@@ -152,7 +152,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Answer> {
     }
     progress.finish_and_clear();
     say!(
-        "{} units played again, {} steps, every entry as recorded; the climb's own chain ends in {}",
+        "{} units played again, {} steps, every entry as recorded; the chain ends in\n  {}",
         replay.units(),
         replay.climb().steps(),
         replay.climb().head()

@@ -3,7 +3,7 @@
 BEM starts this program once and talks to it, one JSON object a line. Standard output belongs to BEM: print anything
 else to standard error. Rewards are whole numbers of milli-units: 1000 is one unit.
 
-Seen:    wear of the machine, 0 to 7 (bits 0 to 2, lowest first), and whether demand is high (bit 3)
+Seen:    wear of the machine, 0 to 7, and whether demand is low or high
 Actions: 0 run, 1 repair
 Reward:  running earns 0.7, with high demand 1.5; a worn machine may break, which costs 4; a repair costs 0.5
 """
@@ -20,16 +20,18 @@ def say(message):
 
 
 def seen(wear, demand):
-    return "".join("1" if wear >> bit & 1 else "0" for bit in range(3)) + ("1" if demand else "0")
+    return {"wear": wear, "demand": "high" if demand else "low"}
 
 
 say({
     "hello": 1,
-    "obs_bits": 4,
     "actions": 2,
     "horizon": STEPS,
     "reward_range": [-4000, 1500],
-    "fields": [[0, 3], [3, 1]],
+    "features": [
+        {"name": "wear", "kind": "number", "min": 0, "max": 7},
+        {"name": "demand", "kind": "choice", "of": ["low", "high"]},
+    ],
 })
 chance = random.Random()
 wear, demand, step = 0, False, 0
