@@ -1,8 +1,9 @@
 //! One served world: its decisions that wait for their outcome, its open episodes, and both halves of its learner.
 //!
 //! An outcome may come in any order, or never. A decision is known for as many later decisions of its world as the world says;
-//! then it is forgotten, and if its outcome had not come, it is lost together with its episode: nothing is learned from it.
-//! Must not know the ledger. Clauses: VM-13, LOG-5; decisions D-18, D-67.
+//! then it is forgotten. A reward that never came counts as nothing in an episode of several steps that is over; everything else
+//! that waits for it is lost, and nothing is learned from it. Must not know the ledger. Clauses: VM-13, LOG-5; decisions D-18,
+//! D-67, D-111.
 
 use crate::input::WorldIndex;
 use crate::input::WorldSpec;
@@ -16,10 +17,9 @@ use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_engine::chronicle::PatchNote;
 use bem_engine::payload::Payload;
-use bem_engine::serving::{Acting, Choice, Round, Searching, Settled};
+use bem_engine::serving::{Acting, Begun, Choice, Round, Searching, Settled};
 use bem_engine::state::RestoreError;
 use bem_machine::machine::PastStep;
-use bem_machine::turn::Turn;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A decision that is known.
@@ -29,7 +29,7 @@ struct Known {
     place: u64,
     step: PastStep,
     drawn_from: Option<u16>,
-    turn: Turn,
+    begun: Begun,
     /// The first decision of its episode.
     episode: u64,
     /// What was said of it, to know the same again.
@@ -40,7 +40,7 @@ struct Known {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Open {
     name: String,
-    turn: Turn,
+    begun: Begun,
     /// Its decisions in order.
     decisions: Vec<u64>,
     /// Its last step was taken.
@@ -178,24 +178,24 @@ impl World {
     }
 
     /// Decides. The names must have been checked.
-    pub(crate) fn decide(&mut self, number: u64, observation: Bits, name: &str) -> (Turn, Choice) {
+    pub(crate) fn decide(&mut self, number: u64, observation: Bits, name: &str) -> (Begun, Choice) {
         self.expire();
         let horizon = self.spec.shape.horizon as usize;
         let going_on = self.by_name.get(name).copied().filter(|_| 1 < horizon);
-        let (episode, turn, choice) = match going_on {
+        let (episode, begun, choice) = match going_on {
             Some(episode) => {
                 let open = &self.open[&episode];
                 let past: Vec<PastStep> =
                     open.decisions.iter().filter_map(|number| Some(self.known.get(number)?.step)).collect();
-                (episode, open.turn, self.acting.go_on(number, open.turn, &past, &observation))
+                (episode, open.begun, self.acting.go_on(number, open.begun, &past, &observation))
             }
             None => {
-                let (turn, choice) = self.acting.begin(number, &observation);
-                (number, turn, choice)
+                let (begun, choice) = self.acting.begin(number, &observation);
+                (number, begun, choice)
             }
         };
         if 1 < horizon {
-            let new = || Open { name: name.to_string(), turn, decisions: Vec::new(), is_over: false };
+            let new = || Open { name: name.to_string(), begun, decisions: Vec::new(), is_over: false };
             let open = self.open.entry(episode).or_insert_with(new);
             open.decisions.push(number);
             open.is_over = open.decisions.len() == horizon;
@@ -209,8 +209,8 @@ impl World {
         let step = PastStep { observation, action: choice.action, outcome: None };
         let place = self.statistics.decisions;
         let drawn_from = choice.drawn_from;
-        self.known.insert(number, Known { place, step, drawn_from, turn, episode, said: None });
-        (turn, choice)
+        self.known.insert(number, Known { place, step, drawn_from, begun, episode, said: None });
+        (begun, choice)
     }
 
     /// What a reward would be: nothing new, something new, or refused.
@@ -264,8 +264,8 @@ impl World {
         }
         if self.spec.shape.horizon == 1 {
             let step = settled(&self.known[&decision], true);
-            let turn = self.known[&decision].turn;
-            return self.complete(decision, turn, step.into_iter().collect());
+            let begun = self.known[&decision].begun;
+            return self.complete(decision, begun, step.into_iter().collect());
         }
         let Some(open) = self.open.get_mut(&episode) else { return };
         if outcome.done {
@@ -281,31 +281,36 @@ impl World {
             .map(|(place, number)| settled(self.known.get(number)?, place == last))
             .collect();
         if let Some(steps) = steps {
-            let turn = open.turn;
+            let begun = open.begun;
             self.open.remove(&episode);
-            self.complete(episode, turn, steps);
+            self.complete(episode, begun, steps);
         }
     }
 
-    fn complete(&mut self, first: u64, turn: Turn, steps: Vec<Settled>) {
-        let episode = Complete { turn, steps, place: self.statistics.returns.count + 1 };
+    fn complete(&mut self, first: u64, begun: Begun, steps: Vec<Settled>) {
+        let episode = Complete { begun, steps, place: self.statistics.returns.count + 1 };
         let total = episode.steps.iter().map(|step| i64::from(step.outcome.reward)).sum();
         let is_random = episode.steps.iter().all(|step| step.drawn_from.is_some());
         self.statistics.book_return(total, is_random);
-        self.acting.settle(episode.turn, &episode.steps);
+        self.acting.settle(episode.begun, &episode.steps);
         self.waiting_steps += episode.steps.len() as u64;
         self.standing.remember(first, &episode);
         self.waiting.push(episode);
     }
 
-    /// Forgets decisions that are too old; where the outcome had not come, the episode is lost.
+    /// Forgets decisions that are too old. An episode that is over and waits for one of them is complete without it; any other
+    /// episode of it is lost.
     fn expire(&mut self) {
         let keep = u64::from(self.spec.expire_after);
-        while let Some(entry) = self.known.first_entry() {
-            if self.statistics.decisions < entry.get().place + keep {
+        while let Some((number, known)) = self.known.first_key_value() {
+            if self.statistics.decisions < known.place + keep {
                 return;
             }
-            let known = entry.remove();
+            let (number, episode) = (*number, known.episode);
+            if self.open.get(&episode).is_some_and(|open| open.is_over) {
+                self.complete_without(episode);
+            }
+            let Some(known) = self.known.remove(&number) else { return };
             if known.said.is_none() {
                 self.statistics.lost += 1;
             }
@@ -314,6 +319,26 @@ impl World {
             {
                 self.by_name.remove(&open.name);
             }
+        }
+    }
+
+    /// An episode that is over is complete: rewards that never came count as nothing.
+    fn complete_without(&mut self, episode: u64) {
+        let Some(open) = self.open.remove(&episode) else { return };
+        let shape = &self.spec.shape;
+        let nothing =
+            Outcome { reward: 0.clamp(shape.reward_min, shape.reward_max), done: false, bad: false };
+        let last = open.decisions.len() - 1;
+        let steps: Option<Vec<Settled>> = (0..)
+            .zip(&open.decisions)
+            .map(|(place, number)| {
+                let known = self.known.get(number)?;
+                let outcome = known.step.outcome.or(Some(nothing));
+                settled(&Known { step: PastStep { outcome, ..known.step }, ..known.clone() }, place == last)
+            })
+            .collect();
+        if let Some(steps) = steps {
+            self.complete(episode, open.begun, steps);
         }
     }
 
@@ -377,6 +402,8 @@ impl World {
                 (self.searching, self.searching_bytes) = (Some(done.searching), done.bytes);
                 let held = HeldRound { question: 0, round, before: done.before };
                 self.standing.held = Some(Box::new(held));
+                // It is decided; what waits is a person's word.
+                self.acting.forgo();
                 Publishing::Held(context)
             }
             Judged::Let(context) => {
@@ -400,7 +427,7 @@ impl World {
         self.acting.replace(acting);
         // What came while the round was worked on is not in it.
         for episode in &self.waiting {
-            self.acting.settle(episode.turn, &episode.steps);
+            self.acting.settle(episode.begun, &episode.steps);
         }
         self.say_again();
         self.statistics.rounds += 1;
@@ -437,14 +464,14 @@ impl World {
             writer.u64(known.place);
             encode_step(&known.step, writer);
             encode_drawn(known.drawn_from, writer);
-            known.turn.encode(writer);
+            known.begun.encode(writer);
             writer.u64(known.episode);
         }
         writer.length(self.open.len());
         for (number, open) in &self.open {
             writer.u64(*number);
             writer.text(&open.name);
-            open.turn.encode(writer);
+            open.begun.encode(writer);
             writer.bool(open.is_over);
             writer.bool(self.by_name.get(&open.name) == Some(number));
             writer.length(open.decisions.len());
@@ -478,18 +505,18 @@ impl World {
         for _ in 0..reader.length(60)? {
             let (number, place) = (reader.u64()?, reader.u64()?);
             let step = decode_step(reader)?;
-            let (drawn_from, turn) = (decode_drawn(reader)?, Turn::decode(reader)?);
+            let (drawn_from, begun) = (decode_drawn(reader)?, Begun::decode(reader)?);
             let (episode, said) = (reader.u64()?, step.outcome);
             if statistics.decisions < place || !is_action(step.action) {
                 return Err(wild.into());
             }
-            known.insert(number, Known { place, step, drawn_from, turn, episode, said });
+            known.insert(number, Known { place, step, drawn_from, begun, episode, said });
         }
         let (mut open, mut by_name) = (BTreeMap::new(), BTreeMap::new());
         for _ in 0..reader.length(20)? {
             let number = reader.u64()?;
             let name = reader.text()?.to_string();
-            let (turn, is_over, is_named) = (Turn::decode(reader)?, reader.bool()?, reader.bool()?);
+            let (begun, is_over, is_named) = (Begun::decode(reader)?, reader.bool()?, reader.bool()?);
             let decisions = (0..reader.length(8)?).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
             let are_known = decisions.iter().all(|number| known.contains_key(number));
             if decisions.is_empty() || !are_known || (spec.shape.horizon as usize) < decisions.len() {
@@ -498,7 +525,7 @@ impl World {
             if is_named {
                 by_name.insert(name.clone(), number);
             }
-            open.insert(number, Open { name, turn, decisions, is_over });
+            open.insert(number, Open { name, begun, decisions, is_over });
         }
         let mut patched = VecDeque::new();
         for _ in 0..reader.length(22)? {
@@ -547,7 +574,7 @@ fn settled(known: &Known, is_last: bool) -> Option<Settled> {
 
 pub(crate) fn encode_complete(episode: &Complete, writer: &mut Writer) {
     writer.u64(episode.place);
-    episode.turn.encode(writer);
+    episode.begun.encode(writer);
     writer.length(episode.steps.len());
     for step in &episode.steps {
         let Settled { observation, action, drawn_from, outcome } = *step;
@@ -558,7 +585,7 @@ pub(crate) fn encode_complete(episode: &Complete, writer: &mut Writer) {
 
 pub(crate) fn decode_complete(shape: &Shape, reader: &mut Reader<'_>) -> Result<Complete, DecodeError> {
     let wild = reader.error("steps that this world cannot have taken");
-    let (place, turn) = (reader.u64()?, Turn::decode(reader)?);
+    let (place, begun) = (reader.u64()?, Begun::decode(reader)?);
     let mut steps = Vec::new();
     for _ in 0..reader.length(36)? {
         let step = decode_step(reader)?;
@@ -566,7 +593,7 @@ pub(crate) fn decode_complete(shape: &Shape, reader: &mut Reader<'_>) -> Result<
         let Some(outcome) = step.outcome.filter(|_| step.action < shape.actions) else { return Err(wild) };
         steps.push(Settled { observation: step.observation, action: step.action, drawn_from, outcome });
     }
-    Ok(Complete { turn, steps, place })
+    Ok(Complete { begun, steps, place })
 }
 
 fn encode_step(step: &PastStep, writer: &mut Writer) {

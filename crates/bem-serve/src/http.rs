@@ -37,25 +37,43 @@ pub const COOKIE: &str = "bem_session";
 /// What writes with a cookie must show.
 pub const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
 
-/// Everything that handlers share.
+/// What handlers get: one count of references, however much they share.
 #[derive(Clone)]
-pub struct App {
+pub struct App(Arc<Shared>);
+
+impl App {
+    /// Shares this.
+    pub fn new(shared: Shared) -> App {
+        App(Arc::new(shared))
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+/// Everything that handlers share.
+pub struct Shared {
     /// The way to the service.
     pub handle: Handle,
     /// Who may come in.
     pub keeper: Arc<Mutex<Doorkeeper>>,
     /// Hosts that may be named.
-    pub hosts: Arc<Vec<String>>,
+    pub hosts: Vec<String>,
     /// Whether browsers come through a proxy with TLS.
     pub is_proxied: bool,
     /// What was counted.
-    pub metrics: Arc<crate::metrics::Metrics>,
+    pub metrics: crate::metrics::Metrics,
     /// Requests a second of one token.
     pub rate: u32,
     /// What each token has left.
-    pub buckets: Arc<Mutex<BTreeMap<Digest, (f64, Instant)>>>,
+    pub buckets: Mutex<BTreeMap<Digest, (f64, Instant)>>,
     /// Rules of policies that were worked out.
-    pub rules: Arc<Mutex<BTreeMap<Digest, Arc<String>>>>,
+    pub rules: Mutex<BTreeMap<Digest, Arc<String>>>,
     /// When the service started.
     pub started: Instant,
 }
