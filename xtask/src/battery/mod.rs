@@ -131,7 +131,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "serve",
-        about: "bem serve killed with SIGKILL under load and asked malformed requests: 200 kills and 20,000 requests x N",
+        about: "bem serve killed with SIGKILL under load and asked malformed requests: 200 kills and 10^6 requests x N",
         run: serve,
     },
     Part {
@@ -148,9 +148,9 @@ const PARTS: &[Part] = &[
 
 /// The tests of the decision service at length.
 fn serve(scale: u64) -> Result<()> {
-    let (kills, requests) = ((200 * scale).to_string(), (20_000 * scale).to_string());
+    let (kills, requests) = ((200 * scale).to_string(), (1_000_000 * scale).to_string());
     let set = [format!("BEM_SERVE_KILLS={kills}"), format!("BEM_SERVE_MALFORMED={requests}")];
-    let test = ["cargo", "test", "--release", "--package", "bem", "--test", "serve", "--"];
+    let test = ["cargo", "test", "--release", "--package", "bem", "--test", "serve", "--", "--nocapture"];
     let names = ["nothing_acknowledged_is_lost", "malformed_requests_are_refused"];
     run("env", &[&set.each_ref().map(String::as_str)[..], &test[..], &names[..]].concat())
 }
