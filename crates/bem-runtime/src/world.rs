@@ -5,8 +5,7 @@
 //! that waits for it is lost, and nothing is learned from it. Must not know the ledger. Clauses: VM-13, LOG-5; decisions D-18,
 //! D-67, D-111.
 
-use crate::input::WorldIndex;
-use crate::input::WorldSpec;
+use crate::input::{FloorSpec, WorldIndex, WorldSpec};
 use crate::limits::PATCHES_SHOWN_MAX;
 use crate::people::oversight::{Judged, Oversight, Publishing, REJECTED};
 use crate::people::standing::{HeldRound, Previous, SINCE_MAX, Standing};
@@ -94,11 +93,15 @@ impl World {
         number: u64,
     ) -> (World, Vec<PatchNote>) {
         let statistics = Statistics::new(spec.shape.actions);
+        let acting = match spec.floor {
+            Some(FloorSpec { action, risk }) => round.acting.with_baseline(action, risk),
+            None => round.acting,
+        };
         let mut writer = Writer::new();
         searching.encode(&mut writer);
         let mut world = World {
             spec,
-            acting: round.acting,
+            acting,
             searching: Some(Box::new(searching)),
             searching_bytes: writer.into_bytes(),
             known: BTreeMap::new(),
@@ -293,6 +296,7 @@ impl World {
         let is_random = episode.steps.iter().all(|step| step.drawn_from.is_some());
         self.statistics.book_return(total, is_random);
         self.acting.settle(episode.begun, &episode.steps);
+        self.acting.earn(episode.begun, total);
         self.waiting_steps += episode.steps.len() as u64;
         self.standing.remember(first, &episode);
         self.waiting.push(episode);

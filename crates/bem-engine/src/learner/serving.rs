@@ -6,8 +6,9 @@
 //! half. Whoever owns both says when that takes effect. Every action comes from the machine's own choice function.
 //! A candidate is measured by the interleaved test: the contest that an episode was begun in goes with it (`contest.rs`).
 //! Must not know who asks, threads, clocks or files. Clauses: VM-13, VM-16, SCC-8, LOG-5; decisions D-41, D-44, D-67, D-68,
-//! D-110.
+//! D-110 to D-113.
 
+mod cautious;
 mod contest;
 
 pub use contest::Begun;
@@ -21,6 +22,8 @@ use super::unpaired::Repetition;
 use super::{Decision, Learner, Phase, Settings, Tally, Witness};
 use crate::agent::Agent;
 use crate::chronicle::{Chronicle, Happening, PatchNote};
+use crate::codec::{decode_option, encode_option};
+use crate::start::Baseline;
 use bem_base::digest::Digest;
 use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Outcome, Shape};
@@ -33,6 +36,8 @@ use bem_machine::held::Adaptation;
 use bem_machine::machine::PastStep;
 use bem_machine::turn::{Actor, Drawn, Turn};
 use bem_synth::experience::{Episode, Experience, Step};
+use bem_synth::policy::Policy;
+use cautious::Cautious;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -103,12 +108,33 @@ pub struct Acting {
     steps: u64,
     episodes: u64,
     explored: u64,
+    /// What must not be fallen below, if anything.
+    cautious: Option<Cautious>,
 }
 
 impl Acting {
+    /// Falls below what an action earns by no more than this many thousandths of it while it learns.
+    #[must_use]
+    pub fn with_baseline(mut self, action: u16, risk: u16) -> Acting {
+        let baseline = Baseline { policy: Policy::constant(self.learner.shape.actions, action), risk };
+        self.cautious =
+            Some(baseline).filter(|baseline| baseline.fits(&self.learner.shape)).map(Cautious::new);
+        self
+    }
+
+    /// Books what an episode earned that is complete, once.
+    pub fn earn(&mut self, begun: Begun, total: i64) {
+        if let Some(cautious) = &mut self.cautious {
+            cautious.book(&self.learner.shape, begun.turn, total);
+        }
+    }
+
     /// How likely each turn is for an episode that begins now with what is seen, out of [`WEIGHTS`].
     fn turns(&self, observation: &Bits) -> Vec<(Turn, u64)> {
         let learner = &self.learner;
+        if self.cautious.as_ref().is_some_and(|cautious| !cautious.affords(&learner.shape)) {
+            return vec![(Turn::BASELINE, WEIGHTS)];
+        }
         if let Some(turns) = learner.contest_turns(observation) {
             return turns.map(|turn| (turn, WEIGHTS / 2)).to_vec();
         }
@@ -174,9 +200,13 @@ impl Acting {
         let turn = turn.expect("the weights add up");
         let choice = self.choose(register, turn, &turns, &[], observation);
         self.episodes += 1;
+        if let Some(cautious) = &mut self.cautious {
+            cautious.begin(turn);
+        }
         let is_measured = self.learner.contest_turns(observation).is_some();
         self.explored += u64::from(!is_measured && is_exploring(turn));
-        (Begun { turn, contest: self.learner.contest() }, choice)
+        let contest = self.learner.contest().filter(|_| turn != Turn::BASELINE);
+        (Begun { turn, contest }, choice)
     }
 
     /// Decides for what is seen in an episode that began like this, with these steps behind it.
@@ -212,6 +242,10 @@ impl Acting {
             _ => Vec::new(),
         };
         *self.learner.machinery.prng_mut() = register;
+        if let Some(cautious) = self.cautious.as_mut().filter(|_| turn == Turn::BASELINE) {
+            let advice = cautious.follow(&log, observation);
+            return self.learner.machinery.act_apart(turn, past, observation, &advice);
+        }
         let plan = EpisodePlan { explorer: self.learner.exploration.explorer(), past: &log };
         self.learner.machinery.act_apart(turn, past, observation, &plan)
     }
@@ -309,6 +343,7 @@ impl Acting {
     pub fn chooser(&self, begun: Begun, choice: &Choice) -> String {
         match (choice.drawn_from, begun.turn_now(self.learner.contest()).actor) {
             (Some(_), _) => "drawn".to_string(),
+            (None, Actor::Plan) if begun.turn == Turn::BASELINE => "baseline".to_string(),
             (None, Actor::Plan) => "plan".to_string(),
             (None, Actor::Seat) => "candidate".to_string(),
             (None, Actor::Index) if self.learner.acts_plainly() => "index".to_string(),
@@ -332,7 +367,7 @@ impl Acting {
     /// Another acting half takes effect; what was asked for so far goes on counting.
     pub fn replace(&mut self, published: Acting) {
         let (steps, episodes, explored) = (self.steps, self.episodes, self.explored);
-        *self = Acting { steps, episodes, explored, ..published };
+        *self = Acting { steps, episodes, explored, cautious: self.cautious.take(), ..published };
     }
 
     /// Writes the canonical bytes.
@@ -340,6 +375,7 @@ impl Acting {
         [self.steps, self.episodes, self.explored].into_iter().for_each(|count| writer.u64(count));
         writer.i64(self.floor.to_raw());
         writer.bytes(&self.learner.encode());
+        encode_option(writer, self.cautious.as_ref(), Cautious::encode);
     }
 
     /// Reads canonical bytes back, for a world of this shape.
@@ -351,7 +387,8 @@ impl Acting {
             return Err(wild.into());
         }
         let learner = Learner::restore(reader.bytes()?, &mut Still(shape.clone()))?;
-        Ok(Acting { learner, floor, steps, episodes, explored })
+        let cautious = decode_option(reader, |reader| Cautious::decode(shape, reader))?;
+        Ok(Acting { learner, floor, steps, episodes, explored, cautious })
     }
 }
 
@@ -545,7 +582,8 @@ impl Searching {
         // One plan serves until the next round.
         let mut register = Prng::quick(learner.settings.seed ^ bem_base::prng::mix(learner.tally.steps));
         while acting.exploration.explorer().is_some() && !acting.exploration.prepare(&mut register) {}
-        let acting = Acting { learner: acting, floor: self.floor, steps: 0, episodes: 0, explored: 0 };
+        let floor = self.floor;
+        let acting = Acting { learner: acting, floor, steps: 0, episodes: 0, explored: 0, cautious: None };
         Round { acting, patches: notes.patches(), chain: *learner.history.head(), steps: learner.tally.steps }
     }
 

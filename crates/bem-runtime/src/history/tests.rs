@@ -27,6 +27,7 @@ pub(super) fn spec(name: &str, horizon: u32) -> WorldSpec {
         expire_after: 300,
         forbidden: vec![Forbidden { observation: Bits([9, 0, 0, 0]), action: 3 }],
         note: String::new(),
+        floor: None,
     }
 }
 

@@ -99,6 +99,9 @@ impl Learner {
                 self.gather(turn, episode, witness);
                 self.pass_unpaired(witness);
             }
+        } else if turn == Turn::BASELINE {
+            self.tally.left += 1;
+            self.remember(turn, episode, witness);
         } else if matches!(turn.actor, Actor::Seat | Actor::Member(_) | Actor::Plain) {
             // Its contest is over: part of it was played by somebody who has left.
             self.remember(turn, episode, witness);

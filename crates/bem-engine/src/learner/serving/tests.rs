@@ -275,3 +275,65 @@ fn a_drawn_turn_draws_every_step_of_an_episode() {
         past.push(PastStep { observation, action: choice.action, outcome: None });
     }
 }
+
+#[test]
+fn with_a_floor_what_is_tried_is_paid_from_what_was_gained_even_when_rewards_come_late() {
+    let shape = shape(1, 2, ONE_STEP);
+    let (_, acting) = open(&shape, Fixed::ZERO);
+    // The baseline earns 600 on average; what is tried brings nothing, and nothing is said of it for 200 decisions.
+    let mut acting = acting.with_baseline(1, 50);
+    let mut world = Prng::stream(9, "floor");
+    let (mut open, mut earned, mut tried) = (std::collections::VecDeque::new(), 0i64, 0u64);
+    for number in 1..=20_000u64 {
+        let observation = Bits([number & 1, 0, 0, 0]);
+        let (begun, choice) = acting.begin(number, &observation);
+        let is_baseline = begun.turn == Turn::BASELINE;
+        assert!(!is_baseline || choice.action == 1 && choice.propensity == Fixed::ONE);
+        let reward = if is_baseline && world.below(1_000) < 600 { 1_000 } else { 0 };
+        earned += i64::from(reward);
+        tried += u64::from(!is_baseline);
+        open.push_back((begun, i64::from(reward)));
+        if 200 < open.len() {
+            let (begun, total) = open.pop_front().unwrap();
+            acting.earn(begun, total);
+        }
+    }
+    assert!(95 * 600 * 20_000 / 100 <= earned, "{earned}");
+    assert!((200..1_100).contains(&tried), "{tried}");
+    let mut writer = Writer::new();
+    acting.encode(&mut writer);
+    let mut read = Acting::decode(&shape, &mut Reader::new(writer.as_bytes())).unwrap();
+    for number in 20_001..20_200 {
+        let observation = Bits([number & 1, 0, 0, 0]);
+        assert_eq!(read.begin(number, &observation), acting.begin(number, &observation));
+    }
+}
+
+#[test]
+fn an_action_that_was_bad_has_an_eighth_of_the_promised_chance_and_all_others_the_whole() {
+    let shape = shape(1, 4, ONE_STEP);
+    let floor = Fixed::from_ratio(1, 20);
+    let (_, mut acting) = open(&shape, floor);
+    let seen = Bits([1, 0, 0, 0]);
+    let bad = Outcome { reward: 0, done: true, bad: true };
+    acting.settle(
+        Begun::alone(Turn::DRAW),
+        &[Settled { observation: seen, action: 2, drawn_from: Some(4), outcome: bad }],
+    );
+    acting.steps = UNIFORM_STEPS;
+    acting.explored = 1 << 20;
+    acting.episodes = 1 << 20;
+    let (mut counts, mut stated) = ([0i64; 4], [None; 4]);
+    for number in 0..40_000 {
+        let choice = acting.clone().begin(number, &seen).1;
+        counts[usize::from(choice.action)] += 1;
+        stated[usize::from(choice.action)] = Some(choice.propensity);
+    }
+    for (action, (count, stated)) in counts.iter().zip(stated).enumerate() {
+        let chance = stated.expect("every action is drawn now and then");
+        let least = if action == 2 { floor.mul_floor(Fixed::from_ratio(1, 8)) } else { floor };
+        assert!(least.to_raw() <= chance.to_raw() + 16, "{action}: {chance:?}");
+        assert!((count - ((chance.to_raw() * 40_000) >> 32)).abs() < 400, "{counts:?}");
+    }
+    assert!(stated[2] < Some(floor), "{stated:?}");
+}

@@ -6,7 +6,7 @@
 
 use super::{Played, cpu_seconds, score};
 use anyhow::{Context as _, Result, anyhow, bail};
-use bem_base::environment::Outcome;
+use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_games::game::Game;
@@ -40,13 +40,18 @@ fn refused(refusal: Refusal) -> anyhow::Error {
 impl Served {
     fn open(game: &dyn Game, seed: u64, config: &Arc<GenesisConfig>) -> Result<Served> {
         let mut service = Service::new(ServiceConfig { seed, parameters: Arc::clone(config) });
+        // What a client can say: bounds of a reward, not of a return.
+        let Shape { observation_bits, actions, horizon, reward_min, reward_max, fields, .. } =
+            game.shape().clone();
+        let shape = WorldSpec::shape_of(observation_bits, actions, horizon, (reward_min, reward_max), fields);
         let spec = WorldSpec {
             name: "drawn".to_string(),
-            shape: game.shape().clone(),
+            shape,
             min_propensity: Fixed::ZERO,
             expire_after: EXPIRE_AFTER,
             forbidden: Vec::new(),
             note: String::new(),
+            floor: None,
         };
         let input = service.create(spec).map_err(refused)?.context("the world is new")?;
         let Effect::Opened(world, _) = apply(&mut service, &input)? else { bail!("a world is opened") };
@@ -55,7 +60,7 @@ impl Served {
     }
 
     /// Asks for a decision; rewards that come before it are handed in first, and a round that is due is worked on.
-    fn decide(&mut self, seen: &bem_base::environment::Bits, episode: &str) -> Result<(u64, u16)> {
+    fn decide(&mut self, seen: &Bits, episode: &str) -> Result<(u64, u16)> {
         let later = self.coming.split_off(&(self.decisions + 1));
         for (decision, outcome) in core::mem::replace(&mut self.coming, later).into_values().flatten() {
             // What came too late is refused, as a server would.
