@@ -149,8 +149,7 @@ struct DecideRequest {
 }
 
 /// A decision.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it stands in the document only")]
+#[derive(ToSchema, serde::Serialize)]
 struct DecideAnswer {
     decision: String,
     action: u16,
@@ -452,7 +451,7 @@ async fn decide(
     State(app): State<App>,
     Path(world): Path<String>,
     body: Bytes,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<DecideAnswer>, Failure> {
     let mut fields = Fields::read(&body)?;
     let seen = match Fields::must("obs", fields.take("obs"))? {
         Value::String(text) => {
@@ -473,9 +472,7 @@ async fn decide(
     let asked = app.handle.ask(|reply| Message::Decide { world, observation: seen, episode, reply });
     let Decided { decision, action, propensity, expert } = asked.await??;
     let propensity = propensity as f64 / (1u64 << 32) as f64;
-    Ok(Json(json!({
-        "decision": decision.to_string(), "action": action, "propensity": propensity, "expert": expert, "step": decision,
-    })))
+    Ok(Json(DecideAnswer { decision: decision.to_string(), action, propensity, expert, step: decision }))
 }
 
 #[utoipa::path(post, path = "/v1/worlds/{name}/reward", params(("name" = String, Path)), request_body = RewardRequest,

@@ -8,6 +8,7 @@ mod bundles;
 mod images;
 mod mutations;
 mod real_run;
+mod service;
 mod simulated;
 mod soak;
 mod tables;
@@ -133,6 +134,11 @@ const PARTS: &[Part] = &[
         name: "serve",
         about: "bem serve killed with SIGKILL under load and asked malformed requests: 200 kills and 10^6 requests x N",
         run: serve,
+    },
+    Part {
+        name: "service",
+        about: "load, served worlds and a long run of bem serve, into docs/results/service.md: 10 worlds of 10^5 steps and 10^6 decisions x N",
+        run: service::service,
     },
     Part {
         name: "images",
