@@ -1,8 +1,8 @@
 //! One served world: its decisions that wait for their outcome, its open episodes, and both halves of its learner.
 //!
 //! An outcome may come in any order, or never. A decision is known for as many later decisions of its world as the world says;
-//! then it is forgotten. A reward that never came counts as nothing in an episode of several steps that is over; everything else
-//! that waits for it is lost, and nothing is learned from it. Must not know the ledger. Clauses: VM-13, LOG-5; decisions D-18,
+//! then it is forgotten. In an episode of several steps that is over, a reward that never came is taken for the mean of those that
+//! came at the same step; everything else that waits for it is lost, and nothing is learned from it. Must not know the ledger. Clauses: VM-13, LOG-5; decisions D-18,
 //! D-67, D-111.
 
 use crate::input::{FloorSpec, WorldIndex, WorldSpec};
@@ -79,6 +79,8 @@ pub struct World {
     pub(crate) waiting: Vec<Complete>,
     pub(crate) waiting_steps: u64,
     pub(crate) statistics: Statistics,
+    /// Number and sum of the rewards that came at each step of an episode, in worlds of several steps.
+    by_step: Vec<(u64, i64)>,
     /// The latest decisions about patches, oldest first.
     patched: VecDeque<Patched>,
     /// What people have to do with it.
@@ -110,6 +112,7 @@ impl World {
             waiting: Vec::new(),
             waiting_steps: 0,
             statistics,
+            by_step: Vec::new(),
             patched: VecDeque::new(),
             standing: Standing::default(),
         };
@@ -286,6 +289,9 @@ impl World {
         if let Some(steps) = steps {
             let begun = open.begun;
             self.open.remove(&episode);
+            for (place, step) in steps.iter().enumerate() {
+                self.note_step(place, step.outcome.reward);
+            }
             self.complete(episode, begun, steps);
         }
     }
@@ -326,18 +332,37 @@ impl World {
         }
     }
 
-    /// An episode that is over is complete: rewards that never came count as nothing.
+    /// A reward came at this step of an episode.
+    fn note_step(&mut self, place: usize, reward: i32) {
+        if self.by_step.len() <= place {
+            self.by_step.resize(place + 1, (0, 0));
+        }
+        let (count, sum) = &mut self.by_step[place];
+        (*count, *sum) = (*count + 1, *sum + i64::from(reward));
+    }
+
+    /// What a reward is taken for that never came: the mean of those that came at the same step, or zero before the first.
+    fn expected(&self, place: usize) -> Outcome {
+        let (count, sum) = self.by_step.get(place).copied().unwrap_or_default();
+        let mean = if count == 0 { 0 } else { sum.div_euclid(count as i64) };
+        let (low, high) = (self.spec.shape.reward_min, self.spec.shape.reward_max);
+        Outcome { reward: mean.clamp(low.into(), high.into()) as i32, done: false, bad: false }
+    }
+
+    /// An episode that is over is complete: rewards that never came are taken for the mean of those that came.
     fn complete_without(&mut self, episode: u64) {
         let Some(open) = self.open.remove(&episode) else { return };
-        let shape = &self.spec.shape;
-        let nothing =
-            Outcome { reward: 0.clamp(shape.reward_min, shape.reward_max), done: false, bad: false };
+        let came = |number: &u64| self.known.get(number).and_then(|known| known.said);
+        let came: Vec<Option<Outcome>> = open.decisions.iter().map(came).collect();
+        for (place, outcome) in came.iter().enumerate() {
+            outcome.iter().for_each(|outcome| self.note_step(place, outcome.reward));
+        }
         let last = open.decisions.len() - 1;
         let steps: Option<Vec<Settled>> = (0..)
             .zip(&open.decisions)
             .map(|(place, number)| {
                 let known = self.known.get(number)?;
-                let outcome = known.step.outcome.or(Some(nothing));
+                let outcome = known.step.outcome.or(Some(self.expected(place)));
                 settled(&Known { step: PastStep { outcome, ..known.step }, ..known.clone() }, place == last)
             })
             .collect();
@@ -389,7 +414,9 @@ impl World {
             return Publishing::Nothing;
         };
         let is_applied = round.patches.iter().any(|note| note.accepted);
-        self.standing.stalled = if is_applied { 0 } else { self.standing.stalled.saturating_add(1) };
+        if round.is_searched {
+            self.standing.stalled = if is_applied { 0 } else { self.standing.stalled.saturating_add(1) };
+        }
         match oversight.judge(self, &round) {
             Judged::TurnDown => {
                 let mut reader = Reader::new(&done.before);
@@ -420,7 +447,7 @@ impl World {
 
     /// A round takes effect; what was decided about patches.
     pub(crate) fn put_into_force(&mut self, round: Round, before: Option<Vec<u8>>, number: u64) -> Brought {
-        let Round { acting, patches, chain, steps } = round;
+        let Round { acting, patches, chain, steps, is_searched } = round;
         if patches.iter().any(|note| note.accepted || note.rolled_back) {
             let place = self.statistics.returns.count;
             self.standing.previous = before.map(|before| {
@@ -434,7 +461,7 @@ impl World {
             self.acting.settle(episode.begun, &episode.steps);
         }
         self.say_again();
-        self.statistics.rounds += 1;
+        self.statistics.rounds += u64::from(is_searched);
         self.count_patches(&patches, number);
         Brought { patches, chain, steps }
     }
@@ -462,6 +489,11 @@ impl World {
         self.acting.encode(writer);
         writer.bytes(&self.searching_bytes);
         self.statistics.encode(writer);
+        writer.length(self.by_step.len());
+        for (count, sum) in &self.by_step {
+            writer.u64(*count);
+            writer.i64(*sum);
+        }
         writer.length(self.known.len());
         for (number, known) in &self.known {
             writer.u64(*number);
@@ -504,6 +536,14 @@ impl World {
         inner.finish()?;
         let statistics = Statistics::decode(spec.shape.actions, reader)?;
         let wild = reader.error("decisions that this world cannot have made");
+        let by_step = (0..reader.length(16)?)
+            .map(|_| Ok((reader.u64()?, reader.i64()?)))
+            .collect::<Result<Vec<_>, DecodeError>>()?;
+        if (spec.shape.horizon as usize) < by_step.len()
+            || by_step.iter().any(|(count, sum)| 1 << 32 <= *count || 1 << 62 <= sum.unsigned_abs())
+        {
+            return Err(wild.into());
+        }
         let is_action = |action: u16| action < spec.shape.actions;
         let mut known = BTreeMap::new();
         for _ in 0..reader.length(60)? {
@@ -556,6 +596,7 @@ impl World {
             waiting,
             waiting_steps,
             statistics,
+            by_step,
             patched,
             standing,
         })

@@ -47,7 +47,7 @@ const BUDGET: u64 = 1 << 47;
 const WEIGHTS: u64 = 1_280;
 /// The largest chance that every action may be promised; more would leave nothing to choose.
 pub const FLOOR_MAX: Fixed = Fixed::from_ratio(1, 2);
-/// While a contest is open a round begins when so many steps wait, and one part in so many of all steps besides.
+/// While a contest is open or somebody plans, a round begins when so many steps wait, and one part in so many of all steps besides.
 const CONTEST_STEPS: u64 = 16;
 const CONTEST_SHARE: u64 = 64;
 /// Episodes that people may take out of what is learned from; the oldest are forgotten.
@@ -476,6 +476,8 @@ pub struct Round {
     pub chain: Digest,
     /// Steps learned from so far.
     pub steps: u64,
+    /// Whether the log was searched or something was decided; else it brings another plan, and nothing more.
+    pub is_searched: bool,
 }
 
 impl Searching {
@@ -533,12 +535,14 @@ impl Searching {
         }
     }
 
-    /// Whether a round should begin when so many steps wait to be taken in: a search is due, or a contest may be decided.
+    /// Whether a round should begin when so many steps wait to be taken in: a search is due, a contest may be decided, or another
+    /// plan should be drawn.
     pub fn is_due(&self, waiting: u64) -> bool {
-        match self.learner.contest().is_some() {
-            true => CONTEST_STEPS + self.learner.tally.steps / CONTEST_SHARE <= waiting,
-            false => self.next_due() <= self.learner.tally.steps + waiting,
-        }
+        let (learner, steps) = (&self.learner, self.learner.tally.steps);
+        let is_open = learner.contest().is_some();
+        let is_followed = is_open || learner.exploration.explorer().is_some();
+        let is_enough = is_followed && CONTEST_STEPS + steps / CONTEST_SHARE <= waiting;
+        is_enough || !is_open && self.next_due() <= steps + waiting
     }
 
     /// Steps after which the next search is due.
@@ -546,8 +550,14 @@ impl Searching {
         self.learner.candidates.next_search()
     }
 
-    /// Whether there is something to be worked on or to be published: a search is due, or a contest was decided.
+    /// Whether there is something to be worked on or to be published: a search is due, a contest was decided, or there is somebody
+    /// who plans.
     pub fn has_work(&self) -> bool {
+        self.may_search() || self.learner.exploration.explorer().is_some()
+    }
+
+    /// Whether a search is due, or something was decided.
+    fn may_search(&self) -> bool {
         let (is_open, is_over) = (self.learner.contest().is_some(), self.learner.is_measuring());
         self.has_decided() || !is_open && (is_over || self.next_due() <= self.learner.tally.steps)
     }
@@ -569,8 +579,12 @@ impl Searching {
 
     /// Searches, proves and decides; bounded by the configuration's budgets of work.
     pub fn work(&mut self) -> Round {
+        let is_searched = self.may_search();
         self.learner.search_served(&mut self.notes);
-        self.publish()
+        if self.learner.exploration.is_hope_old() {
+            self.learner.exploration.look_ahead(&self.learner.shape, self.learner.tally.steps);
+        }
+        Round { is_searched, ..self.publish() }
     }
 
     fn publish(&mut self) -> Round {
@@ -584,7 +598,8 @@ impl Searching {
         while acting.exploration.explorer().is_some() && !acting.exploration.prepare(&mut register) {}
         let floor = self.floor;
         let acting = Acting { learner: acting, floor, steps: 0, episodes: 0, explored: 0, cautious: None };
-        Round { acting, patches: notes.patches(), chain: *learner.history.head(), steps: learner.tally.steps }
+        let (chain, steps) = (*learner.history.head(), learner.tally.steps);
+        Round { acting, patches: notes.patches(), chain, steps, is_searched: true }
     }
 
     /// Writes the canonical bytes.

@@ -204,7 +204,7 @@ impl Standing {
         writer.bool(self.held.is_some());
         if let Some(held) = &self.held {
             writer.u64(held.question);
-            let Round { acting, patches, chain, steps } = &*held.round;
+            let Round { acting, patches, chain, steps, .. } = &*held.round;
             acting.encode(writer);
             encode_notes(patches, writer);
             writer.raw(chain.as_bytes());
@@ -254,7 +254,7 @@ impl Standing {
             let acting = Acting::decode(shape, reader)?;
             let patches = decode_notes(reader)?;
             let (chain, steps) = (Digest::decode(reader)?, reader.u64()?);
-            let round = Box::new(Round { acting, patches, chain, steps });
+            let round = Box::new(Round { acting, patches, chain, steps, is_searched: true });
             let before = reader.bytes()?.to_vec();
             standing.held = Some(Box::new(HeldRound { question, round, before }));
         }
