@@ -11,7 +11,7 @@ use bem_base::environment::{Bits, Field, OBSERVATION_WORDS, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::limits::{ACTIONS_MAX, OBSERVATION_BITS_MAX};
 use bem_base::prng::{Prng, mix};
-use bem_engine::serving::{Acting, Searching, Settled, settings_of};
+use bem_engine::serving::{Acting, Begun, Searching, Settled, settings_of};
 use bem_machine::config::GenesisConfig;
 use bem_machine::turn::Turn;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods as _};
@@ -30,7 +30,7 @@ const FORMAT: &str = "bem bandit 1";
 /// A decision that waits for its reward.
 #[derive(Clone, Copy)]
 struct Waiting {
-    turn: Turn,
+    begun: Begun,
     observation: Bits,
     action: u16,
     drawn_from: Option<u16>,
@@ -79,17 +79,17 @@ impl Bandit {
 
     /// Takes one row in; the statistics of what acts, and the log.
     fn take(&mut self, waiting: &Waiting, reward: i32) {
-        let Waiting { turn, observation, action, drawn_from } = *waiting;
+        let Waiting { begun, observation, action, drawn_from } = *waiting;
         let outcome = Outcome { reward, done: true, bad: false };
         let settled = [Settled { observation, action, drawn_from, outcome }];
-        self.acting.settle(turn, &settled);
-        self.searching.take(turn, &settled);
+        self.acting.settle(begun, &settled);
+        self.searching.take(begun, &settled);
         self.earned += i128::from(reward);
         self.rewarded += 1;
     }
 
     fn learn(&mut self, py: Python<'_>) {
-        if !self.searching.is_due(0) {
+        if !self.searching.has_work() {
             return;
         }
         let searching = &mut self.searching;
@@ -150,7 +150,7 @@ impl Bandit {
             GenesisConfig::from_toml(config).map_err(|error| refused(format!("configuration: {error}")))?;
         let floor = Fixed::from_raw((floor * WHOLE).round() as i64);
         let (searching, round) =
-            Searching::open(&shape, settings_of(&config, seed, &shape), floor, &[]).map_err(refused)?;
+            Searching::open(&shape, settings_of(&config, seed), floor, &[]).map_err(refused)?;
         Ok(Bandit {
             acting: round.acting,
             searching,
@@ -171,9 +171,9 @@ impl Bandit {
         self.check_words(context.len())?;
         let observation = self.bits(&context);
         let number = self.decisions;
-        let (turn, choice) = self.acting.begin(number, &observation);
+        let (begun, choice) = self.acting.begin(number, &observation);
         self.decisions += 1;
-        let waiting = Waiting { turn, observation, action: choice.action, drawn_from: choice.drawn_from };
+        let waiting = Waiting { begun, observation, action: choice.action, drawn_from: choice.drawn_from };
         self.waiting.insert(number, waiting);
         if WAITING_MAX < self.waiting.len() {
             self.waiting.pop_first();
@@ -256,8 +256,8 @@ impl Bandit {
             };
             self.rows += 1;
             let drawn_from = is_even.then_some(self.shape.actions);
-            let turn = if is_even { Turn::DRAW } else { Turn::INDEX };
-            self.take(&Waiting { turn, observation, action: actions[row] as u16, drawn_from }, paid[row]);
+            let begun = Begun::alone(if is_even { Turn::DRAW } else { Turn::INDEX });
+            self.take(&Waiting { begun, observation, action: actions[row] as u16, drawn_from }, paid[row]);
             self.learn(py);
         }
         Ok(())
@@ -303,7 +303,7 @@ impl Bandit {
         writer.length(self.waiting.len());
         for (number, waiting) in &self.waiting {
             writer.u64(*number);
-            waiting.turn.encode(&mut writer);
+            waiting.begun.encode(&mut writer);
             waiting.observation.0.iter().for_each(|word| writer.u64(*word));
             writer.u16(waiting.action);
             writer.u16(waiting.drawn_from.unwrap_or(0));
@@ -331,7 +331,7 @@ impl Bandit {
         let mut waiting = BTreeMap::new();
         for _ in 0..reader.length(8 + 8 * OBSERVATION_WORDS + 4).map_err(refused)? {
             let number = reader.u64().map_err(refused)?;
-            let turn = Turn::decode(&mut reader).map_err(refused)?;
+            let begun = Begun::decode(&mut reader).map_err(refused)?;
             let mut observation = Bits::ZERO;
             for word in &mut observation.0 {
                 *word = reader.u64().map_err(refused)?;
@@ -342,7 +342,7 @@ impl Bandit {
             }
             waiting.insert(
                 number,
-                Waiting { turn, observation, action, drawn_from: (0 < drawn).then_some(drawn) },
+                Waiting { begun, observation, action, drawn_from: (0 < drawn).then_some(drawn) },
             );
         }
         let acting = Acting::decode(&shape, &mut reader).map_err(refused)?;

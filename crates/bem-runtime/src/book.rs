@@ -197,7 +197,7 @@ impl Book {
     /// A world of this shape is there: what must change in EXPERT.
     pub(crate) fn open_world(&mut self, shape: &Shape) -> Result<Vec<TableEdit>, String> {
         let world = WorldIndex(self.worlds);
-        let settings = settings_of(self.parameters(), 0, shape);
+        let settings = settings_of(self.parameters(), 0);
         let twin = Twin::boot(GenesisConfig::clone(&settings.config), shape);
         let twin = twin.map_err(|error| format!("no machine can hold the world: {error}"))?;
         let edits = self.expert_edits(world, &twin.leaves());

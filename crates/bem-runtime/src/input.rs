@@ -34,6 +34,17 @@ pub struct WorldSpec {
     pub forbidden: Vec<Forbidden>,
     /// What the owner says about features, for whoever encodes them; empty where observations are bits.
     pub note: String,
+    /// What must not be fallen below while it learns, if anything.
+    pub floor: Option<FloorSpec>,
+}
+
+/// An action that is known to do, and how far below its return the service may fall while it learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloorSpec {
+    /// The action.
+    pub action: u16,
+    /// Per mille of its return that may be risked.
+    pub risk: u16,
 }
 
 /// Why a world cannot be: the field, and what is allowed.
@@ -107,8 +118,28 @@ impl WorldSpec {
             );
         }
         self.check_forbidden()?;
+        self.check_floor()?;
         if NOTE_BYTES_MAX < self.note.len() {
             return refuse("features", format!("features take more than {NOTE_BYTES_MAX} bytes"));
+        }
+        Ok(())
+    }
+
+    fn check_floor(&self) -> Result<(), SpecError> {
+        let refuse = |reason: String| Err(SpecError { field: "floor", reason });
+        let Some(FloorSpec { action, risk }) = self.floor else { return Ok(()) };
+        if self.shape.actions <= action || 1_000 < risk {
+            let last = self.shape.actions - 1;
+            return refuse(format!("floor must name an action from 0 to {last} and a risk from 0 to 1"));
+        }
+        if self.forbidden.iter().any(|rule| rule.action == action) {
+            return refuse(format!("floor names action {action}, which is forbidden somewhere"));
+        }
+        if Fixed::ZERO < self.min_propensity {
+            return refuse(
+                "floor and min_propensity exclude each other: draws would be no play of the baseline"
+                    .to_string(),
+            );
         }
         Ok(())
     }
@@ -143,9 +174,13 @@ impl WorldSpec {
             writer.u16(*action);
         }
         writer.text(&self.note);
+        if let Some(FloorSpec { action, risk }) = self.floor {
+            writer.u16(action);
+            writer.u16(risk);
+        }
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Result<WorldSpec, DecodeError> {
+    fn decode(has_floor: bool, reader: &mut Reader<'_>) -> Result<WorldSpec, DecodeError> {
         let refused = reader.error("a world that cannot be served");
         let name = reader.text()?.to_string();
         let shape = Shape::decode(reader)?;
@@ -157,7 +192,11 @@ impl WorldSpec {
             })
             .collect::<Result<_, DecodeError>>()?;
         let note = reader.text()?.to_string();
-        let spec = WorldSpec { name, shape, min_propensity, expire_after, forbidden, note };
+        let floor = match has_floor {
+            true => Some(FloorSpec { action: reader.u16()?, risk: reader.u16()? }),
+            false => None,
+        };
+        let spec = WorldSpec { name, shape, min_propensity, expire_after, forbidden, note, floor };
         if spec.check().is_ok() && spec.has_plain_returns() { Ok(spec) } else { Err(refused) }
     }
 
@@ -259,7 +298,7 @@ impl Input {
     pub fn encode(&self, writer: &mut Writer) {
         match self {
             Input::World(spec) => {
-                writer.u8(0);
+                writer.u8(if spec.floor.is_some() { 6 } else { 0 });
                 spec.encode(writer);
             }
             Input::Decide { world, observation, episode } => {
@@ -299,8 +338,8 @@ impl Input {
     pub fn decode(reader: &mut Reader<'_>) -> Result<Input, DecodeError> {
         let unknown = reader.error("an input of unknown kind");
         let kind = reader.u8()?;
-        if kind == 0 {
-            return Ok(Input::World(Box::new(WorldSpec::decode(reader)?)));
+        if kind == 0 || kind == 6 {
+            return Ok(Input::World(Box::new(WorldSpec::decode(kind == 6, reader)?)));
         }
         if TAGS.contains(&kind) {
             return Ok(Input::People(Box::new(PeopleInput::decode(kind, reader)?)));
@@ -385,11 +424,21 @@ mod tests {
         let mut inputs = vec![
             Input::World(Box::new(WorldSpec {
                 name,
-                shape,
+                shape: shape.clone(),
                 min_propensity,
+                expire_after: 9,
+                forbidden: forbidden.clone(),
+                note: note.clone(),
+                floor: None,
+            })),
+            Input::World(Box::new(WorldSpec {
+                name: "cautious".to_string(),
+                shape: shape.clone(),
+                min_propensity: Fixed::ZERO,
                 expire_after: 9,
                 forbidden,
                 note,
+                floor: Some(FloorSpec { action: 1, risk: 50 }),
             })),
             Input::Decide {
                 world,

@@ -7,14 +7,13 @@ use crate::input::WorldIndex;
 use bem_base::digest::Digest;
 use bem_base::encode::Writer;
 use bem_engine::chronicle::PatchNote;
-use bem_engine::serving::{Round, Searching, Settled};
-use bem_machine::turn::Turn;
+use bem_engine::serving::{Begun, Round, Searching, Settled};
 
 /// An episode with everything that it brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complete {
-    /// Whose turn it was.
-    pub turn: Turn,
+    /// How it began.
+    pub begun: Begun,
     /// Its steps.
     pub steps: Vec<Settled>,
     /// Which complete episode of its world it is.
@@ -62,18 +61,33 @@ pub struct Brought {
 }
 
 impl Job {
-    /// Does the work: takes the episodes in, and searches if enough is new.
+    /// Does the work: takes the episodes in, searches if enough is new, and decides what can be decided.
     pub fn work(self) -> Done {
         let Job { world, mut searching, episodes, keeps, wants_before } = self;
         keeps.iter().for_each(|(serial, is_kept)| searching.keep(*serial, *is_kept));
-        let mut take = |episode: &Complete| (episode.place, searching.take(episode.turn, &episode.steps));
-        let serials = episodes.iter().map(&mut take).collect();
-        let is_due = searching.is_due(0);
-        let before = if is_due && wants_before { bytes_of(&searching) } else { Vec::new() };
-        let round = is_due.then(|| Box::new(searching.work()));
+        // Episodes may decide a contest: what would be without that is what was before it, with the same episodes.
+        let apart = (wants_before && searching.is_measuring()).then(|| searching.clone());
+        let serials = take_all(&mut searching, &episodes);
+        let has_work = searching.has_work();
+        let before = match apart.filter(|_| searching.has_decided()) {
+            Some(mut apart) => {
+                apart.forgo();
+                take_all(&mut apart, &episodes);
+                bytes_of(&apart)
+            }
+            None if has_work && wants_before => bytes_of(&searching),
+            None => Vec::new(),
+        };
+        let round = has_work.then(|| Box::new(searching.work()));
         let bytes = bytes_of(&searching);
         Done { world, searching, round, bytes, before, serials }
     }
+}
+
+/// Takes episodes in; their places with their serials.
+fn take_all(searching: &mut Searching, episodes: &[Complete]) -> Vec<(u64, u64)> {
+    let take = |episode: &Complete| (episode.place, searching.take(episode.begun, &episode.steps));
+    episodes.iter().map(take).collect()
 }
 
 fn bytes_of(searching: &Searching) -> Vec<u8> {

@@ -15,11 +15,10 @@ use bem_base::digest::hash_parts;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Outcome};
 use bem_engine::chronicle::PatchNote;
-use bem_engine::serving::{Choice, Round, Searching, settings_of};
+use bem_engine::serving::{Begun, Choice, Round, Searching, settings_of};
 use bem_engine::state::RestoreError;
 use bem_ledger::entry::ToolCall;
 use bem_machine::config::GenesisConfig;
-use bem_machine::turn::Turn;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -105,7 +104,7 @@ pub enum Effect {
     /// A world is there, with what was decided about patches before its first step.
     Opened(WorldIndex, Vec<PatchNote>),
     /// A decision.
-    Decided(Turn, Choice),
+    Decided(Begun, Choice),
     /// An outcome was booked.
     Rewarded,
     /// A world is gone.
@@ -225,7 +224,7 @@ impl Service {
             [&self.config.seed.to_le_bytes()[..], &(place as u64).to_le_bytes(), spec.name.as_bytes()];
         let digest = hash_parts("bem/served-world", &parts);
         let seed = digest.as_bytes().iter().take(8).fold(0, |seed, byte| seed << 8 | u64::from(*byte));
-        let settings = settings_of(&self.config.parameters, seed, &spec.shape);
+        let settings = settings_of(&self.config.parameters, seed);
         let opened = Searching::open(&spec.shape, settings, spec.min_propensity, &spec.forbidden);
         opened.map_err(|error| error.to_string())
     }
@@ -289,8 +288,8 @@ impl Service {
             Input::Decide { world, observation, episode } => {
                 let world = self.world_mut(*world).ok_or("a decision in a world that is not served")?;
                 world.check_episode(episode).map_err(|_| "an episode that this world does not have")?;
-                let (turn, choice) = world.decide(number, *observation, episode);
-                Effect::Decided(turn, choice)
+                let (begun, choice) = world.decide(number, *observation, episode);
+                Effect::Decided(begun, choice)
             }
             Input::Reward { world, decision, reward, done, bad } => {
                 let index = *world;

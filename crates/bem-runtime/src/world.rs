@@ -1,11 +1,11 @@
 //! One served world: its decisions that wait for their outcome, its open episodes, and both halves of its learner.
 //!
 //! An outcome may come in any order, or never. A decision is known for as many later decisions of its world as the world says;
-//! then it is forgotten, and if its outcome had not come, it is lost together with its episode: nothing is learned from it.
-//! Must not know the ledger. Clauses: VM-13, LOG-5; decisions D-18, D-67.
+//! then it is forgotten. In an episode of several steps that is over, a reward that never came is taken for the mean of those that
+//! came at the same step; everything else that waits for it is lost, and nothing is learned from it. Must not know the ledger. Clauses: VM-13, LOG-5; decisions D-18,
+//! D-67, D-111.
 
-use crate::input::WorldIndex;
-use crate::input::WorldSpec;
+use crate::input::{FloorSpec, WorldIndex, WorldSpec};
 use crate::limits::PATCHES_SHOWN_MAX;
 use crate::people::oversight::{Judged, Oversight, Publishing, REJECTED};
 use crate::people::standing::{HeldRound, Previous, SINCE_MAX, Standing};
@@ -16,10 +16,9 @@ use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_engine::chronicle::PatchNote;
 use bem_engine::payload::Payload;
-use bem_engine::serving::{Acting, Choice, Round, Searching, Settled};
+use bem_engine::serving::{Acting, Begun, Choice, Round, Searching, Settled};
 use bem_engine::state::RestoreError;
 use bem_machine::machine::PastStep;
-use bem_machine::turn::Turn;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A decision that is known.
@@ -29,7 +28,7 @@ struct Known {
     place: u64,
     step: PastStep,
     drawn_from: Option<u16>,
-    turn: Turn,
+    begun: Begun,
     /// The first decision of its episode.
     episode: u64,
     /// What was said of it, to know the same again.
@@ -40,7 +39,7 @@ struct Known {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Open {
     name: String,
-    turn: Turn,
+    begun: Begun,
     /// Its decisions in order.
     decisions: Vec<u64>,
     /// Its last step was taken.
@@ -80,6 +79,8 @@ pub struct World {
     pub(crate) waiting: Vec<Complete>,
     pub(crate) waiting_steps: u64,
     pub(crate) statistics: Statistics,
+    /// Number and sum of the rewards that came at each step of an episode, in worlds of several steps.
+    by_step: Vec<(u64, i64)>,
     /// The latest decisions about patches, oldest first.
     patched: VecDeque<Patched>,
     /// What people have to do with it.
@@ -94,11 +95,15 @@ impl World {
         number: u64,
     ) -> (World, Vec<PatchNote>) {
         let statistics = Statistics::new(spec.shape.actions);
+        let acting = match spec.floor {
+            Some(FloorSpec { action, risk }) => round.acting.with_baseline(action, risk),
+            None => round.acting,
+        };
         let mut writer = Writer::new();
         searching.encode(&mut writer);
         let mut world = World {
             spec,
-            acting: round.acting,
+            acting,
             searching: Some(Box::new(searching)),
             searching_bytes: writer.into_bytes(),
             known: BTreeMap::new(),
@@ -107,6 +112,7 @@ impl World {
             waiting: Vec::new(),
             waiting_steps: 0,
             statistics,
+            by_step: Vec::new(),
             patched: VecDeque::new(),
             standing: Standing::default(),
         };
@@ -178,24 +184,24 @@ impl World {
     }
 
     /// Decides. The names must have been checked.
-    pub(crate) fn decide(&mut self, number: u64, observation: Bits, name: &str) -> (Turn, Choice) {
+    pub(crate) fn decide(&mut self, number: u64, observation: Bits, name: &str) -> (Begun, Choice) {
         self.expire();
         let horizon = self.spec.shape.horizon as usize;
         let going_on = self.by_name.get(name).copied().filter(|_| 1 < horizon);
-        let (episode, turn, choice) = match going_on {
+        let (episode, begun, choice) = match going_on {
             Some(episode) => {
                 let open = &self.open[&episode];
                 let past: Vec<PastStep> =
                     open.decisions.iter().filter_map(|number| Some(self.known.get(number)?.step)).collect();
-                (episode, open.turn, self.acting.go_on(number, open.turn, &past, &observation))
+                (episode, open.begun, self.acting.go_on(number, open.begun, &past, &observation))
             }
             None => {
-                let (turn, choice) = self.acting.begin(number, &observation);
-                (number, turn, choice)
+                let (begun, choice) = self.acting.begin(number, &observation);
+                (number, begun, choice)
             }
         };
         if 1 < horizon {
-            let new = || Open { name: name.to_string(), turn, decisions: Vec::new(), is_over: false };
+            let new = || Open { name: name.to_string(), begun, decisions: Vec::new(), is_over: false };
             let open = self.open.entry(episode).or_insert_with(new);
             open.decisions.push(number);
             open.is_over = open.decisions.len() == horizon;
@@ -209,8 +215,8 @@ impl World {
         let step = PastStep { observation, action: choice.action, outcome: None };
         let place = self.statistics.decisions;
         let drawn_from = choice.drawn_from;
-        self.known.insert(number, Known { place, step, drawn_from, turn, episode, said: None });
-        (turn, choice)
+        self.known.insert(number, Known { place, step, drawn_from, begun, episode, said: None });
+        (begun, choice)
     }
 
     /// What a reward would be: nothing new, something new, or refused.
@@ -264,8 +270,8 @@ impl World {
         }
         if self.spec.shape.horizon == 1 {
             let step = settled(&self.known[&decision], true);
-            let turn = self.known[&decision].turn;
-            return self.complete(decision, turn, step.into_iter().collect());
+            let begun = self.known[&decision].begun;
+            return self.complete(decision, begun, step.into_iter().collect());
         }
         let Some(open) = self.open.get_mut(&episode) else { return };
         if outcome.done {
@@ -281,31 +287,40 @@ impl World {
             .map(|(place, number)| settled(self.known.get(number)?, place == last))
             .collect();
         if let Some(steps) = steps {
-            let turn = open.turn;
+            let begun = open.begun;
             self.open.remove(&episode);
-            self.complete(episode, turn, steps);
+            for (place, step) in steps.iter().enumerate() {
+                self.note_step(place, step.outcome.reward);
+            }
+            self.complete(episode, begun, steps);
         }
     }
 
-    fn complete(&mut self, first: u64, turn: Turn, steps: Vec<Settled>) {
-        let episode = Complete { turn, steps, place: self.statistics.returns.count + 1 };
+    fn complete(&mut self, first: u64, begun: Begun, steps: Vec<Settled>) {
+        let episode = Complete { begun, steps, place: self.statistics.returns.count + 1 };
         let total = episode.steps.iter().map(|step| i64::from(step.outcome.reward)).sum();
         let is_random = episode.steps.iter().all(|step| step.drawn_from.is_some());
         self.statistics.book_return(total, is_random);
-        self.acting.settle(episode.turn, &episode.steps);
+        self.acting.settle(episode.begun, &episode.steps);
+        self.acting.earn(episode.begun, total);
         self.waiting_steps += episode.steps.len() as u64;
         self.standing.remember(first, &episode);
         self.waiting.push(episode);
     }
 
-    /// Forgets decisions that are too old; where the outcome had not come, the episode is lost.
+    /// Forgets decisions that are too old. An episode that is over and waits for one of them is complete without it; any other
+    /// episode of it is lost.
     fn expire(&mut self) {
         let keep = u64::from(self.spec.expire_after);
-        while let Some(entry) = self.known.first_entry() {
-            if self.statistics.decisions < entry.get().place + keep {
+        while let Some((number, known)) = self.known.first_key_value() {
+            if self.statistics.decisions < known.place + keep {
                 return;
             }
-            let known = entry.remove();
+            let (number, episode) = (*number, known.episode);
+            if self.open.get(&episode).is_some_and(|open| open.is_over) {
+                self.complete_without(episode);
+            }
+            let Some(known) = self.known.remove(&number) else { return };
             if known.said.is_none() {
                 self.statistics.lost += 1;
             }
@@ -314,6 +329,45 @@ impl World {
             {
                 self.by_name.remove(&open.name);
             }
+        }
+    }
+
+    /// A reward came at this step of an episode.
+    fn note_step(&mut self, place: usize, reward: i32) {
+        if self.by_step.len() <= place {
+            self.by_step.resize(place + 1, (0, 0));
+        }
+        let (count, sum) = &mut self.by_step[place];
+        (*count, *sum) = (*count + 1, *sum + i64::from(reward));
+    }
+
+    /// What a reward is taken for that never came: the mean of those that came at the same step, or zero before the first.
+    fn expected(&self, place: usize) -> Outcome {
+        let (count, sum) = self.by_step.get(place).copied().unwrap_or_default();
+        let mean = if count == 0 { 0 } else { sum.div_euclid(count as i64) };
+        let (low, high) = (self.spec.shape.reward_min, self.spec.shape.reward_max);
+        Outcome { reward: mean.clamp(low.into(), high.into()) as i32, done: false, bad: false }
+    }
+
+    /// An episode that is over is complete: rewards that never came are taken for the mean of those that came.
+    fn complete_without(&mut self, episode: u64) {
+        let Some(open) = self.open.remove(&episode) else { return };
+        let came = |number: &u64| self.known.get(number).and_then(|known| known.said);
+        let came: Vec<Option<Outcome>> = open.decisions.iter().map(came).collect();
+        for (place, outcome) in came.iter().enumerate() {
+            outcome.iter().for_each(|outcome| self.note_step(place, outcome.reward));
+        }
+        let last = open.decisions.len() - 1;
+        let steps: Option<Vec<Settled>> = (0..)
+            .zip(&open.decisions)
+            .map(|(place, number)| {
+                let known = self.known.get(number)?;
+                let outcome = known.step.outcome.or(Some(self.expected(place)));
+                settled(&Known { step: PastStep { outcome, ..known.step }, ..known.clone() }, place == last)
+            })
+            .collect();
+        if let Some(steps) = steps {
+            self.complete(episode, open.begun, steps);
         }
     }
 
@@ -360,7 +414,9 @@ impl World {
             return Publishing::Nothing;
         };
         let is_applied = round.patches.iter().any(|note| note.accepted);
-        self.standing.stalled = if is_applied { 0 } else { self.standing.stalled.saturating_add(1) };
+        if round.is_searched {
+            self.standing.stalled = if is_applied { 0 } else { self.standing.stalled.saturating_add(1) };
+        }
         match oversight.judge(self, &round) {
             Judged::TurnDown => {
                 let mut reader = Reader::new(&done.before);
@@ -377,6 +433,8 @@ impl World {
                 (self.searching, self.searching_bytes) = (Some(done.searching), done.bytes);
                 let held = HeldRound { question: 0, round, before: done.before };
                 self.standing.held = Some(Box::new(held));
+                // It is decided; what waits is a person's word.
+                self.acting.forgo();
                 Publishing::Held(context)
             }
             Judged::Let(context) => {
@@ -389,7 +447,7 @@ impl World {
 
     /// A round takes effect; what was decided about patches.
     pub(crate) fn put_into_force(&mut self, round: Round, before: Option<Vec<u8>>, number: u64) -> Brought {
-        let Round { acting, patches, chain, steps } = round;
+        let Round { acting, patches, chain, steps, is_searched } = round;
         if patches.iter().any(|note| note.accepted || note.rolled_back) {
             let place = self.statistics.returns.count;
             self.standing.previous = before.map(|before| {
@@ -400,10 +458,10 @@ impl World {
         self.acting.replace(acting);
         // What came while the round was worked on is not in it.
         for episode in &self.waiting {
-            self.acting.settle(episode.turn, &episode.steps);
+            self.acting.settle(episode.begun, &episode.steps);
         }
         self.say_again();
-        self.statistics.rounds += 1;
+        self.statistics.rounds += u64::from(is_searched);
         self.count_patches(&patches, number);
         Brought { patches, chain, steps }
     }
@@ -431,20 +489,25 @@ impl World {
         self.acting.encode(writer);
         writer.bytes(&self.searching_bytes);
         self.statistics.encode(writer);
+        writer.length(self.by_step.len());
+        for (count, sum) in &self.by_step {
+            writer.u64(*count);
+            writer.i64(*sum);
+        }
         writer.length(self.known.len());
         for (number, known) in &self.known {
             writer.u64(*number);
             writer.u64(known.place);
             encode_step(&known.step, writer);
             encode_drawn(known.drawn_from, writer);
-            known.turn.encode(writer);
+            known.begun.encode(writer);
             writer.u64(known.episode);
         }
         writer.length(self.open.len());
         for (number, open) in &self.open {
             writer.u64(*number);
             writer.text(&open.name);
-            open.turn.encode(writer);
+            open.begun.encode(writer);
             writer.bool(open.is_over);
             writer.bool(self.by_name.get(&open.name) == Some(number));
             writer.length(open.decisions.len());
@@ -473,23 +536,31 @@ impl World {
         inner.finish()?;
         let statistics = Statistics::decode(spec.shape.actions, reader)?;
         let wild = reader.error("decisions that this world cannot have made");
+        let by_step = (0..reader.length(16)?)
+            .map(|_| Ok((reader.u64()?, reader.i64()?)))
+            .collect::<Result<Vec<_>, DecodeError>>()?;
+        if (spec.shape.horizon as usize) < by_step.len()
+            || by_step.iter().any(|(count, sum)| 1 << 32 <= *count || 1 << 62 <= sum.unsigned_abs())
+        {
+            return Err(wild.into());
+        }
         let is_action = |action: u16| action < spec.shape.actions;
         let mut known = BTreeMap::new();
         for _ in 0..reader.length(60)? {
             let (number, place) = (reader.u64()?, reader.u64()?);
             let step = decode_step(reader)?;
-            let (drawn_from, turn) = (decode_drawn(reader)?, Turn::decode(reader)?);
+            let (drawn_from, begun) = (decode_drawn(reader)?, Begun::decode(reader)?);
             let (episode, said) = (reader.u64()?, step.outcome);
             if statistics.decisions < place || !is_action(step.action) {
                 return Err(wild.into());
             }
-            known.insert(number, Known { place, step, drawn_from, turn, episode, said });
+            known.insert(number, Known { place, step, drawn_from, begun, episode, said });
         }
         let (mut open, mut by_name) = (BTreeMap::new(), BTreeMap::new());
         for _ in 0..reader.length(20)? {
             let number = reader.u64()?;
             let name = reader.text()?.to_string();
-            let (turn, is_over, is_named) = (Turn::decode(reader)?, reader.bool()?, reader.bool()?);
+            let (begun, is_over, is_named) = (Begun::decode(reader)?, reader.bool()?, reader.bool()?);
             let decisions = (0..reader.length(8)?).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
             let are_known = decisions.iter().all(|number| known.contains_key(number));
             if decisions.is_empty() || !are_known || (spec.shape.horizon as usize) < decisions.len() {
@@ -498,7 +569,7 @@ impl World {
             if is_named {
                 by_name.insert(name.clone(), number);
             }
-            open.insert(number, Open { name, turn, decisions, is_over });
+            open.insert(number, Open { name, begun, decisions, is_over });
         }
         let mut patched = VecDeque::new();
         for _ in 0..reader.length(22)? {
@@ -525,6 +596,7 @@ impl World {
             waiting,
             waiting_steps,
             statistics,
+            by_step,
             patched,
             standing,
         })
@@ -547,7 +619,7 @@ fn settled(known: &Known, is_last: bool) -> Option<Settled> {
 
 pub(crate) fn encode_complete(episode: &Complete, writer: &mut Writer) {
     writer.u64(episode.place);
-    episode.turn.encode(writer);
+    episode.begun.encode(writer);
     writer.length(episode.steps.len());
     for step in &episode.steps {
         let Settled { observation, action, drawn_from, outcome } = *step;
@@ -558,7 +630,7 @@ pub(crate) fn encode_complete(episode: &Complete, writer: &mut Writer) {
 
 pub(crate) fn decode_complete(shape: &Shape, reader: &mut Reader<'_>) -> Result<Complete, DecodeError> {
     let wild = reader.error("steps that this world cannot have taken");
-    let (place, turn) = (reader.u64()?, Turn::decode(reader)?);
+    let (place, begun) = (reader.u64()?, Begun::decode(reader)?);
     let mut steps = Vec::new();
     for _ in 0..reader.length(36)? {
         let step = decode_step(reader)?;
@@ -566,7 +638,7 @@ pub(crate) fn decode_complete(shape: &Shape, reader: &mut Reader<'_>) -> Result<
         let Some(outcome) = step.outcome.filter(|_| step.action < shape.actions) else { return Err(wild) };
         steps.push(Settled { observation: step.observation, action: step.action, drawn_from, outcome });
     }
-    Ok(Complete { turn, steps, place })
+    Ok(Complete { begun, steps, place })
 }
 
 fn encode_step(step: &PastStep, writer: &mut Writer) {

@@ -20,7 +20,7 @@ use bem_circuit::formats::{Format, Model};
 use bem_data::{Encoder, Feature, NumberCode};
 use bem_engine::agent::Agent;
 use bem_export::{Language, Program};
-use bem_runtime::input::WorldSpec;
+use bem_runtime::input::{FloorSpec, WorldSpec};
 use bem_runtime::limits::EXPIRE_AFTER_DEFAULT;
 use bem_runtime::statistics::{Moments, Statistics};
 use bem_runtime::world::World;
@@ -134,6 +134,8 @@ struct NewWorld {
     expire_after: Option<u32>,
     /// What must never be done: observation and action.
     forbidden: Option<Vec<Value>>,
+    /// An action that is known to do, and the part of its return that may be risked while it learns.
+    floor: Option<Value>,
 }
 
 /// A decision that is asked for.
@@ -147,8 +149,7 @@ struct DecideRequest {
 }
 
 /// A decision.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it stands in the document only")]
+#[derive(ToSchema, serde::Serialize)]
 struct DecideAnswer {
     decision: String,
     action: u16,
@@ -364,8 +365,9 @@ pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
     };
     let expire_after = fields.number("expire_after")?.unwrap_or(EXPIRE_AFTER_DEFAULT);
     let pairs = fields.list("forbidden")?.unwrap_or_default();
+    let floor = fields.take("floor").map(|floor| read_floor(&floor)).transpose()?;
     fields.finish(
-        "name, obs_bits, features, actions, reward_range, fields, horizon, min_propensity, expire_after and forbidden are",
+        "name, obs_bits, features, actions, reward_range, fields, horizon, min_propensity, expire_after, forbidden and floor are",
     )?;
     let (bits, groups, encoder) = match (features, bits) {
         (None, Some(bits)) => (bits, groups, None),
@@ -387,7 +389,17 @@ pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
     forbidden.sort_unstable();
     let shape = WorldSpec::shape_of(bits, actions, horizon, (low, high), groups);
     let note = encoder.map_or_else(String::new, |encoder| encoder.to_json());
-    Ok(WorldSpec { name, shape, min_propensity, expire_after, forbidden, note })
+    Ok(WorldSpec { name, shape, min_propensity, expire_after, forbidden, note, floor })
+}
+
+fn read_floor(floor: &Value) -> Result<FloorSpec, Failure> {
+    let wrong =
+        || Failure::bad("floor", "floor must be {\"action\": ..., \"risk\": ...} with a risk from 0 to 1");
+    let is_known = |object: &Map<String, Value>| object.keys().all(|key| key == "action" || key == "risk");
+    floor.as_object().filter(|object| is_known(object)).ok_or_else(wrong)?;
+    let action = floor["action"].as_u64().and_then(|action| u16::try_from(action).ok()).ok_or_else(wrong)?;
+    let risk = floor["risk"].as_f64().filter(|risk| (0.0..=1.0).contains(risk)).ok_or_else(wrong)?;
+    Ok(FloorSpec { action, risk: (risk * 1_000.0) as u16 })
 }
 
 fn read_groups(list: Option<Vec<Value>>) -> Result<Vec<Field>, Failure> {
@@ -439,7 +451,7 @@ async fn decide(
     State(app): State<App>,
     Path(world): Path<String>,
     body: Bytes,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<DecideAnswer>, Failure> {
     let mut fields = Fields::read(&body)?;
     let seen = match Fields::must("obs", fields.take("obs"))? {
         Value::String(text) => {
@@ -460,9 +472,7 @@ async fn decide(
     let asked = app.handle.ask(|reply| Message::Decide { world, observation: seen, episode, reply });
     let Decided { decision, action, propensity, expert } = asked.await??;
     let propensity = propensity as f64 / (1u64 << 32) as f64;
-    Ok(Json(json!({
-        "decision": decision.to_string(), "action": action, "propensity": propensity, "expert": expert, "step": decision,
-    })))
+    Ok(Json(DecideAnswer { decision: decision.to_string(), action, propensity, expert, step: decision }))
 }
 
 #[utoipa::path(post, path = "/v1/worlds/{name}/reward", params(("name" = String, Path)), request_body = RewardRequest,
@@ -585,6 +595,7 @@ async fn show_world(State(app): State<App>, Path(name): Path<String>) -> Result<
         "fields": shape.fields.iter().map(|field| [field.low, field.width]).collect::<Vec<_>>(),
         "min_propensity": shown.spec.min_propensity.to_raw() as f64 / (1u64 << 32) as f64,
         "expire_after": shown.spec.expire_after,
+        "floor": shown.spec.floor.map(|floor| json!({ "action": floor.action, "risk": f64::from(floor.risk) / 1_000.0 })),
         "statistics": {
             "decisions": statistics.decisions, "rewards": statistics.rewards, "lost": statistics.lost, "open": shown.open,
             "bad": statistics.bad, "drawn": statistics.drawn, "episodes": statistics.returns.count, "rounds": statistics.rounds,

@@ -45,6 +45,10 @@ use tokio::sync::{broadcast, mpsc as queue, oneshot};
 pub const QUEUE_MAX: usize = 4_096;
 /// Requests of one group.
 const GROUP_MAX: usize = 1_024;
+/// Two groups begin at least this far apart: a sync costs the same for one request and for a hundred.
+const GROUP_APART: Duration = Duration::from_micros(400);
+/// How far the learning thread steps back when others want the processor.
+const LEARN_NICE: i32 = 10;
 /// Groups that the ledger may lag behind.
 const LAG_MAX: usize = 256;
 /// The ledger is committed at least this often while inputs come.
@@ -283,6 +287,8 @@ fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'stati
 
 /// Works on rounds until nobody asks any more.
 fn learn(jobs: &mpsc::Receiver<Box<Job>>, queue: &queue::Sender<Message>, gauges: &Gauges) {
+    // Deciding never waits for a search; where the system does not allow it, both share.
+    let _ = rustix::process::nice(LEARN_NICE);
     while let Ok(job) = jobs.recv() {
         // A round that fails leaves its world to decide as it does; the others go on.
         let began = Instant::now();
@@ -377,7 +383,7 @@ impl Decider {
         self.resume_tools();
         self.acknowledge()?;
         self.send_tools();
-        let mut stop_at = None;
+        let (mut stop_at, mut grouped) = (None, Instant::now());
         loop {
             let is_stopping = stop_at.is_some();
             let is_settled = !self.service.is_searching();
@@ -387,7 +393,13 @@ impl Decider {
             if queue.blocking_recv_many(&mut messages, GROUP_MAX) == 0 {
                 break;
             }
-            let began = Instant::now();
+            if let Some(rest) = GROUP_APART.checked_sub(grouped.elapsed()) {
+                std::thread::sleep(rest);
+                let more = std::iter::from_fn(|| queue.try_recv().ok());
+                messages.extend(more.take(GROUP_MAX));
+            }
+            grouped = Instant::now();
+            let began = grouped;
             for message in messages.drain(..) {
                 match message {
                     Message::Stop => stop_at = stop_at.or(Some(Instant::now() + STOP_WAIT)),
@@ -422,7 +434,7 @@ impl Decider {
         input.encode(&mut self.group.bytes);
         // What the caller looks at is what the ledger gets.
         let seen = match &effect {
-            Effect::Decided(turn, choice) => Effect::Decided(*turn, *choice),
+            Effect::Decided(begun, choice) => Effect::Decided(*begun, *choice),
             _ => Effect::Rewarded,
         };
         let (line, job) = Line::of(input, effect, &self.service);
@@ -520,8 +532,8 @@ impl Decider {
         let input = self.service.ask(index, observation, episode)?;
         let (decision, effect) = self.apply(input, None);
         self.gauges.decisions.fetch_add(1, Ordering::Relaxed);
-        let Effect::Decided(turn, choice) = effect else { unreachable!("a decision decides") };
-        let expert = self.service.world(index).map(|world| world.acting().chooser(turn, &choice));
+        let Effect::Decided(begun, choice) = effect else { unreachable!("a decision decides") };
+        let expert = self.service.world(index).map(|world| world.acting().chooser(begun, &choice));
         Ok(Decided {
             decision,
             action: choice.action,

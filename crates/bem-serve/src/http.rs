@@ -21,7 +21,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -32,30 +32,52 @@ pub const BODY_BYTES_MAX: usize = 512 << 10;
 const CONNECTIONS_MAX: usize = 1_024;
 /// How long a connection may be idle, or the head of a request take.
 const HEAD_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a body may take; the environment may say fewer milliseconds.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
+/// See [`BODY_PATIENCE`].
+const BODY_PATIENCE_WORD: &str = "BEM_SERVE_BODY_MS";
 /// The cookie of a session.
 pub const COOKIE: &str = "bem_session";
 /// What writes with a cookie must show.
 pub const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
 
-/// Everything that handlers share.
+/// What handlers get: one count of references, however much they share.
 #[derive(Clone)]
-pub struct App {
+pub struct App(Arc<Shared>);
+
+impl App {
+    /// Shares this.
+    pub fn new(shared: Shared) -> App {
+        App(Arc::new(shared))
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+/// Everything that handlers share.
+pub struct Shared {
     /// The way to the service.
     pub handle: Handle,
     /// Who may come in.
     pub keeper: Arc<Mutex<Doorkeeper>>,
     /// Hosts that may be named.
-    pub hosts: Arc<Vec<String>>,
+    pub hosts: Vec<String>,
     /// Whether browsers come through a proxy with TLS.
     pub is_proxied: bool,
     /// What was counted.
-    pub metrics: Arc<crate::metrics::Metrics>,
+    pub metrics: crate::metrics::Metrics,
     /// Requests a second of one token.
     pub rate: u32,
     /// What each token has left.
-    pub buckets: Arc<Mutex<BTreeMap<Digest, (f64, Instant)>>>,
+    pub buckets: Mutex<BTreeMap<Digest, (f64, Instant)>>,
     /// Rules of policies that were worked out.
-    pub rules: Arc<Mutex<BTreeMap<Digest, Arc<String>>>>,
+    pub rules: Mutex<BTreeMap<Digest, Arc<String>>>,
     /// When the service started.
     pub started: Instant,
 }
@@ -269,11 +291,40 @@ async fn stand_guard(State(guard): State<Guard>, mut request: Request<Body>, nex
             if let Some(caller) = caller {
                 request.extensions_mut().insert(caller);
             }
-            next.run(request).await
+            match read_body(request).await {
+                Ok(request) => next.run(request).await,
+                Err(failure) => failure.into_response(),
+            }
         }
     };
     guard.app.metrics.count(&method, guard.path, response.status(), began.elapsed());
     response
+}
+
+/// The request with its whole body, which is bounded in bytes and time.
+async fn read_body(request: Request<Body>) -> Result<Request<Body>, Failure> {
+    let large = || {
+        let message = format!("the body has more than {BODY_BYTES_MAX} bytes");
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    };
+    if (BODY_BYTES_MAX as u64) < length_of(request.headers()) {
+        return Err(large());
+    }
+    let (parts, body) = request.into_parts();
+    match tokio::time::timeout(body_patience(), axum::body::to_bytes(body, BODY_BYTES_MAX)).await {
+        Ok(Ok(bytes)) => Ok(Request::from_parts(parts, Body::from(bytes))),
+        Ok(Err(_)) => Err(large()),
+        Err(_) => Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body has not come in time")),
+    }
+}
+
+/// How long a body may take.
+fn body_patience() -> Duration {
+    static PATIENCE: OnceLock<Duration> = OnceLock::new();
+    *PATIENCE.get_or_init(|| {
+        let said = std::env::var(BODY_PATIENCE_WORD).ok().and_then(|text| text.parse().ok());
+        said.map_or(BODY_PATIENCE, Duration::from_millis).min(BODY_PATIENCE)
+    })
 }
 
 /// Whether a browser asks for a page and shows no token.

@@ -16,7 +16,7 @@ pub mod tokens;
 pub mod tools;
 
 use crate::core::{Handle, Threads};
-use crate::http::{App, Route};
+use crate::http::{App, Route, Shared};
 use crate::metrics::Metrics;
 use crate::tokens::Doorkeeper;
 use anyhow::{Context, Result, bail};
@@ -70,17 +70,17 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
             format!("[::1]:{port}"),
         ]);
     }
-    Ok(App {
+    Ok(App::new(Shared {
         handle,
         keeper: Arc::new(Mutex::new(Doorkeeper::new(&options.state, &options.admin)?)),
-        hosts: Arc::new(hosts),
+        hosts,
         is_proxied: options.behind_proxy,
-        metrics: Arc::new(Metrics::default()),
+        metrics: Metrics::default(),
         rate: options.rate,
-        buckets: Arc::new(Mutex::new(BTreeMap::new())),
-        rules: Arc::new(Mutex::new(BTreeMap::new())),
+        buckets: Mutex::new(BTreeMap::new()),
+        rules: Mutex::new(BTreeMap::new()),
         started: Instant::now(),
-    })
+    }))
 }
 
 /// Starts the threads of a history that was opened.
@@ -107,7 +107,9 @@ pub fn run<S: Store + Send + 'static>(
 ) -> Result<()> {
     check_address(options.listen, options.behind_proxy)?;
     let (handle, threads) = start(opened, options, host)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    // One core decides, one learns when nobody asks: the door takes half of what there is.
+    let workers = std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
     let runtime = runtime.context("the threads of the server cannot be started")?;
     let served = runtime.block_on(async {
         let listener = http::listen(options.listen).await?;

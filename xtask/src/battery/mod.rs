@@ -10,6 +10,7 @@ mod images;
 mod mutations;
 mod problems;
 mod real_run;
+mod service;
 mod simulated;
 mod soak;
 mod tables;
@@ -143,8 +144,13 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "serve",
-        about: "bem serve killed with SIGKILL under load and asked malformed requests: 200 kills and 20,000 requests x N",
+        about: "bem serve killed with SIGKILL under load and asked malformed requests: 200 kills and 10^6 requests x N",
         run: serve,
+    },
+    Part {
+        name: "service",
+        about: "load, served worlds and a long run of bem serve, into docs/results/service.md: 10 worlds of 10^5 steps and 10^6 decisions x N",
+        run: service::service,
     },
     Part {
         name: "images",
@@ -160,9 +166,9 @@ const PARTS: &[Part] = &[
 
 /// The tests of the decision service at length.
 fn serve(scale: u64) -> Result<()> {
-    let (kills, requests) = ((200 * scale).to_string(), (20_000 * scale).to_string());
+    let (kills, requests) = ((200 * scale).to_string(), (1_000_000 * scale).to_string());
     let set = [format!("BEM_SERVE_KILLS={kills}"), format!("BEM_SERVE_MALFORMED={requests}")];
-    let test = ["cargo", "test", "--release", "--package", "bem", "--test", "serve", "--"];
+    let test = ["cargo", "test", "--release", "--package", "bem", "--test", "serve", "--", "--nocapture"];
     let names = ["nothing_acknowledged_is_lost", "malformed_requests_are_refused"];
     run("env", &[&set.each_ref().map(String::as_str)[..], &test[..], &names[..]].concat())
 }

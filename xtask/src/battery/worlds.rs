@@ -24,10 +24,10 @@ pub fn with_words(words: &[&str]) -> Result<()> {
                 count = value.parse().with_context(|| format!("--count {value}: not a whole number"))?;
             }
             "--salt" => salt = words.next().context("--salt needs a word")?,
-            "--json" | "--ablate" => rest.push(*word),
+            "--json" | "--ablate" | "--served" => rest.push(*word),
             "--budget" | "--families" => rest.extend([*word, words.next().context("a value is missing")?]),
             other => bail!(
-                "{other:?} is not known here; allowed are --count, --salt, --budget, --families, --ablate and --json"
+                "{other:?} is not known here; allowed are --count, --salt, --budget, --families, --ablate, --served and --json"
             ),
         }
     }

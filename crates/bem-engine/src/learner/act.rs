@@ -290,7 +290,7 @@ impl Learner {
     }
 
     /// Takes in an episode that was played for experience.
-    fn gather(&mut self, turn: Turn, episode: Episode, witness: &mut dyn Witness) {
+    pub(super) fn gather(&mut self, turn: Turn, episode: Episode, witness: &mut dyn Witness) {
         let total = episode.total();
         let is_held = turn == Turn::HELD;
         self.exploration.book(&self.shape, is_exploring(turn), total);

@@ -123,6 +123,12 @@ impl Floor {
         Advice(state.act(&baseline.policy, observation))
     }
 
+    /// The same in one of many episodes, which lies behind in these steps.
+    pub(super) fn follow_anew(&mut self, past: &[Step], observation: &Bits) -> Advice {
+        self.seen = usize::MAX;
+        self.follow(past, observation)
+    }
+
     /// Writes the canonical bytes.
     pub(super) fn encode(&self, writer: &mut Writer) {
         self.baseline.encode(writer);

@@ -4,17 +4,26 @@
 //! that came since, and of the number of the decision, from which its randomness is drawn. [`Searching`] gets complete
 //! episodes in order, searches, proves and decides patches on evidence that needs no pairs, and publishes another acting
 //! half. Whoever owns both says when that takes effect. Every action comes from the machine's own choice function.
-//! Where pairs are asked for there is nobody to play them: such a trial is given up, and the reason is in the ledger.
-//! Must not know who asks, threads, clocks or files. Clauses: VM-13, VM-16, SCC-8, LOG-5; decisions D-41, D-44, D-67, D-68.
+//! A candidate is measured by the interleaved test: the contest that an episode was begun in goes with it (`contest.rs`).
+//! Must not know who asks, threads, clocks or files. Clauses: VM-13, VM-16, SCC-8, LOG-5; decisions D-41, D-44, D-67, D-68,
+//! D-110 to D-113.
+
+mod cautious;
+mod contest;
+
+pub use contest::Begun;
 
 pub use super::act::is_exploring;
 
 use super::act::{EpisodePlan, HELD_ONE_IN, MIXED, MIXED_OF, UNIFORM_STEPS, step_taken};
 use super::exploration::{ACTING_ONE_IN, DRAWN_ONE_IN};
 use super::state::RestoreError;
+use super::unpaired::Repetition;
 use super::{Decision, Learner, Phase, Settings, Tally, Witness};
 use crate::agent::Agent;
 use crate::chronicle::{Chronicle, Happening, PatchNote};
+use crate::codec::{decode_option, encode_option};
+use crate::start::Baseline;
 use bem_base::digest::Digest;
 use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Outcome, Shape};
@@ -27,6 +36,8 @@ use bem_machine::held::Adaptation;
 use bem_machine::machine::PastStep;
 use bem_machine::turn::{Actor, Drawn, Turn};
 use bem_synth::experience::{Episode, Experience, Step};
+use bem_synth::policy::Policy;
+use cautious::Cautious;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,10 +47,13 @@ const BUDGET: u64 = 1 << 47;
 const WEIGHTS: u64 = 1_280;
 /// The largest chance that every action may be promised; more would leave nothing to choose.
 pub const FLOOR_MAX: Fixed = Fixed::from_ratio(1, 2);
+/// While a contest is open or somebody plans, a round begins when so many steps wait, and one part in so many of all steps besides.
+const CONTEST_STEPS: u64 = 16;
+const CONTEST_SHARE: u64 = 64;
 /// Episodes that people may take out of what is learned from; the oldest are forgotten.
 const ASIDE_MAX: usize = 256;
-/// Why a candidate is not measured.
-const UNPAIRED: &str = "a served world cannot be played in pairs";
+/// Why a served world plays nothing by itself.
+const UNPAIRED: &str = "a served world cannot be played";
 
 /// One decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,11 +91,9 @@ pub struct InForce {
     pub contexts: usize,
 }
 
-/// The settings of a served world: it acts for ever. Candidates that only pairs can judge are not searched for where an
-/// episode is one step, because plain actions in contexts are judged by the log.
-pub fn settings_of(config: &GenesisConfig, seed: u64, shape: &Shape) -> Settings {
-    let synthesis = config.synthesis && 1 < shape.horizon;
-    let config = GenesisConfig { until_budget: true, synthesis, ..config.clone() };
+/// The settings of a served world: it acts for ever.
+pub fn settings_of(config: &GenesisConfig, seed: u64) -> Settings {
+    let config = GenesisConfig { until_budget: true, ..config.clone() };
     Settings { seed, budget: BUDGET, config: Arc::new(config) }
 }
 
@@ -96,12 +108,36 @@ pub struct Acting {
     steps: u64,
     episodes: u64,
     explored: u64,
+    /// What must not be fallen below, if anything.
+    cautious: Option<Cautious>,
 }
 
 impl Acting {
-    /// How likely each turn is for an episode that begins now, out of [`WEIGHTS`].
-    fn turns(&self) -> Vec<(Turn, u64)> {
+    /// Falls below what an action earns by no more than this many thousandths of it while it learns.
+    #[must_use]
+    pub fn with_baseline(mut self, action: u16, risk: u16) -> Acting {
+        let baseline = Baseline { policy: Policy::constant(self.learner.shape.actions, action), risk };
+        self.cautious =
+            Some(baseline).filter(|baseline| baseline.fits(&self.learner.shape)).map(Cautious::new);
+        self
+    }
+
+    /// Books what an episode earned that is complete, once.
+    pub fn earn(&mut self, begun: Begun, total: i64) {
+        if let Some(cautious) = &mut self.cautious {
+            cautious.book(&self.learner.shape, begun.turn, total);
+        }
+    }
+
+    /// How likely each turn is for an episode that begins now with what is seen, out of [`WEIGHTS`].
+    fn turns(&self, observation: &Bits) -> Vec<(Turn, u64)> {
         let learner = &self.learner;
+        if self.cautious.as_ref().is_some_and(|cautious| !cautious.affords(&learner.shape)) {
+            return vec![(Turn::BASELINE, WEIGHTS)];
+        }
+        if let Some(turns) = learner.contest_turns(observation) {
+            return turns.map(|turn| (turn, WEIGHTS / 2)).to_vec();
+        }
         if self.steps < UNIFORM_STEPS {
             return vec![(Turn::DRAW, WEIGHTS)];
         }
@@ -150,8 +186,8 @@ impl Acting {
     }
 
     /// Decides for what is seen at the start of an episode: whose turn the episode is, and its first action.
-    pub fn begin(&mut self, number: u64, observation: &Bits) -> (Turn, Choice) {
-        let turns = self.turns();
+    pub fn begin(&mut self, number: u64, observation: &Bits) -> (Begun, Choice) {
+        let turns = self.turns(observation);
         let mut register = self.register(number);
         let mut place = register.below(WEIGHTS);
         let turn = turns.iter().find_map(|(turn, weight)| match place < *weight {
@@ -164,12 +200,18 @@ impl Acting {
         let turn = turn.expect("the weights add up");
         let choice = self.choose(register, turn, &turns, &[], observation);
         self.episodes += 1;
-        self.explored += u64::from(is_exploring(turn));
-        (turn, choice)
+        if let Some(cautious) = &mut self.cautious {
+            cautious.begin(turn);
+        }
+        let is_measured = self.learner.contest_turns(observation).is_some();
+        self.explored += u64::from(!is_measured && is_exploring(turn));
+        let contest = self.learner.contest().filter(|_| turn != Turn::BASELINE);
+        (Begun { turn, contest }, choice)
     }
 
-    /// Decides for what is seen in an episode of this turn with these steps behind it.
-    pub fn go_on(&mut self, number: u64, turn: Turn, past: &[PastStep], observation: &Bits) -> Choice {
+    /// Decides for what is seen in an episode that began like this, with these steps behind it.
+    pub fn go_on(&mut self, number: u64, begun: Begun, past: &[PastStep], observation: &Bits) -> Choice {
+        let turn = begun.turn_now(self.learner.contest());
         let register = self.register(number);
         self.choose(register, turn, &[(turn, WEIGHTS)], past, observation)
     }
@@ -200,6 +242,10 @@ impl Acting {
             _ => Vec::new(),
         };
         *self.learner.machinery.prng_mut() = register;
+        if let Some(cautious) = self.cautious.as_mut().filter(|_| turn == Turn::BASELINE) {
+            let advice = cautious.follow(&log, observation);
+            return self.learner.machinery.act_apart(turn, past, observation, &advice);
+        }
         let plan = EpisodePlan { explorer: self.learner.exploration.explorer(), past: &log };
         self.learner.machinery.act_apart(turn, past, observation, &plan)
     }
@@ -240,12 +286,13 @@ impl Acting {
     }
 
     /// Takes in what an episode brought that is complete.
-    pub fn settle(&mut self, turn: Turn, steps: &[Settled]) {
+    pub fn settle(&mut self, begun: Begun, steps: &[Settled]) {
         for step in steps {
             self.learner.machinery.book_apart(&step.observation, step.action, &step.outcome);
         }
         let total = steps.iter().map(|step| i64::from(step.outcome.reward)).sum();
-        if !is_exploring(turn) {
+        let first = steps.first().map_or(Bits::ZERO, |step| step.observation);
+        if !is_exploring(begun.turn) && !self.learner.is_measured(begun, &first) {
             self.learner.exploration.book(&self.learner.shape, false, total);
         }
     }
@@ -293,10 +340,12 @@ impl Acting {
     }
 
     /// The name of whoever chose in this turn.
-    pub fn chooser(&self, turn: Turn, choice: &Choice) -> String {
-        match (choice.drawn_from, turn.actor) {
+    pub fn chooser(&self, begun: Begun, choice: &Choice) -> String {
+        match (choice.drawn_from, begun.turn_now(self.learner.contest()).actor) {
             (Some(_), _) => "drawn".to_string(),
+            (None, Actor::Plan) if begun.turn == Turn::BASELINE => "baseline".to_string(),
             (None, Actor::Plan) => "plan".to_string(),
+            (None, Actor::Seat) => "candidate".to_string(),
             (None, Actor::Index) if self.learner.acts_plainly() => "index".to_string(),
             (None, _) => match self.learner.machinery.held_slot() {
                 Some(slot) => format!("expert-{slot}"),
@@ -310,10 +359,15 @@ impl Acting {
         self.explored
     }
 
+    /// Gives the open contest up, if there is one: whoever was held acts alone.
+    pub fn forgo(&mut self) {
+        self.learner.forgo();
+    }
+
     /// Another acting half takes effect; what was asked for so far goes on counting.
     pub fn replace(&mut self, published: Acting) {
         let (steps, episodes, explored) = (self.steps, self.episodes, self.explored);
-        *self = Acting { steps, episodes, explored, ..published };
+        *self = Acting { steps, episodes, explored, cautious: self.cautious.take(), ..published };
     }
 
     /// Writes the canonical bytes.
@@ -321,6 +375,7 @@ impl Acting {
         [self.steps, self.episodes, self.explored].into_iter().for_each(|count| writer.u64(count));
         writer.i64(self.floor.to_raw());
         writer.bytes(&self.learner.encode());
+        encode_option(writer, self.cautious.as_ref(), Cautious::encode);
     }
 
     /// Reads canonical bytes back, for a world of this shape.
@@ -332,7 +387,8 @@ impl Acting {
             return Err(wild.into());
         }
         let learner = Learner::restore(reader.bytes()?, &mut Still(shape.clone()))?;
-        Ok(Acting { learner, floor, steps, episodes, explored })
+        let cautious = decode_option(reader, |reader| Cautious::decode(shape, reader))?;
+        Ok(Acting { learner, floor, steps, episodes, explored, cautious })
     }
 }
 
@@ -355,6 +411,10 @@ impl Environment for Still {
         &self.0
     }
 
+    fn repeats(&self) -> bool {
+        false
+    }
+
     fn reset(&mut self, _: u64) -> Result<(), EnvironmentError> {
         Err(EnvironmentError::External(UNPAIRED.to_string()))
     }
@@ -369,7 +429,7 @@ impl Environment for Still {
 }
 
 /// Writes down what was decided about patches.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Notes(Chronicle);
 
 impl Witness for Notes {
@@ -401,6 +461,8 @@ pub struct Searching {
     floor: Fixed,
     /// Episodes that people have taken out of what is learned from, by serial.
     aside: BTreeMap<u64, Episode>,
+    /// What was decided since the last round was published; nothing between rounds.
+    notes: Notes,
 }
 
 /// What a round of learning brought.
@@ -414,6 +476,8 @@ pub struct Round {
     pub chain: Digest,
     /// Steps learned from so far.
     pub steps: u64,
+    /// Whether the log was searched or something was decided; else it brings another plan, and nothing more.
+    pub is_searched: bool,
 }
 
 impl Searching {
@@ -425,18 +489,19 @@ impl Searching {
         forbidden: &[Forbidden],
     ) -> Result<(Searching, Round), EnvironmentError> {
         let mut learner = Learner::new(shape, settings)?;
+        learner.tally.repetition = Repetition::Denied;
         let mut notes = Notes::default();
         if !learner.obey(forbidden, &mut notes) {
             let reason = "forbidden: too many pairs of observation and action, or no action is left for some";
             return Err(EnvironmentError::External(reason.to_string()));
         }
-        let mut searching = Searching { learner, floor, aside: BTreeMap::new() };
-        let round = searching.publish(&notes);
+        let mut searching = Searching { learner, floor, aside: BTreeMap::new(), notes };
+        let round = searching.publish();
         Ok((searching, round))
     }
 
     /// Takes in an episode that is complete; the serial under which it is known from now on.
-    pub fn take(&mut self, turn: Turn, steps: &[Settled]) -> u64 {
+    pub fn take(&mut self, begun: Begun, steps: &[Settled]) -> u64 {
         let learner = &mut self.learner;
         for step in steps {
             learner.machinery.book_apart(&step.observation, step.action, &step.outcome);
@@ -447,8 +512,10 @@ impl Searching {
             .collect();
         // What was promised to every action is no play of what is held.
         let is_pure = steps.iter().all(|step| !step.uniform);
-        let turn = if turn == Turn::HELD && !is_pure { Turn::INDEX } else { turn };
-        learner.take_served(turn, steps, &mut ())
+        let first = steps.first().map_or(Bits::ZERO, |step| step.observation);
+        let is_mixed = begun.turn == Turn::HELD && !is_pure && !learner.is_measured(begun, &first);
+        let turn = if is_mixed { Turn::INDEX } else { begun.turn };
+        learner.take_served(Begun { turn, ..begun }, steps, &mut self.notes)
     }
 
     /// People say whether an episode may be learned from: it is taken out of the log, or put back where it was.
@@ -468,24 +535,60 @@ impl Searching {
         }
     }
 
-    /// Whether enough is new for another round.
+    /// Whether a round should begin when so many steps wait to be taken in: a search is due, a contest may be decided, or another
+    /// plan should be drawn.
     pub fn is_due(&self, waiting: u64) -> bool {
-        self.next_due() <= self.learner.tally.steps + waiting
+        let (learner, steps) = (&self.learner, self.learner.tally.steps);
+        let is_open = learner.contest().is_some();
+        let is_followed = is_open || learner.exploration.explorer().is_some();
+        let is_enough = is_followed && CONTEST_STEPS + steps / CONTEST_SHARE <= waiting;
+        is_enough || !is_open && self.next_due() <= steps + waiting
     }
 
-    /// Steps after which the next round is due.
+    /// Steps after which the next search is due.
     pub fn next_due(&self) -> u64 {
         self.learner.candidates.next_search()
     }
 
-    /// Searches, proves and decides; bounded by the configuration's budgets of work.
-    pub fn work(&mut self) -> Round {
-        let mut notes = Notes::default();
-        self.learner.search_served(UNPAIRED, &mut notes);
-        self.publish(&notes)
+    /// Whether there is something to be worked on or to be published: a search is due, a contest was decided, or there is somebody
+    /// who plans.
+    pub fn has_work(&self) -> bool {
+        self.may_search() || self.learner.exploration.explorer().is_some()
     }
 
-    fn publish(&mut self, notes: &Notes) -> Round {
+    /// Whether a search is due, or something was decided.
+    fn may_search(&self) -> bool {
+        let (is_open, is_over) = (self.learner.contest().is_some(), self.learner.is_measuring());
+        self.has_decided() || !is_open && (is_over || self.next_due() <= self.learner.tally.steps)
+    }
+
+    /// Whether something was decided that is not published yet.
+    pub fn has_decided(&self) -> bool {
+        matches!(self.learner.phase, Phase::Judge) || !self.notes.0.happenings().is_empty()
+    }
+
+    /// Whether a contest is open.
+    pub fn is_measuring(&self) -> bool {
+        self.learner.contest().is_some()
+    }
+
+    /// Gives the open contest up, if there is one.
+    pub fn forgo(&mut self) {
+        self.learner.forgo();
+    }
+
+    /// Searches, proves and decides; bounded by the configuration's budgets of work.
+    pub fn work(&mut self) -> Round {
+        let is_searched = self.may_search();
+        self.learner.search_served(&mut self.notes);
+        if self.learner.exploration.is_hope_old() {
+            self.learner.exploration.look_ahead(&self.learner.shape, self.learner.tally.steps);
+        }
+        Round { is_searched, ..self.publish() }
+    }
+
+    fn publish(&mut self) -> Round {
+        let notes = core::mem::take(&mut self.notes);
         let learner = &mut self.learner;
         let experience = core::mem::replace(&mut learner.experience, Experience::new(1));
         let mut acting = learner.clone();
@@ -493,8 +596,10 @@ impl Searching {
         // One plan serves until the next round.
         let mut register = Prng::quick(learner.settings.seed ^ bem_base::prng::mix(learner.tally.steps));
         while acting.exploration.explorer().is_some() && !acting.exploration.prepare(&mut register) {}
-        let acting = Acting { learner: acting, floor: self.floor, steps: 0, episodes: 0, explored: 0 };
-        Round { acting, patches: notes.patches(), chain: *learner.history.head(), steps: learner.tally.steps }
+        let floor = self.floor;
+        let acting = Acting { learner: acting, floor, steps: 0, episodes: 0, explored: 0, cautious: None };
+        let (chain, steps) = (*learner.history.head(), learner.tally.steps);
+        Round { acting, patches: notes.patches(), chain, steps, is_searched: true }
     }
 
     /// Writes the canonical bytes.
@@ -521,36 +626,7 @@ impl Searching {
         if ASIDE_MAX < aside.len() {
             return Err(wild.into());
         }
-        Ok(Searching { learner, floor, aside })
-    }
-}
-
-impl Learner {
-    /// Takes in an episode that was played elsewhere in a turn of this machine.
-    fn take_served(&mut self, turn: Turn, steps: Vec<Step>, witness: &mut dyn Witness) -> u64 {
-        self.tally.steps += steps.len() as u64;
-        self.tally.episodes += 1;
-        let serial = self.history.count();
-        let episode = Episode { serial, steps };
-        self.finish((0, turn), episode, witness);
-        serial
-    }
-
-    /// One search with everything that follows from it and needs no step in the world.
-    fn search_served(&mut self, unpaired: &str, witness: &mut dyn Witness) {
-        let mut is_searched = false;
-        loop {
-            match &self.phase {
-                Phase::Start => drop(self.start(witness)),
-                Phase::Judge => drop(self.judge(witness)),
-                Phase::Measure(_) => self.give_up(unpaired, witness),
-                Phase::Collect if !is_searched => {
-                    is_searched = true;
-                    self.search(witness);
-                }
-                Phase::Collect | Phase::Over => return,
-            }
-        }
+        Ok(Searching { learner, floor, aside, notes: Notes::default() })
     }
 }
 

@@ -134,7 +134,7 @@ impl Learner {
     }
 
     /// Whether candidate and incumbent do different things at once for what is seen.
-    fn would_differ(&self, observation: &Bits) -> bool {
+    pub(super) fn would_differ(&self, observation: &Bits) -> bool {
         let Phase::Measure(gate) = &self.phase else { return true };
         if self.agent().adapts() {
             return true;
@@ -212,7 +212,8 @@ impl Learner {
     }
 
     /// The first step of an episode at which the other would have done something else. Both sides are asked the same question,
-    /// and up to the first difference both see the same: leaving episodes out where they do not differ favours nobody.
+    /// and up to the first difference both see the same: leaving episodes out where they do not differ favours nobody. A step
+    /// that was drawn is the same for both.
     fn tells_apart(&self, side: Side, episode: &Episode) -> Option<usize> {
         // What adapts within an episode cannot be asked afterwards.
         if self.agent().adapts() {
@@ -230,7 +231,7 @@ impl Learner {
             false => action,
         };
         let mut steps = episode.steps.iter().zip(wanted);
-        steps.position(|(step, action)| other(&step.observation, *action) != step.action)
+        steps.position(|(step, action)| !step.uniform && other(&step.observation, *action) != step.action)
     }
 
     /// Holds the halves of a pair against each other. If they disagree although the same was done, all pairs are void: the

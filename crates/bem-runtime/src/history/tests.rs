@@ -27,6 +27,7 @@ pub(super) fn spec(name: &str, horizon: u32) -> WorldSpec {
         expire_after: 300,
         forbidden: vec![Forbidden { observation: Bits([9, 0, 0, 0]), action: 3 }],
         note: String::new(),
+        floor: None,
     }
 }
 
@@ -263,6 +264,42 @@ fn episodes_end_by_their_last_reward_or_at_the_horizon_in_any_order() {
     ask(&mut driver, "b");
     assert_eq!(say(&mut driver, first, true).unwrap_err().code, "not_last");
     assert_eq!(driver.player.service.world(world).unwrap().open_episodes(), 1);
+}
+
+#[test]
+fn a_reward_that_never_comes_is_taken_for_the_mean_of_its_step_where_the_episode_is_over() {
+    let mut driver = Driver::new();
+    driver.create(WorldSpec { expire_after: 8, ..spec("visits", 2) });
+    let world = WorldIndex(0);
+    let mut number = 0;
+    let mut episode = |driver: &mut Driver, rewards: [Option<i32>; 2]| {
+        number += 1;
+        let mut decisions = Vec::new();
+        for _ in 0..2 {
+            let input = driver.player.service.ask(world, Bits::ZERO, &format!("e{number}")).unwrap();
+            driver.take(input);
+            decisions.push(driver.player.service.last());
+        }
+        for (decision, reward) in decisions.iter().zip(rewards) {
+            let Some(reward) = reward else { continue };
+            let outcome = Outcome { reward, done: false, bad: false };
+            let input = driver.player.service.reward(world, *decision, outcome).unwrap().unwrap();
+            driver.take(input);
+        }
+        decisions
+    };
+    let returns = |driver: &Driver| driver.player.service.world(world).unwrap().statistics().returns;
+    episode(&mut driver, [Some(100), Some(500)]);
+    episode(&mut driver, [Some(200), Some(700)]);
+    let waits = episode(&mut driver, [Some(0), None]);
+    assert_eq!((returns(&driver).count, returns(&driver).sum), (2, 1_500));
+    // It is decided when its first decision expires: eight decisions later.
+    (0..4).for_each(|_| drop(episode(&mut driver, [Some(0), Some(0)])));
+    // The second step paid 500, 700 and three times nothing by then.
+    assert_eq!((returns(&driver).count, returns(&driver).sum), (7, 1_500 + 240));
+    let late = driver.player.service.reward(world, waits[1], Outcome { reward: 1, done: false, bad: false });
+    assert_eq!(late.unwrap_err().code, "unknown_decision");
+    assert_eq!(driver.player.service.world(world).unwrap().statistics().lost, 0);
 }
 
 #[test]

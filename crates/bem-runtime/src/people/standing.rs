@@ -204,7 +204,7 @@ impl Standing {
         writer.bool(self.held.is_some());
         if let Some(held) = &self.held {
             writer.u64(held.question);
-            let Round { acting, patches, chain, steps } = &*held.round;
+            let Round { acting, patches, chain, steps, .. } = &*held.round;
             acting.encode(writer);
             encode_notes(patches, writer);
             writer.raw(chain.as_bytes());
@@ -254,7 +254,7 @@ impl Standing {
             let acting = Acting::decode(shape, reader)?;
             let patches = decode_notes(reader)?;
             let (chain, steps) = (Digest::decode(reader)?, reader.u64()?);
-            let round = Box::new(Round { acting, patches, chain, steps });
+            let round = Box::new(Round { acting, patches, chain, steps, is_searched: true });
             let before = reader.bytes()?.to_vec();
             standing.held = Some(Box::new(HeldRound { question, round, before }));
         }
@@ -404,6 +404,7 @@ impl World {
         number: u64,
     ) -> Brought {
         (self.searching, self.searching_bytes) = (Some(searching), before);
+        self.acting.forgo();
         let complete = self.statistics.returns.count;
         self.standing.rests_until = complete + (complete / 4).max(64);
         let down = |note: &PatchNote| if note.accepted { note.turned_down(reason) } else { note.clone() };
@@ -431,8 +432,9 @@ impl World {
         self.waiting_steps = episodes.iter().map(|episode| episode.steps.len() as u64).sum();
         self.waiting = episodes;
         self.acting.replace(previous.acting);
+        self.acting.forgo();
         for episode in self.waiting.iter().filter(|episode| previous.place < episode.place) {
-            self.acting.settle(episode.turn, &episode.steps);
+            self.acting.settle(episode.begun, &episode.steps);
         }
         self.say_again();
         let complete = self.statistics.returns.count;

@@ -42,6 +42,7 @@ Example: bem table --scramble actions --first-seed 6 --seeds 7 --families small_
 Example: bem table --no-replay --seeds 1
 Example: bem table --held-out --seeds 3 --budget 60000
 Example: bem table --generated --worlds 3 --salt 2026 --families chain,noise
+Example: bem table --generated --served --worlds 2 --budget 100000
 Example: bem table --controls --seeds 3 --budget 20000")]
 pub struct TableArguments {
     /// Runs of every row.
@@ -80,6 +81,9 @@ pub struct TableArguments {
     /// Switch parts of the learner off in turn
     #[arg(long, requires = "generated")]
     ablate: bool,
+    /// Beside the learner the same worlds served: rewards up to 1,000 decisions late, 5 % of them lost
+    #[arg(long, requires = "generated", conflicts_with = "ablate")]
+    served: bool,
     /// Steps that Q-learning gets; zero leaves it out.
     #[arg(long, default_value_t = 40_000)]
     peer_steps: u64,

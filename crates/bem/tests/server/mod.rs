@@ -2,9 +2,12 @@
 
 #![allow(dead_code, reason = "every test binary uses a part of this")]
 
-use std::io::{BufRead as _, BufReader};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// A server that runs; it is killed when it goes out of scope.
 pub struct Server {
@@ -63,5 +66,74 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// A connection with the admin's token.
+    pub fn connect(&self) -> Client {
+        Client::new(&self.address, &self.token)
+    }
+}
+
+/// A connection that is kept.
+pub struct Client {
+    pub stream: TcpStream,
+    host: String,
+    token: String,
+}
+
+impl Client {
+    pub fn new(address: &str, token: &str) -> Client {
+        let stream = TcpStream::connect(address).expect("a connection");
+        stream.set_nodelay(true).expect("a setting");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a setting");
+        Client { stream, host: address.to_string(), token: token.to_string() }
+    }
+
+    pub fn request(&self, method: &str, path: &str, body: &str) -> String {
+        let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n{kind}Content-Length: {}\r\n\r\n{body}",
+            self.host,
+            self.token,
+            body.len()
+        )
+    }
+
+    pub fn ask(&mut self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        self.try_ask(method, path, body).expect("an answer")
+    }
+
+    pub fn try_ask(&mut self, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = self.request(method, path, &body);
+        let (status, body) = self.raw(request.as_bytes())?;
+        Some((status, serde_json::from_str(&body).unwrap_or(Value::String(body))))
+    }
+
+    pub fn raw(&mut self, request: &[u8]) -> Option<(u16, String)> {
+        self.stream.write_all(request).ok()?;
+        let (mut bytes, mut chunk) = (Vec::new(), [0; 4_096]);
+        loop {
+            if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+                let status = head[9..12].parse().expect("a status");
+                let length = head.lines().find_map(|line| {
+                    let (name, value) = line.split_once(':')?;
+                    name.eq_ignore_ascii_case("content-length")
+                        .then(|| value.trim().parse().expect("a length"))
+                });
+                let length: usize = length.unwrap_or(0);
+                if end + 4 + length <= bytes.len() {
+                    let body = &bytes[end + 4..end + 4 + length];
+                    return Some((status, String::from_utf8_lossy(body).into_owned()));
+                }
+            }
+            match self.stream.read(&mut chunk) {
+                Ok(0) | Err(_) => return None,
+                Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+            }
+        }
     }
 }

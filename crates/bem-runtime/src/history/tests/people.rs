@@ -380,7 +380,15 @@ fn earned(seed: u64, rater: Rater) -> u64 {
     let shape = WorldSpec::shape_of(1, actions as u16, 1, (0, 1_000), Vec::new());
     let (min_propensity, forbidden) = (Fixed::ZERO, Vec::new());
     let (name, note) = ("bandit".to_string(), String::new());
-    driver.create(WorldSpec { name, shape, min_propensity, expire_after: 60_000, forbidden, note });
+    driver.create(WorldSpec {
+        name,
+        shape,
+        min_propensity,
+        expire_after: 60_000,
+        forbidden,
+        note,
+        floor: None,
+    });
     let (mut prng, mut total, mut past) = (Prng::stream(seed, "bandit"), 0, Vec::new());
     for step in 0..steps {
         let world = WorldIndex(0);

@@ -19,6 +19,7 @@ mod prover;
 mod regret;
 mod schedule;
 mod serve;
+mod serve_long;
 mod statistics;
 mod step;
 mod tools;
@@ -38,7 +39,8 @@ use std::io::IsTerminal;
     NAME is a benchmark or an area (all benchmarks of one file). Without NAME everything runs.\n\
     `bem bench regret` prints the whole table of the regret laboratory, `bem bench regret_layers` the\n\
     regret of experts, templates and schedules at several lengths, `bem bench pacing` the schedulers\n\
-    side by side, `bem bench serve` the decision service under load.")]
+    side by side, `bem bench serve` the decision service under load, `bem bench serve_long` a million\n\
+    decisions tenth by tenth.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
     names: Vec<String>,
@@ -79,6 +81,7 @@ fn registry() -> Vec<&'static Benchmark> {
         step::BENCHMARKS,
         prover::BENCHMARKS,
         serve::BENCHMARKS,
+        serve_long::BENCHMARKS,
         tools::BENCHMARKS,
     ];
     areas.iter().flat_map(|area| area.iter()).collect()
@@ -100,6 +103,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     if arguments.names == ["serve"] {
         return serve::report(arguments.json);
+    }
+    if arguments.names == ["serve_long"] {
+        return serve_long::report(arguments.json);
     }
     if arguments.names == ["pacing"] {
         return pacing::report(arguments.json);

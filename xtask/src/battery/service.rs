@@ -1,0 +1,128 @@
+//! The figures of the decision service, written into `docs/results/service.md`: load, served worlds, a million decisions.
+//!
+//! One trial is one pair of decision and reward over HTTP; of the served worlds, one world. Clauses: VM-13, LOG-1, LOG-5.
+
+use crate::{output, root};
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Runs all three, with a hundred thousand steps of each world and a million decisions for every unit of scale.
+pub fn service(scale: u64) -> Result<()> {
+    let commit = output("git", &["rev-parse", "HEAD"])?.trim().to_string();
+    let (steps, decisions) = ((100_000 * scale).to_string(), (1_000_000 * scale).to_string());
+    let worlds = ["table", "--generated", "--served", "--worlds", "2", "--budget", &steps];
+    let worlds = [&worlds[..], &["--sources", &commit, "--salt", "service"]].concat();
+    let text = [
+        head(&commit, scale),
+        load(&measured(&["bench", "serve"], &[])?)?,
+        served(&measured(&worlds, &[])?)?,
+        long(&measured(&["bench", "serve_long"], &[format!("BEM_SERVE_DECISIONS={decisions}")])?)?,
+    ];
+    let path = root().join("docs/results/service.md");
+    std::fs::write(&path, text.join("\n")).with_context(|| path.display().to_string())?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// What a command of the program says in JSON; that the answer is "no" is an answer too.
+fn measured(words: &[&str], set: &[String]) -> Result<Value> {
+    let program = crate::target().join("release/bem");
+    let line = format!("env {} {} {} --json || true", set.join(" "), program.display(), words.join(" "));
+    let said = output("sh", &["-c", &line])?;
+    serde_json::from_str(&said).with_context(|| format!("bem {}", words.join(" ")))
+}
+
+fn number(value: &Value, key: &str) -> Result<f64> {
+    value[key].as_f64().with_context(|| format!("{key} is missing"))
+}
+
+fn head(commit: &str, scale: u64) -> String {
+    format!(
+        "# The decision service, measured\n\nWritten by `cargo xtask battery service --scale {scale}` on commit {}. Times depend on what else the \
+        machine does; counts for each pair do not.\n",
+        &commit[..12.min(commit.len())]
+    )
+}
+
+fn load(found: &Value) -> Result<String> {
+    let mut text = String::from("## Load: `bem bench serve`\n\n| figure | value |\n|---|---|\n");
+    let of = |key: &str| number(found, key);
+    writeln!(text, "| machine | {} |", found["machine"].as_str().unwrap_or_default())?;
+    writeln!(text, "| connections | {} |", found["clients"])?;
+    writeln!(
+        text,
+        "| pairs a second | {:.0}, p50 {:.2} ms, p99 {:.2} ms a request |",
+        of("pairs_per_second")?,
+        of("p50_ms")?,
+        of("p99_ms")?
+    )?;
+    writeln!(
+        text,
+        "| an empty handler in the same run | {:.0} requests a second, p50 {:.2} ms, p99 {:.2} ms |",
+        of("empty_per_second")?,
+        of("empty_p50_ms")?,
+        of("empty_p99_ms")?
+    )?;
+    writeln!(text, "| syncs for each pair | {:.2}, {:.2} ms each |", of("syncs_per_pair")?, of("sync_ms")?)?;
+    for thread in found["threads"].as_array().into_iter().flatten() {
+        writeln!(
+            text,
+            "| {} | {:.1} us of processor, {:.2} switches for each pair |",
+            thread["thread"].as_str().unwrap_or_default(),
+            number(thread, "cpu_us_per_pair")?,
+            number(thread, "switches_per_pair")?
+        )?;
+    }
+    writeln!(text, "| rounds of learning meanwhile | {} |", found["rounds"])?;
+    Ok(text)
+}
+
+fn served(found: &Value) -> Result<String> {
+    let mut text = format!(
+        "## Ten drawn worlds, served: `bem table --generated --served`\n\nRewards come up to 1,000 decisions late, 5 % never; {} steps \
+        each. The online score of the service is {:.3} of that of `bem solve --online` over all worlds.\n\n\
+        | kind | solve --online, mean | served, mean | share |\n|---|---|---|---|\n",
+        found["steps"],
+        number(found, "served_share")?
+    );
+    for kind in found["kinds"].as_array().into_iter().flatten() {
+        let mean = |place: usize| number(&kind["players"][place], "mean");
+        let name = kind["kind"].as_str().unwrap_or_default();
+        writeln!(
+            text,
+            "| {name} | {:.3} | {:.3} | {:.3} |",
+            mean(0)?,
+            mean(1)?,
+            number(kind, "served_share")?
+        )?;
+    }
+    Ok(text)
+}
+
+fn long(found: &Value) -> Result<String> {
+    let mut text = format!(
+        "## {} decisions with their rewards: `bem bench serve_long`\n\n{:.1} bytes of ledger for a decision with its reward. Processor time \
+        of decide, door and ledger for a pair in the last tenth: {:.2} of the second's. Played again, every entry is as recorded; \
+        head `{}`.\n\n| decisions | p50 ms | p99 ms | decide, door and ledger us a pair | learn us a pair | resident MB |\n|---|---|---|---|---|---|\n",
+        found["decisions"],
+        number(found, "ledger_bytes_per_decision")?,
+        number(found, "acting_ratio")?,
+        found["head"].as_str().unwrap_or_default()
+    );
+    let mut sum = 0;
+    for part in found["parts"].as_array().into_iter().flatten() {
+        sum += part["pairs"].as_u64().unwrap_or(0);
+        let of = |key: &str| number(part, key);
+        writeln!(
+            text,
+            "| {sum} | {:.2} | {:.2} | {:.1} | {:.1} | {:.0} |",
+            of("p50_ms")?,
+            of("p99_ms")?,
+            of("acting_us")?,
+            of("learn_us")?,
+            of("resident_kb")? / 1_024.0
+        )?;
+    }
+    Ok(text)
+}
