@@ -17,7 +17,7 @@ cargo xtask python    only the tests of the Python package, in an environment of
 cargo xtask lint      formatting, clippy, house rules, who may use whom, licences
 cargo xtask ci        lint and test: what runs before a change lands
 cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
-cargo xtask count     instructions a step early and late in a run, with valgrind: [--full]
+cargo xtask count     instructions a step early and late in a run, and beside a busy tool bus, with valgrind: [--full]
 cargo xtask battery   what the project promises, tried at length: [NAME] [--scale N]
 cargo xtask golden    renew the golden playthroughs and docs/config.md; the commit must say why
 cargo xtask tools     only install what tests need";
@@ -127,32 +127,53 @@ fn count_instructions(rest: &[&str]) -> Result<()> {
     if early * 0.01 < (early - late_cost).abs() {
         bail!("the cost of a step changed by more than one percent");
     }
+    count_beside_tools()
+}
+
+/// A step must cost the same whatever happens on the tool bus (TOOL-12).
+fn count_beside_tools() -> Result<()> {
+    run("cargo", &["build", "--release", "--quiet", "--package", "bem", "--example", "bus_count"])?;
+    let program = target().join("release/examples/bus_count").display().to_string();
+    let mut idle = None;
+    for (how, words) in [
+        ("idle", "no traffic on the tool bus"),
+        ("full", "a request at every step on a full bus"),
+        ("silent", "workers that never answer"),
+        ("slow", "a simulator of 50 ms a step beside it"),
+    ] {
+        let cost = difference(&|steps| {
+            counted(&["--toggle-collect=*counted_step*", &program, &steps.to_string(), how])
+        })?;
+        println!("instructions a step: {cost:.2} with {words}");
+        let first = *idle.get_or_insert(cost);
+        if first * 0.01 < (first - cost).abs() {
+            bail!("the cost of a step depends on the tool bus: {first:.2} without traffic, {cost:.2} with {words}");
+        }
+    }
     Ok(())
 }
 
-/// The difference of two runs that differ in 20,000 steps only.
 fn instructions_a_step(warm: u64) -> Result<f64> {
     let program = target().join("release/examples/step_count").display().to_string();
-    let total = |steps: u64| -> Result<f64> {
-        let arguments = [
-            "--tool=callgrind",
-            "--callgrind-out-file=/dev/null",
-            &program,
-            &warm.to_string(),
-            &steps.to_string(),
-        ];
-        let printed =
-            Command::new("valgrind").args(arguments).output().context("valgrind could not be started")?;
-        let text = String::from_utf8_lossy(&printed.stderr).to_string();
-        let counted = text
-            .lines()
-            .find_map(|line| line.split_once("Collected :"))
-            .map(|(_, count)| count.trim().to_string());
-        counted
-            .and_then(|count| count.parse().ok())
-            .with_context(|| format!("callgrind said no count: {text}"))
-    };
+    difference(&|steps| counted(&[&program, &warm.to_string(), &steps.to_string()]))
+}
+
+/// The difference of two runs that differ in 20,000 steps only, for one of them.
+fn difference(total: &dyn Fn(u64) -> Result<f64>) -> Result<f64> {
     Ok((total(30_000)? - total(10_000)?) / 20_000.0)
+}
+
+/// Instructions of a program under callgrind.
+fn counted(words: &[&str]) -> Result<f64> {
+    let arguments = [&["--tool=callgrind", "--callgrind-out-file=/dev/null"], words].concat();
+    let printed =
+        Command::new("valgrind").args(arguments).output().context("valgrind could not be started")?;
+    let text = String::from_utf8_lossy(&printed.stderr).to_string();
+    let counted = text
+        .lines()
+        .find_map(|line| line.split_once("Collected :"))
+        .map(|(_, count)| count.trim().to_string());
+    counted.and_then(|count| count.parse().ok()).with_context(|| format!("callgrind said no count: {text}"))
 }
 
 /// Where cargo builds.

@@ -18,8 +18,9 @@ pub struct Shared {
     map: MmapRaw,
 }
 
-/// Looks at a bell before sleeping on it, some ten microseconds.
-const SPINS: u32 = 1_000;
+/// How often a waiter gives way before it sleeps. Where both sides share a core, that is when the other side works; a loop
+/// that only looks would keep it from working.
+const YIELDS: u32 = 8;
 const BYTES: usize = 8 * MAPPING_WORDS;
 
 impl Shared {
@@ -68,12 +69,11 @@ impl Shared {
 
     /// Sleeps until the bell is rung, unless it no longer has this value.
     pub fn sleep(&self, bell: usize, asleep: usize, value: u32, patience: Duration) {
-        // A moment awake: whoever answers at once is not waited for in the kernel.
-        for _ in 0..SPINS {
+        for _ in 0..YIELDS {
             if self.words()[bell].load(Ordering::Relaxed) as u32 != value {
                 return;
             }
-            std::hint::spin_loop();
+            std::thread::yield_now();
         }
         self.words()[asleep].fetch_add(1, Ordering::SeqCst);
         let timeout = rustix::thread::Timespec {
