@@ -147,7 +147,9 @@ fn count_beside_tools() -> Result<()> {
         println!("instructions a step: {cost:.2} with {words}");
         let first = *idle.get_or_insert(cost);
         if first * 0.01 < (first - cost).abs() {
-            bail!("the cost of a step depends on the tool bus: {first:.2} without traffic, {cost:.2} with {words}");
+            bail!(
+                "the cost of a step depends on the tool bus: {first:.2} without traffic, {cost:.2} with {words}"
+            );
         }
     }
     Ok(())

@@ -9,8 +9,16 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// What the tests and the build of the package need.
-const PACKAGES: &[&str] =
-    &["maturin>=1.9,<2", "numpy", "gymnasium[toy-text]", "pytest", "tqdm", "nbclient", "ipykernel", "mcp>=2,<3"];
+const PACKAGES: &[&str] = &[
+    "maturin>=1.9,<2",
+    "numpy",
+    "gymnasium[toy-text]",
+    "pytest",
+    "tqdm",
+    "nbclient",
+    "ipykernel",
+    "mcp>=2,<3",
+];
 
 fn home() -> PathBuf {
     target().join("venv")

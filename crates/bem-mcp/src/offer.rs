@@ -38,13 +38,21 @@ impl Offer {
         let mut offer = Offer::default();
         for (place, question) in QUESTIONS.iter().enumerate() {
             let hints = ToolAnnotations::new().read_only(question.is_read).open_world(false);
-            offer.add(question.name, question.about.to_string(), question.schema(), hints, Target::Question(place));
+            offer.add(
+                question.name,
+                question.about.to_string(),
+                question.schema(),
+                hints,
+                Target::Question(place),
+            );
         }
         for kind in listed["kinds"].as_array().into_iter().flatten() {
             let Some(name) = kind["name"].as_str() else { continue };
             let operations = kind["operations"].as_array().into_iter().flatten().filter_map(Value::as_str);
             for op in operations {
-                let about = format!("{op} of the tool {name} on the server's bus; the request and its answer are kept in its history");
+                let about = format!(
+                    "{op} of the tool {name} on the server's bus; the request and its answer are kept in its history"
+                );
                 let target = Target::Bus { kind: name.to_string(), op: op.to_string() };
                 let hints = ToolAnnotations::new().read_only(is_read(name, op));
                 offer.add(&format!("{name}_{op}"), about, kind["schemas"][op].clone(), hints, target);

@@ -72,7 +72,8 @@ impl Question {
         let mut fields = serde_json::Map::new();
         let mut required = Vec::new();
         if !self.action.is_empty() {
-            let number = json!({ "type": "string", "pattern": "^[0-9]+$", "description": "the question's number" });
+            let number =
+                json!({ "type": "string", "pattern": "^[0-9]+$", "description": "the question's number" });
             fields.insert("question".to_string(), number);
             required.push("question");
         }
@@ -166,7 +167,11 @@ mod tests {
         check(
             "questions_answer",
             json!({ "question": 7, "lease": "7-1", "answer": { "accept": true } }),
-            Ok(("POST", "/v1/questions/7/answer", Some(json!({ "lease": "7-1", "answer": { "accept": true } })))),
+            Ok((
+                "POST",
+                "/v1/questions/7/answer",
+                Some(json!({ "lease": "7-1", "answer": { "accept": true } })),
+            )),
         );
         check("questions_skip", json!({ "question": "7", "why": 1 }), Err("\"why\" is no field"));
         check("questions_skip", json!([]), Err("must be an object"));

@@ -34,11 +34,7 @@ pub struct Server {
 impl Server {
     /// A server at this address.
     pub fn new(url: &str, token: &str) -> Server {
-        Server {
-            url: url.trim_end_matches('/').into(),
-            token: token.trim().into(),
-            offer: Arc::default(),
-        }
+        Server { url: url.trim_end_matches('/').into(), token: token.trim().into(), offer: Arc::default() }
     }
 
     /// One request: the status, and the JSON that came back.
@@ -52,8 +48,10 @@ impl Server {
             answer_max: ANSWER_MAX,
             timeout: Duration::from_millis(PATIENCE) + MARGIN,
         };
-        let (status, text) = http::ask(&asked).map_err(|error| format!("the server cannot be asked: {error:#}"))?;
-        let value = serde_json::from_str(&text).map_err(|_| format!("the server answers no JSON (status {status})"))?;
+        let (status, text) =
+            http::ask(&asked).map_err(|error| format!("the server cannot be asked: {error:#}"))?;
+        let value = serde_json::from_str(&text)
+            .map_err(|_| format!("the server answers no JSON (status {status})"))?;
         Ok((status, value))
     }
 
@@ -86,7 +84,9 @@ impl Server {
                 let Some(fields) = body.as_object_mut() else {
                     return Err("the arguments must be an object".to_string());
                 };
-                if let Some(name) = fields.keys().find(|name| !["resource", "request", "flags"].contains(&name.as_str())) {
+                if let Some(name) =
+                    fields.keys().find(|name| !["resource", "request", "flags"].contains(&name.as_str()))
+                {
                     return Err(format!("{name:?} is no field: resource, request, flags"));
                 }
                 fields.insert("kind".to_string(), json!(kind));

@@ -13,11 +13,11 @@ use bem_base::digest::hash_parts;
 use bem_base::ids::ObjectId;
 use bem_tools::catalog::{ALIAS_NAMES, Catalog, CatalogError, CustomOperation, NodeKind, flag, is_name};
 use bem_tools::operation::Role;
+use databases::DatabaseEntry;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
-use databases::DatabaseEntry;
 use toml::Spanned;
 
 /// Files that are found in one root at most.

@@ -64,7 +64,9 @@ trait Engine: Send {
 
 fn open(database: &Database) -> Result<Box<dyn Engine>, Failure> {
     Ok(match &database.backend {
-        Backend::Sqlite { path, steps_max } => Box::new(sqlite::Sqlite::open(path, *steps_max, database.flags)?),
+        Backend::Sqlite { path, steps_max } => {
+            Box::new(sqlite::Sqlite::open(path, *steps_max, database.flags)?)
+        }
         Backend::Postgres(server) => Box::new(postgres::Postgres::open(server)?),
     })
 }
@@ -262,7 +264,11 @@ impl Collected {
     }
 
     /// Takes the next row; false if no further one is wanted.
-    fn take(&mut self, shape: &Shaped, row: impl FnOnce() -> Result<Vec<Item>, Failure>) -> Result<bool, Failure> {
+    fn take(
+        &mut self,
+        shape: &Shaped,
+        row: impl FnOnce() -> Result<Vec<Item>, Failure>,
+    ) -> Result<bool, Failure> {
         self.seen += 1;
         if self.seen <= shape.offset {
             return Ok(true);

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use bem_tools::catalog::flag;
 use bem_tools::operation::Role;
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, NetPort, PathBeneath, PathFd, Ruleset,
-    RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus,
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, NetPort, PathBeneath, PathFd,
+    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus,
 };
 use std::path::PathBuf;
 
@@ -39,7 +39,9 @@ pub fn enter(role: Role, catalog: &CatalogFile) -> Result<()> {
                     }
                     Backend::Postgres(server) => {
                         ports.push(server.config.get_ports().first().copied().unwrap_or(5_432));
-                        places.extend(server.password.as_ref().and_then(Secret::file).map(|file| (file, false)));
+                        places.extend(
+                            server.password.as_ref().and_then(Secret::file).map(|file| (file, false)),
+                        );
                         // Names of hosts are looked up when a connection is made.
                         let names = ["/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf"];
                         let files = names.map(PathBuf::from).into_iter().filter(|file| file.exists());

@@ -31,7 +31,8 @@ fn counted_step(workload: &mut SingleWorkload) {
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let steps: u64 = words.first().map_or(Ok(1_000), |text| text.parse()).context("a whole number of steps")?;
+    let steps: u64 =
+        words.first().map_or(Ok(1_000), |text| text.parse()).context("a whole number of steps")?;
     let how = words.get(1).map_or("idle", String::as_str);
     let simulator = Simulator { command: SLOW.to_string(), timeout: Duration::from_secs(60) };
     let (catalog, world) = CatalogFile::for_simulator(simulator)?;
@@ -70,7 +71,9 @@ fn main() -> Result<()> {
         }
     }
     over.store(true, Ordering::Relaxed);
-    outside.map(|thread| thread.join().unwrap_or_else(|_| anyhow::bail!("the simulator failed"))).transpose()?;
+    outside
+        .map(|thread| thread.join().unwrap_or_else(|_| anyhow::bail!("the simulator failed")))
+        .transpose()?;
     Ok(())
 }
 

@@ -223,7 +223,9 @@ fn a_hostile_worker_that_scribbles_on_all_it_maps_disturbs_no_other_kind() {
         bench.host.poll(64).into_iter().for_each(|done| settle(done, &mut waiting));
         std::thread::sleep(Duration::from_millis(1));
     }
-    println!("{seconds} s of scribbling: {honest} honest answers, {bad} errors and {wrong} other answers of the scribbled kind");
+    println!(
+        "{seconds} s of scribbling: {honest} honest answers, {bad} errors and {wrong} other answers of the scribbled kind"
+    );
     assert!(waiting.values().all(|kind| *kind != echo), "every request of the other kind has ended");
     assert!(100 < honest && 0 < bad, "{honest} {bad}");
     drop(bench);

@@ -103,8 +103,11 @@ fn tools_of_the_bus_are_listed_with_schemas_and_called() {
     assert_eq!(hello["serverInfo"]["name"], "bem");
     let listed = client.ask("tools/list", &json!({}))["result"]["tools"].clone();
     let tools = listed.as_array().expect("a list");
-    let find = |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("{name}"));
-    for name in ["fs_stat", "fs_read", "fs_write", "fs_list", "db_query", "prover_unsat", "llm_chat", "env_say"] {
+    let find =
+        |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    for name in
+        ["fs_stat", "fs_read", "fs_write", "fs_list", "db_query", "prover_unsat", "llm_chat", "env_say"]
+    {
         assert_eq!(find(name)["inputSchema"]["type"], "object");
     }
     let write = find("fs_write");
@@ -113,10 +116,14 @@ fn tools_of_the_bus_are_listed_with_schemas_and_called() {
     assert_eq!(find("fs_read")["annotations"]["readOnlyHint"], true);
     assert_eq!(find("questions_answer")["inputSchema"]["required"], json!(["question", "lease", "answer"]));
     let written = client.call("fs_write", &json!({ "resource": "box/note", "request": { "data": "hello" } }));
-    assert_eq!((&written["isError"], &written["structuredContent"]["response"]["written"]), (&json!(false), &json!(5)));
+    assert_eq!(
+        (&written["isError"], &written["structuredContent"]["response"]["written"]),
+        (&json!(false), &json!(5))
+    );
     let read = client.call("fs_read", &json!({ "resource": "box/note" }));
     assert_eq!(read["structuredContent"]["response"]["data"], "hello");
-    let shown: Value = serde_json::from_str(read["content"][0]["text"].as_str().expect("text")).expect("JSON");
+    let shown: Value =
+        serde_json::from_str(read["content"][0]["text"].as_str().expect("text")).expect("JSON");
     assert_eq!(shown, read["structuredContent"], "what is shown is what is said");
     // A contradiction, with a proof that the server's checker has accepted.
     let proven = client.call("prover_unsat", &json!({ "request": { "dimacs": "p cnf 1 2\n1 0\n-1 0\n" } }));
@@ -124,7 +131,11 @@ fn tools_of_the_bus_are_listed_with_schemas_and_called() {
     // What is wrong is said to whoever called; only an unknown tool is an error of the protocol.
     for (name, arguments, words) in [
         ("fs_read", json!({ "resource": "nothing" }), "resource \"nothing\" is unknown to fs: known are box"),
-        ("fs_read", json!({ "resource": "box/note", "request": { "lenght": 1 } }), "known are offset, length"),
+        (
+            "fs_read",
+            json!({ "resource": "box/note", "request": { "lenght": 1 } }),
+            "known are offset, length",
+        ),
         ("fs_read", json!({ "resource": "box/note", "kind": "db" }), "\"kind\" is no field"),
         ("questions_lease", json!({ "question": "99" }), "the server refuses (404)"),
     ] {
@@ -151,7 +162,8 @@ fn a_question_is_listed_leased_and_answered() {
     let decided = ask(&server, "/v1/worlds/ads/decide", &json!({ "obs": "0101" }));
     let decision = &decided["decision"];
     ask(&server, "/v1/worlds/ads/reward", &json!({ "decision": decision, "reward": 300 }));
-    let asked = ask(&server, "/v1/questions", &json!({ "kind": "label_step", "world": "ads", "decision": decision }));
+    let asked =
+        ask(&server, "/v1/questions", &json!({ "kind": "label_step", "world": "ads", "decision": decision }));
     let question = asked["question"].as_str().expect("a number").to_string();
     let mut client = Client::start(folder.path(), &format!("http://{}", server.address));
     client.greet();
@@ -162,7 +174,8 @@ fn a_question_is_listed_leased_and_answered() {
     let answer = json!({ "accept": true });
     let seen = client.call("questions_preview", &json!({ "question": question, "answer": answer }));
     assert_eq!(seen["isError"], false, "{seen}");
-    let given = client.call("questions_answer", &json!({ "question": question, "lease": lease, "answer": answer }));
+    let given =
+        client.call("questions_answer", &json!({ "question": question, "lease": lease, "answer": answer }));
     assert!(given["structuredContent"]["answer"].is_string(), "{given}");
     let open = client.call("questions_list", &json!({}));
     assert_eq!(open["structuredContent"]["questions"], json!([]));
@@ -186,6 +199,8 @@ fn without_a_server_or_a_token_it_says_so_before_the_protocol_begins() {
     };
     assert!(run(&["--token-file", "nowhere"]).contains("nowhere cannot be read"));
     std::fs::write(folder.path().join("token"), "t\n").expect("a file");
-    assert!(run(&["--url", "http://127.0.0.1:1", "--token-file", "token"]).contains("the server cannot be asked"));
+    assert!(
+        run(&["--url", "http://127.0.0.1:1", "--token-file", "token"]).contains("the server cannot be asked")
+    );
     assert!(run(&["--url", "https://a", "--token-file", "token"]).contains("must begin with http://"));
 }

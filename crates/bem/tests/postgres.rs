@@ -67,7 +67,14 @@ impl Postgres {
             assert!(owned.success());
         }
         let made = as_user(&programs.join("initdb"))
-            .args(["--no-sync", "--username=bem", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--pgdata"])
+            .args([
+                "--no-sync",
+                "--username=bem",
+                "--auth=scram-sha-256",
+                "--encoding=UTF8",
+                "--locale=C",
+                "--pgdata",
+            ])
             .arg(path.join("data"))
             .arg("--pwfile")
             .arg(path.join("password"))
@@ -94,7 +101,19 @@ impl Postgres {
 
     fn psql(&self, text: &str) -> Output {
         Command::new(self.programs.join("psql"))
-            .args(["--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-At", "-U", "bem", "-d", "postgres", "-c", text, "-h"])
+            .args([
+                "--no-psqlrc",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-At",
+                "-U",
+                "bem",
+                "-d",
+                "postgres",
+                "-c",
+                text,
+                "-h",
+            ])
             .arg(self.folder.path())
             .env("PGPASSWORD", SECRET)
             .output()
@@ -121,7 +140,8 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         // An interrupt ends it at once, with all that it started.
-        let data = std::fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap_or_default();
+        let data =
+            std::fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap_or_default();
         if let Some(pid) = data.lines().next() {
             let _ = Command::new("kill").args(["-INT", pid]).status();
         }
@@ -222,23 +242,31 @@ fn statements_are_bound_bounded_and_happen_once() {
 
 fn values_travel_as_with_sqlite(bench: &mut Bench) {
     let all = bench.rows("SELECT id, name, price, weight, picture, fresh FROM item ORDER BY id", Vec::new());
-    let first = [Item::Int(1), item("nail"), item("0.10"), item("0.5"), Item::Bytes(vec![0, 255]), Item::Bool(true)];
+    let first =
+        [Item::Int(1), item("nail"), item("0.10"), item("0.5"), Item::Bytes(vec![0, 255]), Item::Bool(true)];
     let second = [Item::Int(2), item("it's"), item("2.50"), item("1e300"), Item::Null, Item::Bool(false)];
     assert_eq!(all, Item::List(vec![Item::List(first.to_vec()), Item::List(second.to_vec())]));
-    let sum = bench.rows("SELECT sum(id), -0.005::numeric, 12000000::numeric, 1::smallint FROM item", Vec::new());
+    let sum =
+        bench.rows("SELECT sum(id), -0.005::numeric, 12000000::numeric, 1::smallint FROM item", Vec::new());
     let expected = vec![item("3"), item("-0.005"), item("12000000"), Item::Int(1)];
     assert_eq!(sum, Item::List(vec![Item::List(expected)]));
     let answer = bench.query("SELECT id FROM item WHERE id = $1", vec![Item::Int(2)], 0).expect("rows");
     let field = |number: u64| answer.field(number).cloned();
     assert_eq!(field(0), Some(Item::List(vec![item("id")])));
-    assert_eq!((field(2), field(3), field(7)), (Some(Item::Int(1)), Some(Item::Int(0)), Some(Item::Bool(false))));
+    assert_eq!(
+        (field(2), field(3), field(7)),
+        (Some(Item::Int(1)), Some(Item::Int(0)), Some(Item::Bool(false)))
+    );
     assert!(matches!(field(5), Some(Item::Int(1..))), "what the planner says it costs: {:?}", field(5));
     let (code, words) = bench.refused("SELECT made FROM item", 0);
     assert_eq!(code, ErrorCode::BAD_QUERY);
     assert!(words.contains("made::text"), "{words}");
-    let prepared = bench.call_as(900, "prepare", vec![(0, item("SELECT name FROM item WHERE id = $1"))], 0).expect("one");
+    let prepared = bench
+        .call_as(900, "prepare", vec![(0, item("SELECT name FROM item WHERE id = $1"))], 0)
+        .expect("one");
     assert_eq!((prepared.field(1), prepared.field(2)), (Some(&Item::Int(1)), Some(&Item::Int(1))));
-    let by_number = vec![(1, prepared.field(0).expect("a number").clone()), (3, Item::List(vec![Item::Int(1)]))];
+    let by_number =
+        vec![(1, prepared.field(0).expect("a number").clone()), (3, Item::List(vec![Item::Int(1)]))];
     let named = bench.call_as(901, "query", by_number, 0).expect("rows");
     assert_eq!(named.field(1), Some(&Item::List(vec![Item::List(vec![item("nail")])])));
     let by_name = vec![(2, item("price")), (3, Item::List(vec![Item::Int(2)]))];
@@ -248,11 +276,15 @@ fn values_travel_as_with_sqlite(bench: &mut Bench) {
     );
     let meta = bench.call_as(903, "meta", Vec::new(), 0).expect("tables");
     let tables = meta.field(0).and_then(Item::list).expect("rows").to_vec();
-    assert!(tables.contains(&Item::List(vec![item("public.item"), item("name"), item("text")])), "{tables:?}");
+    assert!(
+        tables.contains(&Item::List(vec![item("public.item"), item("name"), item("text")])),
+        "{tables:?}"
+    );
     let limited = vec![(0, item("SELECT generate_series(1, 1000)")), (4, Item::Int(10)), (6, Item::Int(5))];
     let part = bench.call_as(904, "query", limited, db_flag::READ_ONLY).expect("rows");
     assert_eq!((part.field(2), part.field(7)), (Some(&Item::Int(10)), Some(&Item::Bool(true))));
-    let further = vec![(0, part.field(6).expect("a result").clone()), (1, Item::Int(990)), (2, Item::Int(50))];
+    let further =
+        vec![(0, part.field(6).expect("a result").clone()), (1, Item::Int(990)), (2, Item::Int(50))];
     let rest = bench.call_as(905, "fetch", further, 0).expect("rows");
     assert_eq!((rest.field(2), rest.field(7)), (Some(&Item::Int(10)), Some(&Item::Bool(false))));
 }
@@ -262,9 +294,16 @@ fn parameters_are_never_pasted(bench: &mut Bench, postgres: &Postgres) {
         let found = bench.rows("SELECT id FROM item WHERE name = $1", vec![item(evil)]);
         assert_eq!(found, Item::List(Vec::new()), "{evil}");
     }
-    let (code, _) = bench.query("SELECT id FROM item WHERE id = $1", vec![item("1 OR 1=1")], 0).expect_err("no number");
+    let (code, _) =
+        bench.query("SELECT id FROM item WHERE id = $1", vec![item("1 OR 1=1")], 0).expect_err("no number");
     assert_eq!(code, ErrorCode::BAD_QUERY);
-    for text in ["SELECT 1; DROP TABLE item", "DROP TABLE item", "COPY item TO PROGRAM 'cat'", "COMMIT", "SET ROLE bem"] {
+    for text in [
+        "SELECT 1; DROP TABLE item",
+        "DROP TABLE item",
+        "COPY item TO PROGRAM 'cat'",
+        "COMMIT",
+        "SET ROLE bem",
+    ] {
         let (code, _) = bench.refused(text, 0);
         assert!([ErrorCode::BAD_QUERY, ErrorCode::NOT_ALLOWED].contains(&code), "{text}: {code:?}");
     }
@@ -283,7 +322,11 @@ fn statements_are_bounded(bench: &mut Bench, postgres: &Postgres) {
     let bomb = "SELECT repeat('x', 200000000)";
     assert_eq!(bench.refused(bomb, db_flag::READ_ONLY).0, ErrorCode::TOO_LONG);
     let long = bench.query("SELECT repeat('x', 1000) FROM generate_series(1, 100000)", Vec::new(), 0);
-    assert_eq!(long.expect("some rows").field(7), Some(&Item::Bool(true)), "rows are cut off where room ends");
+    assert_eq!(
+        long.expect("some rows").field(7),
+        Some(&Item::Bool(true)),
+        "rows are cut off where room ends"
+    );
     assert_eq!(postgres.must("SELECT count(*) FROM item"), "2", "and it goes on");
 }
 
@@ -297,7 +340,11 @@ fn a_transaction_happens_once(bench: &mut Bench, postgres: &Postgres) {
     let again = bench.call_as(77, "query", insert(), db_flag::TRANSACTIONAL).expect("it has happened");
     assert_eq!(first, again, "byte for byte, its time included");
     let mut other = Bench::new(postgres, "");
-    assert_eq!(other.call_as(77, "query", insert(), db_flag::TRANSACTIONAL), Ok(first), "another worker finds it, too");
+    assert_eq!(
+        other.call_as(77, "query", insert(), db_flag::TRANSACTIONAL),
+        Ok(first),
+        "another worker finds it, too"
+    );
     assert_eq!(postgres.must("SELECT count(*) FROM item WHERE id = 7"), "1");
     assert_eq!(bench.refused("SELECT * FROM bem_tool_keys", 0).0, ErrorCode::NOT_ALLOWED);
     // A connection that was cut off before is opened again.
@@ -307,7 +354,10 @@ fn a_transaction_happens_once(bench: &mut Bench, postgres: &Postgres) {
     assert_eq!(moved.field(3), Some(&Item::Int(1)));
     // A statement that fails leaves no key behind.
     let clash = || vec![(0, item("INSERT INTO item (id) VALUES (1)"))];
-    assert_eq!(bench.call_as(79, "query", clash(), db_flag::TRANSACTIONAL).expect_err("taken").0, ErrorCode::BAD_QUERY);
+    assert_eq!(
+        bench.call_as(79, "query", clash(), db_flag::TRANSACTIONAL).expect_err("taken").0,
+        ErrorCode::BAD_QUERY
+    );
     assert_eq!(postgres.must("SELECT count(*) FROM bem_tool_keys"), "2");
 }
 
@@ -317,7 +367,9 @@ fn holds(folder: &Path, bytes: &[u8]) -> bool {
         let path = entry.path();
         match (path.is_dir(), path.is_file()) {
             (true, _) => holds(&path, bytes),
-            (_, true) => std::fs::read(&path).expect("a file").windows(bytes.len()).any(|window| window == bytes),
+            (_, true) => {
+                std::fs::read(&path).expect("a file").windows(bytes.len()).any(|window| window == bytes)
+            }
             _ => false,
         }
     })
@@ -329,7 +381,8 @@ fn a_server_uses_it_through_a_sandboxed_worker_and_the_password_is_found_nowhere
     postgres.must("CREATE TABLE item (id BIGINT PRIMARY KEY, name TEXT)");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path();
-    let text = postgres.catalog("").replace("password_file = \"password\"", "password_env = \"BEM_TEST_PASSWORD\"");
+    let text =
+        postgres.catalog("").replace("password_file = \"password\"", "password_env = \"BEM_TEST_PASSWORD\"");
     std::fs::write(path.join("catalog.toml"), text).expect("a file");
     let mut command = server::command(path, "served", &["--tools", "catalog.toml"]);
     let log = std::fs::File::create(path.join("server.log")).expect("a file");
@@ -346,9 +399,24 @@ fn a_server_uses_it_through_a_sandboxed_worker_and_the_password_is_found_nowhere
     let url = format!("http://{}", served.address);
     let call = |request: &Value, flag: &str| -> Value {
         let request = request.to_string();
-        let mut words = vec!["tools", "call", "db", "query", "s", &request, "--url", &url, "--token-file", "served/token"];
+        let mut words = vec![
+            "tools",
+            "call",
+            "db",
+            "query",
+            "s",
+            &request,
+            "--url",
+            &url,
+            "--token-file",
+            "served/token",
+        ];
         words.extend(if flag.is_empty() { vec![] } else { vec!["--flag", flag] });
-        let done = Command::new(env!("CARGO_BIN_EXE_bem")).args(&words).current_dir(path).output().expect("bem runs");
+        let done = Command::new(env!("CARGO_BIN_EXE_bem"))
+            .args(&words)
+            .current_dir(path)
+            .output()
+            .expect("bem runs");
         serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"))
     };
     for number in 0..6 {
@@ -365,7 +433,8 @@ fn a_server_uses_it_through_a_sandboxed_worker_and_the_password_is_found_nowhere
     assert!(!holds(path, SECRET.as_bytes()), "no trace, snapshot, log or catalog holds the password");
     // Without the database and its password, the history is played again and audited.
     drop(postgres);
-    let replayed = Command::new(env!("CARGO_BIN_EXE_bem")).args(["replay", "served"]).current_dir(path).output();
+    let replayed =
+        Command::new(env!("CARGO_BIN_EXE_bem")).args(["replay", "served"]).current_dir(path).output();
     assert!(replayed.expect("bem runs").status.success());
 }
 
@@ -373,7 +442,8 @@ fn a_server_uses_it_through_a_sandboxed_worker_and_the_password_is_found_nowhere
 fn a_catalog_with_a_password_in_it_or_a_wrong_server_is_refused_by_line() {
     let check = |lines: &str, words: &str| {
         let text = format!("[[database]]\nname = \"s\"\n{lines}\n");
-        let error = CatalogFile::parse("c.toml", text, std::env::temp_dir(), None).expect_err(lines).to_string();
+        let error =
+            CatalogFile::parse("c.toml", text, std::env::temp_dir(), None).expect_err(lines).to_string();
         assert!(error.starts_with("c.toml:") && error.contains(words), "{error}");
         assert!(!error.contains("hunter2"), "what may be a password is not repeated: {error}");
     };

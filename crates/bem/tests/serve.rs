@@ -198,7 +198,11 @@ fn patches_of_a_service_are_verified_through_the_prover_on_its_bus() {
     let proofs = |client: &mut Client| {
         let (_, listed) = client.ask("GET", "/v1/patches", &Value::Null);
         let patches = listed["patches"].as_array().cloned().unwrap_or_default();
-        patches.iter().filter(|patch| patch["accepted"] == json!(true)).filter_map(|patch| patch["proofs"].as_u64()).sum::<u64>()
+        patches
+            .iter()
+            .filter(|patch| patch["accepted"] == json!(true))
+            .filter_map(|patch| patch["proofs"].as_u64())
+            .sum::<u64>()
     };
     for number in 0..6_000 {
         if number % 500 == 499 && 0 < proofs(&mut client) {

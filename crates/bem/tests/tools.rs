@@ -182,9 +182,24 @@ fn a_server_that_is_killed_goes_on_and_its_history_holds() {
 /// A request that takes its time, asked by a process of its own; it is under way when this returns.
 fn slow(server: &Server, folder: &Path, operation: &str) -> std::process::Child {
     let url = server.url();
-    let words = ["tools", "call", "echo", operation, "-", "{\"seconds\":4}", "--url", &url, "--token-file", "served/token"];
+    let words = [
+        "tools",
+        "call",
+        "echo",
+        operation,
+        "-",
+        "{\"seconds\":4}",
+        "--url",
+        &url,
+        "--token-file",
+        "served/token",
+    ];
     let mut command = Command::new(env!("CARGO_BIN_EXE_bem"));
-    command.args(words).current_dir(folder).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    command
+        .args(words)
+        .current_dir(folder)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
     let child = command.spawn().expect("bem runs");
     for _ in 0..600 {
         if 0 < counted(server, folder, "in_flight") {
@@ -278,8 +293,10 @@ fn a_program_of_the_control_core_is_taught_and_logs_into_a_ledger() {
     let twice = bem(path, &["exec", &program, "--out", "taught"]);
     assert_eq!(twice.status.code(), Some(2), "{}", text(&twice));
     // One bit of what was logged turned over is found.
-    let segment = std::fs::read_dir(path.join("taught/ledger")).expect("a folder").flatten().map(|entry| entry.path());
-    let segment = segment.filter(|path| path.to_string_lossy().contains("segment")).next().expect("a segment");
+    let segment =
+        std::fs::read_dir(path.join("taught/ledger")).expect("a folder").flatten().map(|entry| entry.path());
+    let segment =
+        segment.filter(|path| path.to_string_lossy().contains("segment")).next().expect("a segment");
     let mut bytes = std::fs::read(&segment).expect("a file");
     let last = bytes.len() - 20;
     bytes[last] ^= 1;

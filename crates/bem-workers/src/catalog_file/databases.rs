@@ -119,16 +119,24 @@ impl CatalogFile {
             return Err(source.at(span, format!("sqlite {} is no file", path.display())));
         }
         if let Some(given) = &entry.timeout_ms {
-            return Err(source.at(given.span(), "timeout_ms is for postgres: steps_max bounds a statement of sqlite"));
+            return Err(
+                source.at(given.span(), "timeout_ms is for postgres: steps_max bounds a statement of sqlite")
+            );
         }
         if entry.password_env.is_some() || entry.password_file.is_some() {
             return Err(source.at(span, "a file of sqlite has no password"));
         }
-        let steps_max = in_range(source, entry.steps_max.as_ref(), "steps_max", 1..=STEPS_MAX, STEPS_DEFAULT)?;
+        let steps_max =
+            in_range(source, entry.steps_max.as_ref(), "steps_max", 1..=STEPS_MAX, STEPS_DEFAULT)?;
         Ok(Backend::Sqlite { path, steps_max })
     }
 
-    fn postgres(&self, source: &Source<'_>, entry: &DatabaseEntry, words: &Spanned<String>) -> Result<Backend> {
+    fn postgres(
+        &self,
+        source: &Source<'_>,
+        entry: &DatabaseEntry,
+        words: &Spanned<String>,
+    ) -> Result<Backend> {
         let span = words.span();
         // What is wrong is not repeated: a password may stand where it should not.
         let form = "postgres must be \"host=HOST_OR_FOLDER port=5432 user=NAME dbname=NAME\"";
@@ -142,7 +150,9 @@ impl CatalogFile {
             return Err(source.at(span, form));
         }
         if let Some(given) = &entry.steps_max {
-            return Err(source.at(given.span(), "steps_max is for sqlite: timeout_ms bounds a statement of postgres"));
+            return Err(
+                source.at(given.span(), "steps_max is for sqlite: timeout_ms bounds a statement of postgres")
+            );
         }
         let timeout_ms =
             in_range(source, entry.timeout_ms.as_ref(), "timeout_ms", 1..=TIMEOUT_MAX, TIMEOUT_DEFAULT)?;

@@ -112,7 +112,8 @@ impl Postgres {
         budget.fill(BYTES_MAX);
         let connected = runtime.block_on(async {
             let opening = async {
-                let stream = Stream::open(config, budget.clone()).await.map_err(|_| "the database is not reached")?;
+                let stream =
+                    Stream::open(config, budget.clone()).await.map_err(|_| "the database is not reached")?;
                 // What the server says here may name the user, never the password; it is not repeated.
                 config.connect_raw(stream, NoTls).await.map_err(|_| "the database refuses the connection")
             };
@@ -151,7 +152,9 @@ impl Postgres {
             };
             // The limit of the server counts for each of a few statements.
             let whole = *timeout * 3 + MARGIN;
-            tokio::time::timeout(whole, all).await.unwrap_or(Err(Trouble::Lost("the database does not answer")))
+            tokio::time::timeout(whole, all)
+                .await
+                .unwrap_or(Err(Trouble::Lost("the database does not answer")))
         });
         if budget.is_spent() {
             self.client = None;
@@ -167,7 +170,8 @@ impl Postgres {
         if self.has_keys {
             return Ok(());
         }
-        let make = |engine: &mut Postgres| engine.transact(true, async |it| Ok(it.batch_execute(KEYS).await?));
+        let make =
+            |engine: &mut Postgres| engine.transact(true, async |it| Ok(it.batch_execute(KEYS).await?));
         // Two workers that make it at once disturb each other; the second time it is there.
         make(self).or_else(|_| make(self))?;
         self.has_keys = true;
@@ -245,11 +249,13 @@ fn check_words(text: &str, may_write: bool) -> Result<(), Failure> {
         };
         rest = after.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '(');
     }
-    let word: String = rest.chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase();
+    let word: String =
+        rest.chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase();
     let is_read = ["select", "with", "values", "table"].contains(&word.as_str());
     let is_write = ["insert", "update", "delete", "merge"].contains(&word.as_str());
     if !is_read && !(is_write && may_write) {
-        let words = if is_write { "the statement must not write" } else { "the statement must read or change rows" };
+        let words =
+            if is_write { "the statement must not write" } else { "the statement must read or change rows" };
         return Err(Failure::new(ErrorCode::NOT_ALLOWED, words));
     }
     let small = text.to_ascii_lowercase();
@@ -286,7 +292,8 @@ async fn run(transaction: &Transaction<'_>, shape: &Shaped) -> Result<Rows, Trou
         while let Some(row) = stream.next().await {
             let row = row?;
             rows += 1;
-            let values = || places.iter().map(|place| show(&row, *place)).collect::<Result<Vec<Item>, Failure>>();
+            let values =
+                || places.iter().map(|place| show(&row, *place)).collect::<Result<Vec<Item>, Failure>>();
             wants_more = wants_more && collected.take(shape, values)?;
         }
         if does_change {
@@ -326,7 +333,8 @@ async fn once(
     began: Instant,
 ) -> Result<Vec<u8>, Trouble> {
     let key = key.as_slice();
-    let claim = "INSERT INTO public.bem_tool_keys (key, response) VALUES ($1, '') ON CONFLICT (key) DO NOTHING";
+    let claim =
+        "INSERT INTO public.bem_tool_keys (key, response) VALUES ($1, '') ON CONFLICT (key) DO NOTHING";
     // Whoever has the key and is not done is waited for here, within the time limit.
     if transaction.execute(claim, &[&key]).await? == 0 {
         let known = "SELECT response FROM public.bem_tool_keys WHERE key = $1";

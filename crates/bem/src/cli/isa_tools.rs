@@ -4,9 +4,9 @@
 //! writes their responses where they were wanted, and the program runs again with the same memory. WORK tells it where the
 //! catalog, the mirror of the bus and ENV are. Clauses: ISA-4, TOOL-2; decision D-75.
 
+use super::isa_record::{Record, Teaching};
 use anyhow::{Result, anyhow};
 use bem_base::ids::ObjectId;
-use super::isa_record::{Record, Teaching};
 use bem_isa::coprocessor::{Host as Coprocessors, ToolDescriptor, ToolSlot};
 use bem_isa::instruction::SegmentBase;
 use bem_isa::interpreter::{Core, SegmentStarts};

@@ -66,8 +66,17 @@ fn is_text(kind: &Type) -> bool {
 /// Whether values of a type can be shown.
 pub fn is_known(kind: &Type) -> bool {
     let others = [
-        Type::BOOL, Type::INT2, Type::INT4, Type::INT8, Type::OID, Type::FLOAT4, Type::FLOAT8, Type::NUMERIC,
-        Type::BYTEA, Type::JSONB, Type::UUID,
+        Type::BOOL,
+        Type::INT2,
+        Type::INT4,
+        Type::INT8,
+        Type::OID,
+        Type::FLOAT4,
+        Type::FLOAT8,
+        Type::NUMERIC,
+        Type::BYTEA,
+        Type::JSONB,
+        Type::UUID,
     ];
     is_text(kind) || others.contains(kind)
 }
@@ -131,7 +140,8 @@ fn decimal(bytes: &[u8]) -> Option<String> {
         0xF000 => return Some("-Infinity".to_string()),
         _ => return None,
     };
-    let digit = |place: i32| usize::try_from(place).ok().and_then(|place| digits.get(place)).copied().unwrap_or(0);
+    let digit =
+        |place: i32| usize::try_from(place).ok().and_then(|place| digits.get(place)).copied().unwrap_or(0);
     let whole: String = (0..=weight).map(|place| format!("{:04}", digit(place))).collect();
     let whole = whole.trim_start_matches('0');
     text.push_str(if whole.is_empty() { "0" } else { whole });
