@@ -188,7 +188,7 @@ fn slow(server: &Server, folder: &Path, operation: &str) -> std::process::Child 
         "echo",
         operation,
         "-",
-        "{\"seconds\":4}",
+        "{\"seconds\":6}",
         "--url",
         &url,
         "--token-file",
@@ -228,8 +228,10 @@ fn requests_in_flight_are_in_the_snapshot_and_go_out_again_or_end() {
     // Stopped cleanly: the snapshot has the request, which goes out again under its key and is done.
     let server = serve(path);
     let mut asking = slow(&server, path, "slow");
-    server.stop();
+    // A server that stops answers whoever still waits: nobody does.
+    asking.kill().expect("it runs");
     let _ = asking.wait();
+    server.stop();
     let server = serve(path);
     for round in 0.. {
         assert!(round < 600, "the request of before is done");
