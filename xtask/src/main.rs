@@ -18,7 +18,7 @@ cargo xtask python    only the tests of the Python package, in an environment of
 cargo xtask lint      formatting, clippy, house rules, who may use whom, licences
 cargo xtask ci        lint and test: what runs before a change lands
 cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
-cargo xtask count     instructions a step early and late in a run, with valgrind: [--full]
+cargo xtask count     instructions a step early and late in a run, and beside a busy tool bus, with valgrind: [--full]
 cargo xtask compare   an earlier build and this one side by side: measure FOLDER CHECKOUT, page OLD NEW
 cargo xtask battery   what the project promises, tried at length: [NAME] [--scale N]
 cargo xtask golden    renew the golden playthroughs and docs/config.md; the commit must say why
@@ -130,6 +130,32 @@ fn count_instructions(rest: &[&str]) -> Result<()> {
     println!("instructions a step: {early:.1} after 10,000 steps, {late_cost:.1} after {late}");
     if early * 0.01 < (early - late_cost).abs() {
         bail!("the cost of a step changed by more than one percent");
+    }
+    count_beside_tools()
+}
+
+/// A step must cost the same whatever happens on the tool bus (TOOL-12).
+fn count_beside_tools() -> Result<()> {
+    run("cargo", &["build", "--release", "--quiet", "--package", "bem", "--example", "bus_count"])?;
+    let program = target().join("release/examples/bus_count").display().to_string();
+    let mut idle = None;
+    for (how, words) in [
+        ("idle", "no traffic on the tool bus"),
+        ("full", "a request at every step on a full bus"),
+        ("silent", "workers that never answer"),
+        ("slow", "a simulator of 50 ms a step beside it"),
+    ] {
+        let total = |steps: u64| {
+            compare::instructions::counted(&["--toggle-collect=*counted_step*", &program, &steps.to_string(), how])
+        };
+        let cost = (total(30_000)? - total(10_000)?) / 20_000.0;
+        println!("instructions a step: {cost:.2} with {words}");
+        let first = *idle.get_or_insert(cost);
+        if first * 0.01 < (first - cost).abs() {
+            bail!(
+                "the cost of a step depends on the tool bus: {first:.2} without traffic, {cost:.2} with {words}"
+            );
+        }
     }
     Ok(())
 }

@@ -9,8 +9,16 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// What the tests and the build of the package need.
-const PACKAGES: &[&str] =
-    &["maturin>=1.9,<2", "numpy", "gymnasium[toy-text]", "pytest", "tqdm", "nbclient", "ipykernel"];
+const PACKAGES: &[&str] = &[
+    "maturin>=1.9,<2",
+    "numpy",
+    "gymnasium[toy-text]",
+    "pytest",
+    "tqdm",
+    "nbclient",
+    "ipykernel",
+    "mcp>=2,<3",
+];
 
 fn home() -> PathBuf {
     target().join("venv")
@@ -41,7 +49,7 @@ fn prepare() -> Result<(), String> {
         succeeds("python3", &["-m", "venv", &home().display().to_string()])
             .map_err(|reason| format!("a venv cannot be made ({reason})"))?;
     }
-    let modules = "import maturin, numpy, gymnasium, pygame, pytest, tqdm, nbclient, ipykernel";
+    let modules = "import maturin, numpy, gymnasium, pygame, pytest, tqdm, nbclient, ipykernel, mcp";
     if succeeds(&program("python"), &["-c", modules]).is_err() {
         let mut arguments = vec!["-m", "pip", "install", "--quiet"];
         arguments.extend_from_slice(PACKAGES);

@@ -26,6 +26,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("docker-registry", "docker-registry"),
     ("systemd", "systemd-analyze"),
     ("curl", "curl"),
+    ("postgresql", "/usr/lib/postgresql/*/bin/postgres"),
     ("chromium", "chromium"),
     ("chromium-driver", "chromedriver"),
 ];

@@ -10,6 +10,7 @@ pub mod equivalence;
 pub mod exact;
 pub mod graph;
 pub mod obligation;
+pub mod outside;
 mod proof_log;
 pub mod solver;
 pub mod specification;

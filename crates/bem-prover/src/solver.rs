@@ -93,9 +93,15 @@ const FAST_CONFLICTS: u32 = 300;
 const FAST_CLAUSES_MAX: usize = 500;
 
 /// Answers one question. Small formulas get the fast profile first and then, if that does not decide, the thorough
-/// one with what is left of the budget; large ones the thorough one at once.
+/// one with what is left of the budget; large ones the thorough one at once. Within [`crate::outside::through`] somebody else
+/// is asked first.
 #[doc(alias = "SAT_CHECK")]
 pub fn solve(cnf: &Cnf, assumptions: &[Literal], budget: Budget) -> Outcome {
+    if assumptions.is_empty()
+        && let Some(outcome) = crate::outside::ask(cnf, budget)
+    {
+        return outcome;
+    }
     if FAST_CLAUSES_MAX < cnf.clause_count() {
         return solve_with(Profile::Thorough, cnf, assumptions, budget);
     }

@@ -11,6 +11,7 @@
 
 mod gauges;
 mod handle;
+mod proving;
 mod tools;
 
 pub use gauges::Gauges;
@@ -167,6 +168,8 @@ pub enum Message {
     },
     /// A request to a tool; the answer comes when it has ended.
     Tool(Box<Named>, Reply<Answered>),
+    /// A question for TOOL_PROVER; who waits is told by silence that there is no answer.
+    Prove(Vec<u8>, mpsc::Sender<Vec<u8>>),
     /// Requests to tools may have ended.
     ToolsReady,
     /// Look at the tools.
@@ -272,11 +275,11 @@ pub fn start<S: Store + Send + 'static>(
         group: Group::default(),
         saving: None,
     };
-    let learning = Arc::clone(&gauges);
+    let (learning, has_tools) = (Arc::clone(&gauges), handle.tools.is_some());
     let threads = Threads {
         decide: spawn("decide", move || decider.run(receiver))?,
         ledger: spawn("ledger", move || write_ledger(log, book, &written, &gauges))?,
-        learn: spawn("learn", move || learn(&worked, &sender, &learning))?,
+        learn: spawn("learn", move || learn(&worked, &sender, &learning, has_tools))?,
     };
     Ok((handle, threads))
 }
@@ -285,14 +288,18 @@ fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'stati
     std::thread::Builder::new().name(format!("bem-{name}")).spawn(work).context("a thread cannot be started")
 }
 
-/// Works on rounds until nobody asks any more.
-fn learn(jobs: &mpsc::Receiver<Box<Job>>, queue: &queue::Sender<Message>, gauges: &Gauges) {
+/// Works on rounds until nobody asks any more. With a bus, conditions are shown through its prover.
+fn learn(jobs: &mpsc::Receiver<Box<Job>>, queue: &queue::Sender<Message>, gauges: &Gauges, has_tools: bool) {
     // Deciding never waits for a search; where the system does not allow it, both share.
     let _ = rustix::process::nice(LEARN_NICE);
     while let Ok(job) = jobs.recv() {
         // A round that fails leaves its world to decide as it does; the others go on.
         let began = Instant::now();
-        let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.work()));
+        let work = || match has_tools {
+            true => bem_prover::outside::through(Box::new(proving::Bus(queue.clone())), || job.work()),
+            false => job.work(),
+        };
+        let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         gauges.learn_micros.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
         let Ok(done) = worked else {
             gauges.learning_failed.store(true, Ordering::Relaxed);
@@ -510,6 +517,7 @@ impl Decider {
             Message::Look(look) => look(&self.service),
             Message::Save(saving) => self.saving = Some(saving),
             Message::Tool(named, reply) => self.ask_tool(*named, reply),
+            Message::Prove(payload, reply) => self.prove(&payload, reply),
             Message::LookTools(look) => look(self.tooling.as_ref().map(|tooling| &tooling.host)),
             Message::Worked(_) | Message::ToolsReady | Message::Stop => {}
         }

@@ -200,12 +200,24 @@ impl Teacher {
     }
 
     /// The next request of the controller and the task for it.
-    #[doc(alias = "TEACH_STEP")]
     pub fn next_task(&mut self, programs: &dyn Programs) -> Result<Option<(Request, Task)>, GameError> {
         let request = self.controller.request();
-        let Some(id) = self.select_template(request.domain, request.band) else { return Ok(None) };
-        let seed = mix(self.config.seed ^ mix(request.stage));
-        Ok(Some((request, self.instantiate(id, seed, programs)?)))
+        let task = self.task_for(request.domain, request.band, request.stage, programs)?;
+        Ok(task.map(|task| (request, task)))
+    }
+
+    /// The task for a domain and a band; `context` draws its hidden choices.
+    #[doc(alias = "TEACH_STEP")]
+    pub fn task_for(
+        &mut self,
+        domain: Domain,
+        band: u8,
+        context: u64,
+        programs: &dyn Programs,
+    ) -> Result<Option<Task>, GameError> {
+        let Some(id) = self.select_template(domain, band) else { return Ok(None) };
+        let seed = mix(self.config.seed ^ mix(context));
+        self.instantiate(id, seed, programs).map(Some)
     }
 
     /// The template to use now in this domain, from this band or the nearest one that has any.

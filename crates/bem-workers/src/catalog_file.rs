@@ -4,11 +4,16 @@
 //! other processes are given what was found, so that identifiers mean the same everywhere. Credentials are named, by a variable
 //! of the environment or a file, and read where they are used; they are never part of this. Clauses: TOOL-1; decision D-30.
 
+mod databases;
+
+pub use databases::{Backend, Database, PostgresServer};
+
 use anyhow::{Context, Result, anyhow};
 use bem_base::digest::hash_parts;
 use bem_base::ids::ObjectId;
 use bem_tools::catalog::{ALIAS_NAMES, Catalog, CatalogError, CustomOperation, NodeKind, flag, is_name};
 use bem_tools::operation::Role;
+use databases::DatabaseEntry;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -23,11 +28,6 @@ const INDEX_DEPTH_MAX: usize = 8;
 const BYTES_MAX: u64 = 1 << 20;
 /// Bytes of the read cache by default.
 const CACHE_BYTES: usize = 1 << 20;
-/// Virtual machine steps of one statement by default, and at most.
-const STEPS_DEFAULT: u64 = 1_000_000;
-/// See [`STEPS_DEFAULT`].
-const STEPS_MAX: u64 = 1_000_000_000;
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -70,18 +70,6 @@ struct FileEntry {
     #[serde(default)]
     directory: bool,
     alias: Option<Spanned<toml::Value>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DatabaseEntry {
-    name: Spanned<String>,
-    sqlite: Option<Spanned<PathBuf>>,
-    #[serde(default)]
-    flags: Vec<Spanned<String>>,
-    steps_max: Option<Spanned<u64>>,
-    #[serde(default)]
-    operations: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -151,6 +139,14 @@ pub enum Secret {
 }
 
 impl Secret {
+    /// The file that it is in, if it is in one.
+    pub fn file(&self) -> Option<PathBuf> {
+        match self {
+            Secret::Variable(_) => None,
+            Secret::File(path) => Some(path.clone()),
+        }
+    }
+
     /// Reads it; the message of a failure does not hold it.
     pub fn read(&self) -> Result<String> {
         match self {
@@ -163,21 +159,6 @@ impl Secret {
             }
         }
     }
-}
-
-/// A database.
-#[derive(Clone, Debug)]
-pub struct Database {
-    /// Its logical name.
-    pub name: String,
-    /// Its file.
-    pub path: PathBuf,
-    /// What is allowed.
-    pub flags: u16,
-    /// Steps that a statement may take.
-    pub steps_max: u64,
-    /// Statements by name.
-    pub operations: BTreeMap<String, String>,
 }
 
 /// A simulator in another program.
@@ -313,7 +294,6 @@ pub fn is_plain(path: &Path) -> bool {
 }
 
 const FILE_FLAGS: [&str; 6] = ["read_only", "append_only", "ephemeral", "sensitive", "cacheable", "pinned"];
-const DATABASE_FLAGS: [&str; 3] = ["read_only", "sensitive", "transactional"];
 
 impl CatalogFile {
     /// Reads and checks a file.
@@ -492,29 +472,6 @@ impl CatalogFile {
             }
         }
         found
-    }
-
-    fn add_databases(&mut self, source: &Source<'_>, file: &File) -> Result<()> {
-        for (place, entry) in file.database.iter().enumerate() {
-            let span = entry.name.span();
-            let name = entry.name.get_ref().clone();
-            let Some(path) = &entry.sqlite else {
-                return Err(source.at(span, format!("database {name:?} needs sqlite = \"FILE\"")));
-            };
-            let path_span = path.span();
-            let path = self.base.join(path.get_ref());
-            if !path.is_file() {
-                return Err(source.at(path_span, format!("sqlite {} is no file", path.display())));
-            }
-            let flags = source.flags(&entry.flags, &DATABASE_FLAGS)?;
-            let steps_max =
-                in_range(source, entry.steps_max.as_ref(), "steps_max", 1..=STEPS_MAX, STEPS_DEFAULT)?;
-            let added = self.catalog.add_database(&name, 0, flags, handle(&name, place));
-            let id = source.added(span, added)?;
-            let operations = entry.operations.clone();
-            self.databases.insert(id, Database { name, path, flags, steps_max, operations });
-        }
-        Ok(())
     }
 
     fn secret(

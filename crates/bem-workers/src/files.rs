@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Entries that a list has at most.
-const LIST_MAX: i64 = 4_096;
+pub(crate) const LIST_MAX: i64 = 4_096;
 /// Directories that a recursive list looks into at most.
 const FOLDERS_MAX: usize = 1_024;
 /// Bytes of all files in memory.

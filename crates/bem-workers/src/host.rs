@@ -151,14 +151,20 @@ impl Host {
         self.began.elapsed().as_millis() as u64
     }
 
-    /// Puts a request on the bus.
+    /// Puts a request on the bus. What the prover answers counts only with evidence.
     pub fn enqueue(&mut self, kind: ObjectId, asked: &Request<'_>) -> Result<u16, Refused> {
-        let (now, lease) = (self.now(), if asked.lease == 0 { self.lease } else { asked.lease });
-        let slot = self.bus.enqueue(kind, &Request { lease, ..*asked }, now)?;
-        self.in_flight.store(self.bus.in_flight(), Ordering::Relaxed);
+        let slot = self.enqueue_unjudged(kind, asked)?;
         if self.catalog.catalog.role(kind) == Some(Role::Prover) {
             self.formulas.insert(asked.number, asked.payload.to_vec());
         }
+        Ok(slot)
+    }
+
+    /// The same for who judges the prover's answers itself.
+    pub fn enqueue_unjudged(&mut self, kind: ObjectId, asked: &Request<'_>) -> Result<u16, Refused> {
+        let (now, lease) = (self.now(), if asked.lease == 0 { self.lease } else { asked.lease });
+        let slot = self.bus.enqueue(kind, &Request { lease, ..*asked }, now)?;
+        self.in_flight.store(self.bus.in_flight(), Ordering::Relaxed);
         Ok(slot)
     }
 

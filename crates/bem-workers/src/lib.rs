@@ -17,6 +17,7 @@ pub mod process;
 pub mod prover;
 pub mod resolve;
 pub mod sandbox;
+pub mod schema;
 pub mod simulator;
 pub mod socket;
 pub mod work;

@@ -10,16 +10,23 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftrunc
 use rustix::thread::futex;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A mapping with its file.
 pub struct Shared {
     file: OwnedFd,
     map: MmapRaw,
+    /// Waits that sleep at once, and how many come after the next time that giving way takes long.
+    skips: AtomicU32,
+    penalty: AtomicU32,
 }
 
-/// Looks at a bell before sleeping on it, some ten microseconds.
-const SPINS: u32 = 1_000;
+/// How often a waiter gives way before it sleeps.
+const YIELDS: u32 = 8;
+/// How long that may take. On a machine with more work than cores the others take their turn instead, for milliseconds.
+const QUICK: Duration = Duration::from_micros(50);
+/// Waits without giving way after it took long; as many again with each time that it does.
+const SKIPS_MAX: u32 = 4_096;
 const BYTES: usize = 8 * MAPPING_WORDS;
 
 impl Shared {
@@ -47,7 +54,7 @@ impl Shared {
 
     fn map(file: OwnedFd) -> Result<Shared> {
         let map = MmapOptions::new().len(BYTES).map_raw(&file).context("memory cannot be mapped")?;
-        Ok(Shared { file, map })
+        Ok(Shared { file, map, skips: AtomicU32::new(0), penalty: AtomicU32::new(0) })
     }
 
     /// The file, to be passed on.
@@ -66,14 +73,34 @@ impl Shared {
         }
     }
 
+    /// Lets others work for a moment; whether the bell was rung meanwhile. Where it pays, no side sleeps in the kernel.
+    fn give_way(&self, bell: usize, value: u32) -> bool {
+        let is_rung = || self.words()[bell].load(Ordering::Relaxed) as u32 != value;
+        let skips = self.skips.load(Ordering::Relaxed);
+        if 0 < skips {
+            self.skips.store(skips - 1, Ordering::Relaxed);
+            return is_rung();
+        }
+        let began = Instant::now();
+        for _ in 0..YIELDS {
+            if is_rung() {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        let penalty = match began.elapsed() <= QUICK {
+            true => 0,
+            false => (2 * self.penalty.load(Ordering::Relaxed) + 64).min(SKIPS_MAX),
+        };
+        self.penalty.store(penalty, Ordering::Relaxed);
+        self.skips.store(penalty, Ordering::Relaxed);
+        is_rung()
+    }
+
     /// Sleeps until the bell is rung, unless it no longer has this value.
     pub fn sleep(&self, bell: usize, asleep: usize, value: u32, patience: Duration) {
-        // A moment awake: whoever answers at once is not waited for in the kernel.
-        for _ in 0..SPINS {
-            if self.words()[bell].load(Ordering::Relaxed) as u32 != value {
-                return;
-            }
-            std::hint::spin_loop();
+        if self.give_way(bell, value) {
+            return;
         }
         self.words()[asleep].fetch_add(1, Ordering::SeqCst);
         let timeout = rustix::thread::Timespec {

@@ -5,9 +5,11 @@
 //! Clauses: TOOL-8, SCC-5; decision D-21.
 
 use bem_checker::lrat;
+use bem_prover::outside::Said;
 use bem_prover::{Budget, Cnf, Literal, Outcome, solve};
 use bem_tools::cbor::Item;
 use bem_tools::error::ErrorCode;
+use bem_tools::limits::PAYLOAD_MAX;
 use bem_tools::operation::{Role, by_code};
 use bem_tools::payload::Fields;
 use bem_tools::worker::{Failure, Job, Tool};
@@ -15,7 +17,7 @@ use bem_tools::worker::{Failure, Job, Tool};
 /// Variables of a formula.
 const VARIABLES_MAX: u32 = 1 << 16;
 /// Conflicts at most.
-const CONFLICTS_MAX: i64 = 1_000_000;
+pub(crate) const CONFLICTS_MAX: i64 = 1_000_000;
 
 /// The tool.
 pub struct Prover;
@@ -80,30 +82,50 @@ impl Tool for Prover {
     }
 }
 
+/// The payload of a question about a formula; nothing if it is too long for the bus.
+pub fn question(cnf: &Cnf, budget: Budget) -> Option<Vec<u8>> {
+    if VARIABLES_MAX < cnf.variables() {
+        return None;
+    }
+    let conflicts = i64::from(budget.conflicts).clamp(1, CONFLICTS_MAX);
+    let payload = Item::fields([(0, Item::Text(cnf.to_dimacs())), (1, Item::Int(conflicts))]).to_bytes();
+    (payload.len() <= PAYLOAD_MAX).then_some(payload)
+}
+
+/// What an answer says; none of it is believed yet.
+pub fn said(response: &[u8]) -> Option<Said> {
+    let answer = Item::from_bytes(response).ok()?;
+    match answer.field(0).and_then(Item::text)? {
+        "unsatisfiable" => Some(Said::Unsatisfiable(answer.field(1).and_then(Item::bytes)?.to_vec())),
+        "satisfiable" => {
+            let model = answer.field(2).and_then(Item::list)?.iter().map(|item| *item == Item::Bool(true));
+            Some(Said::Satisfiable(model.collect()))
+        }
+        _ => None,
+    }
+}
+
 /// Whether an answer carries the evidence for what it says.
 pub fn accept(payload: &[u8], response: &[u8]) -> Result<(), ErrorCode> {
     let Ok((cnf, _)) = asked(payload) else { return Err(ErrorCode::BAD_PAYLOAD) };
-    let answer = Item::from_bytes(response).map_err(|_| ErrorCode::BAD_RESPONSE)?;
-    match answer.field(0).and_then(Item::text) {
-        Some("undecided") => Ok(()),
-        Some("unsatisfiable") => {
-            let proof = answer.field(1).and_then(Item::bytes).unwrap_or_default();
-            lrat::check(&cnf, proof).map(drop).map_err(|_| ErrorCode::REFUSED_PROOF)
+    match said(response) {
+        Some(Said::Unsatisfiable(proof)) => {
+            lrat::check(&cnf, &proof).map(drop).map_err(|_| ErrorCode::REFUSED_PROOF)
         }
-        Some("satisfiable") => {
-            let model: Vec<bool> = answer
-                .field(2)
-                .and_then(Item::list)
-                .unwrap_or_default()
-                .iter()
-                .map(|item| *item == Item::Bool(true))
-                .collect();
+        Some(Said::Satisfiable(model)) => {
             match model.len() == cnf.variables() as usize && cnf.first_violated(&model).is_none() {
                 true => Ok(()),
                 false => Err(ErrorCode::REFUSED_PROOF),
             }
         }
-        _ => Err(ErrorCode::BAD_RESPONSE),
+        None => {
+            let answer = Item::from_bytes(response).map_err(|_| ErrorCode::BAD_RESPONSE)?;
+            match answer.field(0).and_then(Item::text) {
+                Some("undecided") => Ok(()),
+                Some("unsatisfiable" | "satisfiable") => Err(ErrorCode::REFUSED_PROOF),
+                _ => Err(ErrorCode::BAD_RESPONSE),
+            }
+        }
     }
 }
 

@@ -3,13 +3,13 @@
 //! What is unknown is answered with what there is. Clauses: TOOL-1, TOOL-11.
 
 use crate::catalog_file::CatalogFile;
-use crate::json;
+use crate::{json, schema};
 use anyhow::{Result, anyhow, bail};
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_tools::catalog::{Connection, flag};
 use bem_tools::error::ErrorCode;
 use bem_tools::operation::{self, Operation, Role, db_flag, fs_flag};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A request as it was named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,13 +86,28 @@ pub fn resolve(
     for name in flags {
         let known = FLAGS.iter().find(|(of, known, _)| *of == role && known == name);
         let Some((_, _, bit)) = known else {
-            let known = FLAGS.iter().filter(|(of, ..)| *of == role).map(|(_, name, _)| *name);
-            bail!("flag {name:?} is unknown to {kind}: known are {}", listed(known));
+            let known = flags_of(role);
+            bail!("flag {name:?} is unknown to {kind}: known are {}", listed(known.into_iter()));
         };
         bits |= bit;
     }
     let payload = json::to_payload(operation, request)?;
     Ok(Named { kind: id, operation, code, resource, flags: bits, payload })
+}
+
+/// Names of the resources that a role works on.
+pub fn resources(file: &CatalogFile, role: Role) -> Vec<&str> {
+    let fits = |id: &ObjectId| match role {
+        Role::Model => file.models.contains_key(id),
+        Role::Environment => file.simulators.contains_key(id),
+        role => role.resource().is_none_or(|class| id.class() == class),
+    };
+    names(file).into_iter().filter(|(id, _)| fits(id)).map(|(_, name)| name).collect()
+}
+
+/// Names of the flags that requests of a role take.
+pub fn flags_of(role: Role) -> Vec<&'static str> {
+    FLAGS.iter().filter(|(of, ..)| *of == role).map(|(_, name, _)| *name).collect()
 }
 
 /// Every resource with its name.
@@ -126,9 +141,12 @@ pub fn described(file: &CatalogFile) -> Value {
         .kinds()
         .iter()
         .map(|kind| {
+            let operations = operations_of(file, kind.id);
+            let schema = |op: &String| Some((op.clone(), schema::of(file, kind.id, op)?));
+            let schemas: Map<String, Value> = operations.iter().filter_map(schema).collect();
             json!({
                 "name": name(kind.id), "id": kind.id.to_word(), "role_flags": kind.role_flags,
-                "operations": operations_of(file, kind.id),
+                "operations": operations, "schemas": schemas,
             })
         })
         .collect();

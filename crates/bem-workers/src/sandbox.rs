@@ -3,13 +3,13 @@
 //! Landlock takes away everything that is not named, for this process and all that it starts. That it is fully enforced is
 //! checked; a kernel without it is said, never passed over. Clauses: TOOL-3, TOOL-4.
 
-use crate::catalog_file::{CatalogFile, Place};
+use crate::catalog_file::{Backend, CatalogFile, Place, Secret};
 use anyhow::{Context, Result, bail};
 use bem_tools::catalog::flag;
 use bem_tools::operation::Role;
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
-    RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus,
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, NetPort, PathBeneath, PathFd,
+    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus,
 };
 use std::path::PathBuf;
 
@@ -20,6 +20,7 @@ const VERSION: ABI = ABI::V4;
 pub fn enter(role: Role, catalog: &CatalogFile) -> Result<()> {
     let all = AccessFs::from_all(VERSION);
     let mut places: Vec<(PathBuf, bool)> = Vec::new();
+    let mut ports: Vec<u16> = Vec::new();
     match role {
         Role::Files => {
             for root in &catalog.roots {
@@ -30,9 +31,23 @@ pub fn enter(role: Role, catalog: &CatalogFile) -> Result<()> {
         }
         Role::Database => {
             for database in catalog.databases.values() {
-                // The journal lies beside the file.
-                let folder = database.path.parent().map(std::path::Path::to_path_buf).unwrap_or_default();
-                places.push((folder, database.flags & flag::READ_ONLY == 0));
+                match &database.backend {
+                    Backend::Sqlite { path, .. } => {
+                        // The journal lies beside the file.
+                        let folder = path.parent().map(std::path::Path::to_path_buf).unwrap_or_default();
+                        places.push((folder, database.flags & flag::READ_ONLY == 0));
+                    }
+                    Backend::Postgres(server) => {
+                        ports.push(server.config.get_ports().first().copied().unwrap_or(5_432));
+                        places.extend(
+                            server.password.as_ref().and_then(Secret::file).map(|file| (file, false)),
+                        );
+                        // Names of hosts are looked up when a connection is made.
+                        let names = ["/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf"];
+                        let files = names.map(PathBuf::from).into_iter().filter(|file| file.exists());
+                        places.extend(files.map(|file| (file, false)));
+                    }
+                }
             }
         }
         // The prover needs nothing.
@@ -49,8 +64,12 @@ pub fn enter(role: Role, catalog: &CatalogFile) -> Result<()> {
     let mut ruleset = ruleset;
     for (path, is_written) in places {
         let access = if is_written { all } else { AccessFs::from_read(VERSION) };
+        let access = if path.is_file() { access & AccessFs::from_file(VERSION) } else { access };
         let opened = PathFd::new(&path).with_context(|| path.display().to_string())?;
         ruleset = ruleset.add_rule(PathBeneath::new(opened, access)).context(refused)?;
+    }
+    for port in ports {
+        ruleset = ruleset.add_rule(NetPort::new(port, AccessNet::ConnectTcp)).context(refused)?;
     }
     let status = ruleset.restrict_self().context(refused)?;
     if status.ruleset != RulesetStatus::FullyEnforced {

@@ -10,18 +10,24 @@ use std::time::Duration;
 
 /// How long a worker sleeps at most before it looks whether the bus is still there.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Requests after which a busy worker looks, too.
+const BUSY: u32 = 1_024;
 
 /// Serves until the bus ends, or `is_alone` says that nobody is left to serve.
 pub fn serve(port: &mut Port<Arc<Shared>>, tool: &mut dyn Tool, is_alone: &dyn Fn() -> bool) {
+    let mut served = 0;
     while !port.is_over() {
         let bell = port.bell();
         if serve_one(port, tool) {
-            continue;
+            served += 1;
+        } else {
+            let mapping = Arc::clone(port.mapping());
+            mapping.sleep(header::REQUEST_BELL, header::WORKERS_ASLEEP, bell, PATIENCE);
         }
-        if is_alone() {
+        // Looking costs system calls: not for every request.
+        if (port.bell() == bell || BUSY <= served) && is_alone() {
             return;
         }
-        let mapping = Arc::clone(port.mapping());
-        mapping.sleep(header::REQUEST_BELL, header::WORKERS_ASLEEP, bell, PATIENCE);
+        served %= BUSY;
     }
 }

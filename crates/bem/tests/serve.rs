@@ -119,6 +119,50 @@ fn a_bandit_is_learned_over_http_by_patches_and_goes_on_after_a_restart() {
 }
 
 #[test]
+fn patches_of_a_service_are_verified_through_the_prover_on_its_bus() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let catalog = "[[root]]\nname = \"box\"\nmemory = true\n";
+    std::fs::write(folder.path().join("catalog.toml"), catalog).expect("a file");
+    let server = Server::start(folder.path(), "served", &["--tools", "catalog.toml"]);
+    let mut client = server.connect();
+    let world = json!({ "name": "odd", "obs_bits": 6, "actions": 2, "reward_range": [0, 1000] });
+    assert_eq!(client.ask("POST", "/v1/worlds", &world).0, 201);
+    let proofs = |client: &mut Client| {
+        let (_, listed) = client.ask("GET", "/v1/patches", &Value::Null);
+        let patches = listed["patches"].as_array().cloned().unwrap_or_default();
+        patches
+            .iter()
+            .filter(|patch| patch["accepted"] == json!(true))
+            .filter_map(|patch| patch["proofs"].as_u64())
+            .sum::<u64>()
+    };
+    for number in 0..6_000 {
+        if number % 500 == 499 && 0 < proofs(&mut client) {
+            break;
+        }
+        let seen = mixed(number) & 63;
+        let obs: String = (0..6).map(|bit| if seen >> bit & 1 == 1 { '1' } else { '0' }).collect();
+        let (_, answer) = client.ask("POST", "/v1/worlds/odd/decide", &json!({ "obs": obs }));
+        let is_right = answer["action"].as_u64() == Some(u64::from((seen & 15).count_ones() & 1));
+        let body = json!({ "decision": answer["decision"], "reward": if is_right { 1_000 } else { 0 } });
+        assert_eq!(client.ask("POST", "/v1/worlds/odd/reward", &body).0, 200);
+    }
+    let shown = proofs(&mut client);
+    let (_, tools) = client.ask("GET", "/v1/tools", &Value::Null);
+    let prover = tools["kinds"].as_array().expect("kinds").iter().find(|kind| kind["name"] == "prover");
+    let prover = prover.expect("the prover");
+    assert!(0 < shown, "a patch with a proof is in force");
+    assert!(shown <= prover["done"].as_u64().expect("a count"), "{shown} proofs, {prover}");
+    assert_eq!(prover["failed"], json!(0), "{prover}");
+    server.stop();
+    let verified = bem(folder.path(), &["verify", "served"]);
+    assert!(text(&verified).starts_with("unanchored: "), "{}", text(&verified));
+    // Without a bus the same proofs are found again.
+    let replayed = bem(folder.path(), &["replay", "served"]);
+    assert!(text(&replayed).contains("every entry as recorded"), "{}", text(&replayed));
+}
+
+#[test]
 fn rewards_that_come_twice_late_or_wrong_are_told_apart() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = serve(folder.path());

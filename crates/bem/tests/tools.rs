@@ -8,7 +8,7 @@ use guide::{commands, shell};
 use serde_json::{Value, json};
 use server::Server;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -179,6 +179,81 @@ fn a_server_that_is_killed_goes_on_and_its_history_holds() {
     head(path);
 }
 
+/// A request that takes its time, asked by a process of its own; it is under way when this returns.
+fn slow(server: &Server, folder: &Path, operation: &str) -> std::process::Child {
+    let url = server.url();
+    let words = [
+        "tools",
+        "call",
+        "echo",
+        operation,
+        "-",
+        "{\"seconds\":6}",
+        "--url",
+        &url,
+        "--token-file",
+        "served/token",
+    ];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bem"));
+    command
+        .args(words)
+        .current_dir(folder)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    let child = command.spawn().expect("bem runs");
+    for _ in 0..600 {
+        if 0 < counted(server, folder, "in_flight") {
+            return child;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("the request does not go out");
+}
+
+fn counted(server: &Server, folder: &Path, name: &str) -> u64 {
+    let words = ["tools", "list", "--json", "--url", &server.url(), "--token-file", "served/token"];
+    let listed = json_of(&bem(folder, &words));
+    let kinds = listed["kinds"].as_array().expect("kinds").iter();
+    kinds.filter(|kind| kind["name"] == "echo").filter_map(|kind| kind[name].as_u64()).sum()
+}
+
+#[test]
+fn requests_in_flight_are_in_the_snapshot_and_go_out_again_or_end() {
+    let folder = folder();
+    let path = folder.path();
+    let text_of = std::fs::read_to_string(path.join("catalog.toml")).expect("a file");
+    let both = "operations = [{ name = \"slow\", idempotent = true }, { name = \"echo\" }]";
+    let catalog = text_of.replace("operations = [{ name = \"echo\", idempotent = true }]", both);
+    std::fs::write(path.join("catalog.toml"), &catalog).expect("a file");
+    // Stopped cleanly: the snapshot has the request, which goes out again under its key and is done.
+    let server = serve(path);
+    let mut asking = slow(&server, path, "slow");
+    // A server that stops answers whoever still waits: nobody does.
+    asking.kill().expect("it runs");
+    let _ = asking.wait();
+    server.stop();
+    let server = serve(path);
+    for round in 0.. {
+        assert!(round < 600, "the request of before is done");
+        if counted(&server, path, "done") == 1 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    // Killed, and started without the tool: a history with a kind that nobody knows any more loads, and the request ends.
+    let mut asking = slow(&server, path, "slow");
+    server.kill();
+    let _ = asking.wait();
+    let without = catalog.split("[[tool]]").next().expect("what comes before");
+    std::fs::write(path.join("catalog.toml"), without).expect("a file");
+    let server = serve(path);
+    assert_eq!(server.call(path, &["fs", "stat", "config/env.txt"])["response"]["size"], 7);
+    server.stop();
+    let entries = text(&bem(path, &["verify", "served"]));
+    assert!(entries.starts_with("unanchored: "), "{entries}");
+    head(path);
+}
+
 #[test]
 fn a_program_of_the_control_core_reads_a_file_through_the_bus() {
     let folder = folder();
@@ -193,6 +268,42 @@ fn a_program_of_the_control_core_reads_a_file_through_the_bus() {
     // Without a bus the same program is told so.
     let bare = json_of(&bem(folder.path(), &["exec", &program, "--json"]));
     assert_eq!(bare["trap"], Value::Null);
+}
+
+#[test]
+fn a_program_of_the_control_core_is_taught_and_logs_into_a_ledger() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let program = format!("{ROOT}/examples/programs/teach_and_log.basm");
+    let run = json_of(&bem(path, &["exec", &program, "--out", "taught", "--json"]));
+    assert_eq!(run["trap"], Value::Null, "{run}");
+    let refused = format!("{:#x}", u64::MAX);
+    assert_eq!(
+        [&run["x"][10], &run["x"][11], &run["x"][12], &run["x"][13]],
+        [&json!("0x0"), &json!("0x1"), &json!(refused), &json!("0x0")]
+    );
+    let tasks = run["tasks"].as_array().expect("tasks");
+    assert_eq!((tasks.len(), &tasks[0]["band"], &tasks[1]["context"]), (2, &json!(1), &json!(8)));
+    assert_ne!(tasks[0]["seed"], tasks[1]["seed"], "another context, other hidden choices");
+    // A task is a tree that the ladder knows: it can be learned from.
+    let again = json_of(&bem(path, &["exec", &program, "--json"]));
+    assert_eq!(again["tasks"], run["tasks"], "the same program and seed, the same tasks");
+    let verified = bem(path, &["verify", "taught"]);
+    assert!(text(&verified).contains("unanchored") || verified.status.success(), "{}", text(&verified));
+    let shown = text(&bem(path, &["inspect", "taught"]));
+    assert!(shown.contains("LOGGED") && shown.contains("TAUGHT"), "{shown}");
+    let twice = bem(path, &["exec", &program, "--out", "taught"]);
+    assert_eq!(twice.status.code(), Some(2), "{}", text(&twice));
+    // One bit of what was logged turned over is found.
+    let segment =
+        std::fs::read_dir(path.join("taught/ledger")).expect("a folder").flatten().map(|entry| entry.path());
+    let segment =
+        segment.filter(|path| path.to_string_lossy().contains("segment")).next().expect("a segment");
+    let mut bytes = std::fs::read(&segment).expect("a file");
+    let last = bytes.len() - 20;
+    bytes[last] ^= 1;
+    std::fs::write(&segment, bytes).expect("a file");
+    assert!(!bem(path, &["verify", "taught"]).status.success());
 }
 
 #[test]
@@ -257,108 +368,5 @@ fn the_commands_of_the_page_work() {
         "every entry as recorded",
     ] {
         assert!(printed.contains(expected), "{expected}: {printed}");
-    }
-}
-
-/// Workers of both languages that are killed at random: every request ends once, and no transaction happens twice.
-#[test]
-fn workers_that_are_killed_at_random_cost_no_request_and_repeat_no_write() {
-    use bem_base::prng::Prng;
-    use bem_tools::bus::{Request, key};
-    use bem_tools::cbor::Item;
-    use bem_tools::operation::db_flag;
-    use bem_workers::catalog_file::CatalogFile;
-    use bem_workers::host::{Host, HostOptions};
-    use std::collections::BTreeMap;
-    use std::sync::Arc;
-
-    let (writes, echoes, kills) = (150u64, 1_500u64, 24);
-    let folder = folder();
-    let path = folder.path();
-    let catalog = Arc::new(CatalogFile::load(&path.join("catalog.toml")).expect("a catalog"));
-    let socket = path.join("bus.sock");
-    let options =
-        HostOptions { socket: Some(socket.clone()), has_threads: false, has_commands: false, lease: 400 };
-    let mut host = Host::start(Arc::clone(&catalog), &options).expect("a bus");
-    let start = |place: usize| {
-        let mut command = match place {
-            0 | 1 => {
-                let mut command = Command::new(env!("CARGO_BIN_EXE_bem"));
-                command.args(["worker", "--kind", "db", "--no-sandbox", "--bus"]).arg(&socket);
-                command
-            }
-            _ => {
-                let mut command = Command::new("python3");
-                command.args(["-m", "bem_worker"]).env("BEM_KIND", "echo").env("BEM_BUS", &socket);
-                command
-            }
-        };
-        command.env("PYTHONPATH", format!("{ROOT}/python")).stderr(Stdio::null()).spawn().expect("a worker")
-    };
-    let mut workers: Vec<Child> = (0..4).map(start).collect();
-    let (database, echo) =
-        (catalog.catalog.find("db").expect("a kind"), catalog.catalog.find("echo").expect("a kind"));
-    let stock = catalog.catalog.find("stock").expect("a database");
-    let mut prng = Prng::stream(9, "tools/kills");
-    let (mut next, mut ended, mut killed) = (0, BTreeMap::new(), 0);
-    let all = writes + echoes;
-    while (ended.len() as u64) < all {
-        while next < all {
-            let is_write = next % (all / writes) == 0;
-            let (kind, resource, flags, payload) = if is_write {
-                let text = Item::Text("INSERT INTO item (name) VALUES (?1)".to_string());
-                let bound = Item::List(vec![Item::Text(next.to_string())]);
-                (database, stock, db_flag::TRANSACTIONAL, Item::fields([(0, text), (3, bound)]).to_bytes())
-            } else {
-                (echo, echo, 0, Item::Int(next as i64).to_bytes())
-            };
-            let request = Request {
-                operation: 0,
-                flags,
-                resource,
-                payload: &payload,
-                capacity: 4_096,
-                number: next,
-                key: key(next, &payload),
-                is_idempotent: true,
-                lease: 0,
-                patience: 0,
-            };
-            if host.enqueue(kind, &request).is_err() {
-                break;
-            }
-            next += 1;
-        }
-        for done in host.poll(64) {
-            if done.error.is_none() && done.kind == echo {
-                assert_eq!(
-                    done.response,
-                    Item::Int(done.number as i64).to_bytes(),
-                    "an answer of another request"
-                );
-            }
-            assert!(ended.insert(done.number, (done.kind, done.error)).is_none(), "a request ends once");
-            if killed < kills && prng.below(all / kills) == 0 {
-                let place = prng.below(4) as usize;
-                workers[place].kill().expect("it runs");
-                workers[place].wait().expect("it ends");
-                workers[place] = start(place);
-                killed += 1;
-            }
-        }
-        std::thread::sleep(std::time::Duration::from_micros(200));
-    }
-    let done = |kind| ended.values().filter(|(of, error)| *of == kind && error.is_none()).count() as u64;
-    assert!(echoes * 9 / 10 < done(echo) && writes / 2 < done(database), "{} {}", done(echo), done(database));
-    assert!(kills / 2 < killed, "{killed} workers were killed");
-    let count = "{\"text\":\"SELECT count(*), count(DISTINCT name) FROM item\"}";
-    let kept = json_of(&bem(path, &["tools", "call", "db", "query", "stock", count]));
-    let rows = &kept["response"]["rows"][0];
-    assert_eq!(rows[0], rows[1], "no write has happened twice");
-    assert!(done(database) <= rows[0].as_u64().expect("a count") && rows[0].as_u64() <= Some(writes));
-    drop(host);
-    for mut worker in workers {
-        let _ = worker.kill();
-        let _ = worker.wait();
     }
 }

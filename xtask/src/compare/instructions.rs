@@ -21,17 +21,20 @@ pub fn count(checkout: &Path) -> Result<String> {
 
 /// The difference of two runs that differ in `more` steps alone.
 pub fn a_step(program: &Path, kind: &str, warm: u64, more: u64) -> Result<f64> {
-    let total = |steps: u64| -> Result<f64> {
-        let printed = Command::new("valgrind")
-            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-            .arg(program)
-            .args([&warm.to_string(), &steps.to_string(), kind])
-            .output()
-            .context("valgrind could not be started")?;
-        let text = String::from_utf8_lossy(&printed.stderr).to_string();
-        let counted = text.lines().find_map(|line| line.split_once("Collected :"));
-        let counted = counted.and_then(|(_, count)| count.trim().parse().ok());
-        counted.with_context(|| format!("callgrind said no count: {text}"))
-    };
+    let program = program.display().to_string();
+    let total = |steps: u64| counted(&[&program, &warm.to_string(), &steps.to_string(), kind]);
     Ok((total(2 * more)? - total(more)?) / more as f64)
+}
+
+/// Instructions of a program under callgrind; words before its name are callgrind's.
+pub fn counted(words: &[&str]) -> Result<f64> {
+    let printed = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(words)
+        .output()
+        .context("valgrind could not be started")?;
+    let text = String::from_utf8_lossy(&printed.stderr).to_string();
+    let counted = text.lines().find_map(|line| line.split_once("Collected :"));
+    let counted = counted.and_then(|(_, count)| count.trim().parse().ok());
+    counted.with_context(|| format!("callgrind said no count: {text}"))
 }

@@ -387,11 +387,19 @@ pub mod event_code {
     /// Segments were archived: first entry and end of what is gone as values, digest of the saved state and image as payload.
     pub const ARCHIVED: u16 = 88;
 
+    /// A program of the control core logged words: its index as value, the words as payload.
+    pub const LOGGED: u16 = 96;
+    /// A program of the control core asked the teacher: domain, difficulty, context, seed and the task's number as values, the
+    /// task's tree as payload.
+    pub const TAUGHT: u16 = 97;
+
     /// The name of a code, if it has one.
     pub fn name(code: u16) -> Option<&'static str> {
         let curriculum =
             ["PHASE", "PROBE", "LATCH_ON", "LATCH_OFF", "CLOSURE", "ABORT", "THRESH_STEP", "RATCHET"];
         match code {
+            LOGGED => Some("LOGGED"),
+            TAUGHT => Some("TAUGHT"),
             UNIT_END => Some("UNIT_END"),
             RESTORED => Some("RESTORED"),
             UNIT_BEGIN => Some("UNIT_BEGIN"),

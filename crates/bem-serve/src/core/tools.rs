@@ -6,6 +6,7 @@
 //! a repetition is not harmless, end with their outcome unknown. Must not know HTTP. Clauses: TOOL-2, TOOL-9, TOOL-10;
 //! decisions D-28, D-72, D-73.
 
+use super::proving::Proving;
 use super::{Decider, Message, Reply};
 use anyhow::{Context as _, Result};
 use bem_runtime::input::Input;
@@ -18,6 +19,7 @@ use bem_workers::host::{Host, PATIENCE};
 use bem_workers::resolve::Named;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use tokio::sync::mpsc as queue;
 
 /// What a request by hand is answered.
@@ -43,6 +45,8 @@ pub struct Tooling {
     outgoing: VecDeque<(u64, ToolAsk, Vec<u8>)>,
     volume: PathBuf,
     secret: [u8; 32],
+    /// Questions of the learning half, which are no inputs.
+    proving: Proving,
 }
 
 impl Tooling {
@@ -52,7 +56,8 @@ impl Tooling {
         let secret = volume_key(&volume)?;
         // A full queue means that the barrier comes by itself.
         host.watch(move || drop(wake.try_send(Message::ToolsReady)))?;
-        Ok(Tooling { host, waiting: BTreeMap::new(), outgoing: VecDeque::new(), volume, secret })
+        let (waiting, outgoing, proving) = (BTreeMap::new(), VecDeque::new(), Proving::default());
+        Ok(Tooling { host, waiting, outgoing, volume, secret, proving })
     }
 
     /// Whether a kind has room for one more.
@@ -98,6 +103,13 @@ fn volume_key(volume: &Path) -> Result<[u8; 32]> {
 }
 
 impl Decider {
+    /// A question of the learning half goes out at once: nothing outside changes by it.
+    pub(super) fn prove(&mut self, payload: &[u8], reply: mpsc::Sender<Vec<u8>>) {
+        if let Some(Tooling { host, proving, .. }) = &mut self.tooling {
+            proving.ask(host, payload, reply);
+        }
+    }
+
     /// A request by hand: it becomes an input, and is answered when it has ended.
     pub(super) fn ask_tool(&mut self, named: Named, reply: Reply<Answered>) {
         match self.accept(named) {
@@ -214,7 +226,10 @@ impl Decider {
         let Some(tooling) = &mut self.tooling else { return };
         let completed = tooling.host.poll(COMPLETIONS_MAX);
         for done in completed {
-            self.end_tool(done);
+            let taken = self.tooling.as_mut().is_some_and(|tooling| tooling.proving.end(&done));
+            if !taken {
+                self.end_tool(done);
+            }
         }
     }
 

@@ -174,8 +174,10 @@ fn a_link_that_is_swapped_during_the_call_leads_nowhere() {
             }
         })
     };
-    let mut inside = 0;
-    for _ in 0..3_000 {
+    // `cargo xtask battery bus` asks for more.
+    let asked = std::env::var("BEM_BUS_ESCAPES").ok().and_then(|text| text.parse().ok());
+    let (mut inside, reads) = (0, asked.unwrap_or(3_000));
+    for _ in 0..reads {
         match bench.read("r/swap") {
             Ok(text) => {
                 assert_ne!(text, "SECRET", "the path has led outside");

@@ -1,10 +1,11 @@
 //! `bem asm`, `bem disasm` and `bem exec`: the control core by hand. Clauses: ISA-2, ISA-3.
 
+use super::isa_record::{Record, Teaching};
 use super::{Answer, isa_tools};
 use crate::files;
 use anyhow::{Context, bail};
 use bem_isa::assemble::assemble;
-use bem_isa::coprocessor::Host;
+use bem_isa::coprocessor::{Declining, Host};
 use bem_isa::disassemble::{disassemble, line};
 use bem_isa::instruction::SegmentBase;
 use bem_isa::interpreter::{Core, Observer, SegmentStarts};
@@ -56,6 +57,9 @@ pub struct ExecArguments {
     /// How often the program runs at most while requests are under way
     #[arg(long, default_value_t = 100, requires = "tools")]
     ticks: u32,
+    /// Keep what the program logs (LOG) and is taught (TEACH) in a signed ledger in this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -110,36 +114,45 @@ pub fn exec(arguments: &ExecArguments) -> anyhow::Result<Answer> {
         bail!("--trace and --json both want standard output: choose one");
     }
     let program = read_program(&arguments.file)?;
+    let mut record = Record::create(arguments.out.as_deref(), &program, arguments.seed)?;
     if let Some(catalog) = &arguments.tools {
-        let (core, trap) =
-            isa_tools::run(&program, catalog, arguments.seed, arguments.steps, arguments.ticks)?;
-        return Ok(show(arguments, &core, trap));
+        let (seed, steps, ticks) = (arguments.seed, arguments.steps, arguments.ticks);
+        let (core, trap, teaching) = isa_tools::run(&program, catalog, seed, steps, ticks, &mut record)?;
+        return Ok(show(arguments, &core, trap, &teaching));
     }
     let (mut shared, mut state) = (vec![0; 1 << 16], vec![0; 4 * 1_024]);
     let starts = SegmentStarts::default().with(SegmentBase::State, STATE_START);
     let mut core = Core::new(&program, arguments.seed, starts);
     let mut memory = Memory::open(&mut shared, &mut state);
-    let mut host = Host::new(Budget::DEFAULT.conflicts);
+    let teaching = Teaching::new(arguments.seed);
+    let mut host = Host::with_slots(Budget::DEFAULT.conflicts, teaching, Declining::default());
     let result = if arguments.trace {
         core.run_observed(&program, &mut memory, &mut host, arguments.steps, &mut Printer(&program))
     } else {
         core.run(&program, &mut memory, &mut host, arguments.steps)
     };
-    Ok(show(arguments, &core, result.err()))
+    record.write(host.log(), &host.teacher)?;
+    Ok(show(arguments, &core, result.err(), &host.teacher))
 }
 
 /// Prints registers and trap.
-fn show(arguments: &ExecArguments, core: &Core, trap: Option<Trap>) -> Answer {
+fn show(arguments: &ExecArguments, core: &Core, trap: Option<Trap>, teaching: &Teaching) -> Answer {
+    let tasks = teaching.descriptors();
     if arguments.json {
         let registers: Vec<String> = core.x.iter().map(|word| format!("{word:#x}")).collect();
         let trap = trap.map(|trap| serde_json::json!({ "pc": trap.pc, "cause": trap.cause.to_string() }));
         say!(
             "{}",
-            serde_json::json!({ "executed": core.executed, "pc": core.pc, "x": registers, "trap": trap })
+            serde_json::json!({
+                "executed": core.executed, "pc": core.pc, "x": registers, "trap": trap, "tasks": tasks,
+            })
         );
     } else {
         for (number, word) in core.x.iter().enumerate().filter(|(_, word)| **word != 0) {
             say!("x{number:<3} {word:#018x} {word}");
+        }
+        for (number, task) in tasks.iter().enumerate() {
+            say!("task {number}: {task}");
         }
         say!("{} instructions", core.executed);
         if let Some(trap) = trap {

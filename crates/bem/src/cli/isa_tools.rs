@@ -4,9 +4,10 @@
 //! writes their responses where they were wanted, and the program runs again with the same memory. WORK tells it where the
 //! catalog, the mirror of the bus and ENV are. Clauses: ISA-4, TOOL-2; decision D-75.
 
+use super::isa_record::{Record, Teaching};
 use anyhow::{Result, anyhow};
 use bem_base::ids::ObjectId;
-use bem_isa::coprocessor::{Declining, Host as Coprocessors, ToolDescriptor, ToolSlot};
+use bem_isa::coprocessor::{Host as Coprocessors, ToolDescriptor, ToolSlot};
 use bem_isa::instruction::SegmentBase;
 use bem_isa::interpreter::{Core, SegmentStarts};
 use bem_isa::memory::{Memory, STATE_START};
@@ -70,7 +71,8 @@ pub fn run(
     seed: u64,
     steps: u64,
     ticks: u32,
-) -> Result<(Core, Option<Trap>)> {
+    record: &mut Record,
+) -> Result<(Core, Option<Trap>, Teaching)> {
     let catalog = Arc::new(CatalogFile::load(catalog)?);
     let map = SegmentMap::new(&GenesisConfig::default());
     let (mut shared, mut state) = (vec![0u64; map.total() as usize], vec![0; 4 * 1_024]);
@@ -88,13 +90,14 @@ pub fn run(
         .with(SegmentBase::Env, 8 * u64::from(map.base(Segment::Env)));
     let host = Host::start(catalog, &HostOptions { has_commands: false, ..HostOptions::default() })?;
     let slot = BusSlot { host, number: 0, asked: BTreeMap::new() };
-    let mut coprocessors = Coprocessors::with_slots(Budget::DEFAULT.conflicts, Declining::default(), slot);
+    let mut coprocessors = Coprocessors::with_slots(Budget::DEFAULT.conflicts, Teaching::new(seed), slot);
     for tick in 1.. {
         let mut core = Core::new(program, seed, starts);
         let mut memory = Memory::open(&mut shared, &mut state);
         let trap = core.run(program, &mut memory, &mut coprocessors, steps).err();
+        record.write(coprocessors.log(), &coprocessors.teacher)?;
         if trap.is_some() || coprocessors.tools.asked.is_empty() {
-            return Ok((core, trap));
+            return Ok((core, trap, coprocessors.teacher));
         }
         if ticks <= tick {
             return Err(anyhow!("requests are under way after {ticks} runs of the program (--ticks)"));

@@ -36,10 +36,12 @@ mod image_options;
 mod init;
 mod inspect;
 mod isa;
+mod isa_record;
 mod isa_tools;
 mod ladder;
 mod learn;
 pub mod ledger_directory;
+mod mcp;
 mod people;
 mod proof;
 mod prove;
@@ -130,6 +132,8 @@ enum Command {
     Tools(tools::ToolsArguments),
     /// A worker of a running bus, in a process of its own.
     Worker(tools::WorkerArguments),
+    /// A running server's tools and questions for a client of the Model Context Protocol.
+    Mcp(mcp::McpArguments),
     /// The games BEM can learn from: list them, look at one, play one by hand.
     Games(games::GamesArguments),
     /// The difficulty ladder: stages, bands, estimated and measured difficulty, fit.
@@ -209,6 +213,7 @@ pub fn main() -> ExitCode {
         Some(Command::Engine(arguments)) => engine::run(&arguments),
         Some(Command::Tools(arguments)) => tools::run(&arguments),
         Some(Command::Worker(arguments)) => tools::worker(&arguments),
+        Some(Command::Mcp(arguments)) => mcp::run(&arguments),
         Some(Command::Games(arguments)) => games::run(&arguments),
         Some(Command::Ladder(arguments)) => ladder::run(&arguments),
         Some(Command::Table(arguments)) => table::run(&arguments),

@@ -154,8 +154,8 @@ fn print_catalog(file: &CatalogFile) {
     }
     say!("databases      {}", catalog.databases().len());
     for database in file.databases.values() {
-        let path = database.path.display();
-        say!("  {:<12} sqlite {path} {}", database.name, resolve::flag_names(database.flags).join(" "));
+        let (place, flags) = (database.place(), resolve::flag_names(database.flags));
+        say!("  {:<12} {place} {}", database.name, flags.join(" "));
     }
     for (id, simulator) in &file.simulators {
         say!("environment    {}: {}", name(*id), simulator.command);
