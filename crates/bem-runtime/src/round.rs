@@ -3,12 +3,14 @@
 //! What comes of it is a function of the episodes that were handed in; when it comes back is for the owner to say, by an input.
 //! Clauses: SCC-8, LOG-5; decision D-68.
 
+use crate::frozen::Shared;
 use crate::input::WorldIndex;
 use bem_base::digest::Digest;
 use bem_base::encode::Writer;
 use bem_engine::chronicle::PatchNote;
 use bem_engine::serving::{Round, Searching, Settled};
 use bem_machine::turn::Turn;
+use std::sync::Arc;
 
 /// An episode with everything that it brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +45,9 @@ pub struct Done {
     /// What changed; nothing where it was too early to search.
     pub(crate) round: Option<Box<Round>>,
     /// The searching half as bytes, for snapshots.
-    pub(crate) bytes: Vec<u8>,
-    /// The searching half before it searched, as bytes, if that was wanted and something was let in.
-    pub(crate) before: Vec<u8>,
+    pub(crate) bytes: Shared,
+    /// The searching half before it searched, as bytes, if that was wanted and something was let in; else nothing.
+    pub(crate) before: Shared,
     /// Places of the episodes that were handed in, with their serials.
     pub(crate) serials: Vec<(u64, u64)>,
 }
@@ -69,15 +71,15 @@ impl Job {
         let mut take = |episode: &Complete| (episode.place, searching.take(episode.turn, &episode.steps));
         let serials = episodes.iter().map(&mut take).collect();
         let is_due = searching.is_due(0);
-        let before = if is_due && wants_before { bytes_of(&searching) } else { Vec::new() };
+        let before = if is_due && wants_before { bytes_of(&searching) } else { Shared::default() };
         let round = is_due.then(|| Box::new(searching.work()));
         let bytes = bytes_of(&searching);
         Done { world, searching, round, bytes, before, serials }
     }
 }
 
-fn bytes_of(searching: &Searching) -> Vec<u8> {
+pub(crate) fn bytes_of(searching: &Searching) -> Shared {
     let mut writer = Writer::new();
     searching.encode(&mut writer);
-    writer.into_bytes()
+    Arc::new(writer.into_bytes())
 }

@@ -4,12 +4,12 @@
 //! then it is forgotten, and if its outcome had not come, it is lost together with its episode: nothing is learned from it.
 //! Must not know the ledger. Clauses: VM-13, LOG-5; decisions D-18, D-67.
 
-use crate::input::WorldIndex;
-use crate::input::WorldSpec;
+use crate::frozen::{Frozen, Shared};
+use crate::input::{WorldIndex, WorldSpec};
 use crate::limits::PATCHES_SHOWN_MAX;
 use crate::people::oversight::{Judged, Oversight, Publishing, REJECTED};
 use crate::people::standing::{HeldRound, Previous, SINCE_MAX, Standing};
-use crate::round::{Brought, Complete, Done, Job};
+use crate::round::{Brought, Complete, Done, Job, bytes_of};
 use crate::service::{Kind, Refusal};
 use crate::statistics::Statistics;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -72,7 +72,7 @@ pub struct World {
     /// At work elsewhere while it is missing.
     pub(crate) searching: Option<Box<Searching>>,
     /// The searching half as bytes, as it came back last.
-    pub(crate) searching_bytes: Vec<u8>,
+    pub(crate) searching_bytes: Shared,
     known: BTreeMap<u64, Known>,
     open: BTreeMap<u64, Open>,
     by_name: BTreeMap<String, u64>,
@@ -94,13 +94,12 @@ impl World {
         number: u64,
     ) -> (World, Vec<PatchNote>) {
         let statistics = Statistics::new(spec.shape.actions);
-        let mut writer = Writer::new();
-        searching.encode(&mut writer);
+        let searching_bytes = bytes_of(&searching);
         let mut world = World {
             spec,
             acting: round.acting,
             searching: Some(Box::new(searching)),
-            searching_bytes: writer.into_bytes(),
+            searching_bytes,
             known: BTreeMap::new(),
             open: BTreeMap::new(),
             by_name: BTreeMap::new(),
@@ -388,7 +387,7 @@ impl World {
     }
 
     /// A round takes effect; what was decided about patches.
-    pub(crate) fn put_into_force(&mut self, round: Round, before: Option<Vec<u8>>, number: u64) -> Brought {
+    pub(crate) fn put_into_force(&mut self, round: Round, before: Option<Shared>, number: u64) -> Brought {
         let Round { acting, patches, chain, steps } = round;
         if patches.iter().any(|note| note.accepted || note.rolled_back) {
             let place = self.statistics.returns.count;
@@ -426,10 +425,11 @@ impl World {
     }
 
     /// Writes the canonical bytes; no round may be under way.
-    pub(crate) fn encode(&self, writer: &mut Writer) {
+    pub(crate) fn encode(&self, frozen: &mut Frozen) {
         assert!(self.searching.is_some(), "a world is saved between rounds");
-        self.acting.encode(writer);
-        writer.bytes(&self.searching_bytes);
+        self.acting.encode(&mut frozen.writer);
+        frozen.share(&self.searching_bytes);
+        let writer = &mut frozen.writer;
         self.statistics.encode(writer);
         writer.length(self.known.len());
         for (number, known) in &self.known {
@@ -461,13 +461,13 @@ impl World {
         }
         writer.length(self.waiting.len());
         self.waiting.iter().for_each(|episode| encode_complete(episode, writer));
-        self.standing.encode(writer);
+        self.standing.encode(frozen);
     }
 
     /// Reads canonical bytes back.
     pub(crate) fn decode(spec: WorldSpec, reader: &mut Reader<'_>) -> Result<World, RestoreError> {
         let acting = Acting::decode(&spec.shape, reader)?;
-        let searching_bytes = reader.bytes()?.to_vec();
+        let searching_bytes = Shared::new(reader.bytes()?.to_vec());
         let mut inner = Reader::new(&searching_bytes);
         let searching = Searching::decode(&spec.shape, &mut inner)?;
         inner.finish()?;

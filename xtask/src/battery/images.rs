@@ -3,6 +3,8 @@
 //! After every kill the layout loads, `stable` is restored whole, and every tag that was there before is there, but for what a prune
 //! may remove. Clauses: IMG-2, IMG-4, IMG-6.
 
+mod points;
+
 use super::{Draw, scratch};
 use crate::{run, target};
 use anyhow::{Context, Result, bail, ensure};
@@ -10,14 +12,15 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// The simulated disk, then real kills: 100 x N, and flipped bits of a real image: 500 x N.
+/// The simulated disk, then real kills: 100 x N, images of a server at work: 20 x N, and flipped bits of a real image: 2,000 x N.
 pub fn images(scale: u64) -> Result<()> {
     let salts = format!("BEM_IMAGE_SALTS={}", 8 * scale);
     run("env", &[&salts, "cargo", "test", "--release", "--package", "bem-sim", "--test", "images"])?;
     let scratch = scratch("images")?;
     prepare(&scratch)?;
     kills(&scratch, 100 * scale)?;
-    flips(&scratch, 500 * scale)
+    points::points(&scratch, 20 * scale)?;
+    flips(&scratch, 2_000 * scale)
 }
 
 fn bem(folder: &Path, words: &[&str]) -> Command {
