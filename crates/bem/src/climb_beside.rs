@@ -203,7 +203,10 @@ impl Climber {
                         Some(Ok(_)) => 0,
                         // It cannot be served, or there are too many worlds: the next one.
                         Some(Err(_)) => return,
-                        None => continue,
+                        None => {
+                            std::thread::sleep(QUIET);
+                            continue;
+                        }
                     }
                 }
                 Some(Stands::Begun(episodes)) => episodes,

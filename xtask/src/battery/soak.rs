@@ -93,7 +93,7 @@ impl Living {
     pub fn start(folder: &Path, more: &[&str]) -> Result<Living> {
         make_tools(folder)?;
         let usual = ["serve", "--listen", "127.0.0.1:0", "--state", "S", "--tools", "catalog.toml"];
-        let mut served = bem(folder, &[&usual, more].concat()).stdout(Stdio::piped()).spawn()?;
+        let mut served = bem(folder, &[&usual[..], more].concat()).stdout(Stdio::piped()).spawn()?;
         let said = BufReader::new(served.stdout.take().context("no output")?);
         let mut living = Living { served, said, load: Arc::new(Load::default()), clients: Vec::new() };
         let mut address = String::new();

@@ -39,7 +39,7 @@ fn one(folder: &Path) -> Result<()> {
     let tag = taken["tag"].as_str().context("no tag")?;
     let head = |restored: &serde_json::Value, name: &str| restored[name].as_str().map(str::to_string);
     let restore = |out: &str, more: &[&str]| {
-        json(&[&["image", "restore", tag, "--layout", "P", "--out", out, "--json"], more].concat())
+        json(&[&["image", "restore", tag, "--layout", "P", "--out", out, "--json"][..], more].concat())
     };
     let same = restore("same", &["--key", "S-key"])?;
     let new = restore("new", &[])?;

@@ -108,7 +108,7 @@ fn a_state_that_is_restored_at_a_hundred_points_goes_on_as_it_does_with_its_key(
         seen.held += u32::from(driver.held());
         seen.tools += u32::from(!service.tools().in_flight().is_empty());
         seen.questions += u32::from(service.people().table().open().next().is_some());
-        let is_cut_off = seen.saving;
+        let saved_before = seen.saving;
         let head = driver.log.head();
         let store = files(&mut driver, point, &mut seen);
         let mut same = driver.over(open(store.clone(), testing::signer(), LogOptions::default()).unwrap());
@@ -124,7 +124,7 @@ fn a_state_that_is_restored_at_a_hundred_points_goes_on_as_it_does_with_its_key(
             other.live(9);
         }
         // The history that went on undisturbed has one entry more where a snapshot was cut off.
-        if is_cut_off == seen.saving {
+        if saved_before == seen.saving {
             driver.live(9);
             assert_eq!(same.log.head(), driver.log.head(), "point {point}: and goes on to the same head");
         }
