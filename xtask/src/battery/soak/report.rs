@@ -8,6 +8,8 @@ use std::sync::atomic::Ordering;
 
 /// The cadence of images by default, in seconds.
 const CADENCE: f64 = 900.0;
+/// Steps that the learner's log holds by default: before it is full, memory must grow.
+const LOG_STEPS: i64 = 262_144;
 /// Hundredths by which memory, disk and the cost of a step may grow over the second half.
 const GROWTH_MAX: f64 = 5.0;
 
@@ -147,7 +149,12 @@ pub fn write(soaked: &Soaked) -> Result<()> {
     let (first, middle) = (&samples[samples.len() / 8], &samples[samples.len() / 2]);
     let (before, after) = (cost(first, middle, "cpu bem-decide"), cost(middle, last, "cpu bem-decide"));
     let slower = (after - before) * 100.0 / before.max(0.001);
+    let full = get(middle, "decisions");
     let held = [
+        (
+            LOG_STEPS <= full,
+            format!("the learner's log was not full in the middle of the run: {full} of {LOG_STEPS} steps"),
+        ),
         (
             memory < GROWTH_MAX,
             format!("memory grew by {memory:.1} % over the second half, less than {GROWTH_MAX} % is wanted"),
