@@ -21,6 +21,7 @@ cargo xtask bench     micro-benchmarks with ratios to their floors, and instruct
 cargo xtask count     instructions a step early and late in a run, and beside a busy tool bus, with valgrind: [--full]
 cargo xtask compare   an earlier build and this one side by side: measure FOLDER CHECKOUT, page OLD NEW
 cargo xtask battery   what the project promises, tried at length: [NAME] [--scale N]
+cargo xtask static    build bem without shared libraries, for base images: target/static
 cargo xtask golden    renew the golden playthroughs and docs/config.md; the commit must say why
 cargo xtask tools     only install what tests need";
 
@@ -46,6 +47,7 @@ fn chore(words: &[&str]) -> Result<()> {
         ["count", rest @ ..] => count_instructions(rest),
         ["compare", rest @ ..] => compare::compare(rest),
         ["battery", rest @ ..] => battery::run_battery(rest),
+        ["static"] => build_static(),
         ["golden"] => golden(),
         ["tools"] => tools::install_for_tests(),
         ["help"] | ["--help"] | [] => {
@@ -163,6 +165,18 @@ fn count_beside_tools() -> Result<()> {
 /// Where cargo builds.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// A program that needs no shared library. The C library of the system is linked in, which finds names in files and by DNS
+/// without loading anything; the flags replace those of `.cargo/config.toml`.
+fn build_static() -> Result<()> {
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
+    let folder = target().join("static").display().to_string();
+    let flags = "RUSTFLAGS=-C target-cpu=x86-64-v3 -C target-feature=+crt-static";
+    let build = ["build", "--release", "--package", "bem", "--target", TARGET, "--target-dir", &folder];
+    run("env", &[&[flags, "CARGO_PROFILE_RELEASE_DEBUG=0", "cargo"][..], &build].concat())?;
+    println!("{folder}/{TARGET}/release/bem");
+    Ok(())
 }
 
 fn golden() -> Result<()> {

@@ -281,6 +281,37 @@ impl<S: Store> Layout<S> {
         serde_json::from_slice(&bytes).map_err(|error| ImageError::damaged(&named.digest, error.to_string()))
     }
 
+    fn layer_reader(&mut self, named: &Descriptor, name: &str) -> Result<StoreReader<'_, S>, ImageError> {
+        let reader = match StoreReader::open(&mut self.store, name) {
+            Err(ImageError::Store(StoreError::Missing { .. })) => {
+                return Err(ImageError::damaged(name, "the blob is missing"));
+            }
+            other => other?,
+        };
+        match reader.length() == named.size {
+            true => Ok(reader),
+            false => {
+                let reason = format!("{} bytes, {} are announced", reader.length(), named.size);
+                Err(ImageError::damaged(name, reason))
+            }
+        }
+    }
+
+    /// Checks the digests of all layers as they are stored, before anything of them is unpacked.
+    pub fn check_layers(&mut self, found: &Found) -> Result<(), ImageError> {
+        for named in &found.manifest.layers {
+            let digest = digest_of(named)?;
+            let name = blob_name(&digest);
+            let mut counted = crate::layer::Counted::new(std::io::sink());
+            let copied = std::io::copy(&mut self.layer_reader(named, &name)?, &mut counted);
+            copied.map_err(|error| ImageError::Pack { what: name.clone(), reason: error.to_string() })?;
+            if counted.finish().1 != digest {
+                return Err(ImageError::damaged(name, "the content does not have this digest"));
+            }
+        }
+        Ok(())
+    }
+
     /// Reads one layer of an image to its end and checks both of its digests.
     pub fn unpack_layer(
         &mut self,
@@ -298,18 +329,7 @@ impl<S: Store> Layout<S> {
             }
         };
         let name = blob_name(&digest);
-        let mut reader = match StoreReader::open(&mut self.store, &name) {
-            Err(ImageError::Store(StoreError::Missing { .. })) => {
-                return Err(ImageError::damaged(name, "the blob is missing"));
-            }
-            other => other?,
-        };
-        if reader.length() != named.size {
-            return Err(ImageError::damaged(
-                name,
-                format!("{} bytes, {} are announced", reader.length(), named.size),
-            ));
-        }
+        let mut reader = self.layer_reader(named, &name)?;
         let packed = unpack(&mut reader, is_gzipped, taker)?;
         if packed.digest != digest {
             return Err(ImageError::damaged(name, "the content does not have this digest"));

@@ -6,6 +6,7 @@
 
 use crate::base::{BaseState, restored_state, restored_text};
 use crate::book::{Book, Line, Sink};
+use crate::frozen::Frozen;
 use crate::input::{Input, decode_all};
 use crate::round::Job;
 use crate::service::{Service, ServiceConfig};
@@ -451,7 +452,12 @@ pub fn replay<S: Store>(
 
 /// The parts of a snapshot of this service; no round may be under way.
 pub fn parts(service: &Service) -> Vec<Part> {
-    vec![Part { name: SERVICE_PART.to_string(), bytes: service.encode() }]
+    parts_of(service.freeze())
+}
+
+/// The parts of a snapshot of a service as it was at one moment.
+pub fn parts_of(frozen: Frozen) -> Vec<Part> {
+    vec![Part { name: SERVICE_PART.to_string(), bytes: frozen.into_bytes() }]
 }
 
 #[cfg(test)]

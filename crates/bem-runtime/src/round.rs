@@ -3,11 +3,13 @@
 //! What comes of it is a function of the episodes that were handed in; when it comes back is for the owner to say, by an input.
 //! Clauses: SCC-8, LOG-5; decision D-68.
 
+use crate::frozen::Shared;
 use crate::input::WorldIndex;
 use bem_base::digest::Digest;
 use bem_base::encode::Writer;
 use bem_engine::chronicle::PatchNote;
 use bem_engine::serving::{Begun, Round, Searching, Settled};
+use std::sync::Arc;
 
 /// An episode with everything that it brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,9 +44,9 @@ pub struct Done {
     /// What changed; nothing where it was too early to search.
     pub(crate) round: Option<Box<Round>>,
     /// The searching half as bytes, for snapshots.
-    pub(crate) bytes: Vec<u8>,
-    /// The searching half before it searched, as bytes, if that was wanted and something was let in.
-    pub(crate) before: Vec<u8>,
+    pub(crate) bytes: Shared,
+    /// The searching half before it searched, as bytes, if that was wanted and something was let in; else nothing.
+    pub(crate) before: Shared,
     /// Places of the episodes that were handed in, with their serials.
     pub(crate) serials: Vec<(u64, u64)>,
 }
@@ -76,7 +78,7 @@ impl Job {
                 bytes_of(&apart)
             }
             None if has_work && wants_before => bytes_of(&searching),
-            None => Vec::new(),
+            None => Shared::default(),
         };
         let round = has_work.then(|| Box::new(searching.work()));
         let bytes = bytes_of(&searching);
@@ -90,8 +92,8 @@ fn take_all(searching: &mut Searching, episodes: &[Complete]) -> Vec<(u64, u64)>
     episodes.iter().map(take).collect()
 }
 
-fn bytes_of(searching: &Searching) -> Vec<u8> {
+pub(crate) fn bytes_of(searching: &Searching) -> Shared {
     let mut writer = Writer::new();
     searching.encode(&mut writer);
-    writer.into_bytes()
+    Arc::new(writer.into_bytes())
 }

@@ -4,6 +4,7 @@
 //! trace. An input that passed gets the next number and takes effect ([`Service::apply`]). Must not know who asks, the ledger
 //! or when rounds are worked on. Clauses: VM-13, LOG-4, LOG-5; decisions D-67, D-68.
 
+use crate::frozen::Frozen;
 use crate::input::{Input, SpecError, WorldIndex, WorldSpec, fits, is_name};
 use crate::limits::{EPISODE_BYTES_MAX, WORLDS_MAX};
 use crate::people::oversight::Oversight;
@@ -355,25 +356,31 @@ impl Service {
         Ok(Effect::Opened(index, notes))
     }
 
-    /// Writes the canonical bytes; no round may be under way.
+    /// The canonical bytes; no round may be under way.
     pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
+        self.freeze().into_bytes()
+    }
+
+    /// The canonical bytes, to be put together elsewhere; no round may be under way.
+    pub fn freeze(&self) -> Frozen {
+        let mut frozen = Frozen::default();
+        let writer = &mut frozen.writer;
         writer.bytes(&self.config.to_bytes());
         writer.u64(self.last);
         writer.length(self.worlds.len());
         for world in &self.worlds {
-            writer.bool(world.is_some());
+            frozen.writer.bool(world.is_some());
             if let Some(world) = world {
-                Input::World(Box::new(world.spec.clone())).encode(&mut writer);
-                world.encode(&mut writer);
+                Input::World(Box::new(world.spec.clone())).encode(&mut frozen.writer);
+                world.encode(&mut frozen);
             }
         }
-        self.people.encode(&mut writer);
+        self.people.encode(&mut frozen.writer);
         // A service that never asked a tool has no part of them.
         if !self.tools.is_unused() {
-            self.tools.encode(&mut writer);
+            self.tools.encode(&mut frozen.writer);
         }
-        writer.into_bytes()
+        frozen
     }
 
     /// Reads canonical bytes back.

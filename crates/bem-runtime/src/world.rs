@@ -5,11 +5,12 @@
 //! came at the same step; everything else that waits for it is lost, and nothing is learned from it. Must not know the ledger. Clauses: VM-13, LOG-5; decisions D-18,
 //! D-67, D-111.
 
+use crate::frozen::{Frozen, Shared};
 use crate::input::{FloorSpec, WorldIndex, WorldSpec};
 use crate::limits::PATCHES_SHOWN_MAX;
 use crate::people::oversight::{Judged, Oversight, Publishing, REJECTED};
 use crate::people::standing::{HeldRound, Previous, SINCE_MAX, Standing};
-use crate::round::{Brought, Complete, Done, Job};
+use crate::round::{Brought, Complete, Done, Job, bytes_of};
 use crate::service::{Kind, Refusal};
 use crate::statistics::Statistics;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -71,7 +72,7 @@ pub struct World {
     /// At work elsewhere while it is missing.
     pub(crate) searching: Option<Box<Searching>>,
     /// The searching half as bytes, as it came back last.
-    pub(crate) searching_bytes: Vec<u8>,
+    pub(crate) searching_bytes: Shared,
     known: BTreeMap<u64, Known>,
     open: BTreeMap<u64, Open>,
     by_name: BTreeMap<String, u64>,
@@ -99,13 +100,12 @@ impl World {
             Some(FloorSpec { action, risk }) => round.acting.with_baseline(action, risk),
             None => round.acting,
         };
-        let mut writer = Writer::new();
-        searching.encode(&mut writer);
+        let searching_bytes = bytes_of(&searching);
         let mut world = World {
             spec,
             acting,
             searching: Some(Box::new(searching)),
-            searching_bytes: writer.into_bytes(),
+            searching_bytes,
             known: BTreeMap::new(),
             open: BTreeMap::new(),
             by_name: BTreeMap::new(),
@@ -446,7 +446,7 @@ impl World {
     }
 
     /// A round takes effect; what was decided about patches.
-    pub(crate) fn put_into_force(&mut self, round: Round, before: Option<Vec<u8>>, number: u64) -> Brought {
+    pub(crate) fn put_into_force(&mut self, round: Round, before: Option<Shared>, number: u64) -> Brought {
         let Round { acting, patches, chain, steps, is_searched } = round;
         if patches.iter().any(|note| note.accepted || note.rolled_back) {
             let place = self.statistics.returns.count;
@@ -484,10 +484,11 @@ impl World {
     }
 
     /// Writes the canonical bytes; no round may be under way.
-    pub(crate) fn encode(&self, writer: &mut Writer) {
+    pub(crate) fn encode(&self, frozen: &mut Frozen) {
         assert!(self.searching.is_some(), "a world is saved between rounds");
-        self.acting.encode(writer);
-        writer.bytes(&self.searching_bytes);
+        self.acting.encode(&mut frozen.writer);
+        frozen.share(&self.searching_bytes);
+        let writer = &mut frozen.writer;
         self.statistics.encode(writer);
         writer.length(self.by_step.len());
         for (count, sum) in &self.by_step {
@@ -524,13 +525,13 @@ impl World {
         }
         writer.length(self.waiting.len());
         self.waiting.iter().for_each(|episode| encode_complete(episode, writer));
-        self.standing.encode(writer);
+        self.standing.encode(frozen);
     }
 
     /// Reads canonical bytes back.
     pub(crate) fn decode(spec: WorldSpec, reader: &mut Reader<'_>) -> Result<World, RestoreError> {
         let acting = Acting::decode(&spec.shape, reader)?;
-        let searching_bytes = reader.bytes()?.to_vec();
+        let searching_bytes = Shared::new(reader.bytes()?.to_vec());
         let mut inner = Reader::new(&searching_bytes);
         let searching = Searching::decode(&spec.shape, &mut inner)?;
         inner.finish()?;

@@ -19,15 +19,16 @@ pub use handle::{Busy, Handle};
 pub use tools::{Answered, Tooling};
 
 use crate::inbox::Inbox;
+use crate::priority;
 use crate::saving::{self, Saving};
 use anyhow::{Context, Result, bail};
 use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Outcome};
 use bem_ledger::log::Log;
-use bem_ledger::snapshot::Part;
 use bem_ledger::store::Store;
 use bem_runtime::book::{Book, Derived, Line};
-use bem_runtime::history::{self, LogSink, Opened};
+use bem_runtime::frozen::Frozen;
+use bem_runtime::history::{LogSink, Opened};
 use bem_runtime::input::{Input, WorldSpec, decode_all};
 use bem_runtime::round::{Done, Job};
 use bem_runtime::service::{Effect, Kind, Refusal, Service};
@@ -48,10 +49,9 @@ pub const QUEUE_MAX: usize = 4_096;
 const GROUP_MAX: usize = 1_024;
 /// Two groups begin at least this far apart: a sync costs the same for one request and for a hundred.
 const GROUP_APART: Duration = Duration::from_micros(400);
-/// How far the learning thread steps back when others want the processor.
-const LEARN_NICE: i32 = 10;
-/// Groups that the ledger may lag behind.
-const LAG_MAX: usize = 256;
+/// Inputs that the ledger may lag behind before deciding waits for it: a snapshot or an archive that it writes meanwhile takes
+/// less time than these.
+const LAG_MAX: u64 = 1 << 18;
 /// The ledger is committed at least this often while inputs come.
 const COMMIT_EVERY: Duration = Duration::from_millis(1_000);
 /// Inputs between two snapshots.
@@ -219,7 +219,7 @@ impl Threads {
 /// What the ledger's thread is given.
 enum Write {
     Lines(Vec<Line>),
-    Snapshot(u64, Vec<Part>, Option<Box<Saving>>),
+    Snapshot(u64, Frozen, Option<Box<Saving>>),
 }
 
 /// Turns named values into bits, by what the world says about them.
@@ -257,7 +257,7 @@ pub fn start<S: Store + Send + 'static>(
     gauges.covered.store(service.last(), Ordering::Relaxed);
     let (events, _) = broadcast::channel(256);
     let (sender, receiver) = queue::channel(QUEUE_MAX);
-    let (write, written) = mpsc::sync_channel(LAG_MAX);
+    let (write, written) = mpsc::channel();
     let (work, worked) = mpsc::channel::<Box<Job>>();
     jobs.into_iter().for_each(|job| drop(work.send(job)));
     let tools = host.as_ref().map(|host| Arc::clone(host.catalog()));
@@ -290,8 +290,7 @@ fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'stati
 
 /// Works on rounds until nobody asks any more. With a bus, conditions are shown through its prover.
 fn learn(jobs: &mpsc::Receiver<Box<Job>>, queue: &queue::Sender<Message>, gauges: &Gauges, has_tools: bool) {
-    // Deciding never waits for a search; where the system does not allow it, both share.
-    let _ = rustix::process::nice(LEARN_NICE);
+    priority::give_way(priority::LEARNING);
     while let Ok(job) = jobs.recv() {
         // A round that fails leaves its world to decide as it does; the others go on.
         let began = Instant::now();
@@ -311,6 +310,17 @@ fn learn(jobs: &mpsc::Receiver<Box<Job>>, queue: &queue::Sender<Message>, gauges
     }
 }
 
+/// Says that something failed when its thread panics: whoever waits for that thread does not wait for ever.
+struct FailingAtPanic<'g>(&'g Gauges);
+
+impl Drop for FailingAtPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Writes lines as entries, and commits now and then.
 fn write_ledger<S: Store>(
     mut log: Log<S>,
@@ -318,6 +328,7 @@ fn write_ledger<S: Store>(
     lines: &mpsc::Receiver<Write>,
     gauges: &Gauges,
 ) -> Result<()> {
+    let _failing = FailingAtPanic(gauges);
     let mut written = || -> Result<()> {
         let (mut last, mut committed) = (gauges.covered.load(Ordering::Relaxed), Instant::now());
         let mut is_open = true;
@@ -331,9 +342,9 @@ fn write_ledger<S: Store>(
                     let mut sink = LogSink(&mut log);
                     lines.iter().try_for_each(|line| book.take(&mut sink, line))?;
                 }
-                Ok(Write::Snapshot(step, parts, saving)) => {
+                Ok(Write::Snapshot(step, frozen, saving)) => {
                     book.close_block(&mut LogSink(&mut log))?;
-                    saving::save_and_archive(&mut log, &book, step, parts, saving)?;
+                    saving::save_and_archive(&mut log, &book, step, frozen, saving)?;
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => is_open = false,
@@ -371,7 +382,7 @@ struct Group {
 struct Decider {
     service: Service,
     inbox: Inbox,
-    write: mpsc::SyncSender<Write>,
+    write: mpsc::Sender<Write>,
     work: mpsc::Sender<Box<Job>>,
     gauges: Arc<Gauges>,
     events: broadcast::Sender<String>,
@@ -607,7 +618,22 @@ impl Decider {
         }
         let gone = || anyhow::anyhow!("the ledger is not written any more");
         self.write.send(Write::Lines(lines)).map_err(|_| gone())?;
+        self.wait_for_ledger()?;
         self.inbox.turn(self.gauges.covered.load(Ordering::Acquire))
+    }
+
+    /// Waits while the ledger lags too far behind.
+    fn wait_for_ledger(&self) -> Result<()> {
+        let began = Instant::now();
+        while self.gauges.covered.load(Ordering::Acquire) + LAG_MAX < self.service.last() {
+            if self.gauges.failed.load(Ordering::Relaxed) {
+                bail!("the ledger is not written any more");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let micros = began.elapsed().as_micros() as u64;
+        self.gauges.ledger_wait_max_micros.fetch_max(micros, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Hands a snapshot to the ledger if one is due; no round may be under way.
@@ -625,10 +651,10 @@ impl Decider {
         }
         self.saved = self.service.last();
         let began = Instant::now();
-        let parts = history::parts(&self.service);
+        let frozen = self.service.freeze();
         let micros = began.elapsed().as_micros() as u64;
         self.gauges.barrier_max_micros.fetch_max(micros, Ordering::Relaxed);
-        let _ = self.write.send(Write::Snapshot(self.saved, parts, saving));
+        let _ = self.write.send(Write::Snapshot(self.saved, frozen, saving));
     }
 }
 

@@ -11,6 +11,7 @@ pub mod inbox;
 pub mod metrics;
 pub mod page;
 pub mod people;
+pub mod priority;
 pub mod saving;
 pub mod tokens;
 pub mod tools;

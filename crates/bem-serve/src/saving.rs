@@ -1,7 +1,7 @@
 //! Snapshots that somebody asks for, and what the metrics need to know: the edges of the deciding thread for the image agent.
 //!
-//! Nothing waits for a snapshot but who asks: the state is encoded between two groups of inputs when no round is under way, and
-//! written by the thread of the ledger. Clauses: IMG-3, LOG-4; decision D-89.
+//! Nothing waits for a snapshot but who asks: the state is taken between two groups of inputs when no round is under way, and
+//! put together and written by the thread of the ledger. Clauses: IMG-3, LOG-4; decision D-89.
 
 use crate::core::{Gauges, Handle, Message};
 use anyhow::Result;
@@ -10,11 +10,13 @@ use bem_ledger::log::Log;
 use bem_ledger::snapshot::Part;
 use bem_ledger::store::Store;
 use bem_runtime::book::{Book, Derived, Line};
+use bem_runtime::frozen::Frozen;
 use bem_runtime::history::{self, SERVICE_PART, SNAPSHOTS_KEPT};
-use bem_runtime::service::Service;
+use bem_runtime::service::{Refusal, Service};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// A snapshot that is asked for.
 pub struct Saving {
@@ -39,6 +41,16 @@ impl Handle {
         answer.recv_timeout(patience).ok()
     }
 
+    /// Asks, from a thread of its own, and waits for the answer; nothing if the service is busy or stops.
+    pub fn ask_here<T>(
+        &self,
+        message: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> Message,
+    ) -> Option<Result<T, Refusal>> {
+        let (reply, answer) = oneshot::channel();
+        self.send(message(reply)).ok()?;
+        answer.blocking_recv().ok()
+    }
+
     /// Saves a snapshot and archives what an image holds; nothing if that is not done in this time.
     pub fn save_within(
         &self,
@@ -60,10 +72,11 @@ pub(crate) fn save_and_archive<S: Store>(
     log: &mut Log<S>,
     book: &Book,
     step: u64,
-    parts: Vec<Part>,
+    frozen: Frozen,
     saving: Option<Box<Saving>>,
 ) -> Result<()> {
     let archive = saving.as_ref().and_then(|saving| saving.archive.clone());
+    let parts = history::parts_of(frozen);
     let service = archive.as_ref().and_then(|_| service_part(&parts));
     log.write_snapshot(step, parts, SNAPSHOTS_KEPT)?;
     let mut archived = None;

@@ -3,6 +3,7 @@
 mod answers;
 mod bundle;
 mod cli;
+mod climb_beside;
 mod event_log;
 mod file_store;
 mod files;
@@ -12,6 +13,7 @@ mod kept_world;
 mod keys;
 mod learned;
 mod measured;
+mod memory;
 mod policy_file;
 mod process;
 mod program_game;

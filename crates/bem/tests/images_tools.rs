@@ -90,14 +90,7 @@ fn inside_the_image_it_proves_resolves_a_name_and_resumes() {
         println!("not tried: bwrap cannot make a sandbox here: {}", text(&try_out));
         return;
     }
-    // An unsatisfiable formula is refuted, with a proof that the checker accepts.
-    std::fs::write(folder.join("bundle/rootfs/tmp/no.cnf"), "p cnf 1 2\n1 0\n-1 0\n").expect("a file");
-    let proven = bwrap(folder, &["/usr/bin/bem", "prove", "sat", "/tmp/no.cnf"]).output().expect("bwrap");
-    assert!(text(&proven).to_lowercase().contains("unsat"), "{}", text(&proven));
-    let doctor = bwrap(folder, &["/usr/bin/bem", "doctor"]).output().expect("bwrap");
-    let said = text(&doctor);
-    let names = said.lines().find(|line| line.starts_with("name resolution"));
-    assert!(names.is_some_and(|line| line.contains("127.0.0.1") || line.contains("::1")), "{said}");
+    proves_and_resolves(folder);
     let words = ["/usr/bin/bem-engine", "--resume", "--listen", "127.0.0.1:0"];
     let server = Server::of(bwrap(folder, &words), &folder.join("bundle/rootfs/var/lib/bem/token"));
     assert_eq!(server.ask("GET", "/v1/worlds", &Value::Null).0, 200);
@@ -111,6 +104,40 @@ fn inside_the_image_it_proves_resolves_a_name_and_resumes() {
         named.windows(64).any(|window| window == origin.as_bytes()),
         "the new history names the old head"
     );
+}
+
+/// What a program inside the image does: it refutes a formula, with a proof that the checker accepts, and resolves a name.
+fn proves_and_resolves(folder: &Path) {
+    std::fs::write(folder.join("bundle/rootfs/tmp/no.cnf"), "p cnf 1 2\n1 0\n-1 0\n").expect("a file");
+    let proven = bwrap(folder, &["/usr/bin/bem", "prove", "sat", "/tmp/no.cnf"]).output().expect("bwrap");
+    assert!(text(&proven).to_lowercase().contains("unsat"), "{}", text(&proven));
+    let doctor = bwrap(folder, &["/usr/bin/bem", "doctor"]).output().expect("bwrap");
+    let said = text(&doctor);
+    let names = said.lines().find(|line| line.starts_with("name resolution"));
+    assert!(names.is_some_and(|line| line.contains("127.0.0.1") || line.contains("::1")), "{said}");
+}
+
+#[test]
+fn a_program_without_shared_libraries_brings_none_and_works_alone() {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../target/static/x86_64-unknown-linux-gnu/release/bem");
+    if !built.exists() || !has("bwrap") || !has("umoci") {
+        println!("not tried: cargo xtask static builds the program that this is about");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let program = built.display().to_string();
+    tool(folder, &program, &["image", "base", "--layout", "L"]);
+    unpack(folder, "bem-core:0.0.1");
+    for libraries in ["lib", "lib64", "usr/lib"] {
+        assert!(!folder.join("bundle/rootfs").join(libraries).exists(), "{libraries}");
+    }
+    if bwrap(folder, &["/usr/bin/bem", "--version"]).output().is_ok_and(|tried| tried.status.success()) {
+        proves_and_resolves(folder);
+    } else {
+        println!("not tried: bwrap cannot make a sandbox here");
+    }
 }
 
 #[test]

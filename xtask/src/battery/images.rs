@@ -1,7 +1,10 @@
-//! The shipped program's images: killed while it saves, promotes, prunes and migrates, and its files turned over bit by bit.
+//! The shipped program's images: killed and out of room while it saves, promotes, prunes and migrates, restored from a server at
+//! work, and turned over bit by bit.
 //!
-//! After every kill the layout loads, `stable` is restored whole, and every tag that was there before is there, but for what a prune
+//! After every disturbance the layout loads, `stable` is restored whole, and every tag that was there before is there, but for what a prune
 //! may remove. Clauses: IMG-2, IMG-4, IMG-6.
+
+mod points;
 
 use super::{Draw, scratch};
 use crate::{run, target};
@@ -10,14 +13,16 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// The simulated disk, then real kills: 100 x N, and flipped bits of a real image: 500 x N.
+/// The simulated disk, then real kills: 100 x N, a full disk at every call, images of a server at work: 20 x N, and flipped bits of a real image: 2,000 x N.
 pub fn images(scale: u64) -> Result<()> {
     let salts = format!("BEM_IMAGE_SALTS={}", 8 * scale);
     run("env", &[&salts, "cargo", "test", "--release", "--package", "bem-sim", "--test", "images"])?;
     let scratch = scratch("images")?;
     prepare(&scratch)?;
     kills(&scratch, 100 * scale)?;
-    flips(&scratch, 500 * scale)
+    full_disk(&scratch)?;
+    points::points(&scratch, 20 * scale)?;
+    flips(&scratch, 2_000 * scale)
 }
 
 fn bem(folder: &Path, words: &[&str]) -> Command {
@@ -55,21 +60,41 @@ fn tags(folder: &Path) -> Result<Vec<String>> {
     Ok(images.iter().filter_map(|image| image["tag"].as_str().map(str::to_string)).collect())
 }
 
+/// What is done to images, by turns.
+const COMMANDS: [&[&str]; 4] = [
+    &["image", "snapshot", "--state", "run", "--layout", "L", "--force"],
+    &["image", "promote", "stable", "--layout", "L"],
+    &["image", "prune", "--layout", "L", "--daily", "1", "--weekly", "0"],
+    &["image", "migrate", "--state", "run", "--layout", "L"],
+];
+
+/// After a command that was cut off everything that was there is there, but for what a prune may remove; `stable` is restored
+/// whole; and a migration has happened or not.
+fn check(folder: &Path, words: &[&str], before: &[String]) -> Result<()> {
+    let after = tags(folder)?;
+    let may_go = words[1] == "prune";
+    if let Some(lost) = before.iter().find(|tag| !after.contains(tag) && !may_go) {
+        bail!("{lost} is lost");
+    }
+    ensure!(after.iter().any(|tag| tag == "bem-brain:stable"), "there is no stable any more");
+    must(folder, &["image", "restore", "stable", "--layout", "L", "--out", "R"])?;
+    std::fs::remove_dir_all(folder.join("R"))?;
+    let format = std::fs::read_to_string(folder.join("run/format")).unwrap_or_default();
+    ensure!(format.is_empty() || format == "bem state 2\n", "format {format:?}");
+    Ok(())
+}
+
 fn kills(folder: &Path, count: u64) -> Result<()> {
     let mut draw = Draw::new();
-    let (mut killed, mut finished, mut restored) = (0, 0, 0);
-    let mut trial = 0u64;
-    while killed < count {
-        trial += 1;
+    let (mut killed, mut finished) = (0, 0);
+    for trial in 0.. {
+        if killed == count {
+            break;
+        }
         ensure!(trial < 20 * count + 100, "nearly nothing is killed in time: {killed} of {trial}");
         let before = tags(folder)?;
         let _ = std::fs::remove_file(folder.join("run/format"));
-        let words: &[&str] = match trial % 4 {
-            0 => &["image", "snapshot", "--state", "run", "--layout", "L", "--force"],
-            1 => &["image", "promote", "stable", "--layout", "L"],
-            2 => &["image", "prune", "--layout", "L", "--daily", "1", "--weekly", "0"],
-            _ => &["image", "migrate", "--state", "run", "--layout", "L"],
-        };
+        let words = COMMANDS[trial as usize % COMMANDS.len()];
         let mut child = bem(folder, words).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         std::thread::sleep(Duration::from_micros(draw.below(120_000)));
         let _ = child.kill();
@@ -77,24 +102,45 @@ fn kills(folder: &Path, count: u64) -> Result<()> {
             true => finished += 1,
             false => killed += 1,
         }
-        let after = tags(folder)?;
-        let may_go = words[1] == "prune";
-        if let Some(lost) = before.iter().find(|tag| !after.contains(tag) && !may_go) {
-            bail!("trial {trial}, {words:?}: {lost} is lost");
-        }
-        ensure!(
-            after.iter().any(|tag| tag == "bem-brain:stable"),
-            "trial {trial}: there is no stable any more"
-        );
-        must(folder, &["image", "restore", "stable", "--layout", "L", "--out", "R"])
-            .with_context(|| format!("trial {trial}, {words:?}"))?;
-        std::fs::remove_dir_all(folder.join("R"))?;
-        restored += 1;
-        let format = std::fs::read_to_string(folder.join("run/format")).unwrap_or_default();
-        ensure!(format.is_empty() || format == "bem state 2\n", "trial {trial}: format {format:?}");
+        check(folder, words, &before).with_context(|| format!("trial {trial}, {words:?}"))?;
     }
     println!(
-        "{killed} kills and {finished} commands that were done before: {restored} times stable was restored whole"
+        "{killed} kills and {finished} commands that were done before: nothing lost, stable whole after each"
+    );
+    Ok(())
+}
+
+/// System calls that need room on the disk, or make its contents durable.
+const CALLS: &str = "write,pwrite64,fsync,fdatasync,rename";
+
+/// The disk is full from the first, second, third ... call on, until a command is done before that.
+fn full_disk(folder: &Path) -> Result<()> {
+    let mut trials = 0;
+    for words in COMMANDS {
+        for call in 1.. {
+            let before = tags(folder)?;
+            let _ = std::fs::remove_file(folder.join("run/format"));
+            let injection = format!("inject={CALLS}:error=ENOSPC:when={call}+");
+            let status = Command::new("strace")
+                .args(["-f", "-qq", "-o", "/dev/null", "-e", &injection])
+                .arg(target().join("release/bem"))
+                .args(words)
+                .current_dir(folder)
+                .env("XDG_STATE_HOME", folder.join("keys"))
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .context("strace is needed: run `cargo xtask tools`")?;
+            check(folder, words, &before).with_context(|| format!("call {call}, {words:?}"))?;
+            if status.success() {
+                break;
+            }
+            trials += 1;
+        }
+    }
+    println!(
+        "{trials} commands with a disk that is full from some call on: nothing lost, stable whole after each"
     );
     Ok(())
 }

@@ -3,7 +3,6 @@
 use super::tests::{Driver, spec};
 use super::*;
 use crate::conditions::ServiceConditions;
-use bem_base::prng::Prng;
 use bem_ledger::archive::Archived;
 use bem_ledger::audit::{AuditReport, AuditVerdict, audit};
 use bem_ledger::checkpoint::Signer;
@@ -86,47 +85,6 @@ fn a_history_goes_on_under_another_key_from_the_same_state_and_names_the_old_hea
     assert_eq!(other.player.service.encode(), driver.player.service.encode());
     again = open(other.log.into_store(), signer(), options()).unwrap();
     assert!(again.rejected.is_empty());
-}
-
-#[test]
-fn a_state_that_is_restored_at_any_point_goes_on_as_it_does_with_its_key() {
-    let mut driver = Driver::with(options());
-    driver.create(spec("ads", 1));
-    driver.create(spec("visits", 3));
-    let mut prng = Prng::stream(1, "points");
-    let mut searching = 0;
-    for point in 0..30 {
-        steps(&mut driver, 5 + prng.below(60));
-        // Every third point lies where a round is under way, if one begins soon.
-        for _ in 0..if point % 3 == 0 { 400 } else { 0 } {
-            if driver.player.service.is_searching() {
-                break;
-            }
-            driver.step();
-        }
-        if point % 6 == 5 {
-            driver.settle_rounds();
-            driver.commit();
-            save(&mut driver);
-        }
-        driver.commit();
-        searching += u32::from(driver.player.service.is_searching());
-        let mut old = driver.log.store_mut().clone();
-        let new =
-            continued(&mut old, MemoryStore::new(), Signer::from_seed(&[9; 32]), "test", options()).unwrap();
-        let same = open(old, testing::signer(), options()).unwrap();
-        let lag = driver.lag;
-        let finish = |opened: Opened<MemoryStore>| {
-            let mut other = Driver::with(options());
-            (other.log, other.player, other.lag) = (opened.log, opened.player, lag);
-            other.settle_rounds();
-            other.commit();
-            let roots = other.player.book.tables.roots();
-            (other.player.service.encode(), roots)
-        };
-        assert_eq!(finish(new), finish(same), "point {point}");
-    }
-    assert!((1..30).contains(&searching), "{searching} points with a round under way");
 }
 
 #[test]

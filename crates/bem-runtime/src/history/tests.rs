@@ -1,6 +1,7 @@
 //! Histories of a service that is driven without threads: audited, played again, gone on with.
 
 mod people;
+mod restored;
 
 use super::*;
 use crate::conditions::ServiceConditions;

@@ -7,6 +7,7 @@
 //! Clauses: HUM-5, HUM-6, HUM-8; decisions D-76, D-78.
 
 use super::change::{Label, UNKNOWN};
+use crate::frozen::{Frozen, Shared};
 use crate::round::{Brought, Complete};
 use crate::world::{World, decode_complete, encode_complete};
 use bem_base::digest::Digest;
@@ -65,14 +66,14 @@ pub struct HeldRound {
     /// What it would put into force.
     pub round: Box<Round>,
     /// The searching half before it searched.
-    pub(crate) before: Vec<u8>,
+    pub(crate) before: Shared,
 }
 
 /// What was in force before the latest change.
 #[derive(Debug)]
 pub(crate) struct Previous {
     pub(crate) acting: Acting,
-    pub(crate) before: Vec<u8>,
+    pub(crate) before: Shared,
     pub(crate) patches: Vec<PatchNote>,
     pub(crate) chain: Digest,
     /// Complete episodes when it took effect.
@@ -168,7 +169,8 @@ impl Standing {
         known.into_iter().filter_map(|place| Some((serials[&place], self.keeps.remove(&place)?))).collect()
     }
 
-    pub(crate) fn encode(&self, writer: &mut Writer) {
+    pub(crate) fn encode(&self, frozen: &mut Frozen) {
+        let writer = &mut frozen.writer;
         writer.length(self.labels.len());
         self.labels.iter().for_each(|label| label.encode(writer));
         writer.length(self.recent.len());
@@ -209,12 +211,13 @@ impl Standing {
             encode_notes(patches, writer);
             writer.raw(chain.as_bytes());
             writer.u64(*steps);
-            writer.bytes(&held.before);
+            frozen.share(&held.before);
         }
-        writer.bool(self.previous.is_some());
+        frozen.writer.bool(self.previous.is_some());
         if let Some(previous) = &self.previous {
-            previous.acting.encode(writer);
-            writer.bytes(&previous.before);
+            previous.acting.encode(&mut frozen.writer);
+            frozen.share(&previous.before);
+            let writer = &mut frozen.writer;
             encode_notes(&previous.patches, writer);
             writer.raw(previous.chain.as_bytes());
             writer.u64(previous.place);
@@ -255,12 +258,12 @@ impl Standing {
             let patches = decode_notes(reader)?;
             let (chain, steps) = (Digest::decode(reader)?, reader.u64()?);
             let round = Box::new(Round { acting, patches, chain, steps, is_searched: true });
-            let before = reader.bytes()?.to_vec();
+            let before = Shared::new(reader.bytes()?.to_vec());
             standing.held = Some(Box::new(HeldRound { question, round, before }));
         }
         if reader.bool()? {
             let acting = Acting::decode(shape, reader)?;
-            let before = reader.bytes()?.to_vec();
+            let before = Shared::new(reader.bytes()?.to_vec());
             let patches = decode_notes(reader)?;
             let (chain, place) = (Digest::decode(reader)?, reader.u64()?);
             let count = reader.length(8)?;
@@ -399,7 +402,7 @@ impl World {
         &mut self,
         round: Round,
         searching: Box<Searching>,
-        before: Vec<u8>,
+        before: Shared,
         reason: &str,
         number: u64,
     ) -> Brought {

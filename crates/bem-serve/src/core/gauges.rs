@@ -31,14 +31,18 @@ pub struct Gauges {
     pub learn_micros: AtomicU64,
     /// See `act_micros`.
     pub ledger_micros: AtomicU64,
-    /// The longest time that decisions waited for a state to be encoded.
+    /// The longest time that decisions waited for a state to be taken.
     pub barrier_max_micros: AtomicU64,
+    /// The longest time that decisions waited because the ledger lagged behind.
+    pub ledger_wait_max_micros: AtomicU64,
     /// Patches that were let in, and patches that were taken back.
     pub patches_applied: AtomicU64,
     /// See `patches_applied`.
     pub patches_taken_back: AtomicU64,
     /// Lower bounds of what patches gain, in thousandths: of those let in less those taken back.
     pub pox_milli: AtomicI64,
+    /// Rungs of the ladder that were reached beside serving, since the start.
+    pub rungs_reached: AtomicU64,
     /// Requests to tools that ended.
     pub tools_ended: AtomicU64,
     /// Requests to tools that found no free slot.

@@ -12,7 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long a stop waits for an image in the making: a service of the system has a minute to end.
+const STOP_WAIT: Duration = Duration::from_secs(15);
 
 /// How a server saves itself.
 #[derive(Args, Clone, Debug)]
@@ -73,11 +76,14 @@ pub struct AgentThread {
 }
 
 impl AgentThread {
-    /// Asks it to stop and waits until it has.
+    /// Asks it to stop and waits until it has. An image that takes longer is given up with the process, as by a kill: nothing that
+    /// a tag names is lost by that.
     pub fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread {
-            let _ = thread.join();
+        let began = Instant::now();
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && began.elapsed() < STOP_WAIT
+        {
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }

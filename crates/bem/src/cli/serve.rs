@@ -5,6 +5,7 @@
 use super::Answer;
 use super::config::ConfigFile;
 use super::image_options::ImageOptions;
+use crate::climb_beside::ClimbThread;
 use crate::file_store::FileStore;
 use crate::images::format;
 use crate::{interrupt, keys};
@@ -55,6 +56,9 @@ pub struct ServeArguments {
     /// All random streams come from this
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Climb the ladder while nobody asks, with at most so many decisions a second
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    climb: Option<u32>,
     /// The catalog of tools: bem tools check says what is wrong with it
     #[arg(long, value_name = "CATALOG.toml")]
     tools: Option<PathBuf>,
@@ -81,6 +85,7 @@ impl ServeArguments {
 
 /// `bem serve`
 pub fn run(arguments: &ServeArguments) -> Result<Answer> {
+    crate::memory::give_large_blocks_back();
     bem_serve::check_address(arguments.listen, arguments.behind_proxy)?;
     if arguments.rate == 0 {
         bail!("--rate 0 would let nobody in: 1 or more");
@@ -111,10 +116,11 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
     let host = host.transpose()?;
     let has_tools = host.is_some();
     let token = token_file.display().to_string();
-    let mut agent = None;
+    let (mut agent, mut climber) = (None, None);
     let served = bem_serve::run(opened, &options, host, interrupt::is_asked, |address, handle| {
         let secrets = [Some(token_file.clone()), arguments.key.clone(), keys::secret_path().ok()];
         agent = Some(arguments.saved.start(state, secrets.into_iter().flatten().collect(), handle));
+        climber = arguments.climb.map(|rate| ClimbThread::start(rate, handle));
         say!("listening  http://{address}");
         say!("token      {token}");
         if has_tools {
@@ -122,6 +128,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         }
         let _ = std::io::Write::flush(&mut std::io::stdout());
     });
+    climber.into_iter().for_each(ClimbThread::stop);
     if let Some(agent) = agent {
         agent.stop();
     }

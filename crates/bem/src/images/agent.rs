@@ -1,11 +1,12 @@
 //! The snapshot agent of a server: writes the metrics file, and saves images when they are due and the gate is open.
 //!
 //! A thread of its own: it asks the deciding thread for a look and for a snapshot, and does everything else beside. An image is due
-//! by the clock, and after a patch was let in. What is skipped says why; ten skips in a row are an alarm. Segments that a verified
+//! by the clock, and after a patch was let in or a rung was reached. What is skipped says why; ten skips in a row are an alarm. Segments that a verified
 //! image holds are archived with the next snapshot. Clauses: IMG-3, IMG-6; decisions D-87, D-89.
 
 use super::secrets::Secrets;
 use super::{now, open_layout_locked};
+use crate::climb_beside::is_rung;
 use crate::event_log::EventLog;
 use crate::file_store::FileStore;
 use anyhow::Result;
@@ -13,6 +14,7 @@ use bem_image::gate::{Figures, GateLimits, figure, judge};
 use bem_image::retain::{Retention, prune};
 use bem_runtime::service::Service;
 use bem_serve::core::{Gauges, Handle};
+use bem_serve::priority;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -61,6 +63,7 @@ struct Sample {
 struct Seen {
     inputs: u64,
     worlds: u64,
+    rungs: u64,
     bad: u64,
     waiting: u64,
     decisions: u64,
@@ -84,6 +87,12 @@ fn look(service: &Service) -> Seen {
     let mut seen = Seen { inputs: service.last(), score_trend: i64::MAX, ..Seen::default() };
     for (_, world) in service.worlds() {
         let (statistics, shape) = (world.statistics(), &world.spec().shape);
+        // What goes wrong on a rung of the ladder goes wrong in a game: it says nothing about what is served.
+        if is_rung(world) {
+            seen.rungs += 1;
+            seen.waiting += world.waiting_steps();
+            continue;
+        }
         seen.worlds += 1;
         seen.bad += statistics.bad;
         seen.decisions += statistics.decisions;
@@ -134,7 +143,8 @@ pub struct Agent {
     ledger_verified: bool,
     /// What the newest image holds: entries and digest; archived with the next snapshot.
     imaged: Option<(u64, String)>,
-    patches_seen: u64,
+    /// Patches let in and rungs reached when an image was due for them last.
+    events_seen: u64,
     last_image: Instant,
 }
 
@@ -153,13 +163,14 @@ impl Agent {
             skips: 0,
             ledger_verified: false,
             imaged: None,
-            patches_seen: 0,
+            events_seen: 0,
             last_image: Instant::now(),
         }
     }
 
     /// Works until it is asked to stop.
     pub fn run(mut self, should_stop: impl Fn() -> bool) {
+        priority::give_way(priority::SAVING);
         self.log.say(
             "info",
             "started",
@@ -191,10 +202,12 @@ impl Agent {
         if every <= self.last_image.elapsed() {
             return true;
         }
-        let applied = self.handle.gauges.patches_applied.load(Ordering::Relaxed);
-        let is_event = self.patches_seen < applied && EVENT_PAUSE.min(every) <= self.last_image.elapsed();
+        let gauges = &self.handle.gauges;
+        let events =
+            gauges.patches_applied.load(Ordering::Relaxed) + gauges.rungs_reached.load(Ordering::Relaxed);
+        let is_event = self.events_seen < events && EVENT_PAUSE.min(every) <= self.last_image.elapsed();
         if is_event {
-            self.patches_seen = applied;
+            self.events_seen = events;
         }
         is_event
     }
@@ -241,6 +254,8 @@ impl Agent {
             ("window_seconds", whole(self.options.window.as_secs())),
             ("inputs", whole(seen.inputs)),
             ("worlds", whole(seen.worlds)),
+            ("rungs", whole(seen.rungs)),
+            ("rungs_reached", read(|gauges| gauges.rungs_reached.load(Ordering::Relaxed))),
             ("decisions", whole(seen.decisions)),
             ("score_milli", seen.score_milli),
             ("regret_milli", seen.regret_milli),
@@ -253,6 +268,8 @@ impl Agent {
             ("learn_micros", read(|gauges| gauges.learn_micros.load(Ordering::Relaxed))),
             ("ledger_micros", read(|gauges| gauges.ledger_micros.load(Ordering::Relaxed))),
             ("barrier_max_micros", read(|gauges| gauges.barrier_max_micros.load(Ordering::Relaxed))),
+            ("ledger_wait_max_micros", read(|gauges| gauges.ledger_wait_max_micros.load(Ordering::Relaxed))),
+            ("sync_max_micros", read(|gauges| gauges.sync_max_micros.load(Ordering::Relaxed))),
             ("snapshots_skipped", whole(self.skips)),
             ("memory_bytes", whole(resident_bytes())),
         ];

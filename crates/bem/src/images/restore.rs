@@ -81,6 +81,7 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored> {
     let part = beside.0.join("state");
     let mut taker = FolderTaker { root: part.clone() };
     let last = found.manifest.layers.len().checked_sub(1).context("an image without layers")?;
+    layout.check_layers(&found)?;
     for place in 0..last {
         layout.unpack_layer(&found, place, &mut Nothing)?;
     }

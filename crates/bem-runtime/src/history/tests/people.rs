@@ -102,7 +102,7 @@ impl Driver {
         }
     }
 
-    fn answer_all(&mut self, person: u32) {
+    pub(super) fn answer_all(&mut self, person: u32) {
         let open: Vec<Question> = self.player.service.people().table().open().cloned().collect();
         for question in open {
             if self.player.service.people().table().get(question.serial).is_some()
@@ -126,7 +126,7 @@ impl Driver {
     }
 }
 
-fn overseen(mode: Mode) -> Driver {
+pub(super) fn overseen(mode: Mode) -> Driver {
     let mut driver = Driver::new();
     driver.control(|control| {
         control.enable_online = true;

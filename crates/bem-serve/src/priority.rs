@@ -1,0 +1,14 @@
+//! Who gives way to whom: threads that nobody waits for leave the processor to the one that decides.
+//!
+//! On Linux the priority is a thread's own. Where it cannot be lowered everything works as before, only not as promptly.
+//! Clauses: VM-13, IMG-3; decision D-121.
+
+/// How far learning stands back.
+pub const LEARNING: i32 = 5;
+/// How far saving images stands back.
+pub const SAVING: i32 = 10;
+
+/// The calling thread stands back this far from now on.
+pub fn give_way(by: i32) {
+    let _ = rustix::process::nice(by);
+}
