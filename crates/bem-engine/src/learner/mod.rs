@@ -28,6 +28,7 @@ mod exploration;
 mod floor;
 mod gate;
 pub mod guarding;
+mod hearing;
 mod history;
 mod machinery;
 mod pacing;
@@ -54,6 +55,7 @@ use self::drift::Drift;
 use self::exploration::Exploration;
 use self::floor::Floor;
 use self::gate::Gate;
+use self::hearing::Hearing;
 use self::history::History;
 use self::machinery::Machinery;
 use self::pacing::Workload;
@@ -263,6 +265,8 @@ pub struct Learner {
     drift: Drift,
     /// What must not be fallen below while it is learned, if anything.
     floor: Option<Floor>,
+    /// What people said.
+    hearing: Hearing,
     /// What was learned on lower rungs, until it is tried.
     library: Vec<Machine>,
     tally: Tally,
@@ -323,6 +327,7 @@ impl Learner {
             exploration: Exploration::default(),
             drift: Drift::default(),
             floor: None,
+            hearing: Hearing::default(),
             library: Vec::new(),
             tally: Tally::default(),
             history: History::new(settings.seed),

@@ -11,6 +11,7 @@ pub use super::act::is_exploring;
 
 use super::act::{EpisodePlan, HELD_ONE_IN, MIXED, MIXED_OF, UNIFORM_STEPS, step_taken};
 use super::exploration::{ACTING_ONE_IN, DRAWN_ONE_IN};
+use super::hearing::ADVISED_ONE_IN;
 use super::state::RestoreError;
 use super::{Decision, Learner, Phase, Settings, Tally, Witness};
 use crate::agent::Agent;
@@ -27,6 +28,7 @@ use bem_machine::held::Adaptation;
 use bem_machine::machine::PastStep;
 use bem_machine::turn::{Actor, Drawn, Turn};
 use bem_synth::experience::{Episode, Experience, Step};
+use bem_synth::told::Told;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -115,6 +117,9 @@ impl Acting {
         let exploring = if explores { WEIGHTS - WEIGHTS / ACTING_ONE_IN } else { 0 };
         if explores {
             let has_plan = learner.exploration.explorer().is_some();
+            let advised = if learner.hearing.may_follow() { exploring / ADVISED_ONE_IN } else { 0 };
+            turns.push((Turn::ADVISED, advised));
+            let exploring = exploring - advised;
             let planned = if has_plan { exploring - exploring / DRAWN_ONE_IN } else { 0 };
             let mixed = (exploring - planned) / MIXED_OF * MIXED;
             turns.push((Turn::PLAN, planned));
@@ -182,7 +187,8 @@ impl Acting {
         past: &[PastStep],
         observation: &Bits,
     ) -> Choice {
-        let (action, drawn_from) = self.act(register, self.with_floor(turn), past, observation);
+        let lent = (self.with_floor(turn), turn == Turn::ADVISED);
+        let (action, drawn_from) = self.act(register, lent, past, observation);
         let propensity = self.propensity(turns, past, observation, action);
         self.steps += 1;
         Choice { action, drawn_from, propensity }
@@ -191,7 +197,7 @@ impl Acting {
     fn act(
         &mut self,
         register: Prng,
-        turn: Turn,
+        (turn, is_advised): (Turn, bool),
         past: &[PastStep],
         observation: &Bits,
     ) -> (u16, Option<u16>) {
@@ -200,7 +206,8 @@ impl Acting {
             _ => Vec::new(),
         };
         *self.learner.machinery.prng_mut() = register;
-        let plan = EpisodePlan { explorer: self.learner.exploration.explorer(), past: &log };
+        let told = is_advised.then(|| self.learner.hearing.told());
+        let plan = EpisodePlan { explorer: self.learner.exploration.explorer(), past: &log, told };
         self.learner.machinery.act_apart(turn, past, observation, &plan)
     }
 
@@ -215,7 +222,7 @@ impl Acting {
         let drawn = self.learner.machinery.family().draw_chance(observation, action);
         let mut sum = Fixed::ZERO;
         for (turn, weight) in turns {
-            let turn = self.with_floor(*turn);
+            let (is_advised, turn) = (*turn == Turn::ADVISED, self.with_floor(*turn));
             let share = match turn.drawn {
                 Drawn::Always => Fixed::ONE,
                 Drawn::Never => Fixed::ZERO,
@@ -224,7 +231,7 @@ impl Acting {
             let mut chance = share.mul_floor(drawn);
             if turn.drawn != Drawn::Always {
                 let bare = Turn { drawn: Drawn::Never, ..turn };
-                let (proposed, drawn_from) = self.act(Prng::quick(0), bare, past, observation);
+                let (proposed, drawn_from) = self.act(Prng::quick(0), (bare, is_advised), past, observation);
                 let rest = Fixed::ONE.minus(share);
                 // A plan that has nothing to say lets an action be drawn.
                 let wanted = match drawn_from {
@@ -248,6 +255,12 @@ impl Acting {
         if !is_exploring(turn) {
             self.learner.exploration.book(&self.learner.shape, false, total);
         }
+    }
+
+    /// Hears everything that people said and that is in force. An exploring episode may follow it, unless something BAD was
+    /// ever seen.
+    pub fn hear(&mut self, told: Told, is_safe: bool) {
+        self.learner.hear_apart(told, is_safe);
     }
 
     /// Adds what people said of an action where this is seen, or takes it back; whether it fits. The measured statistics, on
@@ -466,6 +479,11 @@ impl Searching {
                 self.aside.extend(self.learner.experience.take_out(serial).map(|episode| (serial, episode)));
             }
         }
+    }
+
+    /// Hears everything that people said and that is in force: labels make candidates, which are measured like all others.
+    pub fn hear(&mut self, told: Told) {
+        self.learner.hear(told);
     }
 
     /// Whether enough is new for another round.
