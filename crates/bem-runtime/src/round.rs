@@ -7,6 +7,7 @@ use crate::input::WorldIndex;
 use bem_base::digest::Digest;
 use bem_base::encode::Writer;
 use bem_engine::chronicle::PatchNote;
+use bem_engine::learner::Told;
 use bem_engine::serving::{Round, Searching, Settled};
 use bem_machine::turn::Turn;
 
@@ -30,6 +31,8 @@ pub struct Job {
     pub(crate) episodes: Vec<Complete>,
     /// Episodes that may be learned from again, or not any more, by serial.
     pub(crate) keeps: Vec<(u64, bool)>,
+    /// What people call right.
+    pub(crate) told: Told,
     /// Whether the searching half is wanted as it was before it searched.
     pub(crate) wants_before: bool,
 }
@@ -64,10 +67,11 @@ pub struct Brought {
 impl Job {
     /// Does the work: takes the episodes in, and searches if enough is new.
     pub fn work(self) -> Done {
-        let Job { world, mut searching, episodes, keeps, wants_before } = self;
+        let Job { world, mut searching, episodes, keeps, told, wants_before } = self;
         keeps.iter().for_each(|(serial, is_kept)| searching.keep(*serial, *is_kept));
         let mut take = |episode: &Complete| (episode.place, searching.take(episode.turn, &episode.steps));
         let serials = episodes.iter().map(&mut take).collect();
+        searching.hear(told);
         let is_due = searching.is_due(0);
         let before = if is_due && wants_before { bytes_of(&searching) } else { Vec::new() };
         let round = is_due.then(|| Box::new(searching.work()));

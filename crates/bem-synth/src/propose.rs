@@ -115,8 +115,14 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
 }
 
 /// What explains rows of one step each as functions of the observation, within this much work; shortest tolerance first.
-pub(crate) fn explain_alone(shape: &Shape, rows: &Experience, units: u64, queries: Queries) -> Vec<Hypothesis> {
-    let mut search = Search { shape, experience: rows, queries, provenance: None, list: Vec::new(), spent: 0 };
+pub(crate) fn explain_alone(
+    shape: &Shape,
+    rows: &Experience,
+    units: u64,
+    queries: Queries,
+) -> Vec<Hypothesis> {
+    let mut search =
+        Search { shape, experience: rows, queries, provenance: None, list: Vec::new(), spent: 0 };
     let episodes: Vec<&Episode> = rows.episodes().collect();
     search.explain_now(&episodes, &mut Work::with_queries(units, queries));
     search.list

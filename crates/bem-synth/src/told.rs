@@ -19,6 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Labels that are kept at most.
 pub const TOLD_MAX: usize = 4_096;
+/// Labels given so many steps after the earliest of their observation count like it.
+const EARLY: u32 = 2;
 /// Rows of a table that corrects what acts, at most.
 const ROWS_MAX: usize = 256;
 /// Bits that its rows are told apart by, at most.
@@ -36,14 +38,16 @@ pub struct Label {
     pub observation: Bits,
     /// The action that is said to be right.
     pub right: u16,
+    /// Steps of its episode before it.
+    pub time: u32,
 }
 
 /// All labels in force, oldest first, and what they amount to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     labels: Vec<Label>,
-    /// Per observation, how often each action was called right.
-    votes: BTreeMap<Bits, BTreeMap<u16, usize>>,
+    /// Per observation what was called right, and when.
+    votes: BTreeMap<Bits, Vec<(u32, u16)>>,
 }
 
 impl Told {
@@ -51,9 +55,9 @@ impl Told {
     pub fn new(labels: impl IntoIterator<Item = Label>) -> Told {
         let mut labels: Vec<Label> = labels.into_iter().collect();
         labels.drain(..labels.len().saturating_sub(TOLD_MAX));
-        let mut votes: BTreeMap<Bits, BTreeMap<u16, usize>> = BTreeMap::new();
-        for label in &labels {
-            *votes.entry(label.observation).or_default().entry(label.right).or_default() += 1;
+        let mut votes: BTreeMap<Bits, Vec<(u32, u16)>> = BTreeMap::new();
+        for Label { observation, right, time } in &labels {
+            votes.entry(*observation).or_default().push((*time, *right));
         }
         Told { labels, votes }
     }
@@ -70,27 +74,50 @@ impl Told {
 
     /// Whether so much was said since there were this many labels that it is worth another look.
     pub fn is_news(&self, looked: usize) -> bool {
-        looked + NEWS_MIN.max(looked / NEWS_SHARE) <= self.len()
+        is_news(self.len(), looked)
     }
 
-    /// What most labels call right where this is seen; nothing where nothing was said, or as much for another action.
+    /// What most labels call right where this is seen; nothing where nothing was said, or as much for another action. What was
+    /// said early in an episode counts: later, what is right may be to give up.
     pub fn verdict(&self, observation: &Bits) -> Option<u16> {
         let votes = self.votes.get(observation)?;
-        let most = votes.values().copied().max()?;
-        let mut best = votes.iter().filter(|(_, count)| **count == most).map(|(action, _)| *action);
+        let earliest = votes.iter().map(|(time, _)| *time).min()?;
+        let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
+        for (_, right) in votes.iter().filter(|(time, _)| *time <= earliest + EARLY) {
+            *counts.entry(*right).or_default() += 1;
+        }
+        let most = counts.values().copied().max()?;
+        let mut best = counts.iter().filter(|(_, count)| **count == most).map(|(action, _)| *action);
         let verdict = best.next()?;
         best.next().is_none().then_some(verdict)
     }
 
+    /// The step of an episode that is most worth asking about, if so much was asked about each of these observations and the
+    /// earliest of it then: the first that nothing was asked about as early as here, else the one that least was asked about.
+    pub fn worth_asking(seen: &[Bits], asked: impl Fn(&Bits) -> Option<(usize, u32)>) -> Option<usize> {
+        let is_new = |(time, observation): (usize, &Bits)| {
+            asked(observation).is_none_or(|(_, earliest)| time as u32 + EARLY < earliest)
+        };
+        let first = seen.iter().enumerate().position(is_new);
+        let is_early = |(time, observation): &(usize, &Bits)| {
+            asked(observation).is_none_or(|(_, earliest)| *time as u32 <= earliest + EARLY)
+        };
+        let early = seen.iter().enumerate().filter(is_early);
+        first.or_else(|| {
+            early.min_by_key(|(_, seen)| asked(seen).map_or(0, |(count, _)| count)).map(|(time, _)| time)
+        })
+    }
+
     /// How much was said where this is seen.
     pub fn said(&self, observation: &Bits) -> usize {
-        self.votes.get(observation).map_or(0, |votes| votes.values().sum())
+        self.votes.get(observation).map_or(0, Vec::len)
     }
 
     /// Names what was said.
     pub fn digest(&self) -> Digest {
         let mut writer = Writer::new();
-        for Label { observation, right } in &self.labels {
+        for Label { observation, right, time } in &self.labels {
+            writer.u32(*time);
             observation.0.iter().for_each(|word| writer.u64(*word));
             writer.u16(*right);
         }
@@ -101,7 +128,7 @@ impl Told {
     pub fn compare(&self, candidate: &Policy, incumbent: &Policy) -> (usize, usize) {
         let (mut candidate, mut incumbent) = (Player::new(candidate), Player::new(incumbent));
         let (mut wins, mut losses) = (0, 0);
-        for Label { observation, right } in &self.labels {
+        for Label { observation, right, .. } in &self.labels {
             candidate.begin();
             incumbent.begin();
             let (theirs, ours) = (candidate.act(observation), incumbent.act(observation));
@@ -109,6 +136,16 @@ impl Told {
             losses += usize::from(theirs != *right && ours == *right);
         }
         (wins, losses)
+    }
+
+    /// Labels that a policy agrees with, asked as if an episode began.
+    pub fn agreed(&self, policy: &Policy) -> usize {
+        let mut player = Player::new(policy);
+        let mut agrees = |label: &Label| {
+            player.begin();
+            player.act(&label.observation) == label.right
+        };
+        self.labels.iter().filter(|label| agrees(label)).count()
     }
 
     /// What people's labels suggest: what acts, corrected where something was said, and what explains the labels.
@@ -188,9 +225,10 @@ impl Told {
 
     /// What explains the labels as functions of what was seen: every label is a step of its own that earned everything.
     fn explain(&self, shape: &Shape, settings: &Settings) -> Vec<Hypothesis> {
-        let shape = Shape { horizon: 1, return_min: 0, return_max: 1, reward_min: 0, reward_max: 1, ..shape.clone() };
+        let shape =
+            Shape { horizon: 1, return_min: 0, return_max: 1, reward_min: 0, reward_max: 1, ..shape.clone() };
         let mut rows = Experience::new(TOLD_MAX);
-        for (serial, Label { observation, right }) in (1..).zip(&self.labels) {
+        for (serial, Label { observation, right, .. }) in (1..).zip(&self.labels) {
             let step = Step {
                 observation: *observation,
                 action: *right,
@@ -204,6 +242,11 @@ impl Told {
         }
         propose::explain_alone(&shape, &rows, settings.work / WORK_SHARE, settings.queries)
     }
+}
+
+/// Whether so many labels are worth another look after so many.
+pub fn is_news(labels: usize, looked: usize) -> bool {
+    looked + NEWS_MIN.max(looked / NEWS_SHARE) <= labels
 }
 
 fn key(bits: &[u16], seen: &Bits) -> u64 {
@@ -242,7 +285,7 @@ mod tests {
     }
 
     fn label(place: u64, right: u16) -> Label {
-        Label { observation: seen(place), right }
+        Label { observation: seen(place), right, time: 0 }
     }
 
     #[test]
@@ -252,6 +295,31 @@ mod tests {
         assert_eq!(told.verdict(&seen(2)), None);
         assert_eq!(told.verdict(&seen(3)), None);
         assert_eq!((told.said(&seen(1)), told.said(&seen(3))), (3, 0));
+    }
+
+    #[test]
+    fn what_was_said_early_in_an_episode_outranks_what_was_said_late() {
+        let late = |time: u32| Label { time, ..label(1, 0) };
+        let told = Told::new([late(9), late(12), Label { time: 4, ..label(1, 2) }]);
+        assert_eq!(told.verdict(&seen(1)), Some(2));
+    }
+
+    #[test]
+    fn questions_go_where_nothing_was_asked_as_early() {
+        let episode = [seen(0), seen(1), seen(2), seen(1)];
+        let asked = |known: &'static [(u64, usize, u32)]| {
+            move |observation: &Bits| {
+                known
+                    .iter()
+                    .find(|(place, ..)| seen(*place) == *observation)
+                    .map(|(_, count, time)| (*count, *time))
+            }
+        };
+        assert_eq!(Told::worth_asking(&episode, asked(&[])), Some(0));
+        assert_eq!(Told::worth_asking(&episode, asked(&[(0, 1, 0)])), Some(1));
+        assert_eq!(Told::worth_asking(&episode, asked(&[(0, 1, 0), (1, 1, 9)])), Some(1));
+        assert_eq!(Told::worth_asking(&episode, asked(&[(0, 2, 0), (1, 1, 1), (2, 2, 2)])), Some(1));
+        assert_eq!(Told::worth_asking(&[], asked(&[])), None);
     }
 
     #[test]

@@ -6,9 +6,10 @@
 //! from it, and is let in by measurement alone. Without labels nothing here happens, and no random number is drawn.
 //! Must not know who said what. Clauses: HUM-5, HUM-13; decision D-126.
 
-use super::act::is_exploring;
 use super::Learner;
+use super::act::is_exploring;
 use crate::parameters::search_settings;
+use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
 use bem_machine::turn::Turn;
 use bem_synth::experience::Episode;
@@ -46,9 +47,9 @@ impl Hearing {
         &self.told
     }
 
-    /// Whether an episode may follow what was said.
-    pub(super) fn may_follow(&self) -> bool {
-        self.is_safe && !self.told.is_empty()
+    /// Whether an episode may follow what was said: where an episode is one step, a candidate tells as much.
+    pub(super) fn may_follow(&self, shape: &Shape) -> bool {
+        1 < shape.horizon && self.is_safe && !self.told.is_empty()
     }
 
     /// Something BAD was seen: nobody's word is followed any more.
@@ -90,7 +91,7 @@ impl Learner {
 
     /// Whether the exploring episode that begins follows what people said.
     pub(super) fn is_advised(&mut self) -> bool {
-        self.hearing.may_follow() && self.machinery.prng_mut().below(ADVISED_ONE_IN) == 0
+        self.hearing.may_follow(&self.shape) && self.machinery.prng_mut().below(ADVISED_ONE_IN) == 0
     }
 
     /// Nobody's word is followed once something BAD was seen.
@@ -106,6 +107,9 @@ impl Learner {
             return;
         }
         self.hearing.looked = self.hearing.told.len() as u64;
+        if !self.is_trusted() {
+            return;
+        }
         let settings = search_settings(&self.settings.config);
         let recent = self.recent();
         let frozen = self.machinery.frozen();
@@ -116,6 +120,13 @@ impl Learner {
             self.make_room();
         }
         worth.into_iter().take(SUBMITTED_MAX).for_each(|candidate| self.submit_one(candidate, Fixed::ZERO));
+    }
+
+    /// Whether labels agree with what acts about as often as chance would: who contradicts nearly everything that was measured
+    /// is not listened to.
+    fn is_trusted(&self) -> bool {
+        let told = &self.hearing.told;
+        told.len() <= 2 * usize::from(self.shape.actions) * (1 + told.agreed(self.machinery.frozen()))
     }
 
     /// Whether labels speak for a candidate, and where an episode has many steps, whether it was seen to earn more or much was
@@ -133,7 +144,9 @@ impl Learner {
             return false;
         }
         let is_trusted = TRUSTED_MIN <= wins && 8 * losses <= wins;
-        self.shape.horizon == 1 || earned_more(policy, frozen, recent) || is_trusted && self.is_short(candidate)
+        self.shape.horizon == 1
+            || earned_more(policy, frozen, recent)
+            || is_trusted && self.is_short(candidate)
     }
 
     /// Whether a candidate says much less than its labels do.

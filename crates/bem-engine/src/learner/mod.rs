@@ -48,6 +48,7 @@ mod witness;
 pub use self::shortfall::Shortfall;
 pub use self::unpaired::Repetition;
 pub use self::witness::{Decision, EvidenceBasis, Witness};
+pub use bem_synth::told::{Label, Told};
 
 use self::act::Flight;
 use self::candidates::Candidates;

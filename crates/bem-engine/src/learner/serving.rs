@@ -28,7 +28,7 @@ use bem_machine::held::Adaptation;
 use bem_machine::machine::PastStep;
 use bem_machine::turn::{Actor, Drawn, Turn};
 use bem_synth::experience::{Episode, Experience, Step};
-use bem_synth::told::Told;
+use bem_synth::told::{Told, is_news};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ impl Acting {
         let exploring = if explores { WEIGHTS - WEIGHTS / ACTING_ONE_IN } else { 0 };
         if explores {
             let has_plan = learner.exploration.explorer().is_some();
-            let advised = if learner.hearing.may_follow() { exploring / ADVISED_ONE_IN } else { 0 };
+            let advised = if learner.hearing.may_follow(shape) { exploring / ADVISED_ONE_IN } else { 0 };
             turns.push((Turn::ADVISED, advised));
             let exploring = exploring - advised;
             let planned = if has_plan { exploring - exploring / DRAWN_ONE_IN } else { 0 };
@@ -488,7 +488,12 @@ impl Searching {
 
     /// Whether enough is new for another round.
     pub fn is_due(&self, waiting: u64) -> bool {
-        self.next_due() <= self.learner.tally.steps + waiting
+        self.next_due() <= self.learner.tally.steps + waiting || self.learner.hearing.is_due()
+    }
+
+    /// Whether so many labels are enough news for another round.
+    pub fn has_news(&self, labels: usize) -> bool {
+        is_news(labels, self.learner.hearing.looked() as usize)
     }
 
     /// Steps after which the next round is due.
