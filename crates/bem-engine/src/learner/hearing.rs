@@ -22,7 +22,7 @@ pub(super) const ADVISED_ONE_IN: u64 = 2;
 /// Candidates by labels that one search may submit.
 const SUBMITTED_MAX: usize = 2;
 /// Labels that must speak for a candidate of more than one step that was never seen to earn more.
-const TRUSTED_MIN: usize = 12;
+const TRUSTED_MIN: usize = 6;
 
 /// What was said, as far as it was lent.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +60,13 @@ impl Hearing {
     /// Whether enough is new for a search.
     pub(super) fn is_due(&self) -> bool {
         self.told.is_news(self.looked as usize)
+    }
+
+    /// A search looks at what was said; whether there was enough news for one.
+    pub(super) fn look(&mut self) -> bool {
+        let is_due = self.is_due();
+        self.looked = self.told.len() as u64;
+        is_due
     }
 
     /// How many labels the last search had looked at.
@@ -106,7 +113,6 @@ impl Learner {
         if self.hearing.told.is_empty() {
             return;
         }
-        self.hearing.looked = self.hearing.told.len() as u64;
         if !self.is_trusted() {
             return;
         }

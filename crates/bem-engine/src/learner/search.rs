@@ -37,7 +37,8 @@ impl Learner {
         self.tend_contexts(witness);
         self.tend_guard(witness);
         // What explains everything needs no search until something contradicts it.
-        let is_searched = self.settings.config.synthesis && (self.hearing.is_due() || !self.explains_all());
+        let is_told = self.hearing.look();
+        let is_searched = self.settings.config.synthesis && (is_told || !self.explains_all());
         if is_searched {
             self.propose(is_borne_out, witness);
         }

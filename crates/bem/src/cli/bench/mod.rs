@@ -15,6 +15,7 @@ mod ledger;
 mod measure;
 mod pacing;
 mod peers;
+mod people;
 mod prover;
 mod regret;
 mod schedule;
@@ -38,7 +39,7 @@ use std::io::IsTerminal;
     NAME is a benchmark or an area (all benchmarks of one file). Without NAME everything runs.\n\
     `bem bench regret` prints the whole table of the regret laboratory, `bem bench regret_layers` the\n\
     regret of experts, templates and schedules at several lengths, `bem bench pacing` the schedulers\n\
-    side by side, `bem bench serve` the decision service under load.")]
+    side by side, `bem bench serve` the decision service under load, `bem bench people` whether answers help.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
     names: Vec<String>,
@@ -79,6 +80,7 @@ fn registry() -> Vec<&'static Benchmark> {
         step::BENCHMARKS,
         prover::BENCHMARKS,
         serve::BENCHMARKS,
+        people::BENCHMARKS,
         tools::BENCHMARKS,
     ];
     areas.iter().flat_map(|area| area.iter()).collect()
@@ -100,6 +102,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     if arguments.names == ["serve"] {
         return serve::report(arguments.json);
+    }
+    if let Some(kinds) = people::kinds(&arguments.names) {
+        return people::report(&kinds, arguments.json);
     }
     if arguments.names == ["pacing"] {
         return pacing::report(arguments.json);
