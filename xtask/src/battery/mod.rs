@@ -135,6 +135,11 @@ const PARTS: &[Part] = &[
         run: serve,
     },
     Part {
+        name: "people",
+        about: "10,000 questions, eight people, closed tabs, double and late answers, clock jumps, 100 ends of the process; 1,000 labels taken back after 10^5 steps",
+        run: people,
+    },
+    Part {
         name: "images",
         about: "bem image killed with SIGKILL, 100 kills x N, and bits of an image turned over, 500 x N; simulated disks before",
         run: images::images,
@@ -153,6 +158,16 @@ fn serve(scale: u64) -> Result<()> {
     let test = ["cargo", "test", "--release", "--package", "bem", "--test", "serve", "--"];
     let names = ["nothing_acknowledged_is_lost", "malformed_requests_are_refused"];
     run("env", &[&set.each_ref().map(String::as_str)[..], &test[..], &names[..]].concat())
+}
+
+/// The tests of people's questions at length; they have one size.
+fn people(_: u64) -> Result<()> {
+    let names = [
+        "ten_thousand_questions_and_a_hundred_kills_lose_no_answer",
+        "a_thousand_labels_are_taken_back_after_a_hundred_thousand_steps",
+    ];
+    let test = ["test", "--release", "--package", "bem-runtime", "--lib", "--", "--ignored"];
+    run("cargo", &[&test[..], &names[..]].concat())
 }
 
 /// Eight worlds whose rewards are coins, and ablations; `bem table --controls` judges them itself.
