@@ -41,6 +41,10 @@ pub trait Oracle {
     fn begin(&mut self, seed: u64);
     /// The best action for what is seen now. Asking changes nothing: another action may be taken.
     fn act(&mut self, observation: &Bits) -> u16;
+    /// Whether it makes a difference to best play which action is taken now, as far as the game can tell.
+    fn matters(&mut self) -> bool {
+        true
+    }
     /// The action that was taken and what it brought.
     fn see(&mut self, action: u16, outcome: &Outcome);
 }

@@ -28,6 +28,10 @@ pub trait Rules: Send + Sync + 'static {
     fn play<D: Draw>(&self, state: &mut Self::State, action: u16, draw: &mut D) -> Outcome;
     /// The best action in this state; the lowest one where it does not matter.
     fn best(&self, state: &Self::State) -> u16;
+    /// Whether it makes a difference in this state which action is taken, if best play follows.
+    fn matters(&self, _state: &Self::State) -> bool {
+        true
+    }
     /// The expected return of the best policy.
     fn optimum(&self) -> Value;
     /// The expected return of choosing every action with equal chance.
@@ -212,6 +216,10 @@ impl<R: Rules> Oracle for Clairvoyant<R> {
     fn act(&mut self, _observation: &Bits) -> u16 {
         let state = self.shadow.state.as_ref().expect("an oracle is asked during an episode");
         self.shadow.table.rules.best(state)
+    }
+
+    fn matters(&mut self) -> bool {
+        self.shadow.state.as_ref().is_some_and(|state| self.shadow.table.rules.matters(state))
     }
 
     fn see(&mut self, action: u16, _outcome: &Outcome) {

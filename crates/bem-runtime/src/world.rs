@@ -265,6 +265,9 @@ impl World {
         let (episode, action, is_drawn) = (known.episode, known.step.action, known.drawn_from.is_some());
         self.statistics.rewards += 1;
         self.statistics.bad += u64::from(outcome.bad);
+        if outcome.bad {
+            self.tell();
+        }
         if is_drawn && let Some(moments) = self.statistics.by_action.get_mut(usize::from(action)) {
             moments.book(i64::from(outcome.reward));
         }
@@ -379,7 +382,8 @@ impl World {
             return false;
         }
         let is_many = crate::limits::WAITING_MAX <= self.waiting.len();
-        !self.waiting.is_empty() && (is_many || searching.is_due(self.waiting_steps))
+        let is_due = searching.is_due(self.waiting_steps) || searching.has_news(self.standing.called_right());
+        !self.waiting.is_empty() && (is_many || is_due)
     }
 
     /// Whether a round is under way.
@@ -399,7 +403,8 @@ impl World {
                 self.standing.previous = None;
             }
         }
-        Some(Job { world, searching, episodes, keeps, wants_before })
+        let told = self.standing.told();
+        Some(Job { world, searching, episodes, keeps, told, wants_before })
     }
 
     /// A round comes back: what it changes takes effect, waits, or is turned down.
@@ -586,7 +591,7 @@ impl World {
         }
         let standing = Standing::decode(&spec.shape, reader)?;
         let searching = Some(Box::new(searching));
-        Ok(World {
+        let mut world = World {
             spec,
             acting,
             searching,
@@ -600,7 +605,9 @@ impl World {
             by_step,
             patched,
             standing,
-        })
+        };
+        world.tell();
+        Ok(world)
     }
 }
 

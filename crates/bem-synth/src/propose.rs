@@ -114,6 +114,20 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
     Proposal { hypotheses: search.list, explorer, credit, work }
 }
 
+/// What explains rows of one step each as functions of the observation, within this much work; shortest tolerance first.
+pub(crate) fn explain_alone(
+    shape: &Shape,
+    rows: &Experience,
+    units: u64,
+    queries: Queries,
+) -> Vec<Hypothesis> {
+    let mut search =
+        Search { shape, experience: rows, queries, provenance: None, list: Vec::new(), spent: 0 };
+    let episodes: Vec<&Episode> = rows.episodes().collect();
+    search.explain_now(&episodes, &mut Work::with_queries(units, queries));
+    search.list
+}
+
 /// What a search brings.
 #[derive(Clone, Debug, Default)]
 pub struct Proposal {

@@ -158,6 +158,11 @@ const PARTS: &[Part] = &[
         run: bus,
     },
     Part {
+        name: "people",
+        about: "10,000 questions, eight people, closed tabs, double and late answers, clock jumps, 100 ends of the process; 1,000 labels taken back after 10^5 steps",
+        run: people,
+    },
+    Part {
         name: "images",
         about: "bem image killed with SIGKILL, 100 kills x N, and bits of an image turned over, 2,000 x N; simulated disks before",
         run: images::images,
@@ -198,6 +203,16 @@ fn bus(scale: u64) -> Result<()> {
         run("env", &[&set[..], &words[..], test, &["--", "--nocapture"]].concat())?;
     }
     Ok(())
+}
+
+/// The tests of people's questions at length; they have one size.
+fn people(_: u64) -> Result<()> {
+    let names = [
+        "ten_thousand_questions_and_a_hundred_kills_lose_no_answer",
+        "a_thousand_labels_are_taken_back_after_a_hundred_thousand_steps",
+    ];
+    let test = ["test", "--release", "--package", "bem-runtime", "--lib", "--", "--ignored"];
+    run("cargo", &[&test[..], &names[..]].concat())
 }
 
 /// Eight worlds whose rewards are coins, and ablations; `bem table --controls` judges them itself.

@@ -14,6 +14,7 @@ use bem_machine::held::Adaptation;
 use bem_machine::turn::{Actor, Drawn, Plan, Turn};
 use bem_synth::experience::{Episode, Step};
 use bem_synth::models::control::Explorer;
+use bem_synth::told::Told;
 
 /// At first all actions are drawn with equal chance, so that the first labels favour none.
 pub(super) const UNIFORM_STEPS: u64 = 160;
@@ -59,11 +60,14 @@ impl Flight {
 pub(super) struct EpisodePlan<'a> {
     pub(super) explorer: Option<&'a Explorer>,
     pub(super) past: &'a [Step],
+    /// What people said, if the episode follows it.
+    pub(super) told: Option<&'a Told>,
 }
 
 impl Plan for EpisodePlan<'_> {
     fn advise(&self, observation: &Bits) -> Option<u16> {
-        self.explorer?.act(self.past, observation)
+        let said = self.told.and_then(|told| told.verdict(observation));
+        said.or_else(|| self.explorer?.act(self.past, observation))
     }
 }
 
@@ -87,7 +91,8 @@ impl Learner {
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
         let until = self.workload.as_ref().map_or(self.candidates.next_search(), Workload::act_until);
-        if until.min(self.settings.budget) <= self.tally.steps || self.is_done() {
+        let is_told = self.hearing.is_due() && self.workload.is_none();
+        if is_told || until.min(self.settings.budget) <= self.tally.steps || self.is_done() {
             let is_paced = self.workload.is_none();
             return Ok(if is_paced { self.search(witness) } else { self.next_unit(witness) });
         }
@@ -124,8 +129,12 @@ impl Learner {
         if self.tally.steps < UNIFORM_STEPS {
             return Turn::DRAW;
         }
-        if self.exploration.prepare(self.machinery.prng_mut()) {
+        let is_advised = self.is_advised();
+        if self.exploration.prepare(self.machinery.prng_mut()) && !is_advised {
             return Turn::PLAN;
+        }
+        if is_advised {
+            return Turn::ADVISED;
         }
         // An expert acts with drawn steps in between, so that what follows from its actions is seen too.
         let is_mixed = self.machinery.prng_mut().below(MIXED_OF) < MIXED;
@@ -174,6 +183,7 @@ impl Learner {
     pub(super) fn may_play(&self, turn: Turn) -> bool {
         match turn.actor {
             Actor::Plan if turn == Turn::BASELINE => self.floor.is_some(),
+            Actor::Plan if turn == Turn::ADVISED => true,
             Actor::Plan => self.exploration.explorer().is_some() && turn == Turn::PLAN,
             Actor::Index => turn == Turn::INDEX,
             Actor::Held => [Turn::HELD, Turn::DRAW, Turn::PERTURBED].contains(&turn),
@@ -191,7 +201,8 @@ impl Learner {
         self.make_room_to_wait();
         let flight = self.flight.as_mut().expect("the caller has looked");
         let observation = *world.observation();
-        let plan = EpisodePlan { explorer: self.exploration.explorer(), past: &flight.steps };
+        let told = (flight.turn == Turn::ADVISED).then(|| self.hearing.told());
+        let plan = EpisodePlan { explorer: self.exploration.explorer(), past: &flight.steps, told };
         let action = match (&mut self.floor, flight.turn == Turn::BASELINE) {
             (Some(floor), true) => {
                 self.machinery.act(&observation, &floor.follow(&flight.steps, &observation))
@@ -370,6 +381,7 @@ impl Learner {
         self.history.link("bem/chain/episode", writer.as_bytes());
         witness.played(&episode, strayed, self.history.head());
         self.follow_drift(&episode);
+        self.look_out(turn, &episode);
         self.exploration.learn(&episode);
         self.experience.push(episode);
     }

@@ -241,7 +241,7 @@ impl Learner {
     }
 
     /// Makes a patch of a candidate that promises this gain.
-    fn submit_one(&mut self, candidate: Hypothesis, gain: Fixed) {
+    pub(super) fn submit_one(&mut self, candidate: Hypothesis, gain: Fixed) {
         // A circuit that says nothing about itself stood for others in the pool, and is not proposed by itself.
         let Some(mut proposal) = proposal(&candidate, &self.recent()) else { return };
         proposal.effects.return_gain = gain;

@@ -28,6 +28,7 @@ mod exploration;
 mod floor;
 mod gate;
 pub mod guarding;
+mod hearing;
 mod history;
 mod machinery;
 mod pacing;
@@ -47,6 +48,7 @@ mod witness;
 pub use self::shortfall::Shortfall;
 pub use self::unpaired::Repetition;
 pub use self::witness::{Decision, EvidenceBasis, Witness};
+pub use bem_synth::told::{Label, Told};
 
 use self::act::Flight;
 use self::candidates::Candidates;
@@ -54,6 +56,7 @@ use self::drift::Drift;
 use self::exploration::Exploration;
 use self::floor::Floor;
 use self::gate::Gate;
+use self::hearing::Hearing;
 use self::history::History;
 use self::machinery::Machinery;
 use self::pacing::Workload;
@@ -263,6 +266,8 @@ pub struct Learner {
     drift: Drift,
     /// What must not be fallen below while it is learned, if anything.
     floor: Option<Floor>,
+    /// What people said.
+    hearing: Hearing,
     /// What was learned on lower rungs, until it is tried.
     library: Vec<Machine>,
     tally: Tally,
@@ -323,6 +328,7 @@ impl Learner {
             exploration: Exploration::default(),
             drift: Drift::default(),
             floor: None,
+            hearing: Hearing::default(),
             library: Vec::new(),
             tally: Tally::default(),
             history: History::new(settings.seed),

@@ -37,7 +37,8 @@ impl Learner {
         self.tend_contexts(witness);
         self.tend_guard(witness);
         // What explains everything needs no search until something contradicts it.
-        let is_searched = self.settings.config.synthesis && !self.explains_all();
+        let is_told = self.hearing.look();
+        let is_searched = self.settings.config.synthesis && (is_told || !self.explains_all());
         if is_searched {
             self.propose(is_borne_out, witness);
         }
@@ -84,6 +85,7 @@ impl Learner {
 
     /// Searches the log for candidates and makes patches of those worth it.
     fn propose(&mut self, is_borne_out: bool, witness: &mut dyn Witness) {
+        self.propose_told();
         let proposal =
             propose::propose(&self.shape, &self.experience, &search_settings(&self.settings.config));
         self.tally.work = self.tally.work.saturating_add(proposal.work);

@@ -17,6 +17,7 @@ pub use super::act::is_exploring;
 
 use super::act::{EpisodePlan, HELD_ONE_IN, MIXED, MIXED_OF, UNIFORM_STEPS, step_taken};
 use super::exploration::{ACTING_ONE_IN, DRAWN_ONE_IN};
+use super::hearing::ADVISED_ONE_IN;
 use super::state::RestoreError;
 use super::unpaired::Repetition;
 use super::{Decision, Learner, Phase, Settings, Tally, Witness};
@@ -37,6 +38,7 @@ use bem_machine::machine::PastStep;
 use bem_machine::turn::{Actor, Drawn, Turn};
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::policy::Policy;
+use bem_synth::told::{Told, is_news};
 use cautious::Cautious;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -151,6 +153,9 @@ impl Acting {
         let exploring = if explores { WEIGHTS - WEIGHTS / ACTING_ONE_IN } else { 0 };
         if explores {
             let has_plan = learner.exploration.explorer().is_some();
+            let advised = if learner.hearing.may_follow(shape) { exploring / ADVISED_ONE_IN } else { 0 };
+            turns.push((Turn::ADVISED, advised));
+            let exploring = exploring - advised;
             let planned = if has_plan { exploring - exploring / DRAWN_ONE_IN } else { 0 };
             let mixed = (exploring - planned) / MIXED_OF * MIXED;
             turns.push((Turn::PLAN, planned));
@@ -224,7 +229,8 @@ impl Acting {
         past: &[PastStep],
         observation: &Bits,
     ) -> Choice {
-        let (action, drawn_from) = self.act(register, self.with_floor(turn), past, observation);
+        let lent = (self.with_floor(turn), turn == Turn::ADVISED);
+        let (action, drawn_from) = self.act(register, lent, past, observation);
         let propensity = self.propensity(turns, past, observation, action);
         self.steps += 1;
         Choice { action, drawn_from, propensity }
@@ -233,7 +239,7 @@ impl Acting {
     fn act(
         &mut self,
         register: Prng,
-        turn: Turn,
+        (turn, is_advised): (Turn, bool),
         past: &[PastStep],
         observation: &Bits,
     ) -> (u16, Option<u16>) {
@@ -246,7 +252,8 @@ impl Acting {
             let advice = cautious.follow(&log, observation);
             return self.learner.machinery.act_apart(turn, past, observation, &advice);
         }
-        let plan = EpisodePlan { explorer: self.learner.exploration.explorer(), past: &log };
+        let told = is_advised.then(|| self.learner.hearing.told());
+        let plan = EpisodePlan { explorer: self.learner.exploration.explorer(), past: &log, told };
         self.learner.machinery.act_apart(turn, past, observation, &plan)
     }
 
@@ -261,7 +268,7 @@ impl Acting {
         let drawn = self.learner.machinery.family().draw_chance(observation, action);
         let mut sum = Fixed::ZERO;
         for (turn, weight) in turns {
-            let turn = self.with_floor(*turn);
+            let (is_advised, turn) = (*turn == Turn::ADVISED, self.with_floor(*turn));
             let share = match turn.drawn {
                 Drawn::Always => Fixed::ONE,
                 Drawn::Never => Fixed::ZERO,
@@ -270,7 +277,7 @@ impl Acting {
             let mut chance = share.mul_floor(drawn);
             if turn.drawn != Drawn::Always {
                 let bare = Turn { drawn: Drawn::Never, ..turn };
-                let (proposed, drawn_from) = self.act(Prng::quick(0), bare, past, observation);
+                let (proposed, drawn_from) = self.act(Prng::quick(0), (bare, is_advised), past, observation);
                 let rest = Fixed::ONE.minus(share);
                 // A plan that has nothing to say lets an action be drawn.
                 let wanted = match drawn_from {
@@ -295,6 +302,12 @@ impl Acting {
         if !is_exploring(begun.turn) && !self.learner.is_measured(begun, &first) {
             self.learner.exploration.book(&self.learner.shape, false, total);
         }
+    }
+
+    /// Hears everything that people said and that is in force. An exploring episode may follow it, unless something BAD was
+    /// ever seen.
+    pub fn hear(&mut self, told: Told, is_safe: bool) {
+        self.learner.hear_apart(told, is_safe);
     }
 
     /// Adds what people said of an action where this is seen, or takes it back; whether it fits. The measured statistics, on
@@ -535,6 +548,11 @@ impl Searching {
         }
     }
 
+    /// Hears everything that people said and that is in force: labels make candidates, which are measured like all others.
+    pub fn hear(&mut self, told: Told) {
+        self.learner.hear(told);
+    }
+
     /// Whether a round should begin when so many steps wait to be taken in: a search is due, a contest may be decided, or another
     /// plan should be drawn.
     pub fn is_due(&self, waiting: u64) -> bool {
@@ -542,7 +560,17 @@ impl Searching {
         let is_open = learner.contest().is_some();
         let is_followed = is_open || learner.exploration.explorer().is_some();
         let is_enough = is_followed && CONTEST_STEPS + steps / CONTEST_SHARE <= waiting;
-        is_enough || !is_open && self.next_due() <= steps + waiting
+        is_enough || !is_open && self.is_search_due(waiting)
+    }
+
+    /// Whether the log has grown enough for a search, or people said enough that is new.
+    fn is_search_due(&self, waiting: u64) -> bool {
+        self.next_due() <= self.learner.tally.steps + waiting || self.learner.hearing.is_due()
+    }
+
+    /// Whether so many labels are enough news for another round.
+    pub fn has_news(&self, labels: usize) -> bool {
+        is_news(labels, self.learner.hearing.looked() as usize)
     }
 
     /// Steps after which the next search is due.
@@ -559,7 +587,7 @@ impl Searching {
     /// Whether a search is due, or something was decided.
     fn may_search(&self) -> bool {
         let (is_open, is_over) = (self.learner.contest().is_some(), self.learner.is_measuring());
-        self.has_decided() || !is_open && (is_over || self.next_due() <= self.learner.tally.steps)
+        self.has_decided() || !is_open && (is_over || self.is_search_due(0))
     }
 
     /// Whether something was decided that is not published yet.

@@ -3,7 +3,7 @@
 //! ```text
 //! version, settings, shape,
 //! machine with its patches, tally, standing, candidates, exploration, drift, floor, library, history, random streams,
-//! workload, phase, flight, experience
+//! workload, phase, flight, experience, and if people said anything how many labels were looked at
 //! ```
 //!
 //! An episode in flight is its seed and its actions; [`Learner::restore`] plays them into the world again, so that
@@ -34,6 +34,7 @@ use bem_evolve::patch::{Change, Patch};
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::library::Machine;
 use bem_synth::policy::Policy;
+use bem_synth::told::TOLD_MAX;
 use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
@@ -106,6 +107,14 @@ impl SavedLearner {
         learner.decode_phase(claim.as_ref().map(Claim::patch), &mut reader)?;
         let flight = decode_option(&mut reader, |reader| decode_flight(&learner, reader))?;
         learner.decode_experience(&mut reader)?;
+        if 0 < reader.remaining() {
+            let wild = reader.error("labels that nobody can have given");
+            let looked = reader.u64()?;
+            if looked == 0 || TOLD_MAX as u64 <= looked - 1 {
+                return Err(wild.into());
+            }
+            learner.hearing.set_looked(looked);
+        }
         reader.finish()?;
         let in_flight = flight.as_ref().map(|(_, turn, moves)| (*turn, moves.len()));
         if learner.machinery.in_flight() != in_flight {
@@ -161,6 +170,10 @@ impl Learner {
         encode_option(&mut writer, self.flight.as_ref(), encode_flight);
         writer.length(self.experience.episode_count());
         self.experience.episodes().for_each(|episode| episode.encode(&mut writer));
+        // What people said is kept by whoever lent it; how much of it was looked at is written where it is anything.
+        if 0 < self.hearing.looked() {
+            writer.u64(self.hearing.looked());
+        }
         writer.into_bytes()
     }
 

@@ -130,6 +130,11 @@ impl Rules for Chain {
         }
     }
 
+    fn matters(&self, state: &State) -> bool {
+        let after = &self.values[(self.horizon - state.time - 1) as usize];
+        after[self.back(state.place)] != self.moving_on(after, state.place)
+    }
+
     fn optimum(&self) -> Value {
         Value::exact(Fixed::from_raw(self.values[self.horizon as usize][0]))
     }

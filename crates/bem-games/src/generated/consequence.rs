@@ -123,6 +123,10 @@ impl Rules for Consequence {
         if state.time == 0 { self.right(&state.seen) } else { 0 }
     }
 
+    fn matters(&self, state: &State) -> bool {
+        state.time == 0
+    }
+
     fn optimum(&self) -> Value {
         Value::exact(Fixed::from_ratio(2 * i64::from(RIGHT) + self.twice_by_chance(), 2))
     }

@@ -91,6 +91,10 @@ impl Rules for ShownTable {
         self.zero ^ (state.table >> state.asked & 1) as u16
     }
 
+    fn matters(&self, state: &State) -> bool {
+        self.is_asking(state)
+    }
+
     fn optimum(&self) -> Value {
         Value::exact(Fixed::from_int(RIGHT * self.questions as i32))
     }

@@ -1,7 +1,9 @@
 //! Histories of a service that is driven without threads: audited, played again, gone on with.
 
+mod control;
 mod people;
 mod restored;
+mod storm;
 
 use super::*;
 use crate::conditions::ServiceConditions;

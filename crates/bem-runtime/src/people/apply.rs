@@ -301,7 +301,7 @@ impl Service {
                 let said = self.advice_of(answer, shown, person);
                 self.people.counters.total_step_feedback_used += 1;
                 let Some(world) = self.world_mut(WorldIndex(shown.task)) else { return nothing };
-                say(world, number, &shown.observation, &said);
+                say(world, number, (&shown.observation, shown.step_index), &said);
                 (changes, Inverse::Labels(shown.task))
             }
             (Answer::Episode(answer), Context::Episode(shown)) => {
@@ -310,7 +310,7 @@ impl Service {
                 let priors = self.world(index).and_then(|world| self.priors_of(world, answer, shown));
                 let Some(world) = self.world_mut(index) else { return nothing };
                 if let Some((seen, priors)) = priors {
-                    say(world, number, &seen, &priors);
+                    say(world, number, (&seen, 0), &priors);
                 }
                 let Some(recent) =
                     world.standing.recent.iter_mut().find(|recent| recent.first == shown.episode)
@@ -518,7 +518,7 @@ impl Service {
 }
 
 /// Puts what was said into force.
-fn say(world: &mut World, number: u64, seen: &Bits, said: &[(u16, Advice)]) {
+fn say(world: &mut World, number: u64, (seen, time): (&Bits, u32), said: &[(u16, Advice)]) {
     let label = |(action, advice): &(u16, Advice)| {
         let (_, bucket) = world.acting.context(seen);
         let is_first =
@@ -527,7 +527,7 @@ fn say(world: &mut World, number: u64, seen: &Bits, said: &[(u16, Advice)]) {
             true => (bucket.selections_total(), bucket.index(usize::from(*action))),
             false => UNKNOWN,
         };
-        Label { answer: number, observation: *seen, action: *action, advice: *advice, before }
+        Label { answer: number, observation: *seen, action: *action, time, advice: *advice, before }
     };
     let labels = said.iter().map(label).collect();
     world.say(labels);

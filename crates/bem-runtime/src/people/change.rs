@@ -124,6 +124,8 @@ pub struct Label {
     pub observation: Bits,
     /// The action.
     pub action: u16,
+    /// Steps of its episode before it.
+    pub time: u32,
     /// What was said.
     pub advice: Advice,
     /// Choices of the context, and the action's cached index when nobody had spoken of it there: with the last word that is
@@ -139,6 +141,7 @@ impl Label {
         writer.u64(self.answer);
         self.observation.0.iter().for_each(|word| writer.u64(*word));
         writer.u16(self.action);
+        writer.u32(self.time);
         let Advice { visits, loss_sum, loss_sq_sum, prior } = self.advice;
         [visits, loss_sum, loss_sq_sum].into_iter().for_each(|sum| writer.u64(sum));
         writer.i32(prior);
@@ -149,10 +152,10 @@ impl Label {
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Label, DecodeError> {
         let answer = reader.u64()?;
         let observation = Bits([reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?]);
-        let action = reader.u16()?;
+        let (action, time) = (reader.u16()?, reader.u32()?);
         let (visits, loss_sum, loss_sq_sum) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let advice = Advice { visits, loss_sum, loss_sq_sum, prior: reader.i32()? };
-        Ok(Label { answer, observation, action, advice, before: (reader.u64()?, reader.i32()?) })
+        Ok(Label { answer, observation, action, time, advice, before: (reader.u64()?, reader.i32()?) })
     }
 }
 

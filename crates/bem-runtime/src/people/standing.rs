@@ -15,6 +15,7 @@ use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Shape};
 use bem_base::fixed::Fixed;
 use bem_engine::chronicle::PatchNote;
+use bem_engine::learner::{Label as Said, Told};
 use bem_engine::serving::{Acting, Round, Searching};
 use bem_engine::state::RestoreError;
 use bem_people::payload::context::{STEPS_SHOWN_MAX, ShownStep};
@@ -110,6 +111,27 @@ impl Standing {
     /// Labels in force.
     pub fn labels(&self) -> &[Label] {
         &self.labels
+    }
+
+    /// Labels that call an action right: what was said of it is good rather than bad.
+    fn right(&self) -> impl Iterator<Item = &Label> {
+        self.labels
+            .iter()
+            .filter(|label| 2 * u128::from(label.advice.loss_sum) < u128::from(label.advice.visits))
+    }
+
+    /// How many labels call an action right.
+    pub(crate) fn called_right(&self) -> usize {
+        self.right().count()
+    }
+
+    /// What people call right, for the learner.
+    pub(crate) fn told(&self) -> Told {
+        Told::new(self.right().map(|label| Said {
+            observation: label.observation,
+            right: label.action,
+            time: label.time,
+        }))
     }
 
     /// Whether the latest change of the policy can be taken back.
@@ -229,7 +251,7 @@ impl Standing {
     pub(crate) fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Standing, RestoreError> {
         let wild = reader.error("what people said cannot be");
         let mut standing = Standing::default();
-        for _ in 0..reader.length(80)? {
+        for _ in 0..reader.length(84)? {
             let label = Label::decode(reader)?;
             if shape.actions <= label.action || LABELS_MAX <= standing.labels.len() {
                 return Err(wild.into());
@@ -301,6 +323,11 @@ fn decode_notes(reader: &mut Reader<'_>) -> Result<Vec<PatchNote>, RestoreError>
 }
 
 impl World {
+    /// The half that acts hears what people call right; where anything BAD has happened, it does not follow it.
+    pub(crate) fn tell(&mut self) {
+        self.acting.hear(self.standing.told(), self.statistics.bad == 0);
+    }
+
     /// Adds labels to those in force and to the half that acts.
     pub(crate) fn say(&mut self, labels: Vec<Label>) {
         for label in labels {
@@ -312,6 +339,7 @@ impl World {
                 self.standing.labels.push(label);
             }
         }
+        self.tell();
     }
 
     /// Takes the labels of one answer back, the latest first; how many there were.
@@ -341,6 +369,7 @@ impl World {
             self.acting.advise((&label.observation, label.action), &label.advice, false, index);
             taken += 1;
         }
+        self.tell();
         taken
     }
 
@@ -350,6 +379,7 @@ impl World {
         for label in &self.standing.labels {
             self.acting.advise((&label.observation, label.action), &label.advice, true, None);
         }
+        self.tell();
     }
 
     /// Whether an episode may be learned from.

@@ -11,15 +11,15 @@ use bem_people::payload::context::Context;
 use bem_people::payload::{Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, StepAnswer, TemplatesAnswer};
 use bem_people::table::Question;
 
-const ALICE: u32 = 7;
+pub(super) const ALICE: u32 = 7;
 const BOB: u32 = 8;
 
 impl Driver {
-    fn people(&mut self, input: Option<Input>) {
+    pub(super) fn people(&mut self, input: Option<Input>) {
         input.into_iter().for_each(|input| self.take(input));
     }
 
-    fn control(&mut self, change: impl Fn(&mut Control)) {
+    pub(super) fn control(&mut self, change: impl Fn(&mut Control)) {
         let mut control = *self.player.service.people().control();
         change(&mut control);
         let input = self.player.service.set_control(control, ALICE).unwrap();
@@ -52,7 +52,7 @@ impl Driver {
         assert_eq!(self.player.service.undo(answer, ALICE, true).unwrap(), None);
     }
 
-    fn ask(
+    pub(super) fn ask(
         &mut self,
         kind: Asked,
         world: u16,
@@ -76,7 +76,7 @@ impl Driver {
     }
 
     /// An answer that says what is right in these worlds.
-    fn truth(&self, question: &Question) -> Answer {
+    pub(super) fn truth(&self, question: &Question) -> Answer {
         match Context::from_bytes(question.kind, &question.context).unwrap() {
             Context::Step(shown) => {
                 let best = (shown.observation.0[0] & 3) as u16;
@@ -121,7 +121,7 @@ impl Driver {
         writer.into_bytes()
     }
 
-    fn standing(&self, world: u16) -> &Standing {
+    pub(super) fn standing(&self, world: u16) -> &Standing {
         self.player.service.world(WorldIndex(world)).unwrap().standing()
     }
 }
@@ -178,6 +178,17 @@ fn all_five_kinds_are_asked_answered_and_applied_and_the_history_holds() {
 
 #[test]
 fn labels_are_taken_back_bit_for_bit_in_any_order() {
+    give_and_take_back(60, 500);
+}
+
+#[test]
+#[ignore = "cargo xtask battery people"]
+fn a_thousand_labels_are_taken_back_after_a_hundred_thousand_steps() {
+    give_and_take_back(1_000, 100_000);
+}
+
+/// So many labels are given and taken back in another order: at once, and after so many steps.
+fn give_and_take_back(labels: usize, steps: u64) {
     let mut driver = overseen(Mode::Off);
     (0..900).for_each(|_| driver.step());
     driver.control(|control| control.enable_online = false);
@@ -186,7 +197,7 @@ fn labels_are_taken_back_bit_for_bit_in_any_order() {
         driver.settle_rounds();
         let before = driver.acting(0);
         let mut given = Vec::new();
-        while given.len() < 60 {
+        while given.len() < labels {
             let decision = driver.player.service.last().saturating_sub(prng.below(1_500));
             if driver.ask(Asked::LabelStep, 0, decision, 1).is_err() {
                 continue;
@@ -202,7 +213,7 @@ fn labels_are_taken_back_bit_for_bit_in_any_order() {
         }
         assert_ne!(driver.acting(0), before);
         if is_between {
-            (0..500).for_each(|_| driver.step());
+            (0..steps).for_each(|_| driver.step());
             driver.settle_rounds();
         }
         prng.shuffle(&mut given);

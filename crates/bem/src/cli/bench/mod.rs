@@ -15,6 +15,7 @@ mod ledger;
 mod measure;
 mod pacing;
 mod peers;
+mod people;
 mod prover;
 mod regret;
 mod schedule;
@@ -40,7 +41,7 @@ use std::io::IsTerminal;
     `bem bench regret` prints the whole table of the regret laboratory, `bem bench regret_layers` the\n\
     regret of experts, templates and schedules at several lengths, `bem bench pacing` the schedulers\n\
     side by side, `bem bench serve` the decision service under load, `bem bench serve_long` a million\n\
-    decisions tenth by tenth.")]
+    decisions tenth by tenth, `bem bench people` whether answers help.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
     names: Vec<String>,
@@ -82,6 +83,7 @@ fn registry() -> Vec<&'static Benchmark> {
         prover::BENCHMARKS,
         serve::BENCHMARKS,
         serve_long::BENCHMARKS,
+        people::BENCHMARKS,
         tools::BENCHMARKS,
     ];
     areas.iter().flat_map(|area| area.iter()).collect()
@@ -106,6 +108,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     if arguments.names == ["serve_long"] {
         return serve_long::report(arguments.json);
+    }
+    if let Some(kinds) = people::kinds(&arguments.names) {
+        return people::report(&kinds, arguments.json);
     }
     if arguments.names == ["pacing"] {
         return pacing::report(arguments.json);

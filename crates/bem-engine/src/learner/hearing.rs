@@ -1,0 +1,181 @@
+//! What people said, and what a learner does about it: it tries what they call right, and proposes what follows from it.
+//!
+//! Labels are lent by the owner, who keeps and saves them; of them the learner saves how many it had looked at. Half of the
+//! exploring episodes follow what is called right where something was said, as long as nothing BAD was ever seen: a wrong
+//! label costs an exploring episode. What labels suggest waits for the gate beside what the log suggests, takes no place
+//! from it, and is let in by measurement alone. Without labels nothing here happens, and no random number is drawn.
+//! Must not know who said what. Clauses: HUM-5, HUM-13; decision D-126.
+
+use super::Learner;
+use super::act::is_exploring;
+use crate::parameters::search_settings;
+use bem_base::environment::Shape;
+use bem_base::fixed::Fixed;
+use bem_machine::turn::Turn;
+use bem_synth::experience::Episode;
+use bem_synth::hypothesis::Hypothesis;
+use bem_synth::policy::Policy;
+use bem_synth::told::Told;
+
+/// Of so many exploring episodes one follows what people said.
+pub(super) const ADVISED_ONE_IN: u64 = 2;
+/// Candidates by labels that one search may submit.
+const SUBMITTED_MAX: usize = 2;
+/// Labels that must speak for a candidate of more than one step that was never seen to earn more.
+const TRUSTED_MIN: usize = 6;
+
+/// What was said, as far as it was lent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hearing {
+    told: Told,
+    /// Labels at the last search.
+    looked: u64,
+    /// Nothing BAD was seen, so that what is called right may be tried.
+    is_safe: bool,
+}
+
+impl Hearing {
+    /// Everything that is in force now; whether that is something else than before.
+    fn listen(&mut self, told: Told, is_safe: bool) -> bool {
+        let is_new = self.told != told;
+        (self.told, self.is_safe) = (told, is_safe);
+        is_new
+    }
+
+    /// What was said.
+    pub(super) fn told(&self) -> &Told {
+        &self.told
+    }
+
+    /// Whether an episode may follow what was said: where an episode is one step, a candidate tells as much.
+    pub(super) fn may_follow(&self, shape: &Shape) -> bool {
+        1 < shape.horizon && self.is_safe && !self.told.is_empty()
+    }
+
+    /// Something BAD was seen: nobody's word is followed any more.
+    pub(super) fn beware(&mut self) {
+        self.is_safe = false;
+    }
+
+    /// Whether enough is new for a search.
+    pub(super) fn is_due(&self) -> bool {
+        self.told.is_news(self.looked as usize)
+    }
+
+    /// A search looks at what was said; whether there was enough news for one.
+    pub(super) fn look(&mut self) -> bool {
+        let is_due = self.is_due();
+        self.looked = self.told.len() as u64;
+        is_due
+    }
+
+    /// How many labels the last search had looked at.
+    pub(super) fn looked(&self) -> u64 {
+        self.looked
+    }
+
+    /// Has looked at so many labels; for what is brought back.
+    pub(super) fn set_looked(&mut self, looked: u64) {
+        self.looked = looked;
+    }
+}
+
+impl Learner {
+    /// Hears everything that people said and that is in force; what was said before and is not in it was taken back.
+    pub fn hear(&mut self, told: Told) {
+        let is_bad = |episode: &Episode| episode.steps.iter().any(|step| step.bad);
+        let is_safe = !self.experience.episodes().any(is_bad);
+        let digest = told.digest();
+        if self.hearing.listen(told, is_safe) {
+            self.history.link("bem/chain/told", digest.as_bytes());
+        }
+    }
+
+    /// The same for a half that keeps no log and is told by its owner whether anything BAD was seen.
+    pub(super) fn hear_apart(&mut self, told: Told, is_safe: bool) {
+        self.hearing.listen(told, is_safe);
+    }
+
+    /// Whether the exploring episode that begins follows what people said.
+    pub(super) fn is_advised(&mut self) -> bool {
+        self.hearing.may_follow(&self.shape) && self.machinery.prng_mut().below(ADVISED_ONE_IN) == 0
+    }
+
+    /// Nobody's word is followed once something BAD was seen.
+    pub(super) fn look_out(&mut self, turn: Turn, episode: &Episode) {
+        if is_exploring(turn) && episode.steps.iter().any(|step| step.bad) {
+            self.hearing.beware();
+        }
+    }
+
+    /// Submits what labels suggest, as far as it is worth measuring.
+    pub(super) fn propose_told(&mut self) {
+        if self.hearing.told.is_empty() {
+            return;
+        }
+        if !self.is_trusted() {
+            return;
+        }
+        let settings = search_settings(&self.settings.config);
+        let recent = self.recent();
+        let frozen = self.machinery.frozen();
+        let suggested = self.hearing.told.propose(&self.shape, (&recent, frozen), &settings);
+        let worth: Vec<Hypothesis> =
+            suggested.into_iter().filter(|candidate| self.is_worth_hearing(candidate, &recent)).collect();
+        if !worth.is_empty() {
+            self.make_room();
+        }
+        worth.into_iter().take(SUBMITTED_MAX).for_each(|candidate| self.submit_one(candidate, Fixed::ZERO));
+    }
+
+    /// Whether labels agree with what acts about as often as chance would: who contradicts nearly everything that was measured
+    /// is not listened to.
+    fn is_trusted(&self) -> bool {
+        let told = &self.hearing.told;
+        told.len() <= 2 * usize::from(self.shape.actions) * (1 + told.agreed(self.machinery.frozen()))
+    }
+
+    /// Whether labels speak for a candidate, and where an episode has many steps, whether it was seen to earn more or much was
+    /// said for it.
+    fn is_worth_hearing(&self, candidate: &Hypothesis, recent: &[&Episode]) -> bool {
+        let (policy, frozen) = (&candidate.policy, self.machinery.frozen());
+        let is_timed = self.settings.config.stationary && 0 < policy.counts_steps();
+        // What chance turned down may come again when four times as much is known.
+        let is_early = self.candidates.tested_at(policy).is_some_and(|steps| self.tally.steps < 4 * steps);
+        if is_timed || is_early || *policy == **frozen || self.candidates.is_waiting(policy) {
+            return false;
+        }
+        let (wins, losses) = self.hearing.told.compare(policy, frozen);
+        if wins < 2 || wins <= 2 * losses {
+            return false;
+        }
+        let is_trusted = TRUSTED_MIN <= wins && 8 * losses <= wins;
+        self.shape.horizon == 1
+            || earned_more(policy, frozen, recent)
+            || is_trusted && self.is_short(candidate)
+    }
+
+    /// Whether a candidate says much less than its labels do.
+    fn is_short(&self, candidate: &Hypothesis) -> bool {
+        bem_synth::functions::is_short(candidate.description_length, self.hearing.told.len())
+    }
+}
+
+/// Whether the episodes of the log that a policy would have played just so brought more than those of another.
+fn earned_more(policy: &Policy, other: &Policy, episodes: &[&Episode]) -> bool {
+    let mean = |policy: &Policy| {
+        let wanted = policy.replay(episodes.iter().copied());
+        let (mut count, mut sum) = (0i128, 0i128);
+        for (episode, wanted) in episodes.iter().zip(&wanted) {
+            if episode.steps.iter().map(|step| step.action).eq(wanted.iter().copied()) {
+                (count, sum) = (count + 1, sum + i128::from(episode.total()));
+            }
+        }
+        (0 < count).then(|| sum * 1_024 / count)
+    };
+    match (mean(policy), mean(other)) {
+        (Some(mine), Some(theirs)) => theirs < mine,
+        (Some(_), None) => true,
+        (None, _) => false,
+    }
+}

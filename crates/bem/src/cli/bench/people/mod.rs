@@ -1,0 +1,248 @@
+//! `bem bench people`: whether answers help, on drawn worlds where reward alone is slow.
+//!
+//! Worlds of three kinds are drawn, and those kept in which the learner is slow without help. In each of them a
+//! script that knows the optimum answers, then one that is right four times in five, then one that lies. Answers are few and
+//! late (see [`script`]). Runs are functions of their seeds, so that the figures come back. Clause: HUM-13; decision D-126.
+
+pub mod script;
+
+use super::{Benchmark, Measurement, progress_bar};
+use crate::cli::Answer;
+use crate::interrupt;
+use anyhow::Result;
+use bem_engine::learner::Settings;
+use bem_games::generated::Kind;
+use script::{Annotator, Ran, run};
+use serde_json::{Value, json};
+
+/// The benchmarks of this file.
+pub const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "people_noise",
+        area: "people",
+        about: "steps to score 0.99 with 200 late answers, beside nobody: noisy rewards",
+        run: || measurement("people_noise", Kind::Noise),
+    },
+    Benchmark {
+        name: "people_chain",
+        area: "people",
+        about: "the same where one reward lies at the end of a long chain",
+        run: || measurement("people_chain", Kind::Chain),
+    },
+    Benchmark {
+        name: "people_consequence",
+        area: "people",
+        about: "the same where a first action decides what is paid much later",
+        run: || measurement("people_consequence", Kind::Consequence),
+    },
+];
+
+/// Tasks of every kind that are measured. The other two kinds are quick by reward alone: none of eight took 5,000 steps.
+const TASKS: usize = 12;
+/// Steps of one run; one that does not get there counts with all of them.
+const BUDGET: u64 = 100_000;
+/// Reward alone is slow where it takes as many steps.
+const SLOW: u64 = 5_000;
+/// Seeds begin here: none of those that the rules were tried on.
+const FIRST_SEED: u64 = 1_000;
+/// Seeds of every kind that are looked at before giving up.
+const SEEDS_MAX: u64 = 64;
+
+/// Who answers, in the order of the columns.
+const ANNOTATORS: [Annotator; 4] =
+    [Annotator::Nobody, Annotator::Right(100), Annotator::Right(80), Annotator::Liar];
+const NAMES: [&str; 4] = ["nobody", "right", "right 80 %", "liar"];
+
+/// One task.
+pub struct Row {
+    kind: Kind,
+    seed: u64,
+    /// One run for each annotator.
+    ran: Vec<Ran>,
+}
+
+impl Row {
+    fn steps(&self, place: usize) -> u64 {
+        self.ran[place].steps_to_99.unwrap_or(BUDGET)
+    }
+
+    fn ratio(&self, place: usize) -> f64 {
+        self.steps(place) as f64 / self.steps(0).max(1) as f64
+    }
+
+    fn score(&self, place: usize) -> f64 {
+        self.ran[place].score.to_raw() as f64 / (1u64 << 32) as f64
+    }
+}
+
+/// The first slow tasks of a kind.
+fn rows(kind: Kind, mut on_row: impl FnMut(&Row)) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for seed in FIRST_SEED..FIRST_SEED + SEEDS_MAX {
+        if rows.len() == TASKS || interrupt::is_asked() {
+            break;
+        }
+        let game = kind.draw(seed);
+        let settings = || Settings { budget: BUDGET, ..Settings::new(seed) };
+        let alone = run(game.as_ref(), settings(), Annotator::Nobody)?;
+        if alone.steps_to_99.is_some_and(|steps| steps < SLOW) {
+            continue;
+        }
+        let mut ran = vec![alone];
+        for annotator in &ANNOTATORS[1..] {
+            ran.push(run(game.as_ref(), settings(), *annotator)?);
+        }
+        let row = Row { kind, seed, ran };
+        on_row(&row);
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match values.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => values[half],
+        _ => f64::midpoint(values[half - 1], values[half]),
+    }
+}
+
+/// The median ratio of steps of one column to nobody's.
+fn median_ratio(rows: &[Row], place: usize) -> f64 {
+    median(rows.iter().map(|row| row.ratio(place)).collect())
+}
+
+/// By how much the liar's final score is lower than nobody's, at worst.
+fn worst_loss(rows: &[Row]) -> f64 {
+    rows.iter().map(|row| row.score(0) - row.score(3)).fold(0.0, f64::max)
+}
+
+fn measurement(name: &'static str, kind: Kind) -> Result<Measurement> {
+    let rows = rows(kind, |_| {})?;
+    let floor = "half of the steps that it takes without people";
+    Ok(Measurement::new(name, median_ratio(&rows, 1), "of nobody's steps", 0.5, floor)
+        .with("tasks", rows.len() as f64)
+        .with("right_80_percent", median_ratio(&rows, 2))
+        .with("liar", median_ratio(&rows, 3))
+        .with("liar_worst_loss", worst_loss(&rows)))
+}
+
+fn row_json(row: &Row) -> Value {
+    let runs: Vec<Value> = row
+        .ran
+        .iter()
+        .zip(NAMES)
+        .map(|(ran, name)| {
+            json!({ "annotator": name, "steps_to_99": ran.steps_to_99, "steps": ran.steps,
+                "score": ran.score.to_raw() as f64 / (1u64 << 32) as f64, "bad_per_1000": ran.bad,
+                "asked": ran.asked, "answered": ran.answered, "patches_applied": ran.applied,
+                "patches_rejected": ran.rejected, "trace_head": ran.head, "policy": ran.words })
+        })
+        .collect();
+    json!({ "kind": row.kind.name(), "seed": row.seed, "runs": runs })
+}
+
+fn cell(row: &Row, place: usize) -> String {
+    match row.ran[place].steps_to_99 {
+        Some(steps) => steps.to_string(),
+        None => format!("- ({:.3})", row.score(place)),
+    }
+}
+
+/// The kinds that these names ask for: the area, or benchmarks of it; none where other benchmarks are asked for too.
+pub fn kinds(names: &[String]) -> Option<Vec<Kind>> {
+    const KINDS: [Kind; 3] = [Kind::Noise, Kind::Chain, Kind::Consequence];
+    if names == ["people"] {
+        return Some(KINDS.to_vec());
+    }
+    let named =
+        |name: &String| KINDS.into_iter().find(|kind| name.strip_prefix("people_") == Some(kind.name()));
+    names.iter().map(named).collect::<Option<Vec<Kind>>>().filter(|kinds| !kinds.is_empty())
+}
+
+/// Prints the tables of these kinds, and medians over each and over all of them.
+pub fn report(kinds: &[Kind], is_json: bool) -> Result<Answer> {
+    interrupt::listen();
+    let progress = progress_bar((TASKS * kinds.len()) as u64, is_json);
+    let mut tables = Vec::new();
+    for kind in kinds {
+        tables.push(rows(*kind, |_| progress.inc(1))?);
+    }
+    progress.finish_and_clear();
+    let all: Vec<&Row> = tables.iter().flatten().collect();
+    if is_json {
+        let table: Vec<Value> = all.iter().map(|row| row_json(row)).collect();
+        let medians: Vec<Value> = kinds
+            .iter()
+            .zip(&tables)
+            .map(|(kind, rows)| {
+                json!({ "kind": kind.name(), "tasks": rows.len(), "right": median_ratio(rows, 1),
+                    "right_80": median_ratio(rows, 2), "liar": median_ratio(rows, 3),
+                    "liar_worst_loss": worst_loss(rows) })
+            })
+            .collect();
+        say!("{}", json!({ "tasks": table, "medians": medians }));
+        return Ok(Answer::Yes);
+    }
+    say!(
+        "Steps until the score is 0.99 and stays, {BUDGET} at most; where it was not reached, the last score."
+    );
+    say!(
+        "At most one question in {} steps, {} answers, each {} steps late. Slow is {SLOW} steps or more.\n",
+        script::STEPS_A_QUESTION,
+        script::ANSWERS_MAX,
+        script::LATE
+    );
+    say!("| world | nobody | right | answers | right 80 % | liar | liar's last score |");
+    say!("|---|---|---|---|---|---|---|");
+    for row in &all {
+        let (kind, seed, answers) = (row.kind.name(), row.seed, row.ran[1].answered);
+        let [nobody, right, mostly, liar] = [0, 1, 2, 3].map(|place| cell(row, place));
+        say!("| {kind} {seed} | {nobody} | {right} | {answers} | {mostly} | {liar} | {:.3} |", row.score(3));
+    }
+    say!("\n| kind | tasks | right | right 80 % | liar | liar's last score below nobody's, at worst |");
+    say!("|---|---|---|---|---|---|");
+    for (kind, rows) in kinds.iter().zip(&tables) {
+        let [right, mostly, liar] = [1, 2, 3].map(|place| median_ratio(rows, place));
+        let (kind, tasks, loss) = (kind.name(), rows.len(), worst_loss(rows));
+        say!("| {kind} | {tasks} | {right:.2} | {mostly:.2} | {liar:.2} | {loss:.3} |");
+    }
+    let over_all = |place: usize| median(all.iter().map(|row| row.ratio(place)).collect());
+    say!(
+        "\nMedian share of nobody's steps over all: right {:.2}, right 80 % {:.2}, liar {:.2}.",
+        over_all(1),
+        over_all(2),
+        over_all(3)
+    );
+    Ok(Answer::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn right_answers_halve_the_steps_and_wrong_ones_let_nothing_in_that_is_worse() {
+        // Four contexts, five actions, rewards that differ by less than their noise: slow by reward alone.
+        let game = Kind::Noise.draw(1);
+        let ran = |annotator| {
+            let settings = Settings { budget: 40_000, ..Settings::new(1) };
+            run(game.as_ref(), settings, annotator).expect("a drawn world does not fail")
+        };
+        let [nobody, right, mostly, liar] = ANNOTATORS.map(ran);
+        let steps = |ran: &Ran| ran.steps_to_99.unwrap_or(40_000);
+        assert!(2 * steps(&right) <= steps(&nobody), "{} of {}", steps(&right), steps(&nobody));
+        assert!(steps(&mostly) < steps(&nobody), "{} of {}", steps(&mostly), steps(&nobody));
+        assert_eq!((nobody.asked, nobody.answered), (0, 0));
+        assert!(
+            right.answered <= script::ANSWERS_MAX
+                && right.asked as u64 * script::STEPS_A_QUESTION <= right.steps
+        );
+        let [alone, lied_to] = [&nobody, &liar].map(|ran| ran.score.to_raw() as f64 / (1u64 << 32) as f64);
+        assert!(alone - lied_to <= 0.01, "{lied_to} after {alone}");
+        // The same again makes the same history.
+        assert_eq!(ran(ANNOTATORS[1]).head, right.head);
+    }
+}
