@@ -20,4 +20,5 @@ pub mod samples;
 pub mod screen;
 pub mod statement;
 pub mod surprise;
+pub mod transfer;
 pub mod view;

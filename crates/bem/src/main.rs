@@ -3,6 +3,7 @@
 mod answers;
 mod bundle;
 mod cli;
+mod crew;
 mod event_log;
 mod file_store;
 mod files;

@@ -29,6 +29,7 @@ mod floor;
 mod gate;
 pub mod guarding;
 mod history;
+mod learned;
 mod machinery;
 mod pacing;
 mod planning;
