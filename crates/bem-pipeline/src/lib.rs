@@ -13,6 +13,8 @@ pub mod domain;
 pub mod pipeline;
 pub mod pool;
 pub mod report;
+pub mod specialist;
+pub mod volume;
 
 use bem_base::environment::EnvironmentError;
 use bem_engine::climb::ClimbError;

@@ -6,31 +6,26 @@
 //! Clauses: PIPE-1, PIPE-2; decision D-133.
 
 use crate::PipelineError;
-use crate::domain::{domain_of, families_of, unseen};
+use crate::domain::{domain_of, families_of};
 use crate::pool::{Learnt, Outcome, Pool};
-use bem_base::digest::{Digest, hash, hash_parts};
+use crate::specialist::Specialist;
+use crate::volume::{Volume, scratch_file};
+use bem_base::digest::{Digest, hash_parts};
 use bem_base::fixed::Fixed;
 use bem_base::limits::ARMS_MAX;
 use bem_engine::climb::message::Order;
 use bem_engine::climb::{Climb, ClimbConfig, Purpose, Track, Unit, UnitResult};
-use bem_engine::world_file::WorldFile;
-use bem_engine::world_file::distilled::{Distilled, Taught};
 use bem_engine::worlds::{World, Worlds};
 use bem_games::game::GameError;
 use bem_learn::bucket::Bucket;
 use bem_learn::index::Parameters;
 use bem_learn::loss::Loss;
 use bem_machine::config::GenesisConfig;
-use bem_synth::experience::Episode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Tries at one setting, each with four times the steps of the one before.
 const TRIES: u32 = 2;
-/// Experts of the main machine for every setting that it is to learn, at most: it has more room than one specialist, and less
-/// than all together.
-const ROOM: (usize, usize) = (2, 3);
-
 /// Everything that a pipeline's history follows from.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -87,32 +82,6 @@ pub struct Job {
     pub who: Who,
     /// The unit.
     pub unit: Unit,
-}
-
-/// A specialist: the machine of one domain.
-#[derive(Clone, Debug)]
-pub struct Specialist {
-    /// Its domain.
-    pub domain: String,
-    /// Its way up.
-    pub climb: Climb,
-    /// Episodes of every task with the seed of their instance, the latest last.
-    gathered: BTreeMap<String, Vec<(u64, Episode)>>,
-    /// Seeds of the units that solved a rung, by task.
-    instances: BTreeMap<String, u64>,
-}
-
-/// One volume of the main machine's history: what one distillation began.
-#[derive(Clone, Debug)]
-pub struct Volume {
-    /// Its way through the settings.
-    pub climb: Climb,
-    /// What it began with.
-    pub distilled: Distilled,
-    /// The same as the file of its worlds.
-    pub file: Vec<u8>,
-    /// Settings that no specialist has seen.
-    pub unseen: BTreeSet<String>,
 }
 
 /// What is kept of the main machine's work on a setting.
@@ -212,7 +181,7 @@ impl Pipeline {
         Ok(())
     }
 
-    fn config(&self, stages: usize, families: Vec<String>) -> ClimbConfig {
+    pub(crate) fn config(&self, stages: usize, families: Vec<String>) -> ClimbConfig {
         let Plan { seed, unit_steps, .. } = self.plan;
         ClimbConfig { seed, stages, unit_steps, families, parameters: Arc::clone(&self.plan.parameters) }
     }
@@ -408,54 +377,6 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Begins a volume of the main machine: the settings that the new specialists have solved, and as many unseen ones as half
-    /// of them; with their machines and their episodes.
-    fn distil(&mut self) -> Result<(), PipelineError> {
-        let known: BTreeSet<&str> = self
-            .volumes
-            .iter()
-            .flat_map(|volume| volume.climb.tracks())
-            .map(|track| track.family.as_str())
-            .collect();
-        let mut distilled = Distilled { masks: self.plan.masks, tasks: BTreeMap::new() };
-        let (mut families, mut rungs, mut libraries) = (Vec::new(), Vec::new(), Vec::new());
-        let mut new = BTreeSet::new();
-        for specialist in &self.specialists {
-            for track in
-                specialist.climb.tracks().iter().filter(|track| !known.contains(track.family.as_str()))
-            {
-                let mut tasks = specialist.solved(track);
-                if tasks.is_empty() {
-                    continue;
-                }
-                let others = unseen(&track.family, &tasks);
-                for task in &tasks {
-                    distilled.tasks.insert(task.clone(), specialist.taught(track, task, self.plan.distils));
-                }
-                new.extend(others.iter().cloned());
-                tasks.extend(others);
-                families.push(track.family.clone());
-                rungs.push(tasks);
-                libraries.push(if self.plan.distils { track.library().to_vec() } else { Vec::new() });
-            }
-        }
-        let settings: usize = rungs.iter().map(Vec::len).sum::<usize>() + self.done.len();
-        self.pool.widen(settings * ROOM.0 / ROOM.1);
-        let file = WorldFile::Distilled(distilled.clone()).to_bytes();
-        let config = self.config(self.plan.stages.max(2), families);
-        let climb =
-            Climb::with_rungs(config, rungs.clone())?.with_libraries(libraries).with_files(vec![hash(&file)]);
-        self.volumes.push(Volume { climb, distilled, file, unseen: new });
-        if self.plan.compares {
-            let tasks: Vec<String> = rungs.into_iter().flatten().collect();
-            let alone = tasks.iter().map(|task| vec![task.clone()]).collect();
-            let volume = &self.volumes[self.volumes.len() - 1];
-            let file = hash(&scratch_file(volume));
-            self.scratch.push(Climb::with_rungs(self.config(2, tasks), alone)?.with_files(vec![file]));
-        }
-        Ok(())
-    }
-
     /// Where it stands.
     pub fn phase(&self) -> Phase {
         self.phase
@@ -477,43 +398,6 @@ impl Pipeline {
     }
 }
 
-impl Specialist {
-    fn take(&mut self, result: &UnitResult) {
-        self.climb.take(result);
-        let task = &result.unit.task;
-        let played = self.gathered.entry(task.clone()).or_default();
-        played.extend(result.solution.gathered.iter().map(|episode| (result.seed, episode.clone())));
-        if result.unit.climbs() && result.solution.is_solved() {
-            self.instances.insert(task.clone(), result.seed);
-        }
-    }
-
-    /// The rungs of a family that it has solved, in order.
-    pub fn solved(&self, track: &Track) -> Vec<String> {
-        track.climbed.iter().filter(|climbed| climbed.solved).map(|climbed| climbed.task.clone()).collect()
-    }
-
-    /// What it leaves of a task: the better half of its episodes, at least as good as the middle one of them.
-    fn taught(&self, track: &Track, task: &str, hands_on: bool) -> Taught {
-        let climbed = track.climbed.iter().rev().find(|climbed| climbed.solved && climbed.task == task);
-        let policy = climbed.expect("a solved rung has its circuit").policy.clone();
-        let played = self.gathered.get(task).filter(|_| hands_on).cloned().unwrap_or_default();
-        let mut returns: Vec<i64> = played.iter().map(|(_, episode)| episode.total()).collect();
-        returns.sort_unstable();
-        let middle = returns.get(returns.len() / 2).copied().unwrap_or(0);
-        let episodes = played.into_iter().filter(|(_, episode)| middle <= episode.total()).collect();
-        let (domain, instance) = (self.domain.clone(), self.instances[task]);
-        Taught { domain, instance, policy, episodes }
-    }
-}
-
-/// The same instances without anything to begin with.
-fn scratch_file(volume: &Volume) -> Vec<u8> {
-    let mut distilled = volume.distilled.clone();
-    distilled.tasks.values_mut().for_each(|taught| taught.episodes.clear());
-    WorldFile::Distilled(distilled).to_bytes()
-}
-
 /// The units of a climb that may be worked on now: one of every family that is on its way up.
 fn climbing_units(climb: &Climb) -> Vec<Unit> {
     let all: BTreeSet<usize> = (0..climb.tracks().len()).collect();
@@ -528,11 +412,4 @@ fn climbing_units(climb: &Climb) -> Vec<Unit> {
 /// A setting is given up after a few tries.
 fn is_affordable(unit: &Unit) -> bool {
     !matches!(unit.purpose, Purpose::Rung { attempt, .. } if TRIES <= attempt)
-}
-
-/// Machines that a specialist keeps, for reports.
-pub fn machines_of(specialist: &Specialist) -> usize {
-    let climbed = specialist.climb.tracks().iter().flat_map(|track| &track.climbed);
-    let solved = climbed.filter(|climbed| climbed.solved).map(|climbed| climbed.policy.digest());
-    solved.collect::<BTreeSet<_>>().len()
 }

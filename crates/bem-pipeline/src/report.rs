@@ -1,7 +1,9 @@
 //! What a pipeline has reached, setting by setting and in all. Clauses: PIPE-3.
 
 use crate::domain::domain_of;
-use crate::pipeline::{Done, Pipeline, PoolTally, Volume, machines_of};
+use crate::pipeline::{Done, Pipeline, PoolTally};
+use crate::specialist::machines_of;
+use crate::volume::Volume;
 use bem_base::fixed::Fixed;
 use bem_engine::climb::Track;
 use std::collections::BTreeMap;
