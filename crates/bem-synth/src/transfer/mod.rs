@@ -131,6 +131,3 @@ fn functions(formulas: &[Formula], moves: &Moves, width: usize, to: &Shape) -> O
     let moved = one_by_one().or_else(|| numbers::as_a_number(formulas, moves, wanted))?;
     moved.into_iter().map(|formula| build::function(formula, width)).collect()
 }
-
-#[cfg(test)]
-mod tests;
