@@ -10,7 +10,8 @@ use std::sync::Arc;
 fn climb() -> Climb {
     let families = ["parity", "dyck", "bandit"].map(str::to_string).to_vec();
     let parameters = Arc::new(GenesisConfig::default());
-    Climb::new(ClimbConfig { seed: 3, stages: 3, unit_steps: 3_000, families, parameters }).unwrap()
+    Climb::new(ClimbConfig { seed: 3, stages: 3, unit_steps: 3_000, families, parameters })
+        .expect("families of the catalog")
 }
 
 fn order(climb: &Climb, unit: &Unit, put_away: Option<Vec<u8>>) -> Vec<u8> {

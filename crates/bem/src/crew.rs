@@ -7,7 +7,7 @@
 use crate::interrupt;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_engine::climb::message;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -210,11 +210,11 @@ fn ray(
         write_frame(&mut worker.orders, number as u32, order)
             .context("the Ray engine has ended; its words are above")?;
     }
-    let mut open: BTreeMap<usize, ()> = (0..orders.len()).map(|number| (number, ())).collect();
+    let mut open: BTreeSet<usize> = (0..orders.len()).collect();
     while !open.is_empty() {
         let frame = read_frame(&mut worker.answers).context("the Ray engine")?;
         let Some((number, bytes)) = frame else { bail!("the Ray engine has ended; its words are above") };
-        if open.remove(&(number as usize)).is_none() {
+        if !open.remove(&(number as usize)) {
             bail!("the Ray engine answers unit {number} twice");
         }
         answered(number as usize, bytes)?;

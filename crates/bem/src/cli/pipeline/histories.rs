@@ -36,13 +36,7 @@ impl<'a> Histories<'a> {
     }
 
     /// A round is about to be taken in.
-    pub fn round(
-        &mut self,
-        pipeline: &Pipeline,
-        jobs: &[Job],
-        _results: &[UnitResult],
-        first: u32,
-    ) -> Result<()> {
+    pub fn round(&mut self, pipeline: &Pipeline, jobs: &[Job], first: u32) {
         for (job, number) in jobs.iter().zip(first..) {
             let Some(folder) = folder_of(pipeline, job.who) else { continue };
             let machine = self.machines.entry(folder).or_insert_with(|| Machine {
@@ -52,7 +46,6 @@ impl<'a> Histories<'a> {
             });
             machine.units.push((number, job.unit.clone()));
         }
-        Ok(())
     }
 
     /// Writes what is not in the histories yet; the head of each, by folder.

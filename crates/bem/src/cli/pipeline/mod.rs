@@ -131,7 +131,7 @@ fn run_phases(arguments: &RunArguments) -> Result<Answer> {
         let round = units.round(&pipeline, &jobs, number, &crew, left)?;
         worked += round.worked;
         let Some(results) = round.results else { break false };
-        histories.round(&pipeline, &jobs, &results, number)?;
+        histories.round(&pipeline, &jobs, number);
         pipeline.take(&jobs, &results)?;
         number += jobs.len() as u32;
     };
