@@ -2,6 +2,8 @@
 //!
 //! A frozen agent begins every episode in the same state. Clauses: VM-9, VM-16; decisions D-4, D-41.
 
+use crate::codec::{decode_option, encode_option};
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Shape};
 use bem_machine::held::{Adaptation, Adapting};
 use bem_synth::policy::{Player, Policy};
@@ -38,6 +40,19 @@ impl Agent {
     /// The rule by which it does.
     pub fn rule(&self) -> Adaptation {
         self.rule
+    }
+
+    /// Writes the canonical bytes.
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        self.policy.encode(writer);
+        self.rule.encode(writer);
+        encode_option(writer, self.shape.as_ref(), Shape::encode);
+    }
+
+    /// Reads canonical bytes back.
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Agent, DecodeError> {
+        let (policy, rule) = (Policy::decode(reader)?, Adaptation::decode(reader)?);
+        Ok(Agent { policy, rule, shape: decode_option(reader, Shape::decode)? })
     }
 
     fn begin(&self) -> Option<Adapting> {

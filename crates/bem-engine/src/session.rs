@@ -231,6 +231,7 @@ impl Session {
         chronicle.seal();
         let evaluation = Evaluation { mean: Fixed::ZERO, error: Fixed::ZERO, bad: 0, episodes: 0 };
         let solution = Solution {
+            gathered: Vec::new(),
             learned,
             yardstick: None,
             evaluation,

@@ -58,6 +58,8 @@ pub struct Solution {
     pub online: Online,
     /// The machine as the learner leaves it.
     pub shard: Shard,
+    /// The latest episodes, where the lesson gathers them.
+    pub gathered: Vec<Episode>,
 }
 
 impl Solution {
@@ -97,12 +99,21 @@ pub struct Lesson {
     /// The lesson is over when the score has been 0.99 for half as long as it took to get there. The learner is not
     /// told; its teacher goes on to the next task.
     pub until_solved: bool,
+    /// The latest episodes are kept for others to learn from.
+    pub gathers: bool,
 }
 
 impl Lesson {
     /// From scratch, until the learner itself stops.
     pub fn alone(settings: Settings) -> Lesson {
-        Lesson { settings, shard: None, library: Vec::new(), start: Start::default(), until_solved: false }
+        Lesson {
+            settings,
+            shard: None,
+            library: Vec::new(),
+            start: Start::default(),
+            until_solved: false,
+            gathers: false,
+        }
     }
 }
 
@@ -198,7 +209,7 @@ fn learn<'a>(
     put_away: Option<&[u8]>,
     on_tick: OnTick<'a>,
 ) -> Result<Taught, Box<Broken>> {
-    let Lesson { settings, shard, mut library, start, until_solved } = lesson;
+    let Lesson { settings, shard, mut library, start, until_solved, gathers } = lesson;
     let start = start.fitting(world.shape());
     library.extend(start.machines);
     let saved = put_away.and_then(|bytes| {
@@ -219,7 +230,8 @@ fn learn<'a>(
             Err(error) => return Err(Box::new(Broken { error, kept: None })),
         },
     };
-    let mut evaluator = Evaluator { judge, seed, until_solved, seen, failure: None, stopped: false, on_tick };
+    let mut evaluator =
+        Evaluator { judge, seed, until_solved, gathers, seen, failure: None, stopped: false, on_tick };
     // What the user forbids is in force before the first step; a machine that cannot keep it does not play.
     if is_new && !learner.obey(&forbidden, &mut evaluator) {
         let error = EnvironmentError::External(FORBIDDEN_UNPROVEN.to_string());
@@ -258,6 +270,7 @@ struct Evaluator<'a> {
     judge: Option<Judge<'a>>,
     seed: u64,
     until_solved: bool,
+    gathers: bool,
     seen: Seen,
     failure: Option<EnvironmentError>,
     /// The caller asked to stop.
@@ -306,7 +319,8 @@ impl Evaluator<'_> {
 
     fn close(self, learned: Learned, shard: Shard, evaluation: Evaluation) -> Solution {
         let Evaluator { judge, seen, .. } = self;
-        let Seen { first_to_99, solved_since, mut curve, decisions, mut chronicle, online, .. } = seen;
+        let Seen { first_to_99, solved_since, mut curve, decisions, mut chronicle, online, gathered, .. } =
+            seen;
         let steps_to_99 = solved_since;
         chronicle.seal();
         if 0 < evaluation.episodes {
@@ -324,6 +338,7 @@ impl Evaluator<'_> {
             chronicle,
             online,
             shard,
+            gathered: gathered.into(),
         }
     }
 }
@@ -353,6 +368,9 @@ impl Witness for Evaluator<'_> {
     fn played(&mut self, episode: &Episode, strayed: u64, chain: &Digest) {
         self.seen.online.book(episode.steps.len() as u64, episode.total(), strayed);
         self.seen.chronicle.played(episode, chain);
+        if self.gathers {
+            self.seen.gather(episode);
+        }
     }
 
     fn tick(&mut self, _tally: &Tally) -> bool {

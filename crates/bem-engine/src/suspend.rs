@@ -5,7 +5,7 @@
 
 use crate::agent::Agent;
 use crate::chronicle::Chronicle;
-use crate::codec::{decode_option, encode_option};
+use crate::codec::{decode_list, decode_option, encode_list, encode_option};
 use crate::evaluate::Evaluation;
 use crate::learner::{Decision, EvidenceBasis};
 use crate::online::Online;
@@ -16,9 +16,13 @@ use bem_base::fixed::Fixed;
 use bem_evolve::improvement::Evidence;
 use bem_evolve::patch::PatchKind;
 use bem_machine::held::Adaptation;
+use bem_synth::experience::Episode;
 use bem_synth::policy::Policy;
+use std::collections::VecDeque;
 
-const FORMAT: &str = "bem lesson 3";
+const FORMAT: &str = "bem lesson 4";
+/// Episodes that are gathered at most, the latest.
+const GATHERED_MAX: usize = 48;
 
 /// An evaluation with the agent that it is about.
 #[derive(Clone, Debug)]
@@ -64,6 +68,8 @@ pub(crate) struct Seen {
     pub(crate) decisions: Vec<Decision>,
     pub(crate) chronicle: Chronicle,
     pub(crate) online: Online,
+    /// The latest episodes, where they are gathered.
+    pub(crate) gathered: VecDeque<Episode>,
 }
 
 impl Seen {
@@ -77,7 +83,16 @@ impl Seen {
             decisions: Vec::new(),
             chronicle: Chronicle::new(),
             online: Online::default(),
+            gathered: VecDeque::new(),
         }
+    }
+
+    /// Keeps an episode, and lets go of the oldest one where there are too many.
+    pub(crate) fn gather(&mut self, episode: &Episode) {
+        if self.gathered.len() == GATHERED_MAX {
+            self.gathered.pop_front();
+        }
+        self.gathered.push_back(episode.clone());
     }
 
     /// The canonical bytes, with those of the learner.
@@ -89,30 +104,11 @@ impl Seen {
         for steps in [self.first_to_99, self.solved_since] {
             encode_option(&mut writer, steps.as_ref(), |steps, writer| writer.u64(*steps));
         }
-        writer.length(self.curve.len());
-        for point in &self.curve {
-            writer.u64(point.steps);
-            writer.i64(point.mean.to_raw());
-            encode_option(&mut writer, point.gain.as_ref(), |gain, writer| writer.i64(gain.to_raw()));
-        }
-        writer.length(self.decisions.len());
-        for decision in &self.decisions {
-            writer.u64(decision.steps);
-            writer.u64(decision.serial);
-            writer.u8(decision.kind as u8);
-            writer.text(&decision.words);
-            writer.text(&decision.reason);
-            writer.u64(decision.gates as u64);
-            writer.bool(decision.accepted);
-            writer.bool(decision.rolled_back);
-            writer.i64(decision.threshold.to_raw());
-            decision.evidence.encode(&mut writer);
-            writer.u8(decision.basis as u8);
-            writer.raw(decision.provenance.as_bytes());
-            writer.u32(decision.proofs);
-        }
+        encode_curve(&self.curve, &mut writer);
+        encode_decisions(&self.decisions, &mut writer);
         self.chronicle.encode(&mut writer);
         self.online.encode(&mut writer);
+        encode_list(&mut writer, self.gathered.iter(), Episode::encode);
         writer.into_bytes()
     }
 
@@ -127,21 +123,59 @@ impl Seen {
         let last = decode_option(&mut reader, Evaluated::decode)?;
         let mut steps = || decode_option(&mut reader, Reader::u64);
         let (first_to_99, solved_since) = (steps()?, steps()?);
-        let mut curve = Vec::new();
-        for _ in 0..reader.length(17)? {
-            let (steps, mean) = (reader.u64()?, Fixed::from_raw(reader.i64()?));
-            let gain = decode_option(&mut reader, Reader::i64)?.map(Fixed::from_raw);
-            curve.push(Point { steps, mean, gain });
-        }
-        let mut decisions = Vec::new();
-        for _ in 0..reader.length(111)? {
-            decisions.push(decode_decision(&mut reader)?);
-        }
+        let curve = decode_curve(&mut reader)?;
+        let decisions = decode_decisions(&mut reader)?;
         let chronicle = Chronicle::decode(&mut reader)?;
         let online = Online::decode(&mut reader)?;
+        let gathered = decode_list(&mut reader, Episode::decode)?.into();
         reader.finish()?;
-        Ok((Seen { last, first_to_99, solved_since, curve, decisions, chronicle, online }, learner))
+        Ok((Seen { last, first_to_99, solved_since, curve, decisions, chronicle, online, gathered }, learner))
     }
+}
+
+/// Writes a learning curve.
+pub(crate) fn encode_curve(curve: &[Point], writer: &mut Writer) {
+    writer.length(curve.len());
+    for point in curve {
+        writer.u64(point.steps);
+        writer.i64(point.mean.to_raw());
+        encode_option(writer, point.gain.as_ref(), |gain, writer| writer.i64(gain.to_raw()));
+    }
+}
+
+/// Reads a learning curve back.
+pub(crate) fn decode_curve(reader: &mut Reader<'_>) -> Result<Vec<Point>, DecodeError> {
+    let point = |reader: &mut Reader<'_>| {
+        let (steps, mean) = (reader.u64()?, Fixed::from_raw(reader.i64()?));
+        let gain = decode_option(reader, Reader::i64)?.map(Fixed::from_raw);
+        Ok(Point { steps, mean, gain })
+    };
+    (0..reader.length(17)?).map(|_| point(reader)).collect()
+}
+
+/// Writes what was decided about patches.
+pub(crate) fn encode_decisions(decisions: &[Decision], writer: &mut Writer) {
+    writer.length(decisions.len());
+    for decision in decisions {
+        writer.u64(decision.steps);
+        writer.u64(decision.serial);
+        writer.u8(decision.kind as u8);
+        writer.text(&decision.words);
+        writer.text(&decision.reason);
+        writer.u64(decision.gates as u64);
+        writer.bool(decision.accepted);
+        writer.bool(decision.rolled_back);
+        writer.i64(decision.threshold.to_raw());
+        decision.evidence.encode(writer);
+        writer.u8(decision.basis as u8);
+        writer.raw(decision.provenance.as_bytes());
+        writer.u32(decision.proofs);
+    }
+}
+
+/// Reads decisions back.
+pub(crate) fn decode_decisions(reader: &mut Reader<'_>) -> Result<Vec<Decision>, DecodeError> {
+    (0..reader.length(111)?).map(|_| decode_decision(reader)).collect()
 }
 
 fn decode_decision(reader: &mut Reader<'_>) -> Result<Decision, DecodeError> {

@@ -29,6 +29,10 @@ pub trait Worlds {
     fn start(&self) -> Start {
         Start::default()
     }
+    /// What a learner of this task and seed begins with.
+    fn start_of(&self, _task: &str, _seed: u64) -> Start {
+        self.start()
+    }
 }
 
 /// The families that come with the machine, and their compositions.

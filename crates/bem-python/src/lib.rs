@@ -11,6 +11,7 @@ mod game;
 mod lanes;
 mod pack;
 mod session;
+mod unit;
 mod world;
 
 use pyo3::create_exception;
@@ -40,5 +41,6 @@ fn _bem(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(game::families, module)?)?;
     module.add_function(wrap_pyfunction!(pack::pack_rows, module)?)?;
     module.add_function(wrap_pyfunction!(session::thresholds, module)?)?;
+    module.add_function(wrap_pyfunction!(unit::work_unit, module)?)?;
     Ok(())
 }

@@ -21,4 +21,5 @@ pub mod screen;
 pub mod statement;
 pub mod surprise;
 pub mod told;
+pub mod transfer;
 pub mod view;

@@ -12,11 +12,15 @@ use crate::memory::search::cells_for;
 use crate::memory::{Device, codec};
 use crate::policy::{Policy, action_bits};
 use crate::statement::Statement;
+use crate::transfer;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Field, Shape};
 use bem_base::limits::OBSERVATION_BITS_MAX;
 use std::sync::Arc;
+
+/// What is said of a machine that comes from a world that looked different.
+const CARRIED: &str = ", carried over";
 
 /// A fitted machine apart from any world's size.
 #[derive(Clone, Debug)]
@@ -64,10 +68,10 @@ impl Machine {
         }
     }
 
-    /// The machine built for this world; none where the world looks different.
+    /// The machine built for this world. Where the world looks different, what it says is said of that world, if it can be.
     pub fn instantiate(&self, shape: &Shape) -> Option<Hypothesis> {
         if !self.fits(shape) {
-            return None;
+            return self.carried_over(shape)?.instantiate(shape);
         }
         let Stated { policy, statement } = match &self.body {
             Body::Structure { device, bits } => {
@@ -86,6 +90,23 @@ impl Machine {
             provenance: Digest::default(),
             machine: Some(self.clone()),
         })
+    }
+
+    /// The same machine for worlds that look different; none where what it says has no counterpart there.
+    fn carried_over(&self, shape: &Shape) -> Option<Machine> {
+        let words = self.words.strip_suffix(CARRIED).unwrap_or(&self.words);
+        let about = (format!("{words}{CARRIED}"), self.description_length);
+        match &self.body {
+            Body::Structure { device, bits } => {
+                let own = (self.observation_bits, self.fields.as_slice());
+                let (device, bits) = transfer::carried_structure(device, bits, own, shape, cells_for(shape))?;
+                Some(Machine::structure(shape, device, bits, about))
+            }
+            Body::Circuit(stated) => {
+                let own = (self.observation_bits, self.fields.as_slice());
+                Some(Machine::circuit(shape, transfer::carried(&stated.statement, own, shape)?, about))
+            }
+        }
     }
 
     /// Whether a world looks as this machine's own did: the same observation, fields and actions.

@@ -34,6 +34,7 @@ impl Worlds for KeptWorld {
             Some(WorldFile::Programs(sources)) => {
                 TaskTree::parse(task)?.build(seed, &Sources(sources)).map(World::Game)
             }
+            Some(WorldFile::Distilled(distilled)) => distilled.open(task, seed),
             Some(WorldFile::Record(record)) => Ok(World::Outside(Box::new(Playback::new(record)))),
             Some(WorldFile::Ladder { text, files }) => WorldLadder::parse(text, files.clone())
                 .and_then(|ladder| ladder.open(task, seed))
@@ -46,6 +47,13 @@ impl Worlds for KeptWorld {
 
     fn start(&self) -> Start {
         self.0.start()
+    }
+
+    fn start_of(&self, task: &str, seed: u64) -> Start {
+        match &self.0 {
+            WorldFile::Distilled(distilled) => distilled.start_of(task, seed),
+            other => other.start(),
+        }
     }
 }
 
@@ -76,7 +84,10 @@ pub fn encoder_of(files: &[Vec<u8>]) -> Option<Encoder> {
     match WorldFile::from_bytes(bytes).ok()?.world()? {
         WorldFile::Record(record) => Encoder::from_json(record.features()?).ok(),
         WorldFile::Game(file) => import::encoder(Format::from_file_name(&file.name).ok()?, &file.text),
-        WorldFile::Programs(_) | WorldFile::Ladder { .. } | WorldFile::Started { .. } => None,
+        WorldFile::Programs(_)
+        | WorldFile::Ladder { .. }
+        | WorldFile::Distilled(_)
+        | WorldFile::Started { .. } => None,
     }
 }
 

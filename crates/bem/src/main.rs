@@ -4,6 +4,7 @@ mod answers;
 mod bundle;
 mod cli;
 mod climb_beside;
+mod crew;
 mod event_log;
 mod file_store;
 mod files;

@@ -8,6 +8,7 @@ mod bundles;
 mod estimates;
 mod images;
 mod mutations;
+mod pipeline;
 mod problems;
 mod real_run;
 mod service;
@@ -166,6 +167,21 @@ const PARTS: &[Part] = &[
         name: "images",
         about: "bem image killed with SIGKILL, 100 kills x N, and bits of an image turned over, 2,000 x N; simulated disks before",
         run: images::images,
+    },
+    Part {
+        name: "transfer",
+        about: "ten families at twice the size with what was learned before, against from scratch: five seeds x N",
+        run: pipeline::transfer,
+    },
+    Part {
+        name: "pipeline",
+        about: "specialists, distillation, mixed learning and a late domain, with ablations: one seed x N",
+        run: pipeline::pipeline,
+    },
+    Part {
+        name: "ray",
+        about: "the pipeline on two raylets, one of which is lost: the head is that of threads; BEM_PYTHON names the environment",
+        run: pipeline::ray,
     },
     Part {
         name: "soak",

@@ -7,6 +7,7 @@
 //! everywhere; a run limited by the clock takes of every chain as much as it can: a prefix of the same chain.
 //! When to stop is the caller's business. Clauses: GLE-5, GLE-10, SCC-15, LOG-5; decision D-25.
 
+pub mod message;
 mod snapshot;
 mod track;
 mod unit;
@@ -111,6 +112,9 @@ pub enum ClimbError {
         /// The bound that it exceeds.
         error: FamilyError,
     },
+    /// Work on a unit failed in another process, which says why.
+    #[error("{0}")]
+    Elsewhere(String),
     /// A world failed.
     #[error("{task}: {error}")]
     World {
@@ -169,6 +173,14 @@ impl Climb {
         self
     }
 
+    /// The same climb with machines that each family tries first, the first before the others.
+    #[must_use]
+    pub fn with_libraries(mut self, libraries: Vec<Vec<Machine>>) -> Climb {
+        assert!(self.tracks.len() == libraries.len(), "every family has its machines");
+        self.tracks.iter_mut().zip(libraries).for_each(|(track, library)| track.library = library);
+        self
+    }
+
     /// What worlds are made of, where the text of their task does not say it.
     pub fn files(&self) -> &[Digest] {
         &self.files
@@ -199,6 +211,7 @@ impl Climb {
             borrowed,
             // Practice goes on until the learner itself sees nothing left to gain: it is there to find out.
             until_solved: 1 < self.config.stages && unit.climbs(),
+            gathers: false,
         }
     }
 

@@ -215,9 +215,16 @@ pub struct Assignment {
     pub(super) library: Vec<Machine>,
     pub(super) borrowed: Vec<Machine>,
     pub(super) until_solved: bool,
+    pub(super) gathers: bool,
 }
 
 impl Assignment {
+    /// The same, with the latest episodes kept for others to learn from.
+    #[must_use]
+    pub fn gathering(self) -> Assignment {
+        Assignment { gathers: true, ..self }
+    }
+
     /// Works on it; `None` when the caller asked to stop.
     pub fn work(self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<UnitResult>, ClimbError> {
         Ok(match self.go_on(None, go_on)? {
@@ -244,7 +251,7 @@ impl Assignment {
     ) -> Result<Worked, ClimbError> {
         let impossible = |error| ClimbError::Game { task: self.unit.task.clone(), error };
         let unfit = |error| ClimbError::Unfit { task: self.unit.task.clone(), error };
-        let start = worlds.start();
+        let start = worlds.start_of(&self.unit.task, self.seed);
         match worlds.open(&self.unit.task, self.seed).map_err(impossible)? {
             World::Game(game) => {
                 check_world(&self.parameters, game.shape()).map_err(unfit)?;
@@ -307,6 +314,7 @@ impl Assignment {
             library: self.machines_for(shape),
             start,
             until_solved: self.until_solved,
+            gathers: self.gathers,
         }
     }
 

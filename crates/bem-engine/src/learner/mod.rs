@@ -30,6 +30,7 @@ mod gate;
 pub mod guarding;
 mod hearing;
 mod history;
+mod learned;
 mod machinery;
 mod pacing;
 mod planning;

@@ -6,10 +6,12 @@
 //! ([`crate::worlds::Worlds`]). Must not know files, nor how a game is read. Clauses: LOG-3, LOG-5, GLE-9.
 
 pub mod continued;
+pub mod distilled;
 pub mod record;
 
 use crate::start::Start;
 use bem_base::encode::{DecodeError, Reader, Writer};
+use distilled::Distilled;
 use record::Record;
 use std::collections::BTreeMap;
 
@@ -45,6 +47,8 @@ pub enum WorldFile {
         /// Content of the files, by name.
         files: BTreeMap<String, String>,
     },
+    /// The catalog's worlds, and for some tasks an instance and episodes that a specialist played in it.
+    Distilled(Distilled),
     /// A world, or the catalog's where there is none, and what a learner in it begins with.
     Started {
         /// The world.
@@ -126,6 +130,10 @@ impl WorldFile {
                 });
                 record.encode(writer);
             }
+            WorldFile::Distilled(distilled) => {
+                writer.u8(7);
+                distilled.encode(writer);
+            }
             WorldFile::Started { world, start } => {
                 writer.u8(4);
                 writer.bool(world.is_some());
@@ -163,6 +171,7 @@ impl WorldFile {
             2 => WorldFile::Record(Record::decode(reader)?),
             3 => WorldFile::Record(Record::decode_extended(reader)?),
             5 => WorldFile::Record(Record::decode_unrepeated(reader)?),
+            7 => WorldFile::Distilled(Distilled::decode(reader)?),
             4 if is_outer => WorldFile::Started {
                 world: match reader.bool()? {
                     true => Some(Box::new(WorldFile::decode(reader, false)?)),

@@ -6,6 +6,7 @@
 use super::codec::Kind;
 use super::{Device, resize};
 use crate::statement::Memory;
+use crate::transfer::Moves;
 use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
 use std::sync::Arc;
@@ -18,6 +19,10 @@ pub struct After {
 }
 
 impl Device for After {
+    fn moved(&self, moves: &Moves) -> Option<Arc<dyn Device>> {
+        Some(Arc::new(After { inner: self.inner.moved(moves)? }))
+    }
+
     fn resized(&self, cells: usize) -> Option<Arc<dyn Device>> {
         Some(Arc::new(After { inner: resize(&self.inner, cells) }))
     }

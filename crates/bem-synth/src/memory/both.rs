@@ -3,6 +3,7 @@
 use super::codec::Kind;
 use super::{Device, resize};
 use crate::statement::Memory;
+use crate::transfer::Moves;
 use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
 use std::sync::Arc;
@@ -20,6 +21,10 @@ pub struct Both {
 }
 
 impl Device for Both {
+    fn moved(&self, moves: &Moves) -> Option<Arc<dyn Device>> {
+        Some(Arc::new(Both { first: self.first.moved(moves)?, second: self.second.moved(moves)? }))
+    }
+
     fn resized(&self, cells: usize) -> Option<Arc<dyn Device>> {
         Some(Arc::new(Both { first: resize(&self.first, cells), second: resize(&self.second, cells) }))
     }

@@ -57,7 +57,7 @@ pub enum Kind {
 /// Binary digits of a counter at most.
 const COUNTER_BITS_MAX: usize = 32;
 /// Bits of a register's address at most.
-const ADDRESS_BITS_MAX: u16 = 8;
+pub(super) const ADDRESS_BITS_MAX: u16 = 8;
 /// Steps of a delay line or shift register at most.
 const DELAY_MAX: usize = 64;
 

@@ -5,6 +5,7 @@
 
 use crate::experience::Episode;
 use crate::function::choice_bits;
+use crate::transfer::Moves;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Shape};
 use bem_circuit::netlist::{Builder, Op, Signal};
@@ -28,6 +29,12 @@ impl Condition {
     /// The conjunction of these literals over observations of this width.
     pub fn new(literals: Vec<(u16, bool)>, observation_bits: u16) -> Condition {
         Condition { literals, observation_bits }
+    }
+
+    /// The same condition on another observation.
+    pub fn moved(&self, moves: &Moves) -> Option<Condition> {
+        let literals = self.literals.iter().map(|(bit, value)| Some((moves.bit(*bit)?, *value)));
+        Some(Condition::new(literals.collect::<Option<_>>()?, moves.observation_bits))
     }
 
     /// Whether it holds.

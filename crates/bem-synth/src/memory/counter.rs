@@ -4,8 +4,10 @@ use super::Device;
 use super::codec::{self, Kind};
 use super::condition::Condition;
 use crate::statement::Memory;
+use crate::transfer::Moves;
 use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
+use std::sync::Arc;
 
 /// Counts from zero to `2^bits - 1`; shown are whether it is zero and its binary digits.
 #[derive(Clone, Debug)]
@@ -21,6 +23,14 @@ pub struct Counter {
 }
 
 impl Device for Counter {
+    fn moved(&self, moves: &Moves) -> Option<Arc<dyn Device>> {
+        let down = match &self.down {
+            Some(down) => Some(down.moved(moves)?),
+            None => None,
+        };
+        Some(Arc::new(Counter { up: self.up.moved(moves)?, down, bits: self.bits, digits: self.digits }))
+    }
+
     fn statement(&self) -> Memory {
         Memory::Counter {
             up: self.up.literals.clone(),

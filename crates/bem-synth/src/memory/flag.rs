@@ -4,8 +4,10 @@ use super::Device;
 use super::codec::{self, Kind};
 use super::condition::Condition;
 use crate::statement::Memory;
+use crate::transfer::Moves;
 use bem_base::encode::Writer;
 use bem_circuit::netlist::{Builder, Signal};
+use std::sync::Arc;
 
 /// A bit that flips whenever its condition holds; shown before and after.
 #[derive(Clone, Debug)]
@@ -15,6 +17,10 @@ pub struct Toggle {
 }
 
 impl Device for Toggle {
+    fn moved(&self, moves: &Moves) -> Option<Arc<dyn Device>> {
+        Some(Arc::new(Toggle { condition: self.condition.moved(moves)? }))
+    }
+
     fn statement(&self) -> Memory {
         Memory::Toggle(self.condition.literals.clone())
     }
@@ -62,6 +68,14 @@ pub struct Latch {
 }
 
 impl Device for Latch {
+    fn moved(&self, moves: &Moves) -> Option<Arc<dyn Device>> {
+        let clear = match &self.clear {
+            Some(clear) => Some(clear.moved(moves)?),
+            None => None,
+        };
+        Some(Arc::new(Latch { set: self.set.moved(moves)?, clear }))
+    }
+
     fn statement(&self) -> Memory {
         let clear = self.clear.as_ref().map(|clear| clear.literals.clone());
         Memory::Latch { set: self.set.literals.clone(), clear }

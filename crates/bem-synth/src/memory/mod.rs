@@ -21,6 +21,7 @@ pub mod sticky_search;
 pub mod tape;
 
 use crate::statement::Memory;
+use crate::transfer::Moves;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Netlist, Signal};
@@ -38,6 +39,10 @@ pub trait Device: core::fmt::Debug + Send + Sync {
     fn shows(&self) -> Vec<usize>;
     /// The same structure with room for this many values; none for structures without a size.
     fn resized(&self, _cells: usize) -> Option<Arc<dyn Device>> {
+        None
+    }
+    /// The same structure over another observation; none where what it looks at has no counterpart there.
+    fn moved(&self, _moves: &Moves) -> Option<Arc<dyn Device>> {
         None
     }
     /// What it keeps and shows, said as data.

@@ -5,6 +5,7 @@ use super::condition::Condition;
 use super::{Device, field_signals};
 use crate::function::choice_bits;
 use crate::statement::Memory;
+use crate::transfer::Moves;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
@@ -24,6 +25,11 @@ pub struct Queue {
 }
 
 impl Device for Queue {
+    fn moved(&self, moves: &Moves) -> Option<Arc<dyn Device>> {
+        let (push, pop) = (self.push.moved(moves)?, self.pop.moved(moves)?);
+        Some(Arc::new(Queue { push, pop, field: moves.field(self.field)?, cells: self.cells }))
+    }
+
     fn statement(&self) -> Memory {
         Memory::Queue {
             push: self.push.literals.clone(),

@@ -6,9 +6,11 @@ use super::{Device, field_signals};
 use crate::function::choice_bits;
 use crate::functions::multiplexer::select;
 use crate::statement::Memory;
+use crate::transfer::Moves;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Op, Signal};
+use std::sync::Arc;
 
 /// Cells addressed by a field.
 #[derive(Clone, Debug)]
@@ -34,6 +36,14 @@ impl Registers {
 }
 
 impl Device for Registers {
+    fn moved(&self, moves: &Moves) -> Option<Arc<dyn Device>> {
+        let (address, data) = (moves.field(self.address)?, moves.field(self.data)?);
+        let is_bounded = address.width <= codec::ADDRESS_BITS_MAX;
+        let write = self.write.moved(moves)?;
+        is_bounded
+            .then(|| Arc::new(Registers { write, address, data, delayed: self.delayed }) as Arc<dyn Device>)
+    }
+
     fn statement(&self) -> Memory {
         Memory::Registers {
             write: self.write.literals.clone(),

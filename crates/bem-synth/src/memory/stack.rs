@@ -5,6 +5,7 @@ use super::condition::Condition;
 use super::{Device, field_signals};
 use crate::function::choice_bits;
 use crate::statement::Memory;
+use crate::transfer::Moves;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
@@ -30,6 +31,15 @@ impl Stack {
 }
 
 impl Device for Stack {
+    fn moved(&self, moves: &Moves) -> Option<Arc<dyn Device>> {
+        let field = match self.field {
+            Some(field) => Some(moves.field(field)?),
+            None => None,
+        };
+        let (push, pop) = (self.push.moved(moves)?, self.pop.moved(moves)?);
+        Some(Arc::new(Stack { push, pop, field, cells: self.cells }))
+    }
+
     fn statement(&self) -> Memory {
         Memory::Stack {
             push: self.push.literals.clone(),

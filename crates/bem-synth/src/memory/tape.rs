@@ -5,9 +5,11 @@ use super::condition::Condition;
 use super::{Device, field_signals};
 use crate::function::choice_bits;
 use crate::statement::Memory;
+use crate::transfer::Moves;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Signal};
+use std::sync::Arc;
 
 /// Cells filled in order, and a counter of reads.
 #[derive(Clone, Debug)]
@@ -33,6 +35,11 @@ impl Tape {
 }
 
 impl Device for Tape {
+    fn moved(&self, moves: &Moves) -> Option<Arc<dyn Device>> {
+        let (write, read) = (self.write.moved(moves)?, self.read.moved(moves)?);
+        Some(Arc::new(Tape { write, read, field: moves.field(self.field)?, cells: self.cells }))
+    }
+
     fn statement(&self) -> Memory {
         Memory::Tape {
             write: self.write.literals.clone(),

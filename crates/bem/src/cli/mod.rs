@@ -43,6 +43,7 @@ mod learn;
 pub mod ledger_directory;
 mod mcp;
 mod people;
+mod pipeline;
 mod proof;
 mod prove;
 pub mod run;
@@ -53,6 +54,7 @@ mod synth;
 mod table;
 mod token;
 mod tools;
+mod unit_worker;
 mod usage;
 mod verify;
 mod witness;
@@ -111,6 +113,11 @@ enum Command {
     Run(run::RunArguments),
     /// Learn one task from scratch.
     Solve(solve::SolveArguments),
+    /// Specialists that teach a main machine: phases, domains, many workers.
+    Pipeline(pipeline::PipelineArguments),
+    /// Work on units that come over standard input.
+    #[command(hide = true)]
+    UnitWorker(unit_worker::UnitWorkerArguments),
     /// Write a working starting point for a problem of one's own.
     Init(init::InitArguments),
     /// Learn a circuit from a table or a log.
@@ -202,6 +209,8 @@ pub fn main() -> ExitCode {
     let answer: anyhow::Result<Answer> = match arguments.command {
         None => run::run(&run::RunArguments::default()),
         Some(Command::Run(arguments)) => run::run(&arguments),
+        Some(Command::Pipeline(arguments)) => pipeline::run(&arguments),
+        Some(Command::UnitWorker(arguments)) => unit_worker::run(&arguments),
         Some(Command::Solve(arguments)) => solve::run(&arguments),
         Some(Command::Init(arguments)) => init::run(&arguments),
         Some(Command::Learn(arguments)) => learn::run(&arguments),

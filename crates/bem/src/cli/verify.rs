@@ -3,6 +3,7 @@
 //! The work is done by `bem_ledger::audit`, which knows nothing of the engine, and by the engine's `RunConditions`, which
 //! says what the patches of a run had to prove. Files beside the ledger that the history names are compared here.
 
+use super::pipeline::{PLAN, machine_folders};
 use super::{Answer, ledger_directory, serve};
 use crate::file_store::FileStore;
 use crate::files;
@@ -39,17 +40,11 @@ pub struct VerifyArguments {
 
 /// Audits and prints the verdict.
 pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
-    let mut store = ledger_directory::open(&arguments.directory)?;
-    let anchor = arguments.checkpoint.as_deref().map(read_checkpoint).transpose()?;
-    let mut report = match serve::is_service(&mut store) {
-        true => audit_service(&mut store, anchor.as_ref())?,
-        false => audit(&mut store, anchor.as_ref(), &mut RunConditions::new())?,
-    };
-    if !matches!(report.verdict, AuditVerdict::Broken { .. })
-        && let Some(reason) = changed_artefact(&arguments.directory, &report)
-    {
-        report.verdict = AuditVerdict::Broken { entry: report.entries - 1, reason };
+    if arguments.directory.join(PLAN).is_file() {
+        return run_pipeline(arguments);
     }
+    let anchor = arguments.checkpoint.as_deref().map(read_checkpoint).transpose()?;
+    let report = audit_folder(&arguments.directory, anchor.as_ref())?;
     if arguments.json {
         say!("{}", to_json(&report));
     } else {
@@ -59,6 +54,54 @@ pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
         AuditVerdict::Broken { .. } => Answer::No,
         AuditVerdict::Ok | AuditVerdict::Unanchored => Answer::Yes,
     })
+}
+
+/// Audits one history.
+fn audit_folder(directory: &Path, anchor: Option<&SignedCheckpoint>) -> anyhow::Result<AuditReport> {
+    let mut store = ledger_directory::open(directory)?;
+    let mut report = match serve::is_service(&mut store) {
+        true => audit_service(&mut store, anchor)?,
+        false => audit(&mut store, anchor, &mut RunConditions::new())?,
+    };
+    if !matches!(report.verdict, AuditVerdict::Broken { .. })
+        && let Some(reason) = changed_artefact(directory, &report)
+    {
+        report.verdict = AuditVerdict::Broken { entry: report.entries - 1, reason };
+    }
+    Ok(report)
+}
+
+/// Audits the history of every machine of a pipeline; the whole is broken where one is.
+fn run_pipeline(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
+    let folders = machine_folders(&arguments.directory);
+    if arguments.checkpoint.is_some() {
+        anyhow::bail!(
+            "--checkpoint goes with one history: name the folder of a machine, such as {}/main/1",
+            arguments.directory.display()
+        );
+    }
+    if folders.is_empty() {
+        anyhow::bail!(
+            "{} holds no history yet: its pipeline was cut off before it stopped",
+            arguments.directory.display()
+        );
+    }
+    let (mut machines, mut is_broken) = (serde_json::Map::new(), false);
+    for folder in folders {
+        let report = audit_folder(&folder, None)?;
+        let name = folder.strip_prefix(&arguments.directory).unwrap_or(&folder).display().to_string();
+        is_broken |= matches!(report.verdict, AuditVerdict::Broken { .. });
+        if !arguments.json {
+            say!("{name}");
+            print(&report);
+        }
+        machines.insert(name, to_json(&report));
+    }
+    if arguments.json {
+        let verdict = if is_broken { "broken" } else { "unanchored" };
+        say!("{}", json!({ "verdict": verdict, "machines": machines }));
+    }
+    Ok(if is_broken { Answer::No } else { Answer::Yes })
 }
 
 /// Audits a server's folder. While it runs, a snapshot may be thinned out between two looks: what is broken is looked at

@@ -1,0 +1,415 @@
+//! The phases: who learns what now, and what becomes of it.
+//!
+//! Phase 0 sets up specialists and a main machine with more room than one of them; phase 1 lets every specialist climb; phase 2
+//! lets the main machine learn what they have solved, beginning with their machines and episodes; phase 3 mixes domains; phase 4
+//! takes in what is named late, through phases 1 to 3 again. Work comes in rounds of units that do not depend on each other.
+//! Clauses: PIPE-1, PIPE-2; decision D-133.
+
+use crate::PipelineError;
+use crate::domain::{domain_of, families_of};
+use crate::pool::{Learnt, Outcome, Pool};
+use crate::specialist::Specialist;
+use crate::volume::{Volume, scratch_file};
+use bem_base::digest::{Digest, hash_parts};
+use bem_base::fixed::Fixed;
+use bem_base::limits::ARMS_MAX;
+use bem_engine::climb::message::Order;
+use bem_engine::climb::{Climb, ClimbConfig, Purpose, Track, Unit, UnitResult};
+use bem_engine::worlds::{World, Worlds};
+use bem_games::game::GameError;
+use bem_learn::bucket::Bucket;
+use bem_learn::index::Parameters;
+use bem_learn::loss::Loss;
+use bem_machine::config::GenesisConfig;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Tries at one setting, each with four times the steps of the one before.
+const TRIES: u32 = 2;
+/// Everything that a pipeline's history follows from.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// All random choices come from this.
+    pub seed: u64,
+    /// The domains of the first cycle.
+    pub domains: Vec<String>,
+    /// Domains that come in afterwards, each in a cycle of its own.
+    pub late: Vec<String>,
+    /// Rungs of every family's ladder.
+    pub stages: usize,
+    /// Steps of the first try at a setting.
+    pub unit_steps: u64,
+    /// Rounds of mixed learning in every cycle.
+    pub mixed_rounds: u32,
+    /// Whether specialists' machines and episodes are handed on.
+    pub distils: bool,
+    /// Whether off-policy and unstable episodes are masked.
+    pub masks: bool,
+    /// Whether every setting of the main machine is learned from scratch as well, to compare.
+    pub compares: bool,
+    /// The configuration of every machine.
+    pub parameters: Arc<GenesisConfig>,
+}
+
+/// Where a pipeline stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Specialists climb.
+    Specialists,
+    /// The main machine learns what they have solved.
+    Distillation,
+    /// The main machine goes on with all domains.
+    Mixed,
+    /// Nothing is left.
+    Over,
+}
+
+/// Which machine a unit belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// A specialist, by number.
+    Specialist(usize),
+    /// The main machine, in the volume of this cycle.
+    Main(usize),
+    /// A learner from scratch in the settings of this cycle, to compare.
+    Scratch(usize),
+}
+
+/// A unit to be worked on, anywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Whose it is.
+    pub who: Who,
+    /// The unit.
+    pub unit: Unit,
+}
+
+/// What is kept of the main machine's work on a setting.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// Its score.
+    pub score: Fixed,
+    /// Steps until the score was 0.99.
+    pub steps_to_99: Option<u64>,
+    /// Steps taken.
+    pub steps: u64,
+    /// Steps of the specialist's unmasked episodes, and in how many of them the main machine does the same.
+    pub agreement: (u64, u64),
+}
+
+/// Counts of what the pool did with newcomers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolTally {
+    /// Came in.
+    pub installed: u32,
+    /// Left for one that does as well.
+    pub replaced: u32,
+    /// Was known already.
+    pub known: u32,
+    /// Would have cost an older setting.
+    pub blocked: u32,
+}
+
+/// A pipeline between two results.
+#[derive(Clone)]
+pub struct Pipeline {
+    pub(crate) plan: Plan,
+    pub(crate) phase: Phase,
+    /// Cycles begun: the first is phases 1 to 3, every later one is part of phase 4.
+    pub(crate) cycle: usize,
+    pub(crate) specialists: Vec<Specialist>,
+    pub(crate) volumes: Vec<Volume>,
+    pub(crate) scratch: Vec<Climb>,
+    pub(crate) pool: Pool,
+    pub(crate) pool_tally: PoolTally,
+    /// The first time that a setting was solved by the main machine, or the last try at it.
+    pub(crate) done: BTreeMap<String, Done>,
+    /// Which domain the main machine goes on with.
+    scheduler: Bucket,
+    pub(crate) chosen: BTreeMap<String, u32>,
+    round: u32,
+    /// The least share of what it had that any domain kept after any round of mixed learning.
+    pub(crate) kept_least: Option<Fixed>,
+    head: Digest,
+}
+
+impl Pipeline {
+    /// Phase 0: specialists at the foot of their ladders, and an empty main machine.
+    pub fn new(plan: Plan) -> Result<Pipeline, PipelineError> {
+        let mut seen = BTreeSet::new();
+        for name in plan.domains.iter().chain(&plan.late) {
+            families_of(name)?;
+            if !seen.insert(name) {
+                return Err(PipelineError::Twice { name: name.clone() });
+            }
+        }
+        let live = u16::MAX >> (ARMS_MAX - seen.len().clamp(1, ARMS_MAX));
+        let mut pipeline = Pipeline {
+            phase: Phase::Specialists,
+            cycle: 0,
+            specialists: Vec::new(),
+            volumes: Vec::new(),
+            scratch: Vec::new(),
+            pool: Pool::default(),
+            pool_tally: PoolTally::default(),
+            done: BTreeMap::new(),
+            scheduler: Bucket::new(&Parameters::DEFAULT, live),
+            chosen: BTreeMap::new(),
+            round: 0,
+            kept_least: None,
+            head: hash_parts("bem/pipeline", &[&plan.seed.to_le_bytes()]),
+            plan,
+        };
+        let domains = pipeline.plan.domains.clone();
+        pipeline.hire(&domains)?;
+        Ok(pipeline)
+    }
+
+    /// Specialists for these domains.
+    fn hire(&mut self, domains: &[String]) -> Result<(), PipelineError> {
+        for domain in domains {
+            let families = families_of(domain)?.iter().map(|family| (*family).to_string()).collect();
+            let climb = Climb::new(self.config(self.plan.stages, families))?;
+            let domain = domain.clone();
+            self.specialists.push(Specialist {
+                domain,
+                climb,
+                gathered: BTreeMap::new(),
+                instances: BTreeMap::new(),
+            });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn config(&self, stages: usize, families: Vec<String>) -> ClimbConfig {
+        let Plan { seed, unit_steps, .. } = self.plan;
+        ClimbConfig { seed, stages, unit_steps, families, parameters: Arc::clone(&self.plan.parameters) }
+    }
+
+    /// The units of the present round, in the order of their numbers. None depends on another. Empty when all is over.
+    pub fn jobs(&self) -> Vec<Job> {
+        match self.phase {
+            Phase::Specialists => self.climbing(|who| matches!(who, Who::Specialist(_))),
+            Phase::Distillation => self.climbing(|who| !matches!(who, Who::Specialist(_))),
+            Phase::Mixed => self.mixed_jobs(),
+            Phase::Over => Vec::new(),
+        }
+    }
+
+    /// The climb of a machine.
+    pub fn climb(&self, who: Who) -> &Climb {
+        match who {
+            Who::Specialist(number) => &self.specialists[number].climb,
+            Who::Main(cycle) => &self.volumes[cycle].climb,
+            Who::Scratch(cycle) => &self.scratch[cycle],
+        }
+    }
+
+    /// All machines, in order.
+    pub fn machines(&self) -> Vec<Who> {
+        let specialists = (0..self.specialists.len()).map(Who::Specialist);
+        let main = (0..self.volumes.len()).map(Who::Main);
+        specialists.chain(main).chain((0..self.scratch.len()).map(Who::Scratch)).collect()
+    }
+
+    fn climbing(&self, is_asked: impl Fn(Who) -> bool) -> Vec<Job> {
+        let machines = self.machines().into_iter().filter(|who| is_asked(*who));
+        machines
+            .flat_map(|who| climbing_units(self.climb(who)).into_iter().map(move |unit| Job { who, unit }))
+            .collect()
+    }
+
+    /// One unit of every volume's family with the least work behind it, for the domains that the scheduler chooses.
+    fn mixed_jobs(&self) -> Vec<Job> {
+        let domains = self.domains();
+        // The indices are those of the last round: a round's units are chosen together, the best first.
+        let indices = self.scheduler.indices();
+        let mut order: Vec<usize> = (0..domains.len().min(ARMS_MAX)).collect();
+        order.sort_by_key(|arm| (indices[*arm], *arm));
+        let best = order.into_iter().take(domains.len().div_ceil(2));
+        let mut jobs: Vec<Job> = best.filter_map(|arm| self.practice(&domains[arm])).collect();
+        jobs.sort_by_key(|job| (job.who, job.unit.track));
+        jobs
+    }
+
+    /// The next unit of practice in a domain: of the family with the least work behind it.
+    fn practice(&self, domain: &str) -> Option<Job> {
+        let units = self.volumes.iter().enumerate().flat_map(|(cycle, volume)| {
+            let tracks =
+                volume.climb.tracks().iter().filter(|track| domain_of(&track.family) == Some(domain));
+            tracks
+                .filter_map(Track::next)
+                .filter(is_affordable)
+                .map(move |unit| Job { who: Who::Main(cycle), unit })
+        });
+        units.min_by_key(|job| (job.unit.spent, job.who, job.unit.track))
+    }
+
+    /// The domains that have a specialist, in order.
+    pub fn domains(&self) -> Vec<String> {
+        self.specialists.iter().map(|specialist| specialist.domain.clone()).collect()
+    }
+
+    /// The unit with all that it needs, as a message.
+    pub fn order(&self, job: &Job) -> Order {
+        let assignment = self.climb(job.who).assign(&job.unit);
+        let (assignment, files) = match job.who {
+            Who::Specialist(_) => (assignment.gathering(), Vec::new()),
+            Who::Main(cycle) => (assignment, vec![self.volumes[cycle].file.clone()]),
+            Who::Scratch(cycle) => (assignment, vec![scratch_file(&self.volumes[cycle])]),
+        };
+        Order { assignment, files, put_away: None }
+    }
+
+    /// The file that a machine's worlds are made of, if there is one.
+    pub fn file(&self, who: Who) -> Option<Vec<u8>> {
+        match who {
+            Who::Specialist(_) => None,
+            Who::Main(cycle) => Some(self.volumes[cycle].file.clone()),
+            Who::Scratch(cycle) => Some(scratch_file(&self.volumes[cycle])),
+        }
+    }
+
+    /// Takes in the results of a round, one for every job and in their order; then the phase may change.
+    pub fn take(&mut self, jobs: &[Job], results: &[UnitResult]) -> Result<(), PipelineError> {
+        assert!(jobs.len() == results.len(), "every job of a round has its result");
+        for (job, result) in jobs.iter().zip(results) {
+            let head = result.solution.learned.chain_head;
+            self.head = hash_parts("bem/pipeline/link", &[self.head.as_bytes(), head.as_bytes()]);
+            match job.who {
+                Who::Specialist(number) => self.specialists[number].take(result),
+                Who::Main(cycle) => self.take_main(cycle, result)?,
+                Who::Scratch(cycle) => self.scratch[cycle].take(result),
+            }
+        }
+        self.end_round()
+    }
+
+    fn take_main(&mut self, cycle: usize, result: &UnitResult) -> Result<(), PipelineError> {
+        self.volumes[cycle].climb.take(result);
+        let (task, solution) = (&result.unit.task, &result.solution);
+        let score = solution.score().unwrap_or(Fixed::ZERO);
+        let domain =
+            domain_of(&self.volumes[cycle].climb.tracks()[result.unit.track].family).unwrap_or_default();
+        if self.phase == Phase::Mixed {
+            self.reward(domain, result);
+        }
+        let volume = &self.volumes[cycle];
+        let agent = &solution.learned.agent;
+        let agreement =
+            volume.distilled.tasks.get(task).map_or((0, 0), |taught| taught.agreement(agent.policy()));
+        let (steps_to_99, steps) = (solution.steps_to_99, solution.learned.tally.steps);
+        if self.done.get(task).is_none_or(|done| done.steps_to_99.is_none()) {
+            self.done.insert(task.clone(), Done { score, steps_to_99, steps, agreement });
+        }
+        if !solution.is_solved() {
+            return Ok(());
+        }
+        let World::Game(game) = volume.distilled.open(task, result.seed)? else {
+            return Err(GameError::Impossible("a setting without a game".to_string()).into());
+        };
+        let machine = solution.learned.machine.as_ref();
+        let learnt = Learnt { task, domain, game, seed: result.seed, agent, machine, score };
+        match self.pool.install(learnt)? {
+            Outcome::Installed(replaced) => {
+                self.pool_tally.installed += 1;
+                self.pool_tally.replaced += replaced as u32;
+            }
+            Outcome::Known => self.pool_tally.known += 1,
+            Outcome::Blocked => self.pool_tally.blocked += 1,
+        }
+        Ok(())
+    }
+
+    /// What a unit of practice was worth: what is learned there and was not known before.
+    fn reward(&mut self, domain: &str, result: &UnitResult) {
+        *self.chosen.entry(domain.to_string()).or_default() += 1;
+        let Some(arm) = self.domains().iter().position(|name| name == domain) else { return };
+        let solution = &result.solution;
+        let first = solution
+            .curve
+            .first()
+            .zip(solution.yardstick)
+            .map(|(point, yardstick)| yardstick.score(point.mean));
+        let gain = solution.score().unwrap_or(Fixed::ZERO).minus(first.unwrap_or(Fixed::ZERO));
+        let loss = Fixed::ONE.minus(gain.clamp(Fixed::ZERO, Fixed::ONE));
+        self.scheduler.update(&Parameters::DEFAULT, arm, Loss::from_fixed(loss).unwrap_or(Loss::ONE));
+    }
+
+    fn end_round(&mut self) -> Result<(), PipelineError> {
+        if self.phase == Phase::Mixed {
+            self.round += 1;
+            let least = self.pool.kept().into_values().min();
+            self.kept_least = self.kept_least.into_iter().chain(least).min();
+        }
+        loop {
+            let is_over = match self.phase {
+                Phase::Specialists | Phase::Distillation => self.jobs().is_empty(),
+                Phase::Mixed => self.plan.mixed_rounds <= self.round || self.jobs().is_empty(),
+                Phase::Over => false,
+            };
+            if !is_over {
+                return Ok(());
+            }
+            self.next_phase()?;
+        }
+    }
+
+    fn next_phase(&mut self) -> Result<(), PipelineError> {
+        self.phase = match self.phase {
+            Phase::Specialists => {
+                self.distil()?;
+                Phase::Distillation
+            }
+            Phase::Distillation => {
+                self.round = 0;
+                Phase::Mixed
+            }
+            Phase::Mixed | Phase::Over => match self.plan.late.get(self.cycle).cloned() {
+                Some(domain) => {
+                    self.cycle += 1;
+                    self.hire(&[domain])?;
+                    Phase::Specialists
+                }
+                None => Phase::Over,
+            },
+        };
+        Ok(())
+    }
+
+    /// Where it stands.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The specialists.
+    pub fn specialists(&self) -> &[Specialist] {
+        &self.specialists
+    }
+
+    /// The digest of everything so far: every unit's own chain, in the order of their numbers.
+    pub fn head(&self) -> Digest {
+        self.head
+    }
+}
+
+/// The units of a climb that may be worked on now: one of every family that is on its way up.
+fn climbing_units(climb: &Climb) -> Vec<Unit> {
+    let all: BTreeSet<usize> = (0..climb.tracks().len()).collect();
+    let climbing = all.iter().filter(|place| climb.tracks()[**place].is_climbing());
+    let units = climbing.filter_map(|place| {
+        let others = all.iter().filter(|other| *other != place).copied().collect();
+        climb.next(&others)
+    });
+    units.filter(|unit| !matches!(unit.purpose, Purpose::Practice { .. }) && is_affordable(unit)).collect()
+}
+
+/// A setting is given up after a few tries.
+fn is_affordable(unit: &Unit) -> bool {
+    !matches!(unit.purpose, Purpose::Rung { attempt, .. } if TRIES <= attempt)
+}

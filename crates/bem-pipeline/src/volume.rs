@@ -1,0 +1,86 @@
+//! One volume of the main machine's history: what it learns from the specialists of one cycle, and from nobody, to compare.
+//!
+//! Clauses: PIPE-2, PIPE-3; decision D-134.
+
+use crate::PipelineError;
+use crate::domain::unseen;
+use crate::pipeline::Pipeline;
+use bem_base::digest::hash;
+use bem_engine::climb::Climb;
+use bem_engine::world_file::WorldFile;
+use bem_engine::world_file::distilled::Distilled;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Experts of the main machine for every setting that it is to learn, at most: it has more room than one specialist, and less
+/// than all together.
+const ROOM: (usize, usize) = (2, 3);
+
+/// One volume of the main machine's history: what one distillation began.
+#[derive(Clone, Debug)]
+pub struct Volume {
+    /// Its way through the settings.
+    pub climb: Climb,
+    /// What it began with.
+    pub distilled: Distilled,
+    /// The same as the file of its worlds.
+    pub file: Vec<u8>,
+    /// Settings that no specialist has seen.
+    pub unseen: BTreeSet<String>,
+}
+
+impl Pipeline {
+    /// Begins a volume of the main machine: the settings that the new specialists have solved, and as many unseen ones as half
+    /// of them; with their machines and their episodes.
+    pub(crate) fn distil(&mut self) -> Result<(), PipelineError> {
+        let known: BTreeSet<&str> = self
+            .volumes
+            .iter()
+            .flat_map(|volume| volume.climb.tracks())
+            .map(|track| track.family.as_str())
+            .collect();
+        let mut distilled = Distilled { masks: self.plan.masks, tasks: BTreeMap::new() };
+        let (mut families, mut rungs, mut libraries) = (Vec::new(), Vec::new(), Vec::new());
+        let mut new = BTreeSet::new();
+        for specialist in &self.specialists {
+            for track in
+                specialist.climb.tracks().iter().filter(|track| !known.contains(track.family.as_str()))
+            {
+                let mut tasks = specialist.solved(track);
+                if tasks.is_empty() {
+                    continue;
+                }
+                let others = unseen(&track.family, &tasks);
+                for task in &tasks {
+                    distilled.tasks.insert(task.clone(), specialist.taught(track, task, self.plan.distils));
+                }
+                new.extend(others.iter().cloned());
+                tasks.extend(others);
+                families.push(track.family.clone());
+                rungs.push(tasks);
+                libraries.push(if self.plan.distils { track.library().to_vec() } else { Vec::new() });
+            }
+        }
+        let settings: usize = rungs.iter().map(Vec::len).sum::<usize>() + self.done.len();
+        self.pool.widen(settings * ROOM.0 / ROOM.1);
+        let file = WorldFile::Distilled(distilled.clone()).to_bytes();
+        let config = self.config(self.plan.stages.max(2), families);
+        let climb =
+            Climb::with_rungs(config, rungs.clone())?.with_libraries(libraries).with_files(vec![hash(&file)]);
+        self.volumes.push(Volume { climb, distilled, file, unseen: new });
+        if self.plan.compares {
+            let tasks: Vec<String> = rungs.into_iter().flatten().collect();
+            let alone = tasks.iter().map(|task| vec![task.clone()]).collect();
+            let volume = &self.volumes[self.volumes.len() - 1];
+            let file = hash(&scratch_file(volume));
+            self.scratch.push(Climb::with_rungs(self.config(2, tasks), alone)?.with_files(vec![file]));
+        }
+        Ok(())
+    }
+}
+
+/// The same instances without anything to begin with.
+pub(crate) fn scratch_file(volume: &Volume) -> Vec<u8> {
+    let mut distilled = volume.distilled.clone();
+    distilled.tasks.values_mut().for_each(|taught| taught.episodes.clear());
+    WorldFile::Distilled(distilled).to_bytes()
+}

@@ -1,0 +1,102 @@
+"""Units of work on a Ray cluster: what `bem pipeline run --engine ray` talks to over standard input and output.
+
+A frame is the unit's number, the length and the bytes, both numbers little-endian and 32 bits wide. Orders are put into the
+object store and handed to actors; a worker that dies is restarted by Ray and its unit is worked on again, elsewhere if its
+machine is gone. Answers are written as they are ready: the caller takes them in the order of their numbers. The same bytes give
+the same answer on every machine, so that a node that is lost costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+import sys
+from typing import BinaryIO
+
+FRAME = struct.Struct("<II")
+FRAME_BYTES_MAX = 1 << 29
+
+
+def read_frame(source: BinaryIO) -> tuple[int, bytes] | None:
+    """The next frame; none at the end."""
+    head = source.read(FRAME.size)
+    if not head:
+        return None
+    if len(head) < FRAME.size:
+        raise EOFError("a frame that is cut off")
+    number, length = FRAME.unpack(head)
+    if length > FRAME_BYTES_MAX:
+        raise ValueError(f"a message of {length} bytes, more than {FRAME_BYTES_MAX}")
+    data = source.read(length)
+    if len(data) < length:
+        raise EOFError("a frame that is cut off")
+    return number, data
+
+
+def write_frame(target: BinaryIO, number: int, data: bytes) -> None:
+    target.write(FRAME.pack(number, len(data)) + data)
+    target.flush()
+
+
+def serve(source: BinaryIO, target: BinaryIO, address: str | None, actors: int) -> None:
+    """Hands out every unit and writes every answer, until the caller closes its end."""
+    import threading
+
+    import ray
+
+    ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level="error")
+
+    @ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)
+    class Worker:
+        """One machine's worth of work: holds nothing between units."""
+
+        def work(self, order: bytes) -> bytes:
+            from bem._bem import work_unit
+
+            return work_unit(order)
+
+    workers = [Worker.remote() for _ in range(actors)]
+    waiting: list[tuple[int, bytes]] = []
+    arrived = threading.Condition()
+    over = threading.Event()
+
+    def listen() -> None:
+        while (frame := read_frame(source)) is not None:
+            with arrived:
+                waiting.append(frame)
+                arrived.notify()
+        over.set()
+        with arrived:
+            arrived.notify()
+
+    threading.Thread(target=listen, daemon=True).start()
+    under_way: dict = {}
+    free = list(range(actors))
+    while True:
+        with arrived:
+            if not waiting and not under_way:
+                if over.is_set():
+                    return
+                arrived.wait()
+                continue
+            while waiting and free:
+                number, order = waiting.pop(0)
+                place = free.pop()
+                under_way[workers[place].work.remote(ray.put(order))] = (number, place)
+        ready, _ = ray.wait(list(under_way), timeout=0.2)
+        for reference in ready:
+            number, place = under_way.pop(reference)
+            free.append(place)
+            write_frame(target, number, ray.get(reference))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--address", help="of a running cluster; without one, a cluster is started on this machine")
+    parser.add_argument("--actors", type=int, default=1, help="how many units are worked on at once")
+    arguments = parser.parse_args()
+    serve(sys.stdin.buffer, sys.stdout.buffer, arguments.address, arguments.actors)
+
+
+if __name__ == "__main__":
+    main()
