@@ -148,7 +148,12 @@ fn count_beside_tools() -> Result<()> {
         ("slow", "a simulator of 50 ms a step beside it"),
     ] {
         let total = |steps: u64| {
-            compare::instructions::counted(&["--toggle-collect=*counted_step*", &program, &steps.to_string(), how])
+            compare::instructions::counted(&[
+                "--toggle-collect=*counted_step*",
+                &program,
+                &steps.to_string(),
+                how,
+            ])
         };
         let cost = (total(30_000)? - total(10_000)?) / 20_000.0;
         println!("instructions a step: {cost:.2} with {words}");

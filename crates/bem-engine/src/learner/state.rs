@@ -110,7 +110,7 @@ impl SavedLearner {
         if 0 < reader.remaining() {
             let wild = reader.error("labels that nobody can have given");
             let looked = reader.u64()?;
-            if looked == 0 || TOLD_MAX as u64 <= looked - 1 {
+            if looked == 0 || (TOLD_MAX as u64) < looked {
                 return Err(wild.into());
             }
             learner.hearing.set_looked(looked);
