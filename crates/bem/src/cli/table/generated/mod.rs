@@ -37,9 +37,10 @@ struct Switched {
 }
 
 /// Everything that `--ablate` switches off, one after the other.
-const SWITCHES: [Switched; 4] = [
+const SWITCHES: [Switched; 5] = [
     Switched { name: "delayed credit", switch: |config| config.delayed_credit = false },
     Switched { name: "memory structures", switch: |config| config.memory_structures = false },
+    Switched { name: "the quota of exploration", switch: |config| config.exploration_episodes = 0 },
     Switched { name: "the root of exploration", switch: |config| config.exploration_root = false },
     Switched { name: "synthesis", switch: |config| config.synthesis = false },
 ];
