@@ -33,14 +33,15 @@ impl Learner {
     /// Tends the contexts, and searches for candidates unless everything is explained.
     pub(super) fn search(&mut self, witness: &mut dyn Witness) -> Event {
         // Whoever acted until now is what the counts are checked with.
-        let is_borne_out = self.settings.config.synthesis && self.is_borne_out();
+        let borne_out = self.borne_out().filter(|_| self.settings.config.synthesis);
+        self.exploration.foresee(&self.shape, borne_out);
         self.tend_contexts(witness);
         self.tend_guard(witness);
         // What explains everything needs no search until something contradicts it.
         let is_told = self.hearing.look();
         let is_searched = self.settings.config.synthesis && (is_told || !self.explains_all());
         if is_searched {
-            self.propose(is_borne_out, witness);
+            self.propose(borne_out.is_some(), witness);
         }
         // Structure may be improved where there is nothing to be searched for.
         let is_improved = self.settings.config.synthesis && self.submit_structure();

@@ -3,19 +3,21 @@
 //! The seeds come from a digest that names the sources under test and from a published salt, so that nobody can have tuned
 //! for them. Only aggregates are printed; there is no way to ask for one world. Clauses: VM-16, SCC-8; decision D-64.
 
+mod beside;
 mod peers;
 mod served;
 
+use self::beside::Beside;
 use super::TableArguments;
 use crate::cli::Answer;
-use crate::cli::solve::{Figures, to_float};
+use crate::cli::solve::to_float;
 use crate::interrupt;
 use anyhow::{Context as _, Result, bail};
 use bem_base::digest::hash_parts;
 use bem_engine::evaluate::Yardstick;
 use bem_engine::learner::Settings;
 use bem_engine::parameters::check_world;
-use bem_engine::solve::solve;
+use bem_engine::solve::{Lesson, teach_world};
 use bem_games::game::Game;
 use bem_games::generated::Kind;
 use bem_machine::config::GenesisConfig;
@@ -39,9 +41,10 @@ struct Switched {
 }
 
 /// Everything that `--ablate` switches off, one after the other.
-const SWITCHES: [Switched; 4] = [
+const SWITCHES: [Switched; 5] = [
     Switched { name: "delayed credit", switch: |config| config.delayed_credit = false },
     Switched { name: "memory structures", switch: |config| config.memory_structures = false },
+    Switched { name: "the quota of exploration", switch: |config| config.exploration_episodes = 0 },
     Switched { name: "the root of exploration", switch: |config| config.exploration_root = false },
     Switched { name: "synthesis", switch: |config| config.synthesis = false },
 ];
@@ -52,6 +55,12 @@ struct Played {
     score: f64,
     last_half: Option<f64>,
     seconds: f64,
+}
+
+impl Played {
+    fn of(world: &Beside, seconds: f64) -> Played {
+        Played { score: world.score(), last_half: world.score_last_half(), seconds }
+    }
 }
 
 /// One player over all worlds of a kind.
@@ -210,9 +219,9 @@ fn run_kind(
         for (column, name) in columns[learners.len()..].iter_mut().zip(peers) {
             let started = cpu_seconds();
             let mut peer = peers::fresh(name, game.shape(), seed);
-            let mean = peers::online_mean(game.as_ref(), peer.as_mut(), seed, arguments.budget)?;
-            let score = score(game.as_ref(), mean);
-            column.played.push(Played { score, last_half: None, seconds: cpu_seconds() - started });
+            let mut world = beside(game.as_ref(), arguments.budget);
+            peers::play(&mut world, peer.as_mut(), seed, arguments.budget)?;
+            column.played.push(Played::of(&world, cpu_seconds() - started));
         }
     }
     Ok(columns)
@@ -223,17 +232,15 @@ fn learn(game: &dyn Game, seed: u64, budget: u64, config: &Arc<GenesisConfig>) -
     let settings = Settings { seed, budget, config: Arc::clone(config) };
     let settings = settings.with(|config| config.until_budget = true);
     let started = cpu_seconds();
-    let solution = solve(game, settings, &mut |_| !interrupt::is_asked())?;
-    let figures = Figures::of(&solution);
-    let seconds = cpu_seconds() - started;
-    Ok(Played { score: figures.score.unwrap_or(0.0), last_half: figures.score_last_half, seconds })
+    let mut world = beside(game, budget);
+    teach_world(&mut world, Lesson::alone(settings), &mut |_| !interrupt::is_asked())?;
+    Ok(Played::of(&world, cpu_seconds() - started))
 }
 
-/// A mean return on the scale on which random play is 0 and the optimum 1.
-fn score(game: &dyn Game, mean: f64) -> f64 {
-    let yardstick = Yardstick::of(game);
-    let (optimum, random) = (to_float(yardstick.optimum), to_float(yardstick.random));
-    (mean - random) / (optimum - random).max(f64::MIN_POSITIVE)
+/// The world of a game, with best play beside it.
+fn beside(game: &dyn Game, steps: u64) -> Beside {
+    let Yardstick { optimum, random } = Yardstick::of(game);
+    Beside::new(game, steps, to_float(optimum) - to_float(random))
 }
 
 /// The processor time of this thread; where the system does not tell, the time on the wall.
@@ -343,8 +350,9 @@ mod tests {
             .expect("a short chain is drawn sooner or later");
         let score_of = |name: &str| {
             let mut peer = peers::fresh(name, game.shape(), 1);
-            let mean = peers::online_mean(game.as_ref(), peer.as_mut(), 1, 20_000).expect("it is played");
-            score(game.as_ref(), mean)
+            let mut world = beside(game.as_ref(), 20_000);
+            peers::play(&mut world, peer.as_mut(), 1, 20_000).expect("it is played");
+            world.score()
         };
         assert!(0.8 < score_of("psrl"), "{}", score_of("psrl"));
         assert!(0.5 < score_of("q"), "{}", score_of("q"));
@@ -353,8 +361,9 @@ mod tests {
         let game = (0..).map(|seed| Kind::Difference.draw(seed)).find(|game| game.shape().horizon == 50);
         let game = game.expect("a long one is drawn sooner or later");
         let mut peer = peers::fresh("ucb_first", game.shape(), 1);
-        let mean = peers::online_mean(game.as_ref(), peer.as_mut(), 1, 50_000).expect("it is played");
-        assert!(0.7 < score(game.as_ref(), mean), "{}", score(game.as_ref(), mean));
+        let mut world = beside(game.as_ref(), 50_000);
+        peers::play(&mut world, peer.as_mut(), 1, 50_000).expect("it is played");
+        assert!(0.7 < world.score(), "{}", world.score());
     }
 
     #[test]

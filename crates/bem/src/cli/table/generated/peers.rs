@@ -3,9 +3,8 @@
 
 use crate::cli::bench::Normal;
 use anyhow::Result;
-use bem_base::environment::{Bits, Shape};
+use bem_base::environment::{Bits, Environment, Shape};
 use bem_base::prng::Prng;
-use bem_games::game::Game;
 use std::collections::HashMap;
 
 /// States that posterior sampling keeps apart; all others are one.
@@ -39,11 +38,10 @@ pub fn fresh(name: &str, shape: &Shape, seed: u64) -> Box<dyn Peer> {
     }
 }
 
-/// The mean return of all episodes while a peer learns.
-pub fn online_mean(game: &dyn Game, peer: &mut dyn Peer, seed: u64, steps: u64) -> Result<f64> {
-    let mut world = game.start();
+/// Lets a peer play and learn until so many steps are taken.
+pub fn play(world: &mut dyn Environment, peer: &mut dyn Peer, seed: u64, steps: u64) -> Result<()> {
     let mut seeds = Prng::stream(seed, "table/generated/episodes");
-    let (mut taken, mut episodes, mut earned) = (0u64, 0u64, 0.0);
+    let mut taken = 0u64;
     while taken < steps {
         world.reset(seeds.next_u64() >> 2)?;
         peer.begin();
@@ -61,9 +59,8 @@ pub fn online_mean(game: &dyn Game, peer: &mut dyn Peer, seed: u64, steps: u64) 
             }
         }
         peer.end(total);
-        (episodes, earned) = (episodes + 1, earned + total);
     }
-    Ok(earned / episodes.max(1) as f64)
+    Ok(())
 }
 
 /// The place of the largest; the first of equals.
