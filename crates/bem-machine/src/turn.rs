@@ -59,8 +59,8 @@ impl Turn {
     /// The plan acts, and one action in sixteen is drawn.
     pub const PLAN: Turn = Turn { actor: Actor::Plan, drawn: Drawn::OneIn(16) };
 
-    /// The plan acts where people said something, and one action in 64 is drawn.
-    pub const ADVISED: Turn = Turn { actor: Actor::Plan, drawn: Drawn::OneIn(64) };
+    /// The plan acts where people said something, and one action in 255 is drawn: fewer than in any other turn of a plan.
+    pub const ADVISED: Turn = Turn { actor: Actor::Plan, drawn: Drawn::OneIn(u8::MAX) };
 
     /// The baseline that the owner lends acts, and nothing is drawn.
     pub const BASELINE: Turn = Turn { actor: Actor::Plan, drawn: Drawn::Never };

@@ -83,7 +83,7 @@ pub(super) fn step_taken(observation: Bits, action: u16, outcome: Outcome, drawn
 pub(super) fn plan_turn(shape: &Shape) -> Turn {
     let Drawn::OneIn(least) = Turn::PLAN.drawn else { return Turn::PLAN };
     Turn {
-        drawn: Drawn::OneIn(shape.horizon.clamp(u32::from(least), u32::from(u8::MAX)) as u8),
+        drawn: Drawn::OneIn(shape.horizon.clamp(u32::from(least), u32::from(u8::MAX) - 1) as u8),
         ..Turn::PLAN
     }
 }

@@ -253,7 +253,8 @@ fn check_words(text: &str, may_write: bool) -> Result<(), Failure> {
         rest.chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase();
     let is_read = ["select", "with", "values", "table"].contains(&word.as_str());
     let is_write = ["insert", "update", "delete", "merge"].contains(&word.as_str());
-    if !is_read && !(is_write && may_write) {
+    let is_allowed = is_read || is_write && may_write;
+    if !is_allowed {
         let words =
             if is_write { "the statement must not write" } else { "the statement must read or change rows" };
         return Err(Failure::new(ErrorCode::NOT_ALLOWED, words));
