@@ -155,7 +155,7 @@ impl Pool {
         &self,
         newcomer: &Expert,
         task: &str,
-    ) -> Result<Vec<(u32, Vec<(String, Fixed)>)>, EnvironmentError> {
+    ) -> Result<Vec<Replaceable>, EnvironmentError> {
         let mut all = Vec::new();
         'experts: for number in self.experts.keys() {
             let mut scores = Vec::new();
