@@ -20,14 +20,20 @@ pub fn serve(port: &mut Port<Arc<Shared>>, tool: &mut dyn Tool, is_alone: &dyn F
         let bell = port.bell();
         if serve_one(port, tool) {
             served += 1;
+            // Looking whether the bus is there costs system calls: not for every request.
+            if served < BUSY {
+                continue;
+            }
+            served = 0;
         } else {
             let mapping = Arc::clone(port.mapping());
             mapping.sleep(header::REQUEST_BELL, header::WORKERS_ASLEEP, bell, PATIENCE);
+            if port.bell() != bell {
+                continue;
+            }
         }
-        // Looking costs system calls: not for every request.
-        if (port.bell() == bell || BUSY <= served) && is_alone() {
+        if is_alone() {
             return;
         }
-        served %= BUSY;
     }
 }
