@@ -4,9 +4,9 @@
 //! Clauses: VM-13, IMG-3; decision D-121.
 
 /// How far learning stands back.
-pub const LEARNING: i32 = 5;
+pub const LEARNING: i32 = 2;
 /// How far saving images stands back.
-pub const SAVING: i32 = 10;
+pub const SAVING: i32 = 5;
 
 /// The calling thread stands back this far from now on.
 pub fn give_way(by: i32) {

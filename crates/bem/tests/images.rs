@@ -13,9 +13,9 @@ fn read_log(folder: &Path) -> Vec<Value> {
     log.lines().map(|line| serde_json::from_str(line).expect("one object a line")).collect()
 }
 
-/// Waits until something is so; a minute is long enough on any machine.
+/// Waits until something is so; five minutes are long enough on a machine with much other work.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    for _ in 0..600 {
+    for _ in 0..3_000 {
         if is_so() {
             return;
         }
