@@ -101,8 +101,10 @@ impl Learner {
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
         let until = self.workload.as_ref().map_or(self.candidates.next_search(), Workload::act_until);
-        let is_told = self.hearing.is_due() && self.workload.is_none();
-        if is_told || until.min(self.settings.budget) <= self.tally.steps || self.is_done() {
+        if self.hearing.is_due() && self.workload.is_none() {
+            return Ok(self.look_at_told());
+        }
+        if until.min(self.settings.budget) <= self.tally.steps || self.is_done() {
             let is_paced = self.workload.is_none();
             return Ok(if is_paced { self.search(witness) } else { self.next_unit(witness) });
         }

@@ -1,13 +1,13 @@
 //! What people said, and what a learner does about it: it tries what they call right, and proposes what follows from it.
 //!
 //! Labels are lent by the owner, who keeps and saves them; of them the learner saves how many it had looked at. Half of the
-//! exploring episodes follow what is called right where something was said, as long as nothing BAD was ever seen: a wrong
-//! label costs an exploring episode. What labels suggest waits for the gate beside what the log suggests, takes no place
+//! exploring episodes follow what is called right where something was said, as long as nothing BAD was ever seen and no counted
+//! model explores by itself: a wrong label costs an exploring episode. What labels suggest waits for the gate beside what the log suggests, takes no place
 //! from it, and is let in by measurement alone. Without labels nothing here happens, and no random number is drawn.
 //! Must not know who said what. Clauses: HUM-5, HUM-13; decision D-126.
 
-use super::Learner;
 use super::act::is_exploring;
+use super::{Event, Learner, Phase};
 use crate::parameters::search_settings;
 use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
@@ -62,11 +62,9 @@ impl Hearing {
         self.told.is_news(self.looked as usize)
     }
 
-    /// A search looks at what was said; whether there was enough news for one.
-    pub(super) fn look(&mut self) -> bool {
-        let is_due = self.is_due();
+    /// What was said is looked at.
+    pub(super) fn look(&mut self) {
         self.looked = self.told.len() as u64;
-        is_due
     }
 
     /// How many labels the last search had looked at.
@@ -98,7 +96,9 @@ impl Learner {
 
     /// Whether the exploring episode that begins follows what people said.
     pub(super) fn is_advised(&mut self) -> bool {
-        self.hearing.may_follow(&self.shape) && self.machinery.prng_mut().below(ADVISED_ONE_IN) == 0
+        self.hearing.may_follow(&self.shape)
+            && self.exploration.explorer().is_none()
+            && self.machinery.prng_mut().below(ADVISED_ONE_IN) == 0
     }
 
     /// Nobody's word is followed once something BAD was seen.
@@ -106,6 +106,17 @@ impl Learner {
         if is_exploring(turn) && episode.steps.iter().any(|step| step.bad) {
             self.hearing.beware();
         }
+    }
+
+    /// Looks at what people said between two searches: what it suggests is decided like what was brought along, so that the
+    /// searches of the log, and the tests of contexts that come with them, are as many as without.
+    pub(super) fn look_at_told(&mut self) -> Event {
+        self.hearing.look();
+        if self.settings.config.synthesis {
+            self.propose_told();
+        }
+        self.phase = Phase::Judge;
+        Event::Searched
     }
 
     /// Submits what labels suggest, as far as it is worth measuring.

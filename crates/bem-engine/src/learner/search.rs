@@ -38,8 +38,8 @@ impl Learner {
         self.tend_contexts(witness);
         self.tend_guard(witness);
         // What explains everything needs no search until something contradicts it.
-        let is_told = self.hearing.look();
-        let is_searched = self.settings.config.synthesis && (is_told || !self.explains_all());
+        self.hearing.look();
+        let is_searched = self.settings.config.synthesis && !self.explains_all();
         if is_searched {
             self.propose(borne_out.is_some(), witness);
         }
@@ -185,7 +185,10 @@ impl Learner {
             // With more steps a screen is a hint, and a table that repeats what was seen is not refuted by it.
             Screened::Undecided
         } else if tested.is_none() && self.repeats() && theirs.leads(&ours) {
-            Screened::Leads
+            // Where people may have been wrong, what leads by the log is measured at once: with one step a pair costs
+            // nothing where both do the same.
+            let is_told = self.shape.horizon == 1 && !self.hearing.told().is_empty();
+            if is_told { Screened::Promises(Fixed::ZERO) } else { Screened::Leads }
         } else {
             Screened::Refuted
         }

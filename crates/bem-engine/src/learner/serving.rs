@@ -153,7 +153,8 @@ impl Acting {
         let exploring = if explores { WEIGHTS - WEIGHTS / ACTING_ONE_IN } else { 0 };
         if explores {
             let has_plan = learner.exploration.explorer().is_some();
-            let advised = if learner.hearing.may_follow(shape) { exploring / ADVISED_ONE_IN } else { 0 };
+            let is_advised = learner.hearing.may_follow(shape) && !has_plan;
+            let advised = if is_advised { exploring / ADVISED_ONE_IN } else { 0 };
             turns.push((Turn::ADVISED, advised));
             let exploring = exploring - advised;
             let planned = if has_plan { exploring - exploring / DRAWN_ONE_IN } else { 0 };

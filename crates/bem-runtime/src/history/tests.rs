@@ -1,6 +1,5 @@
 //! Histories of a service that is driven without threads: audited, played again, gone on with.
 
-mod control;
 mod people;
 mod restored;
 mod storm;
