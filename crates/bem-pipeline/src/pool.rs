@@ -76,6 +76,9 @@ pub enum Outcome {
     Blocked,
 }
 
+/// The number of an expert, and for every setting where it acts the score that a newcomer has there.
+type Replaceable = (u32, Vec<(String, Fixed)>);
+
 /// The experts and the routes to them. A new one has no room.
 #[derive(Clone, Default)]
 pub struct Pool {
@@ -151,11 +154,7 @@ impl Pool {
     }
 
     /// The experts that the newcomer does as well as wherever they act, with its scores there.
-    fn replaceable(
-        &self,
-        newcomer: &Expert,
-        task: &str,
-    ) -> Result<Vec<(u32, Vec<(String, Fixed)>)>, EnvironmentError> {
+    fn replaceable(&self, newcomer: &Expert, task: &str) -> Result<Vec<Replaceable>, EnvironmentError> {
         let mut all = Vec::new();
         'experts: for number in self.experts.keys() {
             let mut scores = Vec::new();
