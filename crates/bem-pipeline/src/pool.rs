@@ -76,6 +76,9 @@ pub enum Outcome {
     Blocked,
 }
 
+/// The number of an expert, and for every setting where it acts the score that a newcomer has there.
+type Replaceable = (u32, Vec<(String, Fixed)>);
+
 /// The experts and the routes to them. A new one has no room.
 #[derive(Clone, Default)]
 pub struct Pool {
@@ -151,11 +154,15 @@ impl Pool {
     }
 
     /// The experts that the newcomer does as well as wherever they act, with its scores there.
+<<<<<<< HEAD
     fn replaceable(
         &self,
         newcomer: &Expert,
         task: &str,
     ) -> Result<Vec<Replaceable>, EnvironmentError> {
+=======
+    fn replaceable(&self, newcomer: &Expert, task: &str) -> Result<Vec<Replaceable>, EnvironmentError> {
+>>>>>>> f0f489f62be6c2fae1570a9285a82fe804052d52
         let mut all = Vec::new();
         'experts: for number in self.experts.keys() {
             let mut scores = Vec::new();

@@ -43,7 +43,7 @@ fn carry(formulas: Vec<Formula>, from: &Shape, to: &Shape) -> Option<Stated> {
     let statement = Statement::of(Choice::Bits(formulas));
     let stated = Stated { policy: Policy::constant(from.actions, 0), statement };
     let built = Machine::circuit(from, stated, ("said".to_string(), 9)).instantiate(to)?;
-    Some(Stated { policy: built.policy, statement: built.statement.unwrap() })
+    Some(Stated { policy: built.policy, statement: built.statement? })
 }
 
 /// The circuit does what its statement says, and both do what is wanted.
@@ -54,7 +54,7 @@ fn check(stated: &Stated, to: &Shape, wanted: impl Fn(&[bool]) -> u64) {
         let row: Vec<bool> = (0..to.observation_bits).map(|_| prng.bit()).collect();
         let read: Vec<bool> = stated.policy.reads().iter().map(|bit| row[usize::from(*bit)]).collect();
         let done = stated.policy.circuit().evaluate(&read);
-        let (code, _) = stated.statement.step(&world, &row, &[]).unwrap();
+        let (code, _) = stated.statement.step(&world, &row, &[]).expect("a statement about this world");
         assert_eq!(done, code);
         let number = done.iter().rev().fold(0, |number, bit| 2 * number + u64::from(*bit));
         assert_eq!(number, wanted(&row));

@@ -25,9 +25,9 @@ fn bem(directory: &Path, arguments: &[&str]) -> Command {
 }
 
 fn json(command: &mut Command) -> Value {
-    let output = command.output().unwrap();
+    let output = command.output().expect("bem runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
 /// The same plan with this engine, in this folder.
