@@ -154,15 +154,7 @@ impl Pool {
     }
 
     /// The experts that the newcomer does as well as wherever they act, with its scores there.
-<<<<<<< HEAD
-    fn replaceable(
-        &self,
-        newcomer: &Expert,
-        task: &str,
-    ) -> Result<Vec<Replaceable>, EnvironmentError> {
-=======
     fn replaceable(&self, newcomer: &Expert, task: &str) -> Result<Vec<Replaceable>, EnvironmentError> {
->>>>>>> f0f489f62be6c2fae1570a9285a82fe804052d52
         let mut all = Vec::new();
         'experts: for number in self.experts.keys() {
             let mut scores = Vec::new();
