@@ -123,7 +123,7 @@ fn workers_that_are_killed_at_random_cost_no_request_and_repeat_no_write() {
     let mut prng = Prng::stream(9, "tools/kills");
     let (mut next, mut ended, mut killed) = (0, BTreeMap::new(), 0);
     // Two writes in 22 requests.
-    let is_write = |number: u64| number % 11 == 0;
+    let is_write = |number: u64| number.is_multiple_of(11);
     while (ended.len() as u64) < all {
         while next < all {
             let (kind, resource, flags, payload) = if is_write(next) {
