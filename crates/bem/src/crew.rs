@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 
 /// Bytes of one message at most.
 const FRAME_BYTES_MAX: u32 = 1 << 29;
@@ -102,11 +102,10 @@ where
     W: FnMut(usize, &[u8]) -> Result<Vec<u8>>,
 {
     let next = AtomicUsize::new(0);
-    let (answers, come) = channel();
+    let (answers, come) = channel::<(usize, Result<Vec<u8>>)>();
     std::thread::scope(|scope| {
         for place in 0..count.min(orders.len()).max(1) {
-            let (next, worker, answers): (_, _, Sender<(usize, Result<Vec<u8>>)>) =
-                (&next, &worker, answers.clone());
+            let (next, worker, answers) = (&next, &worker, answers.clone());
             scope.spawn(move || {
                 let mut work = match worker(place) {
                     Ok(work) => work,
