@@ -86,6 +86,7 @@ fn spec_of(family: &str, stage: usize, task: String, game: &dyn Game) -> WorldSp
         expire_after: horizon.max(64),
         forbidden: game.start().forbidden().to_vec(),
         note: format!("{NOTE}{task}"),
+        floor: None,
     }
 }
 

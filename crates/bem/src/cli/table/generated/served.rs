@@ -4,9 +4,9 @@
 //! The inputs go to the runtime in the order in which a server would take them; a round takes effect before the next decision.
 //! What is scored is what the world paid, whether the service was told or not. Clauses: VM-13, VM-16; decision D-110.
 
-use super::{Played, cpu_seconds, score};
+use super::{Played, beside, cpu_seconds};
 use anyhow::{Context as _, Result, anyhow, bail};
-use bem_base::environment::{Bits, Outcome, Shape};
+use bem_base::environment::{Bits, Environment as _, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_games::game::Game;
@@ -96,28 +96,23 @@ fn apply(service: &mut Service, input: &Input) -> Result<Effect> {
 pub fn serve(game: &dyn Game, seed: u64, steps: u64, config: &Arc<GenesisConfig>) -> Result<Played> {
     let started = cpu_seconds();
     let mut served = Served::open(game, seed, config)?;
-    let mut world = game.start();
+    let mut world = beside(game, steps);
     let mut seeds = Prng::stream(seed, "table/generated/episodes");
     let horizon = game.shape().horizon;
-    // Episodes and what they earned: all of them, and those of the second half of the steps.
-    let (mut taken, mut all, mut late) = (0, (0u64, 0.0), (0u64, 0.0));
+    let (mut taken, mut episodes) = (0, 0u64);
     while taken < steps {
         world.reset(seeds.next_u64() >> 2)?;
-        let name = if 1 < horizon { format!("episode-{}", all.0) } else { String::new() };
-        let (mut total, is_late) = (0.0, steps / 2 <= taken);
+        let name = if 1 < horizon { format!("episode-{episodes}") } else { String::new() };
+        episodes += 1;
         loop {
             let (decision, action) = served.decide(world.observation(), &name)?;
             let outcome = world.step(action)?;
             served.pay(decision, outcome);
-            total += f64::from(outcome.reward);
             taken += 1;
             if outcome.done {
                 break;
             }
         }
-        all = (all.0 + 1, all.1 + total);
-        late = if is_late { (late.0 + 1, late.1 + total) } else { late };
     }
-    let of = |(episodes, earned): (u64, f64)| score(game, earned / episodes.max(1) as f64);
-    Ok(Played { score: of(all), last_half: Some(of(late)), seconds: cpu_seconds() - started })
+    Ok(Played::of(&world, cpu_seconds() - started))
 }
