@@ -200,14 +200,17 @@ fn slow(server: &Server, folder: &Path, operation: &str) -> std::process::Child 
         .current_dir(folder)
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null());
-    let child = command.spawn().expect("bem runs");
-    for _ in 0..600 {
-        if 0 < counted(server, folder, "in_flight") {
-            return child;
-        }
+    let mut child = command.spawn().expect("bem runs");
+    let is_out = (0..600).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(50));
+        0 < counted(server, folder, "in_flight")
+    });
+    if !is_out {
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        panic!("the request does not go out");
     }
-    panic!("the request does not go out");
+    child
 }
 
 fn counted(server: &Server, folder: &Path, name: &str) -> u64 {
@@ -295,10 +298,9 @@ fn a_program_of_the_control_core_is_taught_and_logs_into_a_ledger() {
     let twice = bem(path, &["exec", &program, "--out", "taught"]);
     assert_eq!(twice.status.code(), Some(2), "{}", text(&twice));
     // One bit of what was logged turned over is found.
-    let segment =
-        std::fs::read_dir(path.join("taught/ledger")).expect("a folder").flatten().map(|entry| entry.path());
-    let segment =
-        segment.filter(|path| path.to_string_lossy().contains("segment")).next().expect("a segment");
+    let files = std::fs::read_dir(path.join("taught/ledger")).expect("a folder").flatten();
+    let is_segment = |path: &PathBuf| path.to_string_lossy().contains("segment");
+    let segment = files.map(|entry| entry.path()).find(is_segment).expect("a segment");
     let mut bytes = std::fs::read(&segment).expect("a file");
     let last = bytes.len() - 20;
     bytes[last] ^= 1;
