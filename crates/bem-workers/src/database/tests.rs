@@ -6,6 +6,7 @@ use bem_tools::cbor::Key;
 use bem_tools::operation::by_name;
 use bem_tools::word::AtomicU64;
 use bem_tools::worker::Port;
+use rusqlite::Connection;
 
 struct Bench {
     folder: tempfile::TempDir,
