@@ -78,16 +78,6 @@ pub(super) fn step_taken(observation: Bits, action: u16, outcome: Outcome, drawn
     Step { observation, action, reward, done, bad, uniform: drawn_from.is_some(), propensity }
 }
 
-/// The turn of an explorer's plan. One action in sixteen is drawn, or about one in an episode where that is less: a long way must
-/// be walked to its end to be known.
-pub(super) fn plan_turn(shape: &Shape) -> Turn {
-    let Drawn::OneIn(least) = Turn::PLAN.drawn else { return Turn::PLAN };
-    Turn {
-        drawn: Drawn::OneIn(shape.horizon.clamp(u32::from(least), u32::from(u8::MAX) - 1) as u8),
-        ..Turn::PLAN
-    }
-}
-
 /// Whether an episode of this turn is played for knowledge.
 pub fn is_exploring(turn: Turn) -> bool {
     ![Turn::HELD, Turn::INDEX, Turn::BASELINE].contains(&turn)
@@ -143,7 +133,7 @@ impl Learner {
         }
         let is_advised = self.is_advised();
         if self.exploration.prepare(self.machinery.prng_mut()) && !is_advised {
-            return plan_turn(&self.shape);
+            return Turn::PLAN;
         }
         if is_advised {
             return Turn::ADVISED;
@@ -159,16 +149,12 @@ impl Learner {
 
     /// Whose turn an episode is that is played for what it earns.
     fn acting_turn(&mut self) -> Turn {
+        // Plain actions go on learning by their index where an action's own reward is all there is to choose by; what is
+        // held shows now and then what it earns.
         let rule = self.machinery.family().held().acting_rule();
-        let is_index = self.acts_plainly() && self.explores_by_index() && rule == Adaptation::Fixed;
+        let is_index =
+            self.acts_plainly() && self.exploration.explorer().is_none() && rule == Adaptation::Fixed;
         if is_index && self.machinery.prng_mut().below(HELD_ONE_IN) != 0 { Turn::INDEX } else { Turn::HELD }
-    }
-
-    /// Whether plain actions go on learning by their index: where an action's own reward is all there is to choose by. What is held
-    /// shows now and then what it earns. Where later rewards were shown to depend on a decision and what is held earns the most
-    /// there is by that, the index, which sees an action's own reward alone, would only lose them.
-    pub(super) fn explores_by_index(&self) -> bool {
-        self.exploration.explorer().is_none() && !self.exploration.is_settled()
     }
 
     /// Begins an episode.
@@ -200,7 +186,7 @@ impl Learner {
         match turn.actor {
             Actor::Plan if turn == Turn::BASELINE => self.floor.is_some(),
             Actor::Plan if turn == Turn::ADVISED => true,
-            Actor::Plan => self.exploration.explorer().is_some() && turn == plan_turn(&self.shape),
+            Actor::Plan => self.exploration.explorer().is_some() && turn == Turn::PLAN,
             Actor::Index => turn == Turn::INDEX,
             Actor::Held => [Turn::HELD, Turn::DRAW, Turn::PERTURBED].contains(&turn),
             Actor::Member(_) | Actor::Plain => self.machinery.turn_before() == Some(turn),

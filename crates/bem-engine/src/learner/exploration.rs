@@ -3,10 +3,9 @@
 //! Exploring episodes are allowed while fewer were played than a quota: so many for every action, twice those before the last
 //! gain that was shown, and the root of actions times episodes, so that the search for structure is never starved and the share
 //! of exploration still vanishes. Where the counts leave open that much more can be earned than what acts does, the quota is
-//! larger; where they foresee what acts earns and leave nothing open beyond it, only the root is left, and where what acts earns
-//! the declared maximum, or the most there is by every decision that was shown to matter, a logarithm. Four of five allowed
-//! episodes explore: what acts must be seen to be judged. Where actions change what follows, the explorer's posterior draw is
-//! played in seven of eight exploring episodes. Clauses: VM-16, SCC-8; decisions D-50, D-98, D-99.
+//! larger; where what acts earns the declared maximum, or the most there is by every decision that was shown to matter, only the
+//! root is left. Four of five allowed episodes explore: what acts must be seen to be judged. Where actions change what follows, the
+//! explorer's posterior draw is played in seven of eight exploring episodes. Clauses: VM-16, SCC-8; decision D-50.
 
 use crate::codec::{decode_option, encode_option};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -28,8 +27,6 @@ const HOPEFUL: u64 = 16;
 /// Episodes of what acts before it can be at the top, and the part of the range of returns that it may lose there.
 const TOP_EPISODES: i128 = 16;
 const TOP_SHARE: i128 = 200;
-/// Episodes that watch for whenever all episodes have doubled, where nothing is left to be found.
-const WATCHED: u64 = 2;
 /// A change of the world counts for so many times the actions in the root.
 const CHANGING: u64 = 8;
 /// Returns are compared in this many parts of their range.
@@ -57,8 +54,6 @@ pub(super) struct Exploration {
     acting: Returns,
     /// What the best play may earn by the counts, in parts of the range of returns; none where nothing can be said.
     hoped: Option<i64>,
-    /// What what acts earns by the counts, in the same parts, where that is what it did earn.
-    foreseen: Option<i64>,
     /// Exploring episodes when that was worked out.
     hoped_at: u64,
     /// What acts earns the most there is by every decision that was shown to matter.
@@ -121,18 +116,15 @@ impl Exploration {
     pub(super) fn allows(&self, shape: &Shape, config: &GenesisConfig, episodes: u64, explored: u64) -> bool {
         // With nothing to see and one step there is nothing to explain: the index explores by itself.
         let is_blind = shape.observation_bits == 0 && shape.horizon == 1;
-        !is_blind && explored < self.allowed(shape, config, episodes)
-    }
-
-    /// Exploring episodes that are allowed after this many episodes, by what is known of what acts.
-    fn allowed(&self, shape: &Shape, config: &GenesisConfig, episodes: u64) -> u64 {
-        match self.may_gain() {
-            _ if self.is_at_top() => self.watch(shape, config, episodes),
-            true => HOPEFUL.saturating_mul(self.quota(shape, config, episodes)),
-            false if self.settled => self.watch(shape, config, episodes),
-            false if self.is_foreseen() => self.root(shape, config, episodes),
-            false => self.quota(shape, config, episodes),
-        }
+        let quota = self.quota(shape, config, episodes);
+        let quota = if self.is_at_top() {
+            self.root(shape, config, episodes)
+        } else if self.may_gain() {
+            HOPEFUL.saturating_mul(quota)
+        } else {
+            quota
+        };
+        !is_blind && explored < quota
     }
 
     /// Whether what acts earns the most that is declared to be possible, so that there is nothing to be found. The first losses
@@ -142,23 +134,11 @@ impl Exploration {
         TOP_EPISODES <= count && (PARTS * count - sum) * TOP_SHARE <= PARTS * count
     }
 
-    /// Whether the counts leave open that much more can be earned than what acts does. Where they foresee what that earns, both
-    /// are read from the same counts, and luck in what was earned is no hope.
+    /// Whether the counts leave open that much more can be earned than what acts does.
     fn may_gain(&self) -> bool {
         let Some(hoped) = self.hoped else { return false };
         let count = self.acting.count.max(1);
-        let earned = self.foreseen.map_or(self.acting.sum, |foreseen| i128::from(foreseen) * count);
-        earned + PARTS / 100 * count < i128::from(hoped) * count
-    }
-
-    /// Whether the counts foresee what acts earns, and say what may be hoped for.
-    fn is_foreseen(&self) -> bool {
-        self.foreseen.is_some() && self.hoped.is_some()
-    }
-
-    /// Whether what acts earns the most there is by every decision that was shown to matter.
-    pub(super) fn is_settled(&self) -> bool {
-        self.settled
+        self.acting.sum + PARTS / 100 * count < i128::from(hoped) * count
     }
 
     /// What plays for knowledge where actions change what follows.
@@ -218,27 +198,18 @@ impl Exploration {
         if config.exploration_root { square.isqrt() } else { 0 }
     }
 
-    /// Exploring episodes that are allowed after this many where nothing is left to be found, as long as the world stays.
-    fn watch(&self, shape: &Shape, config: &GenesisConfig, episodes: u64) -> u64 {
-        let root = self.root(shape, config, episodes);
-        let doublings = u64::from(u64::BITS - episodes.leading_zeros());
-        if self.changes == 0 { root.min(WATCHED * doublings) } else { root }
-    }
-
-    /// Exploring episodes that are allowed after this many while something may be left to be found.
+    /// Exploring episodes that are allowed after this many episodes.
     fn quota(&self, shape: &Shape, config: &GenesisConfig, episodes: u64) -> u64 {
         let root = self.root(shape, config, episodes);
+        if self.settled {
+            return root;
+        }
         u64::from(config.exploration_episodes) * counted_actions(shape) + 2 * self.at_gain + root
     }
 
-    /// Whether what acts earns the most there is by every decision that was shown to matter: then there is little to explore.
+    /// Whether what acts earns the most there is by every decision that was shown to matter: then the root alone explores on.
     pub(super) fn settle(&mut self, settled: bool) {
         self.settled = settled;
-    }
-
-    /// What the counts foresee for what acts, in milli-units, where it earned just that.
-    pub(super) fn foresee(&mut self, shape: &Shape, foreseen: Option<i64>) {
-        self.foreseen = foreseen.map(|total| part_of(shape, total) as i64);
     }
 
     /// Books an episode of this return that was played to explore, or by what acts.
@@ -252,14 +223,14 @@ impl Exploration {
 
     /// Something else acts from now on.
     pub(super) fn hand_over(&mut self) {
-        (self.settled, self.foreseen) = (false, None);
+        self.settled = false;
         self.acting = Returns::default();
     }
 
     /// The range of returns has become wider: what was measured in parts of it begins anew.
     pub(super) fn cover(&mut self) {
         self.acting = Returns::default();
-        (self.hoped, self.foreseen, self.explorer) = (None, None, None);
+        (self.hoped, self.explorer) = (None, None);
     }
 
     /// A gain was shown.
@@ -271,7 +242,7 @@ impl Exploration {
     /// index explores in the context concerned, which has forgotten what it knew, and the others stay as they are.
     pub(super) fn reopen(&mut self, shape: &Shape) {
         self.changes += 1;
-        (self.settled, self.foreseen) = (false, None);
+        self.settled = false;
         self.acting = Returns::default();
         if 1 < shape.horizon {
             self.explorer = None;
@@ -288,9 +259,7 @@ impl Exploration {
         writer.u64(self.at_gain);
         writer.u64(self.at_change);
         self.acting.encode(writer);
-        for part in [&self.hoped, &self.foreseen] {
-            encode_option(writer, part.as_ref(), |part, writer| writer.i64(*part));
-        }
+        encode_option(writer, self.hoped.as_ref(), |hoped, writer| writer.i64(*hoped));
         writer.u64(self.hoped_at);
         writer.bool(self.settled);
         writer.u64(self.changes);
@@ -309,28 +278,121 @@ impl Exploration {
             return Err(wild);
         }
         let acting = Returns::decode(reader)?;
-        let (hoped, foreseen) = (decode_option(reader, Reader::i64)?, decode_option(reader, Reader::i64)?);
+        let hoped = decode_option(reader, Reader::i64)?;
         let hoped_at = reader.u64()?;
         let (settled, changes) = (reader.bool()?, reader.u64()?);
-        if [hoped, foreseen].into_iter().flatten().any(|part| !(0..=PARTS as i64).contains(&part))
+        if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped))
             || explored < hoped_at
             || 1 << 32 <= changes
         {
             return Err(wild);
         }
-        let known = Exploration {
-            explored,
-            at_gain,
-            at_change,
-            acting,
-            hoped_at,
-            settled,
-            changes,
-            ..Exploration::default()
-        };
-        Ok(Exploration { explorer, hoped, foreseen, ..known })
+        Ok(Exploration { explorer, explored, at_gain, at_change, acting, hoped, hoped_at, settled, changes })
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn shape(actions: u16) -> Shape {
+        Shape {
+            observation_bits: 4,
+            actions,
+            fields: Vec::new(),
+            horizon: 1,
+            reward_min: 0,
+            reward_max: 1_000,
+            return_min: 0,
+            return_max: 1_000,
+        }
+    }
+
+    /// Episodes played to explore in each tenth of a run in which acting earns half of the range.
+    fn shares(steps: u64, hoped: Option<i64>) -> Vec<u64> {
+        let (shape, config) = (shape(4), GenesisConfig::default());
+        let mut exploration = Exploration::default();
+        exploration.hope(&shape, hoped);
+        let mut prng = Prng::stream(1, "exploration");
+        let mut tenths = vec![0; 10];
+        for step in 0..steps {
+            let explores = exploration.is_next(&shape, &config, step, &mut prng);
+            exploration.book(&shape, explores, 500);
+            tenths[(10 * step / steps) as usize] += u64::from(explores);
+        }
+        tenths
+    }
+
+    #[test]
+    fn exploration_fades_to_a_root_and_lasts_where_something_may_be_left() {
+        let tenths = shares(100_000, None);
+        assert!(512 < tenths[0] && tenths[0] < 2_000, "{tenths:?}");
+        // Less than a hundredth of the last half, and never nothing.
+        let late: u64 = tenths[5..].iter().sum();
+        assert!((50..=500).contains(&late), "{tenths:?}");
+        assert_eq!(shares(100_000, Some(504)), tenths);
+        let hopeful = shares(100_000, Some(900));
+        assert!(7_000 < hopeful[0] && hopeful[5..].iter().sum::<u64>() < 6_000, "{hopeful:?}");
+    }
+
+    #[test]
+    fn at_the_declared_maximum_only_the_root_is_explored_until_something_is_lost() {
+        let (shape, config) = (shape(4), GenesisConfig::default());
+        let (mut exploration, mut prng) = (Exploration::default(), Prng::stream(2, "exploration"));
+        let mut explored = |exploration: &mut Exploration, total: i64, episodes: u64| {
+            let mut count = 0;
+            for _ in 0..episodes {
+                let explores = exploration.is_next(&shape, &config, 1_000, &mut prng);
+                exploration.book(&shape, explores, total);
+                count += u64::from(explores);
+            }
+            count
+        };
+        // The quota of 512 is not reached: 16 episodes at the maximum are enough, which one in five is.
+        let early = explored(&mut exploration, 1_000, 1_000);
+        assert!((32..=128).contains(&early), "{early}");
+        assert_eq!(explored(&mut exploration, 1_000, 1_000), 0);
+        // One loss in a hundred is more than is forgiven.
+        explored(&mut exploration, 0, 20);
+        assert!(0 < explored(&mut exploration, 1_000, 100));
+    }
+
+    #[test]
+    fn where_nothing_is_left_to_gain_only_the_root_explores_until_something_else_acts() {
+        let (shape, config) = (shape(4), GenesisConfig::default());
+        let mut exploration = Exploration::default();
+        exploration.settle(true);
+        assert_eq!(exploration.quota(&shape, &config, 10_000), 200);
+        exploration.hand_over();
+        assert!(700 <= exploration.quota(&shape, &config, 10_000));
+    }
+
+    #[test]
+    fn a_shown_gain_reopens_the_quota() {
+        let (shape, config) = (shape(2), GenesisConfig::default());
+        let mut exploration = Exploration::default();
+        (0..10_000).for_each(|_| exploration.book(&shape, true, 0));
+        let quota = exploration.quota(&shape, &config, 10_000);
+        assert!(quota < 10_000);
+        exploration.note_gain();
+        assert_eq!(exploration.quota(&shape, &config, 10_000), quota + 20_000);
+    }
+
+    #[test]
+    fn bytes_come_back_and_wild_ones_are_refused() {
+        let mut exploration = Exploration::default();
+        (0..50).for_each(|turn| exploration.book(&shape(3), turn % 3 == 0, 10 * turn));
+        exploration.note_gain();
+        let mut writer = Writer::new();
+        exploration.encode(&mut writer);
+        let bytes = writer.into_bytes();
+        let decode = |bytes: &[u8]| Exploration::decode(&shape(3), &mut Reader::new(bytes));
+        let mut again = Writer::new();
+        decode(&bytes).unwrap().encode(&mut again);
+        assert_eq!(again.into_bytes(), bytes);
+        (0..bytes.len()).for_each(|cut| assert!(decode(&bytes[..cut]).is_err()));
+        let mut wild = bytes;
+        wild[8] = 1;
+        assert!(decode(&wild).is_err());
+    }
+}

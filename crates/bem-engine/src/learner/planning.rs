@@ -116,14 +116,9 @@ impl Learner {
 
     /// Whether the acting policy earned what the counts foresee for it.
     pub(super) fn is_borne_out(&self) -> bool {
-        self.borne_out().is_some()
-    }
-
-    /// What the counts foresee for the acting policy, in milli-units, if that is what it earned.
-    pub(super) fn borne_out(&self) -> Option<i64> {
         let (realised, acting) = (self.standing.realised(), self.machinery.frozen());
         let foreseen = (OWN_EPISODES <= realised.episodes()).then(|| self.predicted(acting)?.held());
-        foreseen.flatten().filter(|foreseen| realised.bears_out(*foreseen, self.seen_span()))
+        foreseen.flatten().is_some_and(|foreseen| realised.bears_out(foreseen, self.seen_span()))
     }
 
     /// Whether counts through the present lens, where it is one for something hidden, foresee what the acting policy earned.

@@ -33,15 +33,14 @@ impl Learner {
     /// Tends the contexts, and searches for candidates unless everything is explained.
     pub(super) fn search(&mut self, witness: &mut dyn Witness) -> Event {
         // Whoever acted until now is what the counts are checked with.
-        let borne_out = self.borne_out().filter(|_| self.settings.config.synthesis);
-        self.exploration.foresee(&self.shape, borne_out);
+        let is_borne_out = self.settings.config.synthesis && self.is_borne_out();
         self.tend_contexts(witness);
         self.tend_guard(witness);
         // What explains everything needs no search until something contradicts it.
         self.hearing.look();
         let is_searched = self.settings.config.synthesis && !self.explains_all();
         if is_searched {
-            self.propose(borne_out.is_some(), witness);
+            self.propose(is_borne_out, witness);
         }
         // Structure may be improved where there is nothing to be searched for.
         let is_improved = self.settings.config.synthesis && self.submit_structure();

@@ -15,7 +15,7 @@ pub use contest::Begun;
 
 pub use super::act::is_exploring;
 
-use super::act::{EpisodePlan, HELD_ONE_IN, MIXED, MIXED_OF, UNIFORM_STEPS, plan_turn, step_taken};
+use super::act::{EpisodePlan, HELD_ONE_IN, MIXED, MIXED_OF, UNIFORM_STEPS, step_taken};
 use super::exploration::{ACTING_ONE_IN, DRAWN_ONE_IN};
 use super::hearing::ADVISED_ONE_IN;
 use super::state::RestoreError;
@@ -148,7 +148,7 @@ impl Acting {
         let (shape, config) = (&learner.shape, &learner.settings.config);
         let explores = !adapts && learner.exploration.allows(shape, config, self.episodes, self.explored);
         let plain = learner.acts_plainly();
-        let is_index = plain && learner.explores_by_index() && !adapts;
+        let is_index = plain && learner.exploration.explorer().is_none() && !adapts;
         let mut turns = Vec::with_capacity(5);
         let exploring = if explores { WEIGHTS - WEIGHTS / ACTING_ONE_IN } else { 0 };
         if explores {
@@ -159,7 +159,7 @@ impl Acting {
             let exploring = exploring - advised;
             let planned = if has_plan { exploring - exploring / DRAWN_ONE_IN } else { 0 };
             let mixed = (exploring - planned) / MIXED_OF * MIXED;
-            turns.push((plan_turn(shape), planned));
+            turns.push((Turn::PLAN, planned));
             turns.push((if plain { Turn::INDEX } else { Turn::PERTURBED }, mixed));
             turns.push((Turn::DRAW, exploring - planned - mixed));
         }

@@ -23,6 +23,7 @@ pub use histories::{PLAN, machine_folders};
 
 /// Specialists that teach a main machine.
 #[derive(Args)]
+#[command(after_help = "Example: bem pipeline run --domains aggregation,stack --out my-pipeline")]
 pub struct PipelineArguments {
     #[command(subcommand)]
     command: PipelineCommand,
