@@ -8,14 +8,17 @@
 
 use super::act::is_exploring;
 use super::{Event, Learner, Phase};
+use crate::codec::{decode_option, encode_option};
 use crate::parameters::search_settings;
+use bem_base::digest::Digest;
+use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
 use bem_machine::turn::Turn;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::policy::Policy;
-use bem_synth::told::Told;
+use bem_synth::told::{TOLD_MAX, Told};
 
 /// Of so many exploring episodes one follows what people said.
 pub(super) const ADVISED_ONE_IN: u64 = 2;
@@ -28,6 +31,8 @@ const TRUSTED_MIN: usize = 6;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hearing {
     told: Told,
+    /// What `told` was when it last was something else than before; none before anything was said.
+    heard: Option<Digest>,
     /// Labels at the last search.
     looked: u64,
     /// Nothing BAD was seen, so that what is called right may be tried.
@@ -37,8 +42,9 @@ pub(super) struct Hearing {
 impl Hearing {
     /// Everything that is in force now; whether that is something else than before.
     fn listen(&mut self, told: Told, is_safe: bool) -> bool {
-        let is_new = self.told != told;
-        (self.told, self.is_safe) = (told, is_safe);
+        let heard = (!told.is_empty()).then(|| told.digest());
+        let is_new = self.heard != heard;
+        (self.told, self.heard, self.is_safe) = (told, heard, is_safe);
         is_new
     }
 
@@ -72,9 +78,27 @@ impl Hearing {
         self.looked
     }
 
-    /// Has looked at so many labels; for what is brought back.
-    pub(super) fn set_looked(&mut self, looked: u64) {
-        self.looked = looked;
+    /// Writes what must outlive the labels themselves: how many were looked at, and which were heard. Nothing where nobody said
+    /// anything.
+    pub(super) fn encode(&self, writer: &mut Writer) {
+        if 0 < self.looked || self.heard.is_some() {
+            writer.u64(self.looked);
+            encode_option(writer, self.heard.as_ref(), |digest, writer| digest.encode(writer));
+        }
+    }
+
+    /// Reads it back; the owner lends the labels again.
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Hearing, DecodeError> {
+        if reader.remaining() == 0 {
+            return Ok(Hearing::default());
+        }
+        let impossible = reader.error("labels that nobody can have given");
+        let looked = reader.u64()?;
+        let heard = decode_option(reader, Digest::decode)?;
+        if (TOLD_MAX as u64) < looked || looked == 0 && heard.is_none() {
+            return Err(impossible);
+        }
+        Ok(Hearing { looked, heard, ..Hearing::default() })
     }
 }
 

@@ -561,12 +561,7 @@ impl Searching {
         let is_open = learner.contest().is_some();
         let is_followed = is_open || learner.exploration.explorer().is_some();
         let is_enough = is_followed && CONTEST_STEPS + steps / CONTEST_SHARE <= waiting;
-        is_enough || !is_open && self.is_search_due(waiting)
-    }
-
-    /// Whether the log has grown enough for a search, or people said enough that is new.
-    fn is_search_due(&self, waiting: u64) -> bool {
-        self.next_due() <= self.learner.tally.steps + waiting || self.learner.hearing.is_due()
+        is_enough || !is_open && self.next_due() <= steps + waiting
     }
 
     /// Whether so many labels are enough news for another round.
@@ -588,7 +583,9 @@ impl Searching {
     /// Whether a search is due, or something was decided.
     fn may_search(&self) -> bool {
         let (is_open, is_over) = (self.learner.contest().is_some(), self.learner.is_measuring());
-        self.has_decided() || !is_open && (is_over || self.is_search_due(0))
+        self.has_decided()
+            || !is_open
+                && (is_over || self.learner.hearing.is_due() || self.next_due() <= self.learner.tally.steps)
     }
 
     /// Whether something was decided that is not published yet.

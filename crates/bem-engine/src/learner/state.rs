@@ -19,6 +19,7 @@ use super::drift::Drift;
 use super::exploration::Exploration;
 use super::floor::Floor;
 use super::gate::{Contest, Gate};
+use super::hearing::Hearing;
 use super::history::History;
 use super::machinery::Machinery;
 use super::standing::Standing;
@@ -34,7 +35,6 @@ use bem_evolve::patch::{Change, Patch};
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::library::Machine;
 use bem_synth::policy::Policy;
-use bem_synth::told::TOLD_MAX;
 use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
@@ -107,14 +107,7 @@ impl SavedLearner {
         learner.decode_phase(claim.as_ref().map(Claim::patch), &mut reader)?;
         let flight = decode_option(&mut reader, |reader| decode_flight(&learner, reader))?;
         learner.decode_experience(&mut reader)?;
-        if 0 < reader.remaining() {
-            let wild = reader.error("labels that nobody can have given");
-            let looked = reader.u64()?;
-            if looked == 0 || (TOLD_MAX as u64) < looked {
-                return Err(wild.into());
-            }
-            learner.hearing.set_looked(looked);
-        }
+        learner.hearing = Hearing::decode(&mut reader)?;
         reader.finish()?;
         let in_flight = flight.as_ref().map(|(_, turn, moves)| (*turn, moves.len()));
         if learner.machinery.in_flight() != in_flight {
@@ -170,10 +163,7 @@ impl Learner {
         encode_option(&mut writer, self.flight.as_ref(), encode_flight);
         writer.length(self.experience.episode_count());
         self.experience.episodes().for_each(|episode| episode.encode(&mut writer));
-        // What people said is kept by whoever lent it; how much of it was looked at is written where it is anything.
-        if 0 < self.hearing.looked() {
-            writer.u64(self.hearing.looked());
-        }
+        self.hearing.encode(&mut writer);
         writer.into_bytes()
     }
 

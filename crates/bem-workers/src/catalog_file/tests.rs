@@ -31,7 +31,7 @@ fn what_is_wrong_is_said_with_its_line_and_what_is_allowed() {
         "c.toml:6: path \"../x\"",
     );
     check("[[root]]\nname = \"d\"\nmemory = true\n[[file]]\nroot = \"d\"\npath = \"/x\"", "is not allowed");
-    check("[[database]]\nname = \"s\"", "needs sqlite");
+    check("[[database]]\nname = \"s\"", "needs one of sqlite = ");
     check(
         "[[database]]\nname = \"s\"\nsqlite = \"stock.db\"\nsteps_max = 0",
         "steps_max 0 is out of range: 1 to",
