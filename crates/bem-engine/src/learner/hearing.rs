@@ -83,7 +83,7 @@ impl Hearing {
     pub(super) fn encode(&self, writer: &mut Writer) {
         if 0 < self.looked || self.heard.is_some() {
             writer.u64(self.looked);
-            encode_option(writer, self.heard.as_ref(), |digest, writer| digest.encode(writer));
+            encode_option(writer, self.heard.as_ref(), |digest, writer| writer.raw(digest.as_bytes()));
         }
     }
 
