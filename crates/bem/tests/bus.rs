@@ -32,8 +32,11 @@ const SCRIBBLE: &str = "import os, random, time\n\
     \x20       at = draw.randrange(max(1, reach - size))\n\
     \x20       memory[at:at + size] = os.urandom(size)\n\
     \x20   if draw.random() < 0.2:\n\
-    \x20       job = worker.claim()\n\
-    \x20       if job: worker.finish(job, os.urandom(8))\n";
+    \x20       try:\n\
+    \x20           job = worker.claim()\n\
+    \x20           if job: worker.finish(job, os.urandom(8))\n\
+    \x20       except Exception:\n\
+    \x20           pass  # Its own scribbles, read back.\n";
 /// How long the hostile worker may take to start on a busy machine, besides its time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
