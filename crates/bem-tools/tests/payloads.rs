@@ -2,6 +2,11 @@
 //!
 //! Clause: TOOL-13.
 #![cfg(not(feature = "loom"))]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a battery says how many, and is told how many came of it"
+)]
 
 use bem_base::prng::Prng;
 use bem_tools::cbor::{Item, Key};
