@@ -1,4 +1,4 @@
-//! What was learned at one size is tried first at twice that size: ten families, steps against from scratch.
+//! What was learned at one size is tried first at twice that size: ten settings of nine families, steps against from scratch.
 //!
 //! The battery `transfer` runs the same with more seeds: BEM_TRANSFER_SEEDS=5. Clauses: SCC-2, GLE-10, PIPE-3.
 
@@ -42,7 +42,7 @@ fn seeds() -> u64 {
 
 #[test]
 #[allow(clippy::print_stdout, reason = "the battery shows the table")]
-fn ten_families_at_twice_the_size_take_less_than_a_third_of_the_steps() {
+fn ten_settings_at_twice_the_size_take_less_than_a_third_of_the_steps() {
     let mut shares = Vec::new();
     for (small, large) in PAIRS {
         for seed in 1..=seeds() {

@@ -170,7 +170,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "transfer",
-        about: "ten families at twice the size with what was learned before, against from scratch: five seeds x N",
+        about: "ten settings at twice the size with what was learned before, against from scratch: five seeds x N",
         run: pipeline::transfer,
     },
     Part {
