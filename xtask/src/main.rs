@@ -4,9 +4,11 @@ mod battery;
 mod compare;
 mod conformance;
 mod dependencies;
+mod ladder;
 mod python;
 mod tidy;
 mod tools;
+mod words;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -20,9 +22,11 @@ cargo xtask ci        lint and test: what runs before a change lands
 cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
 cargo xtask count     instructions a step early and late in a run, and beside a busy tool bus, with valgrind: [--full]
 cargo xtask compare   an earlier build and this one side by side: measure FOLDER CHECKOUT, page OLD NEW
+cargo xtask ladder    choose the rungs whose measured steps lie on a line: choose FILE...
 cargo xtask battery   what the project promises, tried at length: [NAME] [--scale N]
 cargo xtask static    build bem without shared libraries, for base images: target/static
 cargo xtask golden    renew the golden playthroughs and docs/config.md; the commit must say why
+cargo xtask words     renew docs/words.md, the type names with more than one meaning
 cargo xtask tools     only install what tests need";
 
 fn main() -> ExitCode {
@@ -46,9 +50,11 @@ fn chore(words: &[&str]) -> Result<()> {
         ["bench", rest @ ..] => bench(rest),
         ["count", rest @ ..] => count_instructions(rest),
         ["compare", rest @ ..] => compare::compare(rest),
+        ["ladder", rest @ ..] => ladder::ladder(rest),
         ["battery", rest @ ..] => battery::run_battery(rest),
         ["static"] => build_static(),
         ["golden"] => golden(),
+        ["words"] => words::write(&root()),
         ["tools"] => tools::install_for_tests(),
         ["help"] | ["--help"] | [] => {
             println!("{HELP}");
@@ -104,6 +110,7 @@ fn lint() -> Result<()> {
     tidy::check(&root())?;
     dependencies::check()?;
     conformance::check(&root())?;
+    words::check(&root())?;
     run(
         "cargo",
         &["clippy", "--release", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
@@ -112,9 +119,7 @@ fn lint() -> Result<()> {
 }
 
 fn bench(rest: &[&str]) -> Result<()> {
-    let mut arguments = vec!["run", "--release", "--quiet", "--package", "bem", "--", "bench"];
-    arguments.extend_from_slice(rest);
-    run("cargo", &arguments)?;
+    run(&built_bem()?, &[&["bench"], rest].concat())?;
     count_instructions(&[])
 }
 
@@ -125,7 +130,7 @@ fn count_instructions(rest: &[&str]) -> Result<()> {
         ["--full"] => 10_000_000,
         _ => bail!("cargo xtask count takes --full or nothing"),
     };
-    run("cargo", &["build", "--release", "--quiet", "--package", "bem-machine", "--example", "step_count"])?;
+    build(&["--example", "step_count"])?;
     let program = target().join("release/examples/step_count");
     let instructions = |warm| compare::instructions::a_step(&program, "single", warm, 10_000);
     let (early, late_cost) = (instructions(10_000)?, instructions(late)?);
@@ -138,7 +143,7 @@ fn count_instructions(rest: &[&str]) -> Result<()> {
 
 /// A step must cost the same whatever happens on the tool bus (TOOL-12).
 fn count_beside_tools() -> Result<()> {
-    run("cargo", &["build", "--release", "--quiet", "--package", "bem", "--example", "bus_count"])?;
+    build(&["--example", "bus_count"])?;
     let program = target().join("release/examples/bus_count").display().to_string();
     let mut idle = None;
     for (how, words) in [
@@ -165,6 +170,17 @@ fn count_beside_tools() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Builds programs of the workspace with the features that all of it uses, so that nothing is compiled twice.
+pub fn build(targets: &[&str]) -> Result<()> {
+    run("cargo", &[&["build", "--release", "--quiet", "--workspace"], targets].concat())
+}
+
+/// The path of `bem`, built a moment ago.
+pub fn built_bem() -> Result<String> {
+    build(&["--bin", "bem"])?;
+    Ok(target().join("release/bem").display().to_string())
 }
 
 /// Where cargo builds.

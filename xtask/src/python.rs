@@ -3,7 +3,7 @@
 //! Where Python, its venv module or the packages cannot be had, that is said and nothing fails: the rest of the project needs
 //! Rust and a C++ compiler alone.
 
-use crate::{root, run, target};
+use crate::{build, root, run, target};
 use anyhow::{Context as _, Result};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -65,7 +65,7 @@ pub fn test(rest: &[&str]) -> Result<()> {
         println!("python: its tests are left out: {reason}");
         return Ok(());
     }
-    run("cargo", &["build", "--release", "--quiet", "--package", "bem"])?;
+    build(&["--bin", "bem"])?;
     let python = root().join("python");
     println!("$ maturin develop --release (in python)");
     let built = Command::new(program("maturin"))

@@ -2,9 +2,11 @@
 //!
 //! A domain is a family of the catalog. Its candidates are settings that cover its range; they are put in order of
 //! their estimated difficulty, and the rungs of a ladder with any number of stages are the candidates nearest to
-//! equal steps, so that difficulty over stages is close to a line. Clauses: GLE-2, GLE-5.
+//! equal steps, so that difficulty over stages is close to a line. The ladder that is climbed unless somebody asks for another
+//! number of stages has the rungs of [`crate::chosen`], whose measured steps lie on a line. Clauses: GLE-2, GLE-5.
 
 use crate::candidates::settings_of;
+use crate::chosen::chosen;
 use crate::difficulty::{estimate, labels, needs};
 use crate::fit::{Line, line};
 use bem_base::fixed::{FRACTION_BITS, Fixed};
@@ -17,6 +19,8 @@ pub const BANDS: usize = 8;
 pub const BANDS_MAX: usize = 64;
 /// How much of the variance of difficulty a line over the stages explains, at least.
 pub const STRAIGHT: Fixed = Fixed::from_ratio(98, 100);
+/// Stages of the ladder whose rungs were chosen by measured steps.
+pub const MEASURED_STAGES: usize = 5;
 /// Stages of a ladder at most.
 pub const STAGES_MAX: usize = 256;
 
@@ -112,12 +116,22 @@ impl Ladder {
 
     /// The rungs of a ladder with up to this many stages, from two to [`STAGES_MAX`]: those nearest to equal steps of
     /// difficulty, each once, from the easiest to the hardest. A family with few settings gets as many stages as
-    /// can be had close to a line.
+    /// can be had close to a line. With [`MEASURED_STAGES`] they are those that were chosen by measured steps, where there are.
     pub fn rungs(&self, stages: usize) -> Vec<&Rung> {
         assert!((2..=STAGES_MAX).contains(&stages));
+        let measured = self.measured_rungs();
+        if stages == MEASURED_STAGES && 2 <= measured.len() {
+            return measured;
+        }
         let ladders = (2..=stages).rev().map(|stages| self.nearest_rungs(stages));
         let mut straight = ladders.filter(|rungs| 2 <= rungs.len() && STRAIGHT <= fit_of(rungs).r_squared);
         straight.next().unwrap_or_else(|| self.candidates.iter().take(1).collect())
+    }
+
+    /// The rungs that were chosen by measured steps, from the easiest to the hardest.
+    fn measured_rungs(&self) -> Vec<&Rung> {
+        let candidate = |text: &&str| self.candidates.iter().find(|rung| rung.tree.to_string() == **text);
+        chosen(self.candidates[0].tree.name()).iter().filter_map(candidate).collect()
     }
 
     fn nearest_rungs(&self, stages: usize) -> Vec<&Rung> {
@@ -173,6 +187,20 @@ mod tests {
                 assert!(rungs.is_sorted_by(|low, high| low.difficulty < high.difficulty), "{}", named());
                 // Straight, and over the whole range.
                 assert_eq!((rungs[0].difficulty, rungs[rungs.len() - 1].difficulty), ladder.range());
+            }
+        }
+    }
+
+    #[test]
+    fn the_rungs_that_were_chosen_by_measured_steps_are_candidates_and_estimated_in_the_same_order() {
+        for domain in Domain::all() {
+            let (ladder, chosen) = (Ladder::new(domain), chosen(domain.name()));
+            let rungs = ladder.rungs(MEASURED_STAGES);
+            if !chosen.is_empty() {
+                let names: Vec<String> = rungs.iter().map(|rung| rung.tree.to_string()).collect();
+                assert_eq!(names, chosen, "{}", domain.name());
+                assert!((4..=MEASURED_STAGES).contains(&rungs.len()), "{}", domain.name());
+                assert!(rungs.is_sorted_by(|low, high| low.difficulty < high.difficulty), "{}", domain.name());
             }
         }
     }

@@ -5,6 +5,7 @@
 //! here knows circuits. Clauses: GLE-2, GLE-4, GLE-5, GLE-6, GLE-7, GLE-8, GLE-10, LOG-6.
 
 mod candidates;
+mod chosen;
 pub mod controller;
 pub mod difficulty;
 mod encode;

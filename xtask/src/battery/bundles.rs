@@ -2,7 +2,7 @@
 //! thing is changed.
 
 use super::{commit, results, scratch, text};
-use crate::{run, target};
+use crate::{build, run, target};
 use anyhow::Result;
 
 /// Mutants of each of six parts at scale 1; each is asked about as it is and signed anew.
@@ -12,8 +12,9 @@ const MUTANTS: u64 = 1_700;
 pub fn bundles(scale: u64) -> Result<()> {
     let bem = target().join("release/bem").display().to_string();
     let (count, table) = ((MUTANTS * scale).to_string(), scratch("bundles")?.join("table.md"));
-    let cargo = ["run", "--release", "--quiet", "--package", "bem", "--example", "bundle_mutants", "--"];
-    run("cargo", &[&cargo[..], &[bem.as_str(), count.as_str(), text(&table)?]].concat())?;
+    build(&["--example", "bundle_mutants"])?;
+    let mutants = target().join("release/examples/bundle_mutants").display().to_string();
+    run(&mutants, &[&bem, &count, text(&table)?])?;
     let page = format!(
         "# Bundles and their mutants\n\nWritten by `cargo xtask battery bundles`, commit {}. A mutant differs from the exported \
          bundle in one place. As it is,\nboth checkers refuse it; signed anew with the run's own key it may be accepted only where it \

@@ -19,7 +19,7 @@ mod twins;
 mod workload;
 mod worlds;
 
-use crate::{output, root, run, target};
+use crate::{build, built_bem, ladder, output, root, run, target};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
@@ -144,6 +144,11 @@ const PARTS: &[Part] = &[
         run: null,
     },
     Part {
+        name: "ladder",
+        about: "how straight the measured ladder is, on seeds that the commit names: 5 runs x N of every rung, 10 at most",
+        run: |scale| ladder::measure((5 * scale).min(10), &commit()?, &results("ladder.md")?),
+    },
+    Part {
         name: "serve",
         about: "bem serve killed with SIGKILL under load and asked malformed requests: 200 kills and 10^6 requests x N",
         run: serve,
@@ -234,8 +239,7 @@ fn people(_: u64) -> Result<()> {
 /// Eight worlds whose rewards are coins, and ablations; `bem table --controls` judges them itself.
 fn null(scale: u64) -> Result<()> {
     let seeds = (3 * scale).to_string();
-    let words = ["table", "--controls", "--seeds", &seeds, "--budget", "20000"];
-    run("cargo", &[&["run", "--release", "--quiet", "--package", "bem", "--"], &words[..]].concat())
+    run(&built_bem()?, &["table", "--controls", "--seeds", &seeds, "--budget", "20000"])
 }
 
 /// Runs one part, or all of them.
@@ -264,7 +268,7 @@ pub fn run_battery(words: &[&str]) -> Result<()> {
         bail!("there is no battery called {:?}\n{}", name.unwrap_or_default(), known.join("\n"));
     }
     if chosen.iter().any(|part| part.name != "mutations") {
-        run("cargo", &["build", "--release", "--quiet", "--package", "bem-sim", "--package", "bem"])?;
+        build(&["--bin", "bem-sim", "--bin", "bem"])?;
     }
     for part in chosen {
         println!("== {}: {}", part.name, part.about);

@@ -1,6 +1,6 @@
 //! The pipeline at length: transfer to twice the size, distillation beside its ablations, Ray with a node that is lost.
 
-use crate::{run, target};
+use crate::{built_bem, run, target};
 use anyhow::Result;
 
 /// Ten families at twice the size, five seeds for every unit of scale.
@@ -47,7 +47,6 @@ pub fn pipeline(scale: u64) -> Result<()> {
 /// `BEM_PYTHON` names must have the packages bem and ray.
 pub fn ray(_: u64) -> Result<()> {
     let python = std::env::var("BEM_PYTHON").unwrap_or_else(|_| "python3".to_string());
-    let bem = target().join("release/bem").display().to_string();
-    run("cargo", &["build", "--release", "--package", "bem"])?;
+    let bem = built_bem()?;
     run(&python, &["bench/ray_lost_node.py", "--bem", &bem])
 }

@@ -1,7 +1,7 @@
 //! Parts of the battery that need no process but the simulator and the verifiers.
 
 use super::{scratch, simulator};
-use crate::{output, run};
+use crate::{build, output, run, target};
 use anyhow::{Context, Result, ensure};
 
 /// Runs the simulator with these words.
@@ -44,8 +44,8 @@ pub fn fuzz(scale: u64) -> Result<()> {
 /// Bad patches of the laboratory, then patches of real histories that are spoiled.
 pub fn patches(scale: u64) -> Result<()> {
     let count = (12_000 * scale).to_string();
-    let words = ["run", "--release", "--quiet", "--package", "bem-evolve", "--example", "bad_patches", "--"];
-    run("cargo", &[&words[..], &[count.as_str()]].concat())?;
+    build(&["--example", "bad_patches"])?;
+    run(&target().join("release/examples/bad_patches").display().to_string(), &[&count])?;
     simulate(&["spoiled", &(10_000 * scale).to_string(), "1"])
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Whoever changes the learner cannot know the worlds before committing: the commit, and what differs from it, name the seeds.
 
-use crate::{output, run};
+use crate::{built_bem, output, run};
 use anyhow::{Context as _, Result, bail};
 
 /// Worlds of each kind for every unit of scale.
@@ -42,6 +42,5 @@ fn play(count: u64, salt: &str, rest: &[&str]) -> Result<()> {
     let sources = if changed.is_empty() { commit } else { format!("{commit}+{sum:x}") };
     let count = count.to_string();
     let words = ["table", "--generated", "--worlds", &count, "--salt", salt, "--sources", &sources];
-    let cargo = ["run", "--release", "--quiet", "--package", "bem", "--"];
-    run("cargo", &[&cargo[..], &words[..], rest].concat())
+    run(&built_bem()?, &[&words[..], rest].concat())
 }

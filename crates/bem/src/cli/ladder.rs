@@ -12,8 +12,8 @@ use bem_base::fixed::{Fixed, log2_count_floor};
 use bem_engine::learner::Settings;
 use bem_engine::measure::steps_to_solve;
 use bem_games::compose::NoPrograms;
-use bem_teacher::fit::{Line, spearman};
-use bem_teacher::ladder::{Domain, Ladder, Rung, STAGES_MAX};
+use bem_teacher::fit::{Line, line, spearman};
+use bem_teacher::ladder::{Domain, Ladder, MEASURED_STAGES, Rung, STAGES_MAX};
 use bem_teacher::order::{GROUP_MAX, Verdict};
 use clap::Args;
 use measured::{Measurement, Measurements};
@@ -34,8 +34,9 @@ pub struct LadderArguments {
     /// Families to show rung by rung, separated by commas; without this, one line for each
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     families: Vec<String>,
-    /// Stages of every ladder, 2 to 256; a family with few settings may have fewer
-    #[arg(long, default_value_t = 8)]
+    /// Stages of every ladder, 2 to 256; a family with few settings may have fewer. The rungs of five stages were chosen by
+    /// measured steps, all others by the estimate
+    #[arg(long, default_value_t = MEASURED_STAGES)]
     stages: usize,
     /// A file with measurements
     #[arg(long, value_name = "FILE", conflicts_with = "measure")]
@@ -92,17 +93,27 @@ impl Shown {
         Shown { domain, ladder, fit, measured: vec![None; rungs.len()], rungs }
     }
 
+    /// The logarithms of the median steps; none where a rung was not measured.
+    fn logarithms(&self) -> Option<Vec<Fixed>> {
+        // One more than the median, because a rung may be solved before the first step.
+        let median = |measurement: &Measurement| log2_count_floor(1 + measurement.median_censored());
+        self.measured.iter().map(|measured| measured.as_ref().map(median)).collect()
+    }
+
+    /// How much of what measured steps differ by a line over the stages explains.
+    fn measured_fit(&self) -> Option<Fixed> {
+        self.logarithms().filter(|medians| 2 <= medians.len()).map(|medians| line(&medians).r_squared)
+    }
+
     fn agreement(&self) -> Agreement {
-        let Some(measured) = self.measured.iter().map(Option::as_ref).collect::<Option<Vec<&Measurement>>>()
+        let (Some(measured), Some(medians)) =
+            (self.measured.iter().map(Option::as_ref).collect::<Option<Vec<&Measurement>>>(), self.logarithms())
         else {
             return Agreement::Unmeasured;
         };
         let groups: Vec<Vec<u64>> = measured.iter().map(|measurement| measurement.censored()).collect();
         let Verdict::Ordered { levels } = Verdict::of(&groups) else { return Agreement::Flat };
         let estimated: Vec<Fixed> = self.rungs.iter().map(|rung| rung.difficulty).collect();
-        // One more than the median, because a rung may be solved before the first step.
-        let median = |measurement: &&Measurement| log2_count_floor(1 + measurement.median_censored());
-        let medians: Vec<Fixed> = measured.iter().map(median).collect();
         Agreement::Ordered { spearman: spearman(&estimated, &medians), levels }
     }
 }

@@ -33,6 +33,7 @@ pub fn to_json(shown: &Shown) -> Value {
         "slope": to_float(shown.fit.slope),
         "intercept": to_float(shown.fit.intercept),
         "r_squared": to_float(shown.fit.r_squared),
+        "r_squared_measured": shown.measured_fit().map(to_float),
         "order": order,
         "spearman": spearman,
         "levels": levels,
@@ -42,8 +43,8 @@ pub fn to_json(shown: &Shown) -> Value {
 
 /// One line for every family.
 pub fn print_overview(shown: &[Shown]) {
-    say!("                      estimated           measured (median steps to 0.99)    orders agree");
-    say!("family                each rung     R^2   each rung       easiest    hardest  by (Spearman)");
+    say!("                      estimated          measured (median steps to 0.99)      orders agree");
+    say!("family                each rung    R^2   each rung   R^2   easiest  hardest  by (Spearman)");
     for family in shown {
         let estimates: Vec<Option<f64>> =
             family.rungs.iter().map(|rung| Some(to_float(rung.difficulty))).collect();
@@ -56,11 +57,12 @@ pub fn print_overview(shown: &[Shown]) {
             _ => "-".to_string(),
         };
         say!(
-            "{:<20}  {:<10} {:>6.3}   {:<10} {:>12} {:>10}  {}",
+            "{:<20}  {:<9} {:>6.3}   {:<8} {:>6} {:>9} {:>8}  {}",
             family.domain.name(),
             bars(&estimates),
             to_float(family.fit.r_squared),
             if is_measured { bars(&logarithms) } else { String::new() },
+            family.measured_fit().map_or(String::new(), |fit| format!("{:.3}", to_float(fit))),
             steps(medians.first()),
             steps(medians.last()),
             in_words(family.agreement()),
@@ -92,8 +94,9 @@ pub fn print_rungs(shown: &Shown) {
         let plot = Axis::plot(to_float(rung.difficulty), measured.as_ref());
         say!("  {stage:>5} {band:>4} {expected:>9} {steps:>9}  {plot}  {}", rung.tree);
     }
+    let straight = shown.measured_fit().map_or(String::new(), |fit| format!(", R^2 {:.3}", to_float(fit)));
     say!(
-        "  o expected, * measured (median), - all runs, x not solved; orders: {}\n",
+        "  o expected, * measured (median), - all runs, x not solved; orders: {}{straight}\n",
         in_words(shown.agreement())
     );
 }

@@ -22,7 +22,7 @@ use bem_engine::learner::Settings;
 use bem_engine::worlds::World;
 use bem_ledger::limits::SEGMENT_BYTES_DEFAULT;
 use bem_ledger::log::LogOptions;
-use bem_teacher::ladder::{Domain, STAGES_MAX};
+use bem_teacher::ladder::{Domain, MEASURED_STAGES, STAGES_MAX};
 use clap::Args;
 use history::{History, PutAway};
 use std::io::IsTerminal;
@@ -36,7 +36,7 @@ const UNIT_STEPS: u64 = 20_000;
 /// The seed of a new run when nothing else is said.
 const SEED: u64 = 1;
 /// Its rungs.
-const STAGES: usize = 5;
+const STAGES: usize = MEASURED_STAGES;
 
 /// More threads than any machine has cores would only wait for each other.
 const THREADS_MAX: usize = 1_024;

@@ -1,0 +1,205 @@
+//! The ladder by measured steps: which rungs lie on a line, and whether they still do on seeds that nobody has seen.
+//!
+//! `cargo xtask ladder choose FILE...` takes what `bem ladder --stages 8 --measure --save FILE` wrote and writes
+//! crates/bem-teacher/src/chosen.rs. `cargo xtask battery ladder` measures the chosen rungs with seeds that the commit names
+//! and writes docs/results/ladder.md. Clauses: GLE-5.
+
+use crate::{output, root};
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Rungs of a ladder that is chosen, at most and at least.
+const STAGES: [usize; 2] = [5, 4];
+/// A choice that explains this much is straight enough; among such the widest range is taken.
+const STRAIGHT: f64 = 0.985;
+/// Neighbours differ at least by this, in logarithms to the base 2.
+const GAP: f64 = 0.25;
+/// What the issue of fresh seeds must show: the share of the variance, the families that must reach it, and the correlation.
+const FRESH: f64 = 0.95;
+const FAMILIES: usize = 24;
+const SPEARMAN: f64 = 0.9;
+/// Families without steps to be counted: the one's agent learns anew in every episode, the other's rungs are open.
+const UNMEASURED: [&str; 2] = ["nonstationary_bandit", "rulegrid"];
+
+/// Runs the chore.
+pub fn ladder(words: &[&str]) -> Result<()> {
+    match words {
+        ["choose", files @ ..] if !files.is_empty() => choose(files),
+        _ => bail!("cargo xtask ladder choose FILE...: files that `bem ladder --stages 8 --measure --save FILE` wrote"),
+    }
+}
+
+/// What `bem ladder` says, as JSON.
+fn said(words: &[&str]) -> Result<Value> {
+    let program = crate::built_bem()?;
+    Ok(serde_json::from_str(&output(&program, &[&["ladder", "--json"], words].concat())?)?)
+}
+
+/// A rung with the logarithm of its median steps.
+struct Rung<'v> {
+    task: &'v str,
+    steps: f64,
+}
+
+/// The rungs of a family that were measured, in the order of the estimate.
+fn rungs(family: &Value) -> Result<Vec<Rung<'_>>> {
+    let rungs = family["rungs"].as_array().context("a family has rungs")?;
+    let measured = rungs.iter().filter(|rung| rung["runs"].is_array());
+    measured
+        .map(|rung| {
+            let budget = rung["budget"].as_u64().context("a measurement has a budget")?;
+            let runs = rung["runs"].as_array().context("a measurement has runs")?;
+            let mut runs: Vec<u64> = runs.iter().map(|run| run.as_u64().unwrap_or(budget)).collect();
+            runs.sort_unstable();
+            let median = runs.get(runs.len() / 2).context("a measurement has runs")?;
+            Ok(Rung { task: rung["task"].as_str().context("a rung has a task")?, steps: (1.0 + *median as f64).log2() })
+        })
+        .collect()
+}
+
+/// The share of the variance that a line over the stages explains.
+fn straightness(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let (mean_x, mean_y) = ((count - 1.0) / 2.0, values.iter().sum::<f64>() / count);
+    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+    for (stage, value) in values.iter().enumerate() {
+        let (x, y) = (stage as f64 - mean_x, value - mean_y);
+        (xx, xy, yy) = (xx + x * x, xy + x * y, yy + y * y);
+    }
+    if yy == 0.0 { 0.0 } else { xy * xy / (xx * yy) }
+}
+
+/// The choice of so many rungs that is straight and wide; none where no steps rise that often.
+fn best_choice(rungs: &[Rung<'_>], stages: usize) -> Option<Vec<usize>> {
+    let mut best: Option<(bool, f64, Vec<usize>)> = None;
+    for mask in 0u32..1 << rungs.len() {
+        if mask.count_ones() as usize != stages {
+            continue;
+        }
+        let places: Vec<usize> = (0..rungs.len()).filter(|place| mask >> place & 1 == 1).collect();
+        let values: Vec<f64> = places.iter().map(|place| rungs[*place].steps).collect();
+        if values.windows(2).any(|pair| pair[1] - pair[0] < GAP) {
+            continue;
+        }
+        let straight = straightness(&values);
+        let is_straight = STRAIGHT <= straight;
+        let worth = if is_straight { values[stages - 1] - values[0] } else { straight };
+        if best.as_ref().is_none_or(|(was, most, _)| (*was, *most) < (is_straight, worth)) {
+            best = Some((is_straight, worth, places));
+        }
+    }
+    best.map(|(_, _, places)| places)
+}
+
+fn choose(files: &[&str]) -> Result<()> {
+    let mut all = String::new();
+    for file in files {
+        all += &std::fs::read_to_string(file).with_context(|| format!("{file} cannot be read"))?;
+    }
+    let pooled = std::env::temp_dir().join(format!("bem-ladder-{}.jsonl", std::process::id()));
+    std::fs::write(&pooled, all)?;
+    let said = said(&["--stages", "8", "--measured", pooled.to_str().context("a temporary name is text")?])?;
+    std::fs::remove_file(&pooled)?;
+    let mut text = String::from(
+        "//! Rungs whose measured steps lie on a line, written by `cargo xtask ladder choose`. Do not edit. Clauses: GLE-5.\n\n\
+         /// The chosen rungs of a family, from the easiest to the hardest; nothing where none were measured.\n\
+         pub fn chosen(family: &str) -> &'static [&'static str] {\n    match family {\n",
+    );
+    for family in said["families"].as_array().context("there are families")? {
+        let (name, rungs) = (family["family"].as_str().context("a family has a name")?, rungs(family)?);
+        let places = STAGES.iter().find_map(|stages| best_choice(&rungs, *stages));
+        let Some(places) = places.filter(|_| !UNMEASURED.contains(&name)) else {
+            println!("{name}: no choice among {} measured rungs", rungs.len());
+            continue;
+        };
+        let values: Vec<f64> = places.iter().map(|place| rungs[*place].steps).collect();
+        println!("{name}: {} rungs, R^2 {:.3}", places.len(), straightness(&values));
+        writeln!(text, "        {name:?} => &[")?;
+        for place in places {
+            writeln!(text, "            {:?},", rungs[place].task)?;
+        }
+        writeln!(text, "        ],")?;
+    }
+    text += "        _ => &[],\n    }\n}\n";
+    std::fs::write(root().join("crates/bem-teacher/src/chosen.rs"), text)?;
+    crate::run("cargo", &["fmt", "--all"])
+}
+
+/// Measures the chosen rungs with this many seeds from one that the commit names, and writes the page.
+pub fn measure(seeds: u64, commit: &str, page: &Path) -> Result<()> {
+    let digits: String = commit.chars().filter(char::is_ascii_hexdigit).take(7).collect();
+    let first = 1_000 + u64::from_str_radix(&digits, 16)? % 1_000_000;
+    let known = said(&["--stages", "5"])?;
+    let names: Vec<&str> = known["families"]
+        .as_array()
+        .context("there are families")?
+        .iter()
+        .filter_map(|family| family["family"].as_str())
+        .filter(|name| !UNMEASURED.contains(name))
+        .collect();
+    let (names, seeds, seed) = (names.join(","), seeds.to_string(), first.to_string());
+    let words = ["--families", &names, "--stages", "5", "--measure", "--seeds", &seeds, "--seed", &seed];
+    let measured = said(&words)?;
+    let mut text = format!(
+        "# How straight the ladder is\n\nWritten by `cargo xtask battery ladder` at commit {commit}: {seeds} seeds from {seed} on, which the commit\n\
+         names and no choice of rungs has seen. Steps are medians to a score of 0.99; the line goes through their logarithms over\n\
+         the stages. Not measured are {}.\n\n| family | median steps of every rung | R^2 | Spearman |\n|---|---|---|---|\n",
+        UNMEASURED.join(" and ")
+    );
+    let (mut straight, mut ordered, mut count) = (0, 0, 0);
+    for family in measured["families"].as_array().context("there are families")? {
+        let rungs = rungs(family)?;
+        let values: Vec<f64> = rungs.iter().map(|rung| rung.steps).collect();
+        let (fit, order) = (straightness(&values), spearman(&values));
+        let steps: Vec<String> = values.iter().map(|value| format!("{:.0}", value.exp2() - 1.0)).collect();
+        let name = family["family"].as_str().unwrap_or_default();
+        writeln!(text, "| {name} | {} | {fit:.3} | {order:.3} |", steps.join(", "))?;
+        straight += usize::from(FRESH <= fit);
+        ordered += usize::from(SPEARMAN <= order);
+        count += 1;
+    }
+    writeln!(
+        text,
+        "\n{straight} of {count} families reach {FRESH} (asked: {FAMILIES} of all 27), {ordered} a rank correlation of {SPEARMAN}."
+    )?;
+    std::fs::write(page, &text)?;
+    print!("{text}");
+    ensure!(FAMILIES <= straight && ordered == count, "the ladder is not as straight as it should be");
+    Ok(())
+}
+
+/// Spearman's rank correlation between stages and values; equal values share the mean of their ranks.
+fn spearman(values: &[f64]) -> f64 {
+    let rank = |value: &f64| {
+        let below = values.iter().filter(|other| *other < value).count() as f64;
+        let equal = values.iter().filter(|other| *other == value).count() as f64;
+        below + (equal - 1.0) / 2.0
+    };
+    let ranks: Vec<f64> = values.iter().map(rank).collect();
+    let mean = (values.len() as f64 - 1.0) / 2.0;
+    let (mut xy, mut xx, mut yy) = (0.0, 0.0, 0.0);
+    for (stage, rank) in ranks.iter().enumerate() {
+        let (x, y) = (stage as f64 - mean, rank - mean);
+        (xy, xx, yy) = (xy + x * y, xx + x * x, yy + y * y);
+    }
+    if yy == 0.0 { 0.0 } else { xy / (xx * yy).sqrt() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_widest_straight_choice_is_taken_and_ties_share_their_ranks() {
+        let rung = |steps| Rung { task: "t", steps };
+        let steps = [1.0, 1.1, 2.0, 3.9, 3.0, 4.0, 5.0];
+        let rungs: Vec<Rung<'_>> = steps.into_iter().map(rung).collect();
+        assert_eq!(best_choice(&rungs, 5), Some(vec![0, 2, 4, 5, 6]));
+        assert_eq!(best_choice(&rungs[..2], 2), None);
+        assert!(straightness(&[0.0, 1.0, 2.0]) > 0.999 && straightness(&[0.0, 5.0, 0.0]) < 0.001);
+        assert!((spearman(&[1.0, 2.0, 3.0]) - 1.0).abs() < 1e-9 && spearman(&[3.0, 2.0, 1.0]) < -0.999);
+        assert!((spearman(&[1.0, 1.0, 2.0]) - 0.866).abs() < 0.001);
+    }
+}
