@@ -27,7 +27,9 @@ const UNMEASURED: [&str; 2] = ["nonstationary_bandit", "rulegrid"];
 pub fn ladder(words: &[&str]) -> Result<()> {
     match words {
         ["choose", files @ ..] if !files.is_empty() => choose(files),
-        _ => bail!("cargo xtask ladder choose FILE...: files that `bem ladder --stages 8 --measure --save FILE` wrote"),
+        _ => bail!(
+            "cargo xtask ladder choose FILE...: files that `bem ladder --stages 8 --measure --save FILE` wrote"
+        ),
     }
 }
 
@@ -54,7 +56,10 @@ fn rungs(family: &Value) -> Result<Vec<Rung<'_>>> {
             let mut runs: Vec<u64> = runs.iter().map(|run| run.as_u64().unwrap_or(budget)).collect();
             runs.sort_unstable();
             let median = runs.get(runs.len() / 2).context("a measurement has runs")?;
-            Ok(Rung { task: rung["task"].as_str().context("a rung has a task")?, steps: (1.0 + *median as f64).log2() })
+            Ok(Rung {
+                task: rung["task"].as_str().context("a rung has a task")?,
+                steps: (1.0 + *median as f64).log2(),
+            })
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 //! Where Python, its venv module or the packages cannot be had, that is said and nothing fails: the rest of the project needs
 //! Rust and a C++ compiler alone.
 
-use crate::{build, root, run, target};
+use crate::{build, root, target};
 use anyhow::{Context as _, Result};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

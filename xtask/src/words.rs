@@ -26,9 +26,8 @@ struct Meaning {
 
 /// Sources that are no tests, with their names below the root.
 fn sources(root: &Path) -> Result<Vec<(String, String)>> {
-    let is_test = |name: &str| {
-        name.contains("/tests/") || name.ends_with("tests.rs") || name.ends_with("testing.rs")
-    };
+    let is_test =
+        |name: &str| name.contains("/tests/") || name.ends_with("tests.rs") || name.ends_with("testing.rs");
     let mut found = Vec::new();
     for path in files(root, &[".rs"])? {
         let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
@@ -169,7 +168,8 @@ fn has_word(text: &str, word: &str) -> bool {
 pub fn check(root: &Path) -> Result<()> {
     check_private(root)?;
     let lists = check_lists(root)?;
-    let is_current = std::fs::read_to_string(root.join(PAGE)).is_ok_and(|text| text == page(root).unwrap_or_default());
+    let is_current =
+        std::fs::read_to_string(root.join(PAGE)).is_ok_and(|text| text == page(root).unwrap_or_default());
     ensure!(is_current, "{PAGE} is not what `cargo xtask words` writes");
     println!("words: {lists} lists of files, {PAGE} is current");
     Ok(())
@@ -186,7 +186,8 @@ mod tests {
 
     #[test]
     fn definitions_and_their_sentences_are_found() {
-        let lines = ["/// A gate. It has", "/// two inputs.", "#[derive(Debug)]", "pub(crate) struct Gate<'a> {"];
+        let lines =
+            ["/// A gate. It has", "/// two inputs.", "#[derive(Debug)]", "pub(crate) struct Gate<'a> {"];
         assert_eq!(defined(lines[3]), Some("Gate"));
         assert_eq!(sentence(&lines, 3), "A gate");
         assert_eq!(defined("    let structure = 1;"), None);

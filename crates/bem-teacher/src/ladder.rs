@@ -200,7 +200,11 @@ mod tests {
                 let names: Vec<String> = rungs.iter().map(|rung| rung.tree.to_string()).collect();
                 assert_eq!(names, chosen, "{}", domain.name());
                 assert!((4..=MEASURED_STAGES).contains(&rungs.len()), "{}", domain.name());
-                assert!(rungs.is_sorted_by(|low, high| low.difficulty < high.difficulty), "{}", domain.name());
+                assert!(
+                    rungs.is_sorted_by(|low, high| low.difficulty < high.difficulty),
+                    "{}",
+                    domain.name()
+                );
             }
         }
     }

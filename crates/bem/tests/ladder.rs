@@ -27,8 +27,8 @@ fn every_family_climbs_in_a_straight_line() {
     }
 }
 
-/// The rungs that `bem run` climbs were chosen by measured steps. The measurement that is shipped was made with seeds that no
-/// choice has seen; `cargo xtask battery ladder` makes another one.
+/// The rungs that `bem run` climbs were chosen by the measurement that is shipped; `cargo xtask battery ladder` measures them
+/// with seeds that no choice has seen.
 #[test]
 fn measured_steps_lie_on_a_line_over_the_stages_that_are_climbed() {
     let answer = json(&[]);

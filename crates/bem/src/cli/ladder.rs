@@ -106,9 +106,10 @@ impl Shown {
     }
 
     fn agreement(&self) -> Agreement {
-        let (Some(measured), Some(medians)) =
-            (self.measured.iter().map(Option::as_ref).collect::<Option<Vec<&Measurement>>>(), self.logarithms())
-        else {
+        let (Some(measured), Some(medians)) = (
+            self.measured.iter().map(Option::as_ref).collect::<Option<Vec<&Measurement>>>(),
+            self.logarithms(),
+        ) else {
             return Agreement::Unmeasured;
         };
         let groups: Vec<Vec<u64>> = measured.iter().map(|measurement| measurement.censored()).collect();
