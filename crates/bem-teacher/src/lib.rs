@@ -8,6 +8,7 @@ mod candidates;
 pub mod controller;
 pub mod difficulty;
 mod encode;
+pub mod extract;
 pub mod fit;
 pub mod focus;
 pub mod laboratory;
