@@ -334,7 +334,7 @@ fn decode_asked(reader: &mut Reader<'_>) -> Result<Asked, DecodeError> {
     let (place, band, context) = (reader.u64()?, reader.u64()?, reader.u64()?);
     let template = decode_option(reader, Reader::u64)?;
     let executed = reader.u64()?;
-    let line = decode_list(reader, 8, Reader::u64)?;
+    let line = decode_list(reader, 8, |reader| reader.u64())?;
     Ok(Asked { place, band, context, template, executed, line })
 }
 
