@@ -1,17 +1,25 @@
 //! What a learner leaves for the ledger: blocks of what it played and notes of what was decided, in the order of events.
 //!
+//! Of every block of the machine's trace the first records are kept as they are (bucket, member, cost), and of the episodes
+//! those whose number is a power of two, so that both cost less than a byte a step in long units. What change detection
+//! reset is kept up to a bound.
 //! All of it is plain data, so that a learner can be put away in the middle and its chronicle with it. Only a patch that
 //! was accepted brings its proofs along; of a refused one the ledger keeps a digest of the reasons.
 //! Clauses: LOG-1, SCC-4; decisions D-16, D-20.
 
+use crate::codec::{decode_option, encode_option};
 use crate::learner::Decision;
 use crate::payload::Payload;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
+use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_evolve::patch::{Patch, PatchKind};
 use bem_evolve::verify::AcceptedPatch;
+use bem_learn::change::Change;
+use bem_ledger::limits::STEP_RECORD_BYTES;
 use bem_ledger::play::{PlayBlock, PlayedStep, Sealer};
+use bem_machine::trace::{Record, TraceEvent};
 use bem_synth::experience::Episode;
 
 /// What was decided about one patch.
@@ -35,6 +43,46 @@ pub struct PatchNote {
     pub proofs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
+/// Records of the machine's trace that are kept of one block.
+pub const SAMPLE_RECORDS: usize = 32;
+/// Resets of change detection that are kept of one unit.
+const RESETS_MAX: u32 = 256;
+
+/// The first records of a block of the machine's trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepSample {
+    /// The step of the first record, as the machine counts.
+    pub first_step: u64,
+    /// The records, as `bem_machine::trace` writes them.
+    pub records: Vec<[u8; STEP_RECORD_BYTES]>,
+}
+
+/// An episode that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpisodeNote {
+    /// Its number.
+    pub serial: u64,
+    /// Steps that the learner had taken at its end.
+    pub step: u64,
+    /// Its steps.
+    pub length: u32,
+    /// Its return, in milli-units.
+    pub total: i64,
+    /// What it earned less than the best policy does on average; where nobody knows that, than the best episode so far.
+    pub regret: i64,
+}
+
+/// Change detection has reset a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResetNote {
+    /// When, as the machine counts.
+    pub step: u64,
+    /// Which bucket.
+    pub bucket: u16,
+    /// Whether losses rose; they fell otherwise.
+    pub rose: bool,
+}
+
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
@@ -42,6 +90,12 @@ pub enum Happening {
     Play(PlayBlock),
     /// A patch was decided on.
     Patch(PatchNote),
+    /// A block of the machine's trace was sealed.
+    Steps(StepSample),
+    /// An episode ended.
+    Episode(EpisodeNote),
+    /// Statistics began again.
+    Reset(ResetNote),
 }
 
 /// Everything that happened to one learner, in order.
@@ -49,6 +103,9 @@ pub enum Happening {
 pub struct Chronicle {
     happenings: Vec<Happening>,
     sealer: Sealer,
+    /// The highest return of an episode so far.
+    best: Option<i64>,
+    resets: u32,
 }
 
 impl Default for Chronicle {
@@ -60,11 +117,12 @@ impl Default for Chronicle {
 impl Chronicle {
     /// Nothing has happened yet.
     pub fn new() -> Chronicle {
-        Chronicle { happenings: Vec::new(), sealer: Sealer::new(0) }
+        Chronicle { happenings: Vec::new(), sealer: Sealer::new(0), best: None, resets: 0 }
     }
 
-    /// An episode was played; `chain` is the head of the learner's chain after it.
-    pub fn played(&mut self, episode: &Episode, chain: &Digest) {
+    /// An episode was played; `chain` is the head of the learner's chain after it, `optimum` what the best policy earns in an
+    /// episode, if that is known.
+    pub fn played(&mut self, episode: &Episode, chain: &Digest, optimum: Option<Fixed>) {
         let steps = episode.steps.iter().map(|step| PlayedStep {
             action: step.action,
             reward: step.reward,
@@ -72,7 +130,39 @@ impl Chronicle {
             bad: step.bad,
         });
         let block = self.sealer.push(episode.serial, steps, chain);
+        let step = block.as_ref().map_or_else(|| self.sealer.end(), PlayBlock::end);
         self.happenings.extend(block.map(Happening::Play));
+        let (total, serial) = (episode.total(), episode.serial);
+        let best = self.best.map_or(total, |best| best.max(total));
+        self.best = Some(best);
+        if serial.is_power_of_two() {
+            let reference = optimum.map_or(best, |optimum| optimum.to_raw() >> FRACTION_BITS);
+            let (length, regret) = (episode.steps.len() as u32, reference.saturating_sub(total));
+            self.happenings.push(Happening::Episode(EpisodeNote { serial, step, length, total, regret }));
+        }
+    }
+
+    /// A block of the machine's trace was sealed.
+    pub fn traced(&mut self, block: &[Record]) {
+        let bytes = |record: &Record| {
+            let mut bytes = [0; STEP_RECORD_BYTES];
+            for (half, word) in bytes.chunks_exact_mut(8).zip(record.0) {
+                half.copy_from_slice(&word.to_le_bytes());
+            }
+            bytes
+        };
+        let first_step = block.first().map_or(0, |record| record.0[1] & u64::from(u32::MAX));
+        let records = block.iter().take(SAMPLE_RECORDS).map(bytes).collect();
+        self.happenings.push(Happening::Steps(StepSample { first_step, records }));
+        for record in block {
+            if let Some(TraceEvent::Reset { bucket, way, step, .. }) = TraceEvent::from_record(*record)
+                && self.resets < RESETS_MAX
+            {
+                self.resets += 1;
+                let rose = way == Change::Worse;
+                self.happenings.push(Happening::Reset(ResetNote { step: u64::from(step), bucket, rose }));
+            }
+        }
     }
 
     /// The gate has decided; what was played before it is sealed first.
@@ -90,7 +180,7 @@ impl Chronicle {
     pub fn applied(&self) -> impl Iterator<Item = Patch> {
         self.happenings.iter().filter_map(|happening| match happening {
             Happening::Patch(note) => note.accepted().map(|(patch, _)| patch),
-            Happening::Play(_) => None,
+            _ => None,
         })
     }
 
@@ -112,9 +202,25 @@ impl Chronicle {
                     writer.u8(1);
                     note.encode(writer);
                 }
+                Happening::Steps(sample) => {
+                    writer.u8(2);
+                    sample.encode(writer);
+                }
+                Happening::Episode(note) => {
+                    writer.u8(3);
+                    note.encode(writer);
+                }
+                Happening::Reset(ResetNote { step, bucket, rose }) => {
+                    writer.u8(4);
+                    writer.u64(*step);
+                    writer.u16(*bucket);
+                    writer.bool(*rose);
+                }
             }
         }
         self.sealer.encode(writer);
+        encode_option(writer, self.best.as_ref(), |best, writer| writer.i64(*best));
+        writer.u32(self.resets);
     }
 
     /// Reads canonical bytes back.
@@ -126,10 +232,52 @@ impl Chronicle {
             happenings.push(match reader.u8()? {
                 0 => Happening::Play(PlayBlock::decode(reader)?),
                 1 => Happening::Patch(PatchNote::decode(reader)?),
+                2 => Happening::Steps(StepSample::decode(reader)?),
+                3 => Happening::Episode(EpisodeNote::decode(reader)?),
+                4 => Happening::Reset(ResetNote {
+                    step: reader.u64()?,
+                    bucket: reader.u16()?,
+                    rose: reader.bool()?,
+                }),
                 _ => return Err(unknown),
             });
         }
-        Ok(Chronicle { happenings, sealer: Sealer::decode(reader)? })
+        let sealer = Sealer::decode(reader)?;
+        Ok(Chronicle { happenings, sealer, best: decode_option(reader, Reader::i64)?, resets: reader.u32()? })
+    }
+}
+
+impl StepSample {
+    fn encode(&self, writer: &mut Writer) {
+        writer.u64(self.first_step);
+        writer.length(self.records.len());
+        self.records.iter().for_each(|record| writer.raw(record));
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<StepSample, DecodeError> {
+        let first_step = reader.u64()?;
+        let long = reader.error("more records than a sample holds");
+        let count = reader.length(STEP_RECORD_BYTES)?;
+        if SAMPLE_RECORDS < count {
+            return Err(long);
+        }
+        let records = reader.raw(count * STEP_RECORD_BYTES)?.as_chunks().0.to_vec();
+        Ok(StepSample { first_step, records })
+    }
+}
+
+impl EpisodeNote {
+    fn encode(&self, writer: &mut Writer) {
+        writer.u64(self.serial);
+        writer.u64(self.step);
+        writer.u32(self.length);
+        writer.i64(self.total);
+        writer.i64(self.regret);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<EpisodeNote, DecodeError> {
+        let (serial, step, length) = (reader.u64()?, reader.u64()?, reader.u32()?);
+        Ok(EpisodeNote { serial, step, length, total: reader.i64()?, regret: reader.i64()? })
     }
 }
 
@@ -237,8 +385,10 @@ mod tests {
         };
         for serial in 1..=3 {
             let steps = vec![step(0, false), step(1_000, true)];
-            chronicle.played(&Episode { serial, steps }, &hash(&[serial as u8]));
+            chronicle.played(&Episode { serial, steps }, &hash(&[serial as u8]), None);
             if serial == 2 {
+                let reset = TraceEvent::Reset { family: 0, bucket: 3, way: Change::Worse, step: 7 };
+                chronicle.traced(&[reset.to_record(); 2]);
                 chronicle.seal();
                 chronicle.happenings.push(Happening::Patch(PatchNote {
                     step: 4,
@@ -262,9 +412,10 @@ mod tests {
         let bytes = writer.into_bytes();
         let mut read = Chronicle::decode(&mut Reader::new(&bytes)).unwrap();
         assert_eq!(read, example());
-        assert_eq!(read.happenings().len(), 2);
+        // Two episodes, a sample of records with two resets, what was played, and a patch.
+        assert_eq!(read.happenings().len(), 7);
         read.seal();
-        assert_eq!(read.happenings().len(), 3);
+        assert_eq!(read.happenings().len(), 8);
         for cut in 0..bytes.len() {
             assert!(Chronicle::decode(&mut Reader::new(&bytes[..cut])).is_err());
         }

@@ -69,8 +69,8 @@ pub fn teacher_config(config: &GenesisConfig, seed: u64, domain: Domain) -> Teac
     }
 }
 
-/// Who divides the time; none where work is paced.
-pub fn scheduler(config: &GenesisConfig) -> Option<Scheduler> {
+/// Who divides the time.
+pub fn scheduler(config: &GenesisConfig) -> Scheduler {
     let plain = Parameters {
         exploration: config.activity_exploration,
         prior_weight: config.activity_prior,
@@ -85,9 +85,9 @@ pub fn scheduler(config: &GenesisConfig) -> Option<Scheduler> {
         ..LinearParameters::DEFAULT
     };
     match config.scheduler {
-        SchedulerKind::Paced => None,
-        SchedulerKind::Activities => Some(Scheduler::activities(plain)),
-        SchedulerKind::Linear => Some(Scheduler::linear(linear)),
-        SchedulerKind::Schedules => Some(Scheduler::schedules(plain, config.schedule_block)),
+        SchedulerKind::Paced => Scheduler::Paced,
+        SchedulerKind::Activities => Scheduler::activities(plain),
+        SchedulerKind::Linear => Scheduler::linear(linear),
+        SchedulerKind::Schedules => Scheduler::schedules(plain, config.schedule_block),
     }
 }

@@ -54,7 +54,7 @@ impl Witness for Notes<'_> {
 
     fn played(&mut self, episode: &Episode, strayed: u64, chain: &Digest) {
         self.0.online.book(episode.steps.len() as u64, episode.total(), strayed);
-        self.0.chronicle.played(episode, chain);
+        self.0.chronicle.played(episode, chain, None);
     }
 
     fn tick(&mut self, _: &Tally) -> bool {

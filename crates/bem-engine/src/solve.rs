@@ -18,6 +18,7 @@ use bem_base::fixed::Fixed;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::game::Game;
 use bem_machine::held::Adaptation;
+use bem_machine::trace::Record;
 use bem_synth::experience::Episode;
 use bem_synth::library::Machine;
 
@@ -238,6 +239,9 @@ fn learn<'a>(
         return Err(Box::new(Broken { error, kept: None }));
     }
     let run = evaluator.go_on(&mut learner, world);
+    if run.is_ok() && !evaluator.stopped {
+        learner.end_unit(&mut evaluator);
+    }
     let put_away = (evaluator.stopped && run.is_ok()).then(|| evaluator.seen.put_away(&learner.encode()));
     let outcome = match evaluator.failure.take() {
         Some(failure) => Err(failure),
@@ -367,10 +371,15 @@ impl Witness for Evaluator<'_> {
 
     fn played(&mut self, episode: &Episode, strayed: u64, chain: &Digest) {
         self.seen.online.book(episode.steps.len() as u64, episode.total(), strayed);
-        self.seen.chronicle.played(episode, chain);
+        let optimum = self.judge.as_ref().map(|judge| judge.yardstick().optimum);
+        self.seen.chronicle.played(episode, chain, optimum);
         if self.gathers {
             self.seen.gather(episode);
         }
+    }
+
+    fn records(&mut self, block: &[Record], _chain: &Digest) {
+        self.seen.chronicle.traced(block);
     }
 
     fn tick(&mut self, _tally: &Tally) -> bool {

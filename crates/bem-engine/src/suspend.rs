@@ -20,7 +20,7 @@ use bem_synth::experience::Episode;
 use bem_synth::policy::Policy;
 use std::collections::VecDeque;
 
-const FORMAT: &str = "bem lesson 4";
+const FORMAT: &str = "bem lesson 5";
 /// Episodes that are gathered at most, the latest.
 const GATHERED_MAX: usize = 48;
 

@@ -60,7 +60,7 @@ fn teacher_head(config: &GenesisConfig) -> String {
         writer.text(&task.tree.to_string());
         let passed = request.band < 3 || step % 3 == 0;
         let regret = Fixed::from_ratio((step % 5) as i64, 5);
-        teacher.report(Report { template: task.template, passed, regret, step });
+        teacher.report(Report { template: task.template, passed, regret, step, learned: None });
         if let Some(edit) = teacher.maybe_mutate(task.template, &NoPrograms)
             && judge_edit(config, &teacher, step, &edit, &pox).is_ok()
         {

@@ -1,6 +1,6 @@
-//! How the machine divides its time among acting, synthesising and verifying: three schedulers, one interface.
+//! How the machine divides its time among acting, synthesising and verifying: four schedulers, one interface.
 //!
-//! A bandit over the three activities (000/5.6), the contextual linear scheduler (001/17.4, in
+//! The paced order (act until a search is due, search, decide everything that waits), a bandit over the three activities (000/5.6), the contextual linear scheduler (001/17.4, in
 //! `linear_scheduler`), and a bandit over cyclic schedules played in blocks. Only the last can express "first
 //! synthesise, then verify" when synthesis alone pays nothing. Must not know what the activities do. Clauses:
 //! SCC-10, SCC-11, D-26.
@@ -56,6 +56,8 @@ const _: () = assert!(SCHEDULES.len() <= ARMS_MAX);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "META_STEP")]
 pub enum Scheduler {
+    /// The paced order: whatever is due is done at once, searching before deciding, and otherwise it acts. It learns nothing.
+    Paced,
     /// A bandit over the three activities.
     Activities(Box<ActivityBandit>),
     /// Algorithm D.
@@ -96,6 +98,11 @@ impl Scheduler {
             return Activity::Act;
         }
         match self {
+            Scheduler::Paced => match situation.possible {
+                [_, true, _] => Activity::Synthesize,
+                [_, _, true] => Activity::Verify,
+                _ => Activity::Act,
+            },
             // An activity that cannot be done must not be chosen: it would never be tried, so that it would look the most
             // promising for ever.
             Scheduler::Activities(bandit) => {
@@ -119,6 +126,7 @@ impl Scheduler {
             return;
         }
         match self {
+            Scheduler::Paced => {}
             Scheduler::Activities(bandit) => {
                 bandit.bucket.update(&bandit.parameters, activity as usize, complement(reward));
             }
@@ -141,6 +149,7 @@ impl Scheduler {
     pub fn encode(&self, writer: &mut Writer) {
         writer.u8(self.tag());
         match self {
+            Scheduler::Paced => {}
             Scheduler::Activities(bandit) => bandit.bucket.encode(writer),
             Scheduler::Linear(scheduler) => scheduler.encode(writer),
             Scheduler::Schedules(bandit) => {
@@ -158,6 +167,7 @@ impl Scheduler {
             return Err(start.error("the state of another kind of scheduler"));
         }
         match self {
+            Scheduler::Paced => {}
             Scheduler::Activities(bandit) => bandit.bucket = decode_bucket(reader, bandit.bucket.live())?,
             Scheduler::Linear(scheduler) => scheduler.restore(reader)?,
             Scheduler::Schedules(bandit) => {
@@ -177,6 +187,7 @@ impl Scheduler {
             Scheduler::Activities(_) => 0,
             Scheduler::Linear(_) => 1,
             Scheduler::Schedules(_) => 2,
+            Scheduler::Paced => 3,
         }
     }
 }
@@ -255,9 +266,12 @@ mod tests {
     fn a_safety_alarm_allows_acting_only_and_teaches_nothing() {
         let features = [Loss::ONE, Loss::ONE];
         let alarm = Situation { features: &features, safety_alarm: true, possible: [true; 3] };
-        for mut scheduler in
-            [Scheduler::activities(PLAIN), Scheduler::linear(LINEAR), Scheduler::schedules(PLAIN, 16)]
-        {
+        for mut scheduler in [
+            Scheduler::Paced,
+            Scheduler::activities(PLAIN),
+            Scheduler::linear(LINEAR),
+            Scheduler::schedules(PLAIN, 16),
+        ] {
             let before = scheduler.clone();
             for _ in 0..50 {
                 assert_eq!(scheduler.choose(&alarm), Activity::Act);
@@ -265,6 +279,15 @@ mod tests {
             }
             assert_eq!(scheduler, before);
         }
+    }
+
+    #[test]
+    fn the_paced_order_searches_when_that_is_due_then_decides_and_otherwise_acts() {
+        let mut paced = Scheduler::Paced;
+        let mut chosen = |possible| paced.choose(&Situation { features: &[], safety_alarm: false, possible });
+        assert_eq!(chosen([true, true, true]), Activity::Synthesize);
+        assert_eq!(chosen([true, false, true]), Activity::Verify);
+        assert_eq!(chosen([true, false, false]), Activity::Act);
     }
 
     #[test]

@@ -199,6 +199,11 @@ impl Sealer {
         Sealer { first_step, steps: 0, serial: 0, chain: Digest::default(), body: Vec::new() }
     }
 
+    /// The step after the last one that was taken in.
+    pub fn end(&self) -> u64 {
+        self.first_step + u64::from(self.steps)
+    }
+
     /// Takes an episode, with the head of the learner's chain after it; a block if it is full now.
     ///
     /// Serials ascend, and an episode has at least one step and at most `EPISODE_STEPS_MAX`.

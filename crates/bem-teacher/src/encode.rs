@@ -13,7 +13,7 @@ use bem_learn::bucket::Bucket;
 use std::collections::BTreeMap;
 
 /// Bytes of a template besides its text.
-const TEMPLATE_BYTES_MIN: usize = 52;
+const TEMPLATE_BYTES_MIN: usize = 53;
 
 impl Teacher {
     /// Writes everything that influences what comes next.
@@ -32,6 +32,8 @@ impl Teacher {
             writer.i64(statistics.pass_rate.to_raw());
             writer.i64(statistics.regret.to_raw());
             writer.u64(statistics.last_update);
+            writer.bool(statistics.learned.is_some());
+            statistics.learned.iter().for_each(|learned| writer.i64(learned.to_raw()));
         }
         writer.u32(self.cells.len() as u32);
         for ((domain, band), cell) in &self.cells {
@@ -109,7 +111,12 @@ fn decode_template(
     let pass_rate = share("a pass rate outside zero to one")?;
     let regret = share("a regret outside zero to one")?;
     let last_update = reader.u64()?;
-    let statistics = TemplateStatistics { usage, pass_rate, regret, last_update };
+    let wild = reader.error("steps to learn that nobody can have taken");
+    let learned = if reader.bool()? { Some(Fixed::from_raw(reader.i64()?)) } else { None };
+    if learned.is_some_and(|learned| learned < Fixed::ZERO || Fixed::from_int(64) < learned) {
+        return Err(wild);
+    }
+    let statistics = TemplateStatistics { usage, pass_rate, regret, last_update, learned };
     Ok(Template { id, domain, tree, difficulty_structural, difficulty, statistics })
 }
 

@@ -54,7 +54,7 @@ pub fn template_regret(seed: u64, checkpoints: &[u64]) -> Vec<Checkpoint> {
         regret = regret.plus(gaps[place]);
         let passed = (world.below(100) as i64) < percents[place];
         let shortfall = Fixed::from_ratio(100 - percents[place], 100);
-        teacher.report(Report { template: id, passed, regret: shortfall, step: choice });
+        teacher.report(Report { template: id, passed, regret: shortfall, step: choice, learned: None });
         if checkpoints.contains(&choice) {
             found.push(Checkpoint { choices: choice, regret });
         }

@@ -9,6 +9,7 @@ mod chosen;
 pub mod controller;
 pub mod difficulty;
 mod encode;
+pub mod extract;
 pub mod fit;
 pub mod focus;
 pub mod laboratory;

@@ -25,6 +25,10 @@ pub enum Transformation {
     Interleave = 3,
     /// Makes one situation more frequent: no mutation by chance, but what a counterexample asks for.
     Focus = 4,
+    /// Puts a task of another family behind it: what a program of the control core asks for.
+    Compose = 5,
+    /// Makes slots of the numbers in which two tasks differ that one machine has solved.
+    Extract = 6,
 }
 
 impl Transformation {
@@ -129,8 +133,8 @@ fn transform(
             }
             change_one(tree, prng.below(places as u64) as usize, loops, raise_bound)
         }
-        // Nothing is drawn for a situation that nobody named.
-        Transformation::Focus => Ok(None),
+        // Nothing of this is drawn: somebody has to name a situation, a partner or two tasks.
+        Transformation::Focus | Transformation::Compose | Transformation::Extract => Ok(None),
         Transformation::Interleave => {
             let parts = vec![tree.clone(), easy_leaf(ladders, prng)];
             TaskTree::node("interleave", BTreeMap::new(), parts).map(Some)

@@ -5,12 +5,13 @@
 //! GLE-7, GLE-8, LOG-6.
 
 use crate::controller::{Controller, Pace, Request};
+use crate::extract;
 use crate::focus::focus;
 use crate::ladder::{BANDS, Domain, Ladder, equal_bands};
-use crate::mutate::{MutationRate, TeachEdit, mutate};
+use crate::mutate::{MutationRate, TeachEdit, Transformation, mutate};
 use crate::template::{Task, Template, TemplateId, TemplateStatistics, domain_of, structural_difficulty};
 use bem_base::environment::Bits;
-use bem_base::fixed::Fixed;
+use bem_base::fixed::{Fixed, log2_count_floor};
 use bem_base::limits::ARMS_MAX;
 use bem_base::prng::{Prng, mix};
 use bem_games::compose::tree::TREE_DEPTH_MAX;
@@ -97,6 +98,8 @@ pub struct Report {
     pub regret: Fixed,
     /// When.
     pub step: u64,
+    /// Steps that it took until it was learned, if it was.
+    pub learned: Option<u64>,
 }
 
 /// Why a template was not admitted.
@@ -249,6 +252,11 @@ impl Teacher {
             pace.average(statistics.pass_rate, if report.passed { Fixed::ONE } else { Fixed::ZERO });
         statistics.regret = pace.average(statistics.regret, report.regret.clamp(Fixed::ZERO, Fixed::ONE));
         statistics.last_update = report.step;
+        if let Some(steps) = report.learned {
+            let measured = log2_count_floor(steps.max(1));
+            let known = statistics.learned.map(|known| pace.average(known, measured));
+            statistics.learned = Some(known.unwrap_or(measured));
+        }
         let reward = meta_reward(statistics);
         let domain = template.domain;
         let (low, high) = self.config.meta_rewards;
@@ -280,6 +288,54 @@ impl Teacher {
     /// counterexample asks for. None if nothing near the template does. See [`crate::focus`].
     pub fn focus_on(&self, id: TemplateId, situation: &Bits, programs: &dyn Programs) -> Option<TeachEdit> {
         focus(&self.templates[id.0 as usize], situation, programs)
+    }
+
+    /// A proposal that shows again where a task of this tree failed: the neighbour that meets the situation more often, or
+    /// the task itself where there is none.
+    pub fn expose(&self, tree: &TaskTree, situation: &Bits, programs: &dyn Programs) -> Option<TeachEdit> {
+        let domain = domain_of(tree)?;
+        let difficulty = structural_difficulty(tree, programs).ok()?;
+        let template = Template {
+            id: TemplateId(self.templates.len() as u32),
+            domain,
+            tree: tree.clone(),
+            difficulty_structural: difficulty,
+            difficulty,
+            statistics: TemplateStatistics::NEUTRAL,
+        };
+        let (transformation, tree) = (Transformation::Focus, tree.clone());
+        let itself = TeachEdit { parent: template.id, transformation, tree, domain, difficulty };
+        Some(focus(&template, situation, programs).unwrap_or(itself))
+    }
+
+    /// A proposal that puts a task of another family behind this template's.
+    pub fn compose(&self, id: TemplateId, other: &TaskTree, programs: &dyn Programs) -> Option<TeachEdit> {
+        let tree = extract::sequence(&self.templates[id.0 as usize].tree, other).ok()?;
+        self.proposal(id, Transformation::Compose, tree, programs)
+    }
+
+    /// A proposal whose slots hold both of these tasks, which one machine has solved.
+    pub fn extract(&self, one: &TaskTree, other: &TaskTree, programs: &dyn Programs) -> Option<TeachEdit> {
+        self.proposal(TemplateId(0), Transformation::Extract, extract::common(one, other)?, programs)
+    }
+
+    fn proposal(
+        &self,
+        parent: TemplateId,
+        transformation: Transformation,
+        tree: TaskTree,
+        programs: &dyn Programs,
+    ) -> Option<TeachEdit> {
+        if self.config.mutation_depth_max < tree.depth() {
+            return None;
+        }
+        let (domain, difficulty) = (domain_of(&tree)?, structural_difficulty(&tree, programs).ok()?);
+        Some(TeachEdit { parent, transformation, tree, domain, difficulty })
+    }
+
+    /// The template with this tree, if there is one.
+    pub fn template_of(&self, tree: &TaskTree) -> Option<TemplateId> {
+        self.templates.iter().find(|template| template.tree == *tree).map(|template| template.id)
     }
 
     /// Admits a proposal that was accepted elsewhere; it starts with neutral statistics.
@@ -328,9 +384,9 @@ impl Teacher {
         self.config.templates_per_band.min(TEMPLATES_PER_BAND_MAX)
     }
 
-    /// Looks at the next few templates: what is nearly always passed becomes easier, what is nearly never passed
-    /// harder, by a quarter of a band at a time and at most one band away from its structure. Returns how many
-    /// changed their band.
+    /// Looks at the next few templates. Where steps to learn were measured, difficulty moves toward their logarithm; elsewhere
+    /// what is nearly always passed becomes easier, what is nearly never passed harder. It moves by a quarter of a band at
+    /// most at a time, and at most one band away from its structure. Returns how many changed their band.
     pub fn re_estimate(&mut self) -> usize {
         let mut moved = 0;
         for _ in 0..RE_ESTIMATES_MAX.min(self.templates.len()) {
@@ -343,14 +399,17 @@ impl Teacher {
 
     fn re_estimate_one(&mut self, place: usize) -> bool {
         let template = &self.templates[place];
-        if template.statistics.usage < USAGE_TO_RE_ESTIMATE {
+        let learned = template.statistics.learned;
+        if learned.is_none() && template.statistics.usage < USAGE_TO_RE_ESTIMATE {
             return false;
         }
         let (id, domain, rate) = (template.id, template.domain, template.statistics.pass_rate);
         let Some(ladder) = self.ladder(domain) else { return false };
         let width = ladder.band_width();
         let quarter = width.div_count_floor(4);
-        let change = if Fixed::from_ratio(9, 10) < rate {
+        let change = if let Some(learned) = learned {
+            learned.minus(template.difficulty).clamp(quarter.negated(), quarter)
+        } else if Fixed::from_ratio(9, 10) < rate {
             quarter.negated()
         } else if rate < Fixed::from_ratio(1, 10) {
             quarter
@@ -484,7 +543,7 @@ mod tests {
             tasks.push(format!("{} {} {}", request.stage, request.band, task.tree));
             let passed = request.band < 5;
             let regret = if passed { Fixed::ZERO } else { Fixed::HALF };
-            teacher.report(Report { template: task.template, passed, regret, step });
+            teacher.report(Report { template: task.template, passed, regret, step, learned: None });
             if let Some(edit) = teacher.maybe_mutate(task.template, &NoPrograms) {
                 let _ = teacher.admit(&edit, &NoPrograms);
             }
@@ -527,13 +586,39 @@ mod tests {
         }
         let before = teacher.templates()[3].difficulty;
         for step in 0..200 {
-            teacher.report(Report { template: id, passed: true, regret: Fixed::ZERO, step });
+            teacher.report(Report { template: id, passed: true, regret: Fixed::ZERO, step, learned: None });
         }
         for _ in 0..100 {
             teacher.re_estimate();
         }
         let width = teacher.ladder(Domain(0)).unwrap().band_width();
         assert_eq!(teacher.templates()[3].difficulty, before.minus(width));
+    }
+
+    #[test]
+    fn difficulty_follows_the_measured_steps_by_bounded_steps() {
+        let mut teacher = few(5);
+        let ladder = teacher.ladder(Domain(0)).unwrap();
+        let (width, before) = (ladder.band_width(), teacher.templates()[3].difficulty);
+        // Two bands above what its structure says; it may move by one.
+        let above = before.plus(width.mul_int(2)).plus(Fixed::ONE);
+        let steps = 1u64 << (above.to_raw() >> 32);
+        let template = TemplateId(3);
+        teacher.report(Report {
+            template,
+            passed: true,
+            regret: Fixed::ZERO,
+            step: 1,
+            learned: Some(steps),
+        });
+        let mut last = before;
+        for _ in 0..100 {
+            teacher.re_estimate();
+            let now = teacher.templates()[3].difficulty;
+            assert!(last <= now && now.minus(last) <= width.div_count_floor(4));
+            last = now;
+        }
+        assert!(before < last && last <= before.plus(width), "{before} {last}");
     }
 
     #[test]
@@ -550,7 +635,7 @@ mod tests {
         for step in 0..200 {
             let id = teacher.select_template(Domain(0), 0).unwrap();
             chosen.insert(id);
-            teacher.report(Report { template: id, passed: step % 2 == 0, regret: Fixed::HALF, step });
+            teacher.report(Report { template: id, passed: step % 2 == 0, regret: Fixed::HALF, step, learned: None });
         }
         assert_eq!(chosen.len(), 4);
     }

@@ -29,12 +29,19 @@ pub struct TemplateStatistics {
     pub regret: Fixed,
     /// The step of the last report.
     pub last_update: u64,
+    /// Moving average of the logarithm of the steps that it took to learn one, base two; none before the first.
+    pub learned: Option<Fixed>,
 }
 
 impl TemplateStatistics {
     /// Nothing known: half passes, half the regret.
-    pub const NEUTRAL: TemplateStatistics =
-        TemplateStatistics { usage: 0, pass_rate: Fixed::HALF, regret: Fixed::HALF, last_update: 0 };
+    pub const NEUTRAL: TemplateStatistics = TemplateStatistics {
+        usage: 0,
+        pass_rate: Fixed::HALF,
+        regret: Fixed::HALF,
+        last_update: 0,
+        learned: None,
+    };
 
     /// From one for a template never used toward zero.
     pub fn novelty(&self) -> Fixed {

@@ -8,14 +8,16 @@
 //! When to stop is the caller's business. Clauses: GLE-5, GLE-10, SCC-15, LOG-5; decision D-25.
 
 pub mod message;
+pub mod practice;
 mod snapshot;
+mod taught;
 mod track;
 mod unit;
 
 pub use track::{Climbed, Edit, Practised, Track};
 pub use unit::{Assignment, Purpose, Unit, UnitBegin, UnitKey, UnitResult, Worked};
 
-use crate::learner::{Settings, Tally};
+use crate::learner::{Barriers, Learned, Scheduled, Settings};
 use bem_base::digest::{self, Digest};
 use bem_base::environment::EnvironmentError;
 use bem_games::game::GameError;
@@ -30,6 +32,8 @@ use std::sync::Arc;
 pub const ATTEMPTS_MAX: u32 = 4;
 /// The first units of every chain: what is learned in them is lent to other families.
 pub const OPENING_UNITS: u32 = 2;
+/// Requests of a family after its climb that may come before the rungs of slower families.
+pub const REQUESTS_EARLY: u32 = 2;
 /// Machines of other families that are tried where a rung resists.
 const BORROWED_MAX: usize = 4;
 
@@ -59,7 +63,7 @@ pub struct Climb {
     files: Vec<Digest>,
 }
 
-/// Who chose the actions of all units, and what changed the policy that acts when frozen.
+/// Who chose the actions of all units, what changed the policy that acts when frozen, and who divided the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acting {
     /// Steps whose action the machine chose, as the machine counts them.
@@ -68,10 +72,21 @@ pub struct Acting {
     pub changes: u64,
     /// How many of these changes a decision about a patch made.
     pub changes_patched: u64,
+    /// What the schedulers gave out.
+    pub scheduled: Scheduled,
+    /// Barriers that were passed, and priors that group advantages moved there.
+    pub barriers: Barriers,
 }
 
 impl Acting {
-    fn take(&mut self, tally: &Tally) {
+    fn take(&mut self, learned: &Learned) {
+        let tally = &learned.tally;
+        for (sum, units) in self.scheduled.units.iter_mut().zip(learned.scheduled.units) {
+            *sum = sum.saturating_add(units);
+        }
+        self.scheduled.alarms = self.scheduled.alarms.saturating_add(learned.scheduled.alarms);
+        self.barriers.passed = self.barriers.passed.saturating_add(learned.barriers.passed);
+        self.barriers.moved = self.barriers.moved.saturating_add(learned.barriers.moved);
         self.steps_by_machine = self.steps_by_machine.saturating_add(tally.steps_by_machine);
         self.changes = self.changes.saturating_add(u64::from(tally.acting_changes));
         self.changes_patched = self.changes_patched.saturating_add(u64::from(tally.acting_changes_patched));
@@ -210,7 +225,7 @@ impl Climb {
             library: track.library().to_vec(),
             borrowed,
             // Practice goes on until the learner itself sees nothing left to gain: it is there to find out.
-            until_solved: 1 < self.config.stages && unit.climbs(),
+            until_solved: 1 < self.config.stages && !matches!(unit.purpose, Purpose::Practice { .. }),
             gathers: false,
         }
     }
@@ -245,9 +260,9 @@ impl Climb {
     /// Takes a result in. Families may be taken in any order; within a family a unit follows the one before.
     pub fn take(&mut self, result: &UnitResult) {
         self.tracks[result.unit.track].take(&self.config, result);
-        let tally = &result.solution.learned.tally;
-        self.steps += tally.steps;
-        self.acting.take(tally);
+        let learned = &result.solution.learned;
+        self.steps += learned.tally.steps;
+        self.acting.take(learned);
     }
 
     /// All families.

@@ -4,10 +4,12 @@
 //! Restoring accepts only what this version could have written; `snapshot(restore(bytes))` is `bytes`.
 //! Clauses: LOG-5, GLE-10; decision D-19.
 
-use super::track::{Climbed, Edit, Practised, Track};
+use super::practice::Asked;
+use super::track::{Climbed, Edit, Practised, Track, budget_of};
 use super::unit::{Purpose, Unit};
 use super::{ATTEMPTS_MAX, Acting, Climb, ClimbConfig};
 use crate::codec::{decode_option, encode_option};
+use crate::learner::{Barriers, Scheduled};
 use crate::parameters::teacher_config;
 use crate::shard::Shard;
 use bem_base::digest::Digest;
@@ -23,7 +25,7 @@ use bem_teacher::template::TemplateId;
 use std::sync::Arc;
 
 /// The first words of a snapshot.
-const FORMAT: &str = "bem climb 5";
+const FORMAT: &str = "bem climb 6";
 
 impl Climb {
     /// Everything that decides the next units, as canonical bytes.
@@ -34,8 +36,10 @@ impl Climb {
         writer.u64(self.config.seed);
         writer.u32(self.config.stages as u32);
         writer.u64(self.config.unit_steps);
-        let Acting { steps_by_machine, changes, changes_patched } = self.acting;
+        let Acting { steps_by_machine, changes, changes_patched, scheduled, barriers } = self.acting;
         [self.steps, steps_by_machine, changes, changes_patched].iter().for_each(|sum| writer.u64(*sum));
+        let counts = scheduled.units.into_iter().chain([scheduled.alarms, barriers.passed, barriers.moved]);
+        counts.for_each(|count| writer.u64(count));
         writer.length(self.tracks.len());
         self.tracks.iter().for_each(|track| track.encode(&mut writer));
         writer.length(self.files.len());
@@ -57,7 +61,14 @@ impl Climb {
             return Err(wild);
         }
         let (steps, steps_by_machine) = (reader.u64()?, reader.u64()?);
-        let acting = Acting { steps_by_machine, changes: reader.u64()?, changes_patched: reader.u64()? };
+        let mut count = || reader.u64();
+        let acting = Acting {
+            steps_by_machine,
+            changes: count()?,
+            changes_patched: count()?,
+            scheduled: Scheduled { units: [count()?, count()?, count()?], alarms: count()? },
+            barriers: Barriers { passed: count()?, moved: count()? },
+        };
         let mut config = ClimbConfig { seed, stages, unit_steps, families: Vec::new(), parameters };
         let mut tracks: Vec<Track> = Vec::new();
         for place in 0..reader.length(64)? {
@@ -98,6 +109,17 @@ impl Track {
         if let Some(teacher) = &self.teacher {
             teacher.encode(writer);
         }
+        writer.u32(self.requests);
+        encode_option(writer, self.asked.as_ref(), encode_asked);
+        writer.length(self.fresh.len());
+        self.fresh.iter().for_each(|template| writer.u32(template.0));
+        writer.length(self.edits.len());
+        self.edits.iter().for_each(|edit| edit.encode(writer));
+        writer.length(self.origins.len());
+        for (template, transformation) in &self.origins {
+            writer.u32(*template);
+            writer.u8(*transformation);
+        }
         encode_next(self.next.as_ref(), writer);
     }
 
@@ -121,6 +143,20 @@ impl Track {
         } else {
             None
         };
+        let requests = reader.u32()?;
+        let asked = decode_option(reader, decode_asked)?;
+        let fresh = decode_list(reader, 4, |reader| reader.u32().map(TemplateId))?;
+        let known = teacher.as_ref().map_or(0, |teacher: &Teacher| teacher.templates().len());
+        if fresh.iter().any(|template| known <= template.0 as usize) {
+            return Err(wild);
+        }
+        let edits = decode_list(reader, 10, Edit::decode)?;
+        let disorder = reader.error("origins of templates out of order");
+        let origins = decode_list(reader, 5, |reader| Ok((reader.u32()?, reader.u8()?)))?;
+        if !origins.is_sorted_by(|one: &(u32, u8), other| one.0 < other.0) {
+            return Err(disorder);
+        }
+        let origins = origins.into_iter().collect();
         let next = None;
         let mut track = Track {
             family,
@@ -138,6 +174,11 @@ impl Track {
             library,
             lent,
             teacher,
+            requests,
+            asked,
+            fresh,
+            edits,
+            origins,
             next,
         };
         track.next = track.decode_next(reader, config)?;
@@ -151,25 +192,25 @@ impl Track {
     ) -> Result<Option<Unit>, DecodeError> {
         let wild = reader.error("a next unit that does not follow");
         let kind = reader.u8()?;
-        let (purpose, task, attempt) = match kind {
+        let (purpose, task) = match kind {
             0 => return Ok(None),
             1 if self.is_climbing() => {
                 let purpose = Purpose::Rung { stage: self.stage, attempt: self.attempt };
-                (purpose, self.tasks[self.stage].clone(), self.attempt)
+                (purpose, self.tasks[self.stage].clone())
             }
             2 | 3 => {
                 let template = TemplateId(reader.u32()?);
-                let known = self.templates();
+                let known = self.teacher.as_ref().map_or(self.tasks.len(), |_| self.templates());
                 if known <= template.0 as usize {
                     return Err(wild);
                 }
                 let purpose =
                     if kind == 2 { Purpose::Replay { template } } else { Purpose::Practice { template } };
-                (purpose, reader.text()?.to_string(), 0)
+                (purpose, reader.text()?.to_string())
             }
             _ => return Err(wild),
         };
-        let budget = config.unit_steps.saturating_mul(1 << (2 * attempt));
+        let budget = budget_of(config, purpose);
         let (track, number, spent) = (self.place, self.units, self.spent);
         Ok(Some(Unit { track, number, purpose, spent, budget, task }))
     }
@@ -234,10 +275,13 @@ impl Practised {
     fn encode(&self, writer: &mut Writer) {
         writer.u32(self.number);
         writer.text(&self.task);
+        writer.u8(self.band);
+        encode_option(writer, self.origin.as_ref(), |origin, writer| writer.u8(*origin));
         writer.i64(self.score.to_raw());
         writer.bool(self.solved);
         writer.u64(self.steps);
         writer.raw(self.head.as_bytes());
+        encode_option(writer, self.asked.as_ref(), encode_asked);
         writer.length(self.edits.len());
         self.edits.iter().for_each(|edit| edit.encode(writer));
     }
@@ -246,11 +290,14 @@ impl Practised {
         Ok(Practised {
             number: reader.u32()?,
             task: reader.text()?.to_string(),
+            band: reader.u8()?,
+            origin: decode_option(reader, Reader::u8)?,
             score: Fixed::from_raw(reader.i64()?),
             solved: reader.bool()?,
             steps: reader.u64()?,
             head: Digest::decode(reader)?,
-            edits: decode_list(reader, 9, Edit::decode)?,
+            asked: decode_option(reader, decode_asked)?,
+            edits: decode_list(reader, 10, Edit::decode)?,
         })
     }
 }
@@ -258,6 +305,7 @@ impl Practised {
 impl Edit {
     fn encode(&self, writer: &mut Writer) {
         writer.text(&self.tree);
+        writer.u8(self.transformation);
         writer.bool(self.situation.is_some());
         self.situation.iter().flat_map(|bits| bits.0).for_each(|word| writer.u64(word));
         writer.bytes(&self.patch);
@@ -265,12 +313,29 @@ impl Edit {
 
     fn decode(reader: &mut Reader<'_>) -> Result<Edit, DecodeError> {
         let tree = reader.text()?.to_string();
+        let transformation = reader.u8()?;
         let mut situation = reader.bool()?.then_some(Bits::ZERO);
         for word in situation.iter_mut().flat_map(|bits| &mut bits.0) {
             *word = reader.u64()?;
         }
-        Ok(Edit { tree, situation, patch: reader.bytes()?.to_vec() })
+        Ok(Edit { tree, transformation, situation, patch: reader.bytes()?.to_vec() })
     }
+}
+
+fn encode_asked(asked: &Asked, writer: &mut Writer) {
+    [asked.place, asked.band, asked.context].into_iter().for_each(|word| writer.u64(word));
+    encode_option(writer, asked.template.as_ref(), |template, writer| writer.u64(*template));
+    writer.u64(asked.executed);
+    writer.length(asked.line.len());
+    asked.line.iter().for_each(|word| writer.u64(*word));
+}
+
+fn decode_asked(reader: &mut Reader<'_>) -> Result<Asked, DecodeError> {
+    let (place, band, context) = (reader.u64()?, reader.u64()?, reader.u64()?);
+    let template = decode_option(reader, Reader::u64)?;
+    let executed = reader.u64()?;
+    let line = decode_list(reader, 8, |reader| reader.u64())?;
+    Ok(Asked { place, band, context, template, executed, line })
 }
 
 /// A list behind its length, whose items each take at least this many bytes.

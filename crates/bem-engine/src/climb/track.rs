@@ -4,26 +4,23 @@
 //! four times the steps. After the top, or when stuck, the family's teacher chooses: its templates, those it
 //! makes by mutation, and what came of each decide the next task. Clauses: GLE-5, GLE-6, GLE-7, GLE-10.
 
+use super::practice::Asked;
+use super::taught::replay_share;
 use super::unit::{Purpose, Unit, UnitResult};
 use super::{ATTEMPTS_MAX, ClimbConfig, OPENING_UNITS};
-use crate::parameters::teacher_config;
 use crate::shard::Shard;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::Writer;
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
-use bem_evolve::patch::Patch;
-use bem_evolve::score::PoxState;
-use bem_evolve::teach::judge_edit;
-use bem_games::compose::{NoPrograms, TaskTree};
-use bem_machine::config::GenesisConfig;
+use bem_games::compose::TaskTree;
 use bem_synth::library::Machine;
 use bem_synth::policy::Policy;
-use bem_teacher::controller::ReplayShare;
 use bem_teacher::ladder::Domain;
-use bem_teacher::mutate::TeachEdit;
-use bem_teacher::teacher::{Report, Teacher};
-use bem_teacher::template::{TemplateId, structural_difficulty};
+use bem_teacher::mutate::Transformation;
+use bem_teacher::teacher::Teacher;
+use bem_teacher::template::TemplateId;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Word operations of a search that take about as long as one step.
 const WORK_A_STEP: u64 = 1 << 10;
@@ -72,6 +69,10 @@ pub struct Practised {
     pub number: u32,
     /// The task.
     pub task: String,
+    /// The band of its template.
+    pub band: u8,
+    /// How an edit made its template, by the number of the `Transformation`; none for a template of the teacher's boot set.
+    pub origin: Option<u8>,
     /// Final score.
     pub score: Fixed,
     /// Whether it counts as solved.
@@ -80,15 +81,36 @@ pub struct Practised {
     pub steps: u64,
     /// Head of the unit's own chain.
     pub head: Digest,
+    /// The request of the control core that it answers, if it does.
+    pub asked: Option<Asked>,
     /// What it made of the teacher's templates, in order.
     pub edits: Vec<Edit>,
 }
 
-/// A TEACH_EDIT patch that a unit of practice brought. Only what was admitted is kept.
+impl Practised {
+    /// Whether its task is a composition of several families.
+    pub fn is_across_families(&self) -> bool {
+        let Ok(tree) = TaskTree::parse(&self.task) else { return false };
+        let mut leaves = BTreeSet::new();
+        gather_leaves(&tree, &mut leaves);
+        1 < leaves.len()
+    }
+}
+
+fn gather_leaves(tree: &TaskTree, leaves: &mut BTreeSet<String>) {
+    if tree.parts().is_empty() {
+        leaves.insert(tree.name().to_string());
+    }
+    tree.parts().iter().for_each(|part| gather_leaves(part, leaves));
+}
+
+/// A TEACH_EDIT patch that a unit brought. Only what was admitted is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// The new template as text.
     pub tree: String,
+    /// What was done, by the number of its `Transformation`.
+    pub transformation: u8,
     /// What asked for it: the situation in which what was learned kept failing; none for a mutation by chance.
     pub situation: Option<Bits>,
     /// The accepted patch as canonical bytes.
@@ -118,6 +140,16 @@ pub struct Track {
     pub(super) library: Vec<Machine>,
     pub(super) lent: Vec<Machine>,
     pub(super) teacher: Option<Teacher>,
+    /// Requests that programs of the control core have made.
+    pub(super) requests: u32,
+    /// The request that the next unit answers.
+    pub(super) asked: Option<Asked>,
+    /// Templates that edits brought and nobody has practised, the oldest first.
+    pub(super) fresh: Vec<TemplateId>,
+    /// What the latest unit made of the teacher's templates.
+    pub(super) edits: Vec<Edit>,
+    /// How edits made templates: the number of the `Transformation` by that of the template.
+    pub(super) origins: BTreeMap<u32, u8>,
     pub(super) next: Option<Unit>,
 }
 
@@ -148,9 +180,14 @@ impl Track {
             library: Vec::new(),
             lent: Vec::new(),
             teacher: None,
+            requests: 0,
+            asked: None,
+            fresh: Vec::new(),
+            edits: Vec::new(),
+            origins: BTreeMap::new(),
             next: None,
         };
-        track.next = track.plan(config);
+        track.next = track.plan(config, None);
         track
     }
 
@@ -232,8 +269,28 @@ impl Track {
 
     /// What its latest unit made of the teacher's templates.
     pub fn latest_edits(&self) -> &[Edit] {
+        &self.edits
+    }
+
+    /// How many templates an edit of this kind has brought.
+    pub fn edited_by(&self, transformation: Transformation) -> usize {
+        self.origins.values().filter(|number| **number == transformation as u8).count()
+    }
+
+    /// How many units have practised a template that an edit of this kind brought.
+    pub fn practised_by(&self, transformation: Transformation) -> usize {
+        self.practised.iter().filter(|practised| practised.origin == Some(transformation as u8)).count()
+    }
+
+    /// Requests that programs of the control core have made.
+    pub fn requests(&self) -> u32 {
+        self.requests
+    }
+
+    /// The request that its latest unit answered.
+    pub fn latest_asked(&self) -> Option<&Asked> {
         let latest = self.practised.last().filter(|practised| practised.number + 1 == self.units);
-        latest.map_or(&[], |practised| &practised.edits)
+        latest?.asked.as_ref()
     }
 
     /// The task of one of its teacher's templates.
@@ -254,18 +311,23 @@ impl Track {
         self.head = digest::hash_parts("bem/climb/link", &link);
         self.shard = Some(result.solution.shard.clone());
         self.keep(result);
+        self.edits.clear();
         match result.unit.purpose {
             Purpose::Rung { stage, attempt } => {
                 let solved = result.solution.is_solved();
                 (self.stage, self.attempt) = if solved { (stage + 1, 0) } else { (stage, attempt + 1) };
                 self.climbed.push(climbed(result, stage, attempt));
+                if !solved && attempt == 0 {
+                    self.expose(config, result);
+                }
             }
             Purpose::Replay { template } | Purpose::Practice { template } => {
-                self.practised.push(practised(result));
+                let practised = self.practised(template, result);
+                self.practised.push(practised);
                 self.report(&config.parameters, template, result);
             }
         }
-        self.next = self.plan(config);
+        self.next = self.plan(config, Some(result.unit.purpose));
     }
 
     /// What was solved goes to the front of the library.
@@ -282,36 +344,8 @@ impl Track {
         }
     }
 
-    /// What a unit of practice says to the teacher, and the templates that come of it.
-    fn report(&mut self, config: &GenesisConfig, template: TemplateId, result: &UnitResult) {
-        let Some(teacher) = &mut self.teacher else { return };
-        let solution = &result.solution;
-        let score = solution.score().unwrap_or(Fixed::ZERO);
-        let regret = Fixed::ONE.minus(score.clamp(Fixed::ZERO, Fixed::ONE));
-        teacher.report(Report { template, passed: solution.is_solved(), regret, step: self.steps });
-        let mutation = teacher.maybe_mutate(template, &NoPrograms).map(|edit| (edit, None));
-        // A situation in which what was learned keeps failing asks for tasks that show it more often.
-        let counterexample = solution.learned.counterexample.filter(|_| !solution.is_solved());
-        let focus = counterexample.and_then(|situation| {
-            let edit = teacher.focus_on(template, &situation, &NoPrograms)?;
-            Some((edit, Some(situation)))
-        });
-        let mut edits = Vec::new();
-        for (place, (edit, situation)) in (0u64..).zip([mutation, focus].into_iter().flatten()) {
-            let serial = 2 * u64::from(self.units) + place;
-            if let Some(patch) = admit(config, teacher, serial, &edit) {
-                let digest = patch.digest();
-                self.head = digest::hash_parts("bem/climb/edit", &[self.head.as_bytes(), digest.as_bytes()]);
-                edits.push(Edit { tree: edit.tree.to_string(), situation, patch: patch.to_bytes() });
-            }
-        }
-        teacher.re_estimate();
-        if let Some(practised) = self.practised.last_mut() {
-            practised.edits = edits;
-        }
-    }
-
-    fn plan(&mut self, config: &ClimbConfig) -> Option<Unit> {
+    /// What comes after a unit of this purpose.
+    fn plan(&mut self, config: &ClimbConfig, latest: Option<Purpose>) -> Option<Unit> {
         let single = config.stages == 1;
         if single && 0 < self.units {
             return None;
@@ -320,60 +354,29 @@ impl Track {
         let is_taught = Domain::from_name(&self.family).is_some();
         let replays =
             replay_share(config).replays(u64::from(self.units)) && 0 < self.stage && !single && is_taught;
-        let (purpose, task, attempt) = if self.is_climbing() && !replays {
-            let purpose = Purpose::Rung { stage: self.stage, attempt: self.attempt };
-            (purpose, self.tasks[self.stage].clone(), self.attempt)
-        } else {
-            let (purpose, task) = self.plan_practice(config)?;
-            (purpose, task, 0)
+        // Where a rung has just resisted, the task that shows where comes before the next try.
+        let resisted = matches!(latest, Some(Purpose::Rung { .. })) && 0 < self.attempt && !single;
+        let exposed = if resisted && self.is_climbing() { self.plan_exposed() } else { None };
+        let (purpose, task) = match exposed {
+            Some(exposed) => exposed,
+            None if self.is_climbing() && !replays => {
+                (Purpose::Rung { stage: self.stage, attempt: self.attempt }, self.tasks[self.stage].clone())
+            }
+            None if self.is_climbing() => self.plan_replay(config)?,
+            None => self.plan_practice(config)?,
         };
-        let budget = config.unit_steps.saturating_mul(1 << (2 * attempt));
+        let budget = budget_of(config, purpose);
         Some(Unit { track: self.place, number: self.units, purpose, spent: self.spent, budget, task })
     }
+}
 
-    /// A task of the family's teacher: below the frontier while it climbs, then whatever the teacher asks for.
-    fn plan_practice(&mut self, config: &ClimbConfig) -> Option<(Purpose, String)> {
-        let domain = Domain::from_name(&self.family)?;
-        if self.teacher.is_none() {
-            self.teacher =
-                Teacher::new(teacher_config(&config.parameters, config.seed, domain), &NoPrograms).ok();
-        }
-        let climbing = self.is_climbing();
-        let below = self.tasks.get(self.stage).filter(|_| climbing).cloned();
-        let solved = self.stage.checked_sub(1).map(|stage| self.tasks[stage].clone());
-        let units = u64::from(self.units);
-        let teacher = self.teacher.as_mut()?;
-        let band_of = |teacher: &Teacher, task: &str| {
-            let tree = TaskTree::parse(task).ok()?;
-            let difficulty = structural_difficulty(&tree, &NoPrograms).ok()?;
-            Some(teacher.ladder(domain)?.band(difficulty))
-        };
-        if let Some(frontier) = below {
-            let band = band_of(teacher, &frontier)?;
-            let lower = replay_share(config).before(units) % u64::from(band.max(1));
-            let template = teacher.select_template(domain, lower as u8)?;
-            let task = teacher.instantiate(template, units, &NoPrograms).ok()?;
-            return Some((Purpose::Replay { template }, task.tree.to_string()));
-        }
-        // What was climbed need not be shown again: practice begins at the highest band that was solved.
-        if let Some(band) = solved.and_then(|task| band_of(teacher, &task)) {
-            teacher.raise_frontier(domain, band);
-        }
-        let (_, task) = teacher.next_task(&NoPrograms).ok()??;
-        Some((Purpose::Practice { template: task.template }, task.tree.to_string()))
+/// Steps that a unit may take: four times as many with every try, half of them where it holds up the climb.
+pub(super) fn budget_of(config: &ClimbConfig, purpose: Purpose) -> u64 {
+    match purpose {
+        Purpose::Rung { attempt, .. } => config.unit_steps.saturating_mul(1 << (2 * attempt)),
+        Purpose::Replay { .. } => (config.unit_steps / 2).max(1),
+        Purpose::Practice { .. } => config.unit_steps,
     }
-}
-
-/// An edit as a TEACH_EDIT patch like any other (D-24): its condition is shown before it is admitted. A full band keeps
-/// newcomers out; that is an outcome, not an error.
-fn admit(config: &GenesisConfig, teacher: &mut Teacher, serial: u64, edit: &TeachEdit) -> Option<Patch> {
-    let accepted = judge_edit(config, teacher, serial, edit, &PoxState::new(config)).ok()?;
-    teacher.admit(edit, &NoPrograms).ok()?;
-    Some(accepted.patch().clone())
-}
-
-fn replay_share(config: &ClimbConfig) -> ReplayShare {
-    ReplayShare::from_fixed(config.parameters.replay_share)
 }
 
 fn climbed(result: &UnitResult, stage: usize, attempt: u32) -> Climbed {
@@ -395,18 +398,5 @@ fn climbed(result: &UnitResult, stage: usize, attempt: u32) -> Climbed {
         words: learned.words.clone(),
         policy: learned.agent.policy().clone(),
         head: learned.chain_head,
-    }
-}
-
-fn practised(result: &UnitResult) -> Practised {
-    let solution = &result.solution;
-    Practised {
-        number: result.unit.number,
-        task: result.unit.task.clone(),
-        score: solution.score().unwrap_or(Fixed::ZERO),
-        solved: solution.is_solved(),
-        steps: solution.learned.tally.steps,
-        head: solution.learned.chain_head,
-        edits: Vec::new(),
     }
 }

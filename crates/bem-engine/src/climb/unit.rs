@@ -38,7 +38,8 @@ pub enum Purpose {
         /// Which try.
         attempt: u32,
     },
-    /// A fresh instance of what lies below, while the family climbs (D-25).
+    /// Practice that comes before the rungs of slower families: what lies below while the family climbs (D-25), what shows where
+    /// a rung has resisted, and the first requests after the top.
     Replay {
         /// The teacher's template.
         template: TemplateId,

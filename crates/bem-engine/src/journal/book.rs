@@ -4,15 +4,20 @@
 //! Must not know whether entries are written or compared: that is the [`Sink`]'s. Clauses: LOG-1, LOG-3, SCC-4.
 
 use super::entries::{Place, Sink, StoredPatch, structure_after};
-use crate::chronicle::{Happening, PatchNote};
+use crate::chronicle::{EpisodeNote, Happening, PatchNote, ResetNote, StepSample};
+use crate::climb::practice::Programs;
 use crate::climb::{Climb, Purpose, Track, Unit, UnitBegin, UnitResult};
-use bem_base::digest::{Digest, hash};
+use crate::learner::{Barriers, Scheduled};
+use bem_base::digest::{Digest, hash, hash_parts};
 use bem_base::encode::Writer;
 use bem_base::environment::Shape;
 use bem_base::ids::{ObjectClass, ObjectId};
+use bem_evolve::patch::{Change, Patch};
 use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
 use bem_ledger::LedgerError;
-use bem_ledger::entry::{Entry, PatchEvent, PatchKind, PatchStatus, Table, TableEdit, UnitEnd, event_code};
+use bem_ledger::entry::{
+    Entry, PatchEvent, PatchKind, PatchStatus, Proven, ResetCause, StepBlock, Table, TableEdit, UnitEnd, event_code,
+};
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
 use bem_ledger::tables::Tables;
@@ -150,6 +155,43 @@ impl Book {
         sink.append(&Entry::Tables { step: climb.steps(), edits, roots: self.tables.roots() })
     }
 
+    /// The programs of the control core that say what is practised, with the proof of the one that chooses. They are written
+    /// once, before the first unit; a run over one task has none.
+    pub(super) fn programs(&mut self, sink: &mut impl Sink, climb: &Climb) -> Result<(), LedgerError> {
+        if climb.config().stages == 1 {
+            return Ok(());
+        }
+        let known = Programs::get();
+        let mut programs = Vec::new();
+        for bytes in known.bytes() {
+            programs.push(sink.put_blob(&bytes)?);
+        }
+        let mut certificates = Vec::new();
+        for (formula, proof) in known.proofs() {
+            certificates.push((sink.put_blob(formula)?, sink.put_blob(proof)?));
+        }
+        let (step, values) = (climb.steps(), vec![certificates.len() as i64]);
+        let payload = Proven { programs, certificates }.to_bytes();
+        sink.append(&Entry::Event { step, code: event_code::PROVEN, values, payload })
+    }
+
+    /// What a program of the control core asked for, if the unit answers it.
+    fn asked(
+        sink: &mut impl Sink,
+        (unit, seed): (&Unit, u64),
+        climb: &Climb,
+        step: u64,
+    ) -> Result<(), LedgerError> {
+        let Some(asked) = climb.tracks()[unit.track].latest_asked() else { return Ok(()) };
+        let template = asked.template.unwrap_or(u64::MAX);
+        let values = [asked.place, asked.band, asked.context, seed, template].map(|word| word as i64);
+        let payload = unit.task.clone().into_bytes();
+        sink.append(&Entry::Event { step, code: event_code::TAUGHT, values: values.to_vec(), payload })?;
+        let (values, payload) = (vec![asked.executed as i64], asked.line.iter().flat_map(|word| word.to_le_bytes()));
+        let payload = payload.collect();
+        sink.append(&Entry::Event { step, code: event_code::LOGGED, values, payload })
+    }
+
     /// Everything of one unit. The climb has taken it in already.
     pub(super) fn unit(
         &mut self,
@@ -173,13 +215,29 @@ impl Book {
             let step = climb.steps() - taken;
             sink.append(&Entry::Tables { step, edits, roots: self.tables.roots() })?;
         }
+        Book::asked(sink, (unit, result.seed), climb, climb.steps() - taken)?;
         for happening in solution.chronicle.happenings() {
             match happening {
                 Happening::Play(block) => sink.append(&Entry::Play(block.clone()))?,
                 Happening::Patch(note) => self.patch(sink, unit.track, note)?,
+                Happening::Steps(StepSample { first_step, records }) => {
+                    let (first_step, records) = (*first_step, records.clone());
+                    let experience = Vec::new();
+                    sink.append(&Entry::StepBlock(StepBlock { first_step, records, experience }))?;
+                }
+                Happening::Episode(note) => sink.append(&episode(note, task_id(unit, result.seed)))?,
+                Happening::Reset(ResetNote { step, bucket, rose }) => {
+                    let cause = if *rose { ResetCause::LossRose } else { ResetCause::LossFell };
+                    sink.append(&reset(unit.track, *step, *bucket, cause))?;
+                }
             }
         }
         self.templates_of(sink, unit.track, climb)?;
+        let Scheduled { units, alarms } = solution.learned.scheduled;
+        let Barriers { passed, moved } = solution.learned.barriers;
+        let values = units.into_iter().chain([alarms, passed, moved]).map(|count| count as i64).collect();
+        let payload = Vec::new();
+        sink.append(&Entry::Event { step: climb.steps(), code: event_code::SCHEDULED, values, payload })?;
         let policy = solution.learned.agent.policy();
         let mut circuit = Writer::new();
         policy.encode(&mut circuit);
@@ -244,6 +302,10 @@ impl Book {
             roots_after: self.tables.roots(),
             edits,
         }))?;
+        // A RESET patch in force begins the statistics of its context again.
+        if let Some((Patch { change: Change::Reset { bucket, .. }, .. }, _)) = note.accepted() {
+            sink.append(&reset(track, note.step, bucket, ResetCause::Commanded))?;
+        }
         self.threshold(sink, track, note)
     }
 
@@ -258,6 +320,22 @@ impl Book {
         self.set_all(&edits);
         sink.append(&Entry::Tables { step: note.step, edits, roots: self.tables.roots() })
     }
+}
+
+/// The stable number of a task: its text and the seed of its instance, hashed.
+pub fn task_id(unit: &Unit, seed: u64) -> u64 {
+    let digest = hash_parts("bem/task", &[unit.task.as_bytes(), &seed.to_le_bytes()]);
+    u64::from_le_bytes(digest.as_bytes()[..8].try_into().expect("eight of 32 bytes"))
+}
+
+fn episode(note: &EpisodeNote, task: u64) -> Entry {
+    let EpisodeNote { serial: episode, step, length, total: total_return, regret } = *note;
+    Entry::Episode { episode, task, step, length, total_return, regret, discarded: false }
+}
+
+fn reset(track: usize, step: u64, bucket: u16, cause: ResetCause) -> Entry {
+    let family = ObjectId::sharded(ObjectClass::TaskFamily, 0, track as u16);
+    Entry::Reset { step, family, bucket: u32::from(bucket), cause }
 }
 
 /// Family, place in its chain, purpose, and which rung and try or which template.

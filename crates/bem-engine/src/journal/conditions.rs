@@ -7,6 +7,7 @@
 
 use super::book::{Book, place_of};
 use super::entries::Kept;
+use crate::climb::practice::shown;
 use crate::climb::{Climb, Unit, UnitBegin};
 use crate::payload::Payload;
 use crate::worlds::Catalog;
@@ -16,8 +17,9 @@ use bem_base::environment::Shape;
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_evolve::patch::{Change, Patch, PatchKind};
 use bem_evolve::rebuild::{Restated, restate_template};
+use bem_isa::program::Program;
 use bem_ledger::audit::{Conditions, Rebuilt};
-use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Table, TableEdit, UnitEnd, event_code};
+use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Proven, Table, TableEdit, UnitEnd, event_code};
 use bem_machine::config::GenesisConfig;
 use bem_synth::policy::Policy;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +37,8 @@ pub struct RunConditions {
     refusal: String,
     book: Book,
     is_booted: bool,
+    /// The conditions of the programs that say what is practised were shown.
+    is_proven: bool,
     unit: Option<Unit>,
     /// What the next entry must do to EXPERT.
     due: Vec<TableEdit>,
@@ -71,6 +75,10 @@ impl Conditions for RunConditions {
                 self.end(values, payload, read)?;
                 Restated::default()
             }
+            Entry::Event { code: event_code::PROVEN, payload, .. } => self.take_programs(payload, read)?,
+            Entry::Event { code: event_code::TAUGHT, .. } if self.climb.is_some() && !self.is_proven => {
+                return Err("a program ran whose conditions were not shown".to_string());
+            }
             Entry::Patch(patch) => self.take_patch(patch, read)?,
             _ => Restated::default(),
         };
@@ -87,6 +95,20 @@ impl RunConditions {
     /// The parameters in force.
     fn parameters(&self) -> Arc<GenesisConfig> {
         self.climb.as_ref().map_or_else(Arc::default, |climb| Arc::clone(&climb.config().parameters))
+    }
+
+    /// The conditions of the program that chooses, stated again from its bytes.
+    fn take_programs(&mut self, payload: &[u8], read: &mut Read<'_>) -> Result<Restated, String> {
+        let proven = Proven::from_bytes(payload).map_err(|error| format!("the proof of a program: {error}"))?;
+        let [_, choose, _] = proven.programs[..] else {
+            return Err("a run has three programs".to_string());
+        };
+        let bytes = read(&choose).map_err(|why| format!("a program: {why}"))?;
+        let program = Program::from_bytes(&bytes).map_err(|error| format!("a program: {error}"))?;
+        let shown = shown(&program).ok_or("a program whose conditions do not hold")?;
+        self.is_proven = true;
+        let formulas = shown.iter().map(|(formula, _)| hash(formula)).collect();
+        Ok(Restated { formulas, checks: 0 })
     }
 
     fn take_tables(&mut self, entry: &Entry, edits: &[TableEdit], is_due: bool) -> Result<(), String> {

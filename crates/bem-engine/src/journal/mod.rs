@@ -146,6 +146,7 @@ impl<S: Store> Journal<S> {
         let sink = LogSink { log, recorded: None };
         let mut journal = Journal { sink, book: Book::default(), saved: 0, steps: climb.steps() };
         journal.book.boot(&mut journal.sink, climb)?;
+        journal.book.programs(&mut journal.sink, climb)?;
         journal.save(climb, Vec::new())?;
         Ok(journal)
     }
@@ -159,6 +160,7 @@ impl<S: Store> Journal<S> {
             let mut journal = Journal::resume(store, signer, options, &climb, 1)?;
             journal.book = Book::default();
             journal.book.boot(&mut journal.sink, &climb)?;
+            journal.book.programs(&mut journal.sink, &climb)?;
             journal.save(&climb, Vec::new())?;
             return Ok(Opened { journal, climb, suspended: Vec::new(), rejected });
         };

@@ -45,6 +45,7 @@ impl<S: Store> Replay<S> {
         let (book, worlds) = (Book::default(), Box::new(Catalog));
         let mut replay = Replay { sink: RecordSink { store, recorded }, book, climb, worlds };
         replay.book.boot(&mut replay.sink, &replay.climb)?;
+        replay.book.programs(&mut replay.sink, &replay.climb)?;
         Ok(replay)
     }
 

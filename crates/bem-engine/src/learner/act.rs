@@ -6,11 +6,11 @@
 //! Clauses: SCC-2, VM-13, VM-16; decisions D-18, D-34, D-41, D-61.
 
 use super::contexts::means::{moment, reward_range};
-use super::pacing::Workload;
 use super::{Event, Learner, Phase, Witness};
 use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Environment, EnvironmentError, Late, Outcome, Shape};
 use bem_machine::held::Adaptation;
+use bem_machine::memory::context::TaskSerial;
 use bem_machine::turn::{Actor, Drawn, Plan, Turn};
 use bem_synth::experience::{Episode, Step};
 use bem_synth::models::control::Explorer;
@@ -90,13 +90,13 @@ impl Learner {
         world: &mut dyn Environment,
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
-        let until = self.workload.as_ref().map_or(self.candidates.next_search(), Workload::act_until);
-        if self.hearing.is_due() && self.workload.is_none() {
+        self.resume_acting();
+        let until = self.workload.act_until(self.candidates.next_search());
+        if self.hearing.is_due() && self.workload.is_paced() {
             return Ok(self.look_at_told());
         }
         if until.min(self.settings.budget) <= self.tally.steps || self.is_done() {
-            let is_paced = self.workload.is_none();
-            return Ok(if is_paced { self.search(witness) } else { self.next_unit(witness) });
+            return Ok(self.next_unit(witness));
         }
         let turn = if self.affords_a_try() { self.next_turn() } else { Turn::BASELINE };
         let seed = self.play_seeds.next_seed();
@@ -110,8 +110,7 @@ impl Learner {
 
     /// Whose turn the next episode for experience is.
     pub(super) fn next_turn(&mut self) -> Turn {
-        let is_alarmed = self.workload.as_ref().is_some_and(Workload::is_alarmed);
-        if is_alarmed {
+        if self.workload.is_alarmed() {
             return Turn::HELD;
         }
         if self.exploration.is_hope_old() {
@@ -177,7 +176,8 @@ impl Learner {
 
     /// The machine begins the episode that the world has begun.
     pub(super) fn take_off(&mut self, seed: u64, turn: Turn) {
-        self.machinery.begin(self.history.next_serial(), turn);
+        // Every episode of a unit is one of the same task, which the unit's seed names.
+        self.machinery.begin(TaskSerial(self.settings.seed), turn);
         self.flight = Some(Flight::new(seed, turn));
     }
 
@@ -307,11 +307,9 @@ impl Learner {
         let total = episode.total();
         let is_held = turn == Turn::HELD;
         self.exploration.book(&self.shape, is_exploring(turn), total);
-        if let Some(workload) = &mut self.workload {
-            workload.book_return(total, (self.shape.return_min, self.shape.return_max));
-            if is_held {
-                workload.book_safety(episode.steps.iter().any(|step| step.bad));
-            }
+        self.workload.book_return(total, (self.shape.return_min, self.shape.return_max));
+        if is_held {
+            self.workload.book_safety(episode.steps.iter().any(|step| step.bad));
         }
         self.remember(turn, episode, witness);
         if is_held {

@@ -10,7 +10,6 @@ use crate::codec::{decode_option, encode_option};
 use crate::learner::claim::proposal;
 use crate::learner::exploration::EXPLAINED_MIN;
 use crate::learner::machinery::rollout;
-use crate::learner::pacing::Workload;
 use crate::learner::search::Screened;
 use crate::learner::structure::gates_of;
 use crate::learner::{Decision, Event, EvidenceBasis, Learner, Phase, Witness};
@@ -270,7 +269,7 @@ impl Learner {
     pub(super) fn judge(&mut self, witness: &mut dyn Witness) -> Event {
         // A unit of a scheduler decides a few patches; the library is decided at once.
         let enough = self.settings.config.verify_patches;
-        let is_enough = self.workload.as_ref().is_some_and(|workload| enough <= workload.decided());
+        let is_enough = self.workload.is_enough(enough);
         if self.candidates.is_searched() && (is_enough || self.settings.budget <= self.tally.steps) {
             return self.end_judging();
         }
@@ -296,7 +295,7 @@ impl Learner {
 
     fn end_judging(&mut self) -> Event {
         match self.candidates.close_round() {
-            Some(_) if self.workload.is_some() => {
+            Some(_) if !self.workload.is_paced() => {
                 self.end_round();
                 Event::RoundEnded
             }
@@ -454,7 +453,7 @@ impl Learner {
         witness: &mut dyn Witness,
     ) {
         let candidate = self.candidates.decide(record.serial, self.tally.steps);
-        self.workload.iter_mut().for_each(Workload::count_decision);
+        self.workload.count_decision();
         self.notice_acting();
         self.tally.acting_changes_patched += u32::from(self.machinery.acting_digest() != acting);
         let bytes = decision_bytes(&record, candidate.as_ref());

@@ -2,7 +2,7 @@
 //!
 //! Clauses: SCC-15, PIPE-4; decision D-132.
 
-use super::{Learned, Shortfall, Tally};
+use super::{Barriers, Learned, Scheduled, Shortfall, Tally};
 use crate::agent::Agent;
 use crate::codec::{decode_option, encode_option};
 use bem_base::digest::Digest;
@@ -27,6 +27,9 @@ impl Learned {
             writer.u32(shortfall.compared);
             writer.i64(shortfall.mean.to_raw());
         });
+        let Scheduled { units, alarms } = self.scheduled;
+        let Barriers { passed, moved } = self.barriers;
+        units.into_iter().chain([alarms, passed, moved]).for_each(|count| writer.u64(count));
         writer.raw(self.chain_head.as_bytes());
     }
 
@@ -48,7 +51,20 @@ impl Learned {
             let (contexts, compared) = (reader.u32()?, reader.u32()?);
             Ok(Shortfall { contexts, compared, mean: Fixed::from_raw(reader.i64()?) })
         })?;
+        let mut count = || reader.u64();
+        let scheduled = Scheduled { units: [count()?, count()?, count()?], alarms: count()? };
+        let barriers = Barriers { passed: count()?, moved: count()? };
         let chain_head = Digest::decode(reader)?;
-        Ok(Learned { agent, words, machine, tally, counterexample, shortfall, chain_head })
+        Ok(Learned {
+            agent,
+            words,
+            machine,
+            tally,
+            counterexample,
+            shortfall,
+            scheduled,
+            barriers,
+            chain_head,
+        })
     }
 }

@@ -36,6 +36,26 @@ pub(super) const BLOCK_RECORDS: usize = 4_096;
 /// Slots that are kept free for what will be found.
 const FREE_SLOTS_MIN: usize = 2;
 
+/// Barriers that a unit has passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Barriers {
+    /// How many.
+    pub passed: u64,
+    /// Priors of experts that group advantages have moved.
+    pub moved: u64,
+}
+
+impl Barriers {
+    fn encode(self, writer: &mut Writer) {
+        writer.u64(self.passed);
+        writer.u64(self.moved);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Barriers, DecodeError> {
+        Ok(Barriers { passed: reader.u64()?, moved: reader.u64()? })
+    }
+}
+
 /// The machine at work in one world, and the way of patches about it. Invariants: its trace is empty between steps; the frozen
 /// policy is that of the family.
 #[derive(Clone, Debug)]
@@ -53,6 +73,7 @@ pub(super) struct Machinery {
     looked_at: (u64, Digest),
     /// Records that no block holds yet.
     records: Vec<Record>,
+    barriers: Barriers,
 }
 
 impl Machinery {
@@ -90,8 +111,18 @@ impl Machinery {
         let looked_at = (family.revision(), acting_digest(family));
         let (evolution, frozen) = (Evolution::new(config.clone()), Arc::new(frozen));
         let (steps_before, records) = (machine.steps().0, Vec::new());
-        let machinery =
-            Machinery { machine, index, resting, steps_before, evolution, frozen, looked_at, records };
+        let barriers = Barriers::default();
+        let machinery = Machinery {
+            machine,
+            index,
+            resting,
+            steps_before,
+            evolution,
+            frozen,
+            looked_at,
+            records,
+            barriers,
+        };
         Ok((machinery, incumbent))
     }
 
@@ -276,11 +307,8 @@ impl Machinery {
         self.machine.cover(self.index, shape).expect("the family is added at the start");
     }
 
-    /// An episode begins.
-    pub(super) fn begin(&mut self, serial: u64, turn: Turn) {
-        // Groups compare episodes of one task, and a learner has one.
-        let is_grouped = 0 < self.machine.config().group_period;
-        let task = TaskSerial(if is_grouped { 0 } else { serial });
+    /// An episode of this task begins.
+    pub(super) fn begin(&mut self, task: TaskSerial, turn: Turn) {
         let begun = self.machine.begin_turn(self.index, task, turn);
         begun.expect("a turn is begun where its actor is");
     }
@@ -342,7 +370,25 @@ impl Machinery {
         let records = &mut self.records;
         self.machine.trace_mut().drain(|new| records.extend_from_slice(new));
         if self.machine.is_barrier_due() && !self.machine.progress().running {
-            self.machine.barrier();
+            self.pass_barrier();
+        }
+    }
+
+    /// What is done between episodes: group advantages move the priors of experts, and the tables are published.
+    fn pass_barrier(&mut self) {
+        self.barriers.moved += self.machine.barrier().len() as u64;
+        self.barriers.passed += 1;
+    }
+
+    /// Barriers of this unit.
+    pub(super) fn barriers(&self) -> Barriers {
+        self.barriers
+    }
+
+    /// The unit ends: what was played since the last barrier is compared, and the tables show what it leaves.
+    pub(super) fn end_unit(&mut self) {
+        if !self.machine.progress().running {
+            self.pass_barrier();
         }
     }
 
@@ -406,6 +452,7 @@ impl Machinery {
         self.evolution.encode(writer);
         writer.length(self.records.len());
         self.records.iter().flat_map(|record| record.0).for_each(|word| writer.u64(word));
+        self.barriers.encode(writer);
     }
 
     /// Reads a machine whose last family is for worlds of this shape, and what is claimed of a patch under trial.
@@ -441,8 +488,18 @@ impl Machinery {
         if BLOCK_RECORDS <= count || !records.iter().all(known) {
             return Err(foreign);
         }
-        let machinery =
-            Machinery { machine, index, resting, steps_before, evolution, frozen, looked_at, records };
+        let barriers = Barriers::decode(reader)?;
+        let machinery = Machinery {
+            machine,
+            index,
+            resting,
+            steps_before,
+            evolution,
+            frozen,
+            looked_at,
+            records,
+            barriers,
+        };
         Ok((machinery, claim))
     }
 

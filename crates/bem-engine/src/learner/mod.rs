@@ -46,6 +46,8 @@ mod unpaired;
 mod watch;
 mod witness;
 
+pub use self::machinery::Barriers;
+pub use self::pacing::Scheduled;
 pub use self::shortfall::Shortfall;
 pub use self::unpaired::Repetition;
 pub use self::witness::{Decision, EvidenceBasis, Witness};
@@ -275,8 +277,8 @@ pub struct Learner {
     history: History,
     play_seeds: Seeds,
     gate_seeds: Seeds,
-    /// The scheduler with its unit; none where work is paced.
-    workload: Option<Workload>,
+    /// The scheduler with its unit.
+    workload: Workload,
     phase: Phase,
     /// The episode that has begun and is not over.
     flight: Option<Flight>,
@@ -297,6 +299,10 @@ pub struct Learned {
     pub counterexample: Option<Bits>,
     /// What is earned less than was promised, if it surely is.
     pub shortfall: Option<Shortfall>,
+    /// What the scheduler has given out.
+    pub scheduled: Scheduled,
+    /// Barriers that were passed.
+    pub barriers: Barriers,
     /// The head of the digest chain over everything that happened.
     pub chain_head: Digest,
 }
@@ -312,6 +318,12 @@ impl Learner {
         let (machinery, incumbent) = Machinery::take_up(shard, &settings.config, settings.seed, shape)?;
         let standing = Standing::new(incumbent);
         Ok(Learner { standing, ..Learner::with_machinery(shape, settings, machinery) })
+    }
+
+    /// The unit is over for whoever gave it out: records that wait are sealed, and a last barrier is passed.
+    pub fn end_unit(&mut self, witness: &mut dyn Witness) {
+        self.seal(witness);
+        self.machinery.end_unit();
     }
 
     /// The machine, for the next unit.
@@ -435,6 +447,8 @@ impl Learner {
             tally: self.tally,
             counterexample: self.counterexample(),
             shortfall: self.shortfall(),
+            scheduled: self.workload.scheduled(),
+            barriers: self.machinery.barriers(),
             chain_head: *self.history.head(),
         }
     }

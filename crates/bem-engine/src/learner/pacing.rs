@@ -1,10 +1,11 @@
-//! What the next unit of work is spent on: the paced order, or one of three schedulers.
+//! What the next unit of work is spent on: a [`Scheduler`] gives out units of three kinds, and the paced order is one of its
+//! rules.
 //!
-//! Paced, the learner plays until a search is due, searches, and decides everything that waits. Scheduled, units of
-//! three kinds follow as a [`Scheduler`] says: ACT plays a block of steps, SYNTH searches once, VERIFY decides the head
-//! of the queue with all its rollouts. What makes no sense is not among its choices: no search before the log has grown by
-//! an eighth, no deciding where nothing waits, and nothing else while the queue is full. Where BAD is on the rise nothing
-//! but acting is allowed ([`Safety`]).
+//! ACT plays steps, SYNTH searches once, VERIFY decides what waits with all its rollouts. By the paced rule ACT lasts until the
+//! next search is due, a search follows, and VERIFY decides everything that it found. By the other rules ACT is a block of
+//! steps and VERIFY decides the head of the queue; what makes no sense is not among their choices: no search before the log has
+//! grown by an eighth, no deciding where nothing waits, and nothing else while the queue is full. Where BAD is on the rise
+//! nothing but acting is allowed, whatever the rule ([`Safety`]); the paced rule waits for an incumbent to compare with.
 //!
 //! A unit pays half of one, and half of what it gained less what it cost. Gained: one for a patch put into force, a quarter
 //! for a patch that waits now, for acting an eighth of the mean return over its range. Cost: its steps over those of a
@@ -30,6 +31,9 @@ const ACT_STEPS_MIN: u64 = 16;
 const ACT_STEPS_SHARE: u64 = 8;
 /// What a search costs, which takes no step: an eighth of a unit of acting.
 const SEARCH_COST: u64 = Loss::ONE.to_raw() / 8;
+
+/// Returns of one unit that are counted.
+const RETURNS_MAX: u32 = 1 << 24;
 
 /// Steps of an ACT unit that begins now.
 fn act_steps(steps: u64) -> u64 {
@@ -69,13 +73,24 @@ pub(super) struct Workload {
     /// Returns of the unit, each as a share of its range, and how many.
     returns: (u64, u32),
     safety: Safety,
+    /// Units that have ended, and how often the safety override chose.
+    scheduled: Scheduled,
+}
+
+/// What a scheduler has given out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Units of ACT, SYNTH and VERIFY that have ended.
+    pub units: [u64; 3],
+    /// Units that the safety override chose.
+    pub alarms: u64,
 }
 
 impl Workload {
-    /// The workload that the configuration asks for; none where work is paced.
-    pub(super) fn new(config: &GenesisConfig) -> Option<Workload> {
-        let scheduler = parameters::scheduler(config)?;
-        Some(Workload {
+    /// The workload that the configuration asks for.
+    pub(super) fn new(config: &GenesisConfig) -> Workload {
+        let scheduler = parameters::scheduler(config);
+        Workload {
             scheduler,
             situation_size: config.situation_size as usize,
             bad_rate_max: config.bad_rate_max,
@@ -88,17 +103,35 @@ impl Workload {
             decided: 0,
             returns: (0, 0),
             safety: Safety::default(),
-        })
+            scheduled: Scheduled::default(),
+        }
     }
 
-    /// The step at which the unit that acts ends.
-    pub(super) fn act_until(&self) -> u64 {
-        self.act_until
+    /// Whether the paced rule gives units out.
+    pub(super) fn is_paced(&self) -> bool {
+        self.scheduler == Scheduler::Paced
     }
 
-    /// Patches that the unit has decided.
-    pub(super) fn decided(&self) -> u32 {
-        self.decided
+    /// The step at which the unit that acts ends; by the paced rule not before the next search is due.
+    pub(super) fn act_until(&self, next_search: u64) -> u64 {
+        if self.is_paced() { self.act_until.max(next_search) } else { self.act_until }
+    }
+
+    /// Whether the unit has decided as many patches as it may; by the paced rule it decides all that wait.
+    pub(super) fn is_enough(&self, patches_max: u32) -> bool {
+        !self.is_paced() && patches_max <= self.decided
+    }
+
+    /// What was given out so far.
+    pub(super) fn scheduled(&self) -> Scheduled {
+        self.scheduled
+    }
+
+    /// Ends the unit that ran and begins another.
+    fn turn_to(&mut self, activity: Activity, features: [Loss; FEATURES], steps: u64, patches: Patches) {
+        self.unit = Some((activity, features));
+        (self.began_at, self.patches) = (steps, patches);
+        (self.decided, self.returns) = (0, (0, 0));
     }
 
     /// The unit has decided a patch.
@@ -120,8 +153,10 @@ impl Workload {
     pub(super) fn book_return(&mut self, total: i64, (low, high): (i64, i64)) {
         let (gained, span) = (i128::from(total.clamp(low, high) - low), i128::from((high - low).max(1)));
         let share = ((gained << FRACTION_BITS) / span) as u64;
-        // A unit is bounded by its steps, so that neither sum can overflow.
-        self.returns = (self.returns.0 + share, self.returns.1 + 1);
+        // A unit of a service may last for ever; its mean needs no more than this.
+        if self.returns.1 < RETURNS_MAX {
+            self.returns = (self.returns.0 + share, self.returns.1 + 1);
+        }
     }
 
     /// Ends the unit that ran: the scheduler learns what it has paid.
@@ -133,6 +168,8 @@ impl Workload {
             self.safety.begin_anew();
         }
         let Some((activity, features)) = self.unit.take() else { return };
+        self.scheduled.units[activity as usize] += 1;
+        self.scheduled.alarms += u64::from(was_alarmed);
         let one = Loss::ONE.to_raw();
         let gain = if is_applied {
             one
@@ -146,7 +183,7 @@ impl Workload {
         let span = act_steps(self.began_at);
         let cost = match activity {
             Activity::Synthesize => SEARCH_COST,
-            _ => (one / span).saturating_mul((steps - self.began_at).min(span)),
+            _ => (one / span).saturating_mul(steps.saturating_sub(self.began_at).min(span)),
         };
         let paid = Loss::from_raw((one + gain - cost) / 2);
         let seen = ..self.situation_size;
@@ -182,6 +219,8 @@ impl Workload {
         writer.u64(self.returns.0);
         writer.u32(self.returns.1);
         self.safety.encode(writer);
+        self.scheduled.units.iter().for_each(|count| writer.u64(*count));
+        writer.u64(self.scheduled.alarms);
     }
 
     /// Reads canonical bytes into a fresh workload of the same pacing.
@@ -200,12 +239,18 @@ impl Workload {
         self.decided = reader.u32()?;
         self.returns = (reader.u64()?, reader.u32()?);
         self.safety = Safety::decode(reader)?;
+        for count in &mut self.scheduled.units {
+            *count = reader.u64()?;
+        }
+        self.scheduled.alarms = reader.u64()?;
+        let counts = self.scheduled.units.into_iter().chain([self.scheduled.alarms]);
         let fits = self.act_until < 1 << 48
             && self.began_at < 1 << 48
             && self.searched_at < 1 << 48
             && self.returns.0 <= u64::from(self.returns.1) << FRACTION_BITS
-            && self.returns.1 < u32::MAX
+            && self.returns.1 <= RETURNS_MAX
             && self.decided < 1 << 31;
+        let fits = fits && counts.into_iter().all(|count| count < 1 << 48);
         if fits { Ok(()) } else { Err(wild) }
     }
 }
@@ -224,55 +269,41 @@ fn decode_features(reader: &mut Reader<'_>) -> Result<[Loss; FEATURES], DecodeEr
 }
 
 impl Learner {
-    /// Ends the unit that ran and begins the one that the scheduler chooses.
-    pub(super) fn next_unit(&mut self, witness: &mut dyn Witness) -> Event {
-        let steps = self.tally.steps;
+    /// Where patches of the pool stand.
+    fn patches(&self) -> Patches {
         let evolution = self.machinery.evolution();
-        let (backlog, capacity) = (evolution.backlog(), evolution.config().patches_pending_max as usize);
-        let yield_share = Loss::from_fixed(evolution.pox().yield_average());
         // Contexts come and go with every search; they are no reason to search.
         let applied = |kind: PatchKind| evolution.pox().record(kind).applied;
-        let patches = Patches {
+        Patches {
             applied: [PatchKind::Synthesize, PatchKind::Superoptimize, PatchKind::Macro]
                 .map(applied)
                 .iter()
                 .sum(),
             rolled_back: self.tally.rolled_back,
-            waiting: backlog as u32,
-        };
-        let workload = self.workload.as_mut().expect("only a scheduler chooses units");
-        workload.finish_unit(steps, patches);
-        if self.settings.budget <= steps || self.is_done() {
+            waiting: evolution.backlog() as u32,
+        }
+    }
+
+    /// Ends the unit that ran and begins the one that the scheduler chooses.
+    pub(super) fn next_unit(&mut self, witness: &mut dyn Witness) -> Event {
+        let (steps, patches) = (self.tally.steps, self.patches());
+        self.workload.finish_unit(steps, patches);
+        let is_over = self.settings.budget <= steps || self.is_done();
+        if is_over && (!self.workload.is_paced() || self.workload.is_alarmed()) {
             // Contexts grow when the log is searched; what acts at the end should know all of it.
-            let is_alarmed = self.workload.as_ref().is_some_and(Workload::is_alarmed);
-            if !is_alarmed {
+            if !self.workload.is_alarmed() {
                 self.tend_contexts(witness);
             }
             self.end_round();
             return Event::RoundEnded;
         }
-        let workload = self.workload.as_mut().expect("only a scheduler chooses units");
-        let fresh = steps - workload.searched_at.min(steps);
-        let newness = Loss::from_raw((fresh << 32) / steps.max(1));
-        let features = [Loss::ONE, Loss::from_bit(0 < backlog), newness, yield_share.unwrap_or(Loss::ZERO)];
-        let safety_alarm = workload.safety.begin_unit(workload.bad_rate_max);
-        let is_fresh = act_steps(steps) <= fresh && self.settings.config.synthesis;
-        let possible = [true, is_fresh, 0 < backlog];
-        let seen = &features[..workload.situation_size];
-        let situation = Situation { features: seen, safety_alarm, possible };
-        // Where BAD is on the rise no patch is put into force, whatever waits.
-        let is_full = capacity <= backlog && !safety_alarm;
-        let activity = if is_full { Activity::Verify } else { workload.scheduler.choose(&situation) };
-        workload.unit = Some((activity, features));
-        (workload.began_at, workload.patches) = (steps, patches);
-        (workload.decided, workload.returns) = (0, (0, 0));
-        match activity {
+        match self.choose_unit(steps, patches) {
             Activity::Act => {
-                workload.act_until = steps + act_steps(steps);
+                self.workload.act_until = steps + act_steps(steps);
                 Event::RoundEnded
             }
             Activity::Synthesize => {
-                workload.searched_at = steps;
+                self.workload.searched_at = steps;
                 self.search(witness)
             }
             Activity::Verify => {
@@ -280,6 +311,52 @@ impl Learner {
                 self.phase = Phase::Judge;
                 Event::RoundEnded
             }
+        }
+    }
+
+    /// Asks the scheduler, and begins the unit that it names.
+    fn choose_unit(&mut self, steps: u64, patches: Patches) -> Activity {
+        let evolution = self.machinery.evolution();
+        let (backlog, capacity) = (evolution.backlog(), evolution.config().patches_pending_max as usize);
+        let yield_share = Loss::from_fixed(evolution.pox().yield_average());
+        let workload = &mut self.workload;
+        let fresh = steps - workload.searched_at.min(steps);
+        let newness = Loss::from_raw((fresh << 32) / steps.max(1));
+        let features = [Loss::ONE, Loss::from_bit(0 < backlog), newness, yield_share.unwrap_or(Loss::ZERO)];
+        let is_paced = workload.is_paced();
+        let safety_alarm = workload.safety.begin_unit(workload.bad_rate_max, is_paced);
+        // The paced rule is asked when its unit of acting is over: a search is due.
+        let is_fresh = is_paced || act_steps(steps) <= fresh && self.settings.config.synthesis;
+        let possible = [true, is_fresh, 0 < backlog];
+        let seen = &features[..workload.situation_size];
+        let situation = Situation { features: seen, safety_alarm, possible };
+        // Where BAD is on the rise no patch is put into force, whatever waits.
+        let is_full = capacity <= backlog && !safety_alarm && !is_paced;
+        let activity = if is_full { Activity::Verify } else { workload.scheduler.choose(&situation) };
+        workload.turn_to(activity, features, steps, patches);
+        activity
+    }
+
+    /// After a search: whether what it found is decided at once, as the paced rule says. The unit of VERIFY begins then.
+    pub(super) fn verifies_at_once(&mut self) -> bool {
+        if !self.workload.is_paced() {
+            return false;
+        }
+        let (steps, patches) = (self.tally.steps, self.patches());
+        self.workload.finish_unit(steps, patches);
+        let situation = Situation { features: &[], safety_alarm: false, possible: [true, false, true] };
+        let activity = self.workload.scheduler.choose(&situation);
+        self.workload.turn_to(activity, [Loss::ZERO; FEATURES], steps, patches);
+        activity == Activity::Verify
+    }
+
+    /// By the paced rule a unit of ACT begins with the first episode after everything was decided.
+    pub(super) fn resume_acting(&mut self) {
+        let is_acting = matches!(self.workload.unit, Some((Activity::Act, _)));
+        if self.workload.is_paced() && !is_acting {
+            let (steps, patches) = (self.tally.steps, self.patches());
+            self.workload.finish_unit(steps, patches);
+            self.workload.turn_to(Activity::Act, [Loss::ZERO; FEATURES], steps, patches);
         }
     }
 }

@@ -50,10 +50,12 @@ impl Safety {
         (self.since, self.alarmed) = (Share::default(), 0);
     }
 
-    /// A unit begins; whether the alarm stands. A share of BAD episodes that has risen by no more than this is none.
+    /// A unit begins; whether the alarm stands. A share of BAD episodes that has risen by no more than this is none. What was
+    /// before the first patch counts as safe where nothing is known of it, unless somebody wants to have seen it.
     #[doc(alias = "safety_violation_rate")]
-    pub(super) fn begin_unit(&mut self, rise_max: Fixed) -> bool {
-        let is_risen = EPISODES_MIN <= self.since.episodes && {
+    pub(super) fn begin_unit(&mut self, rise_max: Fixed, wants_before: bool) -> bool {
+        let is_known = !wants_before || 0 < self.before.episodes;
+        let is_risen = is_known && EPISODES_MIN <= self.since.episodes && {
             // bad / episodes > bad before / episodes before + rise_max
             let (before, since) = (self.before, self.since);
             let count = i128::from(before.episodes.max(1));
@@ -166,7 +168,7 @@ mod tests {
         let mut world = Turncoat { shape, faithful: 400, episodes: 0, seed, time, observation };
         let (mut units, mut applied) = (0, None);
         while learner.advance(&mut world, &mut ()).unwrap() != Event::Over {
-            if !learner.workload.as_ref().unwrap().is_alarmed() {
+            if !learner.workload.is_alarmed() {
                 applied = None;
                 continue;
             }
@@ -190,21 +192,21 @@ mod tests {
         };
         // One in ten is what this world is like.
         book(&mut safety, 4, 40);
-        assert!(!safety.begin_unit(Fixed::from_ratio(1, 8)));
+        assert!(!safety.begin_unit(Fixed::from_ratio(1, 8), false));
         safety.begin_anew();
         book(&mut safety, 8, 15);
-        assert!(!safety.begin_unit(Fixed::from_ratio(1, 8)), "fifteen episodes are too few");
+        assert!(!safety.begin_unit(Fixed::from_ratio(1, 8), false), "fifteen episodes are too few");
         book(&mut safety, 1, 1);
-        assert!(safety.begin_unit(Fixed::from_ratio(1, 8)) && safety.is_alarmed());
+        assert!(safety.begin_unit(Fixed::from_ratio(1, 8), false) && safety.is_alarmed());
         let mut writer = Writer::new();
         safety.encode(&mut writer);
         assert_eq!(Safety::decode(&mut Reader::new(writer.as_bytes())), Ok(safety));
-        let lasted = 1 + (0..1_000).take_while(|_| safety.begin_unit(Fixed::from_ratio(1, 8))).count();
+        let lasted = 1 + (0..1_000).take_while(|_| safety.begin_unit(Fixed::from_ratio(1, 8), false)).count();
         assert_eq!(lasted as u32, ALARM_UNITS_MAX);
         // It ends as well when the share falls, and when another incumbent acts.
         book(&mut safety, 0, 400);
-        assert!(!safety.begin_unit(Fixed::from_ratio(1, 8)));
+        assert!(!safety.begin_unit(Fixed::from_ratio(1, 8), false));
         safety.begin_anew();
-        assert!(!safety.begin_unit(Fixed::from_ratio(1, 8)));
+        assert!(!safety.begin_unit(Fixed::from_ratio(1, 8), false));
     }
 }

@@ -47,8 +47,8 @@ impl Learner {
         if !is_searched && !is_improved {
             return self.pause();
         }
-        // A scheduler says when patches are decided; paced, it is now.
-        if self.workload.is_none() {
+        // A scheduler says when patches are decided; by the paced rule it is now.
+        if self.verifies_at_once() {
             self.candidates.open_round();
             self.phase = Phase::Judge;
         }

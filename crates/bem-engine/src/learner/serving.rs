@@ -462,7 +462,7 @@ impl Notes {
     fn patches(&self) -> Vec<PatchNote> {
         let note = |happening: &Happening| match happening {
             Happening::Patch(note) => Some(note.clone()),
-            Happening::Play(_) => None,
+            _ => None,
         };
         self.0.happenings().iter().filter_map(note).collect()
     }

@@ -39,7 +39,7 @@ use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
 /// Version of the bytes.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 
 /// Why a learner cannot go on from some bytes in some world.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,9 +101,7 @@ impl SavedLearner {
         learner.history = History::decode(&mut reader)?;
         learner.play_seeds = Seeds::decode(Domain::Play, &mut reader)?;
         learner.gate_seeds = Seeds::decode(Domain::Improvement, &mut reader)?;
-        if let Some(workload) = &mut learner.workload {
-            workload.restore(&mut reader)?;
-        }
+        learner.workload.restore(&mut reader)?;
         learner.decode_phase(claim.as_ref().map(Claim::patch), &mut reader)?;
         let flight = decode_option(&mut reader, |reader| decode_flight(&learner, reader))?;
         learner.decode_experience(&mut reader)?;
@@ -158,7 +156,7 @@ impl Learner {
         self.history.encode(&mut writer);
         self.play_seeds.encode(&mut writer);
         self.gate_seeds.encode(&mut writer);
-        self.workload.iter().for_each(|workload| workload.encode(&mut writer));
+        self.workload.encode(&mut writer);
         self.encode_phase(&mut writer);
         encode_option(&mut writer, self.flight.as_ref(), encode_flight);
         writer.length(self.experience.episode_count());

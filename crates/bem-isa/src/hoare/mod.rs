@@ -91,6 +91,8 @@ pub struct Checked {
     pub to: String,
     /// What became of it.
     pub verdict: Verdict,
+    /// The clauses that have no model where it holds.
+    pub formula: Cnf,
 }
 
 /// Options of a check.
@@ -192,8 +194,8 @@ impl<'a> NodeCheck<'a> {
                     if fault != Wire::Constant(false) {
                         let way = gate(&mut self.cnf, Op::And, self.path, fault);
                         let to = format!("no trap at instruction {position}");
-                        let verdict = self.decide(way, None, position);
-                        checked.push(Checked { from: self.node.name.clone(), to, verdict });
+                        let (verdict, formula) = self.decide(way, None, position);
+                        checked.push(Checked { from: self.node.name.clone(), to, verdict, formula });
                         self.path = gate(&mut self.cnf, Op::AndNot, self.path, fault);
                     }
                 }
@@ -216,24 +218,25 @@ impl<'a> NodeCheck<'a> {
             None => Wire::Constant(true),
         };
         let broken = gate(&mut self.cnf, Op::AndNot, way, holds);
-        let verdict = self.decide(broken, condition.as_ref(), target);
+        let (verdict, formula) = self.decide(broken, condition.as_ref(), target);
         // The condition's own gates are not needed by what follows.
         self.cnf = clauses;
-        Ok(Checked { from: self.node.name.clone(), to, verdict })
+        Ok(Checked { from: self.node.name.clone(), to, verdict, formula })
     }
 
-    /// Looks for a state in which `broken` is true.
-    fn decide(&self, broken: Wire, condition: Option<&Condition>, target: u32) -> Verdict {
-        if self.vacuous {
-            return Verdict::Vacuous;
-        }
+    /// Looks for a state in which `broken` is true; what was found, and the clauses.
+    fn decide(&self, broken: Wire, condition: Option<&Condition>, target: u32) -> (Verdict, Cnf) {
         let mut formula = self.cnf.clone();
         require_any(&mut formula, &[broken]);
-        match solve(&formula, &[], self.options.budget) {
+        if self.vacuous {
+            return (Verdict::Vacuous, formula);
+        }
+        let verdict = match solve(&formula, &[], self.options.budget) {
             Outcome::Unsatisfiable { certificate, .. } => Verdict::Holds(certificate),
             Outcome::Undecided(why) => Verdict::Undecided(format!("{why:?}")),
             Outcome::Satisfiable { model } => self.reproduce(&model, condition, target),
-        }
+        };
+        (verdict, formula)
     }
 
     /// Runs the interpreter from the model's state: only what really happens counts.

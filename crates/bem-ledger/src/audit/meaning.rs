@@ -4,7 +4,7 @@
 
 use super::{Auditor, Marker, Rebuilt, evidence};
 use crate::entry::{
-    Artefact, Certificate, Entry, PatchEvent, PatchStatus, Table, TableEdit, TableRoots, Verdict, event_code,
+    Artefact, Certificate, Entry, PatchEvent, PatchStatus, Proven, Table, TableEdit, TableRoots, Verdict, event_code,
 };
 use crate::error::LedgerError;
 use crate::log::read_blob;
@@ -40,6 +40,7 @@ impl<S: Store> Auditor<'_, S> {
                 self.artefacts.insert(artefact.name, artefact.digest);
                 Ok(())
             }
+            Entry::Event { code: event_code::PROVEN, payload, .. } => self.take_proven(payload, rebuilt),
             Entry::Event { code: event_code::UNIT_BEGIN, .. } => {
                 self.played = 0;
                 Ok(())
@@ -63,6 +64,20 @@ impl<S: Store> Auditor<'_, S> {
         named.into_iter().try_for_each(|digest| self.evidence(digest).map(drop))
     }
 
+    /// Programs of the control core: they are there, and each condition of them has its proof.
+    fn take_proven(&mut self, payload: &[u8], rebuilt: &Rebuilt) -> Result<(), LedgerError> {
+        let proven = Proven::from_bytes(payload);
+        let Proven { programs, certificates } =
+            proven.map_err(|error| self.broken(format!("the proof of a program: {error}")))?;
+        self.must_have(&programs)?;
+        let certificates: Vec<Certificate> = certificates
+            .into_iter()
+            .map(|(cnf, proof)| Certificate { verdict: Verdict::Holds, cnf, proof })
+            .collect();
+        self.compare_conditions("program", &certificates, rebuilt)?;
+        certificates.iter().try_for_each(|certificate| self.check_certificate(certificate))
+    }
+
     fn take_patch(&mut self, patch: &PatchEvent, rebuilt: &Rebuilt) -> Result<(), LedgerError> {
         if patch.roots_before != self.tables.roots() {
             return Err(self.broken("the patch starts from table roots that are not the present ones"));
@@ -72,7 +87,7 @@ impl<S: Store> Auditor<'_, S> {
         if accepted {
             let payload = self.evidence(&patch.payload)?.len();
             self.sizes.payloads += self.once(patch.payload, payload);
-            self.compare_conditions(patch, rebuilt)?;
+            self.compare_conditions("patch", &patch.certificates, rebuilt)?;
         }
         for certificate in &patch.certificates {
             if accepted && matches!(certificate.verdict, Verdict::Refuted | Verdict::Undecided) {
@@ -83,18 +98,23 @@ impl<S: Store> Auditor<'_, S> {
         Ok(())
     }
 
-    /// A proof counts only if it is of a condition that follows from the patch, and every condition needs one.
-    fn compare_conditions(&self, patch: &PatchEvent, rebuilt: &Rebuilt) -> Result<(), LedgerError> {
+    /// A proof counts only if it is of a condition that follows from the patch or program, and every condition needs one.
+    fn compare_conditions(
+        &self,
+        what: &str,
+        certificates: &[Certificate],
+        rebuilt: &Rebuilt,
+    ) -> Result<(), LedgerError> {
         let holds = |certificate: &&Certificate| certificate.verdict == Verdict::Holds;
-        let mut proven = patch.certificates.iter().filter(holds);
+        let mut proven = certificates.iter().filter(holds);
         for (place, wanted) in rebuilt.formulas.iter().enumerate() {
             match proven.next() {
                 None => {
-                    return Err(self.broken(format!("condition {place} of the patch has no certificate")));
+                    return Err(self.broken(format!("condition {place} of the {what} has no certificate")));
                 }
                 Some(found) if found.cnf != *wanted => {
                     let reason = format!(
-                        "certificate {place} is not about the patch: its clauses are {}, the patch's {wanted}",
+                        "certificate {place} is not about the {what}: its clauses are {}, the {what}'s {wanted}",
                         found.cnf
                     );
                     return Err(self.broken(reason));
@@ -105,7 +125,7 @@ impl<S: Store> Auditor<'_, S> {
         match proven.next() {
             None => Ok(()),
             Some(extra) => {
-                Err(self.broken(format!("a certificate that the patch has no condition for: {}", extra.cnf)))
+                Err(self.broken(format!("a certificate that the {what} has no condition for: {}", extra.cnf)))
             }
         }
     }

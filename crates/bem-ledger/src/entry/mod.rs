@@ -9,7 +9,7 @@ mod unit;
 
 pub use codec::step_block_bytes;
 pub use outside::{HumanTask, ToolCall};
-pub use unit::{Artefact, UnitEnd};
+pub use unit::{Artefact, Proven, UnitEnd};
 
 use crate::experience::Experience;
 use crate::limits::STEP_RECORD_BYTES;
@@ -392,6 +392,12 @@ pub mod event_code {
     /// A program of the control core asked the teacher: domain, difficulty, context, seed and the task's number as values, the
     /// task's tree as payload.
     pub const TAUGHT: u16 = 97;
+    /// The conditions of a program of the control core were shown before it may run: how many of them as value, programs and
+    /// certificates as payload.
+    pub const PROVEN: u16 = 98;
+    /// What the scheduler and the barrier of a unit did: units of ACT, SYNTH and VERIFY, those that the safety override chose,
+    /// barriers passed, priors moved.
+    pub const SCHEDULED: u16 = 99;
 
     /// The name of a code, if it has one.
     pub fn name(code: u16) -> Option<&'static str> {
@@ -400,6 +406,8 @@ pub mod event_code {
         match code {
             LOGGED => Some("LOGGED"),
             TAUGHT => Some("TAUGHT"),
+            PROVEN => Some("PROVEN"),
+            SCHEDULED => Some("SCHEDULED"),
             UNIT_END => Some("UNIT_END"),
             RESTORED => Some("RESTORED"),
             UNIT_BEGIN => Some("UNIT_BEGIN"),

@@ -38,6 +38,44 @@ impl UnitEnd {
     }
 }
 
+/// The payload of a PROVEN event: programs of the control core, and what was shown of the second of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proven {
+    /// The programs as blobs, in the order in which they run.
+    pub programs: Vec<Digest>,
+    /// Clauses and certificate of each condition, as blobs.
+    pub certificates: Vec<(Digest, Digest)>,
+}
+
+impl Proven {
+    /// The canonical bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.length(self.programs.len());
+        self.programs.iter().for_each(|program| put(&mut writer, program));
+        writer.length(self.certificates.len());
+        for (cnf, proof) in &self.certificates {
+            put(&mut writer, cnf);
+            put(&mut writer, proof);
+        }
+        writer.into_bytes()
+    }
+
+    /// Reads them back.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Proven, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let count = reader.length(32)?;
+        let programs = (0..count).map(|_| Digest::decode(&mut reader)).collect::<Result<_, _>>()?;
+        let count = reader.length(64)?;
+        let mut certificates = Vec::with_capacity(count);
+        for _ in 0..count {
+            certificates.push((Digest::decode(&mut reader)?, Digest::decode(&mut reader)?));
+        }
+        reader.finish()?;
+        Ok(Proven { programs, certificates })
+    }
+}
+
 /// The payload of an ARTEFACT event: which file, and its digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artefact {
@@ -80,6 +118,12 @@ mod tests {
     fn what_a_unit_and_an_artefact_say_comes_back_from_their_bytes() {
         let end = UnitEnd { circuit: hash(b"circuit"), chain: hash(b"chain"), words: "parity".to_owned() };
         assert_eq!(UnitEnd::from_bytes(&end.to_bytes()), Ok(end.clone()));
+        let certificates = vec![(hash(b"cnf"), hash(b"proof")); 2];
+        let proven = Proven { programs: vec![hash(b"look"), hash(b"choose")], certificates };
+        assert_eq!(Proven::from_bytes(&proven.to_bytes()), Ok(proven.clone()));
+        for cut in 0..proven.to_bytes().len() {
+            assert!(Proven::from_bytes(&proven.to_bytes()[..cut]).is_err());
+        }
         let artefact = |name: &str| Artefact { digest: hash(b"file"), name: name.to_owned() };
         let report = artefact("report.html");
         assert_eq!(Artefact::from_bytes(&report.to_bytes()), Ok(report.clone()));

@@ -203,7 +203,7 @@ parameters! {
         "G" group_size: u32 [2..=64] = 8,
             tried "2" given "group_period = 32" on Reference::Machine;
         /// Episodes between two updates from group advantages; zero leaves them out.
-        "T_group" group_period: u32 [0..=65_536] = 0,
+        "T_group" group_period: u32 [0..=65_536] = 256,
             tried "32" on Reference::Machine;
         /// Step size of the prior from group advantages.
         "eta_grpo" group_rate: Fixed [Decimals("0", "1")] = decimal("0.1"),

@@ -84,7 +84,16 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn begin(words: &'a mut [u64], families: usize, step: u64) -> Rows<'a> {
-        words.fill(0);
+        // What was written before ends with its last family's rows; behind them nobody has written.
+        let rows = |family: usize| (words.get(2 + 2 * family), words.get(3 + 2 * family));
+        let listed_before = (words[0] as usize).min((words.len() - 2) / 2);
+        let ends = (0..listed_before).filter_map(|family| match rows(family) {
+            (Some(first), Some(count)) => Some(first.saturating_add(*count) as usize),
+            _ => None,
+        });
+        let header = 2 + 2 * listed_before;
+        let used = ends.fold(header, usize::max).min(words.len());
+        words[..used].fill(0);
         let listed = families.min((words.len() - 2) / 2);
         (words[0], words[1]) = (listed as u64, step);
         let next_word = (2 + 2 * listed).next_multiple_of(PAGE);

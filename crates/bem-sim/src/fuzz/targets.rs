@@ -246,7 +246,7 @@ fn plays() -> Vec<Vec<u8>> {
     let happenings = SOLUTIONS.iter().flat_map(|solution| solution.chronicle.happenings());
     let blocks = happenings.filter_map(|happening| match happening {
         Happening::Play(block) => Some(block),
-        Happening::Patch(_) => None,
+        _ => None,
     });
     let list = blocks.map(|block| bytes_of(|writer| block.encode(writer)));
     list.filter(|bytes| bytes.len() < super::INPUT_BYTES_MAX).collect()
@@ -293,7 +293,7 @@ fn payloads() -> Vec<Vec<u8>> {
     let happenings = SOLUTIONS.iter().flat_map(|solution| solution.chronicle.happenings());
     let notes = happenings.filter_map(|happening| match happening {
         Happening::Patch(note) => Some(note),
-        Happening::Play(_) => None,
+        _ => None,
     });
     let mut notes: Vec<_> = notes.collect();
     notes.sort_by_key(|note| !note.accepted);

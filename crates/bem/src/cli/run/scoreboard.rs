@@ -5,8 +5,9 @@ use crate::cli::fit::{WIDTH, wrapped};
 use crate::cli::solve::to_float;
 use crate::measured::{Measured, units};
 use bem_base::digest::Digest;
-use bem_engine::climb::{Climb, Climbed, Track, Unit, UnitResult};
+use bem_engine::climb::{Climb, Climbed, Practised, Track, Unit, UnitResult};
 use bem_explain::counts_steps;
+use bem_teacher::mutate::Transformation;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -136,9 +137,27 @@ pub fn table(climb: &Climb, curves: &Curves) -> String {
         let (families, steps) = (counted(climb.tracks().len(), "family", "families"), climb.steps());
         let ladder = if climb.tracks().len() == 1 { "its ladder" } else { "their ladders" };
         let _ = writeln!(text, "\n{tops} of {families} at the top of {ladder}, {steps} steps in all");
+        text.push_str(&practised(climb));
     }
     text.push('\n');
     text
+}
+
+/// What was practised beside the rungs, and the first composition across families that was solved.
+fn practised(climb: &Climb) -> String {
+    let all = || climb.tracks().iter().flat_map(|track| &track.practised);
+    if all().next().is_none() {
+        return String::new();
+    }
+    let mut across = all().filter(|practised| practised.solved && practised.is_across_families());
+    let (units, first) = (counted(all().count(), "task", "tasks"), across.next());
+    let mut text = format!("{units} of practice");
+    if let Some(first) = first {
+        let count = counted(1 + across.count(), "composition", "compositions");
+        let _ = write!(text, "; {count} across families solved, the first {}", first.task);
+    }
+    let lines = wrapped(&text, WIDTH);
+    lines.iter().fold(String::new(), |text, line| text + line + "\n")
 }
 
 /// So many of something.
@@ -173,7 +192,9 @@ pub fn to_json(climb: &Climb, curves: &Curves, head: &Digest, directory: &Path) 
                 "family": track.family, "rungs_solved": track.solved(), "rungs": track.stages(),
                 "standing": standing(track, curves), "steps": track.steps(), "practised": track.practised.len(),
                 "practised_solved": track.practised.iter().filter(|practised| practised.solved).count(),
-                "templates": track.templates(), "teach_edits": teach_edits(track), "trace_head": track.head().to_hex(), "climbed": track.climbed.iter().map(rung).collect::<Vec<_>>(),
+                "templates": track.templates(), "teach_edits": by_origin(|kind| track.edited_by(kind)),
+                "practised_from": by_origin(|kind| track.practised_by(kind)), "requests": track.requests(),
+                "compositions_solved": compositions(track), "trace_head": track.head().to_hex(), "climbed": track.climbed.iter().map(rung).collect::<Vec<_>>(),
             })
         })
         .collect();
@@ -181,13 +202,28 @@ pub fn to_json(climb: &Climb, curves: &Curves, head: &Digest, directory: &Path) 
     json!({
         "seed": climb.config().seed, "steps": climb.steps(), "steps_by_machine": acting.steps_by_machine,
         "acting_changes": acting.changes, "acting_changes_patched": acting.changes_patched, "trace_head": climb.head().to_hex(),
+        "scheduled": {
+            "act": acting.scheduled.units[0], "synth": acting.scheduled.units[1], "verify": acting.scheduled.units[2],
+            "safety_alarms": acting.scheduled.alarms,
+        },
+        "barriers": acting.barriers.passed, "priors_moved": acting.barriers.moved,
         "ledger_head": head.to_hex(), "out": directory.display().to_string(), "families": families,
     })
 }
 
-/// Templates that came through TEACH_EDIT patches: by mutation, and for a counterexample.
-fn teach_edits(track: &Track) -> Value {
-    let edits = || track.practised.iter().flat_map(|practised| &practised.edits);
-    let asked = edits().filter(|edit| edit.situation.is_some()).count();
-    json!({ "mutation": edits().count() - asked, "counterexample": asked })
+/// Templates that came through TEACH_EDIT patches, or units that practised them: by mutation, for a counterexample, by
+/// composition with another family, and out of the trace.
+fn by_origin(count: impl Fn(Transformation) -> usize) -> Value {
+    let mutation: usize = Transformation::ALL.into_iter().map(&count).sum();
+    json!({
+        "mutation": mutation, "counterexample": count(Transformation::Focus),
+        "composition": count(Transformation::Compose), "trace": count(Transformation::Extract),
+    })
+}
+
+/// Compositions across families that were solved, with the steps that they took.
+fn compositions(track: &Track) -> Vec<Value> {
+    let solved = |practised: &&Practised| practised.solved && practised.is_across_families();
+    let shown = |practised: &Practised| json!({ "task": practised.task, "steps": practised.steps });
+    track.practised.iter().filter(solved).map(shown).collect()
 }

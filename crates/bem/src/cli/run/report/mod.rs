@@ -15,6 +15,7 @@ use crate::measured::Figure;
 use bem_base::digest::Digest;
 use bem_engine::climb::{Climb, Climbed, Edit, Practised, Track};
 use bem_engine::learner::EvidenceBasis;
+use bem_teacher::mutate::Transformation;
 use curves::{Curve, Patch, tolerance};
 use drawing::{chart, drawing, legend};
 use result::result;
@@ -335,6 +336,8 @@ fn practice(page: &mut String, track: &Track) {
 fn edits_text(practised: &Practised) -> String {
     let reason = |edit: &Edit| match edit.situation {
         Some(_) => "for a counterexample",
+        None if edit.transformation == Transformation::Compose as u8 => "by composition",
+        None if edit.transformation == Transformation::Extract as u8 => "out of the trace",
         None => "by mutation",
     };
     let words = practised.edits.iter().map(|edit| format!("{} {}", escaped(&edit.tree), reason(edit)));
