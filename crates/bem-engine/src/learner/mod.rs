@@ -32,6 +32,7 @@ mod hearing;
 mod history;
 mod learned;
 mod machinery;
+mod offered;
 mod pacing;
 mod planning;
 mod play;
@@ -46,6 +47,7 @@ mod unpaired;
 mod watch;
 mod witness;
 
+pub use self::offered::{OFFERS_MAX, Offers};
 pub use self::shortfall::Shortfall;
 pub use self::unpaired::Repetition;
 pub use self::witness::{Decision, EvidenceBasis, Witness};
@@ -60,6 +62,7 @@ use self::gate::Gate;
 use self::hearing::Hearing;
 use self::history::History;
 use self::machinery::Machinery;
+use self::offered::Offered;
 use self::pacing::Workload;
 use self::standing::{Incumbent, Standing};
 use crate::agent::Agent;
@@ -269,6 +272,8 @@ pub struct Learner {
     floor: Option<Floor>,
     /// What people said.
     hearing: Hearing,
+    /// What others propose.
+    offered: Offered,
     /// What was learned on lower rungs, until it is tried.
     library: Vec<Machine>,
     tally: Tally,
@@ -330,6 +335,7 @@ impl Learner {
             drift: Drift::default(),
             floor: None,
             hearing: Hearing::default(),
+            offered: Offered::default(),
             library: Vec::new(),
             tally: Tally::default(),
             history: History::new(settings.seed),
