@@ -165,7 +165,7 @@ fn play(client: &mut Client, numbers: core::ops::Range<u64>) -> f64 {
 
 /// Patches that a model proposed: what they are called, and whether they were let in.
 fn proposed(client: &mut Client) -> Vec<(String, bool)> {
-    let (_, listed) = client.ask("GET", "/v1/patches?limit=1000", &Value::Null);
+    let (_, listed) = client.ask("GET", "/v1/patches", &Value::Null);
     let patches = listed["patches"].as_array().expect("patches").iter();
     let is_proposed = |words: &&str| words.contains("proposed by model adviser in request ");
     let named = |patch: &Value| {
@@ -186,13 +186,14 @@ fn of_a_models_right_wrong_and_hostile_proposals_only_right_ones_are_applied() {
     let world = json!({ "name": "coins", "obs_bits": 10, "actions": 2, "reward_range": [0, 1000] });
     assert_eq!(client.ask("POST", "/v1/worlds", &world).0, 201);
     // Questions come at 64, 128, 256, 512, 1,024 and 2,048 rewards.
-    let mut played = 0;
-    while played < 9_000 && !proposed(&mut client).iter().any(|(_, accepted)| *accepted) {
+    let (mut played, mut found) = (0, std::collections::BTreeSet::new());
+    while played < 9_000 && !found.iter().any(|(_, accepted)| *accepted) {
         play(&mut client, played..played + 500);
         played += 500;
+        found.extend(proposed(&mut client));
     }
     let earned = play(&mut client, played..played + 600);
-    let found = proposed(&mut client);
+    found.extend(proposed(&mut client));
     println!(
         "{found:#?}, {played} decisions, {} questions, {earned} at last",
         model.asked.load(Ordering::SeqCst)
@@ -200,13 +201,16 @@ fn of_a_models_right_wrong_and_hostile_proposals_only_right_ones_are_applied() {
     let applied: Vec<&String> =
         found.iter().filter(|(_, accepted)| *accepted).map(|(words, _)| words).collect();
     assert!(!applied.is_empty() && applied.iter().all(|words| words.contains(": right table ")), "{found:?}");
-    // What the log speaks for reaches the gate, which measures it and turns it down.
-    assert!(found.iter().any(|(words, accepted)| words.contains("wrong liar") && !accepted), "{found:?}");
+    // What the log seems to speak for reaches the gate, which measures it and turns it down.
+    assert!(found.iter().any(|(words, accepted)| words.contains(": wrong ") && !accepted), "{found:?}");
     assert!(
         found.iter().all(|(words, _)| !words.contains("hostile") && !words.contains("DROP")),
         "{found:?}"
     );
-    assert!(950.0 < earned, "{earned}");
+    // Coins bring 500; while it is watched, every other episode is its predecessor's.
+    assert!(700.0 < earned, "{earned}");
+    let (_, world) = client.ask("GET", "/v1/worlds/coins", &Value::Null);
+    assert!(world.to_string().contains("right table"), "{world}");
     let (_, listed) = client.ask("GET", "/v1/tools", &Value::Null);
     let counted = |name: &str| listed["proposals"][name].as_u64().expect("a count");
     assert!(5 <= counted("asked") && 3 <= counted("taken") && 8 <= counted("refused"), "{listed}");
@@ -218,7 +222,7 @@ fn of_a_models_right_wrong_and_hostile_proposals_only_right_ones_are_applied() {
     server.stop();
     let server = Server::start(path, "served", &["--tools", "catalog.toml", "--model", "adviser"]);
     let again = play(&mut server.connect(), played + 600..played + 900);
-    assert!(950.0 < again, "{again}");
+    assert!(700.0 < again, "{again}");
     server.stop();
     std::fs::remove_file(path.join("catalog.toml")).expect("removed");
     let verified = bem(path, &["verify", "served"]);
