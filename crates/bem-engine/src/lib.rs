@@ -13,6 +13,7 @@ pub mod evaluate;
 pub mod journal;
 pub mod learner;
 pub mod measure;
+pub mod offer;
 pub mod online;
 pub mod parameters;
 pub mod payload;

@@ -132,6 +132,12 @@ impl Start {
 /// A circuit as a machine for worlds of this shape: its whole table is what it says. None where it does not fit the world or
 /// has too many inputs.
 pub fn machine_of(policy: &Policy, shape: &Shape) -> Option<Machine> {
+    let words = format!("circuit of {} gates that was started from", policy.gates());
+    machine_called(policy, shape, words)
+}
+
+/// The same under a name of its own.
+pub(crate) fn machine_called(policy: &Policy, shape: &Shape, words: String) -> Option<Machine> {
     let (reads, memory) = (policy.reads(), policy.memory_bits());
     let fits =
         policy.actions() == shape.actions && reads.last().is_none_or(|last| *last < shape.observation_bits);
@@ -155,7 +161,6 @@ pub fn machine_of(policy: &Policy, shape: &Shape) -> Option<Machine> {
         0 => Statement::of(Choice::Rows { bits: seen, rows }),
         _ => Statement::Machine { state_bits: memory as u8, seen, rows },
     };
-    let words = format!("circuit of {} gates that was started from", policy.gates());
     // One bit of the answer for every row of the table.
     let length = ((1usize << inputs) * (code + memory)) as u32;
     Some(Machine::circuit(shape, Stated { policy: policy.clone(), statement }, (words, length)))

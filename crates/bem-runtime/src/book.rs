@@ -91,7 +91,9 @@ impl Line {
     pub fn of(input: Input, effect: Effect, service: &Service) -> (Line, Option<Box<Job>>) {
         let mut job = None;
         let derived = match effect {
-            Effect::Rewarded | Effect::People | Effect::Published(_, None) => Derived::Nothing,
+            Effect::Rewarded | Effect::People | Effect::Proposed | Effect::Published(_, None) => {
+                Derived::Nothing
+            }
             Effect::Decided(_, choice) => Derived::Decided(choice),
             Effect::Opened(world, notes) => match &input {
                 Input::World(spec) => Derived::Opened(world, spec.shape.clone(), notes),

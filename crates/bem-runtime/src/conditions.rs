@@ -184,6 +184,12 @@ impl ServiceConditions {
                 Input::World(spec) => due.push(book.open_world(&spec.shape)?),
                 Input::Forget { world } => due.push(book.forget_world(*world)),
                 Input::Decide { .. } => asked += 1,
+                Input::Propose(proposed) if number <= proposed.request => {
+                    return Err(format!(
+                        "input {number} proposes what request {} had not brought",
+                        proposed.request
+                    ));
+                }
                 _ => {}
             }
         }

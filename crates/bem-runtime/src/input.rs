@@ -7,6 +7,7 @@ use crate::limits::{
     EPISODE_BYTES_MAX, EXPIRE_AFTER_MAX, FORBIDDEN_MAX, HORIZON_MAX, NAME_BYTES_MAX, NOTE_BYTES_MAX,
     REWARD_MAX,
 };
+use crate::offers::Proposed;
 use crate::people::input::{PeopleInput, TAGS};
 use crate::tools::{ToolAsk, ToolDone};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -286,6 +287,8 @@ pub enum Input {
     ToolAsk(Box<ToolAsk>),
     /// A request to a tool has ended.
     ToolDone(Box<ToolDone>),
+    /// A model proposed machines for a world.
+    Propose(Box<Proposed>),
 }
 
 impl Input {
@@ -331,6 +334,10 @@ impl Input {
                 writer.u8(17);
                 done.encode(writer);
             }
+            Input::Propose(proposed) => {
+                writer.u8(18);
+                proposed.encode(writer);
+            }
         }
     }
 
@@ -350,6 +357,9 @@ impl Input {
         }
         if kind == 17 {
             return Ok(Input::ToolDone(Box::new(ToolDone::decode(reader)?)));
+        }
+        if kind == 18 {
+            return Ok(Input::Propose(Box::new(Proposed::decode(reader)?)));
         }
         let world = WorldIndex(reader.u16()?);
         Ok(match kind {
@@ -452,7 +462,16 @@ mod tests {
             Input::Publish { world },
         ];
         inputs.extend(people);
+        inputs.push(Input::Propose(Box::new(Proposed { world, request: 5, machines: machines(&shape) })));
         inputs
+    }
+
+    /// A proposal of two machines.
+    fn machines(shape: &Shape) -> Vec<bem_engine::offer::Machine> {
+        use bem_engine::offer::{Formula, Offer, Policy};
+        let formulas = vec![Formula::constant(true), Formula::Sum { bits: vec![1, 4], inverted: false }];
+        let offers = [Offer::Circuit(Policy::constant(shape.actions, 1)), Offer::Formulas(formulas)];
+        offers.into_iter().filter_map(|offer| offer.machine(shape, "proposed".to_string())).collect()
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod frozen;
 pub mod history;
 pub mod input;
 pub mod limits;
+pub mod offers;
 pub mod people;
 pub mod round;
 pub mod service;

@@ -8,7 +8,7 @@ use crate::input::WorldIndex;
 use bem_base::digest::Digest;
 use bem_base::encode::Writer;
 use bem_engine::chronicle::PatchNote;
-use bem_engine::learner::Told;
+use bem_engine::learner::{Offers, Told};
 use bem_engine::serving::{Begun, Round, Searching, Settled};
 use std::sync::Arc;
 
@@ -34,6 +34,8 @@ pub struct Job {
     pub(crate) keeps: Vec<(u64, bool)>,
     /// What people call right.
     pub(crate) told: Told,
+    /// What others propose.
+    pub(crate) offers: Offers,
     /// Whether the searching half is wanted as it was before it searched.
     pub(crate) wants_before: bool,
 }
@@ -68,18 +70,20 @@ pub struct Brought {
 impl Job {
     /// Does the work: takes the episodes in, searches if enough is new, and decides what can be decided.
     pub fn work(self) -> Done {
-        let Job { world, mut searching, episodes, keeps, told, wants_before } = self;
+        let Job { world, mut searching, episodes, keeps, told, offers, wants_before } = self;
         keeps.iter().for_each(|(serial, is_kept)| searching.keep(*serial, *is_kept));
         // Episodes may decide a contest: what would be without that is what was before it, with the same episodes.
         let apart = (wants_before && searching.is_measuring()).then(|| searching.clone());
         let serials = take_all(&mut searching, &episodes);
         searching.hear(told.clone());
+        searching.offer(offers.clone());
         let has_work = searching.has_work();
         let before = match apart.filter(|_| searching.has_decided()) {
             Some(mut apart) => {
                 apart.forgo();
                 take_all(&mut apart, &episodes);
                 apart.hear(told);
+                apart.offer(offers);
                 bytes_of(&apart)
             }
             None if has_work && wants_before => bytes_of(&searching),

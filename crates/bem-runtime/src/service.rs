@@ -7,6 +7,7 @@
 use crate::frozen::Frozen;
 use crate::input::{Input, SpecError, WorldIndex, WorldSpec, fits, is_name};
 use crate::limits::{EPISODE_BYTES_MAX, WORLDS_MAX};
+use crate::offers::{self, Proposed};
 use crate::people::oversight::Oversight;
 use crate::people::{Note, People};
 use crate::round::{Brought, Done, Job};
@@ -16,6 +17,7 @@ use bem_base::digest::hash_parts;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Outcome};
 use bem_engine::chronicle::PatchNote;
+use bem_engine::learner::Offers;
 use bem_engine::serving::{Begun, Choice, Round, Searching, settings_of};
 use bem_engine::state::RestoreError;
 use bem_ledger::entry::ToolCall;
@@ -118,6 +120,8 @@ pub enum Effect {
     People,
     /// A request to a tool moved on.
     Tool(Box<ToolCall>),
+    /// Somebody proposed machines for a world.
+    Proposed,
 }
 
 /// Everything that is served.
@@ -136,6 +140,8 @@ pub struct Service {
     pub(crate) moved: Vec<Note>,
     /// Requests to tools.
     tools: Tools,
+    /// What models propose, by world.
+    offers: BTreeMap<u16, Offers>,
 }
 
 impl Service {
@@ -150,6 +156,7 @@ impl Service {
             people: People::default(),
             moved: Vec::new(),
             tools: Tools::default(),
+            offers: BTreeMap::new(),
         }
     }
 
@@ -161,6 +168,11 @@ impl Service {
     /// Requests to tools.
     pub fn tools(&self) -> &Tools {
         &self.tools
+    }
+
+    /// How much was ever proposed for a world.
+    pub fn offered(&self, world: WorldIndex) -> u64 {
+        self.offers.get(&world.0).map_or(0, Offers::count)
     }
 
     /// What the history begins with.
@@ -265,7 +277,7 @@ impl Service {
     /// A round that should begin now, if one should: the one that people want first, or the first by name.
     pub fn due_round(&self) -> Option<Input> {
         // What people want to be learned first comes first; otherwise the first by name.
-        let due = self.worlds().filter(|(_, world)| world.is_round_due());
+        let due = self.worlds().filter(|(index, world)| world.is_round_due(self.offered(*index)));
         let wanted = due.map(|(index, _)| index).reduce(|best, next| {
             if self.people.prior(best.0) < self.people.prior(next.0) { next } else { best }
         })?;
@@ -309,13 +321,15 @@ impl Service {
                 let gone = self.worlds.get_mut(place).and_then(Option::take);
                 let gone = gone.ok_or("a world is forgotten that is not served")?;
                 self.names.remove(&gone.spec().name);
+                self.offers.remove(&world.0);
                 self.drop_questions(*world, number);
                 Effect::Forgotten(*world)
             }
             Input::Search { world } => {
                 let oversees = self.oversees();
+                let offers = self.offers.get(&world.0).cloned().unwrap_or_default();
                 let served = self.world_mut(*world).ok_or("a round in a world that is not served")?;
-                let begun = served.begin_round(*world, oversees);
+                let begun = served.begin_round(*world, offers, oversees);
                 Effect::Began(Box::new(begun.ok_or("a round begins in another")?))
             }
             Input::Publish { world } => {
@@ -334,9 +348,23 @@ impl Service {
             }
             Input::ToolAsk(ask) => Effect::Tool(Box::new(self.tools.ask(number, ask)?)),
             Input::ToolDone(done) => Effect::Tool(Box::new(self.tools.end(number, done)?)),
+            Input::Propose(proposed) => self.take_offers(proposed)?,
         };
         self.last = number;
         Ok(effect)
+    }
+
+    /// What a model proposed waits for the next round of its world.
+    fn take_offers(&mut self, proposed: &Proposed) -> Result<Effect, &'static str> {
+        let Proposed { world, request, machines } = proposed;
+        let served = self.world(*world).ok_or("a proposal for a world that is not served")?;
+        let fits = machines.iter().all(|machine| machine.fits(&served.spec().shape));
+        if !fits || self.last < *request || self.tools.is_unused() {
+            return Err("a proposal that nobody can have made");
+        }
+        let offers = self.offers.entry(world.0).or_default();
+        machines.iter().for_each(|machine| offers.push(machine.clone()));
+        Ok(Effect::Proposed)
     }
 
     fn open_world(&mut self, spec: &WorldSpec) -> Result<Effect, &'static str> {
@@ -380,6 +408,8 @@ impl Service {
         if !self.tools.is_unused() {
             self.tools.encode(&mut frozen.writer);
         }
+        // Nothing is proposed where no tool was ever asked.
+        offers::encode(&self.offers, &mut frozen.writer);
         frozen
     }
 
@@ -408,6 +438,9 @@ impl Service {
         service.people = People::decode(&mut reader)?;
         if 0 < reader.remaining() {
             service.tools = Tools::decode(&mut reader)?;
+        }
+        if 0 < reader.remaining() {
+            service.offers = offers::decode(&service, &mut reader)?;
         }
         reader.finish()?;
         Ok(service)

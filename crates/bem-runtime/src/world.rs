@@ -16,6 +16,7 @@ use crate::statistics::Statistics;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_engine::chronicle::PatchNote;
+use bem_engine::learner::Offers;
 use bem_engine::payload::Payload;
 use bem_engine::serving::{Acting, Begun, Choice, Round, Searching, Settled};
 use bem_engine::state::RestoreError;
@@ -151,6 +152,12 @@ impl World {
         let open = self.open.get(&known.episode);
         let step = open.and_then(|open| open.decisions.iter().position(|known| *known == number));
         Some((known.step, known.episode, step.unwrap_or(0) as u32))
+    }
+
+    /// The latest decisions whose outcome came, newest first: what was seen, done and brought.
+    pub fn latest(&self) -> impl Iterator<Item = (Bits, u16, Outcome)> {
+        let rewarded = |known: &Known| Some((known.step.observation, known.step.action, known.said?));
+        self.known.values().rev().filter_map(rewarded)
     }
 
     /// Decisions that wait for their outcome.
@@ -374,15 +381,17 @@ impl World {
         }
     }
 
-    /// Whether a round should begin: enough is complete, and none is under way.
-    pub fn is_round_due(&self) -> bool {
+    /// Whether a round should begin, if others have proposed so much: enough is complete, and none is under way.
+    pub fn is_round_due(&self, offered: u64) -> bool {
         let Some(searching) = &self.searching else { return false };
         // What waits for an approval is not searched past; what was turned down is not proposed again at once.
         if self.standing.held.is_some() || self.statistics.returns.count < self.standing.rests_until {
             return false;
         }
         let is_many = crate::limits::WAITING_MAX <= self.waiting.len();
-        let is_due = searching.is_due(self.waiting_steps) || searching.has_news(self.standing.called_right());
+        let has_news = searching.has_news(self.standing.called_right())
+            || searching.has_offers(offered) && !searching.is_measuring();
+        let is_due = searching.is_due(self.waiting_steps) || has_news;
         !self.waiting.is_empty() && (is_many || is_due)
     }
 
@@ -392,7 +401,12 @@ impl World {
     }
 
     /// A round begins: everything complete is handed in.
-    pub(crate) fn begin_round(&mut self, world: WorldIndex, wants_before: bool) -> Option<Job> {
+    pub(crate) fn begin_round(
+        &mut self,
+        world: WorldIndex,
+        offers: Offers,
+        wants_before: bool,
+    ) -> Option<Job> {
         let searching = self.searching.take()?;
         self.waiting_steps = 0;
         let episodes = core::mem::take(&mut self.waiting);
@@ -404,7 +418,7 @@ impl World {
             }
         }
         let told = self.standing.told();
-        Some(Job { world, searching, episodes, keeps, told, wants_before })
+        Some(Job { world, searching, episodes, keeps, told, offers, wants_before })
     }
 
     /// A round comes back: what it changes takes effect, waits, or is turned down.

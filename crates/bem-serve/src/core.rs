@@ -9,11 +9,13 @@
 //! After a failed sync nothing is acknowledged any more and the process stops. Must not know HTTP. Clauses: VM-13, LOG-1,
 //! LOG-4, SCC-9; decisions D-67 to D-69.
 
+mod advising;
 mod gauges;
 mod handle;
 mod proving;
 mod tools;
 
+pub use advising::{Advisor, said};
 pub use gauges::Gauges;
 pub use handle::{Busy, Handle};
 pub use tools::{Answered, Tooling};
@@ -230,7 +232,7 @@ pub fn start<S: Store + Send + 'static>(
     opened: Opened<S>,
     state: &Path,
     encode: Box<Encode>,
-    host: Option<Host>,
+    bus: Option<(Host, Option<Advisor>)>,
 ) -> Result<(Handle, Threads)> {
     let Opened { mut log, mut player, .. } = opened;
     let (mut inbox, frames) = Inbox::open(state, log.instance())?;
@@ -260,10 +262,10 @@ pub fn start<S: Store + Send + 'static>(
     let (write, written) = mpsc::channel();
     let (work, worked) = mpsc::channel::<Box<Job>>();
     jobs.into_iter().for_each(|job| drop(work.send(job)));
-    let tools = host.as_ref().map(|host| Arc::clone(host.catalog()));
+    let tools = bus.as_ref().map(|(host, _)| Arc::clone(host.catalog()));
     let handle = Handle { queue: sender.clone(), gauges: Arc::clone(&gauges), events: events.clone(), tools };
     let decider = Decider {
-        tooling: host.map(|host| Tooling::new(host, state, sender.clone())).transpose()?,
+        tooling: bus.map(|(host, model)| Tooling::new(host, model, state, sender.clone())).transpose()?,
         saved: service.last(),
         service,
         inbox,
@@ -430,6 +432,9 @@ impl Decider {
                 self.begin_round();
             }
             self.take_tools();
+            if stop_at.is_none() {
+                self.seek_advice();
+            }
             if let Err(error) = self.acknowledge() {
                 self.gauges.failed.store(true, Ordering::Relaxed);
                 return Err(error);

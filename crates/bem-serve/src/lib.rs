@@ -12,11 +12,12 @@ pub mod metrics;
 pub mod page;
 pub mod people;
 pub mod priority;
+pub mod proposals;
 pub mod saving;
 pub mod tokens;
 pub mod tools;
 
-use crate::core::{Handle, Threads};
+use crate::core::{Advisor, Handle, Threads};
 use crate::http::{App, Route, Shared};
 use crate::metrics::Metrics;
 use crate::tokens::Doorkeeper;
@@ -88,13 +89,13 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
 pub fn start<S: Store + Send + 'static>(
     opened: Opened<S>,
     options: &ServeOptions,
-    host: Option<Host>,
+    bus: Option<(Host, Option<Advisor>)>,
 ) -> Result<(Handle, Threads)> {
     let known = Mutex::new(BTreeMap::new());
     let encode = move |note: &str, values: &serde_json::Map<String, serde_json::Value>| {
         api::encode_named(note, values, &mut known.lock().unwrap_or_else(PoisonError::into_inner))
     };
-    core::start(opened, &options.state, Box::new(encode), host)
+    core::start(opened, &options.state, Box::new(encode), bus)
 }
 
 /// Serves until it is asked to stop, then stops cleanly. `on_ready` is told the address when requests are taken, and the way
@@ -102,12 +103,12 @@ pub fn start<S: Store + Send + 'static>(
 pub fn run<S: Store + Send + 'static>(
     opened: Opened<S>,
     options: &ServeOptions,
-    host: Option<Host>,
+    bus: Option<(Host, Option<Advisor>)>,
     should_stop: impl Fn() -> bool,
     on_ready: impl FnOnce(SocketAddr, &Handle),
 ) -> Result<()> {
     check_address(options.listen, options.behind_proxy)?;
-    let (handle, threads) = start(opened, options, host)?;
+    let (handle, threads) = start(opened, options, bus)?;
     // One core decides, one learns when nobody asks: the door takes half of what there is.
     let workers = std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();

@@ -32,7 +32,7 @@ pub struct Metrics {
 /// Reads one of the counts.
 type Read = fn(&Gauges) -> u64;
 
-const GAUGES: [(&str, &str, Read); 10] = [
+const GAUGES: [(&str, &str, Read); 13] = [
     ("bem_inputs", "Inputs that took effect", |gauges| gauges.inputs.load(Ordering::Relaxed)),
     ("bem_inputs_covered", "Inputs under a signed checkpoint", |gauges| {
         gauges.covered.load(Ordering::Relaxed)
@@ -49,6 +49,15 @@ const GAUGES: [(&str, &str, Read); 10] = [
     }),
     ("bem_tool_back_pressure", "Requests to tools that found no free slot since the start", |gauges| {
         gauges.tools_refused.load(Ordering::Relaxed)
+    }),
+    ("bem_models_asked", "Questions to a model for candidates since the start", |gauges| {
+        gauges.models_asked.load(Ordering::Relaxed)
+    }),
+    ("bem_machines_proposed", "Machines that a model proposed since the start", |gauges| {
+        gauges.machines_proposed.load(Ordering::Relaxed)
+    }),
+    ("bem_proposals_refused", "Proposals of a model that could not be read since the start", |gauges| {
+        gauges.proposals_refused.load(Ordering::Relaxed)
     }),
     ("bem_ledger_entries", "Entries of the ledger", |gauges| gauges.entries.load(Ordering::Relaxed)),
 ];

@@ -12,6 +12,10 @@ use axum::extract::State;
 use axum::http::{Method, StatusCode};
 use axum::response::Html;
 use axum::routing::{get, post};
+use bem_base::ids::ObjectId;
+use bem_tools::error::ErrorCode;
+use bem_tools::mirror::Mirrored;
+use bem_tools::word::Status;
 use bem_workers::host::Host;
 use bem_workers::resolve;
 use serde_json::{Value, json};
@@ -48,11 +52,24 @@ fn describe(host: Option<&Host>) -> Value {
         kind["waited_max_ms"] = json!(counts.waited_max);
     }
     described["workers_connected"] = json!(host.connected());
+    let name = |word: u32| ObjectId::from_word(word).ok().and_then(|id| file.catalog.name_of(id));
+    let slot = |slot: &Mirrored| {
+        let error = (slot.status == Status::Error).then(|| ErrorCode(slot.error).name());
+        json!({ "kind": name(slot.kind), "slot": slot.slot, "op": slot.operation, "resource": name(slot.resource),
+            "number": slot.number, "status": format!("{:?}", slot.status).to_lowercase(), "error": error,
+            "generation": slot.generation, "bytes_in": slot.length, "bytes_out": slot.used })
+    };
+    described["slots"] = host.slots().iter().map(slot).collect();
     described
 }
 
 async fn described(app: &App) -> Result<Value, Failure> {
-    Ok(app.handle.look_tools(describe).await?)
+    let mut described = app.handle.look_tools(describe).await?;
+    let gauges = &app.handle.gauges;
+    let count = |gauge: &std::sync::atomic::AtomicU64| gauge.load(std::sync::atomic::Ordering::Relaxed);
+    described["proposals"] = json!({ "asked": count(&gauges.models_asked),
+        "taken": count(&gauges.machines_proposed), "refused": count(&gauges.proposals_refused) });
+    Ok(described)
 }
 
 #[utoipa::path(get, path = "/v1/tools", responses((status = 200, description = "What is connected, and what was counted of it")))]
@@ -103,6 +120,33 @@ pub(crate) async fn call(State(app): State<App>, body: Bytes) -> Result<Json<Val
     Ok(Json(answer))
 }
 
+/// The slots of the bus that are not empty, as SHARED's TOOL_BUS shows them.
+fn slots_shown(listed: &Value) -> String {
+    let slots = listed["slots"].as_array().map_or(&[][..], Vec::as_slice);
+    if slots.is_empty() {
+        return String::new();
+    }
+    let mut table = String::from(
+        "<h2>Slots</h2><div class=wide><table><tr><th class=left>kind<th>slot<th>request<th class=left>resource<th class=left>status<th>generation",
+    );
+    let text = |value: &Value| escaped(value.as_str().unwrap_or_default());
+    for slot in slots {
+        let number = |name: &str| slot[name].as_u64().unwrap_or(0);
+        let _ = write!(
+            table,
+            "<tr><td class=left>{}<td>{}<td>{}<td class=left>{}<td class=left>{} {}<td>{}",
+            text(&slot["kind"]),
+            number("slot"),
+            number("number"),
+            text(&slot["resource"]),
+            text(&slot["status"]),
+            text(&slot["error"]),
+            number("generation")
+        );
+    }
+    table + "</table></div>"
+}
+
 /// Kinds, resources, and what was counted.
 async fn page(State(app): State<App>) -> Result<Html<String>, Failure> {
     let listed = described(&app).await?;
@@ -132,6 +176,7 @@ async fn page(State(app): State<App>) -> Result<Html<String>, Failure> {
         );
     }
     body.push_str("</table></div>");
+    body.push_str(&slots_shown(&listed));
     for (part, title) in
         [("files", "Files"), ("databases", "Databases"), ("environments", "Simulators and models")]
     {

@@ -12,6 +12,7 @@ pub mod cbor;
 pub mod error;
 pub mod layout;
 pub mod limits;
+pub mod mirror;
 pub mod operation;
 pub mod payload;
 pub mod word;

@@ -9,6 +9,7 @@ use crate::files::Files;
 use crate::mapping::Shared;
 use crate::model::Models;
 use crate::prover::{self, Prover};
+use crate::redact;
 use crate::simulator::Simulators;
 use crate::socket::{self, Offer};
 use crate::work;
@@ -16,7 +17,9 @@ use anyhow::{Context, Result};
 use bem_base::ids::ObjectId;
 use bem_tools::bus::{Bus, Completed, Request};
 use bem_tools::error::{ErrorCode, Refused};
-use bem_tools::layout::{Mapping as _, header};
+use bem_tools::layout::{Mapping as _, REQUEST_WORDS, header};
+use bem_tools::limits::SLOTS;
+use bem_tools::mirror::{self, Mirrored};
 use bem_tools::operation::Role;
 use bem_tools::worker::{Port, Tool};
 use std::collections::BTreeMap;
@@ -70,6 +73,8 @@ pub struct Host {
     socket: Option<PathBuf>,
     /// What the prover was asked: its answers count only with evidence for it.
     formulas: BTreeMap<u64, Vec<u8>>,
+    /// SHARED's TOOL_BUS, as it was at the last barrier.
+    segment: Vec<u64>,
 }
 
 /// The tool of a built-in kind, if this build has one.
@@ -88,6 +93,7 @@ impl Host {
     /// Starts a bus over a catalog.
     pub fn start(catalog: Arc<CatalogFile>, options: &HostOptions) -> Result<Host> {
         let bus = Bus::new(&catalog.catalog, |_| Shared::create().map(Arc::new))?;
+        let segment = vec![0; bus.channels().len() * SLOTS * REQUEST_WORDS];
         let is_over = Arc::new(AtomicBool::new(false));
         let connected = Arc::new(AtomicU32::new(0));
         let mut threads = Vec::new();
@@ -128,6 +134,7 @@ impl Host {
             children,
             socket: options.socket.clone(),
             formulas: BTreeMap::new(),
+            segment,
         })
     }
 
@@ -139,6 +146,21 @@ impl Host {
     /// The bus.
     pub fn bus(&self) -> &Bus<Arc<Shared>> {
         &self.bus
+    }
+
+    /// Writes SHARED's TOOL_BUS at a barrier, at which these requests ended.
+    pub fn mirror(&mut self, completed: &[Completed]) {
+        self.bus.mirror(&mut self.segment);
+        for done in completed {
+            let place = self.bus.channels().iter().position(|channel| channel.kind() == done.kind);
+            let Some(place) = place else { continue };
+            mirror::write_end(&mut self.segment, place, done, (0, 0));
+        }
+    }
+
+    /// The slots that SHARED's TOOL_BUS shows: under way, or ended at the last barrier.
+    pub fn slots(&self) -> Vec<Mirrored> {
+        mirror::slots(&self.segment)
     }
 
     /// Workers in other processes.
@@ -163,7 +185,8 @@ impl Host {
     /// The same for who judges the prover's answers itself.
     pub fn enqueue_unjudged(&mut self, kind: ObjectId, asked: &Request<'_>) -> Result<u16, Refused> {
         let (now, lease) = (self.now(), if asked.lease == 0 { self.lease } else { asked.lease });
-        let slot = self.bus.enqueue(kind, &Request { lease, ..*asked }, now)?;
+        let payload = redact::question(&self.catalog, kind, asked.payload);
+        let slot = self.bus.enqueue(kind, &Request { lease, payload: &payload, ..*asked }, now)?;
         self.in_flight.store(self.bus.in_flight(), Ordering::Relaxed);
         Ok(slot)
     }

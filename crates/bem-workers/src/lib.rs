@@ -15,6 +15,7 @@ pub mod mapping;
 pub mod model;
 pub mod process;
 pub mod prover;
+pub mod redact;
 pub mod resolve;
 pub mod sandbox;
 pub mod schema;

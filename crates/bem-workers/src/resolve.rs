@@ -3,7 +3,7 @@
 //! What is unknown is answered with what there is. Clauses: TOOL-1, TOOL-11.
 
 use crate::catalog_file::CatalogFile;
-use crate::{json, schema};
+use crate::{json, redact, schema};
 use anyhow::{Result, anyhow, bail};
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_tools::catalog::{Connection, flag};
@@ -92,6 +92,7 @@ pub fn resolve(
         bits |= bit;
     }
     let payload = json::to_payload(operation, request)?;
+    let payload = redact::question(file, id, &payload).into_owned();
     Ok(Named { kind: id, operation, code, resource, flags: bits, payload })
 }
 

@@ -77,3 +77,80 @@ pub fn enter(role: Role, catalog: &CatalogFile) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    /// What a thread that has entered the sandbox of a kind may do; none where the kernel has no Landlock.
+    fn inside<T: Send + 'static>(
+        role: Role,
+        catalog: &CatalogFile,
+        look: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let catalog = catalog.clone();
+        let looked = std::thread::spawn(move || match enter(role, &catalog) {
+            Ok(()) => Some(look()),
+            Err(error) => {
+                println!("not tried: {error:#}");
+                assert!(error.to_string().contains("--no-sandbox"), "{error:#}");
+                None
+            }
+        });
+        looked.join().expect("no panic")
+    }
+
+    fn can_read(path: &Path) -> bool {
+        std::fs::read(path).is_ok()
+    }
+
+    #[test]
+    fn a_worker_reaches_its_roots_and_databases_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        for name in ["open", "kept", "data"] {
+            std::fs::create_dir(base.join(name)).unwrap();
+            std::fs::write(base.join(name).join("file"), name).unwrap();
+        }
+        std::fs::write(base.join("outside"), "SECRET").unwrap();
+        symlink(base.join("outside"), base.join("open/link")).unwrap();
+        let text = "[[root]]\nname = \"open\"\npath = \"open\"\n\
+            [[root]]\nname = \"kept\"\npath = \"kept\"\nflags = [\"read_only\"]\n\
+            [[database]]\nname = \"stock\"\nsqlite = \"data/stock.db\"\n";
+        std::fs::write(base.join("data/stock.db"), "").unwrap();
+        let catalog = CatalogFile::parse("c", text.to_string(), base.clone(), None).unwrap();
+        let place = base.clone();
+        let seen = inside(Role::Files, &catalog, move || {
+            let write = |path: &str| std::fs::write(place.join(path), "x").is_ok();
+            [
+                can_read(&place.join("open/file")),
+                write("open/new"),
+                can_read(&place.join("kept/file")),
+                write("kept/new"),
+                can_read(&place.join("outside")),
+                can_read(&place.join("open/link")),
+                can_read(&place.join("data/file")),
+                can_read(Path::new("/etc/passwd")),
+                std::net::TcpStream::connect("127.0.0.1:1")
+                    .is_err_and(|error| error.raw_os_error() == Some(13)),
+            ]
+        });
+        assert!(
+            seen.is_none_or(|seen| seen == [true, true, true, false, false, false, false, false, true]),
+            "{seen:?}"
+        );
+        let place = base.clone();
+        let seen = inside(Role::Database, &catalog, move || {
+            [
+                can_read(&place.join("data/stock.db")),
+                can_read(&place.join("open/file")),
+                can_read(&place.join("outside")),
+            ]
+        });
+        assert!(seen.is_none_or(|seen| seen == [true, false, false]), "{seen:?}");
+        let seen = inside(Role::Prover, &catalog, move || can_read(&base.join("open/file")));
+        assert!(seen.is_none_or(|seen| !seen), "{seen:?}");
+    }
+}

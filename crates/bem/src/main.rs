@@ -1,6 +1,7 @@
 //! The command line. Only this crate sees the clock, files, threads and floats.
 
 mod answers;
+mod asked_model;
 mod bundle;
 mod cli;
 mod climb_beside;

@@ -6,6 +6,7 @@ use bem_base::ids::ObjectId;
 use bem_base::prng::Prng;
 use bem_tools::bus::{Request, key};
 use bem_tools::cbor::Item;
+use bem_tools::error::ErrorCode;
 use bem_tools::operation::db_flag;
 use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::{Host, HostOptions};
@@ -18,7 +19,16 @@ use std::time::{Duration, Instant};
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const CATALOG: &str = "[[database]]\nname = \"stock\"\nsqlite = \"stock.db\"\n\
     [[tool]]\nname = \"echo\"\noperations = [{ name = \"echo\", idempotent = true }]\n\
-    [[tool]]\nname = \"evil\"\noperations = [{ name = \"echo\", idempotent = true }]\n";
+    [[tool]]\nname = \"evil\"\noperations = [{ name = \"echo\", idempotent = true }]\n\
+    [[tool]]\nname = \"dying\"\noperations = [{ name = \"once\" }, { name = \"again\", idempotent = true }]\n";
+/// Has its effect, one line of a file, and dies before it can say so; a later attempt answers.
+const DYING: &str = "import os, signal\n\
+    from bem_worker import serve\n\
+    def work(request, job):\n\
+    \x20   with open(os.environ['EFFECTS'], 'a') as effects: effects.write(f'{job.number} {job.attempt}\\n')\n\
+    \x20   if job.attempt == 0: os.kill(os.getpid(), signal.SIGKILL)\n\
+    \x20   return 'done'\n\
+    serve({'once': work, 'again': work})\n";
 /// Writes on all that it maps, in pieces of up to 4 KiB, and on single words of the header, the slots and their sides.
 const SCRIBBLE: &str = "import os, random, time\n\
     from bem_worker import Worker\n\
@@ -238,4 +248,81 @@ fn a_hostile_worker_that_scribbles_on_all_it_maps_disturbs_no_other_kind() {
     assert!(100 < honest && 0 < bad, "{honest} {bad}");
     drop(bench);
     end(vec![honest_worker]);
+}
+
+#[test]
+fn what_a_worker_did_before_it_died_is_unknown_and_not_repeated_unless_it_may_be() {
+    let mut bench = Bench::new(400);
+    let (socket, effects) = (bench.folder.path().join("bus.sock"), bench.folder.path().join("effects"));
+    let start = || {
+        let mut command = python(&socket, "dying", &["-c", DYING]);
+        command.env("EFFECTS", &effects).spawn().expect("a worker")
+    };
+    let dying = bench.found("dying");
+    let payload = Item::Null.to_bytes();
+    // Operation 0 must not be repeated, operation 1 may be.
+    for (number, operation) in [(1, 0), (2, 1)] {
+        let mut workers = vec![start()];
+        let asked =
+            Request { operation, is_idempotent: operation == 1, ..request(number, 0, dying, &payload) };
+        bench.host.enqueue(dying, &asked).expect("room");
+        assert!(!workers[0].wait().expect("it ends").success(), "it has had its effect and died");
+        workers.push(start());
+        let began = Instant::now();
+        let done = loop {
+            assert!(began.elapsed() < PATIENCE, "request {number} does not end");
+            if let Some(done) = bench.host.poll(64).pop() {
+                break done;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        // Whoever works now is given time to do it again.
+        std::thread::sleep(Duration::from_millis(1_200));
+        assert!(bench.host.poll(64).is_empty(), "a request ends once");
+        let kept = std::fs::read_to_string(&effects).expect("a file");
+        let own: Vec<&str> = kept.lines().filter(|line| line.starts_with(&format!("{number} "))).collect();
+        match operation {
+            0 => {
+                assert_eq!(done.error, Some(ErrorCode::OUTCOME_UNKNOWN));
+                assert_eq!(own, ["1 0"], "it is never tried again");
+            }
+            _ => {
+                assert_eq!((done.error, done.attempts), (None, 2));
+                assert_eq!(own, ["2 0", "2 1"], "it is tried again under its key");
+            }
+        }
+        end(workers);
+    }
+}
+
+#[test]
+fn unknown_kinds_operations_and_versions_are_errors_with_numbers() {
+    let mut bench = Bench::new(2_000);
+    let socket = bench.folder.path().join("bus.sock");
+    let worker = python(&socket, "echo", &["-m", "bem_worker"]).spawn().expect("a worker");
+    let (echo, payload) = (bench.found("echo"), Item::Int(1).to_bytes());
+    let nobody = ObjectId::new(bem_base::ids::ObjectClass::ToolKind, 77);
+    assert!(
+        bench.host.enqueue(nobody, &request(1, 0, nobody, &payload)).is_err(),
+        "an unknown kind is refused"
+    );
+    let mut ask = |number, operation, payload: &[u8]| {
+        let asked = Request { operation, ..request(number, 0, echo, payload) };
+        let done = bench.host.call(echo, &asked).expect("room");
+        done.error.map(|error| error.name())
+    };
+    assert_eq!(ask(2, 9, &payload), Some(ErrorCode::UNKNOWN_OPERATION.name()));
+    assert_eq!(ask(3, 0, b"\xbf\xff"), Some(ErrorCode::BAD_PAYLOAD.name()), "malformed CBOR");
+    assert_eq!(ask(4, 0, &payload), None, "and the worker goes on");
+    // Another version is told so on the socket, and gets no mapping.
+    let said = "import json, os, socket\n\
+        s = socket.socket(socket.AF_UNIX)\n\
+        s.connect(os.environ['BEM_BUS'])\n\
+        s.sendall(json.dumps({'kind': 'echo', 'version': '9.9.9'}).encode() + b'\\n')\n\
+        line, files, _, _ = socket.recv_fds(s, 65536, 1)\n\
+        welcome = json.loads(line)\n\
+        assert not welcome['ok'] and 'version' in welcome['error'] and not files, welcome\n";
+    assert!(python(&socket, "echo", &["-c", said]).status().expect("python").success());
+    drop(bench);
+    end(vec![worker]);
 }

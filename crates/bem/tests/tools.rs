@@ -231,6 +231,14 @@ fn requests_in_flight_are_in_the_snapshot_and_go_out_again_or_end() {
     // Stopped cleanly: the snapshot has the request, which goes out again under its key and is done.
     let server = serve(path);
     let mut asking = slow(&server, path, "slow");
+    // SHARED's TOOL_BUS shows the slot to whoever may look, and the page does too.
+    let mut client = server.connect();
+    let (_, listed) = client.ask("GET", "/v1/tools", &Value::Null);
+    let slot = &listed["slots"][0];
+    assert_eq!((&slot["kind"], &slot["status"]), (&json!("echo"), &json!("pending")), "{listed}");
+    assert!(slot["number"].as_u64().is_some_and(|number| 0 < number), "{listed}");
+    let (status, page) = client.ask("GET", "/tools", &Value::Null);
+    assert!(status == 200 && page.as_str().is_some_and(|page| page.contains("<h2>Slots</h2>")), "{page}");
     // A server that stops answers whoever still waits: nobody does.
     asking.kill().expect("it runs");
     let _ = asking.wait();
@@ -243,6 +251,17 @@ fn requests_in_flight_are_in_the_snapshot_and_go_out_again_or_end() {
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
+    // Killed while something is under way that must not be repeated: it ends, and nobody knows how.
+    server.stop();
+    let once = catalog.replace("name = \"slow\", idempotent = true", "name = \"slow\"");
+    std::fs::write(path.join("catalog.toml"), once).expect("a file");
+    let server = serve(path);
+    let mut asking = slow(&server, path, "slow");
+    server.kill();
+    let _ = asking.wait();
+    std::fs::write(path.join("catalog.toml"), &catalog).expect("a file");
+    let server = serve(path);
+    assert_eq!(counted(&server, path, "in_flight"), 0, "it does not go out again");
     // Killed, and started without the tool: a history with a kind that nobody knows any more loads, and the request ends.
     let mut asking = slow(&server, path, "slow");
     server.kill();
@@ -254,6 +273,8 @@ fn requests_in_flight_are_in_the_snapshot_and_go_out_again_or_end() {
     server.stop();
     let entries = text(&bem(path, &["verify", "served"]));
     assert!(entries.starts_with("unanchored: "), "{entries}");
+    let ended = text(&bem(path, &["inspect", "served"]));
+    assert!(ended.contains("error 10"), "OUTCOME_UNKNOWN stands in the history: {ended}");
     head(path);
 }
 

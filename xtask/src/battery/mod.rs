@@ -5,6 +5,7 @@
 //! process that dies. `docs/batteries.md` has what was measured.
 
 mod bundles;
+mod bus;
 mod estimates;
 mod images;
 mod mutations;
@@ -160,8 +161,8 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "bus",
-        about: "100,000 requests x N over four workers killed 200 x N times, a hostile worker for ten seconds x N, 10^6 x N payloads",
-        run: bus,
+        about: "100,000 requests x N over four workers killed 200 x N times, a hostile worker for ten minutes x N, 10^7 x N payloads, databases as worlds; docs/results/tools.md",
+        run: bus::bus,
     },
     Part {
         name: "people",
@@ -202,28 +203,6 @@ fn serve(scale: u64) -> Result<()> {
     let test = ["cargo", "test", "--release", "--package", "bem", "--test", "serve", "--", "--nocapture"];
     let names = ["nothing_acknowledged_is_lost", "malformed_requests_are_refused"];
     run("env", &[&set.each_ref().map(String::as_str)[..], &test[..], &names[..]].concat())
-}
-
-/// The tests of the tool bus at length: workers that die, a worker that scribbles, paths that try to escape, payloads.
-fn bus(scale: u64) -> Result<()> {
-    let set = [
-        format!("BEM_BUS_REQUESTS={}", 100_000 * scale),
-        format!("BEM_BUS_KILLS={}", 200 * scale),
-        format!("BEM_BUS_SCRIBBLE_SECONDS={}", 10 * scale),
-        format!("BEM_BUS_ESCAPES={}", 20_000 * scale),
-        format!("BEM_BUS_PAYLOADS={}", 1_000_000 * scale),
-    ];
-    let set = set.each_ref().map(String::as_str);
-    for (package, test) in [
-        ("bem", &["--test", "bus"][..]),
-        ("bem-workers", &["--lib", "files::"]),
-        ("bem-workers", &["--lib", "database::"]),
-        ("bem-tools", &["--test", "payloads"]),
-    ] {
-        let words = ["cargo", "test", "--release", "--package", package];
-        run("env", &[&set[..], &words[..], test, &["--", "--nocapture"]].concat())?;
-    }
-    Ok(())
 }
 
 /// The tests of people's questions at length; they have one size.

@@ -79,9 +79,9 @@ impl Hearing {
     }
 
     /// Writes what must outlive the labels themselves: how many were looked at, and which were heard. Nothing where nobody said
-    /// anything.
-    pub(super) fn encode(&self, writer: &mut Writer) {
-        if 0 < self.looked || self.heard.is_some() {
+    /// anything and nothing follows.
+    pub(super) fn encode(&self, is_followed: bool, writer: &mut Writer) {
+        if is_followed || 0 < self.looked || self.heard.is_some() {
             writer.u64(self.looked);
             encode_option(writer, self.heard.as_ref(), |digest, writer| writer.raw(digest.as_bytes()));
         }
@@ -95,7 +95,8 @@ impl Hearing {
         let impossible = reader.error("labels that nobody can have given");
         let looked = reader.u64()?;
         let heard = decode_option(reader, Digest::decode)?;
-        if (TOLD_MAX as u64) < looked || looked == 0 && heard.is_none() {
+        let is_empty = looked == 0 && heard.is_none();
+        if (TOLD_MAX as u64) < looked || is_empty && reader.remaining() == 0 {
             return Err(impossible);
         }
         Ok(Hearing { looked, heard, ..Hearing::default() })
@@ -197,7 +198,7 @@ impl Learner {
 }
 
 /// Whether the episodes of the log that a policy would have played just so brought more than those of another.
-fn earned_more(policy: &Policy, other: &Policy, episodes: &[&Episode]) -> bool {
+pub(super) fn earned_more(policy: &Policy, other: &Policy, episodes: &[&Episode]) -> bool {
     let mean = |policy: &Policy| {
         let wanted = policy.replay(episodes.iter().copied());
         let (mut count, mut sum) = (0i128, 0i128);

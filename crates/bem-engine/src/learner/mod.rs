@@ -32,6 +32,7 @@ mod hearing;
 mod history;
 mod learned;
 mod machinery;
+mod offered;
 mod pacing;
 mod planning;
 mod play;
@@ -48,6 +49,7 @@ mod witness;
 
 pub use self::machinery::Barriers;
 pub use self::pacing::Scheduled;
+pub use self::offered::{OFFERS_MAX, Offers};
 pub use self::shortfall::Shortfall;
 pub use self::unpaired::Repetition;
 pub use self::witness::{Decision, EvidenceBasis, Witness};
@@ -62,6 +64,7 @@ use self::gate::Gate;
 use self::hearing::Hearing;
 use self::history::History;
 use self::machinery::Machinery;
+use self::offered::Offered;
 use self::pacing::Workload;
 use self::standing::{Incumbent, Standing};
 use crate::agent::Agent;
@@ -271,6 +274,8 @@ pub struct Learner {
     floor: Option<Floor>,
     /// What people said.
     hearing: Hearing,
+    /// What others propose.
+    offered: Offered,
     /// What was learned on lower rungs, until it is tried.
     library: Vec<Machine>,
     tally: Tally,
@@ -342,6 +347,7 @@ impl Learner {
             drift: Drift::default(),
             floor: None,
             hearing: Hearing::default(),
+            offered: Offered::default(),
             library: Vec::new(),
             tally: Tally::default(),
             history: History::new(settings.seed),

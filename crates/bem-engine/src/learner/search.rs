@@ -38,6 +38,7 @@ impl Learner {
         self.tend_guard(witness);
         // What explains everything needs no search until something contradicts it.
         self.hearing.look();
+        self.offered.look();
         let is_searched = self.settings.config.synthesis && !self.explains_all();
         if is_searched {
             self.propose(is_borne_out, witness);
@@ -86,6 +87,7 @@ impl Learner {
     /// Searches the log for candidates and makes patches of those worth it.
     fn propose(&mut self, is_borne_out: bool, witness: &mut dyn Witness) {
         self.propose_told();
+        self.propose_offered();
         let proposal =
             propose::propose(&self.shape, &self.experience, &search_settings(&self.settings.config));
         self.tally.work = self.tally.work.saturating_add(proposal.work);
@@ -133,7 +135,7 @@ impl Learner {
     }
 
     /// Whether the incumbent is a circuit that would have given every answer ever seen to be right.
-    fn explains_all(&self) -> bool {
+    pub(super) fn explains_all(&self) -> bool {
         if !self.acts_by_proof() {
             return false;
         }

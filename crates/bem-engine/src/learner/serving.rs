@@ -20,7 +20,7 @@ use super::exploration::{ACTING_ONE_IN, DRAWN_ONE_IN};
 use super::hearing::ADVISED_ONE_IN;
 use super::state::RestoreError;
 use super::unpaired::Repetition;
-use super::{Decision, Learner, Phase, Settings, Tally, Witness};
+use super::{Decision, Learner, Offers, Phase, Settings, Tally, Witness};
 use crate::agent::Agent;
 use crate::chronicle::{Chronicle, Happening, PatchNote};
 use crate::codec::{decode_option, encode_option};
@@ -554,6 +554,16 @@ impl Searching {
         self.learner.hear(told);
     }
 
+    /// Is lent everything that others propose: what the log speaks for is measured like everything else.
+    pub fn offer(&mut self, offers: Offers) {
+        self.learner.offer(offers);
+    }
+
+    /// Whether so many offers are news.
+    pub fn has_offers(&self, count: u64) -> bool {
+        self.learner.offered.looked() < count
+    }
+
     /// Whether a round should begin when so many steps wait to be taken in: a search is due, a contest may be decided, or another
     /// plan should be drawn.
     pub fn is_due(&self, waiting: u64) -> bool {
@@ -585,7 +595,10 @@ impl Searching {
         let (is_open, is_over) = (self.learner.contest().is_some(), self.learner.is_measuring());
         self.has_decided()
             || !is_open
-                && (is_over || self.learner.hearing.is_due() || self.next_due() <= self.learner.tally.steps)
+                && (is_over
+                    || self.learner.hearing.is_due()
+                    || self.learner.offered.is_due()
+                    || self.next_due() <= self.learner.tally.steps)
     }
 
     /// Whether something was decided that is not published yet.

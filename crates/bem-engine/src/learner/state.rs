@@ -3,7 +3,8 @@
 //! ```text
 //! version, settings, shape,
 //! machine with its patches, tally, standing, candidates, exploration, drift, floor, library, history, random streams,
-//! workload, phase, flight, experience, and if people said anything how many labels were looked at
+//! workload, phase, flight, experience, if people said anything how many labels were looked at, and if anything was offered
+//! how much of it
 //! ```
 //!
 //! An episode in flight is its seed and its actions; [`Learner::restore`] plays them into the world again, so that
@@ -22,6 +23,7 @@ use super::gate::{Contest, Gate};
 use super::hearing::Hearing;
 use super::history::History;
 use super::machinery::Machinery;
+use super::offered::Offered;
 use super::standing::Standing;
 use super::{Learner, Phase, Tally};
 use crate::codec::{
@@ -106,6 +108,7 @@ impl SavedLearner {
         let flight = decode_option(&mut reader, |reader| decode_flight(&learner, reader))?;
         learner.decode_experience(&mut reader)?;
         learner.hearing = Hearing::decode(&mut reader)?;
+        learner.offered = Offered::decode(&mut reader)?;
         reader.finish()?;
         let in_flight = flight.as_ref().map(|(_, turn, moves)| (*turn, moves.len()));
         if learner.machinery.in_flight() != in_flight {
@@ -161,7 +164,8 @@ impl Learner {
         encode_option(&mut writer, self.flight.as_ref(), encode_flight);
         writer.length(self.experience.episode_count());
         self.experience.episodes().for_each(|episode| episode.encode(&mut writer));
-        self.hearing.encode(&mut writer);
+        self.hearing.encode(self.offered.is_used(), &mut writer);
+        self.offered.encode(&mut writer);
         writer.into_bytes()
     }
 

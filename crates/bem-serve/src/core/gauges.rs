@@ -47,6 +47,12 @@ pub struct Gauges {
     pub tools_ended: AtomicU64,
     /// Requests to tools that found no free slot.
     pub tools_refused: AtomicU64,
+    /// Questions to a model for candidates, machines that came of them, and proposals that were refused.
+    pub models_asked: AtomicU64,
+    /// See `models_asked`.
+    pub machines_proposed: AtomicU64,
+    /// See `models_asked`.
+    pub proposals_refused: AtomicU64,
     /// A round of learning failed: its world decides as it does and learns no more until the next start.
     pub learning_failed: AtomicBool,
     /// Something failed that cannot be mended.

@@ -6,6 +6,7 @@
 //! a repetition is not harmless, end with their outcome unknown. Must not know HTTP. Clauses: TOOL-2, TOOL-9, TOOL-10;
 //! decisions D-28, D-72, D-73.
 
+use super::advising::Advisor;
 use super::proving::Proving;
 use super::{Decider, Message, Reply};
 use anyhow::{Context as _, Result};
@@ -47,17 +48,24 @@ pub struct Tooling {
     secret: [u8; 32],
     /// Questions of the learning half, which are no inputs.
     proving: Proving,
+    /// Whoever is asked for candidates, if anybody is.
+    pub(super) advisor: Option<Advisor>,
 }
 
 impl Tooling {
     /// A bus over the volume for contents that stay out of the history; its key lies beside them.
-    pub fn new(mut host: Host, state: &Path, wake: queue::Sender<Message>) -> Result<Tooling> {
+    pub fn new(
+        mut host: Host,
+        advisor: Option<Advisor>,
+        state: &Path,
+        wake: queue::Sender<Message>,
+    ) -> Result<Tooling> {
         let volume = state.join("sensitive");
         let secret = volume_key(&volume)?;
         // A full queue means that the barrier comes by itself.
         host.watch(move || drop(wake.try_send(Message::ToolsReady)))?;
         let (waiting, outgoing, proving) = (BTreeMap::new(), VecDeque::new(), Proving::default());
-        Ok(Tooling { host, waiting, outgoing, volume, secret, proving })
+        Ok(Tooling { host, waiting, outgoing, volume, secret, proving, advisor })
     }
 
     /// Whether a kind has room for one more.
@@ -112,7 +120,7 @@ impl Decider {
 
     /// A request by hand: it becomes an input, and is answered when it has ended.
     pub(super) fn ask_tool(&mut self, named: Named, reply: Reply<Answered>) {
-        match self.accept(named) {
+        match self.accept(named, 0) {
             Ok(number) => {
                 if let Some(tooling) = &mut self.tooling {
                     tooling.waiting.insert(number, reply);
@@ -122,7 +130,8 @@ impl Decider {
         }
     }
 
-    fn accept(&mut self, named: Named) -> Result<u64, Refusal> {
+    /// Makes an input of a request, for the task at work or by hand; its number.
+    pub(super) fn accept(&mut self, named: Named, task: u64) -> Result<u64, Refusal> {
         let refuse = |kind, code, message: &str| {
             Err(Refusal { kind, field: "kind", code, message: message.to_string() })
         };
@@ -161,7 +170,7 @@ impl Decider {
             capacity: bem_tools::limits::PAYLOAD_MAX as u32,
             is_idempotent: catalog.is_idempotent(named.kind, named.code, named.flags),
             is_sensitive,
-            task: 0,
+            task,
             payload: shown,
         };
         let (applied, _) = self.apply(Input::ToolAsk(Box::new(ask.clone())), None);
@@ -225,6 +234,7 @@ impl Decider {
     pub(super) fn take_tools(&mut self) {
         let Some(tooling) = &mut self.tooling else { return };
         let completed = tooling.host.poll(COMPLETIONS_MAX);
+        tooling.host.mirror(&completed);
         for done in completed {
             let taken = self.tooling.as_mut().is_some_and(|tooling| tooling.proving.end(&done));
             if !taken {
@@ -235,8 +245,9 @@ impl Decider {
 
     fn end_tool(&mut self, completed: Completed) {
         let Completed { number, slot, generation, error, response, attempts, waited, .. } = completed;
-        let is_known = self.service.tools().in_flight().get(&number).map(|ask| ask.is_sensitive);
-        let (Some(is_sensitive), Some(tooling)) = (is_known, &mut self.tooling) else { return };
+        let known = self.service.tools().in_flight().get(&number);
+        let known = known.map(|ask| (ask.is_sensitive, ask.task));
+        let (Some((is_sensitive, task)), Some(tooling)) = (known, &mut self.tooling) else { return };
         let (shown, error) = match is_sensitive {
             false => (response.clone(), error),
             true => match tooling.withhold(&format!("{number}.response"), &response) {
@@ -249,6 +260,9 @@ impl Decider {
         let done = ToolDone { request: number, slot, generation, error: code, attempts, response: shown };
         self.apply(Input::ToolDone(Box::new(done)), None);
         self.gauges.tools_ended.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if 0 < task {
+            self.take_advice(number, task, error.is_none().then_some(&response));
+        }
         if let Some(reply) = reply {
             self.answer(reply, Ok(Answered { request: number, error, response, attempts, waited }));
         }

@@ -88,6 +88,16 @@ impl Moves {
     }
 }
 
+/// Formulas for the bits of an action's code as a circuit and what it says, with the bits that it takes to say; none where one
+/// cannot be built for this world.
+pub fn stated(shape: &Shape, formulas: Vec<Formula>) -> Option<(Stated, u32)> {
+    let width = usize::from(shape.observation_bits);
+    let functions: Vec<Function> =
+        formulas.into_iter().map(|formula| build::function(formula, width)).collect::<Option<_>>()?;
+    let length = functions.iter().map(|function| function.description_length).sum();
+    Some((assemble(shape, None, &functions)?, length))
+}
+
 /// A circuit's statement said of another world and built there; none where it cannot be.
 pub(crate) fn carried(
     statement: &Statement,

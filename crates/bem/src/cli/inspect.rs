@@ -103,7 +103,9 @@ fn describe(entry: &Entry) -> String {
             format!("at step {step}, {size_bytes} bytes, {manifest}; the newest {kept} are kept")
         }
         Entry::ToolCall(call) => {
-            format!("request {} {:?} {:?} at step {}", call.request, call.phase, call.status, call.step)
+            let error = if call.error == 0 { String::new() } else { format!(", error {}", call.error) };
+            let place = format!("request {} {:?} {:?}", call.request, call.phase, call.status);
+            format!("{place} at step {}{error}", call.step)
         }
         Entry::HumanTask(task) => {
             format!("question {} {:?} {:?} at step {}", task.question, task.phase, task.status, task.step)

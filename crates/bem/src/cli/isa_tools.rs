@@ -18,11 +18,12 @@ use bem_machine::memory::segment::{Segment, SegmentMap};
 use bem_prover::Budget;
 use bem_tools::bus::{Completed, Request, key};
 use bem_tools::error::Refused;
-use bem_tools::layout::{REQUEST_WORDS, request};
-use bem_tools::limits::{COMPLETIONS_MAX, SLOTS};
+use bem_tools::limits::COMPLETIONS_MAX;
+use bem_tools::mirror;
 use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::{Host, HostOptions, PATIENCE};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,27 +111,21 @@ pub fn run(
             }
         }
         let (first, room) = (map.base(Segment::ToolBus) as usize, map.size(Segment::ToolBus) as usize);
-        coprocessors.tools.host.bus().mirror(&mut shared[first..first + room]);
+        let bus = first..first + room;
+        coprocessors.tools.host.bus().mirror(&mut shared[bus.clone()]);
         for done in &completed {
-            take(&mut coprocessors.tools, &mut shared, first, done);
+            take(&mut coprocessors.tools, &mut shared, &bus, done);
         }
     }
     unreachable!("the loop ends by returning")
 }
 
 /// Writes a response where it was wanted, and its slot in the mirror.
-fn take(slot: &mut BusSlot, shared: &mut [u64], bus: usize, done: &Completed) {
+fn take(slot: &mut BusSlot, shared: &mut [u64], bus: &Range<usize>, done: &Completed) {
     let Some(asked) = slot.asked.remove(&done.number) else { return };
-    let kinds = slot.host.bus().channels().iter().position(|channel| channel.kind() == done.kind);
-    let entry = bus + (kinds.unwrap_or(0) * SLOTS + usize::from(done.slot)) * REQUEST_WORDS;
-    let status = if done.error.is_some() { 3 } else { 2 };
-    let code = done.error.map_or(0, |error| u64::from(error.0));
-    if let Some(words) = shared.get_mut(entry..entry + REQUEST_WORDS) {
-        words[request::OUT_CAPACITY] = u64::from(asked.capacity) | (done.response.len() as u64) << 32;
-        words[request::IN_POINTER] = asked.input;
-        words[request::OUT_POINTER] = asked.output;
-        words[request::STATE] = status | code << 16 | u64::from(done.generation) << 32;
-        words[request::NUMBER] = done.number;
+    let place = slot.host.bus().channels().iter().position(|channel| channel.kind() == done.kind);
+    if let (Some(place), Some(words)) = (place, shared.get_mut(bus.clone())) {
+        mirror::write_end(words, place, done, (asked.input, asked.output));
     }
     // The buffer was looked at when the request went out; STATE and everything else is not written from outside.
     let place = (asked.output / 8) as usize;

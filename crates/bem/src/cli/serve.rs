@@ -18,6 +18,7 @@ use bem_runtime::history::{self, HistoryError};
 use bem_runtime::input::{Input, decode_all};
 use bem_runtime::service::ServiceConfig;
 use bem_runtime::tools::keyed_hash;
+use bem_serve::core::Advisor;
 use bem_serve::{ServeOptions, tokens};
 use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::{Host, HostOptions};
@@ -62,6 +63,9 @@ pub struct ServeArguments {
     /// The catalog of tools: bem tools check says what is wrong with it
     #[arg(long, value_name = "CATALOG.toml")]
     tools: Option<PathBuf>,
+    /// A model of the catalog that is asked for candidates; they pass the gate like all others
+    #[arg(long, value_name = "NAME", requires = "tools")]
+    model: Option<String>,
     #[command(flatten)]
     config: ConfigFile,
     /// The file of the key that signs the history; made if it is not there [default: as for bem run]
@@ -92,6 +96,10 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
     }
     let state = &arguments.state;
     let catalog = arguments.tools.as_deref().map(CatalogFile::load).transpose()?;
+    let advisor = match (&arguments.model, &catalog) {
+        (Some(name), Some(catalog)) => Some(Advisor::of(catalog, name)?),
+        _ => None,
+    };
     let opened = open(arguments)?;
     for (name, reason) in &opened.rejected {
         note!("bem: {name} cannot be used ({reason}); an earlier state is taken");
@@ -115,6 +123,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
     });
     let host = host.transpose()?;
     let has_tools = host.is_some();
+    let host = host.map(|host| (host, advisor));
     let token = token_file.display().to_string();
     let (mut agent, mut climber) = (None, None);
     let served = bem_serve::run(opened, &options, host, interrupt::is_asked, |address, handle| {

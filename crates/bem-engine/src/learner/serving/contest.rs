@@ -122,6 +122,7 @@ impl Learner {
                 Phase::Collect if self.candidates.next_search() <= self.tally.steps => {
                     self.search(witness);
                 }
+                Phase::Collect if self.offered.is_due() => drop(self.look_at_offered()),
                 Phase::Measure(_) if self.contest().is_none() => {
                     // Nothing is left that could be taken back.
                     self.phase = Phase::Collect;

@@ -22,8 +22,8 @@ use crate::answers::{self, Answers};
 use crate::interrupt;
 use crate::kept_world::encoder_of;
 use crate::measured::{Measured, millionths};
-use crate::start_from;
 use crate::task::{ENV_TIMEOUT_DEFAULT, Outside, Task, TaskArguments, TaskWorld, TermsArguments};
+use crate::{asked_model, start_from};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Environment as _;
 use bem_base::fixed::Fixed;
@@ -32,7 +32,7 @@ use bem_engine::evaluate::Yardstick;
 use bem_engine::learner::{Settings, Tally};
 use bem_engine::parameters::check_world;
 use bem_engine::solve::{Broken, Lesson, Solution, Taught, teach_on, teach_world};
-use bem_engine::start::Start;
+use bem_engine::start::{MACHINES_MAX, Start};
 use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::continued::Continued;
 use bem_engine::world_file::record::{Record, Recorder};
@@ -91,6 +91,12 @@ pub struct SolveArguments {
     /// Begin with what is there: a run, a circuit or policy (tried first), or a log of steps (.jsonl, .csv)
     #[arg(long, value_name = "RUN|FILE")]
     start_from: Option<PathBuf>,
+    /// The catalog of the tools that are asked
+    #[arg(long, value_name = "CATALOG.toml", requires = "model", conflicts_with = "resume")]
+    tools: Option<PathBuf>,
+    /// A model of the catalog that is asked for candidates; they are tried first, through the gate
+    #[arg(long, value_name = "NAME", requires = "tools", conflicts_with = "resume")]
+    model: Option<String>,
     /// Never fall below this while learning, save for what --conservative allows: an action, a run or a policy
     #[arg(long, value_name = "ACTION|POLICY", requires = "conservative", conflicts_with = "resume")]
     baseline: Option<String>,
@@ -233,6 +239,18 @@ fn begun(arguments: &SolveArguments, world: &TaskWorld, file: Option<&WorldFile>
             start
         }
     };
+    if let (Some(catalog), Some(model)) = (&arguments.tools, &arguments.model) {
+        let features = encoder.as_ref().map_or_else(String::new, |encoder| encoder.to_json());
+        let steps = start.episodes.iter().flat_map(|episode| &episode.steps);
+        let known: Vec<_> = steps.map(|step| (step.observation, step.action, step.reward)).collect();
+        let read = asked_model::propose(catalog, model, (shape, &features), &known)?;
+        if !arguments.json {
+            read.refused.iter().for_each(|reason| note!("bem: model {model}: {reason}"));
+            note!("bem: model {model} proposes {} machines, which are tried first", read.machines.len());
+        }
+        start.machines.extend(read.machines);
+        start.machines.truncate(MACHINES_MAX);
+    }
     if let (Some(baseline), Some(risk)) = (&arguments.baseline, &arguments.conservative) {
         start.baseline = Some(start_from::baseline(baseline, per_mille(risk)?, shape, encoder.as_ref())?);
     }
