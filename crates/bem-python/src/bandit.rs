@@ -81,7 +81,7 @@ impl Bandit {
     fn take(&mut self, waiting: &Waiting, reward: i32) {
         let Waiting { begun, observation, action, drawn_from } = *waiting;
         let outcome = Outcome { reward, done: true, bad: false };
-        let settled = [Settled { observation, action, drawn_from, outcome }];
+        let settled = [Settled { observation, action, drawn_from, outcome, is_told: true }];
         self.acting.settle(begun, &settled);
         self.searching.take(begun, &settled);
         self.earned += i128::from(reward);

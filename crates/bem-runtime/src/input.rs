@@ -15,6 +15,7 @@ use bem_base::environment::{Bits, Field, Forbidden, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::limits::OBSERVATION_BITS_MAX;
 use bem_engine::serving::{FLOOR_MAX, is_floor};
+use bem_engine::start::Start;
 
 /// The place of a world among all that there ever were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +91,17 @@ impl WorldSpec {
             return refuse(
                 "reward_range",
                 format!("reward_range [{reward_min}, {reward_max}] is not allowed: {allowed}"),
+            );
+        }
+        if !self.has_possible_returns() {
+            let (low, high) = self.plain_returns();
+            return refuse(
+                "return_range",
+                format!(
+                    "return_range [{}, {}] is not allowed: two whole numbers from {low} to {high}, the smaller first; with a horizon of 1 \
+                     it is the range of a reward",
+                    self.shape.return_min, self.shape.return_max
+                ),
             );
         }
         let mut next = 0;
@@ -198,16 +210,24 @@ impl WorldSpec {
             false => None,
         };
         let spec = WorldSpec { name, shape, min_propensity, expire_after, forbidden, note, floor };
-        if spec.check().is_ok() && spec.has_plain_returns() { Ok(spec) } else { Err(refused) }
+        if spec.check().is_ok() { Ok(spec) } else { Err(refused) }
     }
 
-    /// Returns are what the rewards of all steps may add up to.
-    fn has_plain_returns(&self) -> bool {
-        let Shape { horizon, reward_min, reward_max, return_min, return_max, .. } = self.shape;
-        let steps = i64::from(horizon);
-        let low = (i64::from(reward_min) * steps).min(i64::from(reward_min));
-        let high = (i64::from(reward_max) * steps).max(i64::from(reward_max));
-        (return_min, return_max) == (low, high)
+    /// What the rewards of all steps may add up to.
+    fn plain_returns(&self) -> (i64, i64) {
+        let Shape { horizon, reward_min, reward_max, .. } = self.shape;
+        let (steps, low, high) = (i64::from(horizon), i64::from(reward_min), i64::from(reward_max));
+        ((low * steps).min(low), (high * steps).max(high))
+    }
+
+    /// Returns lie within what the rewards of all steps may add up to; those of one step are its rewards.
+    fn has_possible_returns(&self) -> bool {
+        let Shape { horizon, return_min, return_max, .. } = self.shape;
+        let (low, high) = self.plain_returns();
+        match horizon {
+            1 => (return_min, return_max) == (low, high),
+            _ => low <= return_min && return_min <= return_max && return_max <= high,
+        }
     }
 
     /// The shape of a world with these widths and bounds; without fields every bit stands alone.
@@ -244,6 +264,13 @@ pub fn fits(observation: &Bits, shape: &Shape) -> bool {
 pub enum Input {
     /// A new world.
     World(Box<WorldSpec>),
+    /// A world begins with what others have learned or played; before its first decision.
+    Start {
+        /// Which.
+        world: WorldIndex,
+        /// What it begins with.
+        start: Box<Start>,
+    },
     /// A decision is asked for.
     Decide {
         /// In which world.
@@ -303,6 +330,10 @@ impl Input {
             Input::World(spec) => {
                 writer.u8(if spec.floor.is_some() { 6 } else { 0 });
                 spec.encode(writer);
+            }
+            Input::Start { world, start } => {
+                encode_plain(7, *world, writer);
+                start.encode(writer);
             }
             Input::Decide { world, observation, episode } => {
                 writer.u8(1);
@@ -399,6 +430,7 @@ impl Input {
             3 => Input::Forget { world },
             4 => Input::Search { world },
             5 => Input::Publish { world },
+            7 => Input::Start { world, start: Box::new(Start::decode(reader)?) },
             _ => return Err(unknown),
         })
     }

@@ -8,6 +8,7 @@
 pub mod base;
 pub mod book;
 pub mod conditions;
+mod delays;
 pub mod frozen;
 pub mod history;
 pub mod input;

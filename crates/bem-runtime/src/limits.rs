@@ -26,3 +26,5 @@ pub const CURVE_POINTS_MAX: usize = 128;
 pub const PATCHES_SHOWN_MAX: usize = 32;
 /// The largest reward, so that no sum of an episode overflows.
 pub const REWARD_MAX: i32 = 1 << 30;
+/// Bytes of what a world may begin with: an input is one entry of the ledger.
+pub const START_BYTES_MAX: usize = 3 << 18;

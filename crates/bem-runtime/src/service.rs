@@ -6,7 +6,7 @@
 
 use crate::frozen::Frozen;
 use crate::input::{Input, SpecError, WorldIndex, WorldSpec, fits, is_name};
-use crate::limits::{EPISODE_BYTES_MAX, WORLDS_MAX};
+use crate::limits::{EPISODE_BYTES_MAX, START_BYTES_MAX, WORLDS_MAX};
 use crate::offers::{self, Proposed};
 use crate::people::oversight::Oversight;
 use crate::people::{Note, People};
@@ -15,10 +15,11 @@ use crate::tools::Tools;
 use crate::world::World;
 use bem_base::digest::hash_parts;
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::environment::{Bits, Outcome};
+use bem_base::environment::{Bits, Outcome, Shape};
 use bem_engine::chronicle::PatchNote;
 use bem_engine::learner::Offers;
 use bem_engine::serving::{Begun, Choice, Round, Searching, settings_of};
+use bem_engine::start::Start;
 use bem_engine::state::RestoreError;
 use bem_ledger::entry::ToolCall;
 use bem_machine::config::GenesisConfig;
@@ -242,6 +243,29 @@ impl Service {
         opened.map_err(|error| error.to_string())
     }
 
+    /// What a new world begins with, as far as it fits the world and an input has room for it: the latest episodes are kept.
+    pub fn start_for(spec: &WorldSpec, start: Start) -> Result<Box<Start>, Refusal> {
+        let length = |start: &Start| {
+            let mut writer = Writer::new();
+            start.encode(&mut writer);
+            writer.as_bytes().len()
+        };
+        let mut start = Start { baseline: None, ..start }.fitting(&spec.shape);
+        while START_BYTES_MAX < length(&start) && !start.episodes.is_empty() {
+            start.episodes.drain(..start.episodes.len().div_ceil(8));
+        }
+        if start.is_empty() || START_BYTES_MAX < length(&start) {
+            let Shape { observation_bits, actions, horizon, .. } = spec.shape;
+            let message = format!(
+                "nothing of it fits world {}: {observation_bits} bits, {actions} actions, episodes of at most {horizon} steps, at most \
+                 {START_BYTES_MAX} bytes",
+                spec.name
+            );
+            return Err(Refusal::new(Kind::Bad, "start_from", "does_not_fit", message));
+        }
+        Ok(Box::new(start))
+    }
+
     /// A decision that is asked for.
     pub fn ask(&self, world: WorldIndex, observation: Bits, episode: &str) -> Result<Input, Refusal> {
         let served = self.served(world)?;
@@ -298,6 +322,11 @@ impl Service {
         let effect = match input {
             Input::People(said) => self.apply_people(said, number)?,
             Input::World(spec) => self.open_world(spec)?,
+            Input::Start { world, start } => {
+                let served = self.world_mut(*world).ok_or("a start in a world that is not served")?;
+                served.begin_with(Start::clone(start))?;
+                Effect::Rewarded
+            }
             Input::Decide { world, observation, episode } => {
                 let world = self.world_mut(*world).ok_or("a decision in a world that is not served")?;
                 world.check_episode(episode).map_err(|_| "an episode that this world does not have")?;

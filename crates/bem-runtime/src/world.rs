@@ -5,6 +5,7 @@
 //! came at the same step; everything else that waits for it is lost, and nothing is learned from it. Must not know the ledger. Clauses: VM-13, LOG-5; decisions D-18,
 //! D-67, D-111.
 
+use crate::delays::Delays;
 use crate::frozen::{Frozen, Shared};
 use crate::input::{FloorSpec, WorldIndex, WorldSpec};
 use crate::limits::PATCHES_SHOWN_MAX;
@@ -19,9 +20,10 @@ use bem_engine::chronicle::PatchNote;
 use bem_engine::learner::Offers;
 use bem_engine::payload::Payload;
 use bem_engine::serving::{Acting, Begun, Choice, Round, Searching, Settled};
+use bem_engine::start::Start;
 use bem_engine::state::RestoreError;
 use bem_machine::machine::PastStep;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A decision that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +37,8 @@ struct Known {
     episode: u64,
     /// What was said of it, to know the same again.
     said: Option<Outcome>,
+    /// Its episode was complete without it: what is said of it counts, and nothing is learned from it.
+    is_given_up: bool,
 }
 
 /// An episode that has begun and is not complete.
@@ -77,6 +81,10 @@ pub struct World {
     known: BTreeMap<u64, Known>,
     open: BTreeMap<u64, Open>,
     by_name: BTreeMap<String, u64>,
+    /// Open episodes whose last step was taken: the place of that step, and the first decision.
+    over: BTreeSet<(u64, u64)>,
+    /// How late rewards come, in worlds of several steps.
+    delays: Delays,
     /// Complete episodes that were not handed in yet.
     pub(crate) waiting: Vec<Complete>,
     pub(crate) waiting_steps: u64,
@@ -110,6 +118,8 @@ impl World {
             known: BTreeMap::new(),
             open: BTreeMap::new(),
             by_name: BTreeMap::new(),
+            over: BTreeSet::new(),
+            delays: Delays::default(),
             waiting: Vec::new(),
             waiting_steps: 0,
             statistics,
@@ -119,6 +129,18 @@ impl World {
         };
         world.count_patches(&round.patches, number);
         (world, round.patches)
+    }
+
+    /// Begins with what others have learned or played; nothing may have been asked yet.
+    pub(crate) fn begin_with(&mut self, start: Start) -> Result<(), &'static str> {
+        let fitting = start.clone().fitting(&self.spec.shape);
+        if 0 < self.statistics.decisions || fitting != start || start.baseline.is_some() {
+            return Err("a start that does not fit its world");
+        }
+        let searching = self.searching.as_mut().ok_or("a start in a round")?;
+        searching.begin_with(start);
+        self.searching_bytes = bytes_of(searching);
+        Ok(())
     }
 
     /// What it is.
@@ -193,6 +215,7 @@ impl World {
     /// Decides. The names must have been checked.
     pub(crate) fn decide(&mut self, number: u64, observation: Bits, name: &str) -> (Begun, Choice) {
         self.expire();
+        self.give_up();
         let horizon = self.spec.shape.horizon as usize;
         let going_on = self.by_name.get(name).copied().filter(|_| 1 < horizon);
         let (episode, begun, choice) = match going_on {
@@ -213,7 +236,10 @@ impl World {
             open.decisions.push(number);
             open.is_over = open.decisions.len() == horizon;
             match open.is_over {
-                true => drop(self.by_name.remove(name)),
+                true => {
+                    self.over.insert((self.statistics.decisions + 1, episode));
+                    self.by_name.remove(name);
+                }
                 false => drop(self.by_name.insert(name.to_string(), episode)),
             }
         }
@@ -222,7 +248,8 @@ impl World {
         let step = PastStep { observation, action: choice.action, outcome: None };
         let place = self.statistics.decisions;
         let drawn_from = choice.drawn_from;
-        self.known.insert(number, Known { place, step, drawn_from, begun, episode, said: None });
+        let known = Known { place, step, drawn_from, begun, episode, said: None, is_given_up: false };
+        self.known.insert(number, known);
         (begun, choice)
     }
 
@@ -240,7 +267,16 @@ impl World {
         };
         let known = self.known.get(&decision).ok_or_else(gone)?;
         match known.said {
+            None if known.is_given_up => Ok(true),
             None if known.is_lost(&self.open, self.spec.shape.horizon) => Err(gone()),
+            None if self.is_beyond(known.episode, outcome) => {
+                let Shape { return_min, return_max, .. } = self.spec.shape;
+                let message = format!(
+                    "reward {} would bring the episode beyond return_range: this world takes {return_min} to {return_max}",
+                    outcome.reward
+                );
+                Err(Refusal::new(Kind::Bad, "reward", "out_of_range", message))
+            }
             None if outcome.done && !self.may_end(known, decision) => {
                 let message =
                     "done is not allowed here: a later decision of this episode was asked for".to_string();
@@ -253,6 +289,22 @@ impl World {
                 Err(Refusal::new(Kind::Conflict, "reward", "other_outcome", message))
             }
         }
+    }
+
+    /// Whether this reward would bring its episode beyond the range of returns, whatever the steps bring that wait for theirs.
+    fn is_beyond(&self, episode: u64, outcome: Outcome) -> bool {
+        let Shape { horizon, reward_min, reward_max, return_min, return_max, .. } = self.spec.shape;
+        let Some(open) = self.open.get(&episode) else { return false };
+        let said = open.decisions.iter().filter_map(|number| self.known.get(number)?.said);
+        let (told, sum) = said.fold((1, i64::from(outcome.reward)), |(told, sum), said| {
+            (told + 1, sum + i64::from(said.reward))
+        });
+        let is_over = open.is_over || outcome.done;
+        let steps = if is_over { open.decisions.len() } else { horizon as usize } as i64 - told;
+        // An episode that is not over may end before the steps that are left.
+        let least = if is_over { i64::from(reward_min) } else { i64::from(reward_min).min(0) };
+        let most = if is_over { i64::from(reward_max) } else { i64::from(reward_max).max(0) };
+        return_max < sum + steps * least || sum + steps * most < return_min
     }
 
     /// Whether an episode may end with this decision: it is the last one so far.
@@ -270,6 +322,7 @@ impl World {
         known.said = Some(outcome);
         known.step.outcome = Some(outcome);
         let (episode, action, is_drawn) = (known.episode, known.step.action, known.drawn_from.is_some());
+        let place = known.place;
         self.statistics.rewards += 1;
         self.statistics.bad += u64::from(outcome.bad);
         if outcome.bad {
@@ -283,9 +336,11 @@ impl World {
             let begun = self.known[&decision].begun;
             return self.complete(decision, begun, step.into_iter().collect());
         }
+        self.delays.note(self.statistics.decisions - place);
         let Some(open) = self.open.get_mut(&episode) else { return };
-        if outcome.done {
+        if outcome.done && !open.is_over {
             open.is_over = true;
+            self.over.insert((place, episode));
             self.by_name.remove(&open.name);
         }
         if !open.is_over {
@@ -298,7 +353,7 @@ impl World {
             .collect();
         if let Some(steps) = steps {
             let begun = open.begun;
-            self.open.remove(&episode);
+            self.close(episode);
             for (place, step) in steps.iter().enumerate() {
                 self.note_step(place, step.outcome.reward);
             }
@@ -312,7 +367,8 @@ impl World {
         let is_random = episode.steps.iter().all(|step| step.drawn_from.is_some());
         self.statistics.book_return(total, is_random);
         self.acting.settle(episode.begun, &episode.steps);
-        self.acting.earn(episode.begun, total);
+        let seen = episode.steps.first().map_or(Bits::ZERO, |step| step.observation);
+        self.acting.earn(episode.begun, &seen, total);
         self.waiting_steps += episode.steps.len() as u64;
         self.standing.remember(first, &episode);
         self.waiting.push(episode);
@@ -334,11 +390,39 @@ impl World {
             if known.said.is_none() {
                 self.statistics.lost += 1;
             }
-            if let Some(open) = self.open.remove(&known.episode)
+            if let Some(open) = self.close(known.episode)
                 && self.by_name.get(&open.name) == Some(&known.episode)
             {
                 self.by_name.remove(&open.name);
             }
+        }
+    }
+
+    /// An episode is not open any more.
+    fn close(&mut self, episode: u64) -> Option<Open> {
+        let open = self.open.remove(&episode)?;
+        let last = open.decisions.last().and_then(|number| self.known.get(number));
+        if let Some(last) = last.filter(|_| open.is_over) {
+            self.over.remove(&(last.place, episode));
+        }
+        Some(open)
+    }
+
+    /// Episodes that are over and have waited longer than rewards take are complete without those that have not come. What comes
+    /// after all is counted.
+    fn give_up(&mut self) {
+        let Some(patience) = self.delays.patience() else { return };
+        while let Some((place, episode)) = self.over.first().copied() {
+            if self.statistics.decisions <= place + patience {
+                return;
+            }
+            for number in self.open.get(&episode).map_or(&[][..], |open| &open.decisions) {
+                if let Some(known) = self.known.get_mut(number) {
+                    known.is_given_up = known.said.is_none();
+                }
+            }
+            self.complete_without(episode);
+            self.over.remove(&(place, episode));
         }
     }
 
@@ -361,7 +445,7 @@ impl World {
 
     /// An episode that is over is complete: rewards that never came are taken for the mean of those that came.
     fn complete_without(&mut self, episode: u64) {
-        let Some(open) = self.open.remove(&episode) else { return };
+        let Some(open) = self.close(episode) else { return };
         let came = |number: &u64| self.known.get(number).and_then(|known| known.said);
         let came: Vec<Option<Outcome>> = open.decisions.iter().map(came).collect();
         for (place, outcome) in came.iter().enumerate() {
@@ -376,9 +460,26 @@ impl World {
                 settled(&Known { step: PastStep { outcome, ..known.step }, ..known.clone() }, place == last)
             })
             .collect();
-        if let Some(steps) = steps {
+        // What cannot be kept within is lost like an episode whose end was never said.
+        if let Some(mut steps) = steps
+            && self.keep_within(&mut steps)
+        {
             self.complete(episode, open.begun, steps);
         }
+    }
+
+    /// Takes rewards that never came for as much less or more as keeps the return within its range; whether that is possible.
+    fn keep_within(&self, steps: &mut [Settled]) -> bool {
+        let Shape { reward_min, reward_max, return_min, return_max, .. } = self.spec.shape;
+        let mut total: i64 = steps.iter().map(|step| i64::from(step.outcome.reward)).sum();
+        for step in steps.iter_mut().filter(|step| !step.is_told) {
+            let reward = i64::from(step.outcome.reward);
+            let wanted = (reward + total.clamp(return_min, return_max) - total)
+                .clamp(i64::from(reward_min), i64::from(reward_max));
+            total += wanted - reward;
+            step.outcome.reward = wanted as i32;
+        }
+        (return_min..=return_max).contains(&total)
     }
 
     /// Whether a round should begin, if others have proposed so much: enough is complete, and none is under way.
@@ -522,7 +623,9 @@ impl World {
             encode_drawn(known.drawn_from, writer);
             known.begun.encode(writer);
             writer.u64(known.episode);
+            writer.bool(known.is_given_up);
         }
+        self.delays.encode(writer);
         writer.length(self.open.len());
         for (number, open) in &self.open {
             writer.u64(*number);
@@ -570,13 +673,14 @@ impl World {
             let (number, place) = (reader.u64()?, reader.u64()?);
             let step = decode_step(reader)?;
             let (drawn_from, begun) = (decode_drawn(reader)?, Begun::decode(reader)?);
-            let (episode, said) = (reader.u64()?, step.outcome);
+            let (episode, said, is_given_up) = (reader.u64()?, step.outcome, reader.bool()?);
             if statistics.decisions < place || !is_action(step.action) {
                 return Err(wild.into());
             }
-            known.insert(number, Known { place, step, drawn_from, begun, episode, said });
+            known.insert(number, Known { place, step, drawn_from, begun, episode, said, is_given_up });
         }
-        let (mut open, mut by_name) = (BTreeMap::new(), BTreeMap::new());
+        let delays = Delays::decode(reader)?;
+        let (mut open, mut by_name, mut over) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         for _ in 0..reader.length(20)? {
             let number = reader.u64()?;
             let name = reader.text()?.to_string();
@@ -585,6 +689,9 @@ impl World {
             let are_known = decisions.iter().all(|number| known.contains_key(number));
             if decisions.is_empty() || !are_known || (spec.shape.horizon as usize) < decisions.len() {
                 return Err(wild.into());
+            }
+            if let Some(last) = decisions.last().filter(|_| is_over) {
+                over.insert((known[last].place, number));
             }
             if is_named {
                 by_name.insert(name.clone(), number);
@@ -613,6 +720,8 @@ impl World {
             known,
             open,
             by_name,
+            over,
+            delays,
             waiting,
             waiting_steps,
             statistics,
@@ -636,7 +745,8 @@ impl Known {
 fn settled(known: &Known, is_last: bool) -> Option<Settled> {
     let PastStep { observation, action, outcome } = known.step;
     let outcome = Outcome { done: is_last, ..outcome? };
-    Some(Settled { observation, action, drawn_from: known.drawn_from, outcome })
+    let is_told = known.said.is_some();
+    Some(Settled { observation, action, drawn_from: known.drawn_from, outcome, is_told })
 }
 
 pub(crate) fn encode_complete(episode: &Complete, writer: &mut Writer) {
@@ -644,9 +754,10 @@ pub(crate) fn encode_complete(episode: &Complete, writer: &mut Writer) {
     episode.begun.encode(writer);
     writer.length(episode.steps.len());
     for step in &episode.steps {
-        let Settled { observation, action, drawn_from, outcome } = *step;
+        let Settled { observation, action, drawn_from, outcome, is_told } = *step;
         encode_step(&PastStep { observation, action, outcome: Some(outcome) }, writer);
         encode_drawn(drawn_from, writer);
+        writer.bool(is_told);
     }
 }
 
@@ -656,9 +767,10 @@ pub(crate) fn decode_complete(shape: &Shape, reader: &mut Reader<'_>) -> Result<
     let mut steps = Vec::new();
     for _ in 0..reader.length(36)? {
         let step = decode_step(reader)?;
-        let drawn_from = decode_drawn(reader)?;
+        let (drawn_from, is_told) = (decode_drawn(reader)?, reader.bool()?);
         let Some(outcome) = step.outcome.filter(|_| step.action < shape.actions) else { return Err(wild) };
-        steps.push(Settled { observation: step.observation, action: step.action, drawn_from, outcome });
+        let PastStep { observation, action, .. } = step;
+        steps.push(Settled { observation, action, drawn_from, outcome, is_told });
     }
     Ok(Complete { begun, steps, place })
 }

@@ -124,6 +124,8 @@ struct NewWorld {
     actions: u16,
     /// Smallest and largest reward, in milli-units.
     reward_range: [i32; 2],
+    /// Smallest and largest sum of the rewards of an episode; the horizon times the range of a reward by default.
+    return_range: Option<[i64; 2]>,
     /// Bits that belong together: first bit and width.
     fields: Option<Vec<[u16; 2]>>,
     /// Steps of an episode; 1 by default.
@@ -351,6 +353,7 @@ pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
             "reward_range must be two whole numbers, the smaller first",
         ));
     };
+    let returns = fields.list("return_range")?.map(|range| read_returns(&range)).transpose()?;
     let horizon = fields.number("horizon")?.unwrap_or(1);
     let groups = read_groups(fields.list("fields")?)?;
     let min_propensity = match fields.take("min_propensity") {
@@ -367,7 +370,7 @@ pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
     let pairs = fields.list("forbidden")?.unwrap_or_default();
     let floor = fields.take("floor").map(|floor| read_floor(&floor)).transpose()?;
     fields.finish(
-        "name, obs_bits, features, actions, reward_range, fields, horizon, min_propensity, expire_after, forbidden and floor are",
+        "name, obs_bits, features, actions, reward_range, return_range, fields, horizon, min_propensity, expire_after, forbidden and floor are",
     )?;
     let (bits, groups, encoder) = match (features, bits) {
         (None, Some(bits)) => (bits, groups, None),
@@ -387,9 +390,17 @@ pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
     let mut forbidden =
         pairs.iter().map(|pair| read_pair(pair, bits, encoder.as_ref())).collect::<Result<Vec<_>, _>>()?;
     forbidden.sort_unstable();
-    let shape = WorldSpec::shape_of(bits, actions, horizon, (low, high), groups);
+    let mut shape = WorldSpec::shape_of(bits, actions, horizon, (low, high), groups);
+    (shape.return_min, shape.return_max) = returns.unwrap_or((shape.return_min, shape.return_max));
     let note = encoder.map_or_else(String::new, |encoder| encoder.to_json());
     Ok(WorldSpec { name, shape, min_propensity, expire_after, forbidden, note, floor })
+}
+
+fn read_returns(range: &[Value]) -> Result<(i64, i64), Failure> {
+    match range.iter().map(Value::as_i64).collect::<Vec<_>>()[..] {
+        [Some(low), Some(high)] => Ok((low, high)),
+        _ => Err(Failure::bad("return_range", "return_range must be two whole numbers, the smaller first")),
+    }
 }
 
 fn read_floor(floor: &Value) -> Result<FloorSpec, Failure> {
@@ -592,6 +603,7 @@ async fn show_world(State(app): State<App>, Path(name): Path<String>) -> Result<
         "actions": shape.actions,
         "horizon": shape.horizon,
         "reward_range": [shape.reward_min, shape.reward_max],
+        "return_range": [shape.return_min, shape.return_max],
         "fields": shape.fields.iter().map(|field| [field.low, field.width]).collect::<Vec<_>>(),
         "min_propensity": shown.spec.min_propensity.to_raw() as f64 / (1u64 << 32) as f64,
         "expire_after": shown.spec.expire_after,

@@ -26,6 +26,7 @@ use crate::saving::{self, Saving};
 use anyhow::{Context, Result, bail};
 use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Outcome};
+use bem_engine::start::Start;
 use bem_ledger::log::Log;
 use bem_ledger::store::Store;
 use bem_runtime::book::{Book, Derived, Line};
@@ -227,11 +228,15 @@ enum Write {
 /// Turns named values into bits, by what the world says about them.
 pub type Encode = dyn Fn(&str, &serde_json::Map<String, serde_json::Value>) -> Result<Bits, Refusal> + Send;
 
+/// What a new world begins with, if anything; an error in words where that does not fit it.
+pub type Starts = dyn Fn(&WorldSpec) -> Result<Option<Start>, String> + Send + Sync;
+
 /// Starts the threads of a history that was opened. Inputs that were acknowledged and are not in the ledger take effect first.
 pub fn start<S: Store + Send + 'static>(
     opened: Opened<S>,
     state: &Path,
     encode: Box<Encode>,
+    starts: Option<Arc<Starts>>,
     bus: Option<(Host, Option<Advisor>)>,
 ) -> Result<(Handle, Threads)> {
     let Opened { mut log, mut player, .. } = opened;
@@ -274,6 +279,7 @@ pub fn start<S: Store + Send + 'static>(
         gauges: Arc::clone(&gauges),
         events,
         encode,
+        starts,
         group: Group::default(),
         saving: None,
     };
@@ -389,6 +395,7 @@ struct Decider {
     gauges: Arc<Gauges>,
     events: broadcast::Sender<String>,
     encode: Box<Encode>,
+    starts: Option<Arc<Starts>>,
     group: Group,
     tooling: Option<Tooling>,
     /// Inputs when the last snapshot was taken.
@@ -502,11 +509,7 @@ impl Decider {
     fn take(&mut self, message: Message) {
         match message {
             Message::Create(spec, reply) => {
-                let created = self.service.create(*spec).map(|input| {
-                    let is_new = input.is_some();
-                    input.into_iter().for_each(|input| drop(self.apply(input, None)));
-                    is_new
-                });
+                let created = self.create(*spec);
                 self.answer(reply, created);
             }
             Message::Decide { world, observation, episode, reply } => {
@@ -537,6 +540,24 @@ impl Decider {
             Message::LookTools(look) => look(self.tooling.as_ref().map(|tooling| &tooling.host)),
             Message::Worked(_) | Message::ToolsReady | Message::Stop => {}
         }
+    }
+
+    /// Opens a world if it is new, with what it begins with; whether it is new.
+    fn create(&mut self, spec: WorldSpec) -> Result<bool, Refusal> {
+        let Some(input) = self.service.create(spec.clone())? else { return Ok(false) };
+        let refuse =
+            |message| Refusal { kind: Kind::Bad, field: "start_from", code: "does_not_fit", message };
+        let start = match &self.starts {
+            Some(starts) => starts(&spec).map_err(refuse)?,
+            None => None,
+        };
+        let start = start.map(|start| Service::start_for(&spec, start)).transpose()?;
+        self.apply(input, None);
+        if let Some(start) = start {
+            let (world, _) = self.service.find(&spec.name)?;
+            self.apply(Input::Start { world, start }, None);
+        }
+        Ok(true)
     }
 
     fn decide(&mut self, name: &str, seen: Seen, episode: &str) -> Result<Decided, Refusal> {

@@ -31,6 +31,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// What new worlds begin with, by what they are.
+#[derive(Clone)]
+pub struct Starting(pub Arc<core::Starts>);
+
+impl std::fmt::Debug for Starting {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Starting")
+    }
+}
+
 /// How a service is reached.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
@@ -48,6 +58,8 @@ pub struct ServeOptions {
     pub rate: u32,
     /// A route that does nothing, for load generators to compare with.
     pub has_empty: bool,
+    /// What new worlds begin with, if something was named.
+    pub starts: Option<Starting>,
 }
 
 /// Refuses an address beyond loopback unless a proxy stands before it.
@@ -95,7 +107,7 @@ pub fn start<S: Store + Send + 'static>(
     let encode = move |note: &str, values: &serde_json::Map<String, serde_json::Value>| {
         api::encode_named(note, values, &mut known.lock().unwrap_or_else(PoisonError::into_inner))
     };
-    core::start(opened, &options.state, Box::new(encode), bus)
+    core::start(opened, &options.state, Box::new(encode), options.starts.clone().map(|starts| starts.0), bus)
 }
 
 /// Serves until it is asked to stop, then stops cleanly. `on_ready` is told the address when requests are taken, and the way

@@ -45,6 +45,7 @@ impl Bench {
             behind_proxy: false,
             rate,
             has_empty: false,
+            starts: None,
         };
         let (handle, threads) = start(opened, &options, None).unwrap();
         let app = app(handle.clone(), &options, options.listen).unwrap();

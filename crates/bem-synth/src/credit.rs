@@ -293,11 +293,12 @@ fn decided<'e>(class: Class, episodes: &[&'e Episode]) -> Vec<Decided<'e>> {
 /// What this class of steps after the decision paid, or the decision itself; nothing where the episode did not last so long.
 fn paid(class: Class, decided: &Decided<'_>) -> Option<i64> {
     let Decided { class: own, episode, place } = *decided;
+    let told = |step: &Step| step.is_told().then(|| i64::from(step.reward));
     if class == own {
-        return Some(i64::from(episode.steps[place].reward));
+        return told(&episode.steps[place]);
     }
     match class.place(episode, place + 1) {
-        Some(later) => Some(i64::from(episode.steps[later].reward)),
+        Some(later) => told(&episode.steps[later]),
         // What was not reached was not earned; what lies before the decision is no reward of it.
         None => match class {
             Class::Since(before) => (place < before as usize).then_some(0),
@@ -466,6 +467,10 @@ fn labelled(links: &[Link], own: &BTreeSet<Class>, episodes: &[&Episode]) -> Vec
             places.entry(place).or_default().extend(credited);
         }
         for (place, credited) in places {
+            // A label with a part that never came says nothing.
+            if credited.iter().any(|place| !episode.steps[*place].is_told()) {
+                continue;
+            }
             let step = episode.steps[place];
             let rewards = credited.iter().map(|place| episode.steps[*place].reward);
             let label = rewards.fold(0i32, i32::saturating_add);

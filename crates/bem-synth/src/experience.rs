@@ -32,6 +32,17 @@ pub struct Step {
     pub propensity: u16,
 }
 
+impl Step {
+    /// Stands in place of a chance where the reward never came: what is there is what it was taken for. No action has so small
+    /// a chance.
+    pub const UNTOLD: u16 = 1;
+
+    /// Whether the reward came.
+    pub fn is_told(&self) -> bool {
+        self.propensity != Step::UNTOLD
+    }
+}
+
 /// One run from reset to done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Episode {

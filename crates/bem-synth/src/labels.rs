@@ -37,7 +37,7 @@ pub fn complemented(view: &View) -> Option<Answers> {
     let top = view.top();
     // A time at which no episode ever got the highest reward asks nothing either.
     let asking: BTreeSet<u32> =
-        view.records.iter().filter(|record| record.reward == top).map(|record| record.time).collect();
+        view.told().filter(|record| record.reward == top).map(|record| record.time).collect();
     Some(Answers::gather(view, true, |record| {
         let right = if record.reward == top { record.action } else { 1 - record.action };
         (asking.contains(&record.time) && asked.holds(&record.row)).then_some(right)
@@ -55,7 +55,7 @@ impl Common {
     /// What the best rewarded rows have in common; none when there are too few.
     pub fn of(view: &View) -> Option<Common> {
         let top = view.top();
-        let mut rows = view.records.iter().filter(|record| record.reward == top).map(|record| record.row);
+        let mut rows = view.told().filter(|record| record.reward == top).map(|record| record.row);
         let first = rows.next()?;
         let mut common = Common { care: Row([u64::MAX; ROW_WORDS]), value: first };
         let mut count = 1;
@@ -78,7 +78,7 @@ impl Answers {
     fn gather(view: &View, complemented: bool, right: impl Fn(&Record) -> Option<u16>) -> Answers {
         let (mut list, mut places) = (Vec::new(), Vec::new());
         for (place, record) in view.records.iter().enumerate() {
-            if let Some(action) = right(record) {
+            if let Some(action) = right(record).filter(|_| record.is_told) {
                 list.push((record.row, action, record.screen));
                 places.push((place as u32, action));
             }

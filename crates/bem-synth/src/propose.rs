@@ -397,7 +397,7 @@ impl Search<'_> {
         let top = view.top();
         let mut player = Player::new(policy);
         let (mut paid, mut unpaid) = (0, 0);
-        for record in view.records.iter().filter(|record| record.screen) {
+        for record in view.told().filter(|record| record.screen) {
             if player.act(&record.row.to_observation()) == record.action {
                 paid += usize::from(record.reward == top);
                 unpaid += usize::from(record.reward < top);

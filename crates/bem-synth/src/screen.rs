@@ -51,6 +51,9 @@ impl Screen {
     }
 
     fn add(&mut self, step: &Step, action: u16, differs: bool, top: i32) {
+        if !step.is_told() {
+            return;
+        }
         if differs && step.action == action {
             self.proved += u64::from(step.reward == top);
             self.disproved += u64::from(step.reward < top);

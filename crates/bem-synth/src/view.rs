@@ -25,6 +25,8 @@ pub struct Record {
     pub screen: bool,
     /// Whether the action was drawn with equal chance.
     pub uniform: bool,
+    /// Whether the reward came.
+    pub is_told: bool,
 }
 
 /// All records under one memory structure.
@@ -61,6 +63,7 @@ impl View {
                 time,
                 screen,
                 uniform: step.uniform,
+                is_told: step.is_told(),
             }));
         }
         let mut view = View { width, groups, actions: shape.actions, records };
@@ -102,14 +105,19 @@ impl View {
         Some(())
     }
 
+    /// The records whose reward came.
+    pub fn told(&self) -> impl DoubleEndedIterator<Item = &Record> {
+        self.records.iter().filter(|record| record.is_told)
+    }
+
     /// The rewards that steps brought, each of them once.
     pub fn rewards(&self) -> BTreeSet<i32> {
-        self.records.iter().map(|record| record.reward).collect()
+        self.told().map(|record| record.reward).collect()
     }
 
     /// The highest reward of any step.
     pub fn top(&self) -> i32 {
-        self.records.iter().map(|record| record.reward).max().unwrap_or(0)
+        self.told().map(|record| record.reward).max().unwrap_or(0)
     }
 }
 

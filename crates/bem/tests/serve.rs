@@ -358,6 +358,48 @@ fn malformed_requests_are_refused_and_the_server_goes_on() {
 }
 
 #[test]
+fn a_world_begins_with_what_a_log_knows_and_a_log_of_another_shape_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |number: u64| {
+        let (seen, action) = (mixed(number) & 15, mixed(number + 5) & 3);
+        let obs: String = (0..4).map(|bit| if seen >> bit & 1 == 1 { '1' } else { '0' }).collect();
+        let reward = if action == seen & 3 { 1_000 } else { 0 };
+        json!({ "obs": obs, "action": action, "reward": reward, "propensity": 0.25 }).to_string() + "\n"
+    };
+    std::fs::write(folder.path().join("log.jsonl"), (0..800).map(row).collect::<String>()).expect("a log");
+    let refused = bem(folder.path(), &["serve", "--state", "served", "--start-from", "ads"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused).contains("--start-from ads: must be WORLD=PATH"), "{}", text(&refused));
+    let server = Server::start(folder.path(), "served", &["--start-from", "ads=log.jsonl"]);
+    let mut client = server.connect();
+    let narrow = json!({ "name": "ads", "obs_bits": 3, "actions": 4, "reward_range": [0, 1000] });
+    let (status, answer) = client.ask("POST", "/v1/worlds", &narrow);
+    assert_eq!((status, &answer["error"]["field"]), (400, &json!("start_from")), "{answer}");
+    assert_eq!(client.ask("GET", "/v1/worlds/ads", &Value::Null).0, 404);
+    assert_eq!(client.ask("POST", "/v1/worlds", &ads()).0, 201);
+    // What explains the log is measured at once, and soon in force: nobody begins by drawing for long.
+    let (mut candidates, mut earned) = (0, 0);
+    for number in 0..600u64 {
+        let seen = mixed(number + 9_000) & 15;
+        let obs: String = (0..4).map(|bit| if seen >> bit & 1 == 1 { '1' } else { '0' }).collect();
+        let (_, answer) = client.ask("POST", "/v1/worlds/ads/decide", &json!({ "obs": obs }));
+        let reward = if answer["action"] == json!(seen & 3) { 1_000 } else { 0 };
+        candidates += u64::from(answer["expert"] == "candidate");
+        earned += if 400 <= number { reward } else { 0 };
+        let body = json!({ "decision": answer["decision"], "reward": reward });
+        assert_eq!(client.ask("POST", "/v1/worlds/ads/reward", &body).0, 200);
+    }
+    assert!(0 < candidates && 170_000 <= earned, "{candidates} by candidates, {earned} earned");
+    server.stop();
+    let replayed = bem(folder.path(), &["replay", "served"]);
+    assert!(replayed.status.success(), "{}", text(&replayed));
+    assert!(text(&bem(folder.path(), &["verify", "served"])).starts_with("unanchored: "));
+    // A world that is there goes on with what it knows.
+    let server = Server::start(folder.path(), "served", &["--start-from", "ads=log.jsonl"]);
+    assert_eq!(server.connect().ask("POST", "/v1/worlds", &ads()).0, 200);
+}
+
+#[test]
 fn an_address_beyond_loopback_and_a_second_server_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused = bem(folder.path(), &["serve", "--listen", "0.0.0.0:0", "--state", "served"]);

@@ -12,6 +12,7 @@ mod cautious;
 mod contest;
 
 pub use contest::Begun;
+use contest::UnderWay;
 
 pub use super::act::is_exploring;
 
@@ -24,7 +25,7 @@ use super::{Decision, Learner, Offers, Phase, Settings, Tally, Witness};
 use crate::agent::Agent;
 use crate::chronicle::{Chronicle, Happening, PatchNote};
 use crate::codec::{decode_option, encode_option};
-use crate::start::Baseline;
+use crate::start::{Baseline, Start};
 use bem_base::digest::Digest;
 use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Outcome, Shape};
@@ -44,7 +45,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Steps that a served world may ever take: nobody counts that far.
-const BUDGET: u64 = 1 << 47;
+pub(super) const BUDGET: u64 = 1 << 47;
 /// What the weights of turns add up to.
 const WEIGHTS: u64 = 1_280;
 /// The largest chance that every action may be promised; more would leave nothing to choose.
@@ -80,6 +81,8 @@ pub struct Settled {
     pub drawn_from: Option<u16>,
     /// What it brought.
     pub outcome: Outcome,
+    /// Whether its reward came; else it is what the reward was taken for.
+    pub is_told: bool,
 }
 
 /// What acts, for whoever shows it.
@@ -112,6 +115,8 @@ pub struct Acting {
     explored: u64,
     /// What must not be fallen below, if anything.
     cautious: Option<Cautious>,
+    /// Who plays the open contest, and how far.
+    under_way: UnderWay,
 }
 
 impl Acting {
@@ -125,7 +130,10 @@ impl Acting {
     }
 
     /// Books what an episode earned that is complete, once.
-    pub fn earn(&mut self, begun: Begun, total: i64) {
+    pub fn earn(&mut self, begun: Begun, first: &Bits, total: i64) {
+        if self.learner.is_measured(begun, first) {
+            self.under_way.book(begun.contest);
+        }
         if let Some(cautious) = &mut self.cautious {
             cautious.book(&self.learner.shape, begun.turn, total);
         }
@@ -137,7 +145,7 @@ impl Acting {
         if self.cautious.as_ref().is_some_and(|cautious| !cautious.affords(&learner.shape)) {
             return vec![(Turn::BASELINE, WEIGHTS)];
         }
-        if let Some(turns) = learner.contest_turns(observation) {
+        if let Some(turns) = learner.contest_turns(observation).filter(|_| self.has_room()) {
             return turns.map(|turn| (turn, WEIGHTS / 2)).to_vec();
         }
         if self.steps < UNIFORM_STEPS {
@@ -169,6 +177,11 @@ impl Acting {
         turns.push((Turn::HELD, acting - index));
         turns.retain(|(_, weight)| 0 < *weight);
         turns
+    }
+
+    /// Whether another episode of the open contest may begin: what is known of it already says how many may be under way.
+    fn has_room(&self) -> bool {
+        self.under_way.has_room(self.learner.contest())
     }
 
     /// A turn in which every allowed action has the chance that was promised.
@@ -209,10 +222,13 @@ impl Acting {
         if let Some(cautious) = &mut self.cautious {
             cautious.begin(turn);
         }
-        let is_measured = self.learner.contest_turns(observation).is_some();
+        let contest = self.learner.contest().filter(|_| turn != Turn::BASELINE && self.has_room());
+        let is_measured = contest.is_some() && self.learner.contest_turns(observation).is_some();
         self.explored += u64::from(!is_measured && is_exploring(turn));
-        let contest = self.learner.contest().filter(|_| turn != Turn::BASELINE);
-        (Begun { turn, contest }, choice)
+        if is_measured {
+            self.under_way.begin(contest);
+        }
+        (Begun { turn, contest, reign: Some(self.learner.tally.acting_changes) }, choice)
     }
 
     /// Decides for what is seen in an episode that began like this, with these steps behind it.
@@ -300,7 +316,9 @@ impl Acting {
         }
         let total = steps.iter().map(|step| i64::from(step.outcome.reward)).sum();
         let first = steps.first().map_or(Bits::ZERO, |step| step.observation);
-        if !is_exploring(begun.turn) && !self.learner.is_measured(begun, &first) {
+        let begun = self.learner.seen_now(begun);
+        let is_past = begun.is_past(self.learner.tally.acting_changes);
+        if !is_past && !is_exploring(begun.turn) && !self.learner.is_measured(begun, &first) {
             self.learner.exploration.book(&self.learner.shape, false, total);
         }
     }
@@ -381,7 +399,8 @@ impl Acting {
     /// Another acting half takes effect; what was asked for so far goes on counting.
     pub fn replace(&mut self, published: Acting) {
         let (steps, episodes, explored) = (self.steps, self.episodes, self.explored);
-        *self = Acting { steps, episodes, explored, cautious: self.cautious.take(), ..published };
+        let (cautious, under_way) = (self.cautious.take(), self.under_way);
+        *self = Acting { steps, episodes, explored, cautious, under_way, ..published };
     }
 
     /// Writes the canonical bytes.
@@ -390,6 +409,7 @@ impl Acting {
         writer.i64(self.floor.to_raw());
         writer.bytes(&self.learner.encode());
         encode_option(writer, self.cautious.as_ref(), Cautious::encode);
+        self.under_way.encode(writer);
     }
 
     /// Reads canonical bytes back, for a world of this shape.
@@ -402,7 +422,8 @@ impl Acting {
         }
         let learner = Learner::restore(reader.bytes()?, &mut Still(shape.clone()))?;
         let cautious = decode_option(reader, |reader| Cautious::decode(shape, reader))?;
-        Ok(Acting { learner, floor, steps, episodes, explored, cautious })
+        let under_way = UnderWay::decode(reader)?;
+        Ok(Acting { learner, floor, steps, episodes, explored, cautious, under_way })
     }
 }
 
@@ -514,15 +535,35 @@ impl Searching {
         Ok((searching, round))
     }
 
+    /// Begins with what others have learned or played, before the first episode: machines are tried by the first round, episodes are
+    /// experience and prove nothing. The baseline of a start is not looked at: a served world has its floor.
+    pub fn begin_with(&mut self, start: Start) {
+        let still = Learner::new(&self.learner.shape, self.learner.settings.clone());
+        let learner = still.map(|still| core::mem::replace(&mut self.learner, still));
+        if let Ok(learner) = learner {
+            self.learner = learner.with_library(start.machines).with_experience(start.episodes);
+        }
+    }
+
+    /// Whether somebody waits to be tried before everything else.
+    fn is_beginning(&self) -> bool {
+        matches!(self.learner.phase, Phase::Start) && !self.learner.library.is_empty()
+    }
+
     /// Takes in an episode that is complete; the serial under which it is known from now on.
     pub fn take(&mut self, begun: Begun, steps: &[Settled]) -> u64 {
         let learner = &mut self.learner;
+        let begun = learner.seen_now(begun);
         for step in steps {
             learner.machinery.book_apart(&step.observation, step.action, &step.outcome);
         }
         let steps: Vec<Step> = steps
             .iter()
-            .map(|step| step_taken(step.observation, step.action, step.outcome, step.drawn_from))
+            .map(|step| {
+                let taken = step_taken(step.observation, step.action, step.outcome, step.drawn_from);
+                let propensity = if step.is_told { taken.propensity } else { Step::UNTOLD };
+                Step { propensity, ..taken }
+            })
             .collect();
         // What was promised to every action is no play of what is held.
         let is_pure = steps.iter().all(|step| !step.uniform);
@@ -571,7 +612,7 @@ impl Searching {
         let is_open = learner.contest().is_some();
         let is_followed = is_open || learner.exploration.explorer().is_some();
         let is_enough = is_followed && CONTEST_STEPS + steps / CONTEST_SHARE <= waiting;
-        is_enough || !is_open && self.next_due() <= steps + waiting
+        is_enough || self.is_beginning() || !is_open && self.next_due() <= steps + waiting
     }
 
     /// Whether so many labels are enough news for another round.
@@ -594,6 +635,7 @@ impl Searching {
     fn may_search(&self) -> bool {
         let (is_open, is_over) = (self.learner.contest().is_some(), self.learner.is_measuring());
         self.has_decided()
+            || self.is_beginning()
             || !is_open
                 && (is_over
                     || self.learner.hearing.is_due()
@@ -629,6 +671,7 @@ impl Searching {
     fn publish(&mut self) -> Round {
         let notes = core::mem::take(&mut self.notes);
         let learner = &mut self.learner;
+        learner.notice_acting();
         let experience = core::mem::replace(&mut learner.experience, Experience::new(1));
         let mut acting = learner.clone();
         learner.experience = experience;
@@ -636,7 +679,8 @@ impl Searching {
         let mut register = Prng::quick(learner.settings.seed ^ bem_base::prng::mix(learner.tally.steps));
         while acting.exploration.explorer().is_some() && !acting.exploration.prepare(&mut register) {}
         let floor = self.floor;
-        let acting = Acting { learner: acting, floor, steps: 0, episodes: 0, explored: 0, cautious: None };
+        let (steps, episodes, explored, under_way) = (0, 0, 0, UnderWay::default());
+        let acting = Acting { learner: acting, floor, steps, episodes, explored, cautious: None, under_way };
         let (chain, steps) = (*learner.history.head(), learner.tally.steps);
         Round { acting, patches: notes.patches(), chain, steps, is_searched: true }
     }

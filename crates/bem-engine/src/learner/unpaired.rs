@@ -59,11 +59,6 @@ fn mismatch(first: &Episode, second: &Episode, compares_rewards: bool) -> Option
     None
 }
 
-/// What an episode paid from a step on.
-fn paid_since(episode: &Episode, place: usize) -> i64 {
-    episode.steps[place..].iter().map(|step| i64::from(step.reward)).sum()
-}
-
 impl Learner {
     /// Whether candidates are measured by pairs.
     pub(super) fn repeats(&self) -> bool {
@@ -99,6 +94,9 @@ impl Learner {
                 seen_high = high.min(seen_low.saturating_add(step));
                 seen_low = low.max(seen_high.saturating_sub(step));
             }
+        }
+        if self.is_served() {
+            return Some(self.served_range(mean as i64, (seen_low, seen_high)));
         }
         // What is compared is what is paid from some step on, which may be nothing.
         Some(Earlier { low: seen_low.min(0), high: seen_high.max(0), mean: mean as i64 })
@@ -167,7 +165,7 @@ impl Learner {
         let played = Played {
             side,
             total: episode.total(),
-            since: paid_since(&episode, apart.unwrap_or(episode.steps.len())),
+            since: self.paid_apart(&episode, apart.unwrap_or(episode.steps.len())),
             is_bad: episode.steps.iter().any(|step| step.bad),
             differs: apart.is_some(),
         };

@@ -136,7 +136,7 @@ impl Sums {
 }
 
 fn fit_action(view: &View, action: u16, work: &mut Work) -> Option<Fit> {
-    let taken = view.records.iter().rev().filter(|record| record.action == action && !record.screen);
+    let taken = view.told().rev().filter(|record| record.action == action && !record.screen);
     let records: Vec<&Record> = taken.take(STEPS_MAX).collect();
     let cost = records.len().div_ceil(64) * view.width * BITS_MAX + records.len() * view.width / 4;
     if records.len() < STEPS_MIN || !work.spend(cost as u64) {

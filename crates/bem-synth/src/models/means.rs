@@ -25,7 +25,7 @@ type Cells = Vec<(i64, i64)>;
 pub fn fit(shape: &Shape, view: &View, device: Option<&dyn Device>) -> Option<(Stated, u32, String)> {
     let mut table: BTreeMap<Row, Cells> = BTreeMap::new();
     let (mut count, mut sum) = (0i64, 0i64);
-    for record in view.records.iter().filter(|record| !record.screen) {
+    for record in view.told().filter(|record| !record.screen) {
         let cells = table.entry(record.row).or_insert_with(|| vec![(0, 0); usize::from(shape.actions)]);
         let cell = &mut cells[usize::from(record.action)];
         cell.0 += 1;

@@ -35,7 +35,7 @@ pub fn fit(
     let mut sibling: Option<Found> = None;
     let mut counts: Vec<(usize, u16)> = Vec::new();
     for action in 0..shape.actions {
-        let taken = view.records.iter().rev().filter(|record| record.action == action && !record.screen);
+        let taken = view.told().rev().filter(|record| record.action == action && !record.screen);
         let labelled: Vec<_> = latest(taken.map(|record| (record.row, record.reward == top))).collect();
         let right = labelled.iter().filter(|(_, label)| *label).count();
         counts.push((right * 1_000 / labelled.len().max(1), action));

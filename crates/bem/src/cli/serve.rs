@@ -8,22 +8,23 @@ use super::image_options::ImageOptions;
 use crate::climb_beside::ClimbThread;
 use crate::file_store::FileStore;
 use crate::images::format;
-use crate::{interrupt, keys};
+use crate::{interrupt, keys, start_from};
 use anyhow::{Context, Result, bail};
+use bem_data::Encoder;
 use bem_ledger::LedgerError;
 use bem_ledger::entry::Entry;
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
 use bem_runtime::history::{self, HistoryError};
-use bem_runtime::input::{Input, decode_all};
+use bem_runtime::input::{Input, WorldSpec, decode_all, is_name};
 use bem_runtime::service::ServiceConfig;
 use bem_runtime::tools::keyed_hash;
 use bem_serve::core::Advisor;
-use bem_serve::{ServeOptions, tokens};
+use bem_serve::{ServeOptions, Starting, tokens};
 use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::{Host, HostOptions};
 use clap::Args;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,6 +61,9 @@ pub struct ServeArguments {
     /// Climb the ladder while nobody asks, with at most so many decisions a second
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     climb: Option<u32>,
+    /// What a new world begins with: a run, a circuit, or a log of steps (.jsonl, .csv); may be given for several worlds
+    #[arg(long, value_name = "WORLD=RUN|CIRCUIT|FILE.jsonl")]
+    start_from: Vec<String>,
     /// The catalog of tools: bem tools check says what is wrong with it
     #[arg(long, value_name = "CATALOG.toml")]
     tools: Option<PathBuf>,
@@ -114,6 +118,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         behind_proxy: arguments.behind_proxy,
         rate: arguments.rate,
         has_empty: false,
+        starts: starts(arguments, &opened)?,
     };
     interrupt::listen();
     let bus = state.join("bus.sock");
@@ -144,6 +149,36 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
     served?;
     say!("stopped    {}", state.display());
     Ok(Answer::Yes)
+}
+
+/// What new worlds begin with. A world that was asked already goes on with what it knows, and that is said.
+fn starts(arguments: &ServeArguments, opened: &history::Opened<FileStore>) -> Result<Option<Starting>> {
+    let mut paths = BTreeMap::new();
+    for text in &arguments.start_from {
+        let (name, path) = text.split_once('=').filter(|(name, _)| is_name(name)).with_context(|| {
+            format!("--start-from {text}: must be WORLD=PATH, with a run, a circuit or a log")
+        })?;
+        let path = PathBuf::from(path);
+        if !path.exists() {
+            bail!("--start-from {text}: {} is not there", path.display());
+        }
+        if opened.player.service.find(name).is_ok() {
+            note!("bem: world {name} is there already and goes on with what it knows");
+        }
+        if paths.insert(name.to_string(), path).is_some() {
+            bail!("--start-from {text}: world {name} is named twice");
+        }
+    }
+    let start = move |spec: &WorldSpec| {
+        let Some(path) = paths.get(&spec.name) else { return Ok(None) };
+        let encoder = match spec.note.is_empty() {
+            true => None,
+            false => Some(Encoder::from_json(&spec.note).map_err(|error| error.to_string())?),
+        };
+        let started = start_from::open(path, &spec.shape, encoder.as_ref());
+        started.map(|(start, _)| Some(start)).map_err(|error| format!("{error:#}"))
+    };
+    Ok((!arguments.start_from.is_empty()).then(|| Starting(Arc::new(start))))
 }
 
 fn open(arguments: &ServeArguments) -> Result<history::Opened<FileStore>> {

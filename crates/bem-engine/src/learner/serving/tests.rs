@@ -43,7 +43,13 @@ fn serve(decisions: u64, delay: usize) -> (i64, Vec<Round>, Acting) {
         let outcome = Outcome { reward, done: true, bad: false };
         open.push_back((
             turn,
-            Settled { observation, action: choice.action, drawn_from: choice.drawn_from, outcome },
+            Settled {
+                observation,
+                action: choice.action,
+                drawn_from: choice.drawn_from,
+                outcome,
+                is_told: true,
+            },
         ));
         if delay < open.len() {
             let (turn, step) = open.pop_front().unwrap();
@@ -109,7 +115,13 @@ fn both_halves_come_back_from_their_bytes_and_go_on_alike() {
         let (turn, choice) = acting.begin(number, &observation);
         let outcome =
             Outcome { reward: 250 * i32::from(choice.action), done: true, bad: number.is_multiple_of(7) };
-        let settled = Settled { observation, action: choice.action, drawn_from: choice.drawn_from, outcome };
+        let settled = Settled {
+            observation,
+            action: choice.action,
+            drawn_from: choice.drawn_from,
+            outcome,
+            is_told: true,
+        };
         acting.settle(turn, &[settled]);
         (turn, settled)
     };
@@ -194,7 +206,7 @@ fn serve_episodes(batches: u64, floor: Fixed) -> (Vec<i64>, Vec<PatchNote>, Sear
 fn settled(observation: Bits, choice: Choice, wanted: u64, done: bool) -> Settled {
     let reward = if u64::from(choice.action) == wanted { 1_000 } else { 0 };
     let outcome = Outcome { reward, done, bad: false };
-    Settled { observation, action: choice.action, drawn_from: choice.drawn_from, outcome }
+    Settled { observation, action: choice.action, drawn_from: choice.drawn_from, outcome, is_told: true }
 }
 
 #[test]
@@ -220,13 +232,25 @@ fn an_episode_counts_in_its_own_contest_only_and_what_is_held_goes_on_after_it()
         found.into_iter().find(|(_, _, searching, _)| searching.is_measuring()).expect("a contest");
     let seen = Bits([1, 0, 0, 0]);
     let (begun, mut sides) = (acting.begin(1, &seen).0, [0, 0]);
+    // So many are under way at once, and the others are played for experience.
+    let mut outside = 0;
     for number in 0..400 {
         let (each, _) = acting.begin(number, &seen);
+        if each.contest.is_none() {
+            outside += 1;
+            continue;
+        }
         assert_eq!(each.contest, begun.contest);
         sides[usize::from(each.turn == Turn::SEAT)] += 1;
         assert!([Turn::SEAT, Turn::HELD].contains(&each.turn));
+        acting.earn(each, &seen, 0);
+        acting.earn(Begun::alone(Turn::HELD), &seen, 0);
     }
-    assert!(sides.iter().all(|count| 150 < *count), "{sides:?}");
+    assert!(sides.iter().all(|count| 150 < *count) && outside == 0, "{sides:?}, {outside}");
+    let more: Vec<Option<u64>> = (0..2_000).map(|number| acting.begin(number, &seen).0.contest).collect();
+    let first = more.iter().position(Option::is_none).expect("there is no room for all of them");
+    assert!(64 <= first && more[first..].iter().all(Option::is_none), "{first}");
+    (0..2_000).for_each(|_| acting.earn(begun, &seen, 0));
     let in_contest = |searching: &Searching| {
         let Phase::Measure(gate) = &searching.learner.phase else { return None };
         Some(gate.spent())
@@ -236,9 +260,11 @@ fn an_episode_counts_in_its_own_contest_only_and_what_is_held_goes_on_after_it()
         action: 0,
         drawn_from: None,
         outcome: Outcome { reward: 0, done: true, bad: false },
+        is_told: true,
     };
     let spent = in_contest(&searching).expect("it is open");
-    let other = Begun { turn: Turn::SEAT, contest: begun.contest.map(|contest| contest + 2) };
+    let other =
+        Begun { contest: begun.contest.map(|contest| contest + 2), ..Begun { turn: Turn::SEAT, ..begun } };
     searching.take(other, &[step; 4]);
     searching.take(Begun::alone(Turn::HELD), &[step; 4]);
     assert_eq!(in_contest(&searching), Some(spent));
@@ -295,7 +321,7 @@ fn with_a_floor_what_is_tried_is_paid_from_what_was_gained_even_when_rewards_com
         open.push_back((begun, i64::from(reward)));
         if 200 < open.len() {
             let (begun, total) = open.pop_front().unwrap();
-            acting.earn(begun, total);
+            acting.earn(begun, &Bits::ZERO, total);
         }
     }
     assert!(95 * 600 * 20_000 / 100 <= earned, "{earned}");
@@ -318,7 +344,7 @@ fn an_action_that_was_bad_has_an_eighth_of_the_promised_chance_and_all_others_th
     let bad = Outcome { reward: 0, done: true, bad: true };
     acting.settle(
         Begun::alone(Turn::DRAW),
-        &[Settled { observation: seen, action: 2, drawn_from: Some(4), outcome: bad }],
+        &[Settled { observation: seen, action: 2, drawn_from: Some(4), outcome: bad, is_told: true }],
     );
     acting.steps = UNIFORM_STEPS;
     acting.explored = 1 << 20;

@@ -142,7 +142,9 @@ impl Log {
                     None => UNKNOWN,
                 };
                 let pair = number(&step.observation) * shape.actions + step.action;
-                steps.push([pair, classes[&step.reward], next]);
+                // What never came is a class of its own, whatever was done.
+                let class = classes.get(&step.reward).copied().filter(|_| step.is_told());
+                steps.push([pair, class.unwrap_or(classes.len() as u16), next]);
             }
             ends.push(steps.len());
         }
@@ -308,7 +310,7 @@ pub(super) fn natural_log(choices: usize) -> i64 {
 /// Rewards in few classes: each its own where there are few, by rank where there are many.
 fn reward_classes(episodes: &[&Episode]) -> BTreeMap<i32, u16> {
     let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
-    for step in episodes.iter().flat_map(|episode| &episode.steps) {
+    for step in episodes.iter().flat_map(|episode| &episode.steps).filter(|step| step.is_told()) {
         *counts.entry(step.reward).or_default() += 1;
     }
     if counts.len() <= REWARDS_MAX {

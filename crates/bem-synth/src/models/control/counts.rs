@@ -155,9 +155,11 @@ impl Model {
             } else {
                 CUT
             };
-            let edge = &mut self.edges[state as usize][usize::from(step.action)];
-            edge.count += 1;
-            *edge.outcomes.entry((next, step.reward)).or_default() += 1;
+            if step.is_told() {
+                let edge = &mut self.edges[state as usize][usize::from(step.action)];
+                edge.count += 1;
+                *edge.outcomes.entry((next, step.reward)).or_default() += 1;
+            }
             state = next;
         }
         true

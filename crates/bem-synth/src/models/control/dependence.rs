@@ -113,7 +113,7 @@ pub fn is_controlled(horizon: u32, episodes: &[&Episode]) -> bool {
                 let rows = next_sights.entry(step.observation).or_default();
                 *rows.entry(step.action).or_default().entry(next).or_default() += 1;
             }
-            if let Some(then) = episode.steps.get(time + 1) {
+            if let Some(then) = episode.steps.get(time + 1).filter(|then| then.is_told()) {
                 let (sight, known) = after(horizon, episode, time + 1);
                 let past = vec![(0, &step.observation)];
                 let situation = (then.observation, then.action, past, known);
@@ -141,7 +141,8 @@ pub fn needed_history(horizon: u32, episodes: &[&Episode]) -> usize {
 fn depends_on_more(horizon: u32, episodes: &[&Episode], history: usize) -> bool {
     let mut tables: Tables<Situation<'_>, (u16, &Bits), Brought<'_>> = BTreeMap::new();
     for episode in episodes {
-        for (time, step) in episode.steps.iter().enumerate().skip(history + 1) {
+        let later = episode.steps.iter().enumerate().skip(history + 1);
+        for (time, step) in later.filter(|(_, step)| step.is_told()) {
             if SITUATIONS_MAX < tables.len() {
                 return false;
             }

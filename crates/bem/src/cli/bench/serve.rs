@@ -249,6 +249,7 @@ pub(super) fn serve_while<T>(folder: &Path, asks: impl FnOnce(SocketAddr) -> Res
         behind_proxy: false,
         rate: u32::MAX,
         has_empty: true,
+        starts: None,
     };
     let (ready, address) = std::sync::mpsc::channel();
     let stop = Arc::new(AtomicBool::new(false));

@@ -6,7 +6,7 @@
 
 use super::{Played, beside, cpu_seconds};
 use anyhow::{Context as _, Result, anyhow, bail};
-use bem_base::environment::{Bits, Environment as _, Outcome, Shape};
+use bem_base::environment::{Bits, Environment as _, Outcome};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_games::game::Game;
@@ -40,10 +40,8 @@ fn refused(refusal: Refusal) -> anyhow::Error {
 impl Served {
     fn open(game: &dyn Game, seed: u64, config: &Arc<GenesisConfig>) -> Result<Served> {
         let mut service = Service::new(ServiceConfig { seed, parameters: Arc::clone(config) });
-        // What a client can say: bounds of a reward, not of a return.
-        let Shape { observation_bits, actions, horizon, reward_min, reward_max, fields, .. } =
-            game.shape().clone();
-        let shape = WorldSpec::shape_of(observation_bits, actions, horizon, (reward_min, reward_max), fields);
+        // What a client can say: widths, bounds of a reward and of a return, as `bem solve` is told them.
+        let shape = game.shape().clone();
         let spec = WorldSpec {
             name: "drawn".to_string(),
             shape,
