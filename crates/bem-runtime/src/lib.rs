@@ -11,6 +11,7 @@ pub mod conditions;
 pub mod frozen;
 pub mod history;
 pub mod input;
+mod known;
 pub mod limits;
 pub mod people;
 pub mod round;

@@ -165,7 +165,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "images",
-        about: "bem image killed with SIGKILL, 100 kills x N, and bits of an image turned over, 2,000 x N; simulated disks before",
+        about: "bem image killed with SIGKILL, 100 kills x N, and with a full disk at every call; images of a server at work, 20 x N; bits of an image turned over, 2,000 x N; simulated disks before",
         run: images::images,
     },
     Part {
@@ -264,7 +264,8 @@ pub fn run_battery(words: &[&str]) -> Result<()> {
         bail!("there is no battery called {:?}\n{}", name.unwrap_or_default(), known.join("\n"));
     }
     if chosen.iter().any(|part| part.name != "mutations") {
-        run("cargo", &["build", "--release", "--quiet", "--package", "bem-sim", "--package", "bem"])?;
+        // The whole workspace is named, so that what the tests have built is not built again with other features.
+        run("cargo", &["build", "--release", "--quiet", "--workspace", "--bin", "bem-sim", "--bin", "bem"])?;
     }
     for part in chosen {
         println!("== {}: {}", part.name, part.about);
