@@ -24,7 +24,7 @@ cargo xtask count     instructions a step early and late in a run, and beside a 
 cargo xtask compare   an earlier build and this one side by side: measure FOLDER CHECKOUT, page OLD NEW
 cargo xtask ladder    choose the rungs whose measured steps lie on a line: choose FILE...
 cargo xtask battery   what the project promises, tried at length: [NAME] [--scale N]
-cargo xtask static    build bem without shared libraries, for base images: target/static
+cargo xtask static    build bem without shared libraries, for base images, and try it inside one: target/static
 cargo xtask golden    renew the golden playthroughs and docs/config.md; the commit must say why
 cargo xtask words     renew docs/words.md, the type names with more than one meaning
 cargo xtask tools     only install what tests need";
@@ -196,8 +196,12 @@ fn build_static() -> Result<()> {
     let flags = "RUSTFLAGS=-C target-cpu=x86-64-v3 -C target-feature=+crt-static";
     let build = ["build", "--release", "--package", "bem", "--target", TARGET, "--target-dir", &folder];
     run("env", &[&[flags, "CARGO_PROFILE_RELEASE_DEBUG=0", "cargo"][..], &build].concat())?;
-    println!("{folder}/{TARGET}/release/bem");
-    Ok(())
+    let program = format!("{folder}/{TARGET}/release/bem");
+    println!("{program}");
+    // Inside its image it proves something and resolves a name; the tools for that are installed like those of all tests.
+    tools::install_for_tests()?;
+    let test = ["test", "--release", "--workspace", "--test", "images_tools", "without_shared_libraries"];
+    run("env", &[&[&format!("BEM_STATIC_PROGRAM={program}"), "cargo"][..], &test].concat())
 }
 
 fn golden() -> Result<()> {

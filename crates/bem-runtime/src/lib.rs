@@ -12,6 +12,7 @@ mod delays;
 pub mod frozen;
 pub mod history;
 pub mod input;
+mod known;
 pub mod limits;
 pub mod offers;
 pub mod people;

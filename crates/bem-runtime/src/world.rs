@@ -8,6 +8,7 @@
 use crate::delays::Delays;
 use crate::frozen::{Frozen, Shared};
 use crate::input::{FloorSpec, WorldIndex, WorldSpec};
+use crate::known::{Known, KnownDecisions, decode_drawn, decode_step, encode_drawn, encode_step};
 use crate::limits::PATCHES_SHOWN_MAX;
 use crate::people::oversight::{Judged, Oversight, Publishing, REJECTED};
 use crate::people::standing::{HeldRound, Previous, SINCE_MAX, Standing};
@@ -24,22 +25,6 @@ use bem_engine::start::Start;
 use bem_engine::state::RestoreError;
 use bem_machine::machine::PastStep;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// A decision that is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
-    /// Which decision of its world it was.
-    place: u64,
-    step: PastStep,
-    drawn_from: Option<u16>,
-    begun: Begun,
-    /// The first decision of its episode.
-    episode: u64,
-    /// What was said of it, to know the same again.
-    said: Option<Outcome>,
-    /// Its episode was complete without it: what is said of it counts, and nothing is learned from it.
-    is_given_up: bool,
-}
 
 /// An episode that has begun and is not complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +63,7 @@ pub struct World {
     pub(crate) searching: Option<Box<Searching>>,
     /// The searching half as bytes, as it came back last.
     pub(crate) searching_bytes: Shared,
-    known: BTreeMap<u64, Known>,
+    known: KnownDecisions,
     open: BTreeMap<u64, Open>,
     by_name: BTreeMap<String, u64>,
     /// Open episodes whose last step was taken: the place of that step, and the first decision.
@@ -115,7 +100,7 @@ impl World {
             acting,
             searching: Some(Box::new(searching)),
             searching_bytes,
-            known: BTreeMap::new(),
+            known: KnownDecisions::default(),
             open: BTreeMap::new(),
             by_name: BTreeMap::new(),
             over: BTreeSet::new(),
@@ -170,7 +155,7 @@ impl World {
 
     /// A decision that is still known: what was seen, done and said, the first decision of its episode, and which step of it.
     pub fn decision(&self, number: u64) -> Option<(PastStep, u64, u32)> {
-        let known = self.known.get(&number)?;
+        let known = self.known.get(number)?;
         let open = self.open.get(&known.episode);
         let step = open.and_then(|open| open.decisions.iter().position(|known| *known == number));
         Some((known.step, known.episode, step.unwrap_or(0) as u32))
@@ -178,13 +163,13 @@ impl World {
 
     /// The latest decisions whose outcome came, newest first: what was seen, done and brought.
     pub fn latest(&self) -> impl Iterator<Item = (Bits, u16, Outcome)> {
-        let rewarded = |known: &Known| Some((known.step.observation, known.step.action, known.said?));
-        self.known.values().rev().filter_map(rewarded)
+        let rewarded = |known: &Known| Some((known.step.observation, known.step.action, known.step.outcome?));
+        self.known.latest().filter_map(rewarded)
     }
 
     /// Decisions that wait for their outcome.
     pub fn waiting_decisions(&self) -> usize {
-        self.known.values().filter(|known| known.said.is_none()).count()
+        self.known.waiting()
     }
 
     /// Steps of complete episodes that no round has taken yet.
@@ -222,7 +207,7 @@ impl World {
             Some(episode) => {
                 let open = &self.open[&episode];
                 let past: Vec<PastStep> =
-                    open.decisions.iter().filter_map(|number| Some(self.known.get(number)?.step)).collect();
+                    open.decisions.iter().filter_map(|number| Some(self.known.get(*number)?.step)).collect();
                 (episode, open.begun, self.acting.go_on(number, open.begun, &past, &observation))
             }
             None => {
@@ -248,8 +233,7 @@ impl World {
         let step = PastStep { observation, action: choice.action, outcome: None };
         let place = self.statistics.decisions;
         let drawn_from = choice.drawn_from;
-        let known = Known { place, step, drawn_from, begun, episode, said: None, is_given_up: false };
-        self.known.insert(number, known);
+        self.known.push(Known { number, place, step, drawn_from, begun, episode, is_given_up: false });
         (begun, choice)
     }
 
@@ -265,8 +249,8 @@ impl World {
             let message = format!("decision {decision} is unknown in this world, or too old to be rewarded");
             Refusal::new(Kind::Missing, "decision", "unknown_decision", message)
         };
-        let known = self.known.get(&decision).ok_or_else(gone)?;
-        match known.said {
+        let known = self.known.get(decision).ok_or_else(gone)?;
+        match known.step.outcome {
             None if known.is_given_up => Ok(true),
             None if known.is_lost(&self.open, self.spec.shape.horizon) => Err(gone()),
             None if self.is_beyond(known.episode, outcome) => {
@@ -295,7 +279,7 @@ impl World {
     fn is_beyond(&self, episode: u64, outcome: Outcome) -> bool {
         let Shape { horizon, reward_min, reward_max, return_min, return_max, .. } = self.spec.shape;
         let Some(open) = self.open.get(&episode) else { return false };
-        let said = open.decisions.iter().filter_map(|number| self.known.get(number)?.said);
+        let said = open.decisions.iter().filter_map(|number| self.known.get(*number)?.step.outcome);
         let (told, sum) = said.fold((1, i64::from(outcome.reward)), |(told, sum), said| {
             (told + 1, sum + i64::from(said.reward))
         });
@@ -315,14 +299,9 @@ impl World {
 
     /// Books an outcome that was checked.
     pub(crate) fn reward(&mut self, decision: u64, outcome: Outcome) {
-        let Some(known) = self.known.get_mut(&decision) else { return };
-        if known.said.is_some() {
-            return;
-        }
-        known.said = Some(outcome);
-        known.step.outcome = Some(outcome);
+        let Some(known) = self.known.settle(decision, outcome) else { return };
         let (episode, action, is_drawn) = (known.episode, known.step.action, known.drawn_from.is_some());
-        let place = known.place;
+        let (place, begun, alone) = (known.place, known.begun, settled(known, true));
         self.statistics.rewards += 1;
         self.statistics.bad += u64::from(outcome.bad);
         if outcome.bad {
@@ -332,9 +311,7 @@ impl World {
             moments.book(i64::from(outcome.reward));
         }
         if self.spec.shape.horizon == 1 {
-            let step = settled(&self.known[&decision], true);
-            let begun = self.known[&decision].begun;
-            return self.complete(decision, begun, step.into_iter().collect());
+            return self.complete(decision, begun, alone.into_iter().collect());
         }
         self.delays.note(self.statistics.decisions - place);
         let Some(open) = self.open.get_mut(&episode) else { return };
@@ -349,7 +326,7 @@ impl World {
         let last = open.decisions.len() - 1;
         let steps: Option<Vec<Settled>> = (0..)
             .zip(&open.decisions)
-            .map(|(place, number)| settled(self.known.get(number)?, place == last))
+            .map(|(place, number)| settled(self.known.get(*number)?, place == last))
             .collect();
         if let Some(steps) = steps {
             let begun = open.begun;
@@ -378,16 +355,16 @@ impl World {
     /// episode of it is lost.
     fn expire(&mut self) {
         let keep = u64::from(self.spec.expire_after);
-        while let Some((number, known)) = self.known.first_key_value() {
+        while let Some(known) = self.known.first() {
             if self.statistics.decisions < known.place + keep {
                 return;
             }
-            let (number, episode) = (*number, known.episode);
+            let episode = known.episode;
             if self.open.get(&episode).is_some_and(|open| open.is_over) {
                 self.complete_without(episode);
             }
-            let Some(known) = self.known.remove(&number) else { return };
-            if known.said.is_none() {
+            let Some(known) = self.known.forget_first() else { return };
+            if known.step.outcome.is_none() {
                 self.statistics.lost += 1;
             }
             if let Some(open) = self.close(known.episode)
@@ -401,7 +378,7 @@ impl World {
     /// An episode is not open any more.
     fn close(&mut self, episode: u64) -> Option<Open> {
         let open = self.open.remove(&episode)?;
-        let last = open.decisions.last().and_then(|number| self.known.get(number));
+        let last = open.decisions.last().and_then(|number| self.known.get(*number));
         if let Some(last) = last.filter(|_| open.is_over) {
             self.over.remove(&(last.place, episode));
         }
@@ -417,9 +394,7 @@ impl World {
                 return;
             }
             for number in self.open.get(&episode).map_or(&[][..], |open| &open.decisions) {
-                if let Some(known) = self.known.get_mut(number) {
-                    known.is_given_up = known.said.is_none();
-                }
+                self.known.give_up(*number);
             }
             self.complete_without(episode);
             self.over.remove(&(place, episode));
@@ -446,7 +421,7 @@ impl World {
     /// An episode that is over is complete: rewards that never came are taken for the mean of those that came.
     fn complete_without(&mut self, episode: u64) {
         let Some(open) = self.close(episode) else { return };
-        let came = |number: &u64| self.known.get(number).and_then(|known| known.said);
+        let came = |number: &u64| self.known.get(*number).and_then(|known| known.step.outcome);
         let came: Vec<Option<Outcome>> = open.decisions.iter().map(came).collect();
         for (place, outcome) in came.iter().enumerate() {
             outcome.iter().for_each(|outcome| self.note_step(place, outcome.reward));
@@ -455,9 +430,13 @@ impl World {
         let steps: Option<Vec<Settled>> = (0..)
             .zip(&open.decisions)
             .map(|(place, number)| {
-                let known = self.known.get(number)?;
+                let known = self.known.get(*number)?;
                 let outcome = known.step.outcome.or(Some(self.expected(place)));
-                settled(&Known { step: PastStep { outcome, ..known.step }, ..known.clone() }, place == last)
+                let step = settled(
+                    &Known { step: PastStep { outcome, ..known.step }, ..known.clone() },
+                    place == last,
+                )?;
+                Some(Settled { is_told: known.step.outcome.is_some(), ..step })
             })
             .collect();
         // What cannot be kept within is lost like an episode whose end was never said.
@@ -615,16 +594,8 @@ impl World {
             writer.u64(*count);
             writer.i64(*sum);
         }
-        writer.length(self.known.len());
-        for (number, known) in &self.known {
-            writer.u64(*number);
-            writer.u64(known.place);
-            encode_step(&known.step, writer);
-            encode_drawn(known.drawn_from, writer);
-            known.begun.encode(writer);
-            writer.u64(known.episode);
-            writer.bool(known.is_given_up);
-        }
+        frozen.later(Box::new(self.known.clone()));
+        let writer = &mut frozen.writer;
         self.delays.encode(writer);
         writer.length(self.open.len());
         for (number, open) in &self.open {
@@ -667,18 +638,9 @@ impl World {
         {
             return Err(wild.into());
         }
-        let is_action = |action: u16| action < spec.shape.actions;
-        let mut known = BTreeMap::new();
-        for _ in 0..reader.length(60)? {
-            let (number, place) = (reader.u64()?, reader.u64()?);
-            let step = decode_step(reader)?;
-            let (drawn_from, begun) = (decode_drawn(reader)?, Begun::decode(reader)?);
-            let (episode, said, is_given_up) = (reader.u64()?, step.outcome, reader.bool()?);
-            if statistics.decisions < place || !is_action(step.action) {
-                return Err(wild.into());
-            }
-            known.insert(number, Known { place, step, drawn_from, begun, episode, said, is_given_up });
-        }
+        let known = KnownDecisions::decode(reader, |known| {
+            known.place <= statistics.decisions && known.step.action < spec.shape.actions
+        })?;
         let delays = Delays::decode(reader)?;
         let (mut open, mut by_name, mut over) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         for _ in 0..reader.length(20)? {
@@ -686,7 +648,7 @@ impl World {
             let name = reader.text()?.to_string();
             let (begun, is_over, is_named) = (Begun::decode(reader)?, reader.bool()?, reader.bool()?);
             let decisions = (0..reader.length(8)?).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
-            let are_known = decisions.iter().all(|number| known.contains_key(number));
+            let are_known = decisions.iter().all(|number| known.get(*number).is_some());
             if decisions.is_empty() || !are_known || (spec.shape.horizon as usize) < decisions.len() {
                 return Err(wild.into());
             }
@@ -745,8 +707,7 @@ impl Known {
 fn settled(known: &Known, is_last: bool) -> Option<Settled> {
     let PastStep { observation, action, outcome } = known.step;
     let outcome = Outcome { done: is_last, ..outcome? };
-    let is_told = known.said.is_some();
-    Some(Settled { observation, action, drawn_from: known.drawn_from, outcome, is_told })
+    Some(Settled { observation, action, drawn_from: known.drawn_from, outcome, is_told: true })
 }
 
 pub(crate) fn encode_complete(episode: &Complete, writer: &mut Writer) {
@@ -773,33 +734,4 @@ pub(crate) fn decode_complete(shape: &Shape, reader: &mut Reader<'_>) -> Result<
         steps.push(Settled { observation, action, drawn_from, outcome, is_told });
     }
     Ok(Complete { begun, steps, place })
-}
-
-fn encode_step(step: &PastStep, writer: &mut Writer) {
-    step.observation.0.iter().for_each(|word| writer.u64(*word));
-    writer.u16(step.action);
-    writer.bool(step.outcome.is_some());
-    if let Some(Outcome { reward, done, bad }) = step.outcome {
-        writer.i32(reward);
-        writer.bool(done);
-        writer.bool(bad);
-    }
-}
-
-fn decode_step(reader: &mut Reader<'_>) -> Result<PastStep, DecodeError> {
-    let observation = Bits([reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?]);
-    let action = reader.u16()?;
-    let outcome = match reader.bool()? {
-        true => Some(Outcome { reward: reader.i32()?, done: reader.bool()?, bad: reader.bool()? }),
-        false => None,
-    };
-    Ok(PastStep { observation, action, outcome })
-}
-
-fn encode_drawn(drawn_from: Option<u16>, writer: &mut Writer) {
-    writer.u16(drawn_from.unwrap_or(0));
-}
-
-fn decode_drawn(reader: &mut Reader<'_>) -> Result<Option<u16>, DecodeError> {
-    Ok(Some(reader.u16()?).filter(|count| 0 < *count))
 }

@@ -676,10 +676,12 @@ impl Decider {
             return;
         }
         self.saved = self.service.last();
-        let began = Instant::now();
+        let (began, before) = (Instant::now(), priority::processor_micros());
         let frozen = self.service.freeze();
         let micros = began.elapsed().as_micros() as u64;
         self.gauges.barrier_max_micros.fetch_max(micros, Ordering::Relaxed);
+        let micros = priority::processor_micros().saturating_sub(before);
+        self.gauges.barrier_processor_max_micros.fetch_max(micros, Ordering::Relaxed);
         let _ = self.write.send(Write::Snapshot(self.saved, frozen, saving));
     }
 }

@@ -8,6 +8,12 @@ pub const LEARNING: i32 = 2;
 /// How far saving images stands back.
 pub const SAVING: i32 = 5;
 
+/// Microseconds that the calling thread was on a processor; zero where the system does not say.
+pub fn processor_micros() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|nanos| nanos.parse::<u64>().ok()).unwrap_or(0) / 1_000
+}
+
 /// The calling thread stands back this far from now on.
 pub fn give_way(by: i32) {
     let _ = rustix::process::nice(by);

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Open files kept at hand; the segment being written is nearly always the newest of them.
 const OPEN_FILES_MAX: usize = 4;
+/// Bytes of a large file that are made durable at once: whoever else syncs on this disk waits for no more than these.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// What a directory is for.
 #[derive(Debug)]
@@ -36,9 +38,18 @@ pub const LAYOUT: Purpose = Purpose { what: "layout", lock: ".lock", folders: &[
 pub struct FileStore {
     purpose: &'static Purpose,
     directory: PathBuf,
-    open: VecDeque<(String, File)>,
+    open: VecDeque<OpenFile>,
     /// Held as long as the store may write.
     lock: Option<File>,
+}
+
+/// A file that is kept at hand.
+#[derive(Debug)]
+struct OpenFile {
+    name: String,
+    file: File,
+    /// Bytes written since it was made durable.
+    unsynced: usize,
 }
 
 impl FileStore {
@@ -102,24 +113,31 @@ impl FileStore {
     }
 
     /// The open file of this name.
+    fn opened(&mut self, name: &str) -> Result<&mut OpenFile, StoreError> {
+        let position = match self.open.iter().position(|open| open.name == name) {
+            Some(position) => position,
+            None => {
+                let path = self.path(name);
+                let file = OpenOptions::new().read(true).write(self.lock.is_some()).open(path);
+                self.keep(name, file.map_err(|error| failed(name, &error))?);
+                0
+            }
+        };
+        Ok(&mut self.open[position])
+    }
+
     fn file(&mut self, name: &str) -> Result<&File, StoreError> {
-        if let Some(position) = self.open.iter().position(|(open, _)| open == name) {
-            return Ok(&self.open[position].1);
-        }
-        let path = self.path(name);
-        let file = OpenOptions::new().read(true).write(self.lock.is_some()).open(path);
-        self.keep(name, file.map_err(|error| failed(name, &error))?);
-        Ok(&self.open[0].1)
+        Ok(&self.opened(name)?.file)
     }
 
     fn keep(&mut self, name: &str, file: File) {
         self.forget(name);
         self.open.truncate(OPEN_FILES_MAX - 1);
-        self.open.push_front((name.to_owned(), file));
+        self.open.push_front(OpenFile { name: name.to_owned(), file, unsynced: 0 });
     }
 
     fn forget(&mut self, name: &str) {
-        self.open.retain(|(open, _)| open != name);
+        self.open.retain(|open| open.name != name);
     }
 }
 
@@ -188,7 +206,18 @@ impl Store for FileStore {
     }
 
     fn write(&mut self, name: &str, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        self.file(name)?.write_all_at(bytes, offset).map_err(|error| failed(name, &error))
+        let open = self.opened(name)?;
+        let mut offset = offset;
+        for piece in bytes.chunks(PIECE_BYTES) {
+            open.file.write_all_at(piece, offset).map_err(|error| failed(name, &error))?;
+            offset += piece.len() as u64;
+            open.unsynced += piece.len();
+            if PIECE_BYTES <= open.unsynced {
+                open.file.sync_data().map_err(|error| failed(name, &error))?;
+                open.unsynced = 0;
+            }
+        }
+        Ok(())
     }
 
     fn truncate(&mut self, name: &str, length: u64) -> Result<(), StoreError> {
@@ -197,7 +226,9 @@ impl Store for FileStore {
 
     fn sync_file(&mut self, name: &str) -> Result<(), StoreError> {
         // The length is part of what must survive, and fdatasync keeps it.
-        self.file(name)?.sync_data().map_err(|error| failed(name, &error))
+        let open = self.opened(name)?;
+        open.unsynced = 0;
+        open.file.sync_data().map_err(|error| failed(name, &error))
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Result<(), StoreError> {

@@ -49,7 +49,8 @@ fn a_small_run_uses_what_the_specification_names() {
     // Every kind of entry that a run without tools and people has, step, episode and reset among them.
     let inspected = bem(&["inspect", &directory.display().to_string(), "--count", "1000000"]).stdout;
     let inspected = String::from_utf8(inspected).unwrap();
-    for kind in ["genesis", "step_block", "episode", "patch", "reset", "tables", "snapshot", "event", "play"] {
+    for kind in ["genesis", "step_block", "episode", "patch", "reset", "tables", "snapshot", "event", "play"]
+    {
         assert!(0 < count(&inspected, kind), "no entry of kind {kind}");
     }
     for name in ["UNIT_BEGIN", "UNIT_END", "PROVEN", "TAUGHT", "LOGGED", "SCHEDULED"] {

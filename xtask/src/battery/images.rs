@@ -9,18 +9,26 @@ mod points;
 use super::{Draw, scratch};
 use crate::{run, target};
 use anyhow::{Context, Result, bail, ensure};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The simulated disk, then real kills: 100 x N, a full disk at every call, images of a server at work: 20 x N, and flipped bits of a real image: 2,000 x N.
+/// The simulated disk; then real kills, at every call and at random moments, 100 x N together; a full disk at every call; images of a
+/// server at work: 20 x N; and flipped bits of a real image: 2,000 x N.
 pub fn images(scale: u64) -> Result<()> {
     let salts = format!("BEM_IMAGE_SALTS={}", 8 * scale);
-    run("env", &[&salts, "cargo", "test", "--release", "--package", "bem-sim", "--test", "images"])?;
+    run("env", &[&salts, "cargo", "test", "--release", "--workspace", "--test", "images"])?;
     let scratch = scratch("images")?;
     prepare(&scratch)?;
-    kills(&scratch, 100 * scale)?;
-    full_disk(&scratch)?;
+    let killed = at_every_call(&scratch, "signal=SIGKILL:when=", "")?;
+    println!(
+        "{killed} commands killed at their first, second, third ... call: nothing lost, stable whole after each"
+    );
+    let full = at_every_call(&scratch, "error=ENOSPC:when=", "+")?;
+    println!(
+        "{full} commands with a disk that is full from some call on: nothing lost, stable whole after each"
+    );
+    kills(&scratch, (100 * scale).saturating_sub(killed))?;
     points::points(&scratch, 20 * scale)?;
     flips(&scratch, 2_000 * scale)
 }
@@ -77,6 +85,7 @@ fn check(folder: &Path, words: &[&str], before: &[String]) -> Result<()> {
         bail!("{lost} is lost");
     }
     ensure!(after.iter().any(|tag| tag == "bem-brain:stable"), "there is no stable any more");
+    blobs_are_there(&folder.join("L"))?;
     must(folder, &["image", "restore", "stable", "--layout", "L", "--out", "R"])?;
     std::fs::remove_dir_all(folder.join("R"))?;
     let format = std::fs::read_to_string(folder.join("run/format")).unwrap_or_default();
@@ -84,9 +93,38 @@ fn check(folder: &Path, words: &[&str], before: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Everything that the index names is there with its size: manifests, and the configurations and layers that they name.
+fn blobs_are_there(layout: &Path) -> Result<()> {
+    let read =
+        |path: &Path| -> Result<serde_json::Value> { Ok(serde_json::from_slice(&std::fs::read(path)?)?) };
+    let place = |one: &serde_json::Value| -> Result<PathBuf> {
+        let digest = one["digest"].as_str().context("a blob without a digest")?;
+        let path = layout.join("blobs/sha256").join(&digest[7..]);
+        let length = std::fs::metadata(&path).with_context(|| format!("{digest}, which a tag needs"))?.len();
+        ensure!(one["size"].as_u64() == Some(length), "{digest} has {length} bytes: {one}");
+        Ok(path)
+    };
+    for entry in read(&layout.join("index.json"))?["manifests"].as_array().context("no manifests")? {
+        let manifest = read(&place(entry)?)?;
+        place(&manifest["config"])?;
+        for layer in manifest["layers"].as_array().context("no layers")? {
+            place(layer)?;
+        }
+    }
+    Ok(())
+}
+
 fn kills(folder: &Path, count: u64) -> Result<()> {
     let mut draw = Draw::new();
     let (mut killed, mut finished) = (0, 0);
+    // Moments are drawn from the time that each command takes here.
+    let mut takes = [Duration::ZERO; COMMANDS.len()];
+    for (words, takes) in COMMANDS.iter().zip(&mut takes) {
+        let _ = std::fs::remove_file(folder.join("run/format"));
+        let began = Instant::now();
+        must(folder, words)?;
+        *takes = began.elapsed();
+    }
     for trial in 0.. {
         if killed == count {
             break;
@@ -96,7 +134,8 @@ fn kills(folder: &Path, count: u64) -> Result<()> {
         let _ = std::fs::remove_file(folder.join("run/format"));
         let words = COMMANDS[trial as usize % COMMANDS.len()];
         let mut child = bem(folder, words).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        std::thread::sleep(Duration::from_micros(draw.below(120_000)));
+        let longest = takes[trial as usize % COMMANDS.len()].as_micros() as u64;
+        std::thread::sleep(Duration::from_micros(draw.below(longest + longest / 8)));
         let _ = child.kill();
         match child.wait()?.success() {
             true => finished += 1,
@@ -105,22 +144,22 @@ fn kills(folder: &Path, count: u64) -> Result<()> {
         check(folder, words, &before).with_context(|| format!("trial {trial}, {words:?}"))?;
     }
     println!(
-        "{killed} kills and {finished} commands that were done before: nothing lost, stable whole after each"
+        "{killed} kills at random moments and {finished} commands that were done before: nothing lost, stable whole after each"
     );
     Ok(())
 }
 
-/// System calls that need room on the disk, or make its contents durable.
-const CALLS: &str = "write,pwrite64,fsync,fdatasync,rename";
+/// System calls that change files or make their contents durable.
+const CALLS: &str = "write,pwrite64,fsync,fdatasync,rename,unlink,mkdir,ftruncate";
 
-/// The disk is full from the first, second, third ... call on, until a command is done before that.
-fn full_disk(folder: &Path) -> Result<()> {
+/// Every command is disturbed at its first, second, third ... call until it is done before that; how often that was.
+fn at_every_call(folder: &Path, what: &str, and_later: &str) -> Result<u64> {
     let mut trials = 0;
     for words in COMMANDS {
         for call in 1.. {
             let before = tags(folder)?;
             let _ = std::fs::remove_file(folder.join("run/format"));
-            let injection = format!("inject={CALLS}:error=ENOSPC:when={call}+");
+            let injection = format!("inject={CALLS}:{what}{call}{and_later}");
             let status = Command::new("strace")
                 .args(["-f", "-qq", "-o", "/dev/null", "-e", &injection])
                 .arg(target().join("release/bem"))
@@ -132,17 +171,14 @@ fn full_disk(folder: &Path) -> Result<()> {
                 .stderr(Stdio::null())
                 .status()
                 .context("strace is needed: run `cargo xtask tools`")?;
-            check(folder, words, &before).with_context(|| format!("call {call}, {words:?}"))?;
+            check(folder, words, &before).with_context(|| format!("{what}{call}, {words:?}"))?;
             if status.success() {
                 break;
             }
             trials += 1;
         }
     }
-    println!(
-        "{trials} commands with a disk that is full from some call on: nothing lost, stable whole after each"
-    );
-    Ok(())
+    Ok(trials)
 }
 
 fn flips(folder: &Path, count: u64) -> Result<()> {

@@ -171,7 +171,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "images",
-        about: "bem image killed with SIGKILL, 100 kills x N, and bits of an image turned over, 2,000 x N; simulated disks before",
+        about: "bem image killed with SIGKILL, 100 kills x N, and with a full disk at every call; images of a server at work, 20 x N; bits of an image turned over, 2,000 x N; simulated disks before",
         run: images::images,
     },
     Part {

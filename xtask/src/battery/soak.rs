@@ -34,6 +34,18 @@ struct Soaked {
     log: String,
     /// What `bem verify` said at the end.
     audited: String,
+    /// The newest image, brought back.
+    back: Back,
+}
+
+/// An image that was restored and decides.
+struct Back {
+    /// Bytes of its layers, those of the base included.
+    bytes: u64,
+    /// From the first byte to the folder, everything checked.
+    restored: Duration,
+    /// From the start of the server to its first decision.
+    decided: Duration,
 }
 
 /// A server under load for a minute x N.
@@ -42,13 +54,45 @@ pub fn soak(scale: u64) -> Result<()> {
     let seconds = SECONDS * scale;
     let every = format!("{}s", (seconds / 12).clamp(5, IMAGE_SECONDS_MAX));
     // Segments small enough to be archived several times in the time at hand.
-    let living = Living::start(&folder, &["--image-every", &every, "--segment-bytes", "1048576"])?;
+    let words = ["--key", "S-key", "--image-every", &every, "--segment-bytes", "1048576"];
+    let living = Living::start(&folder, &words)?;
     let samples = watch(&folder, living.served.id(), seconds);
     let load = living.stop()?;
     let audited = bem(&folder, &["verify", "S"]).output()?;
     let audited = String::from_utf8_lossy(&audited.stdout).into_owned();
     let log = std::fs::read_to_string(folder.join("S/log/bem.log"))?;
-    report::write(&Soaked { seconds, samples, load, log, audited })
+    let back = bring_back(&folder)?;
+    report::write(&Soaked { seconds, samples, load, log, audited, back })
+}
+
+/// Restores the newest image elsewhere and asks it for a decision.
+fn bring_back(folder: &Path) -> Result<Back> {
+    let listed = bem(folder, &["image", "list", "--layout", "S/images", "--json"]).output()?;
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).context("no list of images")?;
+    let images = listed["images"].as_array().cloned().unwrap_or_default();
+    let newest = images.iter().rfind(|image| image["kind"] == "service").context("no image was saved")?;
+    let tag = newest["tag"].as_str().context("an image without a tag")?;
+    let began = Instant::now();
+    let words = ["image", "restore", tag, "--layout", "S/images", "--out", "B", "--key", "S-key"];
+    ensure!(bem(folder, &words).stdout(Stdio::null()).status()?.success(), "{tag} is not restored");
+    let restored = began.elapsed();
+    let began = Instant::now();
+    let words = ["serve", "--listen", "127.0.0.1:0", "--state", "B", "--key", "S-key"];
+    let mut served = bem(folder, &words).stdout(Stdio::piped()).spawn()?;
+    let decided = first_decision(folder, &mut served).map(|()| began.elapsed());
+    run("kill", &["-TERM", &served.id().to_string()])?;
+    served.wait()?;
+    Ok(Back { bytes: newest["bytes"].as_u64().unwrap_or(0), restored, decided: decided? })
+}
+
+fn first_decision(folder: &Path, served: &mut Child) -> Result<()> {
+    let mut address = String::new();
+    BufReader::new(served.stdout.take().context("no output")?).read_line(&mut address)?;
+    let address = address.trim().strip_prefix("listening  http://").context("no address")?;
+    let admin = std::fs::read_to_string(folder.join("B/token"))?.trim().to_string();
+    let answer = Client::open(address, &admin)?.ask("POST", "/v1/worlds/ads/decide", r#"{"obs":"0101"}"#)?;
+    ensure!(answer.0 == 200, "no decision: {}", answer.1);
+    Ok(())
 }
 
 fn bem(folder: &Path, words: &[&str]) -> Command {

@@ -48,8 +48,8 @@ mod watch;
 mod witness;
 
 pub use self::machinery::Barriers;
-pub use self::pacing::Scheduled;
 pub use self::offered::{OFFERS_MAX, Offers};
+pub use self::pacing::Scheduled;
 pub use self::shortfall::Shortfall;
 pub use self::unpaired::Repetition;
 pub use self::witness::{Decision, EvidenceBasis, Witness};

@@ -33,6 +33,8 @@ pub struct Gauges {
     pub ledger_micros: AtomicU64,
     /// The longest time that decisions waited for a state to be taken.
     pub barrier_max_micros: AtomicU64,
+    /// The same on the processor: what other work took meanwhile is not in it.
+    pub barrier_processor_max_micros: AtomicU64,
     /// The longest time that decisions waited because the ledger lagged behind.
     pub ledger_wait_max_micros: AtomicU64,
     /// Patches that were let in, and patches that were taken back.

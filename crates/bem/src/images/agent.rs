@@ -146,6 +146,8 @@ pub struct Agent {
     /// Patches let in and rungs reached when an image was due for them last.
     events_seen: u64,
     last_image: Instant,
+    /// Microseconds spent on images, those that were skipped included.
+    image_micros: u64,
 }
 
 impl Agent {
@@ -165,6 +167,7 @@ impl Agent {
             imaged: None,
             events_seen: 0,
             last_image: Instant::now(),
+            image_micros: 0,
         }
     }
 
@@ -186,6 +189,7 @@ impl Agent {
             if self.is_due() {
                 self.last_image = Instant::now();
                 self.cycle();
+                self.image_micros += self.last_image.elapsed().as_micros() as u64;
             }
             std::thread::sleep(TICK);
         }
@@ -267,7 +271,13 @@ impl Agent {
             ("act_micros", read(|gauges| gauges.act_micros.load(Ordering::Relaxed))),
             ("learn_micros", read(|gauges| gauges.learn_micros.load(Ordering::Relaxed))),
             ("ledger_micros", read(|gauges| gauges.ledger_micros.load(Ordering::Relaxed))),
+            ("sync_micros", read(|gauges| gauges.sync_micros.load(Ordering::Relaxed))),
+            ("image_micros", whole(self.image_micros)),
             ("barrier_max_micros", read(|gauges| gauges.barrier_max_micros.load(Ordering::Relaxed))),
+            (
+                "barrier_processor_max_micros",
+                read(|gauges| gauges.barrier_processor_max_micros.load(Ordering::Relaxed)),
+            ),
             ("ledger_wait_max_micros", read(|gauges| gauges.ledger_wait_max_micros.load(Ordering::Relaxed))),
             ("sync_max_micros", read(|gauges| gauges.sync_max_micros.load(Ordering::Relaxed))),
             ("snapshots_skipped", whole(self.skips)),
@@ -310,6 +320,13 @@ impl Agent {
                     "image",
                     json!({ "tag": tag, "digest": digest, "entries": entries, "micros": micros, "forks": forks }),
                 );
+                if !forks.is_empty() {
+                    self.log.say("alarm", "fork", json!({ "tag": tag, "forks": forks }));
+                    let forks = forks.join(", ");
+                    crate::cli::remark(format_args!(
+                        "bem: alarm: {tag} does not go on from {forks}: a fork\n"
+                    ));
+                }
             }
             Err(error) => self.skip(&[format!("{error:#}")]),
         }

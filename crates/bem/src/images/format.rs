@@ -42,7 +42,7 @@ pub fn check(version: u32, what: &str) -> Result<()> {
     if version < OLDEST {
         bail!(
             "{what} has state format {version}, older than {OLDEST}, and cannot be migrated: begin anew with what it learned, \
-             by bem run --start-from {what}"
+             by bem solve TASK --start-from {what}"
         );
     }
     Ok(())

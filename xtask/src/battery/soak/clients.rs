@@ -11,6 +11,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Connections that ask for decisions at the same time.
 pub const DECIDERS: u64 = 10;
+/// Time between two decisions of a connection: the load is the same from the first minute to the last, so that what grows is not
+/// what is asked for.
+pub const PACE: Duration = Duration::from_millis(20);
 /// Decisions that took longer than this are kept with their time.
 pub const SLOW: Duration = Duration::from_millis(50);
 /// Slow decisions that are kept.
@@ -123,6 +126,7 @@ pub fn decide(mut client: Client, number: u64, load: &Load) -> Result<()> {
         if let Some(number) = decision.as_str().and_then(|text| text.parse().ok()) {
             load.newest.store(number, Ordering::Relaxed);
         }
+        std::thread::sleep(PACE.saturating_sub(began.elapsed()));
     }
     Ok(())
 }
