@@ -204,7 +204,7 @@ mod tests {
     fn known(number: u64) -> Known {
         let step =
             PastStep { observation: Bits([number, 0, 0, 0]), action: (number % 4) as u16, outcome: None };
-        let begun = Begun { turn: Turn::DRAW, contest: None };
+        let begun = Begun { turn: Turn::DRAW, contest: None, reign: None };
         Known {
             number,
             place: number / 2,

@@ -652,8 +652,9 @@ impl World {
             if decisions.is_empty() || !are_known || (spec.shape.horizon as usize) < decisions.len() {
                 return Err(wild.into());
             }
-            if let Some(last) = decisions.last().filter(|_| is_over) {
-                over.insert((known[last].place, number));
+            let last = decisions.last().and_then(|last| known.get(*last));
+            if let Some(last) = last.filter(|_| is_over) {
+                over.insert((last.place, number));
             }
             if is_named {
                 by_name.insert(name.clone(), number);
