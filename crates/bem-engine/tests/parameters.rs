@@ -106,7 +106,7 @@ fn score_head(config: &GenesisConfig) -> String {
 fn schedule_head(config: &GenesisConfig) -> String {
     let mut writer = Writer::new();
     for (turns, least) in [(0, 0), (30, 3)] {
-        let mut scheduler = scheduler(config).unwrap();
+        let mut scheduler = scheduler(config);
         let mut prng = Prng::stream(1, "tests/schedule");
         for unit in 0..400u64 {
             let share = |part: u64| Loss::from_raw(Loss::ONE.to_raw() / 8 * part);
