@@ -60,7 +60,10 @@ mod tests {
     #[test]
     fn what_differs_becomes_a_slot_and_other_forms_have_nothing_in_common() {
         let of = |one: &str, other: &str| common(&tree(one), &tree(other)).map(|tree| tree.to_string());
-        assert_eq!(of("parity{n=9,relevant=3}", "parity{n=6,relevant=3}").unwrap(), "parity{n=6..9,relevant=3}");
+        assert_eq!(
+            of("parity{n=9,relevant=3}", "parity{n=6,relevant=3}").unwrap(),
+            "parity{n=6..9,relevant=3}"
+        );
         assert_eq!(of("parity{n=4..8}", "parity{n=12}").unwrap(), "parity{n=4..12}");
         assert_eq!(
             of("loop{rounds=2}(compare{bits=2})", "loop{rounds=3}(compare{bits=2})").unwrap(),

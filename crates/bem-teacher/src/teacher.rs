@@ -604,13 +604,7 @@ mod tests {
         let above = before.plus(width.mul_int(2)).plus(Fixed::ONE);
         let steps = 1u64 << (above.to_raw() >> 32);
         let template = TemplateId(3);
-        teacher.report(Report {
-            template,
-            passed: true,
-            regret: Fixed::ZERO,
-            step: 1,
-            learned: Some(steps),
-        });
+        teacher.report(Report { template, passed: true, regret: Fixed::ZERO, step: 1, learned: Some(steps) });
         let mut last = before;
         for _ in 0..100 {
             teacher.re_estimate();
@@ -635,7 +629,13 @@ mod tests {
         for step in 0..200 {
             let id = teacher.select_template(Domain(0), 0).unwrap();
             chosen.insert(id);
-            teacher.report(Report { template: id, passed: step % 2 == 0, regret: Fixed::HALF, step, learned: None });
+            teacher.report(Report {
+                template: id,
+                passed: step % 2 == 0,
+                regret: Fixed::HALF,
+                step,
+                learned: None,
+            });
         }
         assert_eq!(chosen.len(), 4);
     }

@@ -206,7 +206,9 @@ mod tests {
     fn a_choice_that_could_leave_its_bands_is_not_shown() {
         let text = include_str!("../../programs/choose.basm");
         assert_eq!(Programs::get().proofs().len(), 6);
-        for (right, wrong) in [("bne x1, x2, again", "jmp again"), ("li x3, 0 ", "li x3, 64 "), ("<=u 64", "<=u 128")] {
+        for (right, wrong) in
+            [("bne x1, x2, again", "jmp again"), ("li x3, 0 ", "li x3, 64 "), ("<=u 64", "<=u 128")]
+        {
             let wrong = text.replace(right, wrong);
             assert_ne!(wrong, text);
             assert_eq!(shown(&assemble(&wrong).unwrap()), None, "{right}");

@@ -50,7 +50,8 @@ struct Editing<'a> {
 impl Editing<'_> {
     fn admit(&mut self, edit: &TeachEdit, situation: Option<Bits>) -> Option<TemplateId> {
         let serial = EDITS_A_UNIT * u64::from(self.units) + self.edits.len() as u64;
-        let accepted = judge_edit(self.config, self.teacher, serial, edit, &PoxState::new(self.config)).ok()?;
+        let accepted =
+            judge_edit(self.config, self.teacher, serial, edit, &PoxState::new(self.config)).ok()?;
         let template = self.teacher.admit(edit, &NoPrograms).ok()?;
         let (tree, patch) = (edit.tree.to_string(), accepted.patch().to_bytes());
         let transformation = edit.transformation as u8;
@@ -95,7 +96,8 @@ impl TeachSlot for Slot<'_> {
             None if is_fresh => self.fresh.remove(0),
             None => self.editing.teacher.select_template(self.own, band)?,
         };
-        let task = self.editing.teacher.instantiate(template, mix(self.seed ^ mix(context)), &NoPrograms).ok()?;
+        let task =
+            self.editing.teacher.instantiate(template, mix(self.seed ^ mix(context)), &NoPrograms).ok()?;
         self.chosen = Some((template, task.tree.to_string()));
         Some(u64::from(template.0))
     }
@@ -148,7 +150,8 @@ impl Track {
         if self.make_teacher(config).is_none() {
             return;
         }
-        let exposed = self.teacher.as_ref().and_then(|teacher| teacher.expose(&tree, &situation, &NoPrograms));
+        let exposed =
+            self.teacher.as_ref().and_then(|teacher| teacher.expose(&tree, &situation, &NoPrograms));
         let wanted = exposed.map(|edit| (edit, Some(situation))).into_iter().collect();
         self.edit(&config.parameters, wanted);
     }
@@ -179,7 +182,8 @@ impl Track {
 
     /// The band of a template as its teacher has it now; of a user's world the rung.
     pub(super) fn band_of(&self, template: TemplateId) -> u8 {
-        let teacher = self.teacher.as_ref().filter(|teacher| (template.0 as usize) < teacher.templates().len());
+        let teacher =
+            self.teacher.as_ref().filter(|teacher| (template.0 as usize) < teacher.templates().len());
         teacher.map_or(template.0.min(255) as u8, |teacher| teacher.band_of(template))
     }
 

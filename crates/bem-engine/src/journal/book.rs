@@ -16,7 +16,8 @@ use bem_evolve::patch::{Change, Patch};
 use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
 use bem_ledger::LedgerError;
 use bem_ledger::entry::{
-    Entry, PatchEvent, PatchKind, PatchStatus, Proven, ResetCause, StepBlock, Table, TableEdit, UnitEnd, event_code,
+    Entry, PatchEvent, PatchKind, PatchStatus, Proven, ResetCause, StepBlock, Table, TableEdit, UnitEnd,
+    event_code,
 };
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
@@ -187,7 +188,8 @@ impl Book {
         let values = [asked.place, asked.band, asked.context, seed, template].map(|word| word as i64);
         let payload = unit.task.clone().into_bytes();
         sink.append(&Entry::Event { step, code: event_code::TAUGHT, values: values.to_vec(), payload })?;
-        let (values, payload) = (vec![asked.executed as i64], asked.line.iter().flat_map(|word| word.to_le_bytes()));
+        let (values, payload) =
+            (vec![asked.executed as i64], asked.line.iter().flat_map(|word| word.to_le_bytes()));
         let payload = payload.collect();
         sink.append(&Entry::Event { step, code: event_code::LOGGED, values, payload })
     }

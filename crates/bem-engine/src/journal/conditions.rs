@@ -99,7 +99,8 @@ impl RunConditions {
 
     /// The conditions of the program that chooses, stated again from its bytes.
     fn take_programs(&mut self, payload: &[u8], read: &mut Read<'_>) -> Result<Restated, String> {
-        let proven = Proven::from_bytes(payload).map_err(|error| format!("the proof of a program: {error}"))?;
+        let proven =
+            Proven::from_bytes(payload).map_err(|error| format!("the proof of a program: {error}"))?;
         let [_, choose, _] = proven.programs[..] else {
             return Err("a run has three programs".to_string());
         };

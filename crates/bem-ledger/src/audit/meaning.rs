@@ -4,7 +4,8 @@
 
 use super::{Auditor, Marker, Rebuilt, evidence};
 use crate::entry::{
-    Artefact, Certificate, Entry, PatchEvent, PatchStatus, Proven, Table, TableEdit, TableRoots, Verdict, event_code,
+    Artefact, Certificate, Entry, PatchEvent, PatchStatus, Proven, Table, TableEdit, TableRoots, Verdict,
+    event_code,
 };
 use crate::error::LedgerError;
 use crate::log::read_blob;
