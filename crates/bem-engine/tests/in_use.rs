@@ -1,0 +1,74 @@
+//! What a run uses: entries of every kind that a run without tools and people has, the scheduler, the barrier, the control core,
+//! and a teacher that composes across families and takes templates out of the trace.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use bem_engine::climb::{Climb, ClimbConfig};
+use bem_engine::journal::{Journal, Replay, RunConditions};
+use bem_ledger::audit::{AuditReport, AuditVerdict, audit};
+use bem_ledger::checkpoint::Signer;
+use bem_ledger::entry::KIND_NAMES;
+use bem_ledger::log::LogOptions;
+use bem_ledger::store::MemoryStore;
+use bem_machine::config::{GenesisConfig, SchedulerKind, Word};
+use bem_teacher::mutate::Transformation;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Climbs until this many steps are taken; audits the history and plays it again.
+fn run(config: ClimbConfig, steps: u64) -> (Climb, AuditReport) {
+    let mut climb = Climb::new(config).unwrap();
+    let signer = Signer::from_seed(&[5; 32]);
+    let journal = Journal::create(MemoryStore::new(), signer, "test", &climb, None, LogOptions::default());
+    let mut journal = journal.unwrap();
+    while climb.steps() < steps {
+        let unit = climb.next(&BTreeSet::new()).unwrap();
+        let result = climb.work(&unit, &mut || true).unwrap().unwrap();
+        climb.take(&result);
+        journal.unit(&result, &climb).unwrap();
+        assert!(Climb::restore(&climb.snapshot()).unwrap() == climb);
+    }
+    journal.save(&climb, Vec::new()).unwrap();
+    let mut store = journal.into_store();
+    let report = audit(&mut store, None, &mut RunConditions::new()).unwrap();
+    assert_eq!(report.verdict, AuditVerdict::Unanchored);
+    let mut replay = Replay::open(store).unwrap();
+    while replay.advance().unwrap().is_some() {}
+    assert_eq!(replay.climb().head(), climb.head());
+    (climb, report)
+}
+
+fn config(families: &[&str], stages: usize, unit_steps: u64, scheduler: SchedulerKind) -> ClimbConfig {
+    let families = families.iter().map(|family| family.to_string()).collect();
+    let parameters = Arc::new(GenesisConfig { scheduler, ..GenesisConfig::default() });
+    ClimbConfig { seed: 1, stages, unit_steps, families, parameters }
+}
+
+#[test]
+fn a_small_run_uses_what_the_specification_names() {
+    let families = ["parity", "majority", "compare", "sorting"];
+    let (climb, report) = run(config(&families, 5, 600, SchedulerKind::Paced), 9_000);
+    for (name, count) in KIND_NAMES.iter().zip(report.kinds) {
+        // Nothing changes in these worlds, and there are neither tools nor people.
+        let is_absent = ["reset", "tool_call", "human_task", "input"].contains(name);
+        assert_eq!(0 < count, !is_absent, "{name}: {count}");
+    }
+    let acting = climb.acting();
+    assert!(acting.scheduled.units.iter().all(|units| 0 < *units), "{acting:?}");
+    assert!(0 < acting.barriers.passed && 0 < acting.barriers.moved, "{acting:?}");
+    let tracks = || climb.tracks().iter();
+    assert!(tracks().all(|track| 0 < track.requests()));
+    assert!(0 < tracks().map(|track| track.practised_by(Transformation::Compose)).sum::<usize>());
+    assert!(0 < tracks().map(|track| track.practised_by(Transformation::Extract)).sum::<usize>());
+    let mut practised = tracks().flat_map(|track| &track.practised);
+    assert!(practised.any(|practised| practised.solved && practised.is_across_families()));
+}
+
+#[test]
+fn every_scheduler_completes_a_run() {
+    for scheduler in SchedulerKind::ALL.iter().copied() {
+        let (climb, _) = run(config(&["parity", "compare"], 3, 20_000, scheduler), 2_500);
+        let units = climb.acting().scheduled.units;
+        assert!(units.iter().all(|units| 0 < *units), "{}: {units:?}", scheduler.name());
+    }
+}
