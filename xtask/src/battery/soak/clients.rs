@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub const DECIDERS: u64 = 10;
 /// Time between two decisions of a connection: the load is the same from the first minute to the last, so that what grows is not
 /// what is asked for.
-pub const PACE: Duration = Duration::from_millis(20);
+pub const PACE: Duration = Duration::from_millis(5);
 /// Decisions that took longer than this are kept with their time.
 pub const SLOW: Duration = Duration::from_millis(50);
 /// Slow decisions that are kept.
