@@ -13,7 +13,7 @@
 //! Must not know any solver. Clauses: SCC-4. Decision: D-21.
 
 use crate::cnf::{Cnf, FormatError, Literal, Place, VARIABLES_MAX};
-use crate::lrat_reader::{Kind, StepReader};
+use crate::lrat_reader::{StepKind, StepReader};
 
 /// Why a proof is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -273,7 +273,7 @@ pub fn check_under(cnf: &Cnf, assumptions: &[Literal], proof: &[u8]) -> Result<A
         let place = reader.place();
         match reader.next()? {
             None => break,
-            Some(Kind::Add { id }) => {
+            Some(StepKind::Add { id }) => {
                 checker
                     .add(id, reader.clause(), reader.numbers())
                     .map_err(|reason| refused(place, reason))?;
@@ -285,7 +285,7 @@ pub fn check_under(cnf: &Cnf, assumptions: &[Literal], proof: &[u8]) -> Result<A
                     conclusion = Some(reader.clause().to_vec());
                 }
             }
-            Some(Kind::Delete) => {
+            Some(StepKind::Delete) => {
                 for id in reader.numbers() {
                     checker.delete(*id).map_err(|reason| refused(place, reason))?;
                 }

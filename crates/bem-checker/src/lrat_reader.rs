@@ -8,7 +8,7 @@ use crate::cnf::{FormatError, Literal, Place};
 
 /// What a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum StepKind {
     /// Adds the clause just read under this identifier, with the numbers as hints.
     Add {
         /// Its identifier.
@@ -56,7 +56,7 @@ impl<'a> StepReader<'a> {
         clippy::should_implement_trait,
         reason = "the step's lists are lent, which an iterator cannot do"
     )]
-    pub fn next(&mut self) -> Result<Option<Kind>, FormatError> {
+    pub fn next(&mut self) -> Result<Option<StepKind>, FormatError> {
         self.clause.clear();
         self.numbers.clear();
         if self.binary { self.next_binary() } else { self.next_text() }
@@ -73,7 +73,7 @@ impl<'a> StepReader<'a> {
         Ok(())
     }
 
-    fn next_text(&mut self) -> Result<Option<Kind>, FormatError> {
+    fn next_text(&mut self) -> Result<Option<StepKind>, FormatError> {
         let bytes = self.bytes;
         loop {
             if self.position == bytes.len() {
@@ -91,7 +91,7 @@ impl<'a> StepReader<'a> {
         }
     }
 
-    fn parse_line(&mut self, line: &[u8]) -> Result<Option<Kind>, FormatError> {
+    fn parse_line(&mut self, line: &[u8]) -> Result<Option<StepKind>, FormatError> {
         let mut words = Words { rest: line };
         let id = match words.next() {
             None | Some(b"c") => return Ok(None),
@@ -118,7 +118,7 @@ impl<'a> StepReader<'a> {
         if lists != 2 {
             return Err(self.error("the step does not end with 0"));
         }
-        Ok(Some(if delete { Kind::Delete } else { Kind::Add { id } }))
+        Ok(Some(if delete { StepKind::Delete } else { StepKind::Add { id } }))
     }
 
     fn number(&self, word: &[u8]) -> Result<i64, FormatError> {
@@ -126,7 +126,7 @@ impl<'a> StepReader<'a> {
             .ok_or_else(|| self.error(format!("{:?} is not a number", String::from_utf8_lossy(word))))
     }
 
-    fn next_binary(&mut self) -> Result<Option<Kind>, FormatError> {
+    fn next_binary(&mut self) -> Result<Option<StepKind>, FormatError> {
         let start = self.position;
         let Some(tag) = self.bytes.get(self.position).copied() else { return Ok(None) };
         self.position += 1;
@@ -140,9 +140,9 @@ impl<'a> StepReader<'a> {
                         value => self.push_literal(value)?,
                     }
                 }
-                Kind::Add { id }
+                StepKind::Add { id }
             }
-            b'd' => Kind::Delete,
+            b'd' => StepKind::Delete,
             _ => {
                 self.position = start;
                 return Err(self.error(format!("a step starts with `a` or `d`, not with the byte {tag}")));
@@ -270,7 +270,7 @@ pub fn to_text(proof: &[u8]) -> Result<String, FormatError> {
     };
     while let Some(kind) = reader.next()? {
         match kind {
-            Kind::Add { id } => {
+            StepKind::Add { id } => {
                 last = id;
                 text.push_str(&id.to_string());
                 for literal in reader.clause() {
@@ -278,7 +278,7 @@ pub fn to_text(proof: &[u8]) -> Result<String, FormatError> {
                 }
                 push(0, &mut text);
             }
-            Kind::Delete => {
+            StepKind::Delete => {
                 text.push_str(&last.to_string());
                 text.push_str(" d");
             }

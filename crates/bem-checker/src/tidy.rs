@@ -4,7 +4,7 @@
 
 use crate::cnf::Cnf;
 use crate::lrat::{CheckError, Checker};
-use crate::lrat_reader::{Kind, StepReader, StepWriter};
+use crate::lrat_reader::{StepKind, StepReader, StepWriter};
 
 /// The same proof in binary form, without superfluous hints.
 pub fn tidy(cnf: &Cnf, proof: &[u8]) -> Result<Vec<u8>, CheckError> {
@@ -17,7 +17,7 @@ pub fn tidy(cnf: &Cnf, proof: &[u8]) -> Result<Vec<u8>, CheckError> {
         let place = reader.place();
         match reader.next()? {
             None => return Ok(writer.into_bytes()),
-            Some(Kind::Add { id }) => {
+            Some(StepKind::Add { id }) => {
                 checker
                     .add(id, reader.clause(), reader.numbers())
                     .map_err(|reason| refused(place, reason))?;
@@ -25,7 +25,7 @@ pub fn tidy(cnf: &Cnf, proof: &[u8]) -> Result<Vec<u8>, CheckError> {
                 let hints = (0..reader.numbers().len()).filter(needed);
                 writer.add(id, reader.clause(), hints.map(|position| reader.numbers()[position] as u64));
             }
-            Some(Kind::Delete) => {
+            Some(StepKind::Delete) => {
                 for id in reader.numbers() {
                     checker.delete(*id).map_err(|reason| refused(place, reason))?;
                 }

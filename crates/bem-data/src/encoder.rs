@@ -6,7 +6,7 @@
 
 use crate::feature::{Object, Value, plain};
 use crate::grid::{THRESHOLDS_MAX, quantiles, uniform};
-use crate::{DataError, Decimal, Feature, Kind, Rule};
+use crate::{DataError, Decimal, Feature, FeatureKind, Rule};
 use bem_base::environment::{Bits, Field};
 use bem_base::limits::OBSERVATION_BITS_MAX;
 use serde_json::value::RawValue;
@@ -72,7 +72,7 @@ impl Code {
         match (self, &feature.kind) {
             (Code::Steps(thresholds), _) => thresholds.len(),
             (Code::Level(thresholds), _) => width_for(thresholds.len() + 1),
-            (Code::Index, Kind::Choice(words)) => width_for(words.len()),
+            (Code::Index, FeatureKind::Choice(words)) => width_for(words.len()),
             (Code::Words(words), _) => words.len(),
             (Code::Unread, _) => 0,
             _ => 1,
@@ -84,9 +84,11 @@ impl Code {
             thresholds.len() <= THRESHOLDS_MAX && thresholds.windows(2).all(|pair| pair[0] < pair[1])
         };
         match (self, &feature.kind) {
-            (Code::Steps(thresholds) | Code::Level(thresholds), Kind::Number { .. }) => rises(thresholds),
-            (Code::Index, Kind::Choice(_)) | (Code::Bit, Kind::Bit) | (Code::Unread, _) => true,
-            (Code::Words(places), Kind::Choice(words)) => {
+            (Code::Steps(thresholds) | Code::Level(thresholds), FeatureKind::Number { .. }) => {
+                rises(thresholds)
+            }
+            (Code::Index, FeatureKind::Choice(_)) | (Code::Bit, FeatureKind::Bit) | (Code::Unread, _) => true,
+            (Code::Words(places), FeatureKind::Choice(words)) => {
                 places.iter().all(|place| usize::from(*place) < words.len())
                     && places.windows(2).all(|pair| pair[0] < pair[1])
             }
@@ -131,11 +133,11 @@ impl Encoder {
         numbers: NumberCode,
         rules: &[Rule],
     ) -> Result<Encoder, DataError> {
-        let is_number = |feature: &&Feature| matches!(feature.kind, Kind::Number { .. });
+        let is_number = |feature: &&Feature| matches!(feature.kind, FeatureKind::Number { .. });
         let count = features.iter().filter(is_number).count();
         let levels = WORLD_LEVELS[usize::from(FEW_NUMBERS < count)];
         let code = |(place, feature): (usize, &Feature)| match &feature.kind {
-            Kind::Number { min, max } => {
+            FeatureKind::Number { min, max } => {
                 let mut thresholds = uniform(*min, *max, levels - 1);
                 thresholds.extend(rules.iter().flat_map(|rule| rule.thresholds(place)));
                 thresholds.retain(|threshold| min < threshold && threshold <= max);
@@ -146,8 +148,8 @@ impl Encoder {
                     NumberCode::Binary => Code::Level(thresholds),
                 }
             }
-            Kind::Choice(_) => Code::Index,
-            Kind::Bit => Code::Bit,
+            FeatureKind::Choice(_) => Code::Index,
+            FeatureKind::Bit => Code::Bit,
         };
         let codes: Vec<Code> = features.iter().enumerate().map(code).collect();
         Encoder::new(features.into_iter().zip(codes).collect())
@@ -161,7 +163,7 @@ impl Encoder {
         rules: &[Rule],
     ) -> Result<Encoder, DataError> {
         let code = |(place, feature): (usize, &Feature)| match &feature.kind {
-            Kind::Number { .. } => {
+            FeatureKind::Number { .. } => {
                 let number = |row: &Vec<Value>| match row[place] {
                     Value::Number(number) => Some(number),
                     _ => None,
@@ -173,8 +175,8 @@ impl Encoder {
                 thresholds.dedup();
                 Code::Level(thresholds)
             }
-            Kind::Choice(_) => Code::Index,
-            Kind::Bit => Code::Bit,
+            FeatureKind::Choice(_) => Code::Index,
+            FeatureKind::Bit => Code::Bit,
         };
         let codes: Vec<Code> = features.iter().enumerate().map(code).collect();
         Encoder::new(features.into_iter().zip(codes).collect())
@@ -245,9 +247,9 @@ impl Encoder {
 
     fn example(&self) -> String {
         let value = |column: &Column| match &column.feature.kind {
-            Kind::Number { min, .. } => format!("\"{}\":{min}", column.feature.name),
-            Kind::Choice(words) => format!("\"{}\":\"{}\"", column.feature.name, words[0]),
-            Kind::Bit => format!("\"{}\":0", column.feature.name),
+            FeatureKind::Number { min, .. } => format!("\"{}\":{min}", column.feature.name),
+            FeatureKind::Choice(words) => format!("\"{}\":\"{}\"", column.feature.name, words[0]),
+            FeatureKind::Bit => format!("\"{}\":0", column.feature.name),
         };
         let values: Vec<String> = self.columns.iter().take(3).map(value).collect();
         format!("{{{}}}", values.join(","))
@@ -267,7 +269,7 @@ impl Encoder {
             (Code::Steps(thresholds), _) => {
                 Some(format!("{name} {} {}", if value { ">=" } else { "<" }, thresholds[place]))
             }
-            (Code::Words(places), Kind::Choice(words)) => {
+            (Code::Words(places), FeatureKind::Choice(words)) => {
                 let word = &words[usize::from(places[place])];
                 Some(format!("{name} {} {word}", if value { "=" } else { "!=" }))
             }
@@ -289,7 +291,7 @@ impl Encoder {
                 }
                 None => format!("{name} {}", if holds { "is impossible" } else { "is anything" }),
             },
-            (_, Kind::Choice(words)) => {
+            (_, FeatureKind::Choice(words)) => {
                 let those: Vec<&str> = words.iter().skip(place).map(String::as_str).collect();
                 let others: Vec<&str> = words.iter().take(place).map(String::as_str).collect();
                 match if holds { those } else { others }.as_slice() {
@@ -318,7 +320,7 @@ impl Encoder {
                 };
                 if holds { text } else { format!("not ({text})") }
             }
-            (_, Kind::Choice(words)) => {
+            (_, FeatureKind::Choice(words)) => {
                 let word = words.get(place).map_or("impossible", String::as_str);
                 format!("{name} {} {word}", if holds { "=" } else { "!=" })
             }
@@ -341,8 +343,8 @@ impl Encoder {
                 _ if column.width == 0 => String::new(),
                 (Code::Steps(thresholds), _) => format!(": at least {}", texts(thresholds)),
                 (Code::Level(thresholds), _) => format!(": how many of {} it reaches", texts(thresholds)),
-                (Code::Index, Kind::Choice(words)) => format!(": place among {}", words.join(" ")),
-                (Code::Words(places), Kind::Choice(words)) => {
+                (Code::Index, FeatureKind::Choice(words)) => format!(": place among {}", words.join(" ")),
+                (Code::Words(places), FeatureKind::Choice(words)) => {
                     let names: Vec<&str> =
                         places.iter().map(|place| words[usize::from(*place)].as_str()).collect();
                     format!(": is {}", names.join(" "))

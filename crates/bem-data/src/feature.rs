@@ -16,7 +16,7 @@ pub const NAME_MAX: usize = 80;
 
 /// What values a feature takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FeatureKind {
     /// A decimal number within these bounds.
     Number {
         /// The smallest.
@@ -36,7 +36,7 @@ pub struct Feature {
     /// What people call it.
     pub name: String,
     /// What values it takes.
-    pub kind: Kind,
+    pub kind: FeatureKind,
 }
 
 /// The raw texts of an object, as they stand in the file: a number keeps all its digits.
@@ -70,26 +70,26 @@ impl Feature {
     pub fn to_json(&self) -> String {
         let name = quoted(&self.name);
         match &self.kind {
-            Kind::Number { min, max } => {
+            FeatureKind::Number { min, max } => {
                 format!("{{\"name\":{name},\"kind\":\"number\",\"min\":{min},\"max\":{max}}}")
             }
-            Kind::Choice(words) => {
+            FeatureKind::Choice(words) => {
                 let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
                 format!("{{\"name\":{name},\"kind\":\"choice\",\"of\":[{}]}}", words.join(","))
             }
-            Kind::Bit => format!("{{\"name\":{name},\"kind\":\"bit\"}}"),
+            FeatureKind::Bit => format!("{{\"name\":{name},\"kind\":\"bit\"}}"),
         }
     }
 
     /// What the feature takes, in words.
     pub fn allowed(&self) -> String {
         match &self.kind {
-            Kind::Number { min, max } => format!("a number from {min} to {max}"),
-            Kind::Choice(words) if 8 < words.len() => {
+            FeatureKind::Number { min, max } => format!("a number from {min} to {max}"),
+            FeatureKind::Choice(words) if 8 < words.len() => {
                 format!("one of {} values, {} to {}", words.len(), words[0], words[words.len() - 1])
             }
-            Kind::Choice(words) => format!("one of {}", words.join(", ")),
-            Kind::Bit => "0, 1, true or false".to_string(),
+            FeatureKind::Choice(words) => format!("one of {}", words.join(", ")),
+            FeatureKind::Bit => "0, 1, true or false".to_string(),
         }
     }
 
@@ -97,15 +97,15 @@ impl Feature {
     pub fn value(&self, text: &str) -> Result<Value, DataError> {
         let refused = || DataError(format!("{:?} is {text:?}; it must be {}", self.name, self.allowed()));
         match &self.kind {
-            Kind::Number { min, max } => {
+            FeatureKind::Number { min, max } => {
                 let value = Decimal::parse(text).map_err(|_| refused())?;
                 if (*min..=*max).contains(&value) { Ok(Value::Number(value)) } else { Err(refused()) }
             }
-            Kind::Choice(words) => {
+            FeatureKind::Choice(words) => {
                 let place = words.iter().position(|word| word == text.trim());
                 place.map(|place| Value::Choice(place as u16)).ok_or_else(refused)
             }
-            Kind::Bit => match text.trim() {
+            FeatureKind::Bit => match text.trim() {
                 "0" | "false" => Ok(Value::Bit(false)),
                 "1" | "true" => Ok(Value::Bit(true)),
                 _ => Err(refused()),
@@ -165,10 +165,10 @@ fn feature((place, object): (usize, &Object)) -> Result<Feature, DataError> {
                     "\"min\" is {min} and \"max\" is {max}; the first must be smaller"
                 )));
             }
-            Kind::Number { min, max }
+            FeatureKind::Number { min, max }
         }
-        3 => Kind::Choice(choices(object).map_err(wrong)?),
-        _ => Kind::Bit,
+        3 => FeatureKind::Choice(choices(object).map_err(wrong)?),
+        _ => FeatureKind::Bit,
     };
     Ok(Feature { name, kind })
 }

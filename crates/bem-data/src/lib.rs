@@ -14,7 +14,7 @@ pub mod table;
 
 pub use decimal::Decimal;
 pub use encoder::{Code, Column, Encoder, NumberCode};
-pub use feature::{Feature, Kind};
+pub use feature::{Feature, FeatureKind};
 pub use rule::Rule;
 pub use table::Table;
 

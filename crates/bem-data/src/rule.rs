@@ -5,7 +5,7 @@
 //! joined by `and`; a choice or bit takes a value or a list of values. Clauses: GLE-9, VM-17.
 
 use crate::feature::{Object, Value, plain};
-use crate::{Code, DataError, Decimal, Encoder, Feature, Kind};
+use crate::{Code, DataError, Decimal, Encoder, Feature, FeatureKind};
 use bem_base::environment::Bits;
 use serde_json::value::RawValue;
 
@@ -120,11 +120,11 @@ impl Rule {
 /// One value for every level of a feature.
 fn samples(feature: &Feature, code: &Code) -> Vec<Value> {
     match (&feature.kind, code) {
-        (Kind::Number { min, .. }, Code::Steps(thresholds) | Code::Level(thresholds)) => {
+        (FeatureKind::Number { min, .. }, Code::Steps(thresholds) | Code::Level(thresholds)) => {
             let below = thresholds.iter().all(|threshold| min < threshold).then_some(Value::Number(*min));
             below.into_iter().chain(thresholds.iter().map(|threshold| Value::Number(*threshold))).collect()
         }
-        (Kind::Choice(words), _) => (0..words.len() as u16).map(Value::Choice).collect(),
+        (FeatureKind::Choice(words), _) => (0..words.len() as u16).map(Value::Choice).collect(),
         _ => vec![Value::Bit(false), Value::Bit(true)],
     }
 }
@@ -163,7 +163,7 @@ fn numbers(raw: &RawValue) -> Option<Vec<u16>> {
 }
 
 fn test(feature: &Feature, raw: &RawValue) -> Result<Test, DataError> {
-    if let Kind::Number { .. } = feature.kind {
+    if let FeatureKind::Number { .. } = feature.kind {
         return within(&plain(raw)).ok_or_else(|| {
             DataError(format!(
                 "the condition of {:?} is {}; a number takes \">= x\", \"> x\", \"<= x\", \"< x\", \"= x\" or two of them with \"and\"",

@@ -68,13 +68,13 @@ impl Online {
 
     /// Reads canonical bytes back.
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Online, DecodeError> {
-        let wild = reader.error("a curve of returns that no run can have");
+        let malformed = reader.error("a curve of returns that no run can have");
         let count = reader.length(56)?;
         let points = (0..count).map(|_| Sums::decode(reader)).collect::<Result<Vec<_>, _>>()?;
         let now = Sums::decode(reader)?;
         let grows = points.windows(2).all(|pair| pair[0].steps < pair[1].steps);
         let ends = points.last().is_none_or(|last| last.steps <= now.steps);
-        if grows && ends && count <= POINTS_MAX { Ok(Online { points, now }) } else { Err(wild) }
+        if grows && ends && count <= POINTS_MAX { Ok(Online { points, now }) } else { Err(malformed) }
     }
 }
 

@@ -274,7 +274,7 @@ impl ImprovementTest {
 
     /// Reads canonical bytes back and observes the same again.
     pub fn decode(reader: &mut Reader<'_>) -> Result<ImprovementTest, DecodeError> {
-        let wild = reader.error("a test that cannot have been played");
+        let malformed = reader.error("a test that cannot have been played");
         let odds = u128::from(reader.u64()?) | u128::from(reader.u64()?) << 64;
         let promise = Fixed::from_raw(reader.i64()?);
         let bad_excess = reader.i32()?;
@@ -282,20 +282,20 @@ impl ImprovementTest {
         // The j-th test of a ledger of 32 bits has odds below 2^72; more pairs than the maximum end a test.
         let pairs_max = PAIRS_MAX as usize;
         if odds == 0 || 1 << 72 <= odds || pairs_max < count {
-            return Err(wild);
+            return Err(malformed);
         }
         // An excess may come from tests before this one, a lead may not.
         if BAD_EXCESS_MAX < bad_excess || i64::from(bad_excess) < -(count as i64) {
-            return Err(wild);
+            return Err(malformed);
         }
         if promise < Fixed::ZERO || Fixed::ONE < promise {
-            return Err(wild);
+            return Err(malformed);
         }
         let mut test = ImprovementTest { promise, ..ImprovementTest::new(odds) };
         for _ in 0..count {
             let difference = Fixed::from_raw(reader.i64()?);
             if Fixed::ONE < difference || difference < Fixed::ONE.negated() {
-                return Err(wild);
+                return Err(malformed);
             }
             test.observe(difference, false, false);
         }

@@ -213,12 +213,12 @@ impl PatchQueue {
 
     /// Reads the canonical bytes of a queue with this many slots.
     pub fn decode(capacity: usize, reader: &mut Reader<'_>) -> Result<PatchQueue, DecodeError> {
-        let wild = reader.error("a queue that cannot have come about");
+        let malformed = reader.error("a queue that cannot have come about");
         let mut queue = PatchQueue::new(capacity);
         let count = reader.length(44)?;
         for _ in 0..count {
             let patch = Patch::decode(reader)?;
-            let status = *PatchStatus::ALL.get(usize::from(reader.u8()?)).ok_or(wild.clone())?;
+            let status = *PatchStatus::ALL.get(usize::from(reader.u8()?)).ok_or(malformed.clone())?;
             queue.slots.push((patch, status));
         }
         queue.cursor = reader.u32()? as usize;
@@ -232,7 +232,7 @@ impl PatchQueue {
         };
         let known = |(patch, _): &(Patch, PatchStatus)| any && patch.serial <= last;
         let fits = count <= capacity && queue.cursor < capacity && (any || last == 0);
-        if fits && queue.slots.iter().all(known) { Ok(queue) } else { Err(wild) }
+        if fits && queue.slots.iter().all(known) { Ok(queue) } else { Err(malformed) }
     }
 
     /// Patches that wait for something.

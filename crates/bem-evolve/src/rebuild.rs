@@ -135,15 +135,15 @@ impl Twin {
     pub fn decode(reader: &mut Reader<'_>) -> Result<Twin, DecodeError> {
         let machine: Machine = Machine::decode(reader)?;
         let tables = Tables::decode(machine.config(), reader)?;
-        let wild = reader.error("a structure without its family, or a patch of unknown kind");
+        let malformed = reader.error("a structure without its family, or a patch of unknown kind");
         let index = FamilyIndex(reader.u16()?);
         if machine.family(index).is_err() {
-            return Err(wild);
+            return Err(malformed);
         }
         let latest = match reader.bool()? {
             false => None,
             true => {
-                let kind = *PatchKind::ALL.get(usize::from(reader.u8()?)).ok_or(wild)?;
+                let kind = *PatchKind::ALL.get(usize::from(reader.u8()?)).ok_or(malformed)?;
                 Some((kind, Undo::decode(machine.config(), reader)?))
             }
         };

@@ -4,7 +4,7 @@
 //! one of the decimals that they were read from, as long as these have at most 15 digits.
 
 use crate::identifier;
-use bem_data::{Code, Column, Decimal, Encoder, Kind};
+use bem_data::{Code, Column, Decimal, Encoder, FeatureKind};
 use std::fmt::Write as _;
 
 /// Words that are no names in C.
@@ -28,7 +28,7 @@ fn names(encoder: &Encoder) -> Vec<String> {
 
 fn words(column: &Column) -> &[String] {
     match &column.feature.kind {
-        Kind::Choice(words) => words,
+        FeatureKind::Choice(words) => words,
         _ => &[],
     }
 }
@@ -51,7 +51,7 @@ pub(crate) fn c(encoder: &Encoder) -> String {
     let mut fields = String::new();
     let mut body = String::new();
     for (column, name) in encoder.columns().iter().zip(&names) {
-        let kind = if matches!(column.feature.kind, Kind::Number { .. }) { "double" } else { "int" };
+        let kind = if matches!(column.feature.kind, FeatureKind::Number { .. }) { "double" } else { "int" };
         let _ = write!(fields, "    {kind} {name};");
         let listed: Vec<String> = words(column)
             .iter()

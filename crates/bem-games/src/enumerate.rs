@@ -85,7 +85,7 @@ pub struct Exact {
 
 /// The exact values, or nothing when more than `work_max` plays would have to be tried.
 pub fn exact_values<R: Rules>(rules: &R, work_max: u64) -> Option<Exact> {
-    let mut search = Search { rules, actions: rules.shape().actions, work_left: work_max };
+    let mut search = TreeWalk { rules, actions: rules.shape().actions, work_left: work_max };
     let mut histories: Histories<Bits, R::State> = BTreeMap::new();
     let mut script = Script::default();
     loop {
@@ -124,13 +124,13 @@ impl Exact {
     }
 }
 
-struct Search<'a, R> {
+struct TreeWalk<'a, R> {
     rules: &'a R,
     actions: u16,
     work_left: u64,
 }
 
-impl<R: Rules> Search<'_, R> {
+impl<R: Rules> TreeWalk<'_, R> {
     /// Values of what follows one history, weighted by the chance of that history.
     fn value(&mut self, states: &[Weighted<R::State>]) -> Option<Exact> {
         let mut best: Option<Fraction> = None;

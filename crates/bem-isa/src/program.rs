@@ -178,9 +178,9 @@ mod tests {
             assert!(Program::from_bytes(&bytes[..length]).is_err());
         }
         for position in 0..12 {
-            let mut wild = bytes.clone();
-            wild[position] ^= 0x80;
-            assert!(Program::from_bytes(&wild).is_err(), "byte {position}");
+            let mut malformed = bytes.clone();
+            malformed[position] ^= 0x80;
+            assert!(Program::from_bytes(&malformed).is_err(), "byte {position}");
         }
     }
 }

@@ -7,7 +7,7 @@ use bem_base::environment::Bits;
 use bem_base::limits::OBSERVATION_BITS_MAX;
 use bem_data::feature::Value;
 use bem_data::grid::quantiles;
-use bem_data::{Code, DataError, Decimal, Encoder, Feature, Kind};
+use bem_data::{Code, DataError, Decimal, Encoder, Feature, FeatureKind};
 
 /// Thresholds of one number at most.
 const THRESHOLDS_MAX: usize = 31;
@@ -54,8 +54,8 @@ impl Design {
 fn code(log: &Log, grid_rows: &[u32], place: usize, feature: &Feature, thresholds: usize) -> Code {
     let values = || grid_rows.iter().map(|row| log.rows[*row as usize][place]);
     match &feature.kind {
-        Kind::Bit => Code::Bit,
-        Kind::Number { .. } => {
+        FeatureKind::Bit => Code::Bit,
+        FeatureKind::Number { .. } => {
             let numbers: Vec<Decimal> = values()
                 .filter_map(|value| match value {
                     Value::Number(number) => Some(number),
@@ -64,7 +64,7 @@ fn code(log: &Log, grid_rows: &[u32], place: usize, feature: &Feature, threshold
                 .collect();
             Code::Steps(quantiles(&numbers, thresholds))
         }
-        Kind::Choice(words) => {
+        FeatureKind::Choice(words) => {
             let mut counts: Vec<(usize, u16)> = (0..words.len() as u16).map(|word| (0, word)).collect();
             for value in values() {
                 if let Value::Choice(word) = value {

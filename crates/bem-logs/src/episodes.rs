@@ -13,7 +13,7 @@ use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_data::feature::Value;
 use bem_data::grid::quantiles;
-use bem_data::{Code, DataError, Decimal, Encoder, Feature, Kind};
+use bem_data::{Code, DataError, Decimal, Encoder, Feature, FeatureKind};
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::policy::{Player, Policy};
 use bem_synth::propose::{Settings, propose};
@@ -39,7 +39,7 @@ pub fn spans(log: &Log) -> Vec<core::ops::Range<usize>> {
 
 fn encoder(log: &Log) -> Result<Encoder, DataError> {
     let code = |(place, feature): (usize, &Feature)| match &feature.kind {
-        Kind::Number { .. } => {
+        FeatureKind::Number { .. } => {
             let number = |values: &Vec<Value>| match values[place] {
                 Value::Number(number) => Some(number),
                 _ => None,
@@ -47,8 +47,8 @@ fn encoder(log: &Log) -> Result<Encoder, DataError> {
             let numbers: Vec<Decimal> = log.rows.iter().filter_map(number).collect();
             Code::Level(quantiles(&numbers, LEVELS - 1))
         }
-        Kind::Choice(_) => Code::Index,
-        Kind::Bit => Code::Bit,
+        FeatureKind::Choice(_) => Code::Index,
+        FeatureKind::Bit => Code::Bit,
     };
     let codes: Vec<Code> = log.features.iter().enumerate().map(code).collect();
     Encoder::new(log.features.iter().cloned().zip(codes).collect())

@@ -52,7 +52,7 @@ impl Default for Options {
 
 /// A candidate, before it is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ModelKind {
     /// Always the action that brings most.
     Fixed,
     Tree {
@@ -334,23 +334,23 @@ struct Learner<'a> {
 }
 
 /// What a kind is called.
-fn name(kind: Kind) -> String {
+fn name(kind: ModelKind) -> String {
     match kind {
-        Kind::Fixed => "always one action".to_string(),
-        Kind::Tree { leaves } => format!("decision tree with {leaves} leaves"),
-        Kind::Votes { penalty, largest } => {
+        ModelKind::Fixed => "always one action".to_string(),
+        ModelKind::Tree { leaves } => format!("decision tree with {leaves} leaves"),
+        ModelKind::Votes { penalty, largest } => {
             format!("vote of bits with weights up to {largest} (penalty {penalty})")
         }
     }
 }
 
 impl Learner<'_> {
-    fn kinds(&self) -> Vec<Kind> {
-        let trees = LEAVES.iter().map(|leaves| Kind::Tree { leaves: *leaves });
+    fn kinds(&self) -> Vec<ModelKind> {
+        let trees = LEAVES.iter().map(|leaves| ModelKind::Tree { leaves: *leaves });
         let votes = LARGEST.iter().flat_map(|largest| {
-            PENALTIES.iter().map(|penalty| Kind::Votes { penalty: *penalty, largest: *largest })
+            PENALTIES.iter().map(|penalty| ModelKind::Votes { penalty: *penalty, largest: *largest })
         });
-        std::iter::once(Kind::Fixed).chain(trees).chain(votes).collect()
+        std::iter::once(ModelKind::Fixed).chain(trees).chain(votes).collect()
     }
 
     /// The kind that does best on rows it has not seen, all of them with their means, and what the winner gains in all
@@ -359,7 +359,7 @@ impl Learner<'_> {
         &self,
         members: &[u32],
         progress: OnProgress<'_>,
-    ) -> (Kind, Vec<(String, Fixed)>, (Interval, Interval)) {
+    ) -> (ModelKind, Vec<(String, Fixed)>, (Interval, Interval)) {
         let kinds = self.kinds();
         let mut gains: Vec<Vec<i64>> = vec![Vec::with_capacity(members.len()); kinds.len()];
         let mut cases: Vec<u32> = Vec::with_capacity(members.len());
@@ -445,22 +445,22 @@ impl Learner<'_> {
         }
     }
 
-    fn fit_all(&self, kind: Kind, rows: &[u32]) -> Fitted {
+    fn fit_all(&self, kind: ModelKind, rows: &[u32]) -> Fitted {
         match kind {
-            Kind::Fixed => Fitted::Fixed(self.scores.best_fixed(rows)),
-            Kind::Tree { leaves } => {
+            ModelKind::Fixed => Fitted::Fixed(self.scores.best_fixed(rows)),
+            ModelKind::Tree { leaves } => {
                 let tree =
                     tree::grow(&self.design.rows, rows, &self.scores.gains, self.scores.actions, leaves);
                 Fitted::Tree(tree, leaves)
             }
-            Kind::Votes { penalty, largest } => {
+            ModelKind::Votes { penalty, largest } => {
                 let weights = self.fit_weights(rows, penalty);
                 Fitted::Votes(self.votes(&weights, largest))
             }
         }
     }
 
-    fn compile(&self, fitted: &Fitted, kind: Kind) -> (Policy, String) {
+    fn compile(&self, fitted: &Fitted, kind: ModelKind) -> (Policy, String) {
         let (bits, actions) = (self.design.encoder.bits(), self.log.actions.len() as u16);
         match fitted {
             Fitted::Fixed(action) => {
@@ -499,12 +499,12 @@ struct Fits {
 }
 
 impl Fits {
-    fn choose(&self, kind: Kind, learner: &Learner<'_>, rest: &[u32], held: &[u32]) -> Vec<u16> {
+    fn choose(&self, kind: ModelKind, learner: &Learner<'_>, rest: &[u32], held: &[u32]) -> Vec<u16> {
         let rows = || held.iter().map(|row| &learner.design.rows[*row as usize]);
         match kind {
-            Kind::Fixed => vec![learner.scores.best_fixed(rest); held.len()],
-            Kind::Tree { leaves } => rows().map(|row| self.tree.choose(row, leaves)).collect(),
-            Kind::Votes { penalty, largest } => {
+            ModelKind::Fixed => vec![learner.scores.best_fixed(rest); held.len()],
+            ModelKind::Tree { leaves } => rows().map(|row| self.tree.choose(row, leaves)).collect(),
+            ModelKind::Votes { penalty, largest } => {
                 let weights =
                     self.votes.iter().find(|(known, _)| *known == penalty).map(|(_, weights)| weights);
                 let votes = learner.votes(weights.map_or(&[], Vec::as_slice), largest);

@@ -4,7 +4,7 @@
 
 use bem_base::fixed::Fixed;
 use bem_data::feature::{CHOICES_MAX, FEATURES_MAX, Value};
-use bem_data::{DataError, Decimal, Feature, Kind, Table};
+use bem_data::{DataError, Decimal, Feature, FeatureKind, Table};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Actions of a log.
@@ -221,12 +221,12 @@ fn feature(table: &Table, name: &str) -> Result<Feature, DataError> {
     }
     let is_bit = texts().all(|text| matches!(text, "0" | "1" | "true" | "false"));
     let kind = if is_bit {
-        Kind::Bit
+        FeatureKind::Bit
     } else if texts().all(|text| Decimal::parse(text).is_ok()) {
         // New rows may lie outside of what was logged.
-        Kind::Number { min: Decimal::MIN, max: Decimal::MAX }
+        FeatureKind::Number { min: Decimal::MIN, max: Decimal::MAX }
     } else {
-        Kind::Choice(words(table, column, CHOICES_MAX)?)
+        FeatureKind::Choice(words(table, column, CHOICES_MAX)?)
     };
     Feature::list(&format!("[{}]", Feature { name: name.to_string(), kind }.to_json()))?
         .pop()
@@ -256,7 +256,7 @@ mod tests {
                 .unwrap();
         let log = Log::new(&table, &roles(["a", "r", "p", "e", ""]), None).unwrap();
         assert_eq!(log.actions, ["buy", "wait"]);
-        assert_eq!(log.features[1].kind, Kind::Choice(vec!["blue".to_string(), "red".to_string()]));
+        assert_eq!(log.features[1].kind, FeatureKind::Choice(vec!["blue".to_string(), "red".to_string()]));
         assert_eq!(log.outcomes.iter().map(|outcome| outcome.episode).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(log.outcomes[0].reward, Fixed::from_ratio(1, 4));
         assert_eq!(log.counts(), [2, 1]);

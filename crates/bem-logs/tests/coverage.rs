@@ -6,7 +6,7 @@
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_data::feature::Value;
-use bem_data::{Decimal, Feature, Kind};
+use bem_data::{Decimal, Feature, FeatureKind};
 use bem_logs::learn::evaluate;
 use bem_logs::log::Outcome;
 use bem_logs::{Interval, Log, Options};
@@ -44,9 +44,9 @@ impl Truth {
 
     fn log(&self, prng: &mut Prng) -> (Log, Vec<u16>) {
         let feature = |name: &str, kind| Feature { name: name.to_string(), kind };
-        let number = Kind::Number { min: Decimal::ZERO, max: Decimal::from_int(3) };
+        let number = FeatureKind::Number { min: Decimal::ZERO, max: Decimal::from_int(3) };
         let mut log = Log {
-            features: vec![feature("level", number), feature("flag", Kind::Bit)],
+            features: vec![feature("level", number), feature("flag", FeatureKind::Bit)],
             rows: Vec::new(),
             actions: (0..ACTIONS).map(|action| action.to_string()).collect(),
             outcomes: Vec::new(),

@@ -142,7 +142,7 @@ impl Control {
 
     /// Reads canonical bytes back.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Control, DecodeError> {
-        let wild = reader.error("a control of people's questions that is out of range");
+        let malformed = reader.error("a control of people's questions that is out of range");
         let mut control = Control { enable_online: reader.bool()?, ..Control::default() };
         control.max_online_step_rate = reader.u16()?;
         control.max_online_episode_rate = reader.u16()?;
@@ -151,7 +151,7 @@ impl Control {
         for field in control.fixed_mut() {
             *field = Fixed::from_raw(reader.i64()?);
         }
-        if control.check().is_ok() { Ok(control) } else { Err(wild) }
+        if control.check().is_ok() { Ok(control) } else { Err(malformed) }
     }
 }
 
@@ -211,7 +211,7 @@ impl Counters {
 
     /// Reads canonical bytes back.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Counters, DecodeError> {
-        let wild = reader.error("a number of questions beyond 32 bits");
+        let malformed = reader.error("a number of questions beyond 32 bits");
         let mut next = || reader.u64();
         Ok(Counters {
             total_tasks_created: next()?,
@@ -225,7 +225,7 @@ impl Counters {
             total_tasks_dropped: next()?,
             total_tasks_rate_limited: next()?,
             total_answers_undone: next()?,
-            last_task_id_seq: u32::try_from(next()?).map_err(|_| wild)?,
+            last_task_id_seq: u32::try_from(next()?).map_err(|_| malformed)?,
         })
     }
 }
@@ -253,7 +253,7 @@ mod tests {
         let mut writer = Writer::new();
         changed.encode(&mut writer);
         assert_eq!(Control::decode(&mut Reader::new(writer.as_bytes())), Ok(changed));
-        let wild = Control { max_pending_tasks: 257, ..control };
-        assert_eq!(wild.check().map_err(|(field, _)| field), Err("max_pending_tasks"));
+        let malformed = Control { max_pending_tasks: 257, ..control };
+        assert_eq!(malformed.check().map_err(|(field, _)| field), Err("max_pending_tasks"));
     }
 }

@@ -5,7 +5,7 @@
 //! exact in integers: every pair of answers counts 840 over one less than the answers of its group. Who agrees with the
 //! others more often weighs more. Clauses: HUM-3; decision D-77.
 
-use crate::kinds::Kind;
+use crate::kinds::QuestionKind;
 use crate::table::Person;
 use crate::{PEOPLE_MAX, QUORUM_MAX};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -121,11 +121,11 @@ impl Coincidences {
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Coincidences, DecodeError> {
-        let wild = reader.error("more pairs of answers than anybody can have given");
+        let malformed = reader.error("more pairs of answers than anybody can have given");
         let pairs = (0..CATEGORIES * CATEGORIES).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
         match pairs.iter().all(|count| *count < 1 << 48) {
             true => Ok(Coincidences { pairs }),
-            false => Err(wild),
+            false => Err(malformed),
         }
     }
 }
@@ -160,7 +160,7 @@ impl Groups {
     }
 
     /// Agreement about one kind of question.
-    pub fn alpha(&self, kind: Kind) -> Option<Fixed> {
+    pub fn alpha(&self, kind: QuestionKind) -> Option<Fixed> {
         self.kinds[kind as usize].alpha()
     }
 
@@ -189,7 +189,7 @@ impl Groups {
     /// Takes an answer into its group; what the group says if it is complete with it.
     pub fn answer(
         &mut self,
-        kind: Kind,
+        kind: QuestionKind,
         group: u64,
         person: Person,
         answer: (u8, Vec<u8>),
@@ -201,13 +201,13 @@ impl Groups {
     }
 
     /// One question of a group will not be answered; what the group says if it is complete without it.
-    pub fn skip(&mut self, kind: Kind, group: u64, step: u64) -> Option<Verdict> {
+    pub fn skip(&mut self, kind: QuestionKind, group: u64, step: u64) -> Option<Verdict> {
         let open = self.open.get_mut(&group)?;
         open.wanted = open.wanted.saturating_sub(1);
         self.settle(kind, group, step)
     }
 
-    fn settle(&mut self, kind: Kind, group: u64, step: u64) -> Option<Verdict> {
+    fn settle(&mut self, kind: QuestionKind, group: u64, step: u64) -> Option<Verdict> {
         if !self.open.get(&group)?.is_complete() {
             return None;
         }
@@ -260,7 +260,7 @@ impl Groups {
 
     /// Reads canonical bytes back.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Groups, DecodeError> {
-        let wild = reader.error("groups of answers that cannot be");
+        let malformed = reader.error("groups of answers that cannot be");
         let mut groups = Groups::default();
         for _ in 0..reader.length(13)? {
             let (serial, wanted) = (reader.u64()?, reader.u8()?);
@@ -269,7 +269,7 @@ impl Groups {
                 answers.push((reader.u32()?, reader.u8()?, reader.bytes()?.to_vec()));
             }
             if QUORUM_MAX < wanted || usize::from(wanted) <= answers.len() {
-                return Err(wild);
+                return Err(malformed);
             }
             groups.open.insert(serial, Group { wanted, answers });
         }
@@ -282,7 +282,7 @@ impl Groups {
                 last: reader.u64()?,
             };
             if record.compared < record.agreed || 1 << 48 < record.compared {
-                return Err(wild);
+                return Err(malformed);
             }
             groups.people.insert(person, record);
         }
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn the_heavier_half_wins_and_a_tie_goes_to_somebody_who_decides() {
         let mut groups = Groups::default();
-        let kind = Kind::LabelStep;
+        let kind = QuestionKind::LabelStep;
         let answer = |category: u8| (category, vec![category]);
         groups.begin(1, 3);
         assert_eq!(groups.answer(kind, 1, 10, answer(2), 1), None);

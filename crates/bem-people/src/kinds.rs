@@ -64,7 +64,7 @@ stored! {
 stored! {
     /// What is asked.
     #[doc(alias = "HINL_KIND")]
-    Kind, "kind of question", {
+    QuestionKind, "kind of question", {
         /// Was the action right, and which would have been best?
         LabelStep = 0 "label_step",
         /// How good was the episode, and may it be learned from?
@@ -78,21 +78,21 @@ stored! {
     }
 }
 
-impl Kind {
+impl QuestionKind {
     /// What a question of this kind is about.
     pub const fn target(self) -> TargetKind {
         match self {
-            Kind::LabelStep => TargetKind::Step,
-            Kind::ScoreEpisode => TargetKind::Episode,
-            Kind::ApprovePatch => TargetKind::Patch,
-            Kind::RankTemplates => TargetKind::Template,
-            Kind::AdjustConfig => TargetKind::Config,
+            QuestionKind::LabelStep => TargetKind::Step,
+            QuestionKind::ScoreEpisode => TargetKind::Episode,
+            QuestionKind::ApprovePatch => TargetKind::Patch,
+            QuestionKind::RankTemplates => TargetKind::Template,
+            QuestionKind::AdjustConfig => TargetKind::Config,
         }
     }
 
     /// Whether only approvers may answer.
     pub const fn needs_approver(self) -> bool {
-        matches!(self, Kind::ApprovePatch | Kind::AdjustConfig)
+        matches!(self, QuestionKind::ApprovePatch | QuestionKind::AdjustConfig)
     }
 }
 
@@ -180,12 +180,12 @@ mod tests {
 
     #[test]
     fn numbers_and_names_come_back() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::from_number(*kind as u8), Some(*kind));
-            assert_eq!(Kind::from_name(kind.name()), Some(*kind));
+        for kind in QuestionKind::ALL {
+            assert_eq!(QuestionKind::from_number(*kind as u8), Some(*kind));
+            assert_eq!(QuestionKind::from_name(kind.name()), Some(*kind));
             assert_eq!(kind.target() as u8, *kind as u8);
         }
-        assert_eq!(Kind::from_number(5), None);
+        assert_eq!(QuestionKind::from_number(5), None);
         assert_eq!(Mode::names(), "off, warn, require_approval, whitelist");
         assert_eq!(Status::ALL.len(), 5);
         assert_eq!(Priority::ALL.len(), 4);

@@ -7,7 +7,7 @@ pub mod context;
 
 use crate::cbor::{Item, decode, encode};
 use crate::control::DELTA_MAX;
-use crate::kinds::{Decision, Kind, Mode};
+use crate::kinds::{Decision, Mode, QuestionKind};
 use crate::{ANSWER_BYTES_MAX, RANKED_MAX};
 use bem_base::fixed::Fixed;
 
@@ -220,15 +220,15 @@ pub struct ConfigAnswer {
 /// An answer of any kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Of [`Kind::LabelStep`].
+    /// Of [`QuestionKind::LabelStep`].
     Step(StepAnswer),
-    /// Of [`Kind::ScoreEpisode`].
+    /// Of [`QuestionKind::ScoreEpisode`].
     Episode(EpisodeAnswer),
-    /// Of [`Kind::ApprovePatch`].
+    /// Of [`QuestionKind::ApprovePatch`].
     Patch(PatchAnswer),
-    /// Of [`Kind::RankTemplates`].
+    /// Of [`QuestionKind::RankTemplates`].
     Templates(TemplatesAnswer),
-    /// Of [`Kind::AdjustConfig`].
+    /// Of [`QuestionKind::AdjustConfig`].
     Config(ConfigAnswer),
 }
 
@@ -242,13 +242,13 @@ const DELTAS: [&str; 5] = [
 
 impl Answer {
     /// The kind of question that it answers.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> QuestionKind {
         match self {
-            Answer::Step(_) => Kind::LabelStep,
-            Answer::Episode(_) => Kind::ScoreEpisode,
-            Answer::Patch(_) => Kind::ApprovePatch,
-            Answer::Templates(_) => Kind::RankTemplates,
-            Answer::Config(_) => Kind::AdjustConfig,
+            Answer::Step(_) => QuestionKind::LabelStep,
+            Answer::Episode(_) => QuestionKind::ScoreEpisode,
+            Answer::Patch(_) => QuestionKind::ApprovePatch,
+            Answer::Templates(_) => QuestionKind::RankTemplates,
+            Answer::Config(_) => QuestionKind::AdjustConfig,
         }
     }
 
@@ -294,22 +294,22 @@ impl Answer {
     }
 
     /// Reads the answer to a question of this kind.
-    pub fn from_bytes(kind: Kind, bytes: &[u8]) -> Result<Answer, PayloadError> {
+    pub fn from_bytes(kind: QuestionKind, bytes: &[u8]) -> Result<Answer, PayloadError> {
         let mut fields = Fields::read(bytes, ANSWER_BYTES_MAX)?;
         let (zero, one) = (Fixed::ZERO, Fixed::ONE);
         let answer = match kind {
-            Kind::LabelStep => Answer::Step(StepAnswer {
+            QuestionKind::LabelStep => Answer::Step(StepAnswer {
                 accept: fields.int(1, "accept", 0..=1)? == 1,
                 best: fields.maybe_int(2, "best", 0..=1_023)?.map(|best| best as u16),
                 score: fields.fixed(3, "score", zero, one)?,
                 comment: fields.int(4, "comment", 0..=i64::from(u16::MAX))? as u16,
             }),
-            Kind::ScoreEpisode => Answer::Episode(EpisodeAnswer {
+            QuestionKind::ScoreEpisode => Answer::Episode(EpisodeAnswer {
                 score: fields.fixed(1, "score", zero, one)?,
                 keep: fields.int(2, "keep", 0..=2)? as u8,
                 tags: fields.int(3, "tags", 0..=i64::from(u32::MAX))? as u32,
             }),
-            Kind::ApprovePatch => {
+            QuestionKind::ApprovePatch => {
                 let decision = fields.int(1, "decision", 1..=3)? as u8;
                 Answer::Patch(PatchAnswer {
                     decision: Decision::from_number(decision).unwrap_or(Decision::Undecided),
@@ -317,7 +317,7 @@ impl Answer {
                     weight: fields.fixed(3, "weight", zero, one)?,
                 })
             }
-            Kind::RankTemplates => {
+            QuestionKind::RankTemplates => {
                 let order = fields.ints(1, "order", RANKED_MAX, 0..=RANKED_MAX as i64 - 1)?;
                 let scores = fields.ints(2, "scores", RANKED_MAX, 0..=one.to_raw())?;
                 let mut sorted = order.clone();
@@ -333,7 +333,7 @@ impl Answer {
                     scores: scores.into_iter().map(Fixed::from_raw).collect(),
                 })
             }
-            Kind::AdjustConfig => {
+            QuestionKind::AdjustConfig => {
                 let enable_online = fields.maybe_int(1, "enable_online", 0..=1)?.map(|value| value == 1);
                 let mode = fields.maybe_int(2, "safety_override_mode", 0..=3)?;
                 let mut deltas = [Fixed::ZERO; 5];

@@ -5,7 +5,7 @@
 //! changes nothing. Must not know what an answer does. Clauses: HUM-1, HUM-2, HUM-3; decisions D-29, D-76.
 
 use crate::control::{Control, Counters};
-use crate::kinds::{Kind, Priority, Skip, Status};
+use crate::kinds::{Priority, QuestionKind, Skip, Status};
 use crate::{ANSWER_BYTES_MAX, CONTEXT_BYTES_MAX, OPEN_MAX};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::ids::{ObjectClass, ObjectId};
@@ -29,7 +29,7 @@ pub struct Question {
     /// Its identifier, used again after 2^20 questions.
     pub id: ObjectId,
     /// What is asked; what it is about follows from it.
-    pub kind: Kind,
+    pub kind: QuestionKind,
     /// Which step, episode or patch it is about.
     pub target: u64,
     /// How much it matters.
@@ -65,7 +65,7 @@ pub struct Question {
 #[doc(alias = "HINL_ENQUEUE_REQ")]
 pub struct Request {
     /// What is asked.
-    pub kind: Kind,
+    pub kind: QuestionKind,
     /// What it is about.
     pub target: u64,
     /// How much it matters.
@@ -305,12 +305,12 @@ impl Table {
         let mut table = Table { last_serial: reader.u64()?, ..Table::default() };
         let mut next = 0;
         for _ in 0..reader.length(60)? {
-            let wild = reader.error("questions that no table can hold");
+            let malformed = reader.error("questions that no table can hold");
             let place = usize::from(reader.u16()?);
             let question = Question::decode(reader)?;
             let is_known = table.get(question.serial).is_some();
             if place < next || OPEN_MAX <= place || is_known || table.last_serial < question.serial {
-                return Err(wild);
+                return Err(malformed);
             }
             next = place + 1;
             if 0 < question.deadline {
@@ -341,10 +341,10 @@ impl Question {
 
     /// Reads canonical bytes back.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Question, DecodeError> {
-        let wild = reader.error("a question in a state that none can be in");
+        let malformed = reader.error("a question in a state that none can be in");
         let serial = reader.u64()?;
-        let id = ObjectId::from_word(reader.u32()?).map_err(|_| wild.clone())?;
-        let (kind, target) = (Kind::decode(reader)?, reader.u64()?);
+        let id = ObjectId::from_word(reader.u32()?).map_err(|_| malformed.clone())?;
+        let (kind, target) = (QuestionKind::decode(reader)?, reader.u64()?);
         let (priority, status) = (Priority::decode(reader)?, Status::decode(reader)?);
         let context = reader.bytes()?.to_vec();
         let (deadline, created, updated) = (reader.u64()?, reader.u64()?, reader.u64()?);
@@ -362,7 +362,7 @@ impl Question {
             || ANSWER_BYTES_MAX < first_answer.len()
             || updated < created
         {
-            return Err(wild);
+            return Err(malformed);
         }
         Ok(Question {
             serial,
@@ -396,7 +396,7 @@ mod tests {
     use super::*;
     use bem_base::prng::Prng;
 
-    fn request(kind: Kind, deadline: u64, doubt: u32) -> Request {
+    fn request(kind: QuestionKind, deadline: u64, doubt: u32) -> Request {
         Request {
             kind,
             target: 1,
@@ -418,7 +418,7 @@ mod tests {
         let mut seen = 0;
         for step in 1..5_000u64 {
             if let Some(asked) =
-                table.ask(request(Kind::LabelStep, step + 900, 0), step, &control, &mut counters)
+                table.ask(request(QuestionKind::LabelStep, step + 900, 0), step, &control, &mut counters)
             {
                 assert!(seen < asked.serial);
                 seen = asked.serial;
@@ -445,7 +445,8 @@ mod tests {
     fn only_the_latest_lease_of_its_owner_answers_and_a_late_expiry_changes_nothing() {
         let (mut table, mut counters) = (Table::default(), Counters::default());
         let control = Control::default();
-        let serial = table.ask(request(Kind::LabelStep, 0, 0), 1, &control, &mut counters).unwrap().serial;
+        let serial =
+            table.ask(request(QuestionKind::LabelStep, 0, 0), 1, &control, &mut counters).unwrap().serial;
         let first = table.lease(serial, 7, 2).unwrap().generation;
         assert_eq!(table.lease(serial, 8, 3).unwrap_err(), Stuck::Leased);
         assert!(table.check_held(serial, first, 7).is_ok());
@@ -465,10 +466,11 @@ mod tests {
         let (mut table, mut counters) = (Table::default(), Counters::default());
         let control = Control::default();
         let mut ask = |request| table.ask(request, 1, &control, &mut counters).unwrap().serial;
-        let sure = ask(request(Kind::LabelStep, 50, 1));
-        let unsure = ask(request(Kind::LabelStep, 90, 9));
-        let soon = ask(request(Kind::LabelStep, 20, 1));
-        let patch = ask(Request { priority: Priority::Critical, ..request(Kind::ApprovePatch, 0, 0) });
+        let sure = ask(request(QuestionKind::LabelStep, 50, 1));
+        let unsure = ask(request(QuestionKind::LabelStep, 90, 9));
+        let soon = ask(request(QuestionKind::LabelStep, 20, 1));
+        let patch =
+            ask(Request { priority: Priority::Critical, ..request(QuestionKind::ApprovePatch, 0, 0) });
         let order = |table: &Table, person, is_approver| -> Vec<u64> {
             table.queue(person, is_approver).iter().map(|question| question.serial).collect()
         };

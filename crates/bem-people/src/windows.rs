@@ -44,9 +44,9 @@ impl Window {
 
     /// Reads canonical bytes back.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Window, DecodeError> {
-        let wild = reader.error("more left to ask than any rate grants");
+        let malformed = reader.error("more left to ask than any rate grants");
         let credit = reader.u64()?;
-        if credit <= u64::from(RATE_ONE) * WINDOW { Ok(Window { credit }) } else { Err(wild) }
+        if credit <= u64::from(RATE_ONE) * WINDOW { Ok(Window { credit }) } else { Err(malformed) }
     }
 }
 

@@ -71,7 +71,7 @@ pub enum Candidate {
 
 /// The search for a circuit of one size; rows can be added between attempts.
 #[derive(Debug)]
-pub struct Search {
+pub struct CircuitSearch {
     question: Question,
     solver: Solver,
     /// `selects[g]`: for each pair `j < k` of signals the variable that makes them the inputs of gate `g`.
@@ -84,9 +84,9 @@ pub struct Search {
     flips: Vec<Option<Literal>>,
 }
 
-impl Search {
+impl CircuitSearch {
     /// A search without rows.
-    pub fn new(question: Question) -> Search {
+    pub fn new(question: Question) -> CircuitSearch {
         assert!(0 < question.gates);
         let mut solver = Solver::new(Profile::Thorough);
         let inputs = question.inputs;
@@ -102,7 +102,7 @@ impl Search {
         let drives =
             question.origin.iter().map(|_| (0..question.gates).map(|_| solver.fresh()).collect()).collect();
         let flips = question.origin.iter().map(|value| value.is_none().then(|| solver.fresh())).collect();
-        let mut search = Search { question, solver, selects, functions, drives, flips };
+        let mut search = CircuitSearch { question, solver, selects, functions, drives, flips };
         search.add_structure();
         search.add_order();
         search.add_symmetry();

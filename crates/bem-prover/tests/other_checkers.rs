@@ -6,7 +6,7 @@
 mod common;
 
 use bem_base::prng::Prng;
-use bem_checker::lrat_reader::{Kind, StepReader, StepWriter, to_text};
+use bem_checker::lrat_reader::{StepKind, StepReader, StepWriter, to_text};
 use bem_checker::tidy::tidy;
 use bem_checker::{Certificate, lrat};
 use bem_prover::encode::miter;
@@ -104,7 +104,7 @@ fn steps(proof: &[u8]) -> Vec<Step> {
     let mut reader = StepReader::new(proof);
     let mut steps = Vec::new();
     while let Some(kind) = reader.next().unwrap() {
-        let id = if let Kind::Add { id } = kind { Some(id) } else { None };
+        let id = if let StepKind::Add { id } = kind { Some(id) } else { None };
         steps.push((id, reader.clause().to_vec(), reader.numbers().to_vec()));
     }
     steps

@@ -118,12 +118,12 @@ impl Circuit {
             let lines = (0..reader.length(4)?)
                 .map(|_| reader.text().map(str::to_string))
                 .collect::<Result<Vec<String>, _>>()?;
-            let wild = reader.error("a circuit that reads bits which are not there");
+            let malformed = reader.error("a circuit that reads bits which are not there");
             let policy = Policy::decode(&mut reader)?;
             let fits =
                 policy.reads().iter().all(|bit| usize::from(*bit) < bits) && bits <= OBSERVATION_BITS_MAX;
             if !fits {
-                return Err(wild);
+                return Err(malformed);
             }
             reader.finish()?;
             Ok((bits, horizon, name, features, lines, policy))

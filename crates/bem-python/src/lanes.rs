@@ -35,14 +35,14 @@ pub struct Lanes {
 }
 
 struct Worlds {
-    kind: Kind,
+    kind: LaneWorlds,
     /// Rewards in units.
     rewards: [f64; 2],
     seed: u64,
     is_reset: bool,
 }
 
-enum Kind {
+enum LaneWorlds {
     Sliced(Vec<Sliced>),
     Single(Vec<Single>),
 }
@@ -129,14 +129,14 @@ impl Worlds {
     fn reset(&mut self, seed: u64, bits: usize, seen: &mut [i8]) -> Result<(), String> {
         (self.seed, self.is_reset) = (seed, true);
         match &mut self.kind {
-            Kind::Sliced(blocks) => {
+            LaneWorlds::Sliced(blocks) => {
                 for (place, block) in blocks.iter_mut().enumerate() {
                     block.world.reset(mix(seed ^ mix(place as u64)), &mut block.seen);
                     let end = seen.len().min((place + 1) * LANES * bits);
                     block.show(bits, &mut seen[place * LANES * bits..end]);
                 }
             }
-            Kind::Single(lanes) => {
+            LaneWorlds::Single(lanes) => {
                 for (place, lane) in lanes.iter_mut().enumerate() {
                     lane.episodes = 0;
                     lane.begin(seed, place)?;
@@ -159,7 +159,7 @@ impl Worlds {
         let [low, high] = self.rewards;
         let seed = self.seed;
         match &mut self.kind {
-            Kind::Sliced(blocks) => {
+            LaneWorlds::Sliced(blocks) => {
                 for (place, block) in blocks.iter_mut().enumerate() {
                     let (first, end) = (place * LANES, actions.len().min((place + 1) * LANES));
                     block.choose(&actions[first..end]);
@@ -173,7 +173,7 @@ impl Worlds {
                     block.show(bits, &mut seen[first * bits..end * bits]);
                 }
             }
-            Kind::Single(lanes) => {
+            LaneWorlds::Single(lanes) => {
                 for (place, (lane, action)) in lanes.iter_mut().zip(actions).enumerate() {
                     let outcome = lane.world.step(*action as u16).map_err(|error| error.to_string())?;
                     rewards[place] = f64::from(outcome.reward) / 1000.0;
@@ -221,7 +221,8 @@ impl Lanes {
             false => None,
         };
         let single = |_| Single { world: game.game.start(), episodes: 0 };
-        let kind = blocks.map_or_else(|| Kind::Single((0..count).map(single).collect()), Kind::Sliced);
+        let kind =
+            blocks.map_or_else(|| LaneWorlds::Single((0..count).map(single).collect()), LaneWorlds::Sliced);
         let worlds = Mutex::new(Worlds { kind, rewards, seed: 0, is_reset: false });
         Ok(Lanes { worlds, count, bits, actions })
     }

@@ -85,12 +85,12 @@ fn encode_map(map: &BTreeMap<u32, Digest>, writer: &mut Writer) {
 }
 
 fn decode_map(reader: &mut Reader<'_>) -> Result<BTreeMap<u32, Digest>, DecodeError> {
-    let wild = reader.error("slots out of order, or beyond a table");
+    let malformed = reader.error("slots out of order, or beyond a table");
     let (mut map, mut next) = (BTreeMap::new(), 0);
     for _ in 0..reader.length(36)? {
         let (slot, leaf) = (reader.u32()?, Digest::decode(reader)?);
         if slot < next || TABLE_SLOTS_MAX <= slot {
-            return Err(wild);
+            return Err(malformed);
         }
         next = slot + 1;
         map.insert(slot, leaf);
@@ -122,7 +122,7 @@ impl Book {
     /// Reads it back, for a history of this configuration.
     pub fn decode_state(config: ServiceConfig, bytes: &[u8]) -> Result<Book, DecodeError> {
         let reader = &mut Reader::new(bytes);
-        let wild = reader.error("a book that no service can have");
+        let malformed = reader.error("a book that no service can have");
         let program = hash(&config.to_bytes());
         let mut book = Book::new(config);
         (book.worlds, book.serial, book.last) = (reader.u16()?, reader.u64()?, reader.u64()?);
@@ -137,7 +137,7 @@ impl Book {
             let twin = Twin::decode(&mut bytes)?;
             bytes.finish()?;
             if book.worlds <= world || book.twins.insert(world, twin).is_some() {
-                return Err(wild);
+                return Err(malformed);
             }
         }
         book.earlier = Earlier::decode(book.worlds, reader)?;
@@ -152,7 +152,7 @@ impl Book {
         for (table, size) in Table::ALL.iter().copied().zip(sizes) {
             let found = book.tables.tree(table).size();
             if size < found || u64::from(TABLE_SLOTS_MAX) < size {
-                return Err(wild);
+                return Err(malformed);
             }
             if found < size {
                 book.set_all(&[TableEdit { table, slot: (size - 1) as u32, leaf: Digest::default() }]);

@@ -55,12 +55,12 @@ impl Delays {
 
     /// Reads canonical bytes back.
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Delays, DecodeError> {
-        let wild = reader.error("more rewards than are counted");
+        let malformed = reader.error("more rewards than are counted");
         let mut delays = Delays::default();
         for count in &mut delays.counts {
             *count = reader.u64()?;
         }
-        if delays.counts.iter().any(|count| REWARDS_MAX <= *count) { Err(wild) } else { Ok(delays) }
+        if delays.counts.iter().any(|count| REWARDS_MAX <= *count) { Err(malformed) } else { Ok(delays) }
     }
 }
 

@@ -30,7 +30,7 @@ pub const SERVICE_PART: &str = "service";
 /// Snapshots that are kept: the newest, and those to fall back to.
 pub const SNAPSHOTS_KEPT: u8 = 2;
 
-/// Why a history cannot be begun, gone on with or played again.
+/// RefusalKind a history cannot be begun, gone on with or played again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
@@ -42,7 +42,7 @@ pub enum HistoryError {
     State {
         /// Which of them.
         what: &'static str,
-        /// Why.
+        /// RefusalKind.
         reason: String,
     },
     /// An input does not fit those before it.
@@ -50,7 +50,7 @@ pub enum HistoryError {
     Input {
         /// Its number.
         number: u64,
-        /// Why.
+        /// RefusalKind.
         reason: &'static str,
     },
 }

@@ -49,7 +49,7 @@ pub struct FloorSpec {
     pub risk: u16,
 }
 
-/// Why a world cannot be: the field, and what is allowed.
+/// RefusalKind a world cannot be: the field, and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct SpecError {
@@ -408,22 +408,22 @@ impl Input {
                 for (place, byte) in seen.iter().enumerate() {
                     observation.0[place / 8] |= u64::from(*byte) << (8 * (place % 8));
                 }
-                let wild = reader.error("an episode's name that is too long or no text");
+                let malformed = reader.error("an episode's name that is too long or no text");
                 let length = usize::from(reader.u8()?);
                 let name = core::str::from_utf8(reader.raw(length)?);
                 match name {
                     Ok(name) if length <= EPISODE_BYTES_MAX => {
                         Input::Decide { world, observation, episode: name.to_string() }
                     }
-                    _ => return Err(wild),
+                    _ => return Err(malformed),
                 }
             }
             2 => {
                 let (decision, reward) = (reader.u64()?, reader.i32()?);
-                let wild = reader.error("unknown flags of a reward");
+                let malformed = reader.error("unknown flags of a reward");
                 let flags = reader.u8()?;
                 if 3 < flags {
-                    return Err(wild);
+                    return Err(malformed);
                 }
                 Input::Reward { world, decision, reward, done: flags & 1 == 1, bad: flags & 2 == 2 }
             }

@@ -132,7 +132,7 @@ impl KnownDecisions {
         reader: &mut Reader<'_>,
         is_sound: impl Fn(&Known) -> bool,
     ) -> Result<KnownDecisions, DecodeError> {
-        let wild = reader.error("decisions that this world cannot have made");
+        let malformed = reader.error("decisions that this world cannot have made");
         let mut all = KnownDecisions::default();
         let mut last = None;
         for _ in 0..reader.length(BYTES_MIN)? {
@@ -142,7 +142,7 @@ impl KnownDecisions {
             let (episode, is_given_up) = (reader.u64()?, reader.bool()?);
             let known = Known { number, place, step, drawn_from, begun, episode, is_given_up };
             if !is_sound(&known) || last.is_some_and(|last| number <= last) {
-                return Err(wild);
+                return Err(malformed);
             }
             last = Some(number);
             all.push(known);

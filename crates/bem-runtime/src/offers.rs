@@ -36,10 +36,10 @@ impl Proposed {
 
     /// Reads canonical bytes back.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Proposed, DecodeError> {
-        let wild = reader.error("a proposal without machines, or with too many");
+        let malformed = reader.error("a proposal without machines, or with too many");
         let (world, request, length) = (WorldIndex(reader.u16()?), reader.u64()?, reader.length(8)?);
         if !(1..=MACHINES_MAX).contains(&length) {
-            return Err(wild);
+            return Err(malformed);
         }
         let machines = (0..length).map(|_| Machine::decode(reader)).collect::<Result<_, _>>()?;
         Ok(Proposed { world, request, machines })
@@ -63,15 +63,15 @@ pub(crate) fn decode(
     service: &Service,
     reader: &mut Reader<'_>,
 ) -> Result<BTreeMap<u16, Offers>, DecodeError> {
-    let wild = reader.error("proposals for worlds that are not served, or out of order");
+    let malformed = reader.error("proposals for worlds that are not served, or out of order");
     let mut offers: BTreeMap<u16, Offers> = BTreeMap::new();
     for _ in 0..reader.length(18)? {
         let place = reader.u16()?;
-        let world = service.world(WorldIndex(place)).ok_or(wild.clone())?;
+        let world = service.world(WorldIndex(place)).ok_or(malformed.clone())?;
         if offers.last_key_value().is_some_and(|(last, _)| place <= *last) {
-            return Err(wild);
+            return Err(malformed);
         }
         offers.insert(place, Offers::decode(&world.spec().shape, reader)?);
     }
-    if offers.is_empty() { Err(wild) } else { Ok(offers) }
+    if offers.is_empty() { Err(malformed) } else { Ok(offers) }
 }

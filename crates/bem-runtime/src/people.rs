@@ -191,7 +191,7 @@ impl People {
 
     /// Reads canonical bytes back.
     pub fn decode(reader: &mut Reader<'_>) -> Result<People, DecodeError> {
-        let wild = reader.error("more answers than are kept");
+        let malformed = reader.error("more answers than are kept");
         let (control, counters) = (Control::decode(reader)?, Counters::decode(reader)?);
         let (table, groups) = (Table::decode(reader)?, Groups::decode(reader)?);
         let windows = [Window::decode(reader)?, Window::decode(reader)?];
@@ -211,7 +211,7 @@ impl People {
         }
         let loosened = (0..reader.length(8)?).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
         if GIVEN_MAX < given.len() || DRIFT_MAX < loosened.len() {
-            return Err(wild);
+            return Err(malformed);
         }
         let [approved, rejected] = policies;
         Ok(People { control, counters, table, groups, windows, given, approved, rejected, priors, loosened })

@@ -63,7 +63,7 @@ impl ServiceConfig {
 
 /// What kind of refusal it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RefusalKind {
     /// The request itself is wrong.
     Bad,
     /// What it names is not there, or not any more.
@@ -76,12 +76,12 @@ pub enum Kind {
     Forbidden,
 }
 
-/// Why a request is refused.
+/// RefusalKind a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
     /// What kind it is.
-    pub kind: Kind,
+    pub kind: RefusalKind,
     /// The field that is wrong.
     pub field: &'static str,
     /// One word for programs.
@@ -91,14 +91,19 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn new(kind: Kind, field: &'static str, code: &'static str, message: String) -> Refusal {
+    pub(crate) fn new(
+        kind: RefusalKind,
+        field: &'static str,
+        code: &'static str,
+        message: String,
+    ) -> Refusal {
         Refusal { kind, field, code, message }
     }
 }
 
 impl From<SpecError> for Refusal {
     fn from(error: SpecError) -> Refusal {
-        Refusal::new(Kind::Bad, error.field, "bad_field", error.reason)
+        Refusal::new(RefusalKind::Bad, error.field, "bad_field", error.reason)
     }
 }
 
@@ -204,7 +209,7 @@ impl Service {
     pub fn find(&self, name: &str) -> Result<(WorldIndex, &World), Refusal> {
         let missing = || {
             let shown = if is_name(name) { name } else { "of this name" };
-            Refusal::new(Kind::Missing, "world", "unknown_world", format!("there is no world {shown}"))
+            Refusal::new(RefusalKind::Missing, "world", "unknown_world", format!("there is no world {shown}"))
         };
         let index = *self.names.get(name).ok_or_else(missing)?;
         Ok((index, self.world(index).ok_or_else(missing)?))
@@ -218,17 +223,18 @@ impl Service {
                 true => Ok(None),
                 false => {
                     let message = format!("world {} is there with another shape", spec.name);
-                    Err(Refusal::new(Kind::Conflict, "name", "other_shape", message))
+                    Err(Refusal::new(RefusalKind::Conflict, "name", "other_shape", message))
                 }
             };
         }
         if WORLDS_MAX <= self.worlds.len() {
             let message = format!("all {WORLDS_MAX} worlds of this history were used");
-            return Err(Refusal::new(Kind::Full, "name", "too_many_worlds", message));
+            return Err(Refusal::new(RefusalKind::Full, "name", "too_many_worlds", message));
         }
         // A world that the machine cannot hold is refused before it is an input.
         let opened = self.open(&spec, self.worlds.len());
-        let opened = opened.map_err(|reason| Refusal::new(Kind::Bad, "actions", "does_not_fit", reason))?;
+        let opened =
+            opened.map_err(|reason| Refusal::new(RefusalKind::Bad, "actions", "does_not_fit", reason))?;
         self.tried = Some((spec.clone(), Box::new(opened)));
         Ok(Some(Input::World(Box::new(spec))))
     }
@@ -261,7 +267,7 @@ impl Service {
                  {START_BYTES_MAX} bytes",
                 spec.name
             );
-            return Err(Refusal::new(Kind::Bad, "start_from", "does_not_fit", message));
+            return Err(Refusal::new(RefusalKind::Bad, "start_from", "does_not_fit", message));
         }
         Ok(Box::new(start))
     }
@@ -271,11 +277,11 @@ impl Service {
         let served = self.served(world)?;
         if !fits(&observation, &served.spec().shape) {
             let message = format!("obs has more than {} bits", served.spec().shape.observation_bits);
-            return Err(Refusal::new(Kind::Bad, "obs", "out_of_range", message));
+            return Err(Refusal::new(RefusalKind::Bad, "obs", "out_of_range", message));
         }
         if EPISODE_BYTES_MAX < episode.len() {
             let message = format!("episode has more than {EPISODE_BYTES_MAX} bytes");
-            return Err(Refusal::new(Kind::Bad, "episode", "out_of_range", message));
+            return Err(Refusal::new(RefusalKind::Bad, "episode", "out_of_range", message));
         }
         served.check_episode(episode)?;
         Ok(Input::Decide { world, observation, episode: episode.to_string() })
@@ -294,7 +300,8 @@ impl Service {
     }
 
     fn served(&self, world: WorldIndex) -> Result<&World, Refusal> {
-        let gone = || Refusal::new(Kind::Missing, "world", "unknown_world", "the world is gone".to_string());
+        let gone =
+            || Refusal::new(RefusalKind::Missing, "world", "unknown_world", "the world is gone".to_string());
         self.world(world).ok_or_else(gone)
     }
 
@@ -447,17 +454,19 @@ impl Service {
         let mut reader = Reader::new(bytes);
         let config = ServiceConfig::from_bytes(reader.bytes()?)?;
         let last = reader.u64()?;
-        let wild = reader.error("worlds that no service can have");
+        let malformed = reader.error("worlds that no service can have");
         let count = reader.length(1)?;
         if WORLDS_MAX < count {
-            return Err(wild.into());
+            return Err(malformed.into());
         }
         let mut service = Service { last, ..Service::new(config) };
         for place in 0..count {
             let world = match reader.bool()? {
                 false => None,
                 true => {
-                    let Input::World(spec) = Input::decode(&mut reader)? else { return Err(wild.into()) };
+                    let Input::World(spec) = Input::decode(&mut reader)? else {
+                        return Err(malformed.into());
+                    };
                     service.names.insert(spec.name.clone(), WorldIndex(place as u16));
                     Some(World::decode(*spec, &mut reader)?)
                 }

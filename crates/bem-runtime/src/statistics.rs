@@ -144,7 +144,7 @@ impl Statistics {
 
     /// Reads canonical bytes back, for a world of so many actions.
     pub fn decode(actions: u16, reader: &mut Reader<'_>) -> Result<Statistics, DecodeError> {
-        let wild = reader.error("statistics of another world");
+        let malformed = reader.error("statistics of another world");
         let mut counts = [0; 10];
         for count in &mut counts {
             *count = reader.u64()?;
@@ -157,7 +157,7 @@ impl Statistics {
         }
         let [by_action, curve] = lists;
         if by_action.len() != usize::from(actions) || CURVE_POINTS_MAX < curve.len() || curve_step == 0 {
-            return Err(wild);
+            return Err(malformed);
         }
         Ok(Statistics {
             decisions,

@@ -351,13 +351,13 @@ mod tests {
         let mut writer = Writer::new();
         ask().encode(&mut writer);
         assert_eq!(ToolAsk::decode(&mut Reader::new(writer.as_bytes())).unwrap(), ask());
-        for wild in [
+        for malformed in [
             ToolAsk { capacity: 0, ..ask() },
             ToolAsk { tool: ask().resource, ..ask() },
             ToolAsk { capacity: u32::MAX, ..ask() },
         ] {
             let mut writer = Writer::new();
-            wild.encode(&mut writer);
+            malformed.encode(&mut writer);
             assert!(ToolAsk::decode(&mut Reader::new(writer.as_bytes())).is_err());
         }
     }

@@ -13,7 +13,7 @@ use crate::limits::PATCHES_SHOWN_MAX;
 use crate::people::oversight::{Judged, Oversight, Publishing, REJECTED};
 use crate::people::standing::{HeldRound, Previous, SINCE_MAX, Standing};
 use crate::round::{Brought, Complete, Done, Job, bytes_of};
-use crate::service::{Kind, Refusal};
+use crate::service::{Refusal, RefusalKind};
 use crate::statistics::Statistics;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Outcome, Shape};
@@ -48,7 +48,7 @@ pub struct Patched {
     pub accepted: bool,
     /// The change in words.
     pub words: String,
-    /// Why it was not let in; empty if it was.
+    /// RefusalKind it was not let in; empty if it was.
     pub reason: String,
     /// Proofs that the checker accepted.
     pub proofs: u32,
@@ -189,7 +189,7 @@ impl World {
     pub(crate) fn check_episode(&self, episode: &str) -> Result<(), Refusal> {
         let has_episodes = 1 < self.spec.shape.horizon;
         let refuse =
-            |message: &str| Err(Refusal::new(Kind::Bad, "episode", "bad_field", message.to_string()));
+            |message: &str| Err(Refusal::new(RefusalKind::Bad, "episode", "bad_field", message.to_string()));
         match (has_episodes, episode.is_empty()) {
             (true, true) => refuse("episode is missing: this world has a horizon above 1"),
             (false, false) => refuse("episode is not allowed: an episode of this world is one decision"),
@@ -243,11 +243,11 @@ impl World {
         if !range.contains(&outcome.reward) {
             let allowed = format!("{} to {}", range.start(), range.end());
             let message = format!("reward {} is out of range: this world takes {allowed}", outcome.reward);
-            return Err(Refusal::new(Kind::Bad, "reward", "out_of_range", message));
+            return Err(Refusal::new(RefusalKind::Bad, "reward", "out_of_range", message));
         }
         let gone = || {
             let message = format!("decision {decision} is unknown in this world, or too old to be rewarded");
-            Refusal::new(Kind::Missing, "decision", "unknown_decision", message)
+            Refusal::new(RefusalKind::Missing, "decision", "unknown_decision", message)
         };
         let known = self.known.get(decision).ok_or_else(gone)?;
         match known.step.outcome {
@@ -259,18 +259,18 @@ impl World {
                     "reward {} would bring the episode beyond return_range: this world takes {return_min} to {return_max}",
                     outcome.reward
                 );
-                Err(Refusal::new(Kind::Bad, "reward", "out_of_range", message))
+                Err(Refusal::new(RefusalKind::Bad, "reward", "out_of_range", message))
             }
             None if outcome.done && !self.may_end(known, decision) => {
                 let message =
                     "done is not allowed here: a later decision of this episode was asked for".to_string();
-                Err(Refusal::new(Kind::Conflict, "done", "not_last", message))
+                Err(Refusal::new(RefusalKind::Conflict, "done", "not_last", message))
             }
             None => Ok(true),
             Some(said) if said == outcome => Ok(false),
             Some(_) => {
                 let message = format!("decision {decision} has another outcome already");
-                Err(Refusal::new(Kind::Conflict, "reward", "other_outcome", message))
+                Err(Refusal::new(RefusalKind::Conflict, "reward", "other_outcome", message))
             }
         }
     }
@@ -629,14 +629,14 @@ impl World {
         let searching = Searching::decode(&spec.shape, &mut inner)?;
         inner.finish()?;
         let statistics = Statistics::decode(spec.shape.actions, reader)?;
-        let wild = reader.error("decisions that this world cannot have made");
+        let malformed = reader.error("decisions that this world cannot have made");
         let by_step = (0..reader.length(16)?)
             .map(|_| Ok((reader.u64()?, reader.i64()?)))
             .collect::<Result<Vec<_>, DecodeError>>()?;
         if (spec.shape.horizon as usize) < by_step.len()
             || by_step.iter().any(|(count, sum)| 1 << 32 <= *count || 1 << 62 <= sum.unsigned_abs())
         {
-            return Err(wild.into());
+            return Err(malformed.into());
         }
         let known = KnownDecisions::decode(reader, |known| {
             known.place <= statistics.decisions && known.step.action < spec.shape.actions
@@ -650,7 +650,7 @@ impl World {
             let decisions = (0..reader.length(8)?).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
             let are_known = decisions.iter().all(|number| known.get(*number).is_some());
             if decisions.is_empty() || !are_known || (spec.shape.horizon as usize) < decisions.len() {
-                return Err(wild.into());
+                return Err(malformed.into());
             }
             let last = decisions.last().and_then(|last| known.get(*last));
             if let Some(last) = last.filter(|_| is_over) {
@@ -724,13 +724,15 @@ pub(crate) fn encode_complete(episode: &Complete, writer: &mut Writer) {
 }
 
 pub(crate) fn decode_complete(shape: &Shape, reader: &mut Reader<'_>) -> Result<Complete, DecodeError> {
-    let wild = reader.error("steps that this world cannot have taken");
+    let malformed = reader.error("steps that this world cannot have taken");
     let (place, begun) = (reader.u64()?, Begun::decode(reader)?);
     let mut steps = Vec::new();
     for _ in 0..reader.length(36)? {
         let step = decode_step(reader)?;
         let (drawn_from, is_told) = (decode_drawn(reader)?, reader.bool()?);
-        let Some(outcome) = step.outcome.filter(|_| step.action < shape.actions) else { return Err(wild) };
+        let Some(outcome) = step.outcome.filter(|_| step.action < shape.actions) else {
+            return Err(malformed);
+        };
         let PastStep { observation, action, .. } = step;
         steps.push(Settled { observation, action, drawn_from, outcome, is_told });
     }

@@ -216,8 +216,8 @@ impl Fields {
     /// A whole number in the range of its type.
     pub fn number<T: TryFrom<i64>>(&mut self, name: &str) -> Result<Option<T>, Failure> {
         let Some(value) = self.whole(name)? else { return Ok(None) };
-        let wild = || Failure::bad(name, format!("{name} {value} is out of range"));
-        T::try_from(value).map(Some).map_err(|_| wild())
+        let malformed = || Failure::bad(name, format!("{name} {value} is out of range"));
+        T::try_from(value).map(Some).map_err(|_| malformed())
     }
 
     /// A field that must be true or false.
@@ -442,7 +442,7 @@ pub fn encode_named(
     known: &mut BTreeMap<String, Encoder>,
 ) -> Result<Bits, bem_runtime::service::Refusal> {
     let bad = |message: String| bem_runtime::service::Refusal {
-        kind: bem_runtime::service::Kind::Bad,
+        kind: bem_runtime::service::RefusalKind::Bad,
         field: "obs",
         code: "bad_field",
         message,

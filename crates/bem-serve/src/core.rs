@@ -34,7 +34,7 @@ use bem_runtime::frozen::Frozen;
 use bem_runtime::history::{LogSink, Opened};
 use bem_runtime::input::{Input, WorldSpec, decode_all};
 use bem_runtime::round::{Done, Job};
-use bem_runtime::service::{Effect, Kind, Refusal, Service};
+use bem_runtime::service::{Effect, Refusal, RefusalKind, Service};
 use bem_runtime::world::{Patched, World};
 use bem_workers::host::Host;
 use bem_workers::resolve::Named;
@@ -88,7 +88,7 @@ pub struct PatchLine {
     pub accepted: bool,
     /// The change in words.
     pub words: String,
-    /// Why it is not in force.
+    /// RefusalKind it is not in force.
     pub reason: String,
     /// Proofs that the checker accepted.
     pub proofs: u32,
@@ -546,7 +546,7 @@ impl Decider {
     fn create(&mut self, spec: WorldSpec) -> Result<bool, Refusal> {
         let Some(input) = self.service.create(spec.clone())? else { return Ok(false) };
         let refuse =
-            |message| Refusal { kind: Kind::Bad, field: "start_from", code: "does_not_fit", message };
+            |message| Refusal { kind: RefusalKind::Bad, field: "start_from", code: "does_not_fit", message };
         let start = match &self.starts {
             Some(starts) => starts(&spec).map_err(refuse)?,
             None => None,
@@ -563,7 +563,8 @@ impl Decider {
     fn decide(&mut self, name: &str, seen: Seen, episode: &str) -> Result<Decided, Refusal> {
         let (index, world) = self.service.find(name)?;
         let bits = usize::from(world.spec().shape.observation_bits);
-        let bad = |message: String| Refusal { kind: Kind::Bad, field: "obs", code: "bad_field", message };
+        let bad =
+            |message: String| Refusal { kind: RefusalKind::Bad, field: "obs", code: "bad_field", message };
         let observation = match seen {
             Seen::Bits(observation, width) if width == bits => observation,
             Seen::Bits(_, width) => {

@@ -16,7 +16,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::MethodRouter;
 use bem_base::digest::Digest;
-use bem_runtime::service::{Kind, Refusal};
+use bem_runtime::service::{Refusal, RefusalKind};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use serde_json::json;
@@ -143,11 +143,11 @@ impl Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Failure {
         let status = match refusal.kind {
-            Kind::Bad => StatusCode::BAD_REQUEST,
-            Kind::Missing => StatusCode::NOT_FOUND,
-            Kind::Conflict => StatusCode::CONFLICT,
-            Kind::Full => StatusCode::INSUFFICIENT_STORAGE,
-            Kind::Forbidden => StatusCode::FORBIDDEN,
+            RefusalKind::Bad => StatusCode::BAD_REQUEST,
+            RefusalKind::Missing => StatusCode::NOT_FOUND,
+            RefusalKind::Conflict => StatusCode::CONFLICT,
+            RefusalKind::Full => StatusCode::INSUFFICIENT_STORAGE,
+            RefusalKind::Forbidden => StatusCode::FORBIDDEN,
         };
         Failure::new(status, refusal.code, refusal.message).about(refusal.field)
     }

@@ -19,7 +19,7 @@ use axum::routing::{get, post, put};
 use axum::{Extension, Json};
 use bem_base::digest::{Digest, hash_parts};
 use bem_base::fixed::Fixed;
-use bem_people::kinds::{Kind, Mode, Priority, Skip, Status};
+use bem_people::kinds::{Mode, Priority, QuestionKind, Skip, Status};
 use bem_people::table::{Person, skip_reason};
 use bem_runtime::people::input::Ask;
 use bem_runtime::service::{Refusal, Service};
@@ -157,9 +157,10 @@ pub(crate) async fn ask(
 ) -> Result<Response, Failure> {
     let mut fields = Fields::read(&body)?;
     let name = Fields::must("kind", fields.text("kind")?)?;
-    let kind = Kind::from_name(&name)
-        .ok_or_else(|| Failure::bad("kind", format!("kind {name:?} is unknown: {}", Kind::names())))?;
-    if kind == Kind::AdjustConfig && !is_approver(&caller) {
+    let kind = QuestionKind::from_name(&name).ok_or_else(|| {
+        Failure::bad("kind", format!("kind {name:?} is unknown: {}", QuestionKind::names()))
+    })?;
+    if kind == QuestionKind::AdjustConfig && !is_approver(&caller) {
         let message = "questions about the configuration are asked by approvers and admins";
         return Err(Failure::new(StatusCode::FORBIDDEN, "needs_approver", message).about("kind"));
     }
@@ -183,10 +184,10 @@ pub(crate) async fn ask(
         let place = |name: &str| service.find(name).map(|(index, _)| index.0);
         let world = match (&world, kind) {
             (Some(name), _) => place(name)?,
-            (None, Kind::LabelStep | Kind::ScoreEpisode) => {
+            (None, QuestionKind::LabelStep | QuestionKind::ScoreEpisode) => {
                 let message = "world is missing: questions about steps and episodes name one".to_string();
                 return Err(Refusal {
-                    kind: bem_runtime::service::Kind::Bad,
+                    kind: bem_runtime::service::RefusalKind::Bad,
                     field: "world",
                     code: "bad_field",
                     message,

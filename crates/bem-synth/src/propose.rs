@@ -13,8 +13,8 @@ use crate::labels::{self, Answers};
 use crate::lens::Lens;
 use crate::library::Machine;
 use crate::memory::{self, Device};
-use crate::models::control::recollect::RECALL_WORK;
-use crate::models::control::{Explorer, Prospect, fitted};
+use crate::models::control::memory_search::RECALL_WORK;
+use crate::models::control::{Explorer, PlannedControl, fitted};
 use crate::models::{graded, joint, linear, mealy, means, reward};
 use crate::policy::{Player, Policy, action_bits};
 use crate::samples::{Queries, Work};
@@ -78,11 +78,11 @@ pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> P
     let episodes = recent(experience, settings.steps_max);
     let queries = settings.queries;
     let mut work = Work::with_queries(settings.work, queries);
-    let mut search = Search { shape, experience, queries, provenance: None, list: Vec::new(), spent: 0 };
+    let mut search = Proposing { shape, experience, queries, provenance: None, list: Vec::new(), spent: 0 };
     let all: Vec<&Episode> = experience.episodes().collect();
     let mut means = Work::new(RECALL_WORK);
     let explorer =
-        Prospect::of(shape, &all, settings.stationary, &mut means).map(|prospect| search.plan(prospect));
+        PlannedControl::of(shape, &all, settings.stationary, &mut means).map(|planned| search.plan(planned));
     search.spent += RECALL_WORK - means.left();
     // Where actions change what is seen, plans look ahead; elsewhere later rewards are credited to earlier decisions.
     let mut credit = None;
@@ -122,7 +122,7 @@ pub(crate) fn explain_alone(
     queries: Queries,
 ) -> Vec<Hypothesis> {
     let mut search =
-        Search { shape, experience: rows, queries, provenance: None, list: Vec::new(), spent: 0 };
+        Proposing { shape, experience: rows, queries, provenance: None, list: Vec::new(), spent: 0 };
     let episodes: Vec<&Episode> = rows.episodes().collect();
     search.explain_now(&episodes, &mut Work::with_queries(units, queries));
     search.list
@@ -158,7 +158,7 @@ pub fn recent(experience: &Experience, steps_max: usize) -> Vec<&Episode> {
     experience.latest(steps_max)
 }
 
-struct Search<'a> {
+struct Proposing<'a> {
     shape: &'a Shape,
     experience: &'a Experience,
     queries: Queries,
@@ -168,7 +168,7 @@ struct Search<'a> {
     spent: u64,
 }
 
-impl Search<'_> {
+impl Proposing<'_> {
     /// The whole search over the log as it is, then through lenses as long as nothing explains it. In worlds of chance,
     /// and where actions change what is seen, there is nothing that a closer look could explain.
     fn look(&mut self, episodes: &[&Episode], settings: &Settings, controlled: bool, work: &mut Work) {
@@ -292,7 +292,7 @@ impl Search<'_> {
         let shape = lens.shape(self.shape);
         let seen: Vec<Episode> = episodes.iter().map(|episode| lens.see(episode)).collect();
         let seen: Vec<&Episode> = seen.iter().collect();
-        let mut inner = Search {
+        let mut inner = Proposing {
             queries: self.queries,
             shape: &shape,
             experience: self.experience,
@@ -467,12 +467,12 @@ impl Search<'_> {
     }
 
     /// Adds the best plan in the counted model.
-    fn plan(&mut self, prospect: Prospect) -> Explorer {
-        if let Some(stated) = prospect.stated {
-            self.add(stated, None, prospect.words, prospect.states as u32, false);
-            self.list.last_mut().expect("just added").foreseen = Some(prospect.foreseen);
+    fn plan(&mut self, planned: PlannedControl) -> Explorer {
+        if let Some(stated) = planned.stated {
+            self.add(stated, None, planned.words, planned.states as u32, false);
+            self.list.last_mut().expect("just added").foreseen = Some(planned.foreseen);
         }
-        prospect.explorer
+        planned.explorer
     }
 
     /// A policy through a lens as one for this world, with what it says; none if a bound is exceeded.

@@ -111,10 +111,10 @@ fn decode_template(
     let pass_rate = share("a pass rate outside zero to one")?;
     let regret = share("a regret outside zero to one")?;
     let last_update = reader.u64()?;
-    let wild = reader.error("steps to learn that nobody can have taken");
+    let malformed = reader.error("steps to learn that nobody can have taken");
     let learned = if reader.bool()? { Some(Fixed::from_raw(reader.i64()?)) } else { None };
     if learned.is_some_and(|learned| learned < Fixed::ZERO || Fixed::from_int(64) < learned) {
-        return Err(wild);
+        return Err(malformed);
     }
     let statistics = TemplateStatistics { usage, pass_rate, regret, last_update, learned };
     Ok(Template { id, domain, tree, difficulty_structural, difficulty, statistics })

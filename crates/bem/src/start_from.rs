@@ -11,7 +11,7 @@ use crate::learned::{self, Found, Learned};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::{Bits, Shape};
 use bem_circuit::netlist::{Builder, Signal};
-use bem_data::{Code, Column, Decimal, Encoder, Kind, Table};
+use bem_data::{Code, Column, Decimal, Encoder, FeatureKind, Table};
 use bem_engine::start::{Baseline, EPISODES_MAX, STATED_INPUTS_MAX, Start, machine_of};
 use bem_engine::world_file::WorldFile;
 use bem_synth::experience::{EXPERIENCE_STEPS_MAX, Episode, Experience, Step};
@@ -271,7 +271,8 @@ fn input(builder: &mut Builder, own: &Encoder, world: &Encoder, bit: usize) -> O
             Some(builder.input(usize::from(there.low) + nearest(steps, thresholds[place])?))
         }
         (Code::Words(places), Code::Index) => {
-            let (Kind::Choice(words), Kind::Choice(others)) = (&column.feature.kind, &there.feature.kind)
+            let (FeatureKind::Choice(words), FeatureKind::Choice(others)) =
+                (&column.feature.kind, &there.feature.kind)
             else {
                 return None;
             };

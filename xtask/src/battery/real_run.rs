@@ -11,12 +11,12 @@ use std::time::Duration;
 
 /// The run: low rungs of families that need proofs, so that it takes a fraction of a second; small files, so that the
 /// ledger rotates; and one thread, so that system calls come in one order.
-const SMALL: Kind =
-    Kind { families: "parity,majority,compare,add", unit_steps: "1000", segment_bytes: "4000" };
+const SMALL: RunForm =
+    RunForm { families: "parity,majority,compare,add", unit_steps: "1000", segment_bytes: "4000" };
 const STEPS: &str = "2000";
 /// A run with a long trace and little else, for flips: an audit of it is cheap.
-const LONG: Kind =
-    Kind { families: "bandit,contextual_bandit", unit_steps: "4000", segment_bytes: "1000000" };
+const LONG: RunForm =
+    RunForm { families: "bandit,contextual_bandit", unit_steps: "4000", segment_bytes: "1000000" };
 const LONG_STEPS: &str = "13000";
 /// System calls that change the disk.
 const CALLS: [&str; 7] = ["openat", "pwrite64", "fsync", "fdatasync", "rename", "unlink", "ftruncate"];
@@ -25,7 +25,7 @@ const PHASES: [&str; 6] = ["patch", "snapshot", "rotation", "checkpoint", "appen
 
 /// How a run is set up.
 #[derive(Clone, Copy)]
-struct Kind {
+struct RunForm {
     families: &'static str,
     unit_steps: &'static str,
     segment_bytes: &'static str,
@@ -36,13 +36,13 @@ const AIMED: [&str; 4] = ["patch", "snapshot", "rotation", "recovery"];
 
 /// A run's folder with the key beside it.
 struct Run {
-    kind: Kind,
+    kind: RunForm,
     directory: PathBuf,
     key: PathBuf,
 }
 
 impl Run {
-    fn new(kind: Kind, scratch: &Path) -> Run {
+    fn new(kind: RunForm, scratch: &Path) -> Run {
         Run { kind, directory: scratch.join("run"), key: scratch.join("key") }
     }
 
@@ -53,7 +53,7 @@ impl Run {
     /// The words that start the run, or go on with it once it has a checkpoint.
     fn words(&self, steps: &str) -> Result<Vec<String>> {
         let (directory, key) = (text(&self.directory)?, text(&self.key)?);
-        let Kind { families, unit_steps, segment_bytes } = self.kind;
+        let RunForm { families, unit_steps, segment_bytes } = self.kind;
         let mut words = vec!["run", "--key", key, "--steps", steps, "--threads", "1", "--json"];
         words.extend(["--segment-bytes", segment_bytes]);
         if self.ledger().join("checkpoint").exists() {
@@ -280,7 +280,7 @@ fn flip_through_program(run: &Run, count: u64) -> Result<()> {
 pub fn tamper(scale: u64) -> Result<()> {
     let place = scratch("tamper")?;
     // Several entries in every file, so that nearly every draw finds two to exchange.
-    let run = Run::new(Kind { segment_bytes: "60000", ..SMALL }, &place);
+    let run = Run::new(RunForm { segment_bytes: "60000", ..SMALL }, &place);
     run.finish(STEPS)?;
     let old = place.join("old");
     std::fs::create_dir_all(&old)?;
@@ -301,7 +301,7 @@ pub fn tamper(scale: u64) -> Result<()> {
 /// run's own key. And every file through the program, the report included. At a larger scale the run is longer.
 pub fn removal(scale: u64) -> Result<()> {
     let place = scratch("removal")?;
-    let run = Run::new(Kind { segment_bytes: "1000000", ..SMALL }, &place);
+    let run = Run::new(RunForm { segment_bytes: "1000000", ..SMALL }, &place);
     run.finish(&(2_000 * scale).to_string())?;
     let solved = Run { kind: SMALL, directory: place.join("solved"), key: place.join("solved-key") };
     let words = ["--key", text(&solved.key)?, "--out", text(&solved.directory)?, "--json"];

@@ -9,7 +9,7 @@ mod elaborator;
 mod reader;
 
 use self::elaborator::Elaborator;
-use self::reader::{DratReader, Kind};
+use self::reader::{DratReader, DratStepKind};
 use crate::cnf::Cnf;
 use crate::lrat::{self, Accepted, CheckError, Rejection};
 
@@ -32,13 +32,13 @@ pub fn elaborate(cnf: &Cnf, proof: &[u8]) -> Result<Vec<u8>, CheckError> {
                 let reason = Rejection::NoConclusion("the empty clause");
                 return Err(CheckError::Step { place, reason });
             }
-            Some(Kind::Add) => {
+            Some(DratStepKind::Add) => {
                 let hints = elaborator.refute_negation(&reader.clause);
                 let reason = Rejection::NoContradiction;
                 let hints = hints.ok_or(CheckError::Step { place, reason })?;
                 elaborator.learn(&reader.clause, &hints);
             }
-            Some(Kind::Delete) => elaborator.delete(&reader.clause),
+            Some(DratStepKind::Delete) => elaborator.delete(&reader.clause),
         }
     }
 }

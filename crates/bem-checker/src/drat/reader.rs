@@ -4,7 +4,7 @@ use crate::cnf::{FormatError, Literal, Place};
 use crate::lrat_reader::{Words, parse_number, read_varint};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DratStepKind {
     Add,
     Delete,
 }
@@ -39,7 +39,7 @@ impl<'a> DratReader<'a> {
         FormatError { place: self.place(), reason: reason.into() }
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Kind>, FormatError> {
+    pub(super) fn next(&mut self) -> Result<Option<DratStepKind>, FormatError> {
         self.clause.clear();
         let kind = if self.binary { self.next_binary() } else { self.next_text() };
         self.clause.sort_unstable();
@@ -47,11 +47,11 @@ impl<'a> DratReader<'a> {
         kind
     }
 
-    fn next_binary(&mut self) -> Result<Option<Kind>, FormatError> {
+    fn next_binary(&mut self) -> Result<Option<DratStepKind>, FormatError> {
         let Some(tag) = self.bytes.get(self.position).copied() else { return Ok(None) };
         let kind = match tag {
-            b'a' => Kind::Add,
-            b'd' => Kind::Delete,
+            b'a' => DratStepKind::Add,
+            b'd' => DratStepKind::Delete,
             _ => return Err(self.error(format!("a step starts with `a` or `d`, not with the byte {tag}"))),
         };
         self.position += 1;
@@ -65,7 +65,7 @@ impl<'a> DratReader<'a> {
         }
     }
 
-    fn next_text(&mut self) -> Result<Option<Kind>, FormatError> {
+    fn next_text(&mut self) -> Result<Option<DratStepKind>, FormatError> {
         while self.position < self.bytes.len() {
             let rest = &self.bytes[self.position..];
             let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
@@ -79,15 +79,15 @@ impl<'a> DratReader<'a> {
         Ok(None)
     }
 
-    fn parse_line(&mut self, line: &[u8]) -> Result<Option<Kind>, FormatError> {
+    fn parse_line(&mut self, line: &[u8]) -> Result<Option<DratStepKind>, FormatError> {
         let mut words = Words { rest: line }.peekable();
         let kind = match words.peek() {
             None | Some(&b"c") => return Ok(None),
             Some(&b"d") => {
                 words.next();
-                Kind::Delete
+                DratStepKind::Delete
             }
-            Some(_) => Kind::Add,
+            Some(_) => DratStepKind::Add,
         };
         let mut ended = false;
         for word in words {

@@ -409,9 +409,9 @@ mod tests {
         let mut reader = Reader::new(&bytes);
         assert_eq!(Netlist::decode(&mut reader), Ok(circuit));
         assert!(Netlist::decode(&mut Reader::new(&bytes[..bytes.len() - 1])).is_err());
-        let mut wild = bytes.clone();
-        wild[8] = 8;
-        assert!(Netlist::decode(&mut Reader::new(&wild)).is_err());
+        let mut malformed = bytes.clone();
+        malformed[8] = 8;
+        assert!(Netlist::decode(&mut Reader::new(&malformed)).is_err());
     }
 
     #[test]

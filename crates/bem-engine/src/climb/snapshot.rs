@@ -54,11 +54,11 @@ impl Climb {
         if reader.text()? != FORMAT {
             return Err(foreign);
         }
-        let wild = reader.error("a climb that this version cannot have made");
+        let malformed = reader.error("a climb that this version cannot have made");
         let parameters = Arc::new(GenesisConfig::decode(&mut reader)?);
         let (seed, stages, unit_steps) = (reader.u64()?, reader.u32()? as usize, reader.u64()?);
         if !(1..=STAGES_MAX).contains(&stages) {
-            return Err(wild);
+            return Err(malformed);
         }
         let (steps, steps_by_machine) = (reader.u64()?, reader.u64()?);
         let mut count = || reader.u64();
@@ -74,7 +74,7 @@ impl Climb {
         for place in 0..reader.length(64)? {
             let track = Track::decode(&mut reader, &config, place)?;
             if tracks.iter().any(|other| other.family == track.family) {
-                return Err(wild);
+                return Err(malformed);
             }
             tracks.push(track);
         }
@@ -124,13 +124,13 @@ impl Track {
     }
 
     fn decode(reader: &mut Reader<'_>, config: &ClimbConfig, place: usize) -> Result<Track, DecodeError> {
-        let wild = reader.error("a family that this version cannot have climbed");
+        let malformed = reader.error("a family that this version cannot have climbed");
         let family = reader.text()?.to_string();
         let tasks = decode_list(reader, 4, |reader| reader.text().map(str::to_string))?;
         let (stage, attempt, units) = (reader.u32()? as usize, reader.u32()?, reader.u32()?);
         let (steps, spent, head) = (reader.u64()?, reader.u64()?, Digest::decode(reader)?);
         if tasks.is_empty() || tasks.len() < stage || ATTEMPTS_MAX < attempt {
-            return Err(wild);
+            return Err(malformed);
         }
         let climbed = decode_list(reader, 64, Climbed::decode)?;
         let practised = decode_list(reader, 64, Practised::decode)?;
@@ -138,7 +138,7 @@ impl Track {
         let library = decode_list(reader, 16, Machine::decode)?;
         let lent = decode_list(reader, 16, Machine::decode)?;
         let teacher = if reader.bool()? {
-            let domain = Domain::from_name(&family).ok_or_else(|| wild.clone())?;
+            let domain = Domain::from_name(&family).ok_or_else(|| malformed.clone())?;
             Some(Teacher::decode(teacher_config(&config.parameters, config.seed, domain), reader)?)
         } else {
             None
@@ -148,7 +148,7 @@ impl Track {
         let fresh = decode_list(reader, 4, |reader| reader.u32().map(TemplateId))?;
         let known = teacher.as_ref().map_or(0, |teacher: &Teacher| teacher.templates().len());
         if fresh.iter().any(|template| known <= template.0 as usize) {
-            return Err(wild);
+            return Err(malformed);
         }
         let edits = decode_list(reader, 10, Edit::decode)?;
         let disorder = reader.error("origins of templates out of order");
@@ -190,7 +190,7 @@ impl Track {
         reader: &mut Reader<'_>,
         config: &ClimbConfig,
     ) -> Result<Option<Unit>, DecodeError> {
-        let wild = reader.error("a next unit that does not follow");
+        let malformed = reader.error("a next unit that does not follow");
         let kind = reader.u8()?;
         let (purpose, task) = match kind {
             0 => return Ok(None),
@@ -202,13 +202,13 @@ impl Track {
                 let template = TemplateId(reader.u32()?);
                 let known = self.teacher.as_ref().map_or(self.tasks.len(), |_| self.templates());
                 if known <= template.0 as usize {
-                    return Err(wild);
+                    return Err(malformed);
                 }
                 let purpose =
                     if kind == 2 { Purpose::Replay { template } } else { Purpose::Practice { template } };
                 (purpose, reader.text()?.to_string())
             }
-            _ => return Err(wild),
+            _ => return Err(malformed),
         };
         let budget = budget_of(config, purpose);
         let (track, number, spent) = (self.place, self.units, self.spent);

@@ -196,11 +196,11 @@ impl Candidates {
         if !is_sorted || tested.iter().any(|(_, steps)| COUNT_MAX <= *steps) {
             return Err(unsorted);
         }
-        let wild = reader.error("searches that no run can have made");
+        let malformed = reader.error("searches that no run can have made");
         let tested_before = decode_option(reader, Reader::u64)?;
         let (fruitless, next_search, changed_at) = (reader.u64()?, reader.u64()?, reader.u64()?);
         if [fruitless, next_search, changed_at].iter().any(|count| COUNT_MAX <= *count) {
-            return Err(wild);
+            return Err(malformed);
         }
         let (waiting, tested) = (waiting.into_iter().collect(), tested.into_iter().collect());
         Ok(Candidates { waiting, undecided, tested, tested_before, fruitless, next_search, changed_at })

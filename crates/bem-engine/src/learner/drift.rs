@@ -150,7 +150,7 @@ impl Drift {
 
     /// Reads canonical bytes back.
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Drift, DecodeError> {
-        let wild = reader.error("changes that nobody can have noticed");
+        let malformed = reader.error("changes that nobody can have noticed");
         let buckets = reader.u16()?;
         let mut followed = BTreeMap::new();
         for _ in 0..reader.length(84)? {
@@ -159,12 +159,12 @@ impl Drift {
             for excess in excesses.iter_mut().flatten() {
                 *excess = Excess { sum: reader.i64()?, since: reader.u64()?, rewards: reader.u32()? };
                 if !(0..1 << 60).contains(&excess.sum) {
-                    return Err(wild);
+                    return Err(malformed);
                 }
             }
             let is_next = followed.last_key_value().is_none_or(|(last, _)| *last < place);
             if !is_next || buckets <= place.0 || FOLLOWED_MAX <= followed.len() {
-                return Err(wild);
+                return Err(malformed);
             }
             followed.insert(place, excesses);
         }
@@ -176,7 +176,7 @@ impl Drift {
         let possible =
             |alarm: &Alarm| alarm.bucket < buckets && Fixed::ZERO < alarm.moved && alarm.moved <= Fixed::ONE;
         let fits = alarms.len() <= ALARMS_MAX && alarms.iter().all(possible);
-        if fits { Ok(Drift { followed, buckets, alarms }) } else { Err(wild) }
+        if fits { Ok(Drift { followed, buckets, alarms }) } else { Err(malformed) }
     }
 }
 

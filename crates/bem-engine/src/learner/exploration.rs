@@ -82,10 +82,10 @@ impl Returns {
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Returns, DecodeError> {
-        let wild = reader.error("returns that nobody can have earned");
+        let malformed = reader.error("returns that nobody can have earned");
         let (count, sum) = (i128::from(reader.u64()?), i128::from(reader.u64()?));
         let fits = count < EPISODES_MAX && sum <= count * PARTS;
-        if fits { Ok(Returns { count, sum }) } else { Err(wild) }
+        if fits { Ok(Returns { count, sum }) } else { Err(malformed) }
     }
 }
 
@@ -272,10 +272,10 @@ impl Exploration {
         if explorer.as_ref().is_some_and(|explorer| !explorer.fits(shape)) {
             return Err(stranger);
         }
-        let wild = reader.error("exploring episodes that no run can have played");
+        let malformed = reader.error("exploring episodes that no run can have played");
         let (explored, at_gain, at_change) = (reader.u64()?, reader.u64()?, reader.u64()?);
         if 1 << 48 <= explored || explored < at_gain || explored < at_change {
-            return Err(wild);
+            return Err(malformed);
         }
         let acting = Returns::decode(reader)?;
         let hoped = decode_option(reader, Reader::i64)?;
@@ -285,7 +285,7 @@ impl Exploration {
             || explored < hoped_at
             || 1 << 32 <= changes
         {
-            return Err(wild);
+            return Err(malformed);
         }
         Ok(Exploration { explorer, explored, at_gain, at_change, acting, hoped, hoped_at, settled, changes })
     }
@@ -391,8 +391,8 @@ mod tests {
         decode(&bytes).unwrap().encode(&mut again);
         assert_eq!(again.into_bytes(), bytes);
         (0..bytes.len()).for_each(|cut| assert!(decode(&bytes[..cut]).is_err()));
-        let mut wild = bytes;
-        wild[8] = 1;
-        assert!(decode(&wild).is_err());
+        let mut malformed = bytes;
+        malformed[8] = 1;
+        assert!(decode(&malformed).is_err());
     }
 }

@@ -144,10 +144,10 @@ impl Floor {
 
     /// Reads canonical bytes back, for worlds of this shape.
     pub(super) fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Floor, DecodeError> {
-        let wild = reader.error("a floor that no run can have");
+        let malformed = reader.error("a floor that no run can have");
         let baseline = Baseline::decode(reader)?;
         if !baseline.fits(shape) || !stays_in_range(&baseline.policy) {
-            return Err(wild);
+            return Err(malformed);
         }
         let mut count = || reader.u64();
         let (episodes, own, looks, next_look) = (count()?, count()?, count()?, count()?);
@@ -166,7 +166,7 @@ impl Floor {
             || mean_max.is_some_and(is_far)
             || squares < 0;
         if is_wild {
-            return Err(wild);
+            return Err(malformed);
         }
         let own = Own { episodes: own, first, sum, squares, looks, next_look, mean_max };
         Ok(Floor { episodes, earned, own, ..Floor::new(baseline) })

@@ -118,17 +118,17 @@ impl Gate {
         episode: impl Fn(&mut Reader<'_>) -> Result<Episode, DecodeError>,
         reader: &mut Reader<'_>,
     ) -> Result<Gate, DecodeError> {
-        let wild = reader.error("pairs that nobody has asked for");
+        let malformed = reader.error("pairs that nobody has asked for");
         let contest = match reader.u8()? {
             0 => Contest::Trial,
             1 => Contest::Watch,
-            _ => return Err(wild),
+            _ => return Err(malformed),
         };
-        let policy = player(contest).ok_or(wild)?;
-        let wild = reader.error("more steps than any candidate can have taken");
+        let policy = player(contest).ok_or(malformed)?;
+        let malformed = reader.error("more steps than any candidate can have taken");
         let (streak, spent) = (reader.u32()?, reader.u64()?);
         if 1 << 48 <= spent {
-            return Err(wild);
+            return Err(malformed);
         }
         let half =
             decode_option(reader, |reader| Ok(Half { seed: reader.u64()?, episode: episode(reader)? }))?;

@@ -48,8 +48,8 @@ impl History {
     /// Reads canonical bytes back.
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<History, DecodeError> {
         let chain = Digest::decode(reader)?;
-        let wild = reader.error("more episodes than any run can have played");
+        let malformed = reader.error("more episodes than any run can have played");
         let serial = reader.u64()?;
-        if serial < 1 << 48 { Ok(History { chain, serial }) } else { Err(wild) }
+        if serial < 1 << 48 { Ok(History { chain, serial }) } else { Err(malformed) }
     }
 }

@@ -172,14 +172,14 @@ impl Tally {
 
     /// Reads canonical bytes back; counts are far below what would overflow a sum.
     fn decode(steps_by_machine: u64, reader: &mut Reader<'_>) -> Result<Tally, DecodeError> {
-        let wild = reader.error("counters that no run can have reached");
+        let malformed = reader.error("counters that no run can have reached");
         let mut long = || reader.u64();
         let (steps, episodes, work, unplayed) = (long()?, long()?, long()?, long()?);
         let (resets, abandoned, late, expired, widened) = (long()?, long()?, long()?, long()?, long()?);
         let left = long()?;
         let repetition = reader.u8()?;
         let Some(repetition) = Repetition::ALL.get(usize::from(repetition)).copied() else {
-            return Err(wild);
+            return Err(malformed);
         };
         let mut short = || reader.u32();
         let (applied, rejected, proofs, rolled_back) = (short()?, short()?, short()?, short()?);
@@ -188,7 +188,7 @@ impl Tally {
             .iter()
             .any(|count| 1 << 48 <= *count)
         {
-            return Err(wild);
+            return Err(malformed);
         }
         Ok(Tally {
             steps,

@@ -67,17 +67,17 @@ impl Offers {
 
     /// Reads canonical bytes back, for worlds of this shape.
     pub fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Offers, DecodeError> {
-        let wild = reader.error("machines that nobody can have proposed for this world");
+        let malformed = reader.error("machines that nobody can have proposed for this world");
         let (count, length) = (reader.u64()?, reader.length(8)?);
         if OFFERS_MAX < length || count < length as u64 || COUNT_MAX <= count || length == 0 {
-            return Err(wild);
+            return Err(malformed);
         }
         let machines =
             (0..length).map(|_| Machine::decode(reader)).collect::<Result<VecDeque<_>, DecodeError>>()?;
         if machines.iter().all(|machine| machine.fits(shape)) {
             Ok(Offers { count, machines })
         } else {
-            Err(wild)
+            Err(malformed)
         }
     }
 }
@@ -125,10 +125,10 @@ impl Offered {
         if reader.remaining() == 0 {
             return Ok(Offered::default());
         }
-        let wild = reader.error("offers that nobody can have made");
+        let malformed = reader.error("offers that nobody can have made");
         let (heard, looked) = (reader.u64()?, reader.u64()?);
         if heard == 0 || COUNT_MAX <= heard || heard < looked {
-            return Err(wild);
+            return Err(malformed);
         }
         Ok(Offered { offers: Offers::default(), heard, looked })
     }

@@ -225,13 +225,13 @@ impl Workload {
 
     /// Reads canonical bytes into a fresh workload of the same pacing.
     pub(super) fn restore(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        let wild = reader.error("a unit of work that no scheduler can have chosen");
+        let malformed = reader.error("a unit of work that no scheduler can have chosen");
         self.scheduler.restore(reader)?;
         let number = usize::from(reader.u8()?);
         let features = decode_features(reader)?;
         self.unit = match number {
             255 if features == [Loss::ZERO; FEATURES] => None,
-            number => Some((*Activity::ALL.get(number).ok_or(wild.clone())?, features)),
+            number => Some((*Activity::ALL.get(number).ok_or(malformed.clone())?, features)),
         };
         (self.began_at, self.act_until, self.searched_at) = (reader.u64()?, reader.u64()?, reader.u64()?);
         self.unpaid = if reader.bool()? { Some(decode_features(reader)?) } else { None };
@@ -251,17 +251,17 @@ impl Workload {
             && self.returns.1 <= RETURNS_MAX
             && self.decided < 1 << 31;
         let fits = fits && counts.into_iter().all(|count| count < 1 << 48);
-        if fits { Ok(()) } else { Err(wild) }
+        if fits { Ok(()) } else { Err(malformed) }
     }
 }
 
 fn decode_features(reader: &mut Reader<'_>) -> Result<[Loss; FEATURES], DecodeError> {
-    let wild = reader.error("a feature above one");
+    let malformed = reader.error("a feature above one");
     let mut features = [Loss::ZERO; FEATURES];
     for feature in &mut features {
         let raw = reader.u64()?;
         if Loss::ONE.to_raw() < raw {
-            return Err(wild);
+            return Err(malformed);
         }
         *feature = Loss::from_raw(raw);
     }

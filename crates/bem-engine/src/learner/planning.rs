@@ -13,7 +13,7 @@ use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_evolve::verify::Improvement;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
-use bem_synth::models::control::{Lens, Outlook};
+use bem_synth::models::control::{Lens, PlanComparison};
 use bem_synth::policy::Policy;
 
 /// Pairs may take this many steps even while hardly any were taken.
@@ -27,10 +27,10 @@ const OWN_EPISODES: u64 = 8;
 
 impl Learner {
     /// What a plan promises beyond the acting policy, by everything that was counted.
-    pub(super) fn predicted<'p>(&'p self, plan: &'p Policy) -> Option<Outlook<'p>> {
+    pub(super) fn predicted<'p>(&'p self, plan: &'p Policy) -> Option<PlanComparison<'p>> {
         let all: Vec<&Episode> = self.experience.episodes().collect();
         let lens = self.exploration.explorer()?.lens().clone();
-        Outlook::of(&self.shape, lens, &all, plan, self.machinery.frozen())
+        PlanComparison::of(&self.shape, lens, &all, plan, self.machinery.frozen())
     }
 
     /// Takes a plan out of the candidates that should act by counts alone: showing its gain would take too many steps, or
@@ -42,10 +42,10 @@ impl Learner {
         if *policy == **self.machinery.frozen() || tested.is_some_and(|steps| self.tally.steps < 2 * steps) {
             return None;
         }
-        let outlook = self.predicted(policy)?;
-        let gain = outlook.gain().filter(|gain| 0 < *gain)?;
+        let comparison = self.predicted(policy)?;
+        let gain = comparison.gain().filter(|gain| 0 < *gain)?;
         let is_late = MEASURING_STEPS <= self.tally.steps;
-        let is_measured = self.is_affordable(gain) && !(is_late && outlook.ripe_gain().is_none());
+        let is_measured = self.is_affordable(gain) && !(is_late && comparison.ripe_gain().is_none());
         (!is_measured && self.may_act_unmeasured(gain)).then(|| candidates.remove(place))
     }
 
@@ -59,17 +59,19 @@ impl Learner {
 
     /// The gain of a plan that counts promise and may not be believed for, where pairs can soon tell: there is nothing to
     /// wait for.
-    pub(super) fn doubted_gain(&self, outlook: &Outlook<'_>) -> Option<i64> {
+    pub(super) fn doubted_gain(&self, comparison: &PlanComparison<'_>) -> Option<i64> {
         let is_late = MEASURING_STEPS <= self.tally.steps;
-        outlook.gain().filter(|gain| is_late && !self.may_act_unmeasured(*gain) && self.is_affordable(*gain))
+        comparison
+            .gain()
+            .filter(|gain| is_late && !self.may_act_unmeasured(*gain) && self.is_affordable(*gain))
     }
 
     /// Puts the plan into force, if the counts are sure of its gain.
     pub(super) fn follow_counts(&mut self, plan: Hypothesis, witness: &mut dyn Witness) {
         let gain = {
-            let Some(outlook) = self.predicted(&plan.policy) else { return };
-            match outlook.gain() {
-                Some(gain) if self.may_act_unmeasured(gain) && outlook.is_sure() => gain,
+            let Some(comparison) = self.predicted(&plan.policy) else { return };
+            match comparison.gain() {
+                Some(gain) if self.may_act_unmeasured(gain) && comparison.is_sure() => gain,
                 _ => return,
             }
         };

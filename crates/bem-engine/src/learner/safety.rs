@@ -81,14 +81,14 @@ impl Safety {
 
     /// Reads canonical bytes back.
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Safety, DecodeError> {
-        let wild = reader.error("more BAD episodes than episodes");
+        let malformed = reader.error("more BAD episodes than episodes");
         let mut share = || Ok(Share { bad: reader.u32()?, episodes: reader.u32()? });
         let safety = Safety { before: share()?, since: share()?, alarmed: reader.u32()? };
         let fits = |share: Share| share.bad <= share.episodes && share.episodes <= EPISODES_MAX;
         if fits(safety.before) && fits(safety.since) && safety.alarmed <= ALARM_UNITS_MAX + 1 {
             Ok(safety)
         } else {
-            Err(wild)
+            Err(malformed)
         }
     }
 }

@@ -141,7 +141,9 @@ impl Learner {
         }
         let episodes = self.recent();
         // Where actions change what follows, the highest reward now may not be the best there is.
-        if self.exploration.explorer().is_some() || control::Prospect::is_possible(&self.shape, &episodes) {
+        if self.exploration.explorer().is_some()
+            || control::PlannedControl::is_possible(&self.shape, &episodes)
+        {
             return false;
         }
         let steps = || episodes.iter().flat_map(|episode| &episode.steps);
@@ -204,8 +206,8 @@ impl Learner {
             return None;
         }
         // Where states are too many to be counted, only measuring can tell.
-        let Some(outlook) = self.predicted(&plan.policy) else { return Some(Fixed::ZERO) };
-        let gain = outlook.ripe_gain().or_else(|| self.doubted_gain(&outlook))?;
+        let Some(comparison) = self.predicted(&plan.policy) else { return Some(Fixed::ZERO) };
+        let gain = comparison.ripe_gain().or_else(|| self.doubted_gain(&comparison))?;
         let span = self.seen_span();
         Some(Fixed::from_ratio(gain.clamp(0, span), span))
     }

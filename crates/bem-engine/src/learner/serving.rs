@@ -414,11 +414,11 @@ impl Acting {
 
     /// Reads canonical bytes back, for a world of this shape.
     pub fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Acting, RestoreError> {
-        let wild = reader.error("counts that nobody can have asked for");
+        let malformed = reader.error("counts that nobody can have asked for");
         let (steps, episodes, explored) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let floor = Fixed::from_raw(reader.i64()?);
         if steps < episodes || episodes < explored || BUDGET <= steps || !is_floor(floor) {
-            return Err(wild.into());
+            return Err(malformed.into());
         }
         let learner = Learner::restore(reader.bytes()?, &mut Still(shape.clone()))?;
         let cautious = decode_option(reader, |reader| Cautious::decode(shape, reader))?;
@@ -695,10 +695,10 @@ impl Searching {
 
     /// Reads canonical bytes back, for a world of this shape.
     pub fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Searching, RestoreError> {
-        let wild = reader.error("a chance that nobody can be promised");
+        let malformed = reader.error("a chance that nobody can be promised");
         let floor = Fixed::from_raw(reader.i64()?);
         if !is_floor(floor) {
-            return Err(wild.into());
+            return Err(malformed.into());
         }
         let learner = Learner::restore(reader.bytes()?, &mut Still(shape.clone()))?;
         let mut aside = BTreeMap::new();
@@ -707,7 +707,7 @@ impl Searching {
             aside.insert(episode.serial, episode);
         }
         if ASIDE_MAX < aside.len() {
-            return Err(wild.into());
+            return Err(malformed.into());
         }
         Ok(Searching { learner, floor, aside, notes: Notes::default() })
     }

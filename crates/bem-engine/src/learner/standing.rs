@@ -201,10 +201,10 @@ impl Standing {
     ) -> Result<Standing, DecodeError> {
         let incumbent = Incumbent::decode(reader)?;
         let realised = Realised::decode(shape, reader)?;
-        let wild = reader.error("a gain that is still to come, or a streak that no run can have seen");
+        let malformed = reader.error("a gain that is still to come, or a streak that no run can have seen");
         let (streak, last_gain) = (reader.u32()?, reader.u64()?);
         if steps < last_gain || 1 << 31 <= streak {
-            return Err(wild);
+            return Err(malformed);
         }
         let previous = decode_option(reader, |reader| {
             Ok((Incumbent::decode(reader)?, decode_hypothesis(shape, reader)?))
@@ -262,7 +262,7 @@ impl Realised {
 
     /// Reads canonical bytes back; sums that so many returns cannot have are refused.
     fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Realised, DecodeError> {
-        let wild = reader.error("returns that no episodes can have brought");
+        let malformed = reader.error("returns that no episodes can have brought");
         let episodes = reader.u64()?;
         let mut wide = || Ok(i128::from(reader.u64()?) | i128::from(reader.i64()?) << 64);
         let (sum, squares) = (wide()?, wide()?);
@@ -271,7 +271,7 @@ impl Realised {
         let fits = episodes < 1 << 48
             && sum.unsigned_abs() <= (largest * count).unsigned_abs()
             && (0..=(largest * largest).saturating_mul(count)).contains(&squares);
-        if fits { Ok(Realised { episodes, sum, squares }) } else { Err(wild) }
+        if fits { Ok(Realised { episodes, sum, squares }) } else { Err(malformed) }
     }
 }
 

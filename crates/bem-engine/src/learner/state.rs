@@ -188,7 +188,7 @@ impl Learner {
     }
 
     fn decode_phase(&mut self, claimed: Option<&Patch>, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        let wild = reader.error("a phase that does not exist here");
+        let malformed = reader.error("a phase that does not exist here");
         self.phase = match reader.u8()? {
             0 => Phase::Start,
             1 => Phase::Collect,
@@ -199,7 +199,7 @@ impl Learner {
                 reader,
             )?)),
             4 => Phase::Over,
-            _ => return Err(wild),
+            _ => return Err(malformed),
         };
         Ok(())
     }
@@ -226,13 +226,13 @@ impl Learner {
     }
 
     fn decode_episode(&self, reader: &mut Reader<'_>) -> Result<Episode, DecodeError> {
-        let wild = reader.error("an episode that this world cannot have played");
+        let malformed = reader.error("an episode that this world cannot have played");
         let episode = Episode::decode(reader)?;
         let rewards = self.shape.reward_min..=self.shape.reward_max;
         let possible = |step: &Step| step.action < self.shape.actions && rewards.contains(&step.reward);
         let is_long = (self.shape.horizon as usize) < episode.steps.len();
         if episode.steps.is_empty() || is_long || !episode.steps.iter().all(possible) {
-            return Err(wild);
+            return Err(malformed);
         }
         Ok(episode)
     }

@@ -67,7 +67,7 @@ impl Alarm {
 
     /// Reads canonical bytes back; promises that no returns can have made are refused.
     pub(super) fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Alarm, DecodeError> {
-        let wild = reader.error("a watch that no patch has opened");
+        let malformed = reader.error("a watch that no patch has opened");
         let alarm = Alarm {
             promised: decode_option(reader, Reader::i64)?,
             episodes: reader.u32()?,
@@ -79,7 +79,7 @@ impl Alarm {
         let is_possible = alarm.promised.is_none_or(|promised| (low..=high).contains(&promised));
         let sums = i128::from(low) * count..=i128::from(high) * count;
         let fits = is_possible && alarm.episodes <= PROMISE_EPISODES && sums.contains(&i128::from(alarm.sum));
-        if fits { Ok(alarm) } else { Err(wild) }
+        if fits { Ok(alarm) } else { Err(malformed) }
     }
 }
 

@@ -171,7 +171,7 @@ impl Record {
 
     fn decode_besides(reader: &mut Reader<'_>) -> Result<Record, DecodeError> {
         let mut record = Record::decode(reader)?;
-        let wild = reader.error("forbidden actions that are out of order or out of range");
+        let malformed = reader.error("forbidden actions that are out of order or out of range");
         for _ in 0..reader.length(8 * OBSERVATION_WORDS + 2)? {
             let mut observation = Bits::ZERO;
             for word in &mut observation.0 {
@@ -180,7 +180,7 @@ impl Record {
             let forbidden = Forbidden { observation, action: reader.u16()? };
             let rises = record.forbidden.last().is_none_or(|last| *last < forbidden);
             if !rises || record.shape.actions <= forbidden.action {
-                return Err(wild);
+                return Err(malformed);
             }
             record.forbidden.push(forbidden);
         }
@@ -191,13 +191,13 @@ impl Record {
 
     /// Reads the shape and takes the calls as they are: they are looked at when they are played.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Record, DecodeError> {
-        let wild = reader.error("a world that cannot be");
+        let malformed = reader.error("a world that cannot be");
         let shape = Shape::decode(reader)?;
         let Shape { observation_bits, actions, horizon, .. } = shape;
         let ordered = shape.reward_min <= shape.reward_max && shape.return_min <= shape.return_max;
         let counts = (1..=ACTIONS_MAX).contains(&usize::from(actions)) && 1 <= horizon;
         if OBSERVATION_BITS_MAX < usize::from(observation_bits) || !counts || !ordered {
-            return Err(wild);
+            return Err(malformed);
         }
         Ok(Record::new(shape, reader.bytes()?.to_vec()))
     }

@@ -76,7 +76,7 @@ impl Evolution {
         config: GenesisConfig,
         reader: &mut Reader<'_>,
     ) -> Result<(Evolution, Option<Claim>), DecodeError> {
-        let wild = reader.error("more than can ever have been kept");
+        let malformed = reader.error("more than can ever have been kept");
         let tables = Tables::decode(&config, reader)?;
         let queue = PatchQueue::decode(config.patches_pending_max as usize, reader)?;
         let mut evolution = Evolution {
@@ -91,7 +91,7 @@ impl Evolution {
         for _ in 0..reader.length(13)? {
             let serial = reader.u64()?;
             if evolution.serial < serial || last.is_some_and(|last| serial <= last) {
-                return Err(wild);
+                return Err(malformed);
             }
             last = Some(serial);
             let words = reader.text()?.to_string();
@@ -100,13 +100,13 @@ impl Evolution {
         }
         let count = reader.length(40)?;
         if GUARDS_MAX < count || evolution.serial == u64::MAX {
-            return Err(wild);
+            return Err(malformed);
         }
         evolution.guards = (0..count).map(|_| Guard::decode(reader)).collect::<Result<_, _>>()?;
         let claim = if reader.bool()? { Some(Claim::decode(reader)?) } else { None };
         if reader.bool()? {
             let (serial, kind) = (reader.u64()?, reader.u8()?);
-            let kind = *PatchKind::ALL.get(usize::from(kind)).ok_or(wild)?;
+            let kind = *PatchKind::ALL.get(usize::from(kind)).ok_or(malformed)?;
             let undo = Undo::decode(&evolution.config, reader)?;
             let (words, watch) = (reader.text()?.to_string(), Watch::decode(reader)?);
             let interleaved = if reader.bool()? { Some(InterleavedTest::decode(reader)?) } else { None };

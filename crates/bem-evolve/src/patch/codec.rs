@@ -203,16 +203,16 @@ fn encode_policy(policy: &Policy, examples: &[Example], writer: &mut Writer) {
 
 fn decode_policy(reader: &mut Reader<'_>) -> Result<(Policy, Vec<Example>), DecodeError> {
     let policy = Policy::decode(reader)?;
-    let wild = reader.error("observations of another width than they need");
+    let malformed = reader.error("observations of another width than they need");
     let words = usize::from(reader.u8()?);
     if OBSERVATION_WORDS < words {
-        return Err(wild);
+        return Err(malformed);
     }
     let count = bounded(reader, 4, EXAMPLES_MAX, "more examples than a patch may have")?;
     let examples = (0..count).map(|_| decode_example(reader, words)).collect::<Result<Vec<Example>, _>>()?;
     let steps = examples.iter().flat_map(|example| &example.steps);
     if steps.map(|step| words_of(&step.observation)).max().unwrap_or(0) != words {
-        return Err(wild);
+        return Err(malformed);
     }
     Ok((policy, examples))
 }

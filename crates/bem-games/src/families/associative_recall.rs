@@ -56,7 +56,7 @@ pub struct AssociativeRecallRules {
 /// What a step shows. The numbers are the codes seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum SymbolKind {
     /// A key; its value is next.
     Key = 1,
     /// The value of the key before.
@@ -70,7 +70,7 @@ pub enum Kind {
 pub struct State {
     /// Pairs after the one seen now.
     pairs_left: u32,
-    kind: Kind,
+    kind: SymbolKind,
     token: u32,
     /// The last key.
     key: u32,
@@ -90,7 +90,7 @@ impl Rules for AssociativeRecallRules {
     fn begin<D: Draw>(&self, draw: &mut D) -> State {
         let pairs_left = draw.below(self.pairs);
         let key = draw.below(self.tokens);
-        State { pairs_left, kind: Kind::Key, token: key, key, shown: 1 << key, values: [0; 32] }
+        State { pairs_left, kind: SymbolKind::Key, token: key, key, shown: 1 << key, values: [0; 32] }
     }
 
     fn observe(&self, state: &State) -> Bits {
@@ -99,30 +99,30 @@ impl Rules for AssociativeRecallRules {
 
     fn play<D: Draw>(&self, state: &mut State, action: u16, draw: &mut D) -> Outcome {
         match state.kind {
-            Kind::Key => {
+            SymbolKind::Key => {
                 state.token = draw.below(self.tokens);
                 state.values[state.key as usize] = state.token as u8;
-                state.kind = Kind::Value;
+                state.kind = SymbolKind::Value;
             }
-            Kind::Value if 0 < state.pairs_left => {
+            SymbolKind::Value if 0 < state.pairs_left => {
                 state.pairs_left -= 1;
                 state.key = draw.pick(self.tokens, |token| state.shown >> token & 1 == 0);
                 state.shown |= 1 << state.key;
-                (state.kind, state.token) = (Kind::Key, state.key);
+                (state.kind, state.token) = (SymbolKind::Key, state.key);
             }
-            Kind::Value => {
+            SymbolKind::Value => {
                 state.token = draw.pick(self.tokens, |token| state.shown >> token & 1 == 1);
-                state.kind = Kind::Question;
+                state.kind = SymbolKind::Question;
             }
-            Kind::Question => return rules::answer(action == self.best(state), true),
+            SymbolKind::Question => return rules::answer(action == self.best(state), true),
         }
         rules::pass(false)
     }
 
     fn best(&self, state: &State) -> u16 {
         match state.kind {
-            Kind::Question => u16::from(state.values[state.token as usize]),
-            Kind::Key | Kind::Value => 0,
+            SymbolKind::Question => u16::from(state.values[state.token as usize]),
+            SymbolKind::Key | SymbolKind::Value => 0,
         }
     }
 

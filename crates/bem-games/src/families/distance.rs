@@ -47,14 +47,14 @@ impl Family for Distance {
     fn build(&self, settings: &Settings, _instance_seed: u64) -> Result<Arc<dyn Game>, GameError> {
         let bits = settings.number("n") as u16;
         let cap = settings.number("cap") as u16;
-        let kind = [Kind::Hamming, Kind::Edit, Kind::Absolute][settings.choice("kind")];
+        let kind = [Metric::Hamming, Metric::Edit, Metric::Absolute][settings.choice("kind")];
         let shape = rules::answer_shape(&[usize::from(bits); 2], usize::from(cap) + 1, 1, 1);
         Ok(Arc::new(RuleGame::new(Words { bits, cap, kind, shape })))
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Metric {
     Hamming,
     Edit,
     Absolute,
@@ -63,7 +63,7 @@ enum Kind {
 struct Words {
     bits: u16,
     cap: u16,
-    kind: Kind,
+    kind: Metric,
     shape: Shape,
 }
 
@@ -79,7 +79,7 @@ impl Words {
         let bits = u32::from(self.bits);
         let mask = (1u64 << bits) - 1;
         match self.kind {
-            Kind::Hamming => {
+            Metric::Hamming => {
                 let weight = draw.below(bits + 1);
                 let mut change = 0u64;
                 while change.count_ones() < weight {
@@ -87,11 +87,11 @@ impl Words {
                 }
                 first ^ change
             }
-            Kind::Edit => {
+            Metric::Edit => {
                 let edits = draw.below(u32::from(self.cap) + 2);
                 (0..edits).fold(first, |word, _| edit(word, bits, draw)) & mask
             }
-            Kind::Absolute => {
+            Metric::Absolute => {
                 let step = u64::from(draw.below(u32::from(self.cap) + 2)).min(mask);
                 let down = draw.bit();
                 match (first.checked_sub(step), first + step <= mask) {
@@ -104,9 +104,9 @@ impl Words {
 
     fn measure(&self, first: u64, second: u64) -> u64 {
         match self.kind {
-            Kind::Hamming => u64::from((first ^ second).count_ones()),
-            Kind::Edit => edit_distance(first, second, usize::from(self.bits)),
-            Kind::Absolute => first.abs_diff(second),
+            Metric::Hamming => u64::from((first ^ second).count_ones()),
+            Metric::Edit => edit_distance(first, second, usize::from(self.bits)),
+            Metric::Absolute => first.abs_diff(second),
         }
     }
 }
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn every_answer_occurs() {
-        for kind in [Kind::Hamming, Kind::Edit, Kind::Absolute] {
+        for kind in [Metric::Hamming, Metric::Edit, Metric::Absolute] {
             let words = Words { bits: 8, cap: 3, kind, shape: rules::answer_shape(&[8, 8], 4, 1, 1) };
             let mut dice = Dice::new(1);
             let mut counts = [0; 4];

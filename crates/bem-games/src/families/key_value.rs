@@ -72,7 +72,7 @@ pub struct KeyValueRules {
 /// What a step shows. The numbers are the codes seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum MessageKind {
     /// Key and value mean nothing.
     Distractor = 0,
     /// The key now has this value.
@@ -88,7 +88,7 @@ pub struct State {
     writes_left: u32,
     distractors_left: u32,
     questions_left: u32,
-    kind: Kind,
+    kind: MessageKind,
     key: u32,
     value: u32,
     /// Keys written so far.
@@ -107,18 +107,18 @@ impl KeyValueRules {
         let asked = draw.pick(self.keys, |key| state.written == 0 || state.written >> key & 1 == 1);
         if events_left == 0 {
             state.questions_left -= 1;
-            (state.kind, state.key, state.value) = (Kind::Question, asked, 0);
+            (state.kind, state.key, state.value) = (MessageKind::Question, asked, 0);
             return;
         }
         (state.key, state.value) = (key, value);
         if place < state.writes_left {
             state.writes_left -= 1;
-            state.kind = Kind::Write;
+            state.kind = MessageKind::Write;
             state.written |= 1 << key;
             state.store[key as usize] = value as u8;
         } else {
             state.distractors_left -= 1;
-            state.kind = Kind::Distractor;
+            state.kind = MessageKind::Distractor;
         }
     }
 
@@ -146,7 +146,7 @@ impl Rules for KeyValueRules {
             writes_left: writes,
             distractors_left: draw.below(self.distractors + 1),
             questions_left: writes,
-            kind: Kind::Distractor,
+            kind: MessageKind::Distractor,
             key: 0,
             value: 0,
             written: 0,
@@ -162,7 +162,7 @@ impl Rules for KeyValueRules {
     }
 
     fn play<D: Draw>(&self, state: &mut State, action: u16, draw: &mut D) -> Outcome {
-        let right = state.kind == Kind::Question && action == self.best(state);
+        let right = state.kind == MessageKind::Question && action == self.best(state);
         if state.writes_left + state.distractors_left + state.questions_left == 0 {
             return rules::answer(right, true);
         }
@@ -172,8 +172,8 @@ impl Rules for KeyValueRules {
 
     fn best(&self, state: &State) -> u16 {
         match state.kind {
-            Kind::Question => u16::from(state.store[state.key as usize]),
-            Kind::Write | Kind::Distractor => 0,
+            MessageKind::Question => u16::from(state.store[state.key as usize]),
+            MessageKind::Write | MessageKind::Distractor => 0,
         }
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// A kind of drawn worlds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum WorldKind {
     /// The first action decides what is paid up to 100 steps later, among up to 100 distracting bits and random rewards.
     Consequence,
     /// The first action decides whether 1 or 0.9 is paid up to 50 steps later.
@@ -30,29 +30,30 @@ pub enum Kind {
     Noise,
 }
 
-impl Kind {
+impl WorldKind {
     /// All kinds, in the order of reports.
-    pub const ALL: [Kind; 5] = [Kind::Consequence, Kind::Difference, Kind::Table, Kind::Chain, Kind::Noise];
+    pub const ALL: [WorldKind; 5] =
+        [WorldKind::Consequence, WorldKind::Difference, WorldKind::Table, WorldKind::Chain, WorldKind::Noise];
 
     /// Its name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Consequence => "consequence",
-            Kind::Difference => "difference",
-            Kind::Table => "table",
-            Kind::Chain => "chain",
-            Kind::Noise => "noise",
+            WorldKind::Consequence => "consequence",
+            WorldKind::Difference => "difference",
+            WorldKind::Table => "table",
+            WorldKind::Chain => "chain",
+            WorldKind::Noise => "noise",
         }
     }
 
     /// What it is about, in a few words.
     pub const fn about(self) -> &'static str {
         match self {
-            Kind::Consequence => "a first action decides what is paid much later, among distractions",
-            Kind::Difference => "delayed rewards that differ by a tenth",
-            Kind::Table => "a table shown once and asked about later by number",
-            Kind::Chain => "a long chain with one reward at its end",
-            Kind::Noise => "noise up to ten times the gap between actions",
+            WorldKind::Consequence => "a first action decides what is paid much later, among distractions",
+            WorldKind::Difference => "delayed rewards that differ by a tenth",
+            WorldKind::Table => "a table shown once and asked about later by number",
+            WorldKind::Chain => "a long chain with one reward at its end",
+            WorldKind::Noise => "noise up to ten times the gap between actions",
         }
     }
 
@@ -60,11 +61,13 @@ impl Kind {
     pub fn draw(self, seed: u64) -> Arc<dyn Game> {
         let mut prng = Prng::stream(seed, self.name());
         match self {
-            Kind::Consequence => Arc::new(RuleGame::new(consequence::Consequence::draw(&mut prng))),
-            Kind::Difference => Arc::new(RuleGame::new(consequence::Consequence::draw_difference(&mut prng))),
-            Kind::Table => Arc::new(RuleGame::new(table::ShownTable::draw(&mut prng))),
-            Kind::Chain => Arc::new(RuleGame::new(chain::Chain::draw(&mut prng))),
-            Kind::Noise => Arc::new(RuleGame::new(noise::Noise::draw(&mut prng))),
+            WorldKind::Consequence => Arc::new(RuleGame::new(consequence::Consequence::draw(&mut prng))),
+            WorldKind::Difference => {
+                Arc::new(RuleGame::new(consequence::Consequence::draw_difference(&mut prng)))
+            }
+            WorldKind::Table => Arc::new(RuleGame::new(table::ShownTable::draw(&mut prng))),
+            WorldKind::Chain => Arc::new(RuleGame::new(chain::Chain::draw(&mut prng))),
+            WorldKind::Noise => Arc::new(RuleGame::new(noise::Noise::draw(&mut prng))),
         }
     }
 }
@@ -81,7 +84,7 @@ mod tests {
 
     #[test]
     fn drawn_worlds_of_every_kind_keep_the_contract_and_their_stated_values() {
-        for kind in Kind::ALL {
+        for kind in WorldKind::ALL {
             for seed in 0..12 {
                 let game = kind.draw(seed);
                 let verdict = conformance::check(game.as_ref());
@@ -93,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_world_is_a_function_of_its_kind_and_seed_and_seeds_differ() {
-        for kind in Kind::ALL {
+        for kind in WorldKind::ALL {
             let shapes: Vec<_> = (0..8).map(|seed| kind.draw(seed).shape().clone()).collect();
             let again: Vec<_> = (0..8).map(|seed| kind.draw(seed).shape().clone()).collect();
             assert_eq!(shapes, again);

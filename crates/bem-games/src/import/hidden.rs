@@ -59,7 +59,7 @@ pub(super) fn solve(process: &Process) -> Result<(PolicyGraph, Expectation), Imp
             process.horizon
         )));
     }
-    let mut search = Search {
+    let mut search = BeliefSearch {
         process,
         known: BTreeMap::new(),
         graph: PolicyGraph { first: BTreeMap::new(), nodes: Vec::new() },
@@ -79,13 +79,13 @@ pub(super) fn solve(process: &Process) -> Result<(PolicyGraph, Expectation), Imp
     Ok((search.graph, value))
 }
 
-struct Search<'a> {
+struct BeliefSearch<'a> {
     process: &'a Process,
     known: BTreeMap<(u32, Situation), (u32, Expectation)>,
     graph: PolicyGraph,
 }
 
-impl Search<'_> {
+impl BeliefSearch<'_> {
     /// The node and the value of a situation with this many steps left. Depth is bounded by the horizon.
     fn solve(&mut self, situation: Situation, left: u32) -> Result<(u32, Expectation), ImportError> {
         let key = (left, situation);

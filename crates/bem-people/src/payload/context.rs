@@ -6,7 +6,7 @@
 use super::{Fields, PayloadError, ints, map, one_spelling, refuse};
 use crate::cbor::Item;
 use crate::control::Control;
-use crate::kinds::Kind;
+use crate::kinds::QuestionKind;
 use crate::{CONTEXT_BYTES_MAX, RANKED_MAX};
 use bem_base::encode::{Reader, Writer};
 use bem_base::environment::Bits;
@@ -161,15 +161,15 @@ pub struct ConfigContext {
 /// A context of any kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Context {
-    /// Of [`Kind::LabelStep`].
+    /// Of [`QuestionKind::LabelStep`].
     Step(StepContext),
-    /// Of [`Kind::ScoreEpisode`].
+    /// Of [`QuestionKind::ScoreEpisode`].
     Episode(EpisodeContext),
-    /// Of [`Kind::ApprovePatch`].
+    /// Of [`QuestionKind::ApprovePatch`].
     Patch(PatchContext),
-    /// Of [`Kind::RankTemplates`].
+    /// Of [`QuestionKind::RankTemplates`].
     Templates(TemplatesContext),
-    /// Of [`Kind::AdjustConfig`].
+    /// Of [`QuestionKind::AdjustConfig`].
     Config(ConfigContext),
 }
 
@@ -202,13 +202,13 @@ fn narrow<T: TryFrom<i64>>(value: i64, name: &'static str) -> Result<T, PayloadE
 
 impl Context {
     /// The kind of question that it is shown with.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> QuestionKind {
         match self {
-            Context::Step(_) => Kind::LabelStep,
-            Context::Episode(_) => Kind::ScoreEpisode,
-            Context::Patch(_) => Kind::ApprovePatch,
-            Context::Templates(_) => Kind::RankTemplates,
-            Context::Config(_) => Kind::AdjustConfig,
+            Context::Step(_) => QuestionKind::LabelStep,
+            Context::Episode(_) => QuestionKind::ScoreEpisode,
+            Context::Patch(_) => QuestionKind::ApprovePatch,
+            Context::Templates(_) => QuestionKind::RankTemplates,
+            Context::Config(_) => QuestionKind::AdjustConfig,
         }
     }
 
@@ -318,14 +318,14 @@ impl Context {
     }
 
     /// Reads the context of a question of this kind.
-    pub fn from_bytes(kind: Kind, bytes: &[u8]) -> Result<Context, PayloadError> {
+    pub fn from_bytes(kind: QuestionKind, bytes: &[u8]) -> Result<Context, PayloadError> {
         let mut fields = Fields::read(bytes, CONTEXT_BYTES_MAX)?;
         let context = match kind {
-            Kind::LabelStep => Context::Step(read_step(&mut fields)?),
-            Kind::ScoreEpisode => Context::Episode(read_episode(&mut fields)?),
-            Kind::ApprovePatch => Context::Patch(read_patch(&mut fields)?),
-            Kind::RankTemplates => Context::Templates(read_templates(&mut fields)?),
-            Kind::AdjustConfig => Context::Config(read_config(&mut fields)?),
+            QuestionKind::LabelStep => Context::Step(read_step(&mut fields)?),
+            QuestionKind::ScoreEpisode => Context::Episode(read_episode(&mut fields)?),
+            QuestionKind::ApprovePatch => Context::Patch(read_patch(&mut fields)?),
+            QuestionKind::RankTemplates => Context::Templates(read_templates(&mut fields)?),
+            QuestionKind::AdjustConfig => Context::Config(read_config(&mut fields)?),
         };
         fields.finish()?;
         one_spelling(context.to_bytes() == bytes)?;

@@ -118,22 +118,22 @@ fn payloads_come_back_and_damaged_ones_are_refused_or_the_one_spelling_of_others
 
 #[test]
 fn a_wrong_field_is_named() {
-    let check = |kind: Kind, fields: Vec<Item>, wrong: &str| {
+    let check = |kind: QuestionKind, fields: Vec<Item>, wrong: &str| {
         let error = Answer::from_bytes(kind, &map(fields)).unwrap_err();
         assert_eq!(error.field, wrong, "{error}");
     };
     let int = |value: i64| Item::Int(value);
     let one = Fixed::ONE.to_raw();
-    check(Kind::LabelStep, vec![int(2), Item::Null, int(0), int(0)], "accept");
-    check(Kind::LabelStep, vec![int(1), int(1_024), int(0), int(0)], "best");
-    check(Kind::LabelStep, vec![int(1), Item::Null, int(one + 1), int(0)], "score");
-    check(Kind::ScoreEpisode, vec![int(one), int(3), int(0)], "keep");
-    check(Kind::ApprovePatch, vec![int(0), int(0), int(one)], "decision");
-    check(Kind::RankTemplates, vec![ints([0, 0]), ints([])], "order");
-    check(Kind::RankTemplates, vec![ints([1, 0]), ints([1])], "scores");
-    check(Kind::AdjustConfig, vec![Item::Null, int(4)], "safety_override_mode");
-    check(Kind::AdjustConfig, vec![Item::Null, Item::Null, int(one)], "min_conf_auto_delta");
-    check(Kind::ApprovePatch, vec![int(1), int(0), int(one), int(9)], "payload");
+    check(QuestionKind::LabelStep, vec![int(2), Item::Null, int(0), int(0)], "accept");
+    check(QuestionKind::LabelStep, vec![int(1), int(1_024), int(0), int(0)], "best");
+    check(QuestionKind::LabelStep, vec![int(1), Item::Null, int(one + 1), int(0)], "score");
+    check(QuestionKind::ScoreEpisode, vec![int(one), int(3), int(0)], "keep");
+    check(QuestionKind::ApprovePatch, vec![int(0), int(0), int(one)], "decision");
+    check(QuestionKind::RankTemplates, vec![ints([0, 0]), ints([])], "order");
+    check(QuestionKind::RankTemplates, vec![ints([1, 0]), ints([1])], "scores");
+    check(QuestionKind::AdjustConfig, vec![Item::Null, int(4)], "safety_override_mode");
+    check(QuestionKind::AdjustConfig, vec![Item::Null, Item::Null, int(one)], "min_conf_auto_delta");
+    check(QuestionKind::ApprovePatch, vec![int(1), int(0), int(one), int(9)], "payload");
     let other = encode(&Item::Map(vec![(0, int(2))]));
-    assert_eq!(Answer::from_bytes(Kind::LabelStep, &other).unwrap_err().field, "version");
+    assert_eq!(Answer::from_bytes(QuestionKind::LabelStep, &other).unwrap_err().field, "version");
 }

@@ -9,7 +9,7 @@ mod oracle;
 
 pub use oracle::{CircuitOracle, Judgement, Oracle};
 
-use crate::exact::{Candidate, Question, Search};
+use crate::exact::{Candidate, CircuitSearch, Question};
 use crate::solver::{Budget, Why};
 use crate::specification::{Answers, Specification};
 use bem_checker::{Certificate, Cnf};
@@ -165,7 +165,7 @@ fn search_size(
     observe: &mut dyn FnMut(&Event<'_>),
 ) -> Candidate {
     let gates = question.gates;
-    let mut search = Search::new(question);
+    let mut search = CircuitSearch::new(question);
     for row in rows.iter() {
         search.add_row(*row, &select(&oracle.answers(*row), open));
     }

@@ -7,7 +7,7 @@ mod storm;
 use super::*;
 use crate::conditions::ServiceConditions;
 use crate::input::{WorldIndex, WorldSpec};
-use crate::service::{Effect, Kind};
+use crate::service::{Effect, RefusalKind};
 use bem_base::environment::{Bits, Forbidden, Outcome};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
@@ -96,7 +96,7 @@ impl Driver {
             match self.player.service.reward(world, number, outcome) {
                 Ok(Some(input)) => self.take(input),
                 Ok(None) => unreachable!("nobody has said it before"),
-                Err(refusal) => assert_eq!(refusal.kind, Kind::Missing),
+                Err(refusal) => assert_eq!(refusal.kind, RefusalKind::Missing),
             }
             if let Ok(again) = self.player.service.reward(world, number, outcome) {
                 assert_eq!(again, None);
@@ -219,9 +219,9 @@ fn late_repeated_and_contradicting_rewards_are_told_apart() {
     driver.take(first.clone());
     assert_eq!(reward(&driver, outcome), Ok(None));
     let other = reward(&driver, Outcome { reward: 0, ..outcome }).unwrap_err();
-    assert_eq!((other.kind, other.field), (Kind::Conflict, "reward"));
-    let wild = reward(&driver, Outcome { reward: 1_001, ..outcome }).unwrap_err();
-    assert_eq!(wild.message, "reward 1001 is out of range: this world takes 0 to 1000");
+    assert_eq!((other.kind, other.field), (RefusalKind::Conflict, "reward"));
+    let malformed = reward(&driver, Outcome { reward: 1_001, ..outcome }).unwrap_err();
+    assert_eq!(malformed.message, "reward 1001 is out of range: this world takes 0 to 1000");
     // It is known for three hundred more decisions, and then it is not.
     for _ in 0..299 {
         ask(&mut driver);
@@ -229,10 +229,10 @@ fn late_repeated_and_contradicting_rewards_are_told_apart() {
     }
     ask(&mut driver);
     ask(&mut driver);
-    assert_eq!(reward(&driver, outcome).unwrap_err().kind, Kind::Missing);
+    assert_eq!(reward(&driver, outcome).unwrap_err().kind, RefusalKind::Missing);
     assert!(driver.player.take(&mut LogSink(&mut driver.log), first).is_err());
     let unknown = driver.player.service.reward(world, 10_000, outcome).unwrap_err();
-    assert_eq!((unknown.kind, unknown.code), (Kind::Missing, "unknown_decision"));
+    assert_eq!((unknown.kind, unknown.code), (RefusalKind::Missing, "unknown_decision"));
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn a_forgotten_world_is_gone_and_its_history_stays() {
     let mut driver = driven(200);
     driver.settle_rounds();
     driver.take(Input::Forget { world: WorldIndex(0) });
-    assert_eq!(driver.player.service.find("ads").unwrap_err().kind, Kind::Missing);
+    assert_eq!(driver.player.service.find("ads").unwrap_err().kind, RefusalKind::Missing);
     driver.create(spec("ads", 1));
     assert_eq!(driver.player.service.find("ads").unwrap().0, WorldIndex(2));
     (0..200).for_each(|_| driver.step());

@@ -12,13 +12,13 @@ use super::{DRIFT_MAX, Note, Phase};
 use crate::book::Published;
 use crate::input::WorldIndex;
 use crate::round::Brought;
-use crate::service::{Effect, Kind as Why, Refusal, Service};
+use crate::service::{Effect, Refusal, RefusalKind, Service};
 use crate::world::World;
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
 use bem_learn::wide::Advice;
 use bem_people::group::Verdict;
-use bem_people::kinds::{Decision, Kind, Priority, Skip};
+use bem_people::kinds::{Decision, Priority, QuestionKind, Skip};
 use bem_people::payload::context::{Context, PatchContext};
 use bem_people::payload::{Answer, PatchAnswer};
 use bem_people::table::{ADJUDICATES, FROM_OUTSIDE, Person, Question, Request};
@@ -26,7 +26,7 @@ use bem_people::table::{ADJUDICATES, FROM_OUTSIDE, Person, Question, Request};
 /// An adjudication is skipped after this many inputs.
 const ADJUDICATION_STEPS: u64 = 200_000;
 
-/// Why the inputs of a history contradict each other.
+/// RefusalKind the inputs of a history contradict each other.
 const IMPOSSIBLE: &str = "a people's input that does not fit what was asked";
 
 impl Service {
@@ -135,7 +135,7 @@ impl Service {
     fn settle_skipped(&mut self, question: Question, reason: Skip, number: u64) {
         let (serial, kind, group) = (question.serial, question.kind, question.group);
         self.note(question.clone(), Phase::Skipped(reason), number);
-        if kind == Kind::ApprovePatch {
+        if kind == QuestionKind::ApprovePatch {
             self.defer(serial, "deferred: nobody has decided", number);
         }
         if group != 0
@@ -398,7 +398,7 @@ impl Service {
     /// Whether an answer can be taken back now.
     pub(crate) fn check_inverse(&self, given: &Given) -> Result<(), Refusal> {
         let refuse = |message: &str| {
-            Err(Refusal::new(Why::Conflict, "answer", "cannot_be_undone", message.to_string()))
+            Err(Refusal::new(RefusalKind::Conflict, "answer", "cannot_be_undone", message.to_string()))
         };
         match &given.inverse {
             Inverse::Nothing => {
@@ -417,7 +417,7 @@ impl Service {
                 Ok(())
             }
             Inverse::Control(before) => {
-                let changed = Answer::from_bytes(Kind::AdjustConfig, &given.answer);
+                let changed = Answer::from_bytes(QuestionKind::AdjustConfig, &given.answer);
                 let is_latest = match changed {
                     Ok(Answer::Config(answer)) => before.changed_by(&answer) == self.people.control,
                     _ => false,

@@ -9,12 +9,12 @@ use super::oversight::{content, short};
 use super::standing::Recent;
 use super::{DRIFT_MAX, DRIFT_WINDOW, People, UNDO_STEPS};
 use crate::input::{Input, WorldIndex};
-use crate::service::{Kind as Why, Refusal, Service};
+use crate::service::{Refusal, RefusalKind, Service};
 use crate::world::World;
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
 use bem_people::control::Control;
-use bem_people::kinds::{Kind, Mode, Skip};
+use bem_people::kinds::{Mode, QuestionKind, Skip};
 use bem_people::payload::context::{
     CANDIDATES_MAX, Candidate, ConfigContext, Context, EpisodeContext, Ranked, StepContext, TemplatesContext,
 };
@@ -27,28 +27,28 @@ pub(crate) const CAUSE_ASKED: u8 = 8;
 
 impl From<PayloadError> for Refusal {
     fn from(error: PayloadError) -> Refusal {
-        Refusal::new(Why::Bad, error.field, "bad_answer", error.reason)
+        Refusal::new(RefusalKind::Bad, error.field, "bad_answer", error.reason)
     }
 }
 
 impl From<Stuck> for Refusal {
     fn from(stuck: Stuck) -> Refusal {
         let (kind, field, code) = match stuck {
-            Stuck::Gone => (Why::Missing, "question", "unknown_question"),
-            Stuck::Leased => (Why::Conflict, "question", "leased"),
-            Stuck::LeaseLost => (Why::Conflict, "lease", "lease_lost"),
-            Stuck::Barred => (Why::Conflict, "question", "already_answered"),
+            Stuck::Gone => (RefusalKind::Missing, "question", "unknown_question"),
+            Stuck::Leased => (RefusalKind::Conflict, "question", "leased"),
+            Stuck::LeaseLost => (RefusalKind::Conflict, "lease", "lease_lost"),
+            Stuck::Barred => (RefusalKind::Conflict, "question", "already_answered"),
         };
         Refusal::new(kind, field, code, stuck.to_string())
     }
 }
 
 fn bad(field: &'static str, message: impl Into<String>) -> Refusal {
-    Refusal::new(Why::Bad, field, "bad_field", message.into())
+    Refusal::new(RefusalKind::Bad, field, "bad_field", message.into())
 }
 
 fn conflict(field: &'static str, code: &'static str, message: impl Into<String>) -> Refusal {
-    Refusal::new(Why::Conflict, field, code, message.into())
+    Refusal::new(RefusalKind::Conflict, field, code, message.into())
 }
 
 fn input(of: PeopleInput) -> Input {
@@ -58,7 +58,7 @@ fn input(of: PeopleInput) -> Input {
 /// A role is needed that the caller has not.
 fn forbidden() -> Refusal {
     let message = "only approvers answer questions about patches and configuration, and settle conflicts";
-    Refusal::new(Why::Forbidden, "question", "needs_approver", message.to_string())
+    Refusal::new(RefusalKind::Forbidden, "question", "needs_approver", message.to_string())
 }
 
 impl Service {
@@ -86,7 +86,7 @@ impl Service {
         let most = usize::from(self.people.control.max_pending_tasks).min(bem_people::OPEN_MAX);
         if most < open + usize::from(ask.quorum) {
             let message = format!("{open} questions are open: at most {most} may be");
-            return Err(Refusal::new(Why::Full, "quorum", "too_many_questions", message));
+            return Err(Refusal::new(RefusalKind::Full, "quorum", "too_many_questions", message));
         }
         self.context_of(&ask)?;
         Ok(input(PeopleInput::Ask(Box::new(ask))))
@@ -95,18 +95,25 @@ impl Service {
     /// What is shown with a question from outside.
     pub(crate) fn context_of(&self, ask: &Ask) -> Result<Context, Refusal> {
         let world = || {
-            let gone =
-                || Refusal::new(Why::Missing, "world", "unknown_world", "there is no such world".to_string());
+            let gone = || {
+                Refusal::new(
+                    RefusalKind::Missing,
+                    "world",
+                    "unknown_world",
+                    "there is no such world".to_string(),
+                )
+            };
             self.world(WorldIndex(ask.world)).ok_or_else(gone)
         };
-        let missing =
-            |message: &str| Refusal::new(Why::Missing, "decision", "unknown_decision", message.to_string());
+        let missing = |message: &str| {
+            Refusal::new(RefusalKind::Missing, "decision", "unknown_decision", message.to_string())
+        };
         Ok(match ask.kind {
-            Kind::LabelStep => {
+            QuestionKind::LabelStep => {
                 let shown = step_context(world()?, ask.world, ask.target, CAUSE_ASKED);
                 Context::Step(shown.ok_or_else(|| missing("decision is unknown in this world, or too old"))?)
             }
-            Kind::ScoreEpisode => {
+            QuestionKind::ScoreEpisode => {
                 let world = world()?;
                 let first = world.decision(ask.target).map_or(ask.target, |(_, first, _)| first);
                 let recent = world.standing().episode(first);
@@ -114,12 +121,12 @@ impl Service {
                     .ok_or_else(|| missing("the episode of this decision is not complete, or too old"))?;
                 Context::Episode(episode_context(world, ask.world, recent, 8))
             }
-            Kind::ApprovePatch => {
+            QuestionKind::ApprovePatch => {
                 let message = "a change that waits asks by itself: see the open questions";
                 return Err(bad("kind", message));
             }
-            Kind::RankTemplates => self.templates_context(&ask.worlds)?,
-            Kind::AdjustConfig => {
+            QuestionKind::RankTemplates => self.templates_context(&ask.worlds)?,
+            QuestionKind::AdjustConfig => {
                 self.config_context(if ask.words.is_empty() { "somebody asks" } else { &ask.words })
             }
         })
@@ -296,7 +303,7 @@ impl Service {
     pub fn undo(&self, answer: u64, person: Person, is_approver: bool) -> Result<Option<Input>, Refusal> {
         let unknown = || {
             let message = format!("answer {answer} is unknown, or too old to be taken back");
-            Refusal::new(Why::Missing, "answer", "unknown_answer", message)
+            Refusal::new(RefusalKind::Missing, "answer", "unknown_answer", message)
         };
         let given = self.people.given.get(&answer).ok_or_else(unknown)?;
         if answer + UNDO_STEPS < self.last() {
@@ -304,7 +311,7 @@ impl Service {
         }
         if !is_approver && (given.person != person || given.kind.needs_approver()) {
             let message = "only who gave an answer or an approver takes it back";
-            return Err(Refusal::new(Why::Forbidden, "answer", "not_yours", message.to_string()));
+            return Err(Refusal::new(RefusalKind::Forbidden, "answer", "not_yours", message.to_string()));
         }
         if given.undone != 0 {
             return Ok(None);

@@ -8,7 +8,7 @@ use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
 use bem_learn::wide::Advice;
 use bem_people::control::Control;
-use bem_people::kinds::{Decision, Kind};
+use bem_people::kinds::{Decision, QuestionKind};
 use bem_people::table::Person;
 
 /// One number of the machine that changed.
@@ -198,7 +198,7 @@ pub struct Given {
     /// The question.
     pub question: u64,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: QuestionKind,
     /// Who answered.
     pub person: Person,
     /// Under which lease.
@@ -261,7 +261,7 @@ impl Given {
 
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Given, DecodeError> {
         let question = reader.u64()?;
-        let (kind, person, generation) = (Kind::decode(reader)?, reader.u32()?, reader.u32()?);
+        let (kind, person, generation) = (QuestionKind::decode(reader)?, reader.u32()?, reader.u32()?);
         let (answer, context) = (reader.bytes()?.to_vec(), reader.bytes()?.to_vec());
         let changes = decode_all(reader.bytes()?)?;
         let undone = reader.u64()?;

@@ -153,7 +153,7 @@ impl Earlier {
 
     /// Reads canonical bytes back, of so many worlds.
     pub(crate) fn decode(worlds: u16, reader: &mut Reader<'_>) -> Result<Earlier, DecodeError> {
-        let wild = reader.error("structures that no world can have had");
+        let malformed = reader.error("structures that no world can have had");
         let mut earlier = BTreeMap::new();
         for _ in 0..reader.length(6)? {
             let (world, count) = (reader.u16()?, reader.length(4)?);
@@ -165,7 +165,7 @@ impl Earlier {
             }
             let is_next = earlier.last_key_value().is_none_or(|(last, _)| *last < world);
             if worlds <= world || !is_next || EARLIER_MAX < count {
-                return Err(wild);
+                return Err(malformed);
             }
             earlier.insert(world, twins);
         }

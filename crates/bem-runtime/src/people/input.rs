@@ -4,7 +4,7 @@
 
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_people::control::Control;
-use bem_people::kinds::{Kind, Priority, Skip};
+use bem_people::kinds::{Priority, QuestionKind, Skip};
 use bem_people::table::Person;
 use bem_people::{ANSWER_BYTES_MAX, QUORUM_MAX, RANKED_MAX};
 
@@ -18,7 +18,7 @@ pub const TAGS: core::ops::RangeInclusive<u8> = 24..=31;
 #[doc(alias = "HINL_ENQUEUE_REQ")]
 pub struct Ask {
     /// What is asked.
-    pub kind: Kind,
+    pub kind: QuestionKind,
     /// The world that it is about; zero where it is about none.
     pub world: u16,
     /// The decision, for steps and episodes.
@@ -33,7 +33,7 @@ pub struct Ask {
     pub quorum: u8,
     /// Who asks.
     pub person: Person,
-    /// Why.
+    /// RefusalKind.
     pub words: String,
 }
 
@@ -68,7 +68,7 @@ pub enum PeopleInput {
         generation: u32,
         /// Who.
         person: Person,
-        /// Why.
+        /// RefusalKind.
         reason: Skip,
     },
     /// A question is given back, or its lease has run out.
@@ -156,11 +156,11 @@ impl PeopleInput {
         let unknown = reader.error("a people's input of unknown kind");
         Ok(match kind {
             24 => {
-                let wild = reader.error("a question that nobody can ask");
-                let (kind, world, target) = (Kind::decode(reader)?, reader.u16()?, reader.u64()?);
+                let malformed = reader.error("a question that nobody can ask");
+                let (kind, world, target) = (QuestionKind::decode(reader)?, reader.u16()?, reader.u64()?);
                 let count = usize::from(reader.u8()?);
                 if RANKED_MAX < count {
-                    return Err(wild);
+                    return Err(malformed);
                 }
                 let worlds = (0..count).map(|_| reader.u16()).collect::<Result<_, _>>()?;
                 let (priority, patience) = (Priority::decode(reader)?, reader.u64()?);
@@ -168,7 +168,7 @@ impl PeopleInput {
                 let words = reader.text()?.to_string();
                 if !(1..=QUORUM_MAX).contains(&quorum) || WORDS_BYTES_MAX < words.len() || 1 << 40 < patience
                 {
-                    return Err(wild);
+                    return Err(malformed);
                 }
                 PeopleInput::Ask(Box::new(Ask {
                     kind,
@@ -217,7 +217,7 @@ impl PeopleInput {
     pub(crate) fn examples() -> Vec<PeopleInput> {
         vec![
             PeopleInput::Ask(Box::new(Ask {
-                kind: Kind::RankTemplates,
+                kind: QuestionKind::RankTemplates,
                 world: 1,
                 target: 2,
                 worlds: vec![1, 2],

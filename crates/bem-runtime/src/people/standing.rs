@@ -249,19 +249,19 @@ impl Standing {
     }
 
     pub(crate) fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Standing, RestoreError> {
-        let wild = reader.error("what people said cannot be");
+        let malformed = reader.error("what people said cannot be");
         let mut standing = Standing::default();
         for _ in 0..reader.length(84)? {
             let label = Label::decode(reader)?;
             if shape.actions <= label.action || LABELS_MAX <= standing.labels.len() {
-                return Err(wild.into());
+                return Err(malformed.into());
             }
             standing.labels.push(label);
         }
         for _ in 0..reader.length(80)? {
             let recent = decode_recent(reader)?;
             if RECENT_MAX <= standing.recent.len() || recent.arms.iter().any(|arm| shape.actions <= *arm) {
-                return Err(wild.into());
+                return Err(malformed.into());
             }
             standing.recent.push_back(recent);
         }

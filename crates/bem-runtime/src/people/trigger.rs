@@ -12,7 +12,7 @@ use crate::service::Service;
 use crate::world::World;
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
-use bem_people::kinds::{Kind, Mode, Priority, Skip};
+use bem_people::kinds::{Mode, Priority, QuestionKind, Skip};
 use bem_people::payload::context::{Context, PatchContext};
 use bem_people::table::Request;
 
@@ -91,7 +91,7 @@ impl Service {
     fn is_asked_about(&self, index: WorldIndex, observation: &Bits) -> bool {
         let Some(world) = self.world(index) else { return true };
         let place = u64::from(world.acting().context(observation).0);
-        let steps = self.people.table.open().filter(|question| question.kind == Kind::LabelStep);
+        let steps = self.people.table.open().filter(|question| question.kind == QuestionKind::LabelStep);
         steps.into_iter().any(|question| match Context::from_bytes(question.kind, &question.context) {
             Ok(Context::Step(shown)) => shown.task == index.0 && shown.context_hash == place,
             _ => false,
@@ -143,7 +143,7 @@ impl Service {
             || is_strict
             || bad < ALARM_BAD
             || !bad.is_power_of_two()
-            || self.has_open(Kind::AdjustConfig)
+            || self.has_open(QuestionKind::AdjustConfig)
         {
             return;
         }
@@ -155,7 +155,7 @@ impl Service {
         self.ask_itself(context, Priority::Critical, 0, number + PATCH_PATIENCE, number);
     }
 
-    fn has_open(&self, kind: Kind) -> bool {
+    fn has_open(&self, kind: QuestionKind) -> bool {
         self.people.table.open().any(|question| question.kind == kind)
     }
 
@@ -213,7 +213,7 @@ impl Service {
         if self.people.control.enable_online
             && 0 < stalled
             && stalled.is_multiple_of(STALLED_ROUNDS)
-            && !self.has_open(Kind::RankTemplates)
+            && !self.has_open(QuestionKind::RankTemplates)
             && let Ok(context) = self.templates_context(&[])
         {
             self.ask_itself(context, Priority::Low, 0, number + PATCH_PATIENCE, number);

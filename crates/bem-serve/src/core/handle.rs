@@ -24,7 +24,7 @@ pub struct Handle {
     pub tools: Option<Arc<CatalogFile>>,
 }
 
-/// Why a message was not taken.
+/// RefusalKind a message was not taken.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Busy {
     /// Too many wait.

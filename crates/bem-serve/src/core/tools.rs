@@ -11,7 +11,7 @@ use super::proving::Proving;
 use super::{Decider, Message, Reply};
 use anyhow::{Context as _, Result};
 use bem_runtime::input::Input;
-use bem_runtime::service::{Kind, Refusal};
+use bem_runtime::service::{Refusal, RefusalKind};
 use bem_runtime::tools::{OUTCOME_UNKNOWN, ToolAsk, ToolDone, keyed_hash};
 use bem_tools::bus::{Completed, Request, key};
 use bem_tools::error::ErrorCode;
@@ -137,14 +137,14 @@ impl Decider {
         };
         let Some(tooling) = &self.tooling else {
             return refuse(
-                Kind::Missing,
+                RefusalKind::Missing,
                 "no_tools",
                 "this server has no tools: start it with --tools CATALOG.toml",
             );
         };
         if !tooling.has_room(&named) {
             self.gauges.tools_refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            return refuse(Kind::Full, "busy", "all slots of this kind are taken: come back later");
+            return refuse(RefusalKind::Full, "busy", "all slots of this kind are taken: come back later");
         }
         let catalog = &tooling.host.catalog().catalog;
         let is_sensitive = catalog.is_sensitive(named.resource);
@@ -155,7 +155,7 @@ impl Decider {
                 Ok(shown) => shown,
                 Err(_) => {
                     return refuse(
-                        Kind::Full,
+                        RefusalKind::Full,
                         "volume",
                         "the volume of sensitive contents cannot be written",
                     );

@@ -6,7 +6,7 @@
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
 use bem_people::control::Control;
-use bem_people::kinds::{Decision, Kind, Mode};
+use bem_people::kinds::{Decision, Mode, QuestionKind};
 use bem_people::payload::context::Context;
 use bem_people::payload::{Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, StepAnswer, TemplatesAnswer};
 use bem_people::table::{Person, Question};
@@ -14,7 +14,7 @@ use bem_runtime::input::WorldIndex;
 use bem_runtime::people::ask::needs_approver;
 use bem_runtime::people::change::{Change, Given, What};
 use bem_runtime::people::{Note, Phase};
-use bem_runtime::service::{Kind as Why, Refusal, Service};
+use bem_runtime::service::{Refusal, RefusalKind, Service};
 use serde_json::{Map, Value, json};
 
 /// A fixed-point number as people write it.
@@ -31,7 +31,7 @@ pub fn fixed(value: &Value, field: &'static str) -> Result<Fixed, Refusal> {
 }
 
 fn bad(field: &'static str, message: String) -> Refusal {
-    Refusal { kind: Why::Bad, field, code: "bad_answer", message }
+    Refusal { kind: RefusalKind::Bad, field, code: "bad_answer", message }
 }
 
 /// The name of a world.
@@ -166,7 +166,7 @@ pub fn people(service: &Service, person: Person) -> Value {
     let people = service.people();
     let counters: Map<String, Value> =
         people.counters().named().into_iter().map(|(name, count)| (name.to_string(), json!(count))).collect();
-    let agreement: Map<String, Value> = Kind::ALL
+    let agreement: Map<String, Value> = QuestionKind::ALL
         .iter()
         .map(|kind| {
             (
@@ -398,7 +398,7 @@ pub fn read_answer(service: &Service, serial: u64, person: Person, said: &Value)
     let mut said = Said(fields.clone());
     let must = |name: &'static str| bad(name, format!("{name} is missing"));
     let answer = match kind {
-        Kind::LabelStep => {
+        QuestionKind::LabelStep => {
             let accept = said.flag("accept")?.ok_or_else(|| must("accept"))?;
             Answer::Step(StepAnswer {
                 accept,
@@ -407,7 +407,7 @@ pub fn read_answer(service: &Service, serial: u64, person: Person, said: &Value)
                 comment: said.whole("comment", 65_535)?.unwrap_or(0) as u16,
             })
         }
-        Kind::ScoreEpisode => {
+        QuestionKind::ScoreEpisode => {
             let keep = |word: &str| KEEPS.iter().position(|keep| *keep == word);
             if !said.0.contains_key("score") {
                 return Err(must("score"));
@@ -418,7 +418,7 @@ pub fn read_answer(service: &Service, serial: u64, person: Person, said: &Value)
                 tags: said.whole("tags", u64::from(u32::MAX))?.unwrap_or(0) as u32,
             })
         }
-        Kind::ApprovePatch => {
+        QuestionKind::ApprovePatch => {
             let decision = |word: &str| Decision::from_name(word).filter(|one| *one != Decision::Undecided);
             let decision = said.word("decision", decision, "approve, reject, defer")?;
             Answer::Patch(PatchAnswer {
@@ -427,8 +427,8 @@ pub fn read_answer(service: &Service, serial: u64, person: Person, said: &Value)
                 weight: said.share("weight", Fixed::ONE)?,
             })
         }
-        Kind::RankTemplates => Answer::Templates(read_ranking(&mut said, context)?),
-        Kind::AdjustConfig => {
+        QuestionKind::RankTemplates => Answer::Templates(read_ranking(&mut said, context)?),
+        QuestionKind::AdjustConfig => {
             let mut deltas = [Fixed::ZERO; 5];
             for (delta, name) in deltas.iter_mut().zip(DELTAS) {
                 if let Some(value) = said.take(name) {
@@ -453,7 +453,7 @@ pub fn read_answer(service: &Service, serial: u64, person: Person, said: &Value)
 
 /// An order by places or by names.
 fn read_ranking(said: &mut Said, context: &[u8]) -> Result<TemplatesAnswer, Refusal> {
-    let names: Vec<String> = match Context::from_bytes(Kind::RankTemplates, context) {
+    let names: Vec<String> = match Context::from_bytes(QuestionKind::RankTemplates, context) {
         Ok(Context::Templates(shown)) => shown.templates.into_iter().map(|one| one.name).collect(),
         _ => Vec::new(),
     };

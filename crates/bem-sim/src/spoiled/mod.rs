@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 /// What is spoiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum SpoiledPart {
     /// The statement says something else than the circuit does.
     Statement,
     /// The rows of the log, or how many of them are exceptions.
@@ -35,19 +35,25 @@ pub enum Kind {
     Leaf,
 }
 
-impl Kind {
+impl SpoiledPart {
     /// All of them.
-    pub const ALL: [Kind; 6] =
-        [Kind::Statement, Kind::Rows, Kind::Guard, Kind::Cnf, Kind::Certificate, Kind::Leaf];
+    pub const ALL: [SpoiledPart; 6] = [
+        SpoiledPart::Statement,
+        SpoiledPart::Rows,
+        SpoiledPart::Guard,
+        SpoiledPart::Cnf,
+        SpoiledPart::Certificate,
+        SpoiledPart::Leaf,
+    ];
 }
 
 /// What a battery found; nothing in it was accepted that must not be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Spoiled patches that the audit refused, by kind.
-    pub refused: BTreeMap<Kind, u64>,
+    pub refused: BTreeMap<SpoiledPart, u64>,
     /// Those of them that are wrong in themselves, and that the verifier turned down as well.
-    pub turned_down: BTreeMap<Kind, u64>,
+    pub turned_down: BTreeMap<SpoiledPart, u64>,
     /// Honest histories that were accepted.
     pub accepted: u64,
     /// Patches in force that were spoiled, by what they are.
@@ -70,7 +76,7 @@ pub fn run(seed: u64, count: u64, tasks: usize) -> Result<Report, String> {
         *report.specimens.entry(name_of(&specimen.patch().0.change)).or_default() += 1;
         accept(specimen, &mut report)?;
     }
-    for kind in Kind::ALL {
+    for kind in SpoiledPart::ALL {
         let mut prng = Prng::stream(seed, &format!("spoiled/{kind:?}"));
         for number in 0..count {
             refuse(&specimens, kind, &mut prng, &mut report)
@@ -84,7 +90,12 @@ pub fn run(seed: u64, count: u64, tasks: usize) -> Result<Report, String> {
 }
 
 /// Spoils one patch of some specimen and has it refused.
-fn refuse(specimens: &[Specimen], kind: Kind, prng: &mut Prng, report: &mut Report) -> Result<(), String> {
+fn refuse(
+    specimens: &[Specimen],
+    kind: SpoiledPart,
+    prng: &mut Prng,
+    report: &mut Report,
+) -> Result<(), String> {
     let mut draw = || {
         let specimen = &specimens[prng.below(specimens.len() as u64) as usize];
         Some((specimen, specimen.spoil(kind, prng)?))
@@ -135,7 +146,7 @@ mod tests {
     #[test]
     fn of_spoiled_patches_of_every_kind_none_is_accepted_and_every_honest_one_is() {
         let report = run(1, 400, 4).unwrap();
-        for kind in Kind::ALL {
+        for kind in SpoiledPart::ALL {
             assert_eq!(report.refused[&kind], 400, "{report:?}");
         }
         assert!(300 <= report.accepted && 3 < report.specimens.len(), "{report:?}");
@@ -164,7 +175,7 @@ mod tests {
     fn an_audit_that_does_not_rebuild_conditions_would_accept_what_is_spoiled() {
         let specimens = specimens(3).unwrap();
         let mut prng = Prng::stream(1, "blind");
-        for kind in [Kind::Statement, Kind::Rows, Kind::Guard, Kind::Leaf] {
+        for kind in [SpoiledPart::Statement, SpoiledPart::Rows, SpoiledPart::Guard, SpoiledPart::Leaf] {
             let spoiled = (0..DRAWS_MAX)
                 .find_map(|_| specimens[prng.below(specimens.len() as u64) as usize].spoil(kind, &mut prng));
             assert!(!is_broken(&spoiled.unwrap().history, &mut Blind).unwrap(), "{kind:?}");

@@ -1,7 +1,7 @@
 //! Ways to spoil a patch of an honest history. What comes out is wrong by construction, or by a reading that shares no code
 //! with the conditions, the audit and the checker. Clauses: SCC-3, SCC-4.
 
-use super::Kind;
+use super::SpoiledPart;
 use super::plain::{self, Step};
 use super::specimens::Specimen;
 use crate::removal::History;
@@ -11,7 +11,7 @@ use bem_base::environment::{Bits, Shape};
 use bem_base::prng::Prng;
 use bem_checker::certificate::Certificate as Proof;
 use bem_checker::cnf::{Cnf, Literal};
-use bem_checker::lrat_reader::{Kind as StepKind, StepReader, StepWriter};
+use bem_checker::lrat_reader::{StepKind, StepReader, StepWriter};
 use bem_engine::payload::Payload;
 use bem_evolve::patch::{Change, Example, Patch};
 use bem_ledger::entry::{Certificate, Entry, PatchEvent, Table, TableEdit, Verdict};
@@ -39,14 +39,14 @@ pub(super) struct Spoiled {
 
 impl Specimen {
     /// The history with the patch spoiled; none if this one cannot be spoiled so, or would still be right.
-    pub(super) fn spoil(&self, kind: Kind, prng: &mut Prng) -> Option<Spoiled> {
+    pub(super) fn spoil(&self, kind: SpoiledPart, prng: &mut Prng) -> Option<Spoiled> {
         match kind {
-            Kind::Statement => self.spoil_statement(prng),
-            Kind::Rows => self.spoil_rows(prng),
-            Kind::Guard => self.spoil_guard(prng),
-            Kind::Cnf => self.spoil_cnf(prng),
-            Kind::Certificate => self.spoil_certificate(prng),
-            Kind::Leaf => self.spoil_leaf(prng),
+            SpoiledPart::Statement => self.spoil_statement(prng),
+            SpoiledPart::Rows => self.spoil_rows(prng),
+            SpoiledPart::Guard => self.spoil_guard(prng),
+            SpoiledPart::Cnf => self.spoil_cnf(prng),
+            SpoiledPart::Certificate => self.spoil_certificate(prng),
+            SpoiledPart::Leaf => self.spoil_leaf(prng),
         }
     }
 
@@ -219,13 +219,13 @@ impl Specimen {
     fn spoil_leaf(&self, prng: &mut Prng) -> Option<Spoiled> {
         let mut edits = self.event.edits.clone();
         let place = prng.below(edits.len().max(1) as u64) as usize;
-        let wild = {
+        let malformed = {
             let mut bytes = [0; 32];
             bytes.iter_mut().for_each(|byte| *byte = prng.below(256) as u8);
             Digest::from_bytes(bytes)
         };
         match prng.below(7) {
-            0 => edits.get_mut(place)?.leaf = wild,
+            0 => edits.get_mut(place)?.leaf = malformed,
             1 => {
                 let edit = edits.get_mut(place)?;
                 let mut bytes = *edit.leaf.as_bytes();
@@ -238,7 +238,7 @@ impl Specimen {
                 edit.table = if prng.bit() { Table::Teach } else { Table::Work };
             }
             4 => drop((!edits.is_empty()).then(|| edits.remove(place))),
-            5 => edits.push(TableEdit { table: Table::Expert, slot: prng.below(18) as u32, leaf: wild }),
+            5 => edits.push(TableEdit { table: Table::Expert, slot: prng.below(18) as u32, leaf: malformed }),
             _ => edits.get_mut(place)?.leaf = Digest::default(),
         }
         // Edits that are out of order cannot even be written.

@@ -28,7 +28,7 @@ pub struct Arithmetic;
 
 /// How a word is made of two, or of more where the order does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WordOperation {
     Sum,
     Difference,
     Reverse,
@@ -38,13 +38,20 @@ pub(super) enum Kind {
     Product,
 }
 
-pub(super) const KINDS: [Kind; 7] =
-    [Kind::Sum, Kind::Difference, Kind::Reverse, Kind::Distance, Kind::Smaller, Kind::Larger, Kind::Product];
+pub(super) const KINDS: [WordOperation; 7] = [
+    WordOperation::Sum,
+    WordOperation::Difference,
+    WordOperation::Reverse,
+    WordOperation::Distance,
+    WordOperation::Smaller,
+    WordOperation::Larger,
+    WordOperation::Product,
+];
 
 /// A word made of fields of one width.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Made {
-    pub(super) kind: Kind,
+    pub(super) kind: WordOperation,
     pub(super) fields: Vec<Field>,
 }
 
@@ -124,28 +131,28 @@ fn all_made(groups: &[Field]) -> Vec<Made> {
     for width in 2..=WIDTH_MAX {
         let fields: Vec<Field> = groups.iter().filter(|field| field.width == width).copied().collect();
         if (3..=FIELDS_MAX).contains(&fields.len()) {
-            let kinds = [Kind::Sum, Kind::Smaller, Kind::Larger];
+            let kinds = [WordOperation::Sum, WordOperation::Smaller, WordOperation::Larger];
             all.extend(kinds.map(|kind| Made { kind, fields: fields.clone() }));
         }
     }
     all
 }
 
-impl Kind {
+impl WordOperation {
     /// Whether words of this width are made one in this way.
     pub(super) fn fits(self, width: u16) -> bool {
-        self != Kind::Product || width <= FACTOR_WIDTH_MAX
+        self != WordOperation::Product || width <= FACTOR_WIDTH_MAX
     }
 
     fn words(self) -> &'static str {
         match self {
-            Kind::Sum => "sum",
-            Kind::Difference => "difference",
-            Kind::Reverse => "reverse difference",
-            Kind::Distance => "distance",
-            Kind::Smaller => "smaller",
-            Kind::Larger => "larger",
-            Kind::Product => "product",
+            WordOperation::Sum => "sum",
+            WordOperation::Difference => "difference",
+            WordOperation::Reverse => "reverse difference",
+            WordOperation::Distance => "distance",
+            WordOperation::Smaller => "smaller",
+            WordOperation::Larger => "larger",
+            WordOperation::Product => "product",
         }
     }
 }
@@ -163,13 +170,13 @@ impl Made {
     /// The same, said as data.
     pub(super) fn statement(&self) -> Word {
         let making = match self.kind {
-            Kind::Sum => Making::Sum,
-            Kind::Difference => Making::Difference,
-            Kind::Reverse => Making::Reverse,
-            Kind::Distance => Making::Distance,
-            Kind::Smaller => Making::Smaller,
-            Kind::Larger => Making::Larger,
-            Kind::Product => Making::Product,
+            WordOperation::Sum => Making::Sum,
+            WordOperation::Difference => Making::Difference,
+            WordOperation::Reverse => Making::Reverse,
+            WordOperation::Distance => Making::Distance,
+            WordOperation::Smaller => Making::Smaller,
+            WordOperation::Larger => Making::Larger,
+            WordOperation::Product => Making::Product,
         };
         Word::Made(making, self.fields.clone())
     }
@@ -178,11 +185,11 @@ impl Made {
     pub(super) fn width(&self) -> usize {
         let width = usize::from(self.fields[0].width);
         match self.kind {
-            Kind::Sum => width + choice_bits(self.fields.len()) as usize,
+            WordOperation::Sum => width + choice_bits(self.fields.len()) as usize,
             // The last bit says that it is below zero.
-            Kind::Difference | Kind::Reverse => width + 1,
-            Kind::Product => 2 * width,
-            Kind::Distance | Kind::Smaller | Kind::Larger => width,
+            WordOperation::Difference | WordOperation::Reverse => width + 1,
+            WordOperation::Product => 2 * width,
+            WordOperation::Distance | WordOperation::Smaller | WordOperation::Larger => width,
         }
     }
 
@@ -191,13 +198,13 @@ impl Made {
         let mut values = self.fields.iter().map(|field| row.word(field));
         let first = values.next().unwrap_or(0);
         let made = values.fold(first, |held, other| match self.kind {
-            Kind::Sum => held + other,
-            Kind::Difference => held.wrapping_sub(other),
-            Kind::Reverse => other.wrapping_sub(held),
-            Kind::Distance => held.abs_diff(other),
-            Kind::Smaller => held.min(other),
-            Kind::Larger => held.max(other),
-            Kind::Product => held * other,
+            WordOperation::Sum => held + other,
+            WordOperation::Difference => held.wrapping_sub(other),
+            WordOperation::Reverse => other.wrapping_sub(held),
+            WordOperation::Distance => held.abs_diff(other),
+            WordOperation::Smaller => held.min(other),
+            WordOperation::Larger => held.max(other),
+            WordOperation::Product => held * other,
         });
         made & ((1 << self.width()) - 1)
     }
@@ -209,11 +216,11 @@ impl Made {
         };
         let words: Vec<Vec<Signal>> = self.fields.iter().map(bits).collect();
         let mut made = match self.kind {
-            Kind::Sum => {
+            WordOperation::Sum => {
                 let rank = |rank: usize| words.iter().map(|word| word[rank]).collect();
                 build_sum(builder, (0..words[0].len()).map(rank).collect())
             }
-            Kind::Product => {
+            WordOperation::Product => {
                 let mut ranks = vec![Vec::new(); 2 * words[0].len()];
                 for (place, one) in words[0].iter().enumerate() {
                     for (rank, other) in words[1].iter().enumerate() {
@@ -232,12 +239,12 @@ impl Made {
     }
 }
 
-impl Kind {
+impl WordOperation {
     fn build_two(self, builder: &mut Builder, first: &[Signal], second: &[Signal]) -> Vec<Signal> {
         match self {
-            Kind::Difference => subtract(builder, first, second),
-            Kind::Reverse => subtract(builder, second, first),
-            Kind::Distance => {
+            WordOperation::Difference => subtract(builder, first, second),
+            WordOperation::Reverse => subtract(builder, second, first),
+            WordOperation::Distance => {
                 // Below zero, the other difference is the distance.
                 let mut forward = subtract(builder, first, second);
                 let backward = subtract(builder, second, first);
@@ -246,7 +253,8 @@ impl Kind {
             }
             _ => {
                 let below = subtract(builder, first, second).pop().unwrap_or(Signal::FALSE);
-                let (then, other) = if self == Kind::Smaller { (first, second) } else { (second, first) };
+                let (then, other) =
+                    if self == WordOperation::Smaller { (first, second) } else { (second, first) };
                 then.iter().zip(other).map(|(then, other)| builder.mux(below, *then, *other)).collect()
             }
         }

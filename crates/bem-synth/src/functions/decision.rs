@@ -56,7 +56,7 @@ impl FunctionClass for Decision {
         let logarithms = (0..=samples.len() as u64)
             .map(|count| Fixed::ln_count_floor(count.max(1)).to_raw() >> 16)
             .collect();
-        let search = Search { samples, logarithms };
+        let search = ListGrowth { samples, logarithms };
         let mut best: Option<(u32, Form, Vec<Rule>)> = None;
         for form in [Form::Only(true), Form::Only(false), Form::Both] {
             // A list longer than the best, or than its rows are worth, is not worth finishing.
@@ -111,7 +111,7 @@ fn close(samples: &Samples, form: Form, rules: &[Rule], length: u32) -> Option<F
     function.explains(samples).then_some(function)
 }
 
-struct Search<'s> {
+struct ListGrowth<'s> {
     samples: &'s Samples,
     /// Natural logarithms of all counts there are, with 16 fractional bits.
     logarithms: Vec<i64>,
@@ -126,7 +126,7 @@ struct Growing {
     covered: u32,
 }
 
-impl Search<'_> {
+impl ListGrowth<'_> {
     /// The rules of a list that explains all rows; none when it would be longer than `longest` bits.
     fn rules(&self, form: Form, longest: u32, work: &mut Work) -> Option<Vec<Rule>> {
         let labels = self.samples.label_words();

@@ -52,7 +52,7 @@ enum Fact {
     /// The first field has fewer ones than the second.
     Fewer(Field, Field),
     /// Two fields are related so.
-    Related(relation::Kind, Field, Field),
+    Related(relation::RelationKind, Field, Field),
     /// The first word is the smaller number.
     Below(Word, Word),
 }
@@ -164,7 +164,7 @@ fn one_question(fields: &[Field]) -> Vec<Vec<Fact>> {
 }
 
 /// Words made of two fields compared with other fields, and with such words of other fields.
-fn compared(fields: &[Field], kind: arithmetic::Kind) -> Vec<Fact> {
+fn compared(fields: &[Field], kind: arithmetic::WordOperation) -> Vec<Fact> {
     let pairs: Vec<(Field, Field)> =
         arithmetic::pairs(fields).into_iter().filter(|pair| kind.fits(pair.0.width)).collect();
     let made = |pair: &(Field, Field)| Word::Made(Made { kind, fields: vec![pair.0, pair.1] });

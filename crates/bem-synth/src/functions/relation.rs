@@ -21,7 +21,7 @@ pub struct Relation;
 
 /// What may hold between two fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RelationKind {
     /// Some bit is set in both.
     Meets,
     /// Some bit is set in the first only.
@@ -34,7 +34,13 @@ pub(super) enum Kind {
     Above,
 }
 
-pub(super) const KINDS: [Kind; 5] = [Kind::Meets, Kind::Exceeds, Kind::Lacks, Kind::Below, Kind::Above];
+pub(super) const KINDS: [RelationKind; 5] = [
+    RelationKind::Meets,
+    RelationKind::Exceeds,
+    RelationKind::Lacks,
+    RelationKind::Below,
+    RelationKind::Above,
+];
 
 impl FunctionClass for Relation {
     fn name(&self) -> &'static str {
@@ -63,7 +69,8 @@ impl FunctionClass for Relation {
             pairs.iter().flat_map(|pair| KINDS.map(|kind| kind.build(&mut builder, pair))).collect();
         let output = rules.embed(&mut builder, &signals);
         let words = format!("relations of fields, {}", rules.words);
-        let fact = |pair: &(Field, Field), kind: Kind| Fact::Related(kind.statement(), pair.0, pair.1);
+        let fact =
+            |pair: &(Field, Field), kind: RelationKind| Fact::Related(kind.statement(), pair.0, pair.1);
         let facts = pairs.iter().flat_map(|pair| KINDS.map(|kind| fact(pair, kind))).collect();
         let statement = Formula::About { facts, inner: Box::new(rules.statement) };
         Function::close(builder, output, statement, rules.description_length + 4, words)
@@ -94,25 +101,25 @@ fn answers(row: &Row, pairs: &[(Field, Field)]) -> Row {
     answers
 }
 
-impl Kind {
+impl RelationKind {
     /// The same, said as data.
     pub(super) fn statement(self) -> statement::Relation {
         match self {
-            Kind::Meets => statement::Relation::Meets,
-            Kind::Exceeds => statement::Relation::Exceeds,
-            Kind::Lacks => statement::Relation::Lacks,
-            Kind::Below => statement::Relation::Below,
-            Kind::Above => statement::Relation::Above,
+            RelationKind::Meets => statement::Relation::Meets,
+            RelationKind::Exceeds => statement::Relation::Exceeds,
+            RelationKind::Lacks => statement::Relation::Lacks,
+            RelationKind::Below => statement::Relation::Below,
+            RelationKind::Above => statement::Relation::Above,
         }
     }
 
     pub(super) fn holds(self, first: u64, second: u64) -> bool {
         match self {
-            Kind::Meets => first & second != 0,
-            Kind::Exceeds => first & !second != 0,
-            Kind::Lacks => second & !first != 0,
-            Kind::Below => first < second,
-            Kind::Above => second < first,
+            RelationKind::Meets => first & second != 0,
+            RelationKind::Exceeds => first & !second != 0,
+            RelationKind::Lacks => second & !first != 0,
+            RelationKind::Below => first < second,
+            RelationKind::Above => second < first,
         }
     }
 
@@ -122,14 +129,18 @@ impl Kind {
             .map(|(first, second)| (Signal::input(first), Signal::input(second)))
             .collect();
         let each: Vec<Signal> = match self {
-            Kind::Meets => bits.iter().map(|(first, second)| builder.and(*first, *second)).collect(),
-            Kind::Exceeds => bits.iter().map(|(first, second)| builder.and_not(*first, *second)).collect(),
-            Kind::Lacks => bits.iter().map(|(first, second)| builder.and_not(*second, *first)).collect(),
-            Kind::Below | Kind::Above => {
+            RelationKind::Meets => bits.iter().map(|(first, second)| builder.and(*first, *second)).collect(),
+            RelationKind::Exceeds => {
+                bits.iter().map(|(first, second)| builder.and_not(*first, *second)).collect()
+            }
+            RelationKind::Lacks => {
+                bits.iter().map(|(first, second)| builder.and_not(*second, *first)).collect()
+            }
+            RelationKind::Below | RelationKind::Above => {
                 // From the lowest bit up: where the bits differ they decide, else what was decided before.
                 return bits.iter().fold(Signal::FALSE, |decided, (first, second)| {
                     let differ = builder.xor(*first, *second);
-                    builder.mux(differ, if self == Kind::Below { *second } else { *first }, decided)
+                    builder.mux(differ, if self == RelationKind::Below { *second } else { *first }, decided)
                 });
             }
         };

@@ -42,7 +42,7 @@ impl FunctionClass for Threshold {
             samples.len() as i64 - 2 * errors
         };
         let ties: Vec<i64> = (0..samples.width).map(tie).collect();
-        let mut search = Search::new(samples);
+        let mut search = WeightSearch::new(samples);
         if search.scale_down(&ties, &SCALES, work) {
             return close(samples, &search.weights, search.bound);
         }
@@ -72,7 +72,7 @@ fn length(weights: &[i64]) -> u32 {
 }
 
 /// Weights on their way to the right ones.
-struct Search {
+struct WeightSearch {
     /// For every bit the rows in which it is set; at the end all rows, for the bound.
     rows: Vec<Vec<u32>>,
     labels: Vec<bool>,
@@ -84,8 +84,8 @@ struct Search {
     margins: Vec<i64>,
 }
 
-impl Search {
-    fn new(samples: &Samples) -> Search {
+impl WeightSearch {
+    fn new(samples: &Samples) -> WeightSearch {
         let set = |index: usize| {
             (0..samples.len() as u32).filter(|row| samples.rows[*row as usize].get(index)).collect()
         };
@@ -93,7 +93,14 @@ impl Search {
         rows.push((0..samples.len() as u32).collect());
         let labels = samples.labels.clone();
         let observations = samples.observations;
-        Search { rows, observations, weights: Vec::new(), bound: 0, margins: vec![0; labels.len()], labels }
+        WeightSearch {
+            rows,
+            observations,
+            weights: Vec::new(),
+            bound: 0,
+            margins: vec![0; labels.len()],
+            labels,
+        }
     }
 
     /// Starts from these weights with the best bound for them.

@@ -3,7 +3,7 @@
 //! Where a world asks for the top of a stack once the step's own push or pop is done, what the structure shows before
 //! tells too little: below a value that leaves there is another one.
 
-use super::codec::Kind;
+use super::codec::StructureKind;
 use super::{Device, resize};
 use crate::statement::Memory;
 use crate::transfer::Moves;
@@ -32,7 +32,7 @@ impl Device for After {
     }
 
     fn encode(&self, writer: &mut Writer) {
-        writer.u8(Kind::After as u8);
+        writer.u8(StructureKind::After as u8);
         self.inner.encode(writer);
     }
 

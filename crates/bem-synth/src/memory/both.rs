@@ -1,6 +1,6 @@
 //! Two structures side by side: what a composition of two streams needs.
 
-use super::codec::Kind;
+use super::codec::StructureKind;
 use super::{Device, resize};
 use crate::statement::Memory;
 use crate::transfer::Moves;
@@ -34,7 +34,7 @@ impl Device for Both {
     }
 
     fn encode(&self, writer: &mut Writer) {
-        writer.u8(Kind::Both as u8);
+        writer.u8(StructureKind::Both as u8);
         self.first.encode(writer);
         self.second.encode(writer);
     }

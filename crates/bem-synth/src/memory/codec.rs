@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// The first byte of every structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum StructureKind {
     /// A bit that flips.
     Toggle = 0,
     /// A bit that is set and cleared.
@@ -84,7 +84,7 @@ pub fn decode_fields(
     observation_bits: u16,
     count_max: usize,
 ) -> Result<Vec<Field>, DecodeError> {
-    let wild = reader.error("a field that is not observed");
+    let malformed = reader.error("a field that is not observed");
     let count = reader.length(4)?;
     let fields = (0..count)
         .map(|_| Ok(Field { low: reader.u16()?, width: reader.u16()? }))
@@ -93,7 +93,7 @@ pub fn decode_fields(
         0 < field.width && u32::from(field.low) + u32::from(field.width) <= u32::from(observation_bits)
     };
     if count_max < count || !fields.iter().all(inside) {
-        return Err(wild);
+        return Err(malformed);
     }
     Ok(fields)
 }
@@ -169,21 +169,21 @@ impl Decoder<'_, '_> {
     }
 
     fn count(&mut self, min: usize, max: usize) -> Result<usize, DecodeError> {
-        let wild = self.reader.error("a size outside the grammar");
+        let malformed = self.reader.error("a size outside the grammar");
         let count = self.reader.u32()? as usize;
-        if (min..=max).contains(&count) { Ok(count) } else { Err(wild) }
+        if (min..=max).contains(&count) { Ok(count) } else { Err(malformed) }
     }
 
     /// Fields that cover the whole observation, one after the other.
     fn partition(&mut self) -> Result<Vec<Field>, DecodeError> {
-        let wild = self.reader.error("fields that do not cover the observation");
+        let malformed = self.reader.error("fields that do not cover the observation");
         let fields = decode_fields(self.reader, self.observation_bits, usize::from(self.observation_bits))?;
         let width: usize = fields.iter().map(|field| usize::from(field.width)).sum();
-        if width == usize::from(self.observation_bits) { Ok(fields) } else { Err(wild) }
+        if width == usize::from(self.observation_bits) { Ok(fields) } else { Err(malformed) }
     }
 
     fn registers(&mut self) -> Result<Registers, DecodeError> {
-        let wild = self.reader.error("registers outside the grammar");
+        let malformed = self.reader.error("registers outside the grammar");
         let write = self.condition()?;
         let fields = decode_fields(self.reader, self.observation_bits, 2)?;
         let delayed = self.reader.bool()?;
@@ -191,19 +191,19 @@ impl Decoder<'_, '_> {
             [address, data] if address.width <= ADDRESS_BITS_MAX => {
                 Ok(Registers { write, address, data, delayed })
             }
-            _ => Err(wild),
+            _ => Err(malformed),
         }
     }
 
     fn tape(&mut self) -> Result<Tape, DecodeError> {
-        let wild = self.reader.error("a tape whose cells are no power of two");
+        let malformed = self.reader.error("a tape whose cells are no power of two");
         let (write, read) = (self.condition()?, self.condition()?);
         let (field, cells) = (self.field()?, self.count(1, TAPE_CELLS_MAX)?);
-        if cells.is_power_of_two() { Ok(Tape { write, read, field, cells }) } else { Err(wild) }
+        if cells.is_power_of_two() { Ok(Tape { write, read, field, cells }) } else { Err(malformed) }
     }
 
     fn sticky(&mut self) -> Result<Sticky, DecodeError> {
-        let wild = self.reader.error("a table of pairs outside the grammar");
+        let malformed = self.reader.error("a table of pairs outside the grammar");
         let inner = self.device(0)?;
         let key_bits = usize::from(self.observation_bits) + inner.shows().iter().sum::<usize>();
         let mut raises = BTreeMap::new();
@@ -212,7 +212,7 @@ impl Decoder<'_, '_> {
             // Ascending keys only: a table has one spelling.
             let ascending = raises.last_key_value().is_none_or(|(last, _)| *last < key);
             if KEY_BITS_MAX < key_bits || key >> key_bits != 0 || !ascending {
-                return Err(wild);
+                return Err(malformed);
             }
             raises.insert(key, value);
         }

@@ -70,14 +70,14 @@ impl Condition {
 
     /// Reads literals back; every bit must be one of the observation's.
     pub fn decode(reader: &mut Reader<'_>, observation_bits: u16) -> Result<Condition, DecodeError> {
-        let wild = reader.error("a condition on bits that are not observed");
+        let malformed = reader.error("a condition on bits that are not observed");
         let count = reader.length(3)?;
         let literals = (0..count)
             .map(|_| Ok((reader.u16()?, reader.bool()?)))
             .collect::<Result<Vec<_>, DecodeError>>()?;
         let known = literals.iter().all(|(bit, _)| *bit < observation_bits);
         if LITERALS_MAX < count || !known {
-            return Err(wild);
+            return Err(malformed);
         }
         Ok(Condition::new(literals, observation_bits))
     }

@@ -1,7 +1,7 @@
 //! A counter that goes up on one condition and down on another, and stays at its ends.
 
 use super::Device;
-use super::codec::{self, Kind};
+use super::codec::{self, StructureKind};
 use super::condition::Condition;
 use crate::statement::Memory;
 use crate::transfer::Moves;
@@ -41,7 +41,7 @@ impl Device for Counter {
     }
 
     fn encode(&self, writer: &mut Writer) {
-        writer.u8(Kind::Counter as u8);
+        writer.u8(StructureKind::Counter as u8);
         self.up.encode(writer);
         codec::encode_option(writer, self.down.as_ref());
         writer.length(self.bits);

@@ -1,7 +1,7 @@
 //! A delay line: the last observations, the latest first.
 
 use super::Device;
-use super::codec::{self, Kind};
+use super::codec::{self, StructureKind};
 use crate::statement::Memory;
 use bem_base::encode::Writer;
 use bem_base::environment::Field;
@@ -28,7 +28,7 @@ impl Device for Delay {
     }
 
     fn encode(&self, writer: &mut Writer) {
-        writer.u8(Kind::Delay as u8);
+        writer.u8(StructureKind::Delay as u8);
         codec::encode_fields(writer, &self.fields);
         writer.length(self.length);
     }

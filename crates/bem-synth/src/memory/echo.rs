@@ -2,7 +2,7 @@
 //!
 //! A delay line shows all that it keeps, which is more than can be judged when it is long.
 
-use super::codec::{self, Kind};
+use super::codec::{self, StructureKind};
 use super::{Device, field_signals};
 use crate::function::choice_bits;
 use crate::statement::Memory;
@@ -25,7 +25,7 @@ impl Device for Echo {
     }
 
     fn encode(&self, writer: &mut Writer) {
-        writer.u8(Kind::Echo as u8);
+        writer.u8(StructureKind::Echo as u8);
         codec::encode_fields(writer, &[self.field]);
         writer.length(self.length);
     }

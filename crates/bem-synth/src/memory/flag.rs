@@ -1,7 +1,7 @@
 //! One bit that a condition flips, or that one condition sets and another clears.
 
 use super::Device;
-use super::codec::{self, Kind};
+use super::codec::{self, StructureKind};
 use super::condition::Condition;
 use crate::statement::Memory;
 use crate::transfer::Moves;
@@ -26,7 +26,7 @@ impl Device for Toggle {
     }
 
     fn encode(&self, writer: &mut Writer) {
-        writer.u8(Kind::Toggle as u8);
+        writer.u8(StructureKind::Toggle as u8);
         self.condition.encode(writer);
     }
 
@@ -82,7 +82,7 @@ impl Device for Latch {
     }
 
     fn encode(&self, writer: &mut Writer) {
-        writer.u8(Kind::Latch as u8);
+        writer.u8(StructureKind::Latch as u8);
         self.set.encode(writer);
         codec::encode_option(writer, self.clear.as_ref());
     }

@@ -1,6 +1,6 @@
 //! A queue: values wait in the order they came; shown are the first and whether there is one.
 
-use super::codec::{self, Kind};
+use super::codec::{self, StructureKind};
 use super::condition::Condition;
 use super::{Device, field_signals};
 use crate::function::choice_bits;
@@ -40,7 +40,7 @@ impl Device for Queue {
     }
 
     fn encode(&self, writer: &mut Writer) {
-        writer.u8(Kind::Queue as u8);
+        writer.u8(StructureKind::Queue as u8);
         self.push.encode(writer);
         self.pop.encode(writer);
         codec::encode_fields(writer, &[self.field]);

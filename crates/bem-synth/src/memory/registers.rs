@@ -1,6 +1,6 @@
 //! A register file: one field says where, another says what; shown is what is kept where the address points.
 
-use super::codec::{self, Kind};
+use super::codec::{self, StructureKind};
 use super::condition::Condition;
 use super::{Device, field_signals};
 use crate::function::choice_bits;
@@ -54,7 +54,7 @@ impl Device for Registers {
     }
 
     fn encode(&self, writer: &mut Writer) {
-        writer.u8(Kind::Registers as u8);
+        writer.u8(StructureKind::Registers as u8);
         self.write.encode(writer);
         codec::encode_fields(writer, &[self.address, self.data]);
         writer.bool(self.delayed);

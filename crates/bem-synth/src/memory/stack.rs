@@ -1,6 +1,6 @@
 //! A stack: a shift register that moves both ways; shown are its top and whether there is one.
 
-use super::codec::{self, Kind};
+use super::codec::{self, StructureKind};
 use super::condition::Condition;
 use super::{Device, field_signals};
 use crate::function::choice_bits;
@@ -50,7 +50,7 @@ impl Device for Stack {
     }
 
     fn encode(&self, writer: &mut Writer) {
-        writer.u8(Kind::Stack as u8);
+        writer.u8(StructureKind::Stack as u8);
         self.push.encode(writer);
         self.pop.encode(writer);
         codec::encode_fields(writer, self.field.as_slice());

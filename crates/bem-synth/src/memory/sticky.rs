@@ -3,7 +3,7 @@
 //! Over another structure: the pairs of observation and shown bits that occurred in episodes of one class are
 //! the safe ones; any other pair raises the flag. Balanced or not, accepted or not is of this kind.
 
-use super::codec::Kind;
+use super::codec::StructureKind;
 use super::{Device, resize};
 use crate::function::build_table;
 use crate::statement::Memory;
@@ -28,7 +28,7 @@ impl Device for Sticky {
     }
 
     fn encode(&self, writer: &mut Writer) {
-        writer.u8(Kind::Sticky as u8);
+        writer.u8(StructureKind::Sticky as u8);
         self.inner.encode(writer);
         writer.length(self.raises.len());
         for (key, raises) in &self.raises {

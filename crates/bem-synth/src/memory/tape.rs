@@ -1,6 +1,6 @@
 //! A tape: values are written one after the other and stay; shown are all cells and how many reads there were.
 
-use super::codec::{self, Kind};
+use super::codec::{self, StructureKind};
 use super::condition::Condition;
 use super::{Device, field_signals};
 use crate::function::choice_bits;
@@ -50,7 +50,7 @@ impl Device for Tape {
     }
 
     fn encode(&self, writer: &mut Writer) {
-        writer.u8(Kind::Tape as u8);
+        writer.u8(StructureKind::Tape as u8);
         self.write.encode(writer);
         self.read.encode(writer);
         codec::encode_fields(writer, &[self.field]);

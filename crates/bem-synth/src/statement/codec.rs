@@ -399,7 +399,7 @@ struct Decoder<'r, 'b> {
 }
 
 impl Decoder<'_, '_> {
-    fn wild<T>(&self, reason: &'static str) -> Decoded<T> {
+    fn malformed<T>(&self, reason: &'static str) -> Decoded<T> {
         Err(self.reader.error(reason))
     }
 
@@ -428,7 +428,7 @@ impl Decoder<'_, '_> {
                 echo: self.reader.bool()?,
                 inner: Box::new(self.statement(depth - 1)?),
             },
-            _ => return self.wild("an unknown statement"),
+            _ => return self.malformed("an unknown statement"),
         })
     }
 
@@ -449,12 +449,12 @@ impl Decoder<'_, '_> {
                             Ok((this.reader.u16()?, this.reader.bool()?, this.reader.u64()?))
                         })?,
                     },
-                    _ => return this.wild("an unknown number"),
+                    _ => return this.malformed("an unknown number"),
                 })
             })?),
             4 => Choice::Rows { bits: self.bits()?, rows: self.table()? },
             5 => Choice::Tree(self.tree()?),
-            _ => return self.wild("an unknown choice"),
+            _ => return self.malformed("an unknown choice"),
         })
     }
 
@@ -497,7 +497,7 @@ impl Decoder<'_, '_> {
             10 if 0 < depth => {
                 Formula::About { facts: self.all(3, Self::fact)?, inner: Box::new(self.formula(depth - 1)?) }
             }
-            _ => return self.wild("an unknown formula"),
+            _ => return self.malformed("an unknown formula"),
         })
     }
 
@@ -505,13 +505,13 @@ impl Decoder<'_, '_> {
         let places = self.all(4, Self::bits)?;
         let width = places.first().map_or(0, Vec::len);
         if PLACE_BITS_MAX < width || places.iter().any(|place| place.len() != width) {
-            return self.wild("places of a scan that are not alike");
+            return self.malformed("places of a scan that are not alike");
         }
         let (machine, answers) = (self.reader.u32()?, self.table()?);
         let read = match self.reader.u8()? {
             0 => Read::At(self.reader.u16()?),
             1 => Read::Named { field: self.field()?, from_end: self.reader.bool()? },
-            _ => return self.wild("an unknown place of a scan"),
+            _ => return self.malformed("an unknown place of a scan"),
         };
         Ok(Formula::Scan { places, machine, answers, read })
     }
@@ -521,7 +521,7 @@ impl Decoder<'_, '_> {
             (kind @ 0..=1, bit, 0) => Atom::Bit(bit, kind == 1),
             (2, one, other) => Atom::Pair(Join::Xor, one, other),
             (3, one, other) => Atom::Pair(Join::And, one, other),
-            _ => return self.wild("an unknown atom"),
+            _ => return self.malformed("an unknown atom"),
         })
     }
 
@@ -568,7 +568,7 @@ impl Decoder<'_, '_> {
                 Memory::Both(Box::new(self.memory(depth - 1)?), Box::new(self.memory(depth - 1)?))
             }
             11 if 0 < depth => Memory::After(Box::new(self.memory(depth - 1)?)),
-            _ => return self.wild("an unknown memory structure"),
+            _ => return self.malformed("an unknown memory structure"),
         })
     }
 
@@ -586,23 +586,31 @@ impl Decoder<'_, '_> {
 
     fn size(&mut self) -> Decoded<u8> {
         let size = self.reader.u8()?;
-        if size <= SIZE_MAX { Ok(size) } else { self.wild("a size outside the grammar") }
+        if size <= SIZE_MAX { Ok(size) } else { self.malformed("a size outside the grammar") }
     }
 
     fn cell_bits(&mut self) -> Decoded<u8> {
         let bits = self.reader.u8()?;
-        if u16::from(bits) <= ADDRESS_BITS_MAX { Ok(bits) } else { self.wild("a tape outside the grammar") }
+        if u16::from(bits) <= ADDRESS_BITS_MAX {
+            Ok(bits)
+        } else {
+            self.malformed("a tape outside the grammar")
+        }
     }
 
     fn address(&mut self) -> Decoded<Field> {
         let field = self.field()?;
-        if field.width <= ADDRESS_BITS_MAX { Ok(field) } else { self.wild("an address outside the grammar") }
+        if field.width <= ADDRESS_BITS_MAX {
+            Ok(field)
+        } else {
+            self.malformed("an address outside the grammar")
+        }
     }
 
     fn field(&mut self) -> Decoded<Field> {
         let (low, width) = (self.reader.u16()?, self.reader.u16()?);
         let fits = 0 < width && usize::from(low) + usize::from(width) <= STATE_BITS_MAX;
-        if fits { Ok(Field { low, width }) } else { self.wild("a field outside every row") }
+        if fits { Ok(Field { low, width }) } else { self.malformed("a field outside every row") }
     }
 
     /// Ascending keys only: a table has one spelling.
@@ -611,7 +619,7 @@ impl Decoder<'_, '_> {
         for _ in 0..self.reader.length(16)? {
             let (key, value) = (self.reader.u64()?, self.reader.u64()?);
             if table.last_key_value().is_some_and(|(last, _)| key <= *last) {
-                return self.wild("rows that are not in order");
+                return self.malformed("rows that are not in order");
             }
             table.insert(key, value);
         }
@@ -628,10 +636,10 @@ impl Decoder<'_, '_> {
         for (place, branch) in tree.iter().enumerate() {
             open = if matches!(branch, Branch::Test(_)) { open + 1 } else { open - 1 };
             if (open == 0) != (place + 1 == tree.len()) {
-                return self.wild("a tree that is not whole");
+                return self.malformed("a tree that is not whole");
             }
         }
-        if tree.is_empty() { self.wild("a tree that is not whole") } else { Ok(tree) }
+        if tree.is_empty() { self.malformed("a tree that is not whole") } else { Ok(tree) }
     }
 
     fn word(&mut self) -> Decoded<Word> {
@@ -641,7 +649,7 @@ impl Decoder<'_, '_> {
             1 => Word::Ones(self.field()?),
             _ => match Making::ALL.get(usize::from(kind) - 2) {
                 Some(making) => Word::Made(*making, self.all(4, Self::field)?),
-                None => return self.wild("an unknown word"),
+                None => return self.malformed("an unknown word"),
             },
         })
     }
@@ -657,7 +665,7 @@ impl Decoder<'_, '_> {
             5 => Fact::Bits(self.word()?),
             _ => match Relation::ALL.get(usize::from(kind) - 6) {
                 Some(relation) => Fact::Related(*relation, self.field()?, self.field()?),
-                None => return self.wild("an unknown fact"),
+                None => return self.malformed("an unknown fact"),
             },
         })
     }

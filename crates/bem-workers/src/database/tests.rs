@@ -212,14 +212,17 @@ fn a_transaction_that_is_tried_again_happens_once() {
 #[test]
 fn payloads_out_of_form_are_errors() {
     let mut bench = bench("");
-    let wild = |bench: &mut Bench, fields| bench.call("query", fields, 0, 99).unwrap_err().0;
-    assert_eq!(wild(&mut bench, vec![]), ErrorCode::BAD_PAYLOAD);
-    assert_eq!(wild(&mut bench, vec![(0, text("SELECT 1")), (2, text("price"))]), ErrorCode::BAD_PAYLOAD);
-    assert_eq!(wild(&mut bench, vec![(2, text("nothing"))]), ErrorCode::BAD_PAYLOAD);
-    assert_eq!(wild(&mut bench, vec![(1, Item::Int(55))]), ErrorCode::NOT_FOUND);
-    assert_eq!(wild(&mut bench, vec![(0, text("SELECT 1")), (4, Item::Int(0))]), ErrorCode::BAD_PAYLOAD);
+    let malformed = |bench: &mut Bench, fields| bench.call("query", fields, 0, 99).unwrap_err().0;
+    assert_eq!(malformed(&mut bench, vec![]), ErrorCode::BAD_PAYLOAD);
     assert_eq!(
-        wild(&mut bench, vec![(0, text("SELECT 1 AS a")), (5, Item::List(vec![text("b")]))]),
+        malformed(&mut bench, vec![(0, text("SELECT 1")), (2, text("price"))]),
+        ErrorCode::BAD_PAYLOAD
+    );
+    assert_eq!(malformed(&mut bench, vec![(2, text("nothing"))]), ErrorCode::BAD_PAYLOAD);
+    assert_eq!(malformed(&mut bench, vec![(1, Item::Int(55))]), ErrorCode::NOT_FOUND);
+    assert_eq!(malformed(&mut bench, vec![(0, text("SELECT 1")), (4, Item::Int(0))]), ErrorCode::BAD_PAYLOAD);
+    assert_eq!(
+        malformed(&mut bench, vec![(0, text("SELECT 1 AS a")), (5, Item::List(vec![text("b")]))]),
         ErrorCode::BAD_PAYLOAD
     );
     let named = Item::Map([(Key::Text("text".into()), text("SELECT 1"))].into());

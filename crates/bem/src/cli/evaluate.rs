@@ -111,7 +111,8 @@ fn read(learned: &Learned, table: &Table, columns: &ColumnArguments) -> Result<(
         );
         cells.extend(text.chars().map(String::from));
     }
-    let features = (0..width).map(|bit| Feature { name: bit_name(bit), kind: bem_data::Kind::Bit }).collect();
+    let features =
+        (0..width).map(|bit| Feature { name: bit_name(bit), kind: bem_data::FeatureKind::Bit }).collect();
     let encoder = Encoder::for_world(features, bem_data::NumberCode::Binary)?;
     roles.features = (0..width).map(bit_name).collect();
     let features: Vec<Feature> = encoder.columns().iter().map(|column| column.feature.clone()).collect();

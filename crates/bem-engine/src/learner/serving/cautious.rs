@@ -53,8 +53,8 @@ impl Cautious {
 
     /// Reads canonical bytes back, for worlds of this shape.
     pub(super) fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Cautious, DecodeError> {
-        let wild = reader.error("more episodes than anybody can have begun");
+        let malformed = reader.error("more episodes than anybody can have begun");
         let (floor, open) = (Floor::decode(shape, reader)?, reader.u64()?);
-        if open < 1 << 48 { Ok(Cautious { floor, open }) } else { Err(wild) }
+        if open < 1 << 48 { Ok(Cautious { floor, open }) } else { Err(malformed) }
     }
 }

@@ -109,11 +109,11 @@ impl UnderWay {
 
     /// Reads canonical bytes back.
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<UnderWay, DecodeError> {
-        let wild = reader.error("more complete episodes of a contest than have begun");
+        let malformed = reader.error("more complete episodes of a contest than have begun");
         let under_way =
             UnderWay { contest: reader.u64()?.checked_sub(1), begun: reader.u64()?, complete: reader.u64()? };
         let fits = under_way.complete <= under_way.begun && under_way.begun < 1 << 48;
-        if fits { Ok(under_way) } else { Err(wild) }
+        if fits { Ok(under_way) } else { Err(malformed) }
     }
 }
 

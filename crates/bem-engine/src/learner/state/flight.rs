@@ -35,7 +35,7 @@ pub(super) struct Move {
 pub(super) type SavedFlight = (u64, Turn, Vec<Move>);
 
 pub(super) fn decode_flight(learner: &Learner, reader: &mut Reader<'_>) -> Result<SavedFlight, DecodeError> {
-    let wild = reader.error("an episode in flight that nobody began");
+    let malformed = reader.error("an episode in flight that nobody began");
     let seed = reader.u64()?;
     let turn = Turn::decode(reader)?;
     let moves = decode_list(reader, |reader| {
@@ -60,7 +60,7 @@ pub(super) fn decode_flight(learner: &Learner, reader: &mut Reader<'_>) -> Resul
         }
         _ => false,
     };
-    if fits { Ok((seed, turn, moves)) } else { Err(wild) }
+    if fits { Ok((seed, turn, moves)) } else { Err(malformed) }
 }
 
 impl Learner {

@@ -211,10 +211,10 @@ fn a_test_half_way_comes_back_and_ends_the_same_and_impossible_bytes_are_refused
     }
     let mut refused = 0;
     for place in 0..bytes.len() {
-        let mut wild = bytes.clone();
-        wild[place] ^= 0x80;
+        let mut malformed = bytes.clone();
+        malformed[place] ^= 0x80;
         // What is let in can go on without a panic.
-        match InterleavedTest::decode(&mut Reader::new(&wild)) {
+        match InterleavedTest::decode(&mut Reader::new(&malformed)) {
             Ok(mut read) => {
                 let mut ledger = ledger;
                 (0..4).for_each(|_| {

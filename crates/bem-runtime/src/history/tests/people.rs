@@ -6,7 +6,7 @@ use crate::people::input::Ask;
 use crate::people::standing::Standing;
 use bem_base::encode::Writer;
 use bem_people::control::Control;
-use bem_people::kinds::{Decision, Kind as Asked, Mode, Priority, Skip};
+use bem_people::kinds::{Decision, Mode, Priority, QuestionKind, Skip};
 use bem_people::payload::context::Context;
 use bem_people::payload::{Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, StepAnswer, TemplatesAnswer};
 use bem_people::table::Question;
@@ -26,7 +26,7 @@ impl Driver {
         self.people(input);
     }
 
-    fn open_question(&self, kind: Asked) -> Option<Question> {
+    fn open_question(&self, kind: QuestionKind) -> Option<Question> {
         self.player.service.people().table().open().find(|open| open.kind == kind).cloned()
     }
 
@@ -54,7 +54,7 @@ impl Driver {
 
     pub(super) fn ask(
         &mut self,
-        kind: Asked,
+        kind: QuestionKind,
         world: u16,
         target: u64,
         quorum: u8,
@@ -148,8 +148,8 @@ fn all_five_kinds_are_asked_answered_and_applied_and_the_history_holds() {
             driver.answer_all(if step % 80 == 0 { ALICE } else { BOB });
         }
     }
-    driver.ask(Asked::RankTemplates, 0, 0, 1).unwrap();
-    driver.ask(Asked::AdjustConfig, 0, 0, 1).unwrap();
+    driver.ask(QuestionKind::RankTemplates, 0, 0, 1).unwrap();
+    driver.ask(QuestionKind::AdjustConfig, 0, 0, 1).unwrap();
     driver.answer_all(ALICE);
     driver.settle_rounds();
     driver.answer_all(ALICE);
@@ -199,10 +199,10 @@ fn give_and_take_back(labels: usize, steps: u64) {
         let mut given = Vec::new();
         while given.len() < labels {
             let decision = driver.player.service.last().saturating_sub(prng.below(1_500));
-            if driver.ask(Asked::LabelStep, 0, decision, 1).is_err() {
+            if driver.ask(QuestionKind::LabelStep, 0, decision, 1).is_err() {
                 continue;
             }
-            let question = driver.open_question(Asked::LabelStep).unwrap();
+            let question = driver.open_question(QuestionKind::LabelStep).unwrap();
             let Context::Step(shown) = Context::from_bytes(question.kind, &question.context).unwrap() else {
                 unreachable!("a question about a step shows one")
             };
@@ -281,7 +281,7 @@ fn a_group_is_blind_and_a_conflict_goes_to_an_approver() {
         .rev()
         .find(|number| driver.player.service.world(WorldIndex(0)).unwrap().decision(*number).is_some())
         .unwrap();
-    driver.ask(Asked::LabelStep, 0, decision, 2).unwrap();
+    driver.ask(QuestionKind::LabelStep, 0, decision, 2).unwrap();
     let asked: Vec<u64> = driver.player.service.people().table().open().map(|open| open.serial).collect();
     assert_eq!(asked.len(), 2);
     let said = |accept| Answer::Step(StepAnswer { accept, best: None, score: Fixed::ONE, comment: 0 });
@@ -290,7 +290,7 @@ fn a_group_is_blind_and_a_conflict_goes_to_an_approver() {
     assert!(driver.player.service.lease(asked[1], ALICE, true).is_err(), "nobody answers twice");
     driver.answer(asked[1], BOB, &said(false));
     assert!(driver.standing(0).labels().is_empty(), "they disagree");
-    let conflict = driver.open_question(Asked::LabelStep).unwrap();
+    let conflict = driver.open_question(QuestionKind::LabelStep).unwrap();
     assert!(driver.player.service.lease(conflict.serial, 9, false).is_err(), "only an approver settles it");
     driver.answer(conflict.serial, 9, &said(true));
     assert_eq!(driver.standing(0).labels().len(), 1);
@@ -305,8 +305,8 @@ fn loosening_safety_needs_two_people_and_has_a_limit() {
     let loosened = Control { safety_override_mode: Mode::Off, ..*driver.player.service.people().control() };
     assert!(driver.player.service.set_control(loosened, ALICE).is_err(), "not by the owner alone");
     for step in [Mode::RequireApproval, Mode::Warn] {
-        driver.ask(Asked::AdjustConfig, 0, 0, 1).unwrap();
-        let serial = driver.open_question(Asked::AdjustConfig).unwrap().serial;
+        driver.ask(QuestionKind::AdjustConfig, 0, 0, 1).unwrap();
+        let serial = driver.open_question(QuestionKind::AdjustConfig).unwrap().serial;
         let before = mode(&driver);
         driver.answer(serial, ALICE, &set(step));
         assert_eq!(mode(&driver), before, "one person is not enough");
@@ -317,8 +317,8 @@ fn loosening_safety_needs_two_people_and_has_a_limit() {
         driver.answer(serial, BOB, &set(step));
         assert_eq!(mode(&driver), step);
     }
-    driver.ask(Asked::AdjustConfig, 0, 0, 1).unwrap();
-    let question = driver.open_question(Asked::AdjustConfig).unwrap();
+    driver.ask(QuestionKind::AdjustConfig, 0, 0, 1).unwrap();
+    let question = driver.open_question(QuestionKind::AdjustConfig).unwrap();
     let lease = driver.player.service.lease(question.serial, ALICE, true).unwrap();
     driver.people(lease);
     let refused =
@@ -437,7 +437,7 @@ impl Driver {
 
     fn label(&mut self, decision: u64, best: u64, is_right: bool) {
         let ask = Ask {
-            kind: Asked::LabelStep,
+            kind: QuestionKind::LabelStep,
             world: 0,
             target: decision,
             worlds: Vec::new(),

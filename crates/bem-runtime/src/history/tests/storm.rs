@@ -4,7 +4,7 @@
 
 use super::people::overseen;
 use super::*;
-use bem_people::kinds::{Kind as Asked, Mode, Skip};
+use bem_people::kinds::{Mode, QuestionKind, Skip};
 use std::collections::BTreeSet;
 
 /// People who work at the same time.
@@ -115,7 +115,7 @@ fn storm(questions: u64, kills: u64, seed: u64) {
             driver.step();
         }
         let decision = driver.player.service.last().saturating_sub(prng.below(200));
-        let _ = driver.ask(Asked::LabelStep, prng.below(2) as u16, decision, 1);
+        let _ = driver.ask(QuestionKind::LabelStep, prng.below(2) as u16, decision, 1);
         (0..prng.below(4)).for_each(|_| act(&mut driver, &mut believed, &mut prng));
         if prng.below(16) == 0 {
             take_back(&mut driver, &mut believed, &mut prng);

@@ -79,14 +79,18 @@ impl Lens {
     }
 
     fn decode(actions: u16, reader: &mut Reader<'_>) -> Result<Lens, DecodeError> {
-        let wild = reader.error("a lens out of bounds");
+        let malformed = reader.error("a lens out of bounds");
         match reader.u8()? {
             RECALLED => {
                 let recall = Recall::decode(reader)?;
-                if recall.actions() == actions { Ok(Lens::Recalled(Arc::new(recall))) } else { Err(wild) }
+                if recall.actions() == actions {
+                    Ok(Lens::Recalled(Arc::new(recall)))
+                } else {
+                    Err(malformed)
+                }
             }
             history if usize::from(history) <= HISTORY_MAX => Ok(Lens::Past(usize::from(history))),
-            _ => Err(wild),
+            _ => Err(malformed),
         }
     }
 }

@@ -36,7 +36,7 @@ const RETURN_MAX: i64 = 1 << 40;
 const LOOK_BACK: usize = 256;
 
 /// Of so many episodes in worlds that hide something, one lingers.
-const LINGERING: u64 = 2;
+const REPEAT_ONE_IN: u64 = 2;
 /// Repetitions of an action at most.
 const LINGER_MAX: u64 = 8;
 
@@ -152,7 +152,7 @@ impl Explorer {
 
     /// What the next episode repeats: from its start, where the least is known, as often as from any other step.
     fn draw_linger(&self, prng: &mut Prng) -> Option<Linger> {
-        if *self.model.lens() == Lens::default() || prng.below(LINGERING) != 0 {
+        if *self.model.lens() == Lens::default() || prng.below(REPEAT_ONE_IN) != 0 {
             return None;
         }
         let horizon = self.model.horizon();

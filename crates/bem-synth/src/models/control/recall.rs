@@ -2,7 +2,7 @@
 //!
 //! It begins every episode in state zero and moves by pairs of observation and own action, never by rewards, which a
 //! circuit does not see. Where the world hides something, the observation together with the state of such a machine
-//! may tell what the observation alone does not. How one is found: [`super::recollect`].
+//! may tell what the observation alone does not. How one is found: [`super::memory_search`].
 //! Must not know games. Clauses: SCC-2.
 
 use bem_base::encode::{DecodeError, Reader, Writer};

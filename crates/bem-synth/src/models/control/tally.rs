@@ -7,8 +7,8 @@
 //! chosen by the length of the code ([`super::coding`]). Must not know games. Clauses: SCC-2.
 
 use super::coding::{Log, Look, Part, Trial, natural_log};
+use super::memory_search::MARGIN;
 use super::recall::RECALL_STATES_MAX;
-use super::recollect::MARGIN;
 use crate::samples::Work;
 
 /// Positions of a tally while its events are chosen.
@@ -100,7 +100,7 @@ struct Met {
 }
 
 /// One search for a tally over one context.
-struct Search<'s> {
+struct TallySearch<'s> {
     log: &'s Log,
     /// The parts beside the tally.
     beside: &'s [Part],
@@ -121,7 +121,7 @@ impl Log {
             if RECALL_STATES_MAX < SIZES[0] * states || work.left() == 0 {
                 continue;
             }
-            let search = Search::new(self, beside, &part);
+            let search = TallySearch::new(self, beside, &part);
             let Some((trial, described)) = search.best(events, work) else { continue };
             let leads = |(other, cost): &(Trial, i64)| trial.length + described < other.length + cost;
             if trial.length + described < held.length && best.as_ref().is_none_or(leads) {
@@ -156,9 +156,9 @@ impl Log {
     }
 }
 
-impl<'s> Search<'s> {
+impl<'s> TallySearch<'s> {
     /// Runs everything but the tally over the log, once for all tallies.
-    fn new(log: &'s Log, beside: &'s [Part], context: &'s Part) -> Search<'s> {
+    fn new(log: &'s Log, beside: &'s [Part], context: &'s Part) -> TallySearch<'s> {
         let pairs = log.pairs();
         let parts: Vec<Part> = beside.iter().chain([context]).cloned().collect();
         let states: usize = parts.iter().map(|part| part.states).product();
@@ -175,7 +175,7 @@ impl<'s> Search<'s> {
             }
             begin = *end;
         }
-        Search { log, beside, context, states, met }
+        TallySearch { log, beside, context, states, met }
     }
 
     fn best(&self, events: &[Vec<usize>], work: &mut Work) -> Option<(Trial, i64)> {

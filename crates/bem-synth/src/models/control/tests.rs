@@ -4,8 +4,8 @@ use super::chance::Dynamics;
 use super::counts::{Lens, Model};
 use super::dependence::{is_controlled, needed_history};
 use super::explore::Explorer;
-use super::prospect::{Outlook, Prospect};
-use super::recollect::recollect;
+use super::memory_search::find_memory;
+use super::planner::{PlanComparison, PlannedControl};
 use super::value::{to_milli, value_of};
 use crate::experience::{Episode, Step};
 use crate::policy::{Player, Policy};
@@ -130,16 +130,16 @@ fn a_plan_gives_up_small_rewards_for_a_large_one() {
     let world = corridor();
     let log = world.log(300);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let prospect = Prospect::of(&world.shape, &episodes, false, &mut means()).unwrap();
-    let policy = prospect.stated.unwrap().policy;
+    let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
+    let policy = planned.stated.unwrap().policy;
     assert_eq!(world.mean(&policy), 8_000);
-    assert_eq!(prospect.foreseen, 8_000);
+    assert_eq!(planned.foreseen, 8_000);
     let zero = Policy::constant(2, 0);
-    let outlook = Outlook::of(&world.shape, Lens::default(), &episodes, &policy, &zero).unwrap();
-    let gain = outlook.ripe_gain().unwrap();
-    assert!(outlook.is_sure());
+    let comparison = PlanComparison::of(&world.shape, Lens::default(), &episodes, &policy, &zero).unwrap();
+    let gain = comparison.ripe_gain().unwrap();
+    assert!(comparison.is_sure());
     assert_eq!(gain, 8_000 - 12 * 20);
-    let same = Outlook::of(&world.shape, Lens::default(), &episodes, &policy, &policy).unwrap();
+    let same = PlanComparison::of(&world.shape, Lens::default(), &episodes, &policy, &policy).unwrap();
     assert_eq!((same.ripe_gain(), same.is_sure()), (None, false));
 }
 
@@ -156,18 +156,20 @@ fn a_plan_with_time_to_spare_does_not_put_it_off() {
         see: |place| place,
     };
     let log = world.log(40);
-    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
-    assert_eq!(world.mean(&prospect.stated.unwrap().policy), 1_000);
-    assert_eq!(prospect.foreseen, 1_000);
+    let planned =
+        PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
+    assert_eq!(world.mean(&planned.stated.unwrap().policy), 1_000);
+    assert_eq!(planned.foreseen, 1_000);
 }
 
 #[test]
 fn a_plan_counts_the_steps_that_are_left() {
     let world = investment();
     let log = world.log(2_000);
-    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
-    let policy = prospect.stated.unwrap().policy;
-    assert!(prospect.words.starts_with("plan by steps left"), "{}", prospect.words);
+    let planned =
+        PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
+    let policy = planned.stated.unwrap().policy;
+    assert!(planned.words.starts_with("plan by steps left"), "{}", planned.words);
     // With n steps left, investing is worth (1000 (n - 1) + 3 V(n - 1)) / 4 against 400 + V(n - 1).
     let mut best = 0;
     for left in 1..=6 {
@@ -183,10 +185,10 @@ fn own_actions_are_remembered_where_the_observation_hides_them() {
     let world = remembered();
     let log = world.log(400);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let prospect = Prospect::of(&world.shape, &episodes, false, &mut means()).unwrap();
-    let policy = prospect.stated.unwrap().policy;
+    let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
+    let policy = planned.stated.unwrap().policy;
     assert_eq!(world.mean(&policy), 1_000);
-    assert_eq!(prospect.foreseen, 1_000);
+    assert_eq!(planned.foreseen, 1_000);
     let model = Model::of(&world.shape, Lens::Past(1), &episodes).unwrap();
     assert_eq!(value_of(&policy, &model, &Dynamics::expected(&model)).map(to_milli), Some(1_000));
 }
@@ -306,10 +308,10 @@ fn a_cue_is_recalled_until_it_is_asked_for() {
     let world = fork();
     let log = world.log(1_500);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let prospect = Prospect::of(&world.shape, &episodes, false, &mut means()).unwrap();
-    let policy = prospect.stated.unwrap().policy;
-    assert!(prospect.words.ends_with("states of what was"), "{}", prospect.words);
-    assert!(990 <= world.mean(&policy), "{}: {}", prospect.words, world.mean(&policy));
+    let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
+    let policy = planned.stated.unwrap().policy;
+    assert!(planned.words.ends_with("states of what was"), "{}", planned.words);
+    assert!(990 <= world.mean(&policy), "{}: {}", planned.words, world.mean(&policy));
 }
 
 #[test]
@@ -326,8 +328,9 @@ fn a_switch_that_nobody_sees_is_followed() {
         see: |_| 0,
     };
     let log = world.log(400);
-    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
-    assert_eq!(world.mean(&prospect.stated.unwrap().policy), 6_000, "{}", prospect.words);
+    let planned =
+        PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
+    assert_eq!(world.mean(&planned.stated.unwrap().policy), 6_000, "{}", planned.words);
 }
 
 #[test]
@@ -348,16 +351,16 @@ fn evidence_that_adds_up_is_tallied() {
     };
     let log = world.log(6_000);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let (recall, _) = recollect(&world.shape, &episodes, &mut means()).unwrap();
+    let (recall, _) = find_memory(&world.shape, &episodes, &mut means()).unwrap();
     let after =
         |heard: &[u64]| heard.iter().fold(0, |state, side| recall.after(state, &Bits([*side, 0, 0, 0]), 0));
     // What is heard once for either side is as if nothing was heard.
     assert!([after(&[1, 2]), after(&[2, 1]), after(&[1, 1, 2, 2])].iter().all(|state| *state == after(&[])));
     assert!(after(&[1, 1, 2]) == after(&[1]) && after(&[1]) != after(&[1, 1]) && after(&[1]) != after(&[2]));
-    let prospect = Prospect::of(&world.shape, &episodes, false, &mut means()).unwrap();
+    let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
     // Listening once brings 580, until one side is two ahead 823.
-    let mean = world.mean(&prospect.stated.unwrap().policy);
-    assert!(800 < mean, "{mean} by {}", prospect.words);
+    let mean = world.mean(&planned.stated.unwrap().policy);
+    assert!(800 < mean, "{mean} by {}", planned.words);
 }
 
 #[test]
@@ -374,17 +377,18 @@ fn what_an_action_brought_is_tallied_a_step_later() {
         see: |state| if state == 0 { 0 } else { 1 + (state - 1) % 2 },
     };
     let log = world.log(2_000);
-    let prospect = Prospect::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
+    let planned =
+        PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
     // Staying with what paid last brings 6,600, the best there is 7,214.
-    let mean = world.mean(&prospect.stated.unwrap().policy);
-    assert!(7_050 < mean, "{mean} by {}", prospect.words);
+    let mean = world.mean(&planned.stated.unwrap().policy);
+    assert!(7_050 < mean, "{mean} by {}", planned.words);
 }
 
 #[test]
 fn where_nothing_is_hidden_nothing_is_recalled() {
     for world in [corridor(), investment()] {
         let log = world.log(1_500);
-        assert!(recollect(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).is_none());
+        assert!(find_memory(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).is_none());
     }
     // A walk by chance in a ring with rewards by chance: the past tells nothing.
     let world = World {
@@ -397,7 +401,7 @@ fn where_nothing_is_hidden_nothing_is_recalled() {
     };
     for episodes in [50, 500, 2_000] {
         let log = world.log(episodes);
-        assert!(recollect(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).is_none());
+        assert!(find_memory(&world.shape, &log.iter().collect::<Vec<_>>(), &mut means()).is_none());
     }
 }
 
@@ -406,7 +410,7 @@ fn a_lens_that_recalls_comes_back_from_its_bytes_and_damage_is_no_panic() {
     let world = fork();
     let log = world.log(800);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let (recall, _) = recollect(&world.shape, &episodes, &mut means()).unwrap();
+    let (recall, _) = find_memory(&world.shape, &episodes, &mut means()).unwrap();
     let lens = Lens::Recalled(std::sync::Arc::new(recall));
     let mut explorer = Explorer::of(&world.shape, lens, &episodes[..50]).unwrap();
     let bytes = |explorer: &Explorer| {

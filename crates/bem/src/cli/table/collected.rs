@@ -12,7 +12,7 @@ use std::sync::Arc;
 type Right = Box<dyn Fn(u64) -> u16 + Send + Sync>;
 
 /// A function with the widths of its fields and the number of its actions.
-struct Kind {
+struct DrawnFunction {
     name: &'static str,
     widths: &'static [usize],
     actions: usize,
@@ -43,13 +43,18 @@ fn field(word: u64, low: u32, width: u32) -> u64 {
     word >> low & ((1 << width) - 1)
 }
 
-fn exact(name: &'static str, widths: &'static [usize], actions: usize, draw: fn(&mut Prng) -> Right) -> Kind {
-    Kind { name, widths, actions, noise: 0, draw }
+fn exact(
+    name: &'static str,
+    widths: &'static [usize],
+    actions: usize,
+    draw: fn(&mut Prng) -> Right,
+) -> DrawnFunction {
+    DrawnFunction { name, widths, actions, noise: 0, draw }
 }
 
 /// Tables without any structure: with noise, among bits that do not matter, with several actions.
-fn tables() -> Vec<Kind> {
-    let noisy = |kind: Kind| Kind { noise: 5, ..kind };
+fn tables() -> Vec<DrawnFunction> {
+    let noisy = |kind: DrawnFunction| DrawnFunction { noise: 5, ..kind };
     vec![
         noisy(exact("noisy table of 4 bits", &[4], 2, |prng| table(prng, 4, 4, 2))),
         noisy(exact("noisy table of 6 bits", &[6], 2, |prng| table(prng, 6, 6, 2))),
@@ -80,7 +85,7 @@ fn table(prng: &mut Prng, bits: usize, relevant: usize, actions: u64) -> Right {
 }
 
 /// One kind of function of what another kind says.
-fn composed() -> Vec<Kind> {
+fn composed() -> Vec<DrawnFunction> {
     vec![
         exact("parity of three comparisons", &[4; 6], 2, |_| {
             right(|word| {
@@ -160,7 +165,7 @@ fn right(truth: fn(u64) -> bool) -> Right {
 }
 
 /// What textbooks and collections of benchmarks have.
-fn collected() -> Vec<Kind> {
+fn collected() -> Vec<DrawnFunction> {
     vec![
         exact("place of the highest one of 8", &[8], 9, |_| {
             Box::new(|word| (64 - word.leading_zeros()) as u16)

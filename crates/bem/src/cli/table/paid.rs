@@ -14,7 +14,7 @@ use std::sync::Arc;
 type Pay = Box<dyn Fn(u64, u16) -> i32 + Send + Sync>;
 
 /// A rule with the widths of its fields and the number of its actions.
-struct Kind {
+struct PayRule {
     name: &'static str,
     widths: &'static [usize],
     actions: usize,
@@ -25,7 +25,7 @@ struct Kind {
 
 /// All rows; what a kind leaves open is drawn anew for every seed.
 pub fn rows() -> Vec<Row> {
-    let row = |kind: Kind| Row {
+    let row = |kind: PayRule| Row {
         name: kind.name.to_string(),
         floor: None,
         build: Box::new(move |seed| {
@@ -37,9 +37,9 @@ pub fn rows() -> Vec<Row> {
     kinds().into_iter().map(row).collect()
 }
 
-fn kinds() -> Vec<Kind> {
-    let exact = |name, widths, actions, draw| Kind { name, widths, actions, chance: 0, draw };
-    let noisy = |name, widths, actions, draw| Kind { name, widths, actions, chance: 150, draw };
+fn kinds() -> Vec<PayRule> {
+    let exact = |name, widths, actions, draw| PayRule { name, widths, actions, chance: 0, draw };
+    let noisy = |name, widths, actions, draw| PayRule { name, widths, actions, chance: 150, draw };
     vec![
         exact("paid: largest of four words", &[3, 3, 3, 3], 4, |_| {
             Box::new(|word, action| 140 * field(word, 3 * action, 3))

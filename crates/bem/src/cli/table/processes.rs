@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// One row a kind, each drawn anew for every seed.
 pub fn rows() -> Vec<Row> {
     vec![
-        Row::drawn("process of 4 to 32 states", |seed| process(seed, &Kind::of(seed, 32, false))),
+        Row::drawn("process of 4 to 32 states", |seed| process(seed, &ProcessForm::of(seed, 32, false))),
         Row::drawn("process of 4 to 8 states that hides one bit", |seed| {
-            process(seed, &Kind::of(seed, 8, true))
+            process(seed, &ProcessForm::of(seed, 8, true))
         }),
         Row::drawn("corridor of 20 cells", |seed| corridor(seed, 20)),
         Row::drawn("key and door on 25 cells", key_and_door),
@@ -24,7 +24,7 @@ pub fn rows() -> Vec<Row> {
 }
 
 /// What is drawn about a process before its transitions are.
-struct Kind {
+struct ProcessForm {
     states: u64,
     actions: u64,
     horizon: i64,
@@ -36,19 +36,19 @@ struct Kind {
     hides: bool,
 }
 
-impl Kind {
-    fn of(seed: u64, states_max: i64, hides: bool) -> Kind {
+impl ProcessForm {
+    fn of(seed: u64, states_max: i64, hides: bool) -> ProcessForm {
         let mut prng = Prng::stream(seed, "table/kind");
         let states = prng.between(4, states_max) as u64;
         let actions = prng.between(2, 4) as u64;
         // The exact optimum of a process that hides states meets ever more situations with every step.
         let horizon = if hides { 8 } else { prng.between(8, 32) };
         let successors = [2, 4.min(states), if hides { 2 } else { states }][prng.below(3) as usize];
-        Kind { states, actions, horizon, successors, rewards: prng.below(3), ends: prng.bit(), hides }
+        ProcessForm { states, actions, horizon, successors, rewards: prng.below(3), ends: prng.bit(), hides }
     }
 }
 
-fn process(seed: u64, kind: &Kind) -> Result<Arc<dyn Game>> {
+fn process(seed: u64, kind: &ProcessForm) -> Result<Arc<dyn Game>> {
     let mut prng = Prng::stream(seed, "table/transitions");
     let mut transitions = Vec::new();
     for state in 0..kind.states {

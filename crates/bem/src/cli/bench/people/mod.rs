@@ -11,7 +11,7 @@ use crate::cli::Answer;
 use crate::interrupt;
 use anyhow::Result;
 use bem_engine::learner::Settings;
-use bem_games::generated::Kind;
+use bem_games::generated::WorldKind;
 use script::{Annotator, Ran, run};
 use serde_json::{Value, json};
 
@@ -21,19 +21,19 @@ pub const BENCHMARKS: &[Benchmark] = &[
         name: "people_noise",
         area: "people",
         about: "steps to score 0.99 with 200 late answers, beside nobody: noisy rewards",
-        run: || measurement("people_noise", Kind::Noise),
+        run: || measurement("people_noise", WorldKind::Noise),
     },
     Benchmark {
         name: "people_chain",
         area: "people",
         about: "the same where one reward lies at the end of a long chain",
-        run: || measurement("people_chain", Kind::Chain),
+        run: || measurement("people_chain", WorldKind::Chain),
     },
     Benchmark {
         name: "people_consequence",
         area: "people",
         about: "the same where a first action decides what is paid much later",
-        run: || measurement("people_consequence", Kind::Consequence),
+        run: || measurement("people_consequence", WorldKind::Consequence),
     },
 ];
 
@@ -55,7 +55,7 @@ const NAMES: [&str; 4] = ["nobody", "right", "right 80 %", "liar"];
 
 /// One task.
 pub struct Row {
-    kind: Kind,
+    kind: WorldKind,
     seed: u64,
     /// One run for each annotator.
     ran: Vec<Ran>,
@@ -76,7 +76,7 @@ impl Row {
 }
 
 /// The first slow tasks of a kind.
-fn rows(kind: Kind, mut on_row: impl FnMut(&Row)) -> Result<Vec<Row>> {
+fn rows(kind: WorldKind, mut on_row: impl FnMut(&Row)) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for seed in FIRST_SEED..FIRST_SEED + SEEDS_MAX {
         if rows.len() == TASKS || interrupt::is_asked() {
@@ -119,7 +119,7 @@ fn worst_loss(rows: &[Row]) -> f64 {
     rows.iter().map(|row| row.score(0) - row.score(3)).fold(0.0, f64::max)
 }
 
-fn measurement(name: &'static str, kind: Kind) -> Result<Measurement> {
+fn measurement(name: &'static str, kind: WorldKind) -> Result<Measurement> {
     let rows = rows(kind, |_| {})?;
     let floor = "half of the steps that it takes without people";
     Ok(Measurement::new(name, median_ratio(&rows, 1), "of nobody's steps", 0.5, floor)
@@ -152,18 +152,18 @@ fn cell(row: &Row, place: usize) -> String {
 }
 
 /// The kinds that these names ask for: the area, or benchmarks of it; none where other benchmarks are asked for too.
-pub fn kinds(names: &[String]) -> Option<Vec<Kind>> {
-    const KINDS: [Kind; 3] = [Kind::Noise, Kind::Chain, Kind::Consequence];
+pub fn kinds(names: &[String]) -> Option<Vec<WorldKind>> {
+    const KINDS: [WorldKind; 3] = [WorldKind::Noise, WorldKind::Chain, WorldKind::Consequence];
     if names == ["people"] {
         return Some(KINDS.to_vec());
     }
     let named =
         |name: &String| KINDS.into_iter().find(|kind| name.strip_prefix("people_") == Some(kind.name()));
-    names.iter().map(named).collect::<Option<Vec<Kind>>>().filter(|kinds| !kinds.is_empty())
+    names.iter().map(named).collect::<Option<Vec<WorldKind>>>().filter(|kinds| !kinds.is_empty())
 }
 
 /// Prints the tables of these kinds, and medians over each and over all of them.
-pub fn report(kinds: &[Kind], is_json: bool) -> Result<Answer> {
+pub fn report(kinds: &[WorldKind], is_json: bool) -> Result<Answer> {
     interrupt::listen();
     let progress = progress_bar((TASKS * kinds.len()) as u64, is_json);
     let mut tables = Vec::new();
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn right_answers_halve_the_steps_and_wrong_ones_let_nothing_in_that_is_worse() {
         // Four contexts, five actions, rewards that differ by less than their noise: slow by reward alone.
-        let game = Kind::Noise.draw(1);
+        let game = WorldKind::Noise.draw(1);
         let ran = |annotator| {
             let settings = Settings { budget: 40_000, ..Settings::new(1) };
             run(game.as_ref(), settings, annotator).expect("a drawn world does not fail")

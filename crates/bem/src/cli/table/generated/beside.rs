@@ -137,11 +137,11 @@ impl Environment for Beside {
 mod tests {
     use super::*;
     use bem_base::prng::Prng;
-    use bem_games::generated::Kind;
+    use bem_games::generated::WorldKind;
 
     /// The scores of so many episodes in a world of noise, by one action for everything or by best play.
     fn scores(is_best: bool) -> (f64, f64) {
-        let game = Kind::Noise.draw(3);
+        let game = WorldKind::Noise.draw(3);
         let milli = |value: bem_games::game::Value| value.mean.to_raw() as f64 / f64::from(2.0f32).powi(32);
         let mut world = Beside::new(game.as_ref(), 4_000, milli(game.optimum()) - milli(game.random()));
         let (mut oracle, mut seeds, mut prng) = (game.oracle(), Prng::quick(1), Prng::quick(2));

@@ -19,7 +19,7 @@ use bem_engine::learner::Settings;
 use bem_engine::parameters::check_world;
 use bem_engine::solve::{Lesson, teach_world};
 use bem_games::game::Game;
-use bem_games::generated::Kind;
+use bem_games::generated::WorldKind;
 use bem_machine::config::GenesisConfig;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -126,13 +126,14 @@ pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<An
 }
 
 /// The share of what `bem solve --online` earns that the service earns, over all worlds, and by kind.
-fn tell_served(found: &[(Kind, Vec<Column>)], sources: &str, arguments: &TableArguments) -> Answer {
-    let sum = |kinds: &[(Kind, Vec<Column>)], is_served: bool| -> f64 {
+fn tell_served(found: &[(WorldKind, Vec<Column>)], sources: &str, arguments: &TableArguments) -> Answer {
+    let sum = |kinds: &[(WorldKind, Vec<Column>)], is_served: bool| -> f64 {
         let columns = kinds.iter().flat_map(|(_, columns)| columns);
         let wanted = columns.filter(|column| (column.name == SERVED) == is_served);
         wanted.flat_map(Column::scores).sum()
     };
-    let share = |kinds: &[(Kind, Vec<Column>)]| sum(kinds, true) / sum(kinds, false).max(f64::MIN_POSITIVE);
+    let share =
+        |kinds: &[(WorldKind, Vec<Column>)]| sum(kinds, true) / sum(kinds, false).max(f64::MIN_POSITIVE);
     let all = share(found);
     if arguments.json {
         let kinds: Vec<Value> = found
@@ -154,16 +155,16 @@ fn tell_served(found: &[(Kind, Vec<Column>)], sources: &str, arguments: &TableAr
     if 0.95 <= all { Answer::Yes } else { Answer::No }
 }
 
-fn kinds_of(arguments: &TableArguments) -> Result<Vec<Kind>> {
-    let known = || Kind::ALL.map(Kind::name).join(", ");
+fn kinds_of(arguments: &TableArguments) -> Result<Vec<WorldKind>> {
+    let known = || WorldKind::ALL.map(WorldKind::name).join(", ");
     let of = |name: &String| {
-        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        let kind = WorldKind::ALL.into_iter().find(|kind| kind.name() == name);
         kind.with_context(|| {
             format!("--families {name}: no kind of world has this name; they are {}", known())
         })
     };
     match arguments.families.is_empty() {
-        true => Ok(Kind::ALL.to_vec()),
+        true => Ok(WorldKind::ALL.to_vec()),
         false => arguments.families.iter().map(of).collect(),
     }
 }
@@ -176,7 +177,7 @@ fn own_digest() -> Result<String> {
 }
 
 /// The seed of one world.
-fn seed_of(sources: &str, salt: &str, kind: Kind, index: u64) -> u64 {
+fn seed_of(sources: &str, salt: &str, kind: WorldKind, index: u64) -> u64 {
     let parts = [sources.as_bytes(), salt.as_bytes(), kind.name().as_bytes(), &index.to_le_bytes()];
     let digest = hash_parts("bem/generated/world", &parts);
     let first: [u8; 8] = core::array::from_fn(|place| digest.as_bytes()[place]);
@@ -184,7 +185,7 @@ fn seed_of(sources: &str, salt: &str, kind: Kind, index: u64) -> u64 {
 }
 
 fn run_kind(
-    kind: Kind,
+    kind: WorldKind,
     sources: &str,
     arguments: &TableArguments,
     config: &Arc<GenesisConfig>,
@@ -308,13 +309,13 @@ impl Column {
     }
 }
 
-fn kind_json(kind: Kind, columns: &[Column]) -> Value {
+fn kind_json(kind: WorldKind, columns: &[Column]) -> Value {
     let players: Vec<Value> = columns.iter().map(Column::to_json).collect();
     json!({ "kind": kind.name(), "about": kind.about(), "players": players })
 }
 
 /// The mean over kinds of the learner's median, and its least share of the best peer's.
-fn summary(found: &[(Kind, Vec<Column>)]) -> (f64, f64) {
+fn summary(found: &[(WorldKind, Vec<Column>)]) -> (f64, f64) {
     let is_peer = |column: &&Column| peers::NAMES.contains(&column.name.as_str());
     let medians = found.iter().map(|(_, columns)| {
         let best = columns.iter().filter(is_peer).map(Column::median).fold(f64::MIN, f64::max);
@@ -334,18 +335,18 @@ mod tests {
 
     #[test]
     fn seeds_follow_sources_and_salt() {
-        let seed = |sources, salt, index| seed_of(sources, salt, Kind::Chain, index);
+        let seed = |sources, salt, index| seed_of(sources, salt, WorldKind::Chain, index);
         assert_eq!(seed("a", "1", 0), seed("a", "1", 0));
         let others = [seed("b", "1", 0), seed("a", "2", 0), seed("a", "1", 1)];
         assert!(others.iter().all(|other| *other != seed("a", "1", 0)));
-        assert_ne!(seed("a", "1", 0), seed_of("a", "1", Kind::Noise, 0));
+        assert_ne!(seed("a", "1", 0), seed_of("a", "1", WorldKind::Noise, 0));
     }
 
     #[test]
     fn every_peer_learns_what_it_can() {
         // On a short chain the counted model finds the end, and repeated first actions do not.
         let game = (0..)
-            .map(|seed| Kind::Chain.draw(seed))
+            .map(|seed| WorldKind::Chain.draw(seed))
             .find(|game| game.shape().horizon == 6)
             .expect("a short chain is drawn sooner or later");
         let score_of = |name: &str| {
@@ -358,7 +359,7 @@ mod tests {
         assert!(0.5 < score_of("q"), "{}", score_of("q"));
         assert!(score_of("ucb_first") < 0.5, "{}", score_of("ucb_first"));
         // Where a first action decides what is paid later, bounds on first actions find it.
-        let game = (0..).map(|seed| Kind::Difference.draw(seed)).find(|game| game.shape().horizon == 50);
+        let game = (0..).map(|seed| WorldKind::Difference.draw(seed)).find(|game| game.shape().horizon == 50);
         let game = game.expect("a long one is drawn sooner or later");
         let mut peer = peers::fresh("ucb_first", game.shape(), 1);
         let mut world = beside(game.as_ref(), 50_000);

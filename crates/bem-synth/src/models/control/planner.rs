@@ -11,8 +11,8 @@ use super::compile::compile;
 use super::counts::{Lens, Model};
 use super::dependence::{is_controlled, needed_history};
 use super::explore::Explorer;
+use super::memory_search::find_memory;
 use super::plan::{Attitude, Plan, evaluate_uniform};
-use super::recollect::recollect;
 use super::value::{Answers, to_milli, value_of};
 use crate::experience::Episode;
 use crate::hypothesis::Stated;
@@ -36,7 +36,7 @@ const CLOCK_SHARE: i64 = 1_000;
 
 /// A plan as a circuit, and what explores further.
 #[derive(Clone, Debug)]
-pub struct Prospect {
+pub struct PlannedControl {
     /// The circuit and what it says; none when the plan is too large.
     pub stated: Option<Stated>,
     /// The return that the counted model foresees, in milli-units.
@@ -49,7 +49,7 @@ pub struct Prospect {
     pub explorer: Explorer,
 }
 
-impl Prospect {
+impl PlannedControl {
     /// Whether there is anything to plan: actions change what follows, and observations are few enough to count.
     pub fn is_possible(shape: &Shape, episodes: &[&Episode]) -> bool {
         1 < shape.horizon
@@ -65,8 +65,8 @@ impl Prospect {
         episodes: &[&Episode],
         is_stationary: bool,
         work: &mut Work,
-    ) -> Option<Prospect> {
-        if !Prospect::is_possible(shape, episodes) {
+    ) -> Option<PlannedControl> {
+        if !PlannedControl::is_possible(shape, episodes) {
             return None;
         }
         let model = counted(shape, needed_lens(shape, episodes, work), episodes)?;
@@ -100,7 +100,7 @@ impl Prospect {
         let words = format!("{kind} over {} observations{past}", model.observations().len());
         let states = model.keys().len();
         let explorer = Explorer::new(shape, model);
-        Some(Prospect { stated: timed.or(plain), foreseen, words, states, explorer })
+        Some(PlannedControl { stated: timed.or(plain), foreseen, words, states, explorer })
     }
 }
 
@@ -128,7 +128,7 @@ fn counted(shape: &Shape, lens: Lens, episodes: &[&Episode]) -> Option<Model> {
 fn needed_lens(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Lens {
     let history = needed_history(shape.horizon, episodes);
     let past = if history == 0 { Some(0) } else { gain_of_past(shape, episodes, history) };
-    match recollect(shape, episodes, work) {
+    match find_memory(shape, episodes, work) {
         Some((recall, gain)) if past.is_none_or(|past| past < gain) => Lens::Recalled(Arc::new(recall)),
         _ => Lens::Past(history),
     }
@@ -136,7 +136,7 @@ fn needed_lens(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Lens {
 
 /// What a candidate promises beyond the acting policy, by what was counted.
 #[derive(Clone, Debug)]
-pub struct Outlook<'p> {
+pub struct PlanComparison<'p> {
     candidate: &'p Policy,
     acting: &'p Policy,
     model: Model,
@@ -151,7 +151,7 @@ pub struct Outlook<'p> {
     seed: u64,
 }
 
-impl<'p> Outlook<'p> {
+impl<'p> PlanComparison<'p> {
     /// Counts the log through a lens; none where states are too many, or where the model cannot follow the candidate.
     pub fn of(
         shape: &Shape,
@@ -159,14 +159,14 @@ impl<'p> Outlook<'p> {
         episodes: &[&Episode],
         candidate: &'p Policy,
         acting: &'p Policy,
-    ) -> Option<Outlook<'p>> {
+    ) -> Option<PlanComparison<'p>> {
         let model = Model::of(shape, lens, episodes)?;
         let dynamics = Dynamics::expected(&model);
         let value = value_of(candidate, &model, &dynamics)?;
         let held = value_of(acting, &model, &dynamics);
         let steps = episodes.iter().map(|episode| episode.steps.len()).sum();
         let (horizon, return_max, seed) = (shape.horizon, shape.return_max, episodes.len() as u64);
-        Some(Outlook { candidate, acting, model, horizon, return_max, steps, value, held, seed })
+        Some(PlanComparison { candidate, acting, model, horizon, return_max, steps, value, held, seed })
     }
 
     /// What the candidate gains, in milli-units; none where the model cannot follow the acting policy.

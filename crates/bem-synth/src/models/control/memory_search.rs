@@ -33,7 +33,7 @@ struct Means {
 /// The best machine found and how much shorter it makes the code than no machine; none where it tells too little.
 ///
 /// There are two beginnings: a flag, and the tally that tells most.
-pub fn recollect(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Option<(Recall, i64)> {
+pub fn find_memory(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Option<(Recall, i64)> {
     let log = Log::of(shape, episodes)?;
     let events = log.events();
     let mut nothing = Trial::default();
