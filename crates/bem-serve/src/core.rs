@@ -13,11 +13,13 @@ mod advising;
 mod gauges;
 mod handle;
 mod proving;
+mod threads;
 mod tools;
 
 pub use advising::{Advisor, said};
 pub use gauges::Gauges;
 pub use handle::{Busy, Handle};
+pub use threads::Threads;
 pub use tools::{Answered, Tooling};
 
 use crate::inbox::Inbox;
@@ -193,30 +195,6 @@ pub enum Seen {
     Bits(Bits, usize),
     /// Named values.
     Named(serde_json::Map<String, serde_json::Value>),
-}
-
-/// The threads behind a handle.
-pub struct Threads {
-    decide: JoinHandle<Result<()>>,
-    ledger: JoinHandle<Result<()>>,
-    learn: JoinHandle<()>,
-}
-
-impl Threads {
-    fn join(self) -> Result<()> {
-        let gone = || anyhow::anyhow!("a thread of the service has died");
-        let decided = self.decide.join().map_err(|_| gone())?;
-        let written = self.ledger.join().map_err(|_| gone())?;
-        if self.learn.is_finished() {
-            self.learn.join().map_err(|_| gone())?;
-        }
-        decided.and(written)
-    }
-
-    /// Whether one of them has ended by itself.
-    pub fn is_over(&self) -> bool {
-        self.decide.is_finished() || self.ledger.is_finished() || self.learn.is_finished()
-    }
 }
 
 /// What the ledger's thread is given.

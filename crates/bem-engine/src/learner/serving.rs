@@ -10,9 +10,11 @@
 
 mod cautious;
 mod contest;
+mod still;
 
 pub use contest::Begun;
 use contest::UnderWay;
+use still::{Notes, Still};
 
 pub use super::act::is_exploring;
 
@@ -21,17 +23,16 @@ use super::exploration::{ACTING_ONE_IN, DRAWN_ONE_IN};
 use super::hearing::ADVISED_ONE_IN;
 use super::state::RestoreError;
 use super::unpaired::Repetition;
-use super::{Decision, Learner, Offers, Phase, Settings, Tally, Witness};
+use super::{Learner, Offers, Phase, Settings};
 use crate::agent::Agent;
-use crate::chronicle::{Chronicle, Happening, PatchNote};
+use crate::chronicle::PatchNote;
 use crate::codec::{decode_option, encode_option};
 use crate::start::{Baseline, Start};
 use bem_base::digest::Digest;
 use bem_base::encode::{Reader, Writer};
-use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Outcome, Shape};
+use bem_base::environment::{Bits, EnvironmentError, Forbidden, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
-use bem_evolve::verify::AcceptedPatch;
 use bem_learn::wide::{Advice, WideBucket};
 use bem_machine::config::GenesisConfig;
 use bem_machine::held::Adaptation;
@@ -55,8 +56,6 @@ const CONTEST_STEPS: u64 = 16;
 const CONTEST_SHARE: u64 = 64;
 /// Episodes that people may take out of what is learned from; the oldest are forgotten.
 const ASIDE_MAX: usize = 256;
-/// Why a served world plays nothing by itself.
-const UNPAIRED: &str = "a served world cannot be played";
 
 /// One decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -438,57 +437,6 @@ fn remembered(step: &PastStep) -> Step {
     step_taken(step.observation, step.action, outcome, None)
 }
 
-/// A world in which nothing happens by itself.
-struct Still(Shape);
-
-impl Environment for Still {
-    fn shape(&self) -> &Shape {
-        &self.0
-    }
-
-    fn repeats(&self) -> bool {
-        false
-    }
-
-    fn reset(&mut self, _: u64) -> Result<(), EnvironmentError> {
-        Err(EnvironmentError::External(UNPAIRED.to_string()))
-    }
-
-    fn observation(&self) -> &Bits {
-        &Bits::ZERO
-    }
-
-    fn step(&mut self, _: u16) -> Result<Outcome, EnvironmentError> {
-        Err(EnvironmentError::External(UNPAIRED.to_string()))
-    }
-}
-
-/// Writes down what was decided about patches.
-#[derive(Clone, Debug, Default)]
-struct Notes(Chronicle);
-
-impl Witness for Notes {
-    fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
-
-    fn decided(&mut self, decision: &Decision, patch: Option<&AcceptedPatch>) {
-        self.0.decided(decision, patch);
-    }
-
-    fn tick(&mut self, _: &Tally) -> bool {
-        true
-    }
-}
-
-impl Notes {
-    fn patches(&self) -> Vec<PatchNote> {
-        let note = |happening: &Happening| match happening {
-            Happening::Patch(note) => Some(note.clone()),
-            _ => None,
-        };
-        self.0.happenings().iter().filter_map(note).collect()
-    }
-}
-
 /// The half that learns.
 #[derive(Clone, Debug)]
 pub struct Searching {
@@ -645,7 +593,7 @@ impl Searching {
 
     /// Whether something was decided that is not published yet.
     pub fn has_decided(&self) -> bool {
-        matches!(self.learner.phase, Phase::Judge) || !self.notes.0.happenings().is_empty()
+        matches!(self.learner.phase, Phase::Judge) || !self.notes.is_empty()
     }
 
     /// Whether a contest is open.
