@@ -12,23 +12,17 @@ mod rounds;
 pub(crate) use codec::{decode_complete, encode_complete};
 
 use crate::delays::Delays;
-use crate::frozen::{Frozen, Shared};
-use crate::input::{FloorSpec, WorldIndex, WorldSpec};
-use crate::known::{Known, KnownDecisions, decode_drawn, decode_step, encode_drawn, encode_step};
-use crate::limits::PATCHES_SHOWN_MAX;
-use crate::people::oversight::{Judged, Oversight, Publishing, REJECTED};
-use crate::people::standing::{HeldRound, Previous, SINCE_MAX, Standing};
-use crate::round::{Brought, Complete, Done, Job, bytes_of};
+use crate::frozen::Shared;
+use crate::input::{FloorSpec, WorldSpec};
+use crate::known::{Known, KnownDecisions};
+use crate::people::standing::Standing;
+use crate::round::{Complete, bytes_of};
 use crate::service::{Refusal, RefusalKind};
 use crate::statistics::Statistics;
-use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_engine::chronicle::PatchNote;
-use bem_engine::learner::Offers;
-use bem_engine::payload::Payload;
 use bem_engine::serving::{Acting, Begun, Choice, Round, Searching, Settled};
 use bem_engine::start::Start;
-use bem_engine::state::RestoreError;
 use bem_machine::machine::PastStep;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -6,7 +6,7 @@ use crate::frozen::{Frozen, Shared};
 use crate::input::WorldSpec;
 use crate::known::{KnownDecisions, decode_drawn, decode_step, encode_drawn, encode_step};
 use crate::people::standing::Standing;
-use crate::round::{Complete, bytes_of};
+use crate::round::Complete;
 use crate::statistics::Statistics;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;

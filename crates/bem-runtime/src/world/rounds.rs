@@ -8,11 +8,12 @@ use crate::input::WorldIndex;
 use crate::limits::PATCHES_SHOWN_MAX;
 use crate::people::oversight::{Judged, Oversight, Publishing, REJECTED};
 use crate::people::standing::{HeldRound, Previous, SINCE_MAX};
-use crate::round::{Brought, Complete, Done, Job, bytes_of};
+use crate::round::{Brought, Done, Job};
+use bem_base::encode::Reader;
 use bem_engine::chronicle::PatchNote;
 use bem_engine::learner::Offers;
 use bem_engine::payload::Payload;
-use bem_engine::serving::Round;
+use bem_engine::serving::{Round, Searching};
 
 impl World {
     /// Whether a round should begin, if others have proposed so much: enough is complete, and none is under way.
