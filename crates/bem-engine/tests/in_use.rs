@@ -57,7 +57,8 @@ fn a_small_run_uses_what_the_specification_names() {
     assert!(acting.scheduled.units.iter().all(|units| 0 < *units), "{acting:?}");
     assert!(0 < acting.barriers.passed && 0 < acting.barriers.moved, "{acting:?}");
     let tracks = || climb.tracks().iter();
-    assert!(tracks().all(|track| 0 < track.requests()));
+    // Who still climbs asks later.
+    assert!(2 <= tracks().filter(|track| 0 < track.requests()).count());
     assert!(0 < tracks().map(|track| track.practised_by(Transformation::Compose)).sum::<usize>());
     assert!(0 < tracks().map(|track| track.practised_by(Transformation::Extract)).sum::<usize>());
     let mut practised = tracks().flat_map(|track| &track.practised);

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_come_back_from_their_bytes_and_wild_ones_are_refused() {
+    fn requests_come_back_from_their_bytes_and_malformed_ones_are_refused() {
         let mut writer = Writer::new();
         ask().encode(&mut writer);
         assert_eq!(ToolAsk::decode(&mut Reader::new(writer.as_bytes())).unwrap(), ask());

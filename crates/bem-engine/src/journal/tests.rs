@@ -102,7 +102,7 @@ fn a_replay_agrees_with_an_honest_record_and_names_the_first_entry_of_another() 
     let mut store = journal.into_store();
     assert_eq!(audit(&mut store, None, &mut RunConditions::new()).unwrap().verdict, AuditVerdict::Unanchored);
     let error = Replay::open(store).unwrap().advance().unwrap_err().to_string();
-    assert!(error.starts_with("replay differs at entry 5: recorded is play"), "{error}");
+    assert!(error.starts_with("replay differs at entry 6: recorded is episode"), "{error}");
 }
 
 #[test]

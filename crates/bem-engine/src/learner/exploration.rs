@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back_and_wild_ones_are_refused() {
+    fn bytes_come_back_and_malformed_ones_are_refused() {
         let mut exploration = Exploration::default();
         (0..50).for_each(|turn| exploration.book(&shape(3), turn % 3 == 0, 10 * turn));
         exploration.note_gain();

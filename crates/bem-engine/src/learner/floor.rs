@@ -157,7 +157,7 @@ impl Floor {
         let (earned, sum, squares) = (wide()?, wide()?, wide()?);
         let mean_max = if is_bounded { Some(wide()?) } else { None };
         let is_far = |sum: i128| 1 << 80 < sum.abs();
-        let is_wild = COUNT_MAX <= episodes
+        let is_malformed = COUNT_MAX <= episodes
             || episodes < own
             || own < looks
             || COUNT_MAX <= next_look
@@ -165,7 +165,7 @@ impl Floor {
             || [earned, sum].into_iter().any(is_far)
             || mean_max.is_some_and(is_far)
             || squares < 0;
-        if is_wild {
+        if is_malformed {
             return Err(malformed);
         }
         let own = Own { episodes: own, first, sum, squares, looks, next_look, mean_max };

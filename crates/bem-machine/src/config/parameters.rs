@@ -96,7 +96,7 @@ parameters! {
             tried "8" given "router = \"hamming\"\nsearch_depth_max = 1" on Reference::Refused;
         /// Observations that the context hash covers.
         "h" context_window: u32 [1..=64] = 8,
-            tried "1" on Reference::Machine;
+            tried "1" given "group_period = 0" on Reference::Machine;
     }
     "Words of SHARED, segment by segment" {
         /// Words of CONFIG.

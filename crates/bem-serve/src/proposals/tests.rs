@@ -1,3 +1,5 @@
+//! Proposals of a model, right, wrong and damaged: what can be read of them, and that nothing else can happen.
+
 use super::*;
 use bem_base::environment::Field;
 use bem_base::prng::Prng;
