@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_choice_that_could_leave_its_bands_is_not_shown() {
         let text = include_str!("../../programs/choose.basm");
-        assert_eq!(Programs::get().proofs().len(), 3);
+        assert_eq!(Programs::get().proofs().len(), 2);
         for (right, wrong) in [
             ("sel x3, x3, x6, p0", "sel x3, x6, x3, p0"),
             ("li x6, 56", "li x6, 57"),
