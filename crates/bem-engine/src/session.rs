@@ -57,6 +57,10 @@ impl Witness for Notes<'_> {
         self.0.chronicle.played(episode, chain, None);
     }
 
+    fn records(&mut self, block: &[bem_machine::trace::Record], _: &Digest) {
+        self.0.chronicle.traced(block);
+    }
+
     fn tick(&mut self, _: &Tally) -> bool {
         true
     }
@@ -223,6 +227,7 @@ impl Session {
             .advance(&mut recorder, &mut Notes(&mut last.seen))
             .is_ok_and(|event| event != Event::Over)
         {}
+        last.learner.end_unit(&mut Notes(&mut last.seen));
         let mut calls = self.calls.clone();
         calls.extend_from_slice(recorder.into_record().calls());
         let file = WorldFile::Record(self.world.clone().with_calls(calls));
