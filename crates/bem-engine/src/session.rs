@@ -227,7 +227,6 @@ impl Session {
             .advance(&mut recorder, &mut Notes(&mut last.seen))
             .is_ok_and(|event| event != Event::Over)
         {}
-        last.learner.end_unit(&mut Notes(&mut last.seen));
         let mut calls = self.calls.clone();
         calls.extend_from_slice(recorder.into_record().calls());
         let file = WorldFile::Record(self.world.clone().with_calls(calls));
