@@ -1,6 +1,6 @@
 //! What two builds left behind, judged and written down: docs/results/one-machine.md.
 
-use super::kept;
+use super::{RUN_STAGES, kept};
 use super::rank::{Steps, median, slower_by_chance};
 use crate::root;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -184,7 +184,8 @@ fn runs(page: &mut Page, old: &Path, new: &Path) -> Result<()> {
         return Ok(());
     }
     let text = &mut page.text;
-    writeln!(text, "\n## Default run at equal steps\n\n`bem run --steps N --seed S`.\n")?;
+    writeln!(text, "\n## All families at equal steps\n\n`bem run --steps N --seed S --stages {RUN_STAGES}`: the ladder of that")?;
+    writeln!(text, "many stages has the same rungs in both builds.\n")?;
     writeln!(
         text,
         "| steps | seed | rungs before | rungs now | families that differ | steps that the machine chose | changes of what acts with a patch |"
