@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 pub fn service(scale: u64) -> Result<()> {
     let commit = output("git", &["rev-parse", "HEAD"])?.trim().to_string();
     let (steps, decisions) = ((100_000 * scale).to_string(), (1_000_000 * scale).to_string());
-    let worlds = ["table", "--generated", "--served", "--worlds", "2", "--budget", &steps];
+    let worlds = ["table", "--generated", "--served", "--http", "--worlds", "2", "--budget", &steps];
     let worlds = [&worlds[..], &["--sources", &commit, "--salt", "service"]].concat();
     let text = [
         head(&commit, scale),
@@ -80,7 +80,7 @@ fn load(found: &Value) -> Result<String> {
 
 fn served(found: &Value) -> Result<String> {
     let mut text = format!(
-        "## Ten drawn worlds, served: `bem table --generated --served`\n\nRewards come up to 1,000 decisions late, 5 % never; {} steps \
+        "## Ten drawn worlds, served: `bem table --generated --served --http`\n\nRewards come up to 1,000 decisions late, 5 % never; {} steps \
         each. The online score of the service is {:.3} of that of `bem solve --online` over all worlds.\n\n\
         | kind | solve --online, mean | served, mean | share |\n|---|---|---|---|\n",
         found["steps"],

@@ -81,7 +81,8 @@ fn measure(folder: &Path, checkout: &Path, wanted: &Wanted<'_>) -> Result<()> {
         for seed in RUN_SEEDS {
             let (steps, seed) = (wanted.steps.to_string(), seed.to_string());
             let out = folder.join(format!("out-{steps}-{seed}"));
-            let words = ["run", "--steps", &steps, "--seed", &seed, "--stages", RUN_STAGES, "--json", "--out"];
+            let words =
+                ["run", "--steps", &steps, "--seed", &seed, "--stages", RUN_STAGES, "--json", "--out"];
             let words = [&words[..], &[out.to_str().context("the name of the folder is text")?]].concat();
             keep(&folder.join(format!("run-{steps}-{seed}.json")), || says(program, &words))?;
         }

@@ -1,7 +1,7 @@
 //! What two builds left behind, judged and written down: docs/results/one-machine.md.
 
-use super::{RUN_STAGES, kept};
 use super::rank::{Steps, median, slower_by_chance};
+use super::{RUN_STAGES, kept};
 use crate::root;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
@@ -184,7 +184,10 @@ fn runs(page: &mut Page, old: &Path, new: &Path) -> Result<()> {
         return Ok(());
     }
     let text = &mut page.text;
-    writeln!(text, "\n## All families at equal steps\n\n`bem run --steps N --seed S --stages {RUN_STAGES}`: the ladder of that")?;
+    writeln!(
+        text,
+        "\n## All families at equal steps\n\n`bem run --steps N --seed S --stages {RUN_STAGES}`: the ladder of that"
+    )?;
     writeln!(text, "many stages has the same rungs in both builds.\n")?;
     writeln!(
         text,

@@ -84,6 +84,9 @@ pub struct TableArguments {
     /// Beside the learner the same worlds served: rewards up to 1,000 decisions late, 5 % of them lost
     #[arg(long, requires = "generated", conflicts_with = "ablate")]
     served: bool,
+    /// Serve them over HTTP on loopback, by a server that learns on a thread of its own
+    #[arg(long, requires = "served")]
+    http: bool,
     /// Steps that Q-learning gets; zero leaves it out.
     #[arg(long, default_value_t = 40_000)]
     peer_steps: u64,

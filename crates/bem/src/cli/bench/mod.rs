@@ -19,7 +19,7 @@ mod people;
 mod prover;
 mod regret;
 mod schedule;
-mod serve;
+pub mod serve;
 mod serve_long;
 mod statistics;
 mod step;

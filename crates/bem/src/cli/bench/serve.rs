@@ -114,7 +114,7 @@ pub(super) fn costs(before: &BTreeMap<String, (u64, u64)>, pairs: u64) -> Vec<Co
 }
 
 /// A connection that is kept, with at most one request under way.
-pub(super) struct Connection {
+pub struct Connection {
     stream: TcpStream,
     host: String,
     request: String,
@@ -123,7 +123,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn open(address: SocketAddr) -> Result<Connection> {
+    /// Connects to a server.
+    pub fn open(address: SocketAddr) -> Result<Connection> {
         let stream = TcpStream::connect(address).context("the server cannot be reached")?;
         stream.set_nodelay(true)?;
         let (request, buffer) = (String::new(), Vec::new());
@@ -161,7 +162,8 @@ impl Connection {
         Ok((status, std::str::from_utf8(&self.buffer[body])?, took))
     }
 
-    pub(super) fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
+    /// Asks and waits for the answer: its status and body.
+    pub fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
         self.send(method, path, body)?;
         let (status, body, _) = self.receive()?;
         Ok((status, body.to_string()))
@@ -224,7 +226,7 @@ fn load(
 }
 
 /// Does something in a folder that is gone afterwards.
-pub(super) fn in_scratch<T>(name: &str, work: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+pub fn in_scratch<T>(name: &str, work: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let folder = std::env::temp_dir().join(format!("bem-bench-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let brought = work(&folder);
@@ -236,10 +238,18 @@ fn measure() -> Result<Report> {
     in_scratch("serve", measure_in)
 }
 
+/// What the benchmarks serve with.
+pub(super) fn service_config() -> ServiceConfig {
+    ServiceConfig { seed: 1, parameters: Arc::default() }
+}
+
 /// Serves a new state in a folder while something asks it; what that brought, when the server has stopped cleanly.
-pub(super) fn serve_while<T>(folder: &Path, asks: impl FnOnce(SocketAddr) -> Result<T>) -> Result<T> {
+pub fn serve_while<T>(
+    folder: &Path,
+    config: ServiceConfig,
+    asks: impl FnOnce(SocketAddr) -> Result<T>,
+) -> Result<T> {
     let store = FileStore::open_locked(&folder.join("ledger"))?;
-    let config = ServiceConfig { seed: 1, parameters: Arc::default() };
     let opened = history::create(store, Signer::from_seed(&[7; 32]), "bench", config, LogOptions::default())?;
     let options = ServeOptions {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -276,7 +286,7 @@ pub(super) fn ledger_bytes(folder: &Path) -> Result<u64> {
 }
 
 fn measure_in(folder: &Path) -> Result<Report> {
-    let Measured { pairs, late, empty, gauges, cost } = serve_while(folder, ask_all)?;
+    let Measured { pairs, late, empty, gauges, cost } = serve_while(folder, service_config(), ask_all)?;
     let read =
         |name: &str| gauges.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
     let groups = read("bem_groups").unwrap_or(1.0).max(1.0);

@@ -97,7 +97,7 @@ fn ask(address: SocketAddr, decisions: u64) -> Result<Vec<Part>> {
 }
 
 fn measure_in(folder: &Path, decisions: u64) -> Result<Long> {
-    let parts = serve::serve_while(folder, |address| ask(address, decisions))?;
+    let parts = serve::serve_while(folder, serve::service_config(), |address| ask(address, decisions))?;
     let bytes = serve::ledger_bytes(folder)?;
     let mut store = FileStore::open_locked(&folder.join("ledger"))?;
     let head = read_checkpoint(&mut store)?.checkpoint.head.digest().to_string();

@@ -147,10 +147,11 @@ fn tell_served(found: &[(WorldKind, Vec<Column>)], sources: &str, arguments: &Ta
         let (worlds, steps, salt) = (arguments.worlds, arguments.budget, &arguments.salt);
         say!(
             "{}",
-            json!({ "sources": sources, "salt": salt, "worlds": worlds, "steps": steps, "kinds": kinds, "served_share": all })
+            json!({ "sources": sources, "salt": salt, "worlds": worlds, "steps": steps, "kinds": kinds, "served_share": all, "http": arguments.http })
         );
     } else {
-        say!("\nServed with rewards up to 1,000 decisions late and 5 % lost: {all:.3} of the online score.");
+        let way = if arguments.http { "Served over HTTP" } else { "Served" };
+        say!("\n{way} with rewards up to 1,000 decisions late and 5 % lost: {all:.3} of the online score.");
     }
     if 0.95 <= all { Answer::Yes } else { Answer::No }
 }
@@ -214,7 +215,8 @@ fn run_kind(
             column.played.push(learn(game.as_ref(), seed, arguments.budget, config)?);
         }
         if arguments.served {
-            let played = served::serve(game.as_ref(), seed, arguments.budget, config)?;
+            let way = if arguments.http { served::Way::OverHttp } else { served::Way::Within };
+            let played = served::serve(game.as_ref(), seed, arguments.budget, config, way)?;
             columns[learners.len()].played.push(played);
         }
         for (column, name) in columns[learners.len()..].iter_mut().zip(peers) {
