@@ -1,10 +1,12 @@
 //! The frozen machine as it is evaluated and exported: one circuit, and the rule by which it adapts within an episode.
 //!
-//! A frozen agent begins every episode in the same state. Clauses: VM-9, VM-16; decisions D-4, D-41.
+//! A frozen agent begins every episode in the same state. The guard is part of the circuit; what adapts within an episode passes it
+//! step by step. Clauses: VM-9, VM-16; decisions D-4, D-41.
 
 use crate::codec::{decode_option, encode_option};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Shape};
+use bem_machine::guard::Guard;
 use bem_machine::held::{Adaptation, Adapting};
 use bem_synth::policy::{Player, Policy};
 
@@ -14,17 +16,26 @@ pub struct Agent {
     policy: Policy,
     rule: Adaptation,
     shape: Option<Shape>,
+    /// What masks the actions of an agent that adapts; in a circuit it is built in.
+    guard: Guard,
 }
 
 impl Agent {
     /// A circuit that acts as it is.
     pub fn circuit(policy: Policy) -> Agent {
-        Agent { policy, rule: Adaptation::Fixed, shape: None }
+        Agent { policy, rule: Adaptation::Fixed, shape: None, guard: Guard::default() }
     }
 
     /// A circuit that adapts within an episode by this rule, in worlds of this shape.
     pub fn adapting(policy: Policy, rule: Adaptation, shape: &Shape) -> Agent {
-        Agent { policy, rule, shape: Some(shape.clone()) }
+        Agent { policy, rule, shape: Some(shape.clone()), guard: Guard::default() }
+    }
+
+    /// The same behind a guard, which matters where it adapts.
+    #[must_use]
+    pub fn behind(self, guard: &Guard) -> Agent {
+        let guard = if self.adapts() { guard.clone() } else { Guard::default() };
+        Agent { guard, ..self }
     }
 
     /// The circuit; of an agent that adapts, what it would do before it has learned anything.
@@ -47,12 +58,20 @@ impl Agent {
         self.policy.encode(writer);
         self.rule.encode(writer);
         encode_option(writer, self.shape.as_ref(), Shape::encode);
+        if self.adapts() {
+            self.guard.encode(writer);
+        }
     }
 
     /// Reads canonical bytes back.
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Agent, DecodeError> {
         let (policy, rule) = (Policy::decode(reader)?, Adaptation::decode(reader)?);
-        Ok(Agent { policy, rule, shape: decode_option(reader, Shape::decode)? })
+        let shape = decode_option(reader, Shape::decode)?;
+        let guard = match rule {
+            Adaptation::Fixed => Guard::default(),
+            _ => Guard::decode(policy.actions(), reader)?,
+        };
+        Ok(Agent { policy, rule, shape, guard })
     }
 
     fn begin(&self) -> Option<Adapting> {
@@ -84,7 +103,7 @@ impl<'a> Actor<'a> {
     #[inline]
     pub fn act(&mut self, observation: &Bits) -> u16 {
         match &self.adapting {
-            Some(adapting) => adapting.choose(),
+            Some(adapting) => self.agent.guard.pass(observation, adapting.choose()),
             None => self.player.act(observation),
         }
     }
@@ -95,5 +114,50 @@ impl<'a> Actor<'a> {
         if let Some(adapting) = &mut self.adapting {
             adapting.see(action, reward);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bem_machine::guard::Rule;
+
+    fn shape() -> Shape {
+        Shape {
+            observation_bits: 1,
+            actions: 2,
+            fields: Vec::new(),
+            horizon: 64,
+            reward_min: 0,
+            reward_max: 1_000,
+            return_min: 0,
+            return_max: 64_000,
+        }
+    }
+
+    #[test]
+    fn what_adapts_within_an_episode_passes_the_guard_and_comes_back_with_it() {
+        let rule = Rule { observation: Bits::ZERO, forbidden: 1, instead: 0 };
+        let guard = Guard::new(vec![rule], 2).unwrap();
+        let agent = Agent::adapting(Policy::constant(2, 0), Adaptation::Index, &shape());
+        // Action 1 earns everything: without a guard it is taken sooner or later.
+        let takes_it = |agent: &Agent| {
+            let mut actor = Actor::new(agent);
+            (0..64).any(|_| {
+                let action = actor.act(&Bits::ZERO);
+                actor.see(action, i32::from(action) * 1_000);
+                action == 1
+            })
+        };
+        let guarded = agent.clone().behind(&guard);
+        assert!(takes_it(&agent) && !takes_it(&guarded));
+        let mut writer = Writer::new();
+        guarded.encode(&mut writer);
+        let bytes = writer.into_bytes();
+        let read = Agent::decode(&mut Reader::new(&bytes)).unwrap();
+        assert!(!takes_it(&read));
+        let mut again = Writer::new();
+        read.encode(&mut again);
+        assert_eq!(again.into_bytes(), bytes);
     }
 }

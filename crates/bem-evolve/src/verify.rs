@@ -124,6 +124,9 @@ pub enum Improvement {
     },
     /// Nothing is measured: behaviour is proven unchanged, or no return is at stake.
     Static,
+    /// For a guard: nothing is measured and nothing is claimed. The user rules something out, or what the task before had
+    /// shown to be BAD goes with it.
+    Given,
     /// Episodes interleaved at random, in a world that cannot be repeated.
     Interleaved(Interleaved),
 }
@@ -156,6 +159,7 @@ impl Improvement {
                 writer.u8(5);
                 evidence.encode(writer);
             }
+            Improvement::Given => writer.u8(6),
         }
     }
 
@@ -169,6 +173,7 @@ impl Improvement {
             3 => Improvement::Counted { gain: Fixed::from_raw(reader.i64()?), episodes: reader.u32()? },
             4 => Improvement::Means { gain: Fixed::from_raw(reader.i64()?), steps: reader.u32()? },
             5 => Improvement::Interleaved(Interleaved::decode(reader)?),
+            6 => Improvement::Given,
             _ => return Err(unknown),
         })
     }
@@ -430,6 +435,7 @@ fn judge(change: &Change, improvement: &Improvement) -> Result<(Fixed, Fixed), R
             }
             Ok((*gain, Fixed::ZERO))
         }
+        (Change::Guard { .. }, Improvement::Given) => Ok((Fixed::ZERO, Fixed::ZERO)),
         (_, Improvement::Static) if EvidenceKind::of_change(change) == EvidenceKind::Exact => {
             Ok((Fixed::ZERO, Fixed::ZERO))
         }

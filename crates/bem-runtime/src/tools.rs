@@ -12,7 +12,7 @@ use bem_ledger::entry::{ToolCall, ToolPhase, ToolStatus};
 use std::collections::BTreeMap;
 
 /// The version of the tool layer, as it stands in snapshots: 16 bits each.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// Bytes of a request or a response at most.
 pub const PAYLOAD_MAX: usize = 1 << 20;
 /// Requests under way at most.
@@ -75,6 +75,10 @@ pub struct Counted {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tools {
     in_flight: BTreeMap<u64, ToolAsk>,
+    /// What was known of tools when each of them was asked.
+    contexts: BTreeMap<u64, Digest>,
+    /// A chain over every answer so far: what is known of tools.
+    known: Digest,
     counted: BTreeMap<ObjectId, Counted>,
     /// The newest answer about a resource: the request's number and what names its response.
     newest: BTreeMap<(ObjectId, u16, ObjectId), (u64, Digest)>,
@@ -189,7 +193,8 @@ impl Tools {
             return Err("a request that no tool can be asked, or one too many");
         }
         self.in_flight.insert(number, ask.clone());
-        Ok(call(number, number, ask, None))
+        self.contexts.insert(number, self.known);
+        Ok(call((number, number), self.known, ask, None))
     }
 
     /// A request has ended.
@@ -210,7 +215,11 @@ impl Tools {
         if done.error == 0 && (self.newest.len() < NEWEST_MAX || self.newest.contains_key(&place)) {
             self.newest.insert(place, (done.request, hash(&done.response)));
         }
-        Ok(call(done.request, step, &ask, Some(done)))
+        let context = self.contexts.remove(&done.request).unwrap_or_default();
+        let answer = [done.request.to_le_bytes(), u64::from(done.error).to_le_bytes()].concat();
+        let parts = [self.known.as_bytes(), &answer[..], hash(&done.response).as_bytes()];
+        self.known = hash_parts("bem/tools/known", &parts);
+        Ok(call((done.request, step), context, &ask, Some(done)))
     }
 
     /// Writes the canonical bytes.
@@ -220,7 +229,9 @@ impl Tools {
         for (number, ask) in &self.in_flight {
             writer.u64(*number);
             ask.encode(writer);
+            writer.raw(self.contexts.get(number).copied().unwrap_or_default().as_bytes());
         }
+        writer.raw(self.known.as_bytes());
         writer.length(self.counted.len());
         for (kind, counted) in &self.counted {
             writer.u32(kind.to_word());
@@ -250,7 +261,9 @@ impl Tools {
                 return Err(foreign);
             }
             tools.in_flight.insert(number, ask);
+            tools.contexts.insert(number, Digest::decode(reader)?);
         }
+        tools.known = Digest::decode(reader)?;
         for _ in 0..reader.length(20)? {
             let kind = id(reader)?;
             if tools.counted.last_key_value().is_some_and(|(last, _)| kind <= *last) {
@@ -269,8 +282,9 @@ impl Tools {
     }
 }
 
-/// The ledger's entry about a request: issued without an answer, consumed with one.
-fn call(request: u64, step: u64, ask: &ToolAsk, done: Option<&ToolDone>) -> ToolCall {
+/// The ledger's entry about a request: issued without an answer, consumed with one. Which slot it lies in is known when it comes
+/// back.
+fn call((request, step): (u64, u64), context: Digest, ask: &ToolAsk, done: Option<&ToolDone>) -> ToolCall {
     let status = match done {
         None => ToolStatus::Pending,
         Some(done) if done.error == 0 => ToolStatus::Done,
@@ -282,7 +296,7 @@ fn call(request: u64, step: u64, ask: &ToolAsk, done: Option<&ToolDone>) -> Tool
         request,
         step,
         task: ask.task,
-        context: hash(&request.to_le_bytes()),
+        context,
         tool: ask.tool,
         operation: ask.operation,
         flags: ask.flags,
@@ -341,6 +355,9 @@ mod tests {
         let consumed = restored.end(8, &done).unwrap();
         assert_eq!((consumed.request, consumed.step, consumed.slot), (5, 8, 3));
         assert_eq!(consumed.response_digest, hash(b"rows"));
+        // The context is what was known when it was asked; whoever asks now knows more.
+        assert_eq!((issued.context, consumed.context), (Digest::default(), Digest::default()));
+        assert_ne!(restored.clone().ask(9, &ask()).unwrap().context, Digest::default());
         assert_eq!(restored.newest(ask().tool, 0, ask().resource), Some((5, hash(b"rows"))));
         assert!(restored.end(9, &done).is_err(), "a request ends once");
         assert!(restored.end(9, &ToolDone { request: 6, response: vec![0; 101], ..done }).is_err());

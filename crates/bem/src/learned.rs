@@ -231,12 +231,19 @@ fn learned(
     Learned { name, policy, observation_bits: bits, fields, horizon, names, actions, provenance, warnings }
 }
 
+/// What is said of what goes on learning within an episode.
+pub const ADAPTING: &str = "what was measured adapts within an episode to what it earns; the circuit alone does what it does \
+    before anything is learned, and earns less";
+
 /// What to look out for when a policy is used. Whether it is solved is only known where its optimum is.
 pub fn warnings(climbed: &Climbed, horizon: u32, is_known: bool) -> Vec<String> {
     let (policy, score) = (&climbed.policy, to_float(climbed.score));
     let mut warnings = Vec::new();
     if is_known && !climbed.solved {
         warnings.push(format!("not solved: score {score:.3} where 0.99 counts as solved"));
+    }
+    if climbed.adapts {
+        warnings.push(ADAPTING.to_string());
     }
     if 0 < policy.memory_bits() {
         warnings.push(format!(

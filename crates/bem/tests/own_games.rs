@@ -187,7 +187,7 @@ fn kept_and_played_again(name: &str, arguments: &[&str]) {
     for entry in std::fs::read_dir(&ledger).expect("a ledger") {
         let path = entry.expect("an entry").path();
         let bytes = std::fs::read(&path).expect("a file");
-        if bytes.get(4..15) == Some(b"bem world 1") || bytes.get(4..15) == Some(b"bem climb 6") {
+        if bytes.get(4..15) == Some(b"bem world 1") || bytes.get(4..15) == Some(b"bem climb 7") {
             worlds.push((path, bytes));
         }
     }

@@ -25,7 +25,7 @@ use bem_teacher::template::TemplateId;
 use std::sync::Arc;
 
 /// The first words of a snapshot.
-const FORMAT: &str = "bem climb 6";
+const FORMAT: &str = "bem climb 7";
 
 impl Climb {
     /// Everything that decides the next units, as canonical bytes.
@@ -247,6 +247,7 @@ impl Climbed {
         }
         writer.text(&self.words);
         self.policy.encode(writer);
+        writer.bool(self.adapts);
         writer.raw(self.head.as_bytes());
     }
 
@@ -266,6 +267,7 @@ impl Climbed {
             proofs: reader.u32()?,
             words: reader.text()?.to_string(),
             policy: Policy::decode(reader)?,
+            adapts: reader.bool()?,
             head: Digest::decode(reader)?,
         })
     }

@@ -56,8 +56,10 @@ pub struct Climbed {
     pub proofs: u32,
     /// What was learned, in words.
     pub words: String,
-    /// The circuit.
+    /// The circuit; of what adapts, what is done before anything is learned.
     pub policy: Policy,
+    /// Whether what was measured goes on learning within an episode, which the circuit alone does not.
+    pub adapts: bool,
     /// Head of the unit's own chain.
     pub head: Digest,
 }
@@ -397,6 +399,7 @@ fn climbed(result: &UnitResult, stage: usize, attempt: u32) -> Climbed {
         proofs: learned.tally.proofs,
         words: learned.words.clone(),
         policy: learned.agent.policy().clone(),
+        adapts: learned.agent.adapts(),
         head: learned.chain_head,
     }
 }

@@ -146,7 +146,7 @@ impl Learner {
         self.history.link("bem/chain/decision", &decision_bytes(&record, None));
         let is_changed = self.machinery.acting_digest() != acting;
         self.notice_acting();
-        self.tally.acting_changes_patched += u32::from(is_changed);
+        self.tally.acting_changes_patched += u32::from(is_changed && record.is_applied());
         if let Verdict::Applied { accepted, .. } = &record.verdict {
             // A change of the world is no gain.
             match is_reset {
@@ -179,9 +179,9 @@ impl Learner {
             Some(Improvement::Rollouts(_) | Improvement::Interleaved(_) | Improvement::Counted { .. }) => {
                 true
             }
-            // Contexts matter where plain actions act.
+            // Contexts matter where plain actions act; that something is BAD less often is no gain in return.
             Some(Improvement::Logged { lower_bound, .. }) => {
-                EXPLAINED_MIN <= *lower_bound && self.acts_plainly()
+                EXPLAINED_MIN <= *lower_bound && self.acts_plainly() && record.kind != PatchKind::Guard
             }
             _ => false,
         };
@@ -455,7 +455,8 @@ impl Learner {
         let candidate = self.candidates.decide(record.serial, self.tally.steps);
         self.workload.count_decision();
         self.notice_acting();
-        self.tally.acting_changes_patched += u32::from(self.machinery.acting_digest() != acting);
+        let is_patch = record.is_applied() || matches!(record.verdict, Verdict::RolledBack { .. });
+        self.tally.acting_changes_patched += u32::from(is_patch && self.machinery.acting_digest() != acting);
         let bytes = decision_bytes(&record, candidate.as_ref());
         self.history.link("bem/chain/decision", &bytes);
         let decision = decision(&record, candidate.as_ref().or(self.standing.replaced_by()));
@@ -517,6 +518,7 @@ pub(super) fn decision(record: &Record, subject: Option<&Hypothesis>) -> Decisio
         }
         Some(Improvement::Means { gain, .. }) => (EvidenceBasis::Means, unmeasured(*gain, Fixed::ZERO, 1)),
         Some(Improvement::Static) => (EvidenceBasis::Proof, nothing),
+        Some(Improvement::Given) => (EvidenceBasis::Given, nothing),
         Some(Improvement::Interleaved(found)) => {
             let (pairs, bad_excess) = (found.episodes, found.bad_excess());
             let (mean, lower_bound, odds) = (found.mean, found.lower_bound, found.odds);

@@ -7,6 +7,7 @@
 use crate::learner::{Learner, Witness};
 use bem_base::environment::{Bits, Forbidden};
 use bem_base::fixed::Fixed;
+use bem_evolve::doubt::doubt;
 use bem_evolve::improvement::Account;
 use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::Proposal;
@@ -44,11 +45,10 @@ impl Learner {
         }
     }
 
-    /// Puts what the user forbids into force before anything is played; it needs no evidence, only the proof that nothing
-    /// forbidden passes. Every unit begins with an empty guard, so that every unit begins with this. Whether it is in force
-    /// then.
+    /// Puts what the user forbids into force before anything is played, in place of what the task before had shown to be BAD;
+    /// it needs no evidence, only the proof that nothing forbidden passes. Whether it is in force then.
     pub(crate) fn obey(&mut self, forbidden: &[Forbidden], witness: &mut dyn Witness) -> bool {
-        if forbidden.is_empty() {
+        if forbidden.is_empty() && self.machinery.family().guard().is_empty() {
             return true;
         }
         let rule = |Forbidden { observation, action }: &Forbidden| {
@@ -56,11 +56,14 @@ impl Learner {
             Some(Rule { observation: *observation, forbidden: *action, instead })
         };
         let Some(rules) = forbidden.iter().map(rule).collect::<Option<Vec<Rule>>>() else { return false };
-        let words = format!("forbid {} pairs of observation and action {USER_RULES_OUT}", rules.len());
+        let words = match rules.len() {
+            0 => "forbid nothing any more: another task begins".to_string(),
+            count => format!("forbid {count} pairs of observation and action {USER_RULES_OUT}"),
+        };
         let proposal = Proposal {
             change: Change::Guard { rules },
-            improvement: Some(Improvement::Logged { lower_bound: Fixed::ONE, steps: 0 }),
-            effects: ExpectedEffects { safety_gain: Fixed::ONE, ..ExpectedEffects::default() },
+            improvement: Some(Improvement::Given),
+            effects: ExpectedEffects::default(),
             words,
         };
         self.decide_at_once(proposal, witness)
@@ -89,7 +92,7 @@ impl Learner {
         let odds = odds.saturating_mul(pairs.count().max(1) as u128);
         let guard = self.machinery.family().guard();
         let mut rules = guard.rules().to_vec();
-        let (mut added, mut counted) = (0, 0);
+        let (mut added, mut counted, mut lower_bound) = (0, 0, Fixed::ONE);
         for (observation, actions) in &tries {
             for (forbidden, pair) in actions {
                 let is_known = guard.pass(observation, *forbidden) != *forbidden;
@@ -112,16 +115,14 @@ impl Learner {
                 };
                 rules.push(Rule { observation: *observation, forbidden: *forbidden, instead: *instead });
                 (added, counted) = (added + 1, counted + pair.count);
+                lower_bound = lower_bound.min(surely_worse_by(*pair, actions[instead], odds));
             }
         }
         rules.sort_unstable();
         (0 < added).then(|| Proposal {
             change: Change::Guard { rules },
-            improvement: Some(Improvement::Logged {
-                lower_bound: Fixed::from_ratio(1, 1_000),
-                steps: counted,
-            }),
-            effects: ExpectedEffects { safety_gain: Fixed::ONE, ..ExpectedEffects::default() },
+            improvement: Some(Improvement::Logged { lower_bound, steps: counted }),
+            effects: ExpectedEffects { safety_gain: lower_bound, ..ExpectedEffects::default() },
             words: format!("forbid {added} actions that were BAD"),
         })
     }
@@ -138,6 +139,14 @@ fn is_worse(pair: Tries, other: Tries, odds: u128) -> bool {
     let Some(total) = choose(all, bad) else { return false };
     let extreme: u128 = (pair.bad..=pair.count.min(bad)).filter_map(ways).sum();
     extreme.saturating_mul(odds) <= total
+}
+
+/// How much more often the first pair is BAD, at least: what Hoeffding's bounds leave of the difference, and more than nothing in
+/// any case, as the exact test says.
+fn surely_worse_by(pair: Tries, other: Tries, odds: u128) -> Fixed {
+    let rate = |tries: Tries| Fixed::from_ratio(i64::from(tries.bad), i64::from(tries.count.max(1)));
+    let doubts = doubt(pair.count, odds).plus(doubt(other.count, odds));
+    rate(pair).minus(rate(other)).minus(doubts).max(Fixed::from_raw(1))
 }
 
 /// How many ways there are to choose; at most 48 things are chosen from.
@@ -174,5 +183,9 @@ mod tests {
                 "{pair:?} {other:?}"
             );
         }
+        // The bound lies below the difference, and above nothing where the test is sure and the bounds are wide.
+        assert_eq!(surely_worse_by(tries(7, 7), tries(7, 0), 1_000), Fixed::from_raw(1));
+        let bound = surely_worse_by(tries(24, 24), tries(24, 0), 1_000);
+        assert!(Fixed::from_ratio(1, 5) < bound && bound < Fixed::HALF, "{bound}");
     }
 }

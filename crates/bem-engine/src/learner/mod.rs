@@ -481,8 +481,9 @@ impl Learner {
 
     /// What acts now, frozen.
     fn agent(&self) -> Agent {
-        let rule = self.machinery.family().held().acting_rule();
-        Agent::adapting(Policy::clone(self.machinery.frozen()), rule, &self.shape)
+        let family = self.machinery.family();
+        let rule = family.held().acting_rule();
+        Agent::adapting(Policy::clone(self.machinery.frozen()), rule, &self.shape).behind(family.guard())
     }
 
     /// Whether plain actions act.

@@ -70,11 +70,13 @@ pub enum EvidenceBasis {
     Means = 5,
     /// Episodes interleaved at random, where a world cannot be repeated.
     Interleaved = 6,
+    /// Nothing: the user rules something out, or a task has ended.
+    Given = 7,
 }
 
 impl EvidenceBasis {
     /// All of them, in order of their numbers.
-    pub const ALL: [EvidenceBasis; 7] = [
+    pub const ALL: [EvidenceBasis; 8] = [
         EvidenceBasis::None,
         EvidenceBasis::Rollouts,
         EvidenceBasis::Logged,
@@ -82,6 +84,7 @@ impl EvidenceBasis {
         EvidenceBasis::Counted,
         EvidenceBasis::Means,
         EvidenceBasis::Interleaved,
+        EvidenceBasis::Given,
     ];
 
     /// Its name.
@@ -94,6 +97,7 @@ impl EvidenceBasis {
             EvidenceBasis::Counted => "counts",
             EvidenceBasis::Means => "means",
             EvidenceBasis::Interleaved => "interleaved",
+            EvidenceBasis::Given => "given",
         }
     }
 }

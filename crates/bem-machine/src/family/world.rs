@@ -88,9 +88,9 @@ impl Family {
         }
     }
 
-    /// Another task in worlds of the same shape begins. Experts, contexts and what is held stay. What plain actions brought
-    /// on the whole is what is imagined of them from now on; what was shown about the task before is forgotten: its guard,
-    /// and from which moment on its buckets count.
+    /// Another task in worlds of the same shape begins. Experts, contexts, what is held and the guard stay, which only patches
+    /// change. What plain actions brought on the whole is what is imagined of them from now on; from which moment on buckets
+    /// count is forgotten, because there is another log.
     pub(crate) fn begin_task(&mut self) {
         let parameters = self.plain_parameters();
         let actions = usize::from(self.shape.actions);
@@ -98,7 +98,6 @@ impl Family {
         let blank = self.unknown_bucket();
         self.statistics.plain.iter_mut().for_each(|bucket| *bucket = blank.clone());
         self.since.iter_mut().for_each(|step| *step = 0);
-        self.guard = Guard::default();
         self.statistics.suspects.clear();
         self.revision += 1;
         self.vacate();

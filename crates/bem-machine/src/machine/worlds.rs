@@ -1,8 +1,8 @@
 //! Worlds that follow one another in one machine: a family for every shape, the latest shapes kept.
 //!
-//! A run is a sequence of tasks. Where a task has the shape of one before, its family is taken up again: experts, contexts
-//! and what is held go on, and what plain actions brought becomes what is imagined of them. What was shown about the task
-//! before goes with it ([`Family::begin_task`]). Families are kept in the order of their use, the present one last, so that a
+//! A run is a sequence of tasks. Where a task has the shape of one before, its family is taken up again: experts, contexts,
+//! what is held and the guard go on, and what plain actions brought becomes what is imagined of them
+//! ([`Family::begin_task`]). Families are kept in the order of their use, the present one last, so that a
 //! machine is bounded however many shapes it meets. Must not know tasks. Clauses: VM-13, MEM-4, D-41.
 
 use super::{Machine, MachineError};

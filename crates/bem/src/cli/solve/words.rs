@@ -2,6 +2,7 @@
 
 use super::online::Figures;
 use crate::cli::fit::{WIDTH, wrapped};
+use crate::learned::ADAPTING;
 use crate::measured::Measured;
 use bem_base::fixed::Fixed;
 use bem_engine::learner::guarding::USER_RULES_OUT;
@@ -115,6 +116,9 @@ pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Optio
     line("hypothesis", &learned.words);
     if 0 < counts_steps(policy) {
         line("warning", COUNTING);
+    }
+    if learned.agent.adapts() {
+        line("warning", ADAPTING);
     }
     solution.decisions.iter().for_each(print_decision);
     say_text!("{}", plot(&solution.curve));
@@ -240,6 +244,7 @@ pub fn support(basis: EvidenceBasis, accepted: bool, pairs: u32, mean: f64, lowe
         // How much the log says is in the words of the patch, because it is another measure for every kind.
         (0, true, EvidenceBasis::Counted) => "its predicted returns were earned".to_string(),
         (0, true, EvidenceBasis::Proof) => "proven to change nothing that is done".to_string(),
+        (0, true, EvidenceBasis::Given) => "nothing is measured".to_string(),
         (0, true, _) if 0.0 < lower_bound => "lower bound from logged steps".to_string(),
         (0, true, _) => "nothing that is done changes".to_string(),
         (0, false, _) => String::new(),

@@ -6,6 +6,7 @@ use super::curves::{Curve, Curves};
 use super::drawing::{bars, explored, regret, returns};
 use super::{escaped, grouped, rules};
 use crate::cli::solve::{COUNTING, to_float};
+use crate::learned::ADAPTING;
 use crate::measured::{Figure, Measured, units};
 use bem_engine::climb::{Climb, Climbed};
 use bem_explain::{Explanation, counts_steps};
@@ -92,6 +93,9 @@ fn warnings(page: &mut String, climbed: &Climbed, curve: &Curve) {
     };
     if 0 < counts_steps(&climbed.policy) {
         warn(format!("{COUNTING}."));
+    }
+    if climbed.adapts {
+        warn(format!("{ADAPTING}."));
     }
     if let Some(Measured { policy: Figure { bad, episodes, .. }, .. }) = curve.measured
         && 0 < bad
