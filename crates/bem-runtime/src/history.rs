@@ -30,7 +30,7 @@ pub const SERVICE_PART: &str = "service";
 /// Snapshots that are kept: the newest, and those to fall back to.
 pub const SNAPSHOTS_KEPT: u8 = 2;
 
-/// RefusalKind a history cannot be begun, gone on with or played again.
+/// Why a history cannot be begun, gone on with or played again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {

@@ -49,7 +49,7 @@ pub struct FloorSpec {
     pub risk: u16,
 }
 
-/// RefusalKind a world cannot be: the field, and what is allowed.
+/// Why a world cannot be: the field, and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct SpecError {

@@ -72,11 +72,13 @@ pub enum RefusalKind {
     Conflict,
     /// There is no room.
     Full,
+    /// There is no room just now: it may be asked again.
+    Busy,
     /// Others may, this caller may not.
     Forbidden,
 }
 
-/// RefusalKind a request is refused.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {

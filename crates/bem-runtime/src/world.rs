@@ -48,7 +48,7 @@ pub struct Patched {
     pub accepted: bool,
     /// The change in words.
     pub words: String,
-    /// RefusalKind it was not let in; empty if it was.
+    /// Why it was not let in; empty if it was.
     pub reason: String,
     /// Proofs that the checker accepted.
     pub proofs: u32,

@@ -41,6 +41,7 @@ pub fn routes() -> Vec<Registered> {
     let (read, write) = (Method::GET, Method::POST);
     let mut routes = vec![
         route(read.clone(), "/healthz", None, get(healthz)),
+        route(read.clone(), "/readyz", None, get(readyz)),
         route(write.clone(), "/login", None, post(login)),
         route(read.clone(), "/login", None, get(page::login_page)),
         route(read.clone(), "/style.css", None, get(page::style)),
@@ -71,6 +72,7 @@ pub fn routes() -> Vec<Registered> {
     info(title = "BEM decision service", description = "Decisions now, rewards later."),
     paths(
         healthz,
+        readyz,
         login,
         logout,
         metrics,
@@ -259,6 +261,14 @@ async fn healthz(State(app): State<App>) -> Response {
     let learns = !gauges.learning_failed.load(std::sync::atomic::Ordering::Relaxed);
     let body = json!({ "ok": ok, "version": env!("CARGO_PKG_VERSION"), "step": step, "learning": learns });
     (status, Json(body)).into_response()
+}
+
+#[utoipa::path(get, path = "/readyz", responses((status = 200, description = "A request that comes now is taken"),
+    (status = 503, description = "It would not be: the queue is full, or the service stops")))]
+async fn readyz(State(app): State<App>) -> Response {
+    let is_ready = app.handle.is_ready();
+    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(json!({ "ready": is_ready }))).into_response()
 }
 
 #[utoipa::path(post, path = "/login", responses((status = 200, description = "A session in a cookie"), (status = 401, body = ErrorBody)))]
@@ -667,21 +677,50 @@ async fn export(
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }
 
-#[utoipa::path(get, path = "/v1/patches", responses((status = 200, description = "What changed, the latest first")))]
-async fn list_patches(State(app): State<App>, Query(query): Paging) -> Result<Json<Value>, Failure> {
-    let limit = limit_of(&query)?;
-    let patches = app.handle.look(move |service| PatchLine::latest(service, limit));
-    Ok(Json(json!({ "patches": patches.await? })))
+/// Lists that begin with the latest go on after a step toward earlier ones.
+fn before_of(query: &BTreeMap<String, String>) -> Result<u64, Failure> {
+    let Some(text) = query.get("after") else { return Ok(u64::MAX) };
+    text.parse().map_err(|_| Failure::bad("after", "after must be the number of a step"))
 }
 
-#[utoipa::path(get, path = "/v1/history", responses((status = 200, description = "How far the history has come")))]
-async fn show_history(State(app): State<App>) -> Json<Value> {
+#[utoipa::path(get, path = "/v1/patches", params(("after" = Option<u64>, Query), ("limit" = Option<usize>, Query)),
+    responses((status = 200, description = "What changed, the latest first"), (status = 400, body = ErrorBody)))]
+async fn list_patches(State(app): State<App>, Query(query): Paging) -> Result<Json<Value>, Failure> {
+    let (before, limit) = (before_of(&query)?, limit_of(&query)?);
+    let patches = app.handle.look(move |service| PatchLine::latest(service, before, limit)).await?;
+    let next = patches.last().filter(|_| patches.len() == limit).map(|line| line.step);
+    Ok(Json(json!({ "patches": patches, "after": next })))
+}
+
+#[utoipa::path(get, path = "/v1/history", params(("after" = Option<u64>, Query), ("limit" = Option<usize>, Query)),
+    responses((status = 200, description = "How far the history has come, and what happened in it, the latest first"),
+        (status = 400, body = ErrorBody)))]
+async fn show_history(State(app): State<App>, Query(query): Paging) -> Result<Json<Value>, Failure> {
+    let (before, limit) = (before_of(&query)?, limit_of(&query)?);
+    let happened = app.handle.look(move |service| happened(service, before, limit)).await?;
+    let next = happened.last().filter(|_| happened.len() == limit).map(|one| one["step"].clone());
     let gauges = &app.handle.gauges;
     let read = |gauge: &std::sync::atomic::AtomicU64| gauge.load(std::sync::atomic::Ordering::Relaxed);
-    Json(json!({
+    Ok(Json(json!({
         "step": read(&gauges.inputs), "covered": read(&gauges.covered), "entries": read(&gauges.entries),
-        "groups": read(&gauges.groups), "rounds": read(&gauges.rounds),
-    }))
+        "groups": read(&gauges.groups), "rounds": read(&gauges.rounds), "happened": happened, "after": next,
+    })))
+}
+
+/// Decisions about patches and answers of people before a step, the latest first.
+fn happened(service: &Service, before: u64, limit: usize) -> Vec<Value> {
+    let patches = PatchLine::latest(service, before, limit).into_iter();
+    let mut all: Vec<(u64, Value)> = patches
+        .map(|line| (line.step, json!({ "step": line.step, "what": "patch", "patch": line })))
+        .collect();
+    let answers = service.people().given().range(..before).rev().take(limit);
+    all.extend(answers.map(|(step, given)| {
+        let (question, kind) = (given.question, given.kind.name());
+        let answer = json!({ "question": question, "kind": kind, "undone": (0 < given.undone).then_some(given.undone) });
+        (*step, json!({ "step": step, "what": "answer", "answer": answer }))
+    }));
+    all.sort_by_key(|(step, _)| core::cmp::Reverse(*step));
+    all.into_iter().take(limit).map(|(_, value)| value).collect()
 }
 
 #[utoipa::path(get, path = "/v1/events", responses((status = 200, description = "Server-sent events: steps and patches")))]

@@ -90,7 +90,7 @@ pub struct PatchLine {
     pub accepted: bool,
     /// The change in words.
     pub words: String,
-    /// RefusalKind it is not in force.
+    /// Why it is not in force.
     pub reason: String,
     /// Proofs that the checker accepted.
     pub proofs: u32,
@@ -110,13 +110,14 @@ impl PatchLine {
         }
     }
 
-    /// The latest of a service, the newest first.
-    pub fn latest(service: &Service, count: usize) -> Vec<PatchLine> {
+    /// The latest of a service that were decided before a step, the newest first.
+    pub fn latest(service: &Service, before: u64, count: usize) -> Vec<PatchLine> {
         let of = |world: &World| {
             world.patched().iter().map(|patched| PatchLine::of(&world.spec().name, patched)).collect()
         };
         let mut lines: Vec<PatchLine> =
             service.worlds().flat_map(|(_, world)| -> Vec<PatchLine> { of(world) }).collect();
+        lines.retain(|line| line.step < before);
         lines.sort_by_key(|line| core::cmp::Reverse(line.step));
         lines.truncate(count);
         lines
@@ -362,6 +363,8 @@ struct Group {
     bytes: Writer,
     lines: Vec<Line>,
     answers: Vec<Answer>,
+    /// What was decided, for whoever listens.
+    decided: Vec<String>,
     first: u64,
 }
 
@@ -557,6 +560,10 @@ impl Decider {
         let (decision, effect) = self.apply(input, None);
         self.gauges.decisions.fetch_add(1, Ordering::Relaxed);
         let Effect::Decided(begun, choice) = effect else { unreachable!("a decision decides") };
+        if 0 < self.events.receiver_count() {
+            let event = serde_json::json!({ "event": "decision", "world": name, "step": decision, "action": choice.action });
+            self.group.decided.push(event.to_string());
+        }
         let expert = self.service.world(index).map(|world| world.acting().chooser(begun, &choice));
         Ok(Decided {
             decision,
@@ -602,7 +609,7 @@ impl Decider {
 
     /// Makes the group durable, and answers.
     fn acknowledge(&mut self) -> Result<()> {
-        let Group { bytes, lines, answers, first } = core::mem::take(&mut self.group);
+        let Group { bytes, lines, answers, decided, first } = core::mem::take(&mut self.group);
         if lines.is_empty() {
             answers.into_iter().for_each(|answer| answer(true));
             return Ok(());
@@ -616,6 +623,7 @@ impl Decider {
         self.gauges.groups.fetch_add(1, Ordering::Relaxed);
         self.gauges.inputs.store(self.service.last(), Ordering::Relaxed);
         answers.into_iter().for_each(|answer| answer(true));
+        decided.into_iter().for_each(|event| drop(self.events.send(event)));
         if 0 < self.events.receiver_count() {
             let text =
                 serde_json::json!({ "event": "step", "step": self.service.last(), "inputs": lines.len() });

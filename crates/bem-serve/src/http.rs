@@ -2,7 +2,7 @@
 //!
 //! Every route is registered with the role it needs ([`Route`]); one guard stands before all of them and looks, in this order,
 //! at Host, at Origin and Sec-Fetch-Site, at who calls, at the role, at the CSRF header of sessions that write, at the rate and
-//! at the type of the body. Nothing is reached without it but `/healthz` and the way to log in. Later layers register their
+//! at the type of the body. Nothing is reached without it but `/healthz`, `/readyz` and the way to log in. Later layers register their
 //! routes here too. Clauses: GLE-9; decision D-70; threat T9.
 
 use crate::core::{Busy, Handle};
@@ -147,9 +147,12 @@ impl From<Refusal> for Failure {
             RefusalKind::Missing => StatusCode::NOT_FOUND,
             RefusalKind::Conflict => StatusCode::CONFLICT,
             RefusalKind::Full => StatusCode::INSUFFICIENT_STORAGE,
+            RefusalKind::Busy => StatusCode::TOO_MANY_REQUESTS,
             RefusalKind::Forbidden => StatusCode::FORBIDDEN,
         };
-        Failure::new(status, refusal.code, refusal.message).about(refusal.field)
+        let retry_after = refusal.kind == RefusalKind::Busy;
+        let failure = Failure::new(status, refusal.code, refusal.message).about(refusal.field);
+        Failure { retry_after, ..failure }
     }
 }
 

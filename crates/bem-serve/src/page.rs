@@ -100,7 +100,7 @@ pub async fn worlds_page(State(app): State<App>) -> Result<Html<String>, Failure
                 (world.spec().name.clone(), world.statistics().clone(), world.acting().in_force().words)
             })
             .collect();
-        (rows, PatchLine::latest(service, 16))
+        (rows, PatchLine::latest(service, u64::MAX, 16))
     });
     let (rows, patches) = rows.await?;
     let gauges = &app.handle.gauges;

@@ -26,7 +26,7 @@ pub const ROWS_MAX: usize = 96;
 pub struct Read {
     /// What can be tried.
     pub machines: Vec<Machine>,
-    /// RefusalKind something cannot, one line each.
+    /// Why something cannot, one line each.
     pub refused: Vec<String>,
 }
 

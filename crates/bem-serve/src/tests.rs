@@ -1,5 +1,7 @@
 //! Who may come in: every route of the table with every role and every wrong header, asked through the router itself.
 
+mod told;
+
 use super::*;
 use crate::tokens::Role;
 use axum::Router;
@@ -105,7 +107,8 @@ fn every_route_is_closed_to_whoever_has_not_its_role() {
             let path = filled(route.path);
             let Some(needed) = route.role else {
                 assert!(
-                    ["/healthz", "/login", "/style.css", "/app.js", "/queue.js"].contains(&route.path),
+                    ["/healthz", "/readyz", "/login", "/style.css", "/app.js", "/queue.js"]
+                        .contains(&route.path),
                     "{route:?} is open"
                 );
                 continue;

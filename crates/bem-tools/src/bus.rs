@@ -445,6 +445,11 @@ impl<M: Mapping> Bus<M> {
         self.channels.iter_mut().find(|channel| channel.kind == kind)
     }
 
+    /// Somebody was told that a kind has no room before anything was put on the bus.
+    pub fn count_refusal(&mut self, kind: ObjectId) {
+        self.channel(kind).into_iter().for_each(|channel| channel.counts.back_pressure += 1);
+    }
+
     /// Puts a request on the bus.
     pub fn enqueue(&mut self, kind: ObjectId, asked: &Request<'_>, now: u64) -> Result<u16, Refused> {
         self.channel(kind).ok_or(Refused::UnknownKind)?.enqueue(asked, now)

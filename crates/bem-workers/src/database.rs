@@ -2,13 +2,15 @@
 //!
 //! This is what both have in common: what a request says, statements by number and by name, results that are fetched further,
 //! and how an answer looks. [`sqlite`] and [`postgres`] run statements. Parameters are bound, never pasted. Whole numbers,
-//! text, bytes and truth values travel as they are, real numbers as decimal text. Must not know who asks.
+//! text, bytes and truth values travel as they are, real numbers as decimal text. The number of a prepared statement or of a
+//! result names what it says, so that it means the same to every worker, or nothing. Must not know who asks.
 //! Clauses: TOOL-6, TOOL-9; decisions D-73, D-117.
 
 mod postgres;
 mod sqlite;
 
 use crate::catalog_file::{Backend, CatalogFile, Database};
+use bem_base::digest::hash_parts;
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_tools::catalog::flag;
 use bem_tools::cbor::Item;
@@ -76,27 +78,35 @@ struct Known {
     owner: ObjectId,
     text: String,
     parameters: Vec<Item>,
+    wanted: Vec<String>,
+}
+
+/// The number of what is kept: of a statement's text, or with what was asked of its result.
+fn number_of(owner: ObjectId, text: &str, asked: &[u8]) -> i64 {
+    let digest = hash_parts("bem/tools/statement", &[&owner.to_word().to_le_bytes(), text.as_bytes(), asked]);
+    let first: [u8; 8] = core::array::from_fn(|place| digest.as_bytes()[place]);
+    (i64::from_le_bytes(first) & i64::MAX).max(1)
+}
+
+/// Puts something in front of what is kept, in place of itself or of the oldest.
+fn keep(kept: &mut VecDeque<Known>, most: usize, known: Known) {
+    kept.retain(|other| other.number != known.number);
+    kept.truncate(most - 1);
+    kept.push_front(known);
 }
 
 /// The tool.
 pub struct Databases {
     catalog: Arc<CatalogFile>,
     open: BTreeMap<ObjectId, Box<dyn Engine>>,
-    prepared: BTreeMap<i64, (ObjectId, String)>,
-    next: i64,
+    prepared: VecDeque<Known>,
     results: VecDeque<Known>,
 }
 
 impl Databases {
     /// A tool over the databases of the catalog; each is opened when it is first asked.
     pub fn new(catalog: Arc<CatalogFile>) -> Databases {
-        Databases {
-            catalog,
-            open: BTreeMap::new(),
-            prepared: BTreeMap::new(),
-            next: 1,
-            results: VecDeque::new(),
-        }
+        Databases { catalog, open: BTreeMap::new(), prepared: VecDeque::new(), results: VecDeque::new() }
     }
 
     fn ready(&mut self, id: ObjectId) -> Result<&mut dyn Engine, Failure> {
@@ -123,7 +133,7 @@ impl Tool for Databases {
         let item = match operation.name {
             "query" => return self.query(id, &fields, job),
             "prepare" => self.prepare(id, &fields),
-            "fetch" => self.fetch(id, &fields),
+            "fetch" => self.fetch(id, &fields, job.capacity as usize),
             "meta" => self.ready(id)?.meta().map(|found| Item::fields([(0, Item::List(found.rows))])),
             _ => Err(ErrorCode::UNKNOWN_OPERATION.into()),
         };
@@ -140,10 +150,10 @@ impl Databases {
             (Some(text), None, None) => Ok(text.to_string()),
             (None, Some(_), None) => {
                 let number = fields.int(1, 1..=i64::MAX, 0)?;
-                let known = self.prepared.get(&number).filter(|(owner, _)| *owner == id);
+                let known = self.prepared.iter().find(|known| known.number == number && known.owner == id);
                 let lost =
                     || Failure::new(ErrorCode::NOT_FOUND, "this statement is not prepared: prepare it again");
-                known.map(|(_, text)| text.clone()).ok_or_else(lost)
+                known.map(|known| known.text.clone()).ok_or_else(lost)
             }
             (None, None, Some(name)) => {
                 let operations = self.catalog.databases.get(&id).map(|database| &database.operations);
@@ -186,12 +196,13 @@ impl Databases {
         }
         let rows = open.run(&shape, !is_fixed)?;
         let result = (rows.is_truncated && is_fixed).then(|| {
-            self.next += 1;
             // FETCH runs the same statement again, further on.
-            self.results.truncate(RESULTS_MAX - 1);
-            let Shaped { text, parameters, .. } = shape;
-            self.results.push_front(Known { number: self.next, owner: id, text, parameters });
-            self.next
+            let Shaped { text, parameters, wanted, .. } = shape;
+            let columns = wanted.iter().cloned().map(Item::Text).collect();
+            let asked = Item::List(vec![Item::List(parameters.clone()), Item::List(columns)]).to_bytes();
+            let number = number_of(id, &text, &asked);
+            keep(&mut self.results, RESULTS_MAX, Known { number, owner: id, text, parameters, wanted });
+            number
         });
         Ok(answer(rows, began.elapsed(), result).to_bytes())
     }
@@ -203,23 +214,21 @@ impl Databases {
             .to_string();
         let may_write = self.flags(id) & flag::READ_ONLY == 0;
         let (parameters, columns) = self.ready(id)?.prepare(&text, may_write)?;
-        if PREPARED_MAX <= self.prepared.len() {
-            self.prepared.pop_first();
-        }
-        self.next += 1;
-        self.prepared.insert(self.next, (id, text));
-        Ok(Item::fields([(0, Item::Int(self.next)), (1, Item::Int(parameters)), (2, Item::Int(columns))]))
+        let number = number_of(id, &text, &[]);
+        let known = Known { number, owner: id, text, parameters: Vec::new(), wanted: Vec::new() };
+        keep(&mut self.prepared, PREPARED_MAX, known);
+        Ok(Item::fields([(0, Item::Int(number)), (1, Item::Int(parameters)), (2, Item::Int(columns))]))
     }
 
-    fn fetch(&mut self, id: ObjectId, fields: &Fields<'_>) -> Result<Item, Failure> {
+    fn fetch(&mut self, id: ObjectId, fields: &Fields<'_>, capacity: usize) -> Result<Item, Failure> {
         let number = fields.int(0, 1..=i64::MAX, 0)?;
         let (offset, limit) =
             (fields.int(1, 0..=i64::MAX, 0)? as usize, fields.int(2, 1..=ROWS_MAX, ROWS_DEFAULT)? as usize);
         let known = self.results.iter().find(|known| known.number == number && known.owner == id);
         let lost = || Failure::new(ErrorCode::NOT_FOUND, "this result is not kept any more: ask again");
-        let Known { text, parameters, .. } = known.ok_or_else(lost)?;
-        let (text, parameters) = (text.clone(), parameters.clone());
-        let shape = Shaped { text, parameters, limit, offset, wanted: Vec::new(), capacity: usize::MAX };
+        let Known { text, parameters, wanted, .. } = known.ok_or_else(lost)?;
+        let (text, parameters, wanted) = (text.clone(), parameters.clone(), wanted.clone());
+        let shape = Shaped { text, parameters, limit, offset, wanted, capacity };
         let began = Instant::now();
         let rows = self.ready(id)?.run(&shape, false)?;
         Ok(answer(rows, began.elapsed(), Some(number)))

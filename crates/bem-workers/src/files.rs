@@ -44,6 +44,23 @@ pub struct Files {
     cache: Cache,
 }
 
+/// Removes what ephemeral files have left from the time before: nothing of them outlives whoever hosts the tools.
+pub fn forget_ephemeral(catalog: &CatalogFile) -> Result<()> {
+    let is_ephemeral =
+        |id: ObjectId| catalog.catalog.file(id).is_some_and(|node| node.flags & flag::EPHEMERAL != 0);
+    for (_, (root, path)) in catalog.nodes.iter().filter(|(id, _)| is_ephemeral(**id)) {
+        let root = &catalog.roots[*root];
+        let Place::Folder(folder) = &root.place else { continue };
+        let named = || format!("ephemeral file {}/{}", root.name, path.display());
+        let directory = Dir::open_ambient_dir(folder, ambient_authority()).with_context(named)?;
+        match directory.remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).with_context(named),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 impl Files {
     /// Opens the roots.
     pub fn open(catalog: Arc<CatalogFile>) -> Result<Files> {

@@ -5,7 +5,7 @@
 
 use crate::catalog_file::CatalogFile;
 use crate::database::Databases;
-use crate::files::Files;
+use crate::files::{self, Files};
 use crate::mapping::Shared;
 use crate::model::Models;
 use crate::prover::{self, Prover};
@@ -92,6 +92,7 @@ pub fn tool(role: Role, catalog: &Arc<CatalogFile>) -> Result<Option<Box<dyn Too
 impl Host {
     /// Starts a bus over a catalog.
     pub fn start(catalog: Arc<CatalogFile>, options: &HostOptions) -> Result<Host> {
+        files::forget_ephemeral(&catalog)?;
         let bus = Bus::new(&catalog.catalog, |_| Shared::create().map(Arc::new))?;
         let segment = vec![0; bus.channels().len() * SLOTS * REQUEST_WORDS];
         let is_over = Arc::new(AtomicBool::new(false));
@@ -146,6 +147,11 @@ impl Host {
     /// The bus.
     pub fn bus(&self) -> &Bus<Arc<Shared>> {
         &self.bus
+    }
+
+    /// Somebody was told that a kind has no room before anything was put on the bus.
+    pub fn count_refusal(&mut self, kind: ObjectId) {
+        self.bus.count_refusal(kind);
     }
 
     /// Writes SHARED's TOOL_BUS at a barrier, at which these requests ended.

@@ -1,5 +1,6 @@
 //! Histories of a service that is driven without threads: audited, played again, gone on with.
 
+mod many;
 mod people;
 mod restored;
 mod storm;

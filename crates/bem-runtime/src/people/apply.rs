@@ -26,7 +26,7 @@ use bem_people::table::{ADJUDICATES, FROM_OUTSIDE, Person, Question, Request};
 /// An adjudication is skipped after this many inputs.
 const ADJUDICATION_STEPS: u64 = 200_000;
 
-/// RefusalKind the inputs of a history contradict each other.
+/// Why the inputs of a history contradict each other.
 const IMPOSSIBLE: &str = "a people's input that does not fit what was asked";
 
 impl Service {

@@ -86,7 +86,7 @@ impl Service {
         let most = usize::from(self.people.control.max_pending_tasks).min(bem_people::OPEN_MAX);
         if most < open + usize::from(ask.quorum) {
             let message = format!("{open} questions are open: at most {most} may be");
-            return Err(Refusal::new(RefusalKind::Full, "quorum", "too_many_questions", message));
+            return Err(Refusal::new(RefusalKind::Busy, "quorum", "too_many_questions", message));
         }
         self.context_of(&ask)?;
         Ok(input(PeopleInput::Ask(Box::new(ask))))

@@ -17,7 +17,7 @@ use bem_people::kinds::Mode;
 use bem_people::payload::context::{PatchContext, WORDS_BYTES_MAX};
 use std::collections::BTreeSet;
 
-/// RefusalKind a change is turned down that was rejected before.
+/// Why a change is turned down that was rejected before.
 pub(crate) const REJECTED: &str = "a person has rejected this policy";
 
 /// Touches a world in which something BAD has happened.

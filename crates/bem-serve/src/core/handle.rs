@@ -24,7 +24,7 @@ pub struct Handle {
     pub tools: Option<Arc<CatalogFile>>,
 }
 
-/// RefusalKind a message was not taken.
+/// Why a message was not taken.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Busy {
     /// Too many wait.
@@ -87,6 +87,11 @@ impl Handle {
             queue::error::TrySendError::Full(_) => Busy::Full,
             queue::error::TrySendError::Closed(_) => Busy::Stopping,
         })
+    }
+
+    /// Whether a request that comes now would be taken.
+    pub fn is_ready(&self) -> bool {
+        !self.gauges.failed.load(Ordering::Relaxed) && !self.queue.is_closed() && 0 < self.queue.capacity()
     }
 
     /// Requests that wait.

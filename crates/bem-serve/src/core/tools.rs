@@ -17,6 +17,7 @@ use bem_tools::bus::{Completed, Request, key};
 use bem_tools::error::ErrorCode;
 use bem_tools::limits::{COMPLETIONS_MAX, SLOTS};
 use bem_workers::host::{Host, PATIENCE};
+use bem_workers::redact;
 use bem_workers::resolve::Named;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -50,6 +51,12 @@ pub struct Tooling {
     proving: Proving,
     /// Whoever is asked for candidates, if anybody is.
     pub(super) advisor: Option<Advisor>,
+}
+
+/// What a question to a model shares with sensitive files is not written down (D-137).
+fn redacted(host: &Host, named: Named) -> Named {
+    let payload = redact::question(host.catalog(), named.kind, &named.payload).into_owned();
+    Named { payload, ..named }
 }
 
 impl Tooling {
@@ -135,7 +142,7 @@ impl Decider {
         let refuse = |kind, code, message: &str| {
             Err(Refusal { kind, field: "kind", code, message: message.to_string() })
         };
-        let Some(tooling) = &self.tooling else {
+        let Some(tooling) = &mut self.tooling else {
             return refuse(
                 RefusalKind::Missing,
                 "no_tools",
@@ -143,9 +150,11 @@ impl Decider {
             );
         };
         if !tooling.has_room(&named) {
+            tooling.host.count_refusal(named.kind);
             self.gauges.tools_refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            return refuse(RefusalKind::Full, "busy", "all slots of this kind are taken: come back later");
+            return refuse(RefusalKind::Busy, "busy", "all slots of this kind are taken: come back later");
         }
+        let named = redacted(&tooling.host, named);
         let catalog = &tooling.host.catalog().catalog;
         let is_sensitive = catalog.is_sensitive(named.resource);
         let number = self.service.last() + 1;

@@ -448,7 +448,7 @@ pub async fn patches_page(
             .worlds()
             .filter_map(|(_, world)| Some((world.spec().name.clone(), world.standing().held()?.question)))
             .collect();
-        (waits, PatchLine::latest(service, 100))
+        (waits, PatchLine::latest(service, u64::MAX, 100))
     });
     let (waits, patches) = seen.await?;
     let mut body = "<h1>Patches</h1>".to_string();

@@ -114,7 +114,7 @@ fn rows_come_in_one_form_with_count_time_and_cost() {
     let rest = bench
         .call("fetch", vec![(0, answer.field(6).unwrap().clone()), (1, Item::Int(2))], 0, 1 << 16)
         .unwrap();
-    assert_eq!(rest.field(1).unwrap().list().unwrap().len(), 1);
+    assert_eq!(rest.field(1), Some(&Item::List(vec![Item::List(vec![text("saw")])])), "its columns alone");
     let prepared =
         bench.call("prepare", vec![(0, text("SELECT name FROM item WHERE id = ?1"))], 0, 1 << 16).unwrap();
     assert_eq!(prepared.field(1), Some(&Item::Int(1)));
@@ -123,6 +123,25 @@ fn rows_come_in_one_form_with_count_time_and_cost() {
     assert_eq!(answer.field(1), Some(&Item::List(vec![Item::List(vec![text("saw")])])));
     let meta = bench.call("meta", Vec::new(), 0, 1 << 16).unwrap();
     assert_eq!(meta.field(0).unwrap().list().unwrap().len(), 5);
+}
+
+#[test]
+fn the_number_of_a_prepared_statement_means_the_same_to_every_worker_or_nothing() {
+    let mut bench = bench("");
+    let prepare = |bench: &mut Bench, words: &str| {
+        bench.call("prepare", vec![(0, text(words))], 0, 1 << 16).unwrap().field(0).unwrap().clone()
+    };
+    let names = prepare(&mut bench, "SELECT name FROM item WHERE id = 1");
+    let words = prepare(&mut bench, "SELECT word FROM secret");
+    assert_ne!(names, words);
+    // Another worker has prepared the other statement only.
+    bench.databases = Databases::new(Arc::clone(&bench.catalog));
+    assert_eq!(prepare(&mut bench, "SELECT word FROM secret"), words);
+    let lost = bench.call("query", vec![(1, names.clone())], 0, 1 << 16).unwrap_err();
+    assert_eq!(lost.0, ErrorCode::NOT_FOUND, "{}", lost.1);
+    assert_eq!(prepare(&mut bench, "SELECT name FROM item WHERE id = 1"), names);
+    let answer = bench.call("query", vec![(1, names)], 0, 1 << 16).unwrap();
+    assert_eq!(answer.field(1), Some(&Item::List(vec![Item::List(vec![text("nail")])])));
 }
 
 #[test]

@@ -125,6 +125,18 @@ fn flags_are_enforced() {
 }
 
 #[test]
+fn ephemeral_files_are_gone_when_the_next_host_starts_and_others_stay() {
+    let toml = "[[file]]\nroot = \"r\"\npath = \"scratch.txt\"\nflags = [\"ephemeral\"]\n";
+    let mut bench = bench(|_| {}, toml);
+    bench.write("r/scratch.txt", "for now", 0).unwrap();
+    assert_eq!(bench.read("r/scratch.txt").unwrap(), "for now");
+    let options = crate::host::HostOptions { has_threads: false, ..Default::default() };
+    drop(crate::host::Host::start(Arc::clone(&bench.catalog), &options).unwrap());
+    assert_eq!(bench.read("r/scratch.txt"), Err(ErrorCode::NOT_FOUND));
+    assert_eq!(bench.read("r/a.txt").unwrap(), "hello world");
+}
+
+#[test]
 fn no_path_leads_outside_its_root() {
     let names = ["link", "inner", "loop", "up/secret", "dir/../../secret", "abs", "hop"];
     let toml: String = ["link", "inner", "loop", "up/secret", "abs", "hop"].map(declared).concat();
@@ -195,14 +207,20 @@ fn a_link_that_is_swapped_during_the_call_leads_nowhere() {
 #[test]
 fn devices_pipes_and_long_names_are_refused_without_waiting() {
     let long = "n".repeat(120);
-    let toml = format!("{}{}{}", declared("pipe"), declared("folder"), declared(&long));
+    let toml = format!("{}{}{}{}", declared("pipe"), declared("folder"), declared("zero"), declared(&long));
     let prepare = |base: &Path| {
         let path = base.join("root/pipe");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         std::fs::create_dir(base.join("root/folder")).unwrap();
+        // Whoever may make a device makes one; for others it is one more folder.
+        let zero = base.join("root/zero");
+        let made = std::process::Command::new("mknod").arg(&zero).args(["c", "1", "5"]).output();
+        if !made.is_ok_and(|made| made.status.success()) {
+            std::fs::create_dir(zero).unwrap();
+        }
     };
     let mut bench = bench(prepare, &toml);
-    for name in ["r/pipe", "r/folder"] {
+    for name in ["r/pipe", "r/folder", "r/zero"] {
         assert_eq!(bench.read(name), Err(ErrorCode::NOT_A_FILE), "{name}");
         for flags in [0, fs_flag::APPEND] {
             assert_eq!(bench.write(name, "x", flags), Err(ErrorCode::NOT_A_FILE), "{name}");

@@ -1,0 +1,111 @@
+//! What a service tells while it works: events, readiness, pages of lists, figures on its page. Clauses: VM-13, LOG-1.
+
+use super::*;
+use crate::core::{Message, QUEUE_MAX};
+use std::time::Duration;
+use tokio_stream::StreamExt as _;
+
+const WORLD: &str = r#"{"name":"ads","obs_bits":2,"actions":2,"reward_range":[0,1000]}"#;
+
+fn token() -> String {
+    format!("Bearer {ADMIN}")
+}
+
+/// A pair in which the action that the first bit names earns.
+async fn pair(bench: &Bench, headers: &[(HeaderName, &str)], number: u64) {
+    let obs = if number.is_multiple_of(2) { "00" } else { "11" };
+    let body = format!(r#"{{"obs":"{obs}"}}"#);
+    let (status, answer) = bench.ask(&Method::POST, "/v1/worlds/ads/decide", headers, &body).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let reward = if answer["action"] == number % 2 { 1_000 } else { 0 };
+    let body = serde_json::json!({ "decision": answer["decision"], "reward": reward }).to_string();
+    let (status, answer) = bench.ask(&Method::POST, "/v1/worlds/ads/reward", headers, &body).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+}
+
+#[test]
+fn whoever_listens_is_told_of_every_decision_and_step() {
+    let (bench, token) = (Bench::new(1_000_000), token());
+    run_async(async {
+        let headers = [HOST, JSON, (header::AUTHORIZATION, token.as_str())];
+        assert_eq!(bench.ask(&Method::POST, "/v1/worlds", &headers, WORLD).await.0, StatusCode::CREATED);
+        let request = Request::builder().uri("/v1/events");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(name, *value));
+        let response = bench.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let mut frames = response.into_body().into_data_stream();
+        pair(&bench, &headers, 0).await;
+        pair(&bench, &headers, 1).await;
+        let mut seen = String::new();
+        while seen.matches(r#""event":"decision""#).count() < 2 || !seen.contains(r#""event":"step""#) {
+            let frame = tokio::time::timeout(Duration::from_secs(60), frames.next()).await;
+            seen.push_str(&String::from_utf8_lossy(&frame.expect("an event comes").unwrap().unwrap()));
+        }
+        assert!(seen.contains(r#""world":"ads""#), "{seen}");
+    });
+}
+
+#[test]
+fn a_full_queue_is_told_to_come_back_and_readiness_says_so() {
+    let (bench, token) = (Bench::new(1_000_000), token());
+    run_async(async {
+        let headers = [HOST, JSON, (header::AUTHORIZATION, token.as_str())];
+        assert_eq!(bench.ask(&Method::GET, "/readyz", &[HOST], "").await.0, StatusCode::OK);
+        // The deciding thread is kept busy until the queue is full.
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let hold = move |_: &bem_runtime::service::Service| drop(held.recv());
+        bench.handle.send(Message::Look(Box::new(hold))).unwrap();
+        let nothing = || Message::Look(Box::new(|_: &bem_runtime::service::Service| {}));
+        let taken = (0..=QUEUE_MAX).take_while(|_| bench.handle.send(nothing()).is_ok()).count();
+        assert!((QUEUE_MAX - 1..=QUEUE_MAX).contains(&taken), "{taken}");
+        assert_eq!(bench.ask(&Method::GET, "/readyz", &[HOST], "").await.0, StatusCode::SERVICE_UNAVAILABLE);
+        let request = Request::builder().uri("/v1/worlds");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(name, *value));
+        let response = bench.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        drop(release);
+        while bench.ask(&Method::GET, "/readyz", &[HOST], "").await.0 != StatusCode::OK {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(bench.ask(&Method::GET, "/v1/worlds", &headers, "").await.0, StatusCode::OK);
+    });
+}
+
+#[test]
+fn patches_and_history_are_paged_and_the_page_has_figures_with_intervals() {
+    let (bench, token) = (Bench::new(1_000_000), token());
+    run_async(async {
+        let headers = [HOST, JSON, (header::AUTHORIZATION, token.as_str())];
+        assert_eq!(bench.ask(&Method::POST, "/v1/worlds", &headers, WORLD).await.0, StatusCode::CREATED);
+        let list = async |path: &str| -> serde_json::Value {
+            let (status, body) = bench.ask(&Method::GET, path, &headers, "").await;
+            assert_eq!(status, StatusCode::OK, "{path}: {body}");
+            serde_json::from_str(&body).unwrap()
+        };
+        let mut number = 0;
+        while list("/v1/patches").await["patches"].as_array().unwrap().len() < 2 {
+            assert!(number < 20_000, "nothing is learned");
+            for _ in 0..100 {
+                pair(&bench, &headers, number).await;
+                number += 1;
+            }
+        }
+        for (path, key) in [("/v1/patches", "patches"), ("/v1/history", "happened")] {
+            let first = list(&format!("{path}?limit=1")).await;
+            let step = first[key][0]["step"].as_u64().unwrap();
+            assert_eq!((first[key].as_array().unwrap().len(), first["after"].as_u64()), (1, Some(step)));
+            let next = list(&format!("{path}?limit=1&after={step}")).await;
+            assert!(next[key][0]["step"].as_u64().unwrap() < step, "{next}");
+            let (status, body) = bench.ask(&Method::GET, &format!("{path}?after=x"), &headers, "").await;
+            assert!(status == StatusCode::BAD_REQUEST && body.contains("after"), "{status} {body}");
+        }
+        let (_, page) = bench.ask(&Method::GET, "/", &headers, "").await;
+        for words in ["online return", "random", "best fixed", " ± ", "a second", "the latest first", "<td>"]
+        {
+            assert!(page.contains(words), "{words} is missing: {page}");
+        }
+        let (_, metrics) = bench.ask(&Method::GET, "/metrics", &headers, "").await;
+        assert!(metrics.contains("bem_decisions") && metrics.trim_end().ends_with("# EOF"), "{metrics}");
+    });
+}
