@@ -317,12 +317,21 @@ fn malformed_requests_are_refused_and_the_server_goes_on() {
         assert_eq!((status, &answer["error"]["field"]), (400, &json!(field)), "{body}: {answer}");
     }
     // Bytes at random, cut off and doubled: answered with 4xx or dropped, and nothing grows.
-    let whole = client.request("POST", "/v1/worlds/ads/decide", r#"{"obs":"0101"}"#).into_bytes();
+    let wholes = [
+        ("POST", "/v1/worlds/ads/decide", r#"{"obs":"0101"}"#),
+        ("POST", "/v1/worlds/ads/reward", r#"{"decision":"1","reward":500,"done":true}"#),
+        ("POST", "/v1/worlds", r#"{"name":"x","obs_bits":300,"actions":2,"reward_range":[0,1]}"#),
+        ("POST", "/login", r#"{"token":"nobody"}"#),
+        ("POST", "/v1/questions", r#"{"kind":"step","world":"ads"}"#),
+        ("GET", "/v1/history?limit=3&after=7", ""),
+        ("DELETE", "/v1/worlds/nothing", ""),
+    ]
+    .map(|(method, path, body)| client.request(method, path, body).into_bytes());
     let rounds: u64 =
         std::env::var("BEM_SERVE_MALFORMED").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000);
     let (refused, dropped) = (AtomicU64::new(0), AtomicU64::new(0));
     let ask = |number: u64| {
-        let mut bytes = whole.clone();
+        let mut bytes = wholes[mixed(number * 3) as usize % wholes.len()].clone();
         for change in 0..=mixed(number) % 4 {
             let place = mixed(number * 5 + change) as usize % bytes.len();
             bytes[place] = mixed(number * 7 + change) as u8;
@@ -415,8 +424,9 @@ fn the_page_of_the_guide_on_the_service_runs_from_its_first_to_its_last_command(
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = std::fs::read_to_string(root.join("docs/guide/service.md")).expect("the page");
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::copy(root.join("python/bem_client.py"), folder.path().join("bem_client.py"))
-        .expect("the client");
+    for (file, name) in [("python/bem_client.py", "bem_client.py"), ("examples/service.sh", "service.sh")] {
+        std::fs::copy(root.join(file), folder.path().join(name)).expect("a client");
+    }
     // A port that is free now stands in for the one of the page.
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let script = commands(&page).replace("127.0.0.1:7420", &free.to_string());

@@ -200,7 +200,7 @@ const PARTS: &[Part] = &[
 fn serve(scale: u64) -> Result<()> {
     let (kills, requests) = ((200 * scale).to_string(), (1_000_000 * scale).to_string());
     let set = [format!("BEM_SERVE_KILLS={kills}"), format!("BEM_SERVE_MALFORMED={requests}")];
-    let test = ["cargo", "test", "--release", "--package", "bem", "--test", "serve", "--", "--nocapture"];
+    let test = ["cargo", "test", "--release", "--workspace", "--test", "serve", "--", "--nocapture"];
     let names = ["nothing_acknowledged_is_lost", "malformed_requests_are_refused"];
     run("env", &[&set.each_ref().map(String::as_str)[..], &test[..], &names[..]].concat())
 }
