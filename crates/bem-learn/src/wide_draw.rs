@@ -2,7 +2,7 @@
 //! own.
 //!
 //! Both say the chance that an arm has, which is what a log needs to be weighed. Whoever asks says which arms may be drawn; if
-//! none may, all may. Cost: all arms with every draw. Must not know what an arm stands for. Clauses: VM-9, VM-10; decisions
+//! none may, all may. Cost: all arms with every draw, and no allocation. Must not know what an arm stands for. Clauses: VM-9, VM-10; decisions
 //! D-4, D-5, D-170.
 
 use crate::loss::{Loss, Widening};
@@ -22,10 +22,12 @@ pub fn softmax(
     may: impl Fn(usize) -> bool,
     prng: &mut Prng,
 ) -> (usize, Chance) {
-    let weights = softmax_weights(bucket, rule.0, may);
-    let draws = (0..rule.1.max(1)).map(|_| draw(&weights, prng));
+    let arms = bucket.arms().len();
+    let weight = softmax_weight(bucket, rule.0, &may);
+    let total = (0..arms).map(&weight).sum();
+    let draws = (0..rule.1.max(1)).map(|_| draw(&weight, total, prng));
     let best = draws.min_by_key(|arm| (bucket.index(*arm), *arm)).expect("at least one is drawn");
-    (best, best_of(bucket, &weights, rule.1, best))
+    (best, best_of(bucket, &weight, rule.1, best))
 }
 
 /// The chance that [`softmax`] takes this arm; none where it may not be drawn.
@@ -35,50 +37,59 @@ pub fn softmax_chance(
     may: impl Fn(usize) -> bool,
     arm: usize,
 ) -> Option<Chance> {
-    let weights = softmax_weights(bucket, rule.0, may);
-    (0 < weights[arm]).then(|| best_of(bucket, &weights, rule.1, arm))
+    let weight = softmax_weight(bucket, rule.0, &may);
+    (0 < weight(arm)).then(|| best_of(bucket, &weight, rule.1, arm))
 }
 
-fn softmax_weights(
+/// The weight of every arm: at most 2^32, zero where it may not be drawn. Never zero where it may: what may be drawn has a
+/// chance that can be stated.
+fn softmax_weight(
     bucket: &WideBucket,
     temperature: Temperature,
-    may: impl Fn(usize) -> bool,
-) -> Vec<u64> {
-    let arms = bucket.arms().len();
-    let is_open = (0..arms).any(&may);
-    let may = |arm: usize| !is_open || may(arm);
-    let least = (0..arms).filter(|arm| may(*arm)).map(|arm| bucket.index(arm)).min().unwrap_or(0);
+    may: &impl Fn(usize) -> bool,
+) -> impl Fn(usize) -> u64 {
+    let is_open = (0..bucket.arms().len()).any(may);
+    let may = move |arm: usize| !is_open || may(arm);
+    let open = (0..bucket.arms().len()).filter(|arm| may(*arm));
+    let least = open.map(|arm| bucket.index(arm)).min().unwrap_or(0);
     let temperature = temperature.after(bucket.selections_total());
-    // Never zero: what may be drawn has a chance that can be stated.
-    let weight = |arm: usize| weight_q32(bucket.index(arm).abs_diff(least), temperature).max(1);
-    (0..arms).map(|arm| if may(arm) { weight(arm) } else { 0 }).collect()
+    move |arm| match may(arm) {
+        true => weight_q32(bucket.index(arm).abs_diff(least), temperature).max(1),
+        false => 0,
+    }
 }
 
 /// The chance that an arm is the best of so many draws: that none is better, less that all are worse.
-fn best_of(bucket: &WideBucket, weights: &[u64], count: u32, arm: usize) -> Chance {
-    let total: u64 = weights.iter().sum();
+fn best_of(bucket: &WideBucket, weight: &impl Fn(usize) -> u64, count: u32, arm: usize) -> Chance {
     let rank = |arm: usize| (bucket.index(arm), arm);
-    let behind: u64 = (0..weights.len()).filter(|other| rank(arm) < rank(*other)).map(|other| weights[other]).sum();
+    let (own, mut total, mut behind) = (weight(arm), 0u64, 0u64);
+    for other in 0..bucket.arms().len() {
+        let weight = weight(other);
+        total += weight;
+        behind += if rank(arm) < rank(other) { weight } else { 0 };
+    }
     if count <= 1 {
-        return Chance::of(weights[arm], total);
+        return Chance::of(own, total);
     }
     let power = |part: u64| {
         let share = (u128::from(part) << 32) / u128::from(total);
         (0..count).fold(1u128 << 32, |product, _| (product * share) >> 32) as u64
     };
-    Chance::of(power(behind + weights[arm]) - power(behind), 1 << 32)
+    Chance::of(power(behind + own) - power(behind), 1 << 32)
 }
 
-/// An arm with a chance in proportion to its weight; some weight is not zero.
-fn draw(weights: &[u64], prng: &mut Prng) -> usize {
-    let mut place = prng.below(weights.iter().sum());
-    for (arm, weight) in weights.iter().enumerate() {
-        if place < *weight {
+/// An arm with a chance in proportion to its weight; all weights add up to `total`, which is not zero.
+fn draw(weight: &impl Fn(usize) -> u64, total: u64, prng: &mut Prng) -> usize {
+    let mut place = prng.below(total);
+    let mut arm = 0;
+    loop {
+        let weight = weight(arm);
+        if place < weight {
             return arm;
         }
         place -= weight;
+        arm += 1;
     }
-    unreachable!("the draw is below the sum of all weights");
 }
 
 /// Tsallis-INF over any number of arms. Invariants: there is at least one arm; sums are not negative, and the least is zero.
@@ -102,21 +113,22 @@ impl WideTsallisInf {
 
     /// Draws an arm, and says the chance that it had among those that may be drawn.
     pub fn draw(&self, may: impl Fn(usize) -> bool, prng: &mut Prng) -> (usize, Chance) {
-        let weights = self.weights_among(may);
-        let arm = draw(&weights, prng);
-        (arm, Chance::of(weights[arm], weights.iter().sum()))
+        let weight = self.weight_among(&may);
+        let total = (0..self.weights.len()).map(&weight).sum();
+        let arm = draw(&weight, total, prng);
+        (arm, Chance::of(weight(arm), total))
     }
 
     /// The chance that [`WideTsallisInf::draw`] draws this arm; none where it may not be drawn.
     pub fn chance(&self, may: impl Fn(usize) -> bool, arm: usize) -> Option<Chance> {
-        let weights = self.weights_among(may);
-        (0 < weights[arm]).then(|| Chance::of(weights[arm], weights.iter().sum()))
+        let weight = self.weight_among(&may);
+        let total = (0..self.weights.len()).map(&weight).sum();
+        (0 < weight(arm)).then(|| Chance::of(weight(arm), total))
     }
 
-    fn weights_among(&self, may: impl Fn(usize) -> bool) -> Vec<u64> {
-        let is_open = (0..self.weights.len()).any(&may);
-        let among = |(arm, weight): (usize, &u64)| if !is_open || may(arm) { *weight } else { 0 };
-        self.weights.iter().enumerate().map(among).collect()
+    fn weight_among(&self, may: &impl Fn(usize) -> bool) -> impl Fn(usize) -> u64 {
+        let is_open = (0..self.weights.len()).any(may);
+        move |arm| if !is_open || may(arm) { self.weights[arm] } else { 0 }
     }
 
     /// Books the loss of an arm that was drawn with this chance.

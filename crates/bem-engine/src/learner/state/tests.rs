@@ -8,7 +8,7 @@ use bem_base::prng::Prng;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
 use bem_games::game::Game;
-use bem_machine::config::{SchedulerKind, Word};
+use bem_machine::config::{ChoiceRule, SchedulerKind, Word};
 use bem_machine::turn::Turn;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
