@@ -29,6 +29,8 @@ pub enum Transformation {
     Compose = 5,
     /// Makes slots of the numbers in which two tasks differ that one machine has solved.
     Extract = 6,
+    /// Makes the situation more frequent in which verification found a circuit to contradict the log.
+    Contradict = 7,
 }
 
 impl Transformation {

@@ -4,6 +4,7 @@
 //! [`registry`] lists them. The shared machine is noisy, so times are minima over many short trials and ratios
 //! count more than figures.
 
+mod beside;
 mod choice;
 mod circuits;
 mod evaluate;
@@ -77,6 +78,7 @@ fn registry() -> Vec<&'static Benchmark> {
         rules::BENCHMARKS,
         schedule::BENCHMARKS,
         pacing::BENCHMARKS,
+        beside::BENCHMARKS,
         isa::BENCHMARKS,
         games::BENCHMARKS,
         evaluate::BENCHMARKS,
@@ -104,6 +106,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     if arguments.names == ["regret_layers"] {
         return layers::report(arguments.json);
+    }
+    if arguments.names == ["beside"] {
+        return beside::report(arguments.json);
     }
     if arguments.names == ["choice_rules"] {
         return rules::report(arguments.json);
