@@ -265,7 +265,7 @@ impl Curve {
     }
 }
 
-fn live_arms(live: u16) -> impl Iterator<Item = usize> {
+fn live_arms(live: u16) -> impl Iterator<Item = usize> + Clone {
     (0..ARMS_MAX).filter(move |arm| live >> arm & 1 == 1)
 }
 

@@ -53,10 +53,12 @@ enum Played {
     Arms(u16, usize),
 }
 
-const WORLDS: [(&str, Played); 5] = [
+const WORLDS: [(&str, Played); 7] = [
     ("2 actions against who predicts them", Played::Against(2)),
     ("4 actions against who predicts them", Played::Against(4)),
     ("16 arms", Played::Arms(16, 0)),
+    ("16 arms, rewards 20 decisions late", Played::Arms(16, 20)),
+    ("16 arms, rewards 100 decisions late", Played::Arms(16, 100)),
     ("16 arms, rewards 500 decisions late", Played::Arms(16, 500)),
     ("256 arms, rewards 500 decisions late", Played::Arms(256, 500)),
 ];
@@ -170,6 +172,16 @@ pub fn report(json: bool) -> anyhow::Result<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rewards_that_come_late_are_earned_sooner_by_a_rule_that_draws() {
+        for seed in 1..=2 {
+            let late = Played::Arms(16, 500);
+            let [index, softmax, tsallis] =
+                [RULES[0], RULES[1], RULES[3]].map(|ruled| earned(late, ruled, seed, 10_000));
+            assert!(index < softmax && softmax < tsallis, "seed {seed}: {index} {softmax} {tsallis}");
+        }
+    }
 
     #[test]
     fn who_predicts_beats_the_lowest_index_and_not_what_holds_against_adversaries() {
