@@ -20,3 +20,4 @@ pub mod switching;
 pub mod tsallis_inf;
 pub mod ucb_v;
 pub mod wide;
+pub mod wide_draw;

@@ -43,9 +43,7 @@ pub fn choose(bucket: &Bucket, temperature: Temperature, candidates: u16, prng: 
     let mut weights = [0u64; ARMS_MAX];
     for (arm, (weight, index)) in weights.iter_mut().zip(bucket.indices()).enumerate() {
         if candidates >> arm & 1 == 1 {
-            let above = (index.abs_diff(least) as u64) << (32 - INDEX_FRACTION_BITS);
-            let warmed = (u128::from(above) << 32) / temperature.to_raw() as u128;
-            *weight = exp_negative_q32(warmed);
+            *weight = weight_q32(index.abs_diff(least), temperature);
         }
     }
     let mut draw = prng.below(weights.iter().sum());
@@ -56,6 +54,23 @@ pub fn choose(bucket: &Bucket, temperature: Temperature, candidates: u16, prng: 
         draw -= weight;
     }
     unreachable!("the draw is below the sum of all weights");
+}
+
+/// Draws so many arms, each as [`choose`] does, and takes the best of them by index: `k_small` of decision D-5.
+pub fn choose_best_of(
+    bucket: &Bucket,
+    (temperature, count): (Temperature, u32),
+    candidates: u16,
+    prng: &mut Prng,
+) -> usize {
+    let draws = (0..count.max(1)).map(|_| choose(bucket, temperature, candidates, prng));
+    draws.min_by_key(|arm| (bucket.indices()[*arm], *arm)).expect("at least one is drawn")
+}
+
+/// The weight of an arm whose index lies so far above the lowest, at this temperature: at most 2^32.
+pub(crate) fn weight_q32(above: u32, temperature: Fixed) -> u64 {
+    let above = u64::from(above) << (32 - INDEX_FRACTION_BITS);
+    exp_negative_q32((u128::from(above) << 32) / temperature.to_raw() as u128)
 }
 
 /// `exp(-value)` for a value that is not negative, both with 32 fractional bits; relative error below 2^-20.

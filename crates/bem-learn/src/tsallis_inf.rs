@@ -6,16 +6,17 @@
 
 use crate::loss::{Loss, Widening};
 use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::fixed::Fixed;
 use bem_base::limits::ARMS_MAX;
 use bem_base::prng::Prng;
 
 /// From a start on the right of the root Newton falls monotonically, and twelve steps end within rounding.
 const NEWTON_STEPS: u32 = 12;
 /// Sums are held here; at 2^30 visits an arm this bad has a chance below one in a billion.
-const SUM_MAX: i64 = 1 << 62;
+pub(crate) const SUM_MAX: i64 = 1 << 62;
 
 /// Choices that the learning rate counts; its square root, with 32 fractional bits, then fits 57.
-const SELECTIONS_MAX: u64 = 1 << 50;
+pub(crate) const SELECTIONS_MAX: u64 = 1 << 50;
 
 /// The chance that an arm had when it was drawn, times 2^32; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,8 +46,23 @@ impl Chance {
         }
     }
 
+    /// One of so many, all alike.
+    pub fn one_of(count: u16) -> Chance {
+        Chance::of(1, u64::from(count.max(1)))
+    }
+
+    /// The chance with these raw bits, zero counting as the least there is.
+    pub fn from_raw(raw: u32) -> Chance {
+        Chance(raw.max(1))
+    }
+
+    /// The chance nearest to a number between zero and one.
+    pub fn from_fixed(value: Fixed) -> Chance {
+        Chance(value.to_raw().clamp(1, i64::from(u32::MAX)) as u32)
+    }
+
     /// `part / whole`, rounded down but not to zero; the part must not exceed the whole.
-    fn of(part: u64, whole: u64) -> Chance {
+    pub(crate) fn of(part: u64, whole: u64) -> Chance {
         let raw = (u128::from(part) << 32) / u128::from(whole);
         Chance(raw.clamp(1, u128::from(u32::MAX)) as u32)
     }
@@ -105,8 +121,7 @@ impl TsallisInf {
     /// The same without new chances; a later [`TsallisInf::refresh`] makes it count. Order does not matter until the
     /// sums are held at their maximum.
     pub fn record(&mut self, arm: usize, loss: Loss, chance: Chance) {
-        let estimate = (u128::from(loss.to_raw()) << 32) / u128::from(chance.0);
-        self.sums[arm] = self.sums[arm].saturating_add(estimate.min(SUM_MAX as u128) as i64).min(SUM_MAX);
+        self.sums[arm] = heavier(self.sums[arm], loss, chance);
         // Past this the learning rate stays where it is.
         self.selections_total = (self.selections_total + 1).min(SELECTIONS_MAX);
     }
@@ -186,39 +201,71 @@ impl TsallisInf {
     }
 
     fn reweigh(&mut self) {
-        let root_q32 = (u128::from(self.selections_total + 1) << 64).isqrt() as u64;
+        let sums = live_arms(self.live).map(|arm| self.sums[arm] as u64);
+        let curve = Curve::fit(sums, self.selections_total, NEWTON_STEPS);
+        self.weights = [0; ARMS_MAX];
+        for arm in live_arms(self.live) {
+            self.weights[arm] = curve.weight(self.sums[arm] as u64);
+        }
+    }
+}
+
+/// A sum with the estimate of one more loss, which had this chance to be seen.
+pub(crate) fn heavier(sum: i64, loss: Loss, chance: Chance) -> i64 {
+    let estimate = (u128::from(loss.to_raw()) << 32) / u128::from(chance.0);
+    sum.saturating_add(estimate.min(SUM_MAX as u128) as i64).min(SUM_MAX)
+}
+
+/// The chance of an arm as a function of its sum, so that all chances add up to one.
+#[derive(Clone, Copy)]
+pub(crate) struct Curve {
+    scale: u64,
+    shift: u32,
+    /// The distance of the best arm to x.
+    gap: u64,
+}
+
+impl Curve {
+    /// The curve for these sums, the lowest of which is zero, after so many choices.
+    pub(crate) fn fit(
+        sums: impl Iterator<Item = u64> + Clone,
+        selections_total: u64,
+        newton_steps: u32,
+    ) -> Curve {
+        let root_q32 = (u128::from(selections_total + 1) << 64).isqrt() as u64;
         // Both sides of each quotient lose the same low bits, so that 64-bit division does.
         let shift = 32u32.saturating_sub(root_q32.leading_zeros());
-        let scale = root_q32 >> shift;
         // The best arm has distance `gap` to x; its chance is at most one, so the gap is at least the root.
-        let mut gap = root_q32;
-        for _ in 0..NEWTON_STEPS {
+        let mut curve = Curve { scale: root_q32 >> shift, shift, gap: root_q32 };
+        for _ in 0..newton_steps {
             let (mut sum_q32, mut cubes_q32) = (0u64, 0u64);
-            for arm in live_arms(self.live) {
-                let ratio = quotient(scale, self.sums[arm] as u64 + gap, shift);
+            for sum in sums.clone() {
+                let ratio = curve.ratio(sum);
                 let square = (ratio * ratio) >> 32;
                 sum_q32 += square;
                 cubes_q32 += (square * ratio) >> 32;
             }
             let excess = sum_q32.saturating_sub(1 << 32);
-            gap += (u128::from(excess) * u128::from(root_q32) / (2 * u128::from(cubes_q32.max(1)))) as u64;
+            curve.gap += (u128::from(excess) * u128::from(root_q32) / (2 * u128::from(cubes_q32.max(1)))) as u64;
         }
-        self.weights = [0; ARMS_MAX];
-        for arm in live_arms(self.live) {
-            let ratio = quotient(scale, self.sums[arm] as u64 + gap, shift);
-            // Never zero: an arm that can be drawn must have a finite importance weight.
-            self.weights[arm] = ((ratio * ratio) >> 32).max(1);
-        }
+        curve
+    }
+
+    /// The root over the distance of a sum to x, with 32 fractional bits, at most one.
+    #[inline]
+    fn ratio(&self, sum: u64) -> u64 {
+        ((self.scale << 32) / ((sum + self.gap) >> self.shift)).min((1 << 32) - 1)
+    }
+
+    /// The chance times 2^32. Never zero: an arm that can be drawn must have a finite importance weight.
+    #[inline]
+    pub(crate) fn weight(&self, sum: u64) -> u64 {
+        let ratio = self.ratio(sum);
+        ((ratio * ratio) >> 32).max(1)
     }
 }
 
-/// `scale / (distance >> shift)` with 32 fractional bits, at most one.
-#[inline]
-fn quotient(scale: u64, distance: u64, shift: u32) -> u64 {
-    ((scale << 32) / (distance >> shift)).min((1 << 32) - 1)
-}
-
-fn live_arms(live: u16) -> impl Iterator<Item = usize> {
+fn live_arms(live: u16) -> impl Iterator<Item = usize> + Clone {
     (0..ARMS_MAX).filter(move |arm| live >> arm & 1 == 1)
 }
 

@@ -5,6 +5,8 @@
 
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Bits;
+use bem_base::limits::ACTIONS_MAX;
+use bem_learn::tsallis_inf::Chance;
 
 /// Who proposes the actions of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +108,54 @@ impl Turn {
             count => Drawn::OneIn(count),
         };
         Ok(Turn { actor, drawn })
+    }
+}
+
+/// How chance took part in one action, in two bytes. Chances of rules that weigh are kept in parts of 2^15.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Odds(u16);
+
+/// The mark of a chance that a rule gave.
+const WEIGHED: u16 = 1 << 15;
+const _: () = assert!(ACTIONS_MAX < WEIGHED as usize);
+
+impl Odds {
+    /// It was not drawn.
+    pub const CERTAIN: Odds = Odds(0);
+
+    /// It was drawn with equal chance from so many.
+    pub fn equal(count: u16) -> Odds {
+        Odds(count.min(WEIGHED - 1))
+    }
+
+    /// It was drawn by a rule that gave it this chance.
+    pub fn weighed(chance: Chance) -> Odds {
+        Odds(WEIGHED | ((chance.to_raw() >> 17) as u16).max(1))
+    }
+
+    /// How many actions it was drawn from, if it was drawn with equal chance.
+    #[inline]
+    pub fn drawn_from(self) -> Option<u16> {
+        (0 < self.0 && self.0 < WEIGHED).then_some(self.0)
+    }
+
+    /// The chance that it had, if it was drawn.
+    pub fn chance(self) -> Option<Chance> {
+        match self.0 {
+            0 => None,
+            count if count < WEIGHED => Some(Chance::one_of(count)),
+            weighed => Some(Chance::from_raw(u32::from(weighed & !WEIGHED) << 17)),
+        }
+    }
+
+    /// The two bytes.
+    pub fn to_raw(self) -> u16 {
+        self.0
+    }
+
+    /// From two bytes, in a world of so many actions.
+    pub fn from_raw(raw: u16, actions: u16) -> Option<Odds> {
+        (raw <= actions || WEIGHED < raw).then_some(Odds(raw))
     }
 }
 

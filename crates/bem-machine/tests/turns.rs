@@ -7,7 +7,7 @@ mod support;
 use bem_base::encode::{Reader, Writer};
 use bem_base::environment::Bits;
 use bem_base::prng::Prng;
-use bem_machine::config::GenesisConfig;
+use bem_machine::config::{ChoiceRule, GenesisConfig, Word as _};
 use bem_machine::expert::ExpertParts;
 use bem_machine::family::Family;
 use bem_machine::guard::{Guard, Rule};
@@ -22,7 +22,12 @@ use support::{Noise, random_expert};
 const FAMILY: FamilyIndex = FamilyIndex(0);
 
 fn machine(world: &Noise, seed: u64) -> Machine {
-    let mut machine = Machine::new(GenesisConfig { state_bits: 128, ..GenesisConfig::default() }, seed);
+    machine_with(world, seed, ChoiceRule::UcbV)
+}
+
+fn machine_with(world: &Noise, seed: u64, choice_rule: ChoiceRule) -> Machine {
+    let config = GenesisConfig { state_bits: 128, choice_rule, ..GenesisConfig::default() };
+    let mut machine = Machine::new(config, seed);
     assert_eq!(machine.take_up(&world.shape), Ok(FAMILY));
     machine
 }
@@ -196,8 +201,12 @@ fn an_edit_is_taken_back_without_what_was_learned_since() {
 
 #[test]
 fn a_world_comes_back_from_its_bytes_in_the_middle_of_an_episode() {
+    ChoiceRule::ALL.iter().for_each(|rule| check_bytes(*rule));
+}
+
+fn check_bytes(rule: ChoiceRule) {
     let mut world = Noise::new(9, 6, 5, 300, 0);
-    let mut machine = machine(&world, 9);
+    let mut machine = machine_with(&world, 9, rule);
     let by = vec![RouteInput::State(2)];
     machine.edit(FAMILY, Edit::Split { cuts: vec![(0, by)] }).unwrap();
     world.reset();
@@ -222,4 +231,50 @@ fn a_world_comes_back_from_its_bytes_in_the_middle_of_an_episode() {
             twin = Some(Machine::<Open>::decode(&mut Reader::new(writer.as_bytes())).unwrap());
         }
     }
+}
+
+#[test]
+fn the_rule_of_the_configuration_chooses_plain_actions_and_leaves_out_what_is_forbidden() {
+    for rule in ChoiceRule::ALL.iter().copied() {
+        let mut world = Noise::new(11, 1, 6, 400, 0);
+        let mut machine = machine_with(&world, 11, rule);
+        let rules = [0, 1].map(|seen| Rule { observation: Bits([seen, 0, 0, 0]), forbidden: 2, instead: 3 });
+        let guard = Guard::new(rules.to_vec(), 6).unwrap();
+        machine.edit(FAMILY, Edit::Guard(guard)).unwrap();
+        let steps = play(&mut machine, &mut world, Turn::INDEX, &());
+        assert!(steps.iter().all(|(_, action, arm)| *action != 2 && *arm == member::ACTION), "{rule:?}");
+        let family = machine.family(FAMILY).unwrap();
+        let seen = Bits([1, 0, 0, 0]);
+        let chances: Vec<_> = (0..6).map(|action| family.plain_chance(&seen, action)).collect();
+        let draws = [ChoiceRule::Softmax, ChoiceRule::TsallisInf].contains(&rule);
+        assert!(chances.iter().all(|chance| chance.is_some() == draws), "{rule:?}");
+        if draws {
+            let total: i64 = chances.iter().flatten().map(|chance| chance.to_raw()).sum();
+            assert!((total - (1i64 << 32)).abs() < 16 && chances[2].unwrap().to_raw() == 0, "{chances:?}");
+        }
+    }
+}
+
+#[test]
+fn sums_by_chance_follow_wider_ranges_and_divided_contexts() {
+    let mut world = Noise::new(13, 2, 4, 400, 0);
+    let mut machine = machine_with(&world, 13, ChoiceRule::TsallisInf);
+    play(&mut machine, &mut world, Turn::INDEX, &());
+    let chances = |machine: &Machine, seen: u64| -> Vec<i64> {
+        let family = machine.family(FAMILY).unwrap();
+        (0..4).map(|action| family.plain_chance(&Bits([seen, 0, 0, 0]), action).unwrap().to_raw()).collect()
+    };
+    let before = chances(&machine, 0);
+    machine.edit(FAMILY, Edit::Split { cuts: vec![(0, vec![RouteInput::State(0)])] }).unwrap();
+    assert_eq!((chances(&machine, 0), chances(&machine, 1)), (before.clone(), before.clone()));
+    // Twice the range: what one arm is ahead of another halves, and all come closer to equal.
+    let mut wider = world.shape.clone();
+    wider.cover_reward(2 * wider.reward_max - wider.reward_min);
+    machine.cover(FAMILY, &wider).unwrap();
+    let after = chances(&machine, 0);
+    assert!(after.iter().max() < before.iter().max() && before.iter().min() < after.iter().min());
+    let mut writer = Writer::new();
+    machine.encode(&mut writer);
+    let again = Machine::<Open>::decode(&mut Reader::new(writer.as_bytes())).unwrap();
+    assert_eq!(chances(&again, 1), chances(&machine, 1));
 }

@@ -13,7 +13,7 @@ use bem_base::limits::{ACTIONS_MAX, OBSERVATION_BITS_MAX};
 use bem_base::prng::{Prng, mix};
 use bem_engine::serving::{Acting, Begun, Searching, Settled, settings_of};
 use bem_machine::config::GenesisConfig;
-use bem_machine::turn::Turn;
+use bem_machine::turn::{Odds, Turn};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -33,7 +33,7 @@ struct Waiting {
     begun: Begun,
     observation: Bits,
     action: u16,
-    drawn_from: Option<u16>,
+    odds: Odds,
 }
 
 /// A contextual bandit over bits.
@@ -79,9 +79,9 @@ impl Bandit {
 
     /// Takes one row in; the statistics of what acts, and the log.
     fn take(&mut self, waiting: &Waiting, reward: i32) {
-        let Waiting { begun, observation, action, drawn_from } = *waiting;
+        let Waiting { begun, observation, action, odds } = *waiting;
         let outcome = Outcome { reward, done: true, bad: false };
-        let settled = [Settled { observation, action, drawn_from, outcome, is_told: true }];
+        let settled = [Settled { observation, action, odds, outcome, is_told: true }];
         self.acting.settle(begun, &settled);
         self.searching.take(begun, &settled);
         self.earned += i128::from(reward);
@@ -173,7 +173,7 @@ impl Bandit {
         let number = self.decisions;
         let (begun, choice) = self.acting.begin(number, &observation);
         self.decisions += 1;
-        let waiting = Waiting { begun, observation, action: choice.action, drawn_from: choice.drawn_from };
+        let waiting = Waiting { begun, observation, action: choice.action, odds: choice.odds };
         self.waiting.insert(number, waiting);
         if WAITING_MAX < self.waiting.len() {
             self.waiting.pop_first();
@@ -255,9 +255,9 @@ impl Bandit {
                 _ => false,
             };
             self.rows += 1;
-            let drawn_from = is_even.then_some(self.shape.actions);
+            let odds = if is_even { Odds::equal(self.shape.actions) } else { Odds::CERTAIN };
             let begun = Begun::alone(if is_even { Turn::DRAW } else { Turn::INDEX });
-            self.take(&Waiting { begun, observation, action: actions[row] as u16, drawn_from }, paid[row]);
+            self.take(&Waiting { begun, observation, action: actions[row] as u16, odds }, paid[row]);
             self.learn(py);
         }
         Ok(())
@@ -306,7 +306,7 @@ impl Bandit {
             waiting.begun.encode(&mut writer);
             waiting.observation.0.iter().for_each(|word| writer.u64(*word));
             writer.u16(waiting.action);
-            writer.u16(waiting.drawn_from.unwrap_or(0));
+            writer.u16(waiting.odds.to_raw());
         }
         self.acting.encode(&mut writer);
         self.searching.encode(&mut writer);
@@ -337,13 +337,9 @@ impl Bandit {
                 *word = reader.u64().map_err(refused)?;
             }
             let (action, drawn) = (reader.u16().map_err(refused)?, reader.u16().map_err(refused)?);
-            if shape.actions <= action || shape.actions < drawn {
-                return Err(refused(foreign));
-            }
-            waiting.insert(
-                number,
-                Waiting { begun, observation, action, drawn_from: (0 < drawn).then_some(drawn) },
-            );
+            let odds = Odds::from_raw(drawn, shape.actions).filter(|_| action < shape.actions);
+            let odds = odds.ok_or_else(|| refused(foreign.clone()))?;
+            waiting.insert(number, Waiting { begun, observation, action, odds });
         }
         let acting = Acting::decode(&shape, &mut reader).map_err(refused)?;
         let searching = Searching::decode(&shape, &mut reader).map_err(refused)?;

@@ -222,7 +222,7 @@ impl Book {
         if let Derived::Decided(choice) = &line.derived {
             self.decided += 1;
             self.answers.u16(choice.action);
-            self.answers.u16(choice.drawn_from.unwrap_or(0));
+            self.answers.u16(choice.odds.to_raw());
             self.answers.u32(u32::try_from(choice.propensity.to_raw()).unwrap_or(u32::MAX));
         }
         self.people.extend(line.people.iter().cloned());

@@ -7,8 +7,10 @@
 use crate::frozen::Later;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Outcome};
+use bem_base::limits::ACTIONS_MAX;
 use bem_engine::serving::Begun;
 use bem_machine::machine::PastStep;
+use bem_machine::turn::Odds;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ pub(crate) struct Known {
     pub(crate) place: u64,
     /// What was seen, done and said of it; what was said is kept to know the same again.
     pub(crate) step: PastStep,
-    pub(crate) drawn_from: Option<u16>,
+    pub(crate) odds: Odds,
     pub(crate) begun: Begun,
     /// The first decision of its episode.
     pub(crate) episode: u64,
@@ -138,9 +140,9 @@ impl KnownDecisions {
         for _ in 0..reader.length(BYTES_MIN)? {
             let (number, place) = (reader.u64()?, reader.u64()?);
             let step = decode_step(reader)?;
-            let (drawn_from, begun) = (decode_drawn(reader)?, Begun::decode(reader)?);
+            let (odds, begun) = (decode_odds(reader)?, Begun::decode(reader)?);
             let (episode, is_given_up) = (reader.u64()?, reader.bool()?);
-            let known = Known { number, place, step, drawn_from, begun, episode, is_given_up };
+            let known = Known { number, place, step, odds, begun, episode, is_given_up };
             if !is_sound(&known) || last.is_some_and(|last| number <= last) {
                 return Err(malformed);
             }
@@ -158,7 +160,7 @@ impl Later for KnownDecisions {
             writer.u64(known.number);
             writer.u64(known.place);
             encode_step(&known.step, writer);
-            encode_drawn(known.drawn_from, writer);
+            writer.u16(known.odds.to_raw());
             known.begun.encode(writer);
             writer.u64(known.episode);
             writer.bool(known.is_given_up);
@@ -187,12 +189,9 @@ pub(crate) fn decode_step(reader: &mut Reader<'_>) -> Result<PastStep, DecodeErr
     Ok(PastStep { observation, action, outcome })
 }
 
-pub(crate) fn encode_drawn(drawn_from: Option<u16>, writer: &mut Writer) {
-    writer.u16(drawn_from.unwrap_or(0));
-}
-
-pub(crate) fn decode_drawn(reader: &mut Reader<'_>) -> Result<Option<u16>, DecodeError> {
-    Ok(Some(reader.u16()?).filter(|count| 0 < *count))
+pub(crate) fn decode_odds(reader: &mut Reader<'_>) -> Result<Odds, DecodeError> {
+    let impossible = reader.error("a chance that no action has");
+    Odds::from_raw(reader.u16()?, ACTIONS_MAX as u16).ok_or(impossible)
 }
 
 #[cfg(test)]
@@ -209,7 +208,7 @@ mod tests {
             number,
             place: number / 2,
             step,
-            drawn_from: Some(4),
+            odds: Odds::equal(4),
             begun,
             episode: number,
             is_given_up: false,

@@ -229,11 +229,11 @@ impl World {
             }
         }
         self.statistics.decisions += 1;
-        self.statistics.drawn += u64::from(choice.drawn_from.is_some());
+        self.statistics.drawn += u64::from(choice.odds.drawn_from().is_some());
         let step = PastStep { observation, action: choice.action, outcome: None };
         let place = self.statistics.decisions;
-        let drawn_from = choice.drawn_from;
-        self.known.push(Known { number, place, step, drawn_from, begun, episode, is_given_up: false });
+        let odds = choice.odds;
+        self.known.push(Known { number, place, step, odds, begun, episode, is_given_up: false });
         (begun, choice)
     }
 
@@ -300,7 +300,7 @@ impl World {
     /// Books an outcome that was checked.
     pub(crate) fn reward(&mut self, decision: u64, outcome: Outcome) {
         let Some(known) = self.known.settle(decision, outcome) else { return };
-        let (episode, action, is_drawn) = (known.episode, known.step.action, known.drawn_from.is_some());
+        let (episode, action, is_drawn) = (known.episode, known.step.action, known.odds.drawn_from().is_some());
         let (place, begun, alone) = (known.place, known.begun, settled(known, true));
         self.statistics.rewards += 1;
         self.statistics.bad += u64::from(outcome.bad);
@@ -341,7 +341,7 @@ impl World {
     fn complete(&mut self, first: u64, begun: Begun, steps: Vec<Settled>) {
         let episode = Complete { begun, steps, place: self.statistics.returns.count + 1 };
         let total = episode.steps.iter().map(|step| i64::from(step.outcome.reward)).sum();
-        let is_random = episode.steps.iter().all(|step| step.drawn_from.is_some());
+        let is_random = episode.steps.iter().all(|step| step.odds.drawn_from().is_some());
         self.statistics.book_return(total, is_random);
         self.acting.settle(episode.begun, &episode.steps);
         let seen = episode.steps.first().map_or(Bits::ZERO, |step| step.observation);
@@ -473,5 +473,5 @@ impl Known {
 fn settled(known: &Known, is_last: bool) -> Option<Settled> {
     let PastStep { observation, action, outcome } = known.step;
     let outcome = Outcome { done: is_last, ..outcome? };
-    Some(Settled { observation, action, drawn_from: known.drawn_from, outcome, is_told: true })
+    Some(Settled { observation, action, odds: known.odds, outcome, is_told: true })
 }

@@ -29,6 +29,8 @@ pub enum Transformation {
     Compose = 5,
     /// Makes slots of the numbers in which two tasks differ that one machine has solved.
     Extract = 6,
+    /// Makes the situation more frequent in which verification found a circuit to contradict the log.
+    Contradict = 7,
 }
 
 impl Transformation {
@@ -134,7 +136,10 @@ fn transform(
             change_one(tree, prng.below(places as u64) as usize, loops, raise_bound)
         }
         // Nothing of this is drawn: somebody has to name a situation, a partner or two tasks.
-        Transformation::Focus | Transformation::Compose | Transformation::Extract => Ok(None),
+        Transformation::Focus
+        | Transformation::Compose
+        | Transformation::Extract
+        | Transformation::Contradict => Ok(None),
         Transformation::Interleave => {
             let parts = vec![tree.clone(), easy_leaf(ladders, prng)];
             TaskTree::node("interleave", BTreeMap::new(), parts).map(Some)

@@ -290,9 +290,14 @@ impl Teacher {
         focus(&self.templates[id.0 as usize], situation, programs)
     }
 
-    /// A proposal that shows again where a task of this tree failed: the neighbour that meets the situation more often, or
-    /// the task itself where there is none.
-    pub fn expose(&self, tree: &TaskTree, situation: &Bits, programs: &dyn Programs) -> Option<TeachEdit> {
+    /// A proposal that shows again where a task of this tree failed, or where a circuit was found to contradict what was seen
+    /// in it: the neighbour that meets the situation more often, or the task itself where there is none.
+    pub fn expose(
+        &self,
+        tree: &TaskTree,
+        (situation, transformation): (&Bits, Transformation),
+        programs: &dyn Programs,
+    ) -> Option<TeachEdit> {
         let domain = domain_of(tree)?;
         let difficulty = structural_difficulty(tree, programs).ok()?;
         let template = Template {
@@ -303,9 +308,10 @@ impl Teacher {
             difficulty,
             statistics: TemplateStatistics::NEUTRAL,
         };
-        let (transformation, tree) = (Transformation::Focus, tree.clone());
+        let tree = tree.clone();
         let itself = TeachEdit { parent: template.id, transformation, tree, domain, difficulty };
-        Some(focus(&template, situation, programs).unwrap_or(itself))
+        let focused = focus(&template, situation, programs);
+        Some(focused.map_or(itself, |edit| TeachEdit { transformation, ..edit }))
     }
 
     /// A proposal that puts a task of another family behind this template's.

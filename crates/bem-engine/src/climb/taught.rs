@@ -3,7 +3,8 @@
 //! Between two units programs of the control core ask the family's teacher ([`super::practice`]): every other request is for a
 //! composition with another family, the others take first what edits have brought and nobody has practised, then whatever
 //! the teacher's bandit chooses in the band that was practised least. Templates come out of the trace (two rungs that one
-//! machine solved become one template with slots), of situations in which what was learned keeps failing, and by mutation.
+//! machine solved become one template with slots), of situations in which what was learned keeps failing or in which
+//! verification found a circuit to contradict the log, and by mutation.
 //! Each is a TEACH_EDIT patch. A user's world practises its own rungs. Clauses: GLE-5 to GLE-10; decisions D-25, D-152, D-153.
 
 use super::practice::{Asked, BANDS_MAX, Programs, Standing};
@@ -22,7 +23,7 @@ use bem_isa::coprocessor::TeachSlot;
 use bem_machine::config::GenesisConfig;
 use bem_teacher::controller::ReplayShare;
 use bem_teacher::ladder::{Domain, Ladder};
-use bem_teacher::mutate::TeachEdit;
+use bem_teacher::mutate::{TeachEdit, Transformation};
 use bem_teacher::teacher::{Report, Teacher};
 use bem_teacher::template::{TemplateId, structural_difficulty};
 use std::collections::BTreeMap;
@@ -143,15 +144,22 @@ impl Track {
         }
     }
 
-    /// A rung has resisted: the situation in which what was learned keeps failing asks for a task that shows it again.
+    /// What a try at a rung asks the teacher for: where it resisted, a task that shows again the situation in which what was
+    /// learned keeps failing; else, where verification found the circuit in force to contradict the log, one that shows this,
+    /// unless something waits to be practised already.
     pub(super) fn expose(&mut self, config: &ClimbConfig, result: &UnitResult) {
-        let Some(situation) = result.solution.learned.counterexample else { return };
+        let learned = &result.solution.learned;
+        let failing = learned.counterexample.filter(|_| !result.solution.is_solved());
+        let refuting = learned.contradiction.filter(|_| self.fresh.is_empty());
+        let asked = failing.map(|situation| (situation, Transformation::Focus));
+        let asked = asked.or(refuting.map(|situation| (situation, Transformation::Contradict)));
+        let Some((situation, transformation)) = asked else { return };
         let Ok(tree) = TaskTree::parse(&result.unit.task) else { return };
         if self.make_teacher(config).is_none() {
             return;
         }
-        let exposed =
-            self.teacher.as_ref().and_then(|teacher| teacher.expose(&tree, &situation, &NoPrograms));
+        let asked = (&situation, transformation);
+        let exposed = self.teacher.as_ref().and_then(|teacher| teacher.expose(&tree, asked, &NoPrograms));
         let wanted = exposed.map(|edit| (edit, Some(situation))).into_iter().collect();
         self.edit(&config.parameters, wanted);
     }

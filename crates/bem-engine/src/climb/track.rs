@@ -113,7 +113,8 @@ pub struct Edit {
     pub tree: String,
     /// What was done, by the number of its `Transformation`.
     pub transformation: u8,
-    /// What asked for it: the situation in which what was learned kept failing; none for a mutation by chance.
+    /// What asked for it: the situation in which what was learned kept failing or contradicted the log; none for a mutation by
+    /// chance.
     pub situation: Option<Bits>,
     /// The accepted patch as canonical bytes.
     pub patch: Vec<u8>,
@@ -319,7 +320,7 @@ impl Track {
                 let solved = result.solution.is_solved();
                 (self.stage, self.attempt) = if solved { (stage + 1, 0) } else { (stage, attempt + 1) };
                 self.climbed.push(climbed(result, stage, attempt));
-                if !solved && attempt == 0 {
+                if attempt == 0 {
                     self.expose(config, result);
                 }
             }

@@ -11,7 +11,7 @@ use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Environment, EnvironmentError, Late, Outcome, Shape};
 use bem_machine::held::Adaptation;
 use bem_machine::memory::context::TaskSerial;
-use bem_machine::turn::{Actor, Drawn, Plan, Turn};
+use bem_machine::turn::{Actor, Drawn, Odds, Plan, Turn};
 use bem_synth::experience::{Episode, Step};
 use bem_synth::models::control::Explorer;
 use bem_synth::told::Told;
@@ -23,8 +23,10 @@ pub(super) const UNIFORM_STEPS: u64 = 160;
 pub(super) const MIXED_OF: u64 = 8;
 pub(super) const MIXED: u64 = 3;
 
-/// Where plain actions go on learning by their index, one in so many acting episodes shows what is held.
-pub(super) const HELD_ONE_IN: u64 = 4;
+/// Where plain actions go on learning by their rule, one in so many acting episodes shows what is held; fewer where the rule
+/// holds against adversaries, because what is held does not.
+const HELD_ONE_IN: u64 = 4;
+const HELD_ONE_IN_WEIGHED: u64 = 64;
 
 /// An episode that has begun and is not over.
 #[derive(Clone, Debug)]
@@ -71,10 +73,16 @@ impl Plan for EpisodePlan<'_> {
     }
 }
 
-/// A step for the log; `drawn_from` is the number of actions if this one was drawn with equal chance.
-pub(super) fn step_taken(observation: Bits, action: u16, outcome: Outcome, drawn_from: Option<u16>) -> Step {
+/// A step for the log.
+pub(super) fn step_taken(observation: Bits, action: u16, outcome: Outcome, odds: Odds) -> Step {
     let Outcome { reward, done, bad } = outcome;
-    let propensity = drawn_from.map_or(u16::MAX, |actions| u16::MAX / actions);
+    let drawn_from = odds.drawn_from();
+    let propensity = match (drawn_from, odds.chance()) {
+        (Some(actions), _) => u16::MAX / actions,
+        // The least chance there is stands for something else.
+        (None, Some(chance)) => ((chance.to_raw() >> 16) as u16).max(Step::UNTOLD + 1),
+        (None, None) => u16::MAX,
+    };
     Step { observation, action, reward, done, bad, uniform: drawn_from.is_some(), propensity }
 }
 
@@ -153,7 +161,13 @@ impl Learner {
         let rule = self.machinery.family().held().acting_rule();
         let is_index =
             self.acts_plainly() && self.exploration.explorer().is_none() && rule == Adaptation::Fixed;
-        if is_index && self.machinery.prng_mut().below(HELD_ONE_IN) != 0 { Turn::INDEX } else { Turn::HELD }
+        let one_in = self.held_one_in();
+        if is_index && self.machinery.prng_mut().below(one_in) != 0 { Turn::INDEX } else { Turn::HELD }
+    }
+
+    /// Of so many acting episodes of plain actions one shows what is held.
+    pub(super) fn held_one_in(&self) -> u64 {
+        if self.machinery.family().weighs_by_chance() { HELD_ONE_IN_WEIGHED } else { HELD_ONE_IN }
     }
 
     /// Begins an episode.
@@ -211,7 +225,7 @@ impl Learner {
             }
             _ => self.machinery.act(&observation, &plan),
         };
-        let drawn_from = self.machinery.drawn_from();
+        let odds = self.machinery.odds();
         let outcome = match world.step(action) {
             Err(EnvironmentError::Lost) => {
                 self.tally.steps += 1;
@@ -220,7 +234,7 @@ impl Learner {
             answer => answer?,
         };
         self.tally.steps += 1;
-        flight.steps.push(step_taken(observation, action, outcome, drawn_from));
+        flight.steps.push(step_taken(observation, action, outcome, odds));
         // What comes late is credited first: the last outcome ends the episode.
         for late in world.late() {
             if let Some((steps_ago, outcome)) = flight.settle(*late) {
@@ -322,7 +336,9 @@ impl Learner {
     fn follow_drift(&mut self, episode: &Episode) {
         let family = self.machinery.family();
         let held = family.held();
-        if self.shape.horizon != 1 || !self.acts_plainly() || held.acting_rule() != Adaptation::Fixed {
+        // An adversary must not be able to make a rule forget that holds against it.
+        let is_followed = self.shape.horizon == 1 && !family.weighs_by_chance() && self.acts_plainly();
+        if !is_followed || held.acting_rule() != Adaptation::Fixed {
             return;
         }
         let range = reward_range(&self.shape);

@@ -12,6 +12,7 @@ use bem_evolve::propose::Proposal;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::policy::{Player, Policy};
+use core::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -21,7 +22,7 @@ const ROWS_MAX: usize = 4_096;
 /// A candidate as a proposal; none for a candidate that says nothing about itself.
 pub(super) fn proposal(candidate: &Hypothesis, episodes: &[&Episode]) -> Option<Proposal> {
     let (policy, statement) = (candidate.policy.clone(), candidate.statement.clone()?);
-    let examples = if policy.memory_bits() == 0 { best_actions(episodes) } else { best_steps(episodes) };
+    let examples = rows(&policy, episodes);
     let exceptions = exceptions(&policy, &examples);
     Some(Proposal {
         change: Change::Synthesize { policy, statement, examples, exceptions },
@@ -29,6 +30,18 @@ pub(super) fn proposal(candidate: &Hypothesis, episodes: &[&Episode]) -> Option<
         effects: ExpectedEffects { novelty: Fixed::ONE, ..ExpectedEffects::default() },
         words: candidate.words.clone(),
     })
+}
+
+/// The rows of the log that a circuit is held against.
+fn rows(policy: &Policy, episodes: &[&Episode]) -> Vec<Example> {
+    if policy.memory_bits() == 0 { best_actions(episodes) } else { best_steps(episodes) }
+}
+
+/// The observation of the rows in which the policy does something else, that of most of them; ties go to the lowest bits.
+pub(super) fn contradicted(policy: &Policy, episodes: &[&Episode]) -> Option<Bits> {
+    let mut named: BTreeMap<Bits, u32> = BTreeMap::new();
+    each_exception(policy, &rows(policy, episodes), |step| *named.entry(step.observation).or_default() += 1);
+    named.into_iter().max_by_key(|(seen, count)| (*count, Reverse(*seen))).map(|(seen, _)| seen)
 }
 
 /// For policies without memory: the newest different observations, each with the action that earned most on average when
@@ -95,16 +108,22 @@ fn best_steps(episodes: &[&Episode]) -> Vec<Example> {
 
 /// In how many rows the policy does something else.
 fn exceptions(policy: &Policy, examples: &[Example]) -> u32 {
-    let mut player = Player::new(policy);
     let mut exceptions = 0;
+    each_exception(policy, examples, |_| exceptions += 1);
+    exceptions
+}
+
+fn each_exception(policy: &Policy, examples: &[Example], mut found: impl FnMut(&ExampleStep)) {
+    let mut player = Player::new(policy);
     for example in examples {
         player.begin();
         for step in &example.steps {
             let action = player.act(&step.observation);
-            exceptions += u32::from(step.wanted.is_some_and(|wanted| wanted != action));
+            if step.wanted.is_some_and(|wanted| wanted != action) {
+                found(step);
+            }
         }
     }
-    exceptions
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! Where the incumbent keeps failing: the situation that a teacher should show more often.
+//! Where the incumbent keeps failing, and where the log contradicts it: situations that a teacher should show more often.
 //!
 //! Among logged episodes that the incumbent played, or would have played the same way, those below the declared maximum
 //! have failed; each names the last of its worst steps, and the observation that is named most often is the
-//! counterexample. It is derived from the log when it is asked for, so that nothing is kept. Must not know what the bits
+//! counterexample. The rows of the log that a SYNTH patch carries are what verification holds a circuit against; one of them
+//! in which it does something else is a contradiction. Both are derived from the log when they are asked for, so that nothing is kept. Must not know what the bits
 //! mean. Clauses: GLE-10, SCC-13.
 
 use crate::learner::Learner;
+use crate::learner::claim::contradicted;
 use bem_base::environment::Bits;
 use bem_synth::experience::Episode;
 use bem_synth::propose;
@@ -29,6 +31,17 @@ impl Learner {
             }
         }
         named.into_iter().max_by_key(|(situation, count)| (*count, Reverse(*situation))).map(|(bits, _)| bits)
+    }
+}
+
+impl Learner {
+    /// The observation of a logged row in which the circuit that acts does something else than the row wants, the one that is
+    /// contradicted most often; none where plain actions act. Ties go to the lowest bits.
+    pub(super) fn contradiction(&self) -> Option<Bits> {
+        if !self.acts_by_proof() {
+            return None;
+        }
+        contradicted(self.machinery.frozen(), &propose::recent(&self.experience, STEPS_MAX))
     }
 }
 

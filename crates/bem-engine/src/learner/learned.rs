@@ -19,9 +19,11 @@ impl Learned {
         encode_option(writer, self.machine.as_ref(), Machine::encode);
         writer.u64(self.tally.steps_by_machine);
         self.tally.encode(writer);
-        encode_option(writer, self.counterexample.as_ref(), |bits, writer| {
-            bits.0.iter().for_each(|word| writer.u64(*word));
-        });
+        for situation in [&self.counterexample, &self.contradiction] {
+            encode_option(writer, situation.as_ref(), |bits, writer| {
+                bits.0.iter().for_each(|word| writer.u64(*word));
+            });
+        }
         encode_option(writer, self.shortfall.as_ref(), |shortfall, writer| {
             writer.u32(shortfall.contexts);
             writer.u32(shortfall.compared);
@@ -40,13 +42,16 @@ impl Learned {
         let machine = decode_option(reader, Machine::decode)?;
         let steps_by_machine = reader.u64()?;
         let tally = Tally::decode(steps_by_machine, reader)?;
-        let counterexample = decode_option(reader, |reader| {
-            let mut bits = Bits::ZERO;
-            for word in &mut bits.0 {
-                *word = reader.u64()?;
-            }
-            Ok(bits)
-        })?;
+        let mut situation = || {
+            decode_option(reader, |reader| {
+                let mut bits = Bits::ZERO;
+                for word in &mut bits.0 {
+                    *word = reader.u64()?;
+                }
+                Ok(bits)
+            })
+        };
+        let (counterexample, contradiction) = (situation()?, situation()?);
         let shortfall = decode_option(reader, |reader| {
             let (contexts, compared) = (reader.u32()?, reader.u32()?);
             Ok(Shortfall { contexts, compared, mean: Fixed::from_raw(reader.i64()?) })
@@ -61,6 +66,7 @@ impl Learned {
             machine,
             tally,
             counterexample,
+            contradiction,
             shortfall,
             scheduled,
             barriers,

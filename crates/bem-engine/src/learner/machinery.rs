@@ -21,12 +21,12 @@ use bem_evolve::rollout::Rollout;
 use bem_evolve::verify::Improvement;
 use bem_learn::wide::Advice;
 use bem_machine::config::GenesisConfig;
-use bem_machine::family::{Family, STEP_BY_STEP};
+use bem_machine::family::{Counted, Family, STEP_BY_STEP};
 use bem_machine::machine::{Machine, Mode, PastStep, WORLDS_KEPT};
 use bem_machine::memory::context::{FamilyIndex, TaskSerial};
 use bem_machine::step::StepNumber;
 use bem_machine::trace::{Record, TraceEvent};
-use bem_machine::turn::{Actor, Plan, Turn};
+use bem_machine::turn::{Actor, Odds, Plan, Turn};
 use bem_synth::experience::{Episode, Step};
 use bem_synth::policy::Policy;
 use std::sync::Arc;
@@ -296,8 +296,8 @@ impl Machinery {
         })
     }
 
-    /// The statistics of plain actions become these: actions and rewards, bucket by bucket.
-    pub(super) fn count_anew(&mut self, counted: &[Vec<(u16, i32)>]) {
+    /// The statistics of plain actions become those of these steps, bucket by bucket.
+    pub(super) fn count_anew(&mut self, counted: &[Vec<Counted>]) {
         let steps = counted.iter().map(Vec::as_slice);
         self.machine.count_anew(self.index, steps).expect("the family is added at the start");
     }
@@ -319,14 +319,14 @@ impl Machinery {
         self.machine.act_with(observation, plan).expect("an episode runs and the trace is empty")
     }
 
-    /// The machine's action in one of many episodes, which lies behind in these steps; how many it was drawn from.
+    /// The machine's action in one of many episodes, which lies behind in these steps, and how chance took part in it.
     pub(super) fn act_apart(
         &mut self,
         turn: Turn,
         past: &[PastStep],
         observation: &Bits,
         plan: &dyn Plan,
-    ) -> (u16, Option<u16>) {
+    ) -> (u16, Odds) {
         // Who sat on trial may have left since the episode began: what is held goes on in its place.
         let is_vacant = turn.actor == Actor::Seat && !self.family().is_seat_taken();
         let turn = if is_vacant { Turn { actor: Actor::Held, ..turn } } else { turn };
@@ -335,8 +335,8 @@ impl Machinery {
     }
 
     /// What an action brought that was chosen apart.
-    pub(super) fn book_apart(&mut self, observation: &Bits, action: u16, outcome: &Outcome) {
-        let booked = self.machine.book_apart(self.index, observation, action, outcome);
+    pub(super) fn book_apart(&mut self, observation: &Bits, acted: (u16, Odds), outcome: &Outcome) {
+        let booked = self.machine.book_apart(self.index, observation, acted, outcome);
         booked.expect("the family is added at the start");
     }
 
@@ -357,10 +357,10 @@ impl Machinery {
         self.machine.clear_advice(self.index).expect("the family is added at the start");
     }
 
-    /// How many actions the last one was drawn from, if it was drawn.
+    /// How chance took part in the last action.
     #[inline]
-    pub(super) fn drawn_from(&self) -> Option<u16> {
-        self.machine.drawn_from()
+    pub(super) fn odds(&self) -> Odds {
+        self.machine.odds()
     }
 
     /// What the action brought.

@@ -302,6 +302,8 @@ pub struct Learned {
     pub tally: Tally,
     /// What was seen where it fails most often, if it fails.
     pub counterexample: Option<Bits>,
+    /// What was seen where verification finds what acts to contradict the log, if it does.
+    pub contradiction: Option<Bits>,
     /// What is earned less than was promised, if it surely is.
     pub shortfall: Option<Shortfall>,
     /// What the scheduler has given out.
@@ -452,6 +454,7 @@ impl Learner {
             machine: self.standing.incumbent().machine.clone(),
             tally: self.tally,
             counterexample: self.counterexample(),
+            contradiction: self.contradiction(),
             shortfall: self.shortfall(),
             scheduled: self.workload.scheduled(),
             barriers: self.machinery.barriers(),

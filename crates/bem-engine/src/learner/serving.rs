@@ -18,7 +18,7 @@ use still::{Notes, Still};
 
 pub use super::act::is_exploring;
 
-use super::act::{EpisodePlan, HELD_ONE_IN, MIXED, MIXED_OF, UNIFORM_STEPS, step_taken};
+use super::act::{EpisodePlan, MIXED, MIXED_OF, UNIFORM_STEPS, step_taken};
 use super::exploration::{ACTING_ONE_IN, DRAWN_ONE_IN};
 use super::hearing::ADVISED_ONE_IN;
 use super::state::RestoreError;
@@ -37,7 +37,7 @@ use bem_learn::wide::{Advice, WideBucket};
 use bem_machine::config::GenesisConfig;
 use bem_machine::held::Adaptation;
 use bem_machine::machine::PastStep;
-use bem_machine::turn::{Actor, Drawn, Turn};
+use bem_machine::turn::{Actor, Drawn, Odds, Turn};
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::policy::Policy;
 use bem_synth::told::{Told, is_news};
@@ -62,8 +62,8 @@ const ASIDE_MAX: usize = 256;
 pub struct Choice {
     /// What is to be done.
     pub action: u16,
-    /// How many actions it was drawn from, if it was drawn.
-    pub drawn_from: Option<u16>,
+    /// How chance took part in it.
+    pub odds: Odds,
     /// The chance that this action had: at the start of an episode over everything that is random about the decision, later
     /// given whose turn the episode is.
     pub propensity: Fixed,
@@ -76,8 +76,8 @@ pub struct Settled {
     pub observation: Bits,
     /// What was done.
     pub action: u16,
-    /// How many actions it was drawn from, if it was drawn.
-    pub drawn_from: Option<u16>,
+    /// How chance took part in it.
+    pub odds: Odds,
     /// What it brought.
     pub outcome: Outcome,
     /// Whether its reward came; else it is what the reward was taken for.
@@ -171,7 +171,7 @@ impl Acting {
             turns.push((Turn::DRAW, exploring - planned - mixed));
         }
         let acting = WEIGHTS - exploring;
-        let index = if is_index { acting - acting / HELD_ONE_IN } else { 0 };
+        let index = if is_index { acting - acting / learner.held_one_in() } else { 0 };
         turns.push((Turn::INDEX, index));
         turns.push((Turn::HELD, acting - index));
         turns.retain(|(_, weight)| 0 < *weight);
@@ -246,10 +246,10 @@ impl Acting {
         observation: &Bits,
     ) -> Choice {
         let lent = (self.with_floor(turn), turn == Turn::ADVISED);
-        let (action, drawn_from) = self.act(register, lent, past, observation);
+        let (action, odds) = self.act(register, lent, past, observation);
         let propensity = self.propensity(turns, past, observation, action);
         self.steps += 1;
-        Choice { action, drawn_from, propensity }
+        Choice { action, odds, propensity }
     }
 
     fn act(
@@ -258,7 +258,7 @@ impl Acting {
         (turn, is_advised): (Turn, bool),
         past: &[PastStep],
         observation: &Bits,
-    ) -> (u16, Option<u16>) {
+    ) -> (u16, Odds) {
         let log: Vec<Step> = match turn.actor {
             Actor::Plan => past.iter().map(remembered).collect(),
             _ => Vec::new(),
@@ -293,25 +293,42 @@ impl Acting {
             let mut chance = share.mul_floor(drawn);
             if turn.drawn != Drawn::Always {
                 let bare = Turn { drawn: Drawn::Never, ..turn };
-                let (proposed, drawn_from) = self.act(Prng::quick(0), (bare, is_advised), past, observation);
-                let rest = Fixed::ONE.minus(share);
-                // A plan that has nothing to say lets an action be drawn.
-                let wanted = match drawn_from {
-                    Some(_) => drawn,
-                    None if proposed == action => Fixed::ONE,
-                    None => Fixed::ZERO,
-                };
-                chance = chance.plus(rest.mul_floor(wanted));
+                let wanted = self.wanted((bare, is_advised), past, observation, (action, drawn));
+                chance = chance.plus(Fixed::ONE.minus(share).mul_floor(wanted));
             }
             sum = sum.plus(chance.mul_floor(Fixed::from_ratio(*weight as i64, WEIGHTS as i64)));
         }
         sum
     }
 
+    /// The chance with which whoever proposes in this turn wants the action; `drawn` is its chance where actions are drawn.
+    fn wanted(
+        &mut self,
+        lent: (Turn, bool),
+        past: &[PastStep],
+        observation: &Bits,
+        (action, drawn): (u16, Fixed),
+    ) -> Fixed {
+        let family = self.learner.machinery.family();
+        if lent.0.actor == Actor::Index
+            && self.learner.acts_plainly()
+            && let Some(chance) = family.plain_chance(observation, action)
+        {
+            return chance;
+        }
+        let (proposed, odds) = self.act(Prng::quick(0), lent, past, observation);
+        // A plan that has nothing to say lets an action be drawn.
+        match odds.drawn_from() {
+            Some(_) => drawn,
+            None if proposed == action => Fixed::ONE,
+            None => Fixed::ZERO,
+        }
+    }
+
     /// Takes in what an episode brought that is complete.
     pub fn settle(&mut self, begun: Begun, steps: &[Settled]) {
         for step in steps {
-            self.learner.machinery.book_apart(&step.observation, step.action, &step.outcome);
+            self.learner.machinery.book_apart(&step.observation, (step.action, step.odds), &step.outcome);
         }
         let total = steps.iter().map(|step| i64::from(step.outcome.reward)).sum();
         let first = steps.first().map_or(Bits::ZERO, |step| step.observation);
@@ -372,7 +389,7 @@ impl Acting {
 
     /// The name of whoever chose in this turn.
     pub fn chooser(&self, begun: Begun, choice: &Choice) -> String {
-        match (choice.drawn_from, begun.turn_now(self.learner.contest()).actor) {
+        match (choice.odds.drawn_from(), begun.turn_now(self.learner.contest()).actor) {
             (Some(_), _) => "drawn".to_string(),
             (None, Actor::Plan) if begun.turn == Turn::BASELINE => "baseline".to_string(),
             (None, Actor::Plan) => "plan".to_string(),
@@ -434,7 +451,7 @@ pub fn is_floor(floor: Fixed) -> bool {
 /// A step that lies behind, for a plan.
 fn remembered(step: &PastStep) -> Step {
     let outcome = step.outcome.unwrap_or(Outcome { reward: 0, done: false, bad: false });
-    step_taken(step.observation, step.action, outcome, None)
+    step_taken(step.observation, step.action, outcome, Odds::CERTAIN)
 }
 
 /// The half that learns.
@@ -503,12 +520,12 @@ impl Searching {
         let learner = &mut self.learner;
         let begun = learner.seen_now(begun);
         for step in steps {
-            learner.machinery.book_apart(&step.observation, step.action, &step.outcome);
+            learner.machinery.book_apart(&step.observation, (step.action, step.odds), &step.outcome);
         }
         let steps: Vec<Step> = steps
             .iter()
             .map(|step| {
-                let taken = step_taken(step.observation, step.action, step.outcome, step.drawn_from);
+                let taken = step_taken(step.observation, step.action, step.outcome, step.odds);
                 let propensity = if step.is_told { taken.propensity } else { Step::UNTOLD };
                 Step { propensity, ..taken }
             })

@@ -85,7 +85,8 @@ parameters! {
         /// Candidates of one search.
         "k_large" candidates_max: u32 [1..=64] = 16,
             tried "2" given "router = \"hamming\"" on Reference::Machine;
-        /// Candidates that survive the choice; a step may cost as many experts. Only the first acts and is credited.
+        /// Candidates that survive the choice; a step may cost as many experts. The best of them acts, and it alone is credited.
+        /// The softmax rule draws as many.
         "k_small" candidates_kept: u32 [1..=4] = 1,
             tried "4" given "expert_cost_max = 100\nstep_cost_max = 760" on Reference::Machine;
         /// Rounds of one search.
@@ -169,7 +170,7 @@ parameters! {
             tried "1" on Reference::Teacher;
     }
     "Choice among experts" {
-        /// Which rule chooses.
+        /// Which rule chooses: plain actions of worlds, experts of pools, templates and activities.
         "7.6" choice_rule: ChoiceRule [()] = ChoiceRule::UcbV,
             tried "\"softmax\"" on Reference::Machine;
         /// Weight of the exploration bonus.

@@ -25,8 +25,8 @@ pub const ALL_ARMS: u16 = u16::MAX;
 pub(crate) enum Draw {
     /// The lowest index, whose formula the parameters name.
     Lowest,
-    /// A draw by softmax over the indices.
-    Softmax(Temperature),
+    /// The best of so many draws by softmax over the indices.
+    Softmax(Temperature, u32),
     /// A draw that holds against adversaries.
     TsallisInf,
 }
@@ -35,7 +35,9 @@ impl Draw {
     pub(super) fn new(config: &GenesisConfig) -> Draw {
         match config.choice_rule {
             ChoiceRule::UcbV | ChoiceRule::AsPrinted => Draw::Lowest,
-            ChoiceRule::Softmax => Draw::Softmax(Temperature::Falling(config.temperature)),
+            ChoiceRule::Softmax => {
+                Draw::Softmax(Temperature::Falling(config.temperature), config.candidates_kept)
+            }
             ChoiceRule::TsallisInf => Draw::TsallisInf,
         }
     }
@@ -158,8 +160,8 @@ impl Family {
         let statistics = &self.statistics.buckets[usize::from(bucket)];
         match self.draw {
             Draw::Lowest => Pick::certain(statistics.choose_among(candidates)),
-            Draw::Softmax(temperature) => {
-                Pick::certain(softmax::choose(statistics, temperature, candidates, prng))
+            Draw::Softmax(temperature, kept) => {
+                Pick::certain(softmax::choose_best_of(statistics, (temperature, kept), candidates, prng))
             }
             Draw::TsallisInf => {
                 let (arm, chance) =
@@ -179,8 +181,9 @@ impl Family {
                 let (arm, chance) = sampler.draw(ALL_ARMS, prng);
                 Pick { arm: arm as u8, chance }
             }
-            (Draw::Softmax(temperature), _) => {
-                Pick::certain(softmax::choose(&self.statistics.episode, temperature, ALL_ARMS, prng))
+            (Draw::Softmax(temperature, kept), _) => {
+                let rule = (temperature, kept);
+                Pick::certain(softmax::choose_best_of(&self.statistics.episode, rule, ALL_ARMS, prng))
             }
             _ => Pick::certain(self.statistics.episode.choose()),
         }
@@ -261,6 +264,7 @@ impl Family {
 
     /// The world has paid beyond its range: the family's becomes wider, and losses so far are brought onto it.
     pub fn cover(&mut self, shape: &Shape) {
+        self.cover_plain(shape);
         self.shape.cover(shape);
         let (step, episode) = self.statistics.payoff.cover(shape);
         self.rescale(step, episode);

@@ -45,6 +45,7 @@ impl Family {
                 writer.u16(*action);
             }
             self.statistics.plain.iter().for_each(|bucket| bucket.encode(writer));
+            self.encode_weighed(writer);
         }
         self.statistics
             .samplers
@@ -121,6 +122,7 @@ impl Family {
         self.statistics.plain = (0..count)
             .map(|_| WideBucket::decode(&parameters, usize::from(shape.actions), reader))
             .collect::<Result<_, _>>()?;
+        self.decode_weighed(reader)?;
         self.hold(held).map_err(|_| misfit)
     }
 

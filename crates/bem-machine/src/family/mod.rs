@@ -12,12 +12,14 @@ mod choice;
 mod encode;
 mod error;
 mod freeze;
+mod plain;
 mod world;
 
 pub use change::SPLIT_VISITS_MAX;
 pub use choice::{ALL_ARMS, Pick, learning_parameters};
 pub use error::FamilyError;
 pub use freeze::FrozenCircuit;
+pub use plain::Counted;
 
 use self::choice::{Draw, Samplers};
 use crate::boot::{self, BootExpert};
@@ -40,6 +42,7 @@ use bem_learn::bucket::Bucket;
 use bem_learn::index::Parameters;
 use bem_learn::loss::Loss;
 use bem_learn::wide::WideBucket;
+use bem_learn::wide_draw::WideTsallisInf;
 use core::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -101,6 +104,8 @@ pub(crate) struct Statistics {
     pub(crate) episode: Bucket,
     /// Plain actions, bucket by bucket; none in a family without plain actions.
     pub(crate) plain: Vec<WideBucket>,
+    /// What Tsallis-INF keeps of plain actions beside that, bucket by bucket; none under other rules.
+    weighed: Vec<WideTsallisInf>,
     /// What the imagined visit of every plain action cost; nothing where that is the reference loss.
     pub(crate) imagined: Vec<Loss>,
     /// Pairs of observation and action that were BAD when they were last tried.
@@ -141,6 +146,7 @@ impl Family {
             buckets: vec![Bucket::new(&parameters, 1)],
             episode: Bucket::new(&parameters, 1 << STEP_BY_STEP),
             plain: Vec::new(),
+            weighed: Vec::new(),
             imagined: Vec::new(),
             suspects: BTreeSet::new(),
             payoff: PayoffScale::new(config, &shape),

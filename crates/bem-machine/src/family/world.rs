@@ -1,8 +1,8 @@
 //! A family that stands for a world: plain actions, what is held, the guard and the trial seat.
 //!
 //! A plain action is the boot expert ACTION with an operand. Every bucket keeps statistics of all of them, on the range of
-//! the world's rewards; a step counts for the action that was taken, whoever chose it. Must not know the log: statistics
-//! that are counted from it are handed in. Clauses: VM-9, VM-16, D-41, D-42.
+//! the world's rewards; a step counts for the action that was taken, whoever chose it. How they are chosen and booked is in
+//! [`super::plain`]. Must not know the log: statistics that are counted from it are handed in. Clauses: VM-9, VM-16, D-41, D-42.
 
 use super::{Family, FamilyError, Seat, checked_expert};
 use crate::config::GenesisConfig;
@@ -30,7 +30,7 @@ impl Family {
         let mut family = Family::new(config, shape)?;
         family.held = Held::at_boot(&family.shape);
         family.directory = Directory::deep(config.buckets as usize);
-        family.statistics.plain = vec![family.unknown_bucket()];
+        family.forget_plain();
         Ok(family)
     }
 
@@ -80,7 +80,7 @@ impl Family {
         Parameters { change: None, ..self.parameters }
     }
 
-    fn unknown_bucket(&self) -> WideBucket {
+    pub(super) fn unknown_bucket(&self) -> WideBucket {
         let parameters = self.plain_parameters();
         match self.statistics.imagined.as_slice() {
             [] => WideBucket::new(&parameters, usize::from(self.shape.actions)),
@@ -95,21 +95,11 @@ impl Family {
         let parameters = self.plain_parameters();
         let actions = usize::from(self.shape.actions);
         self.statistics.imagined = WideBucket::mean_losses(&parameters, actions, &self.statistics.plain);
-        let blank = self.unknown_bucket();
-        self.statistics.plain.iter_mut().for_each(|bucket| *bucket = blank.clone());
+        self.forget_plain();
         self.since.iter_mut().for_each(|step| *step = 0);
         self.statistics.suspects.clear();
         self.revision += 1;
         self.vacate();
-    }
-
-    /// Books what a plain action brought in a bucket.
-    #[inline]
-    pub(crate) fn credit_plain(&mut self, bucket: u16, action: u16, reward: i32) {
-        let (loss, parameters) = (self.reward_range().exact_loss(i64::from(reward)), self.plain_parameters());
-        if let Some(statistics) = self.statistics.plain.get_mut(usize::from(bucket)) {
-            statistics.update(&parameters, usize::from(action), loss);
-        }
     }
 
     /// What people said of a plain action where this is seen, added or taken back; whether it fits.
@@ -190,19 +180,6 @@ impl Family {
         share(&is_allowed, 1, one_in).plus(share(&is_free, one_in - 1, one_in))
     }
 
-    /// Puts statistics that were counted elsewhere into every bucket of plain actions: those of the log.
-    pub fn count_anew<'s>(&mut self, counted: impl Iterator<Item = &'s [(u16, i32)]>) {
-        let (range, parameters) = (self.reward_range(), self.plain_parameters());
-        let blank = self.unknown_bucket();
-        for (statistics, steps) in self.statistics.plain.iter_mut().zip(counted) {
-            *statistics = blank.clone();
-            for (action, reward) in steps {
-                statistics.record(usize::from(*action), range.exact_loss(i64::from(*reward)));
-            }
-            statistics.refresh(&parameters);
-        }
-    }
-
     /// Something else acts from now on when nothing is explored.
     pub(crate) fn hold(&mut self, held: Held) -> Result<(), FamilyError> {
         let refuse = |what| Err(FamilyError::Held { what });
@@ -250,8 +227,7 @@ impl Family {
         }
         let bucket = usize::from(bucket);
         self.since.push(self.since[bucket]);
-        let half = self.statistics.plain[bucket].clone();
-        self.statistics.plain.push(half);
+        self.divide_plain(bucket);
         self.held.actions.push(self.held.actions[bucket]);
         // What tells contexts apart ends adapting to none.
         self.held.rule = Adaptation::Fixed;
@@ -264,7 +240,7 @@ impl Family {
         }
         self.since[low] = self.since[low].max(self.since[high]);
         self.since.remove(high);
-        self.statistics.plain.remove(high);
+        self.join_plain(high);
         self.held.actions.remove(high);
     }
 

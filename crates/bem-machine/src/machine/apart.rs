@@ -7,7 +7,7 @@
 
 use super::{Machine, MachineError};
 use crate::memory::context::{FamilyIndex, TaskSerial};
-use crate::turn::{Plan, Turn};
+use crate::turn::{Odds, Plan, Turn};
 use bem_base::environment::{Bits, Outcome};
 use bem_learn::wide::Advice;
 
@@ -23,8 +23,7 @@ pub struct PastStep {
 }
 
 impl<P> Machine<P> {
-    /// The action for what is seen in an episode of this turn with these steps behind it, and how many actions it was drawn
-    /// from if it was drawn. The lane is idle afterwards and the trace is left as it was.
+    /// The action for what is seen in an episode of this turn with these steps behind it, and how chance took part in it. The lane is idle afterwards and the trace is left as it was.
     /// Cost: one call of the acting circuit for every step behind it.
     pub fn act_apart(
         &mut self,
@@ -33,26 +32,27 @@ impl<P> Machine<P> {
         past: &[PastStep],
         observation: &Bits,
         plan: &dyn Plan,
-    ) -> Result<(u16, Option<u16>), MachineError> {
+    ) -> Result<(u16, Odds), MachineError> {
         self.begin_turn(family, TaskSerial(0), turn)?;
         let (lane, mut around) = self.surroundings(usize::from(family.0));
         for step in past {
             lane.live_again(&mut around, step);
         }
         let acted = self.act_with(observation, plan);
-        let drawn_from = self.drawn_from();
+        let odds = self.odds();
         self.lane.pending.clear();
         self.lane.progress.running = false;
         self.trace.drain(|_| {});
-        Ok((acted?, drawn_from))
+        Ok((acted?, odds))
     }
 
-    /// Books what an action brought that was chosen apart: for the plain action of its bucket, and whether it was BAD.
+    /// Books what an action brought that was chosen apart, with the chance that it had if it was drawn: for the plain action of
+    /// its bucket, and whether it was BAD.
     pub fn book_apart(
         &mut self,
         family: FamilyIndex,
         observation: &Bits,
-        action: u16,
+        (action, odds): (u16, Odds),
         outcome: &Outcome,
     ) -> Result<(), MachineError> {
         self.family(family)?;
@@ -60,7 +60,7 @@ impl<P> Machine<P> {
         let bucket = family.bucket_of(observation);
         family.suspect(observation, action, outcome.bad);
         family.notice(outcome);
-        family.credit_plain(bucket, action, outcome.reward);
+        family.credit_plain(bucket, action, outcome.reward, odds.chance());
         Ok(())
     }
 
@@ -120,10 +120,9 @@ mod tests {
             let action = alone.act(&observation).unwrap();
             alone.learn(&outcome).unwrap();
             alone.trace_mut().drain(|_| {});
-            let (apart, drawn_from) =
-                machine.act_apart(family, Turn::INDEX, &past, &observation, &()).unwrap();
-            machine.book_apart(family, &observation, apart, &outcome).unwrap();
-            assert_eq!((apart, drawn_from), (action, None));
+            let (apart, odds) = machine.act_apart(family, Turn::INDEX, &past, &observation, &()).unwrap();
+            machine.book_apart(family, &observation, (apart, odds), &outcome).unwrap();
+            assert_eq!((apart, odds), (action, Odds::CERTAIN));
             past.push(PastStep { observation, action: apart, outcome: Some(outcome) });
         }
         assert!(!machine.progress().running);
@@ -134,7 +133,7 @@ mod tests {
         let mut machine = Machine::new(GenesisConfig::default(), 1);
         let index = machine.take_up(&shape()).unwrap();
         let (seen, bad) = (Bits([3, 0, 0, 0]), Outcome { reward: 0, done: true, bad: true });
-        machine.book_apart(index, &seen, 2, &bad).unwrap();
+        machine.book_apart(index, &seen, (2, Odds::CERTAIN), &bad).unwrap();
         let family = machine.family(index).unwrap().clone();
         let chances: Vec<_> = (0..4).map(|action| family.draw_chance(&seen, action)).collect();
         assert_eq!(chances[2].to_raw(), (1i64 << 32) / 32);

@@ -28,14 +28,14 @@ pub use worlds::WORLDS_KEPT;
 use crate::boot::{self, BootExpert};
 use crate::config::GenesisConfig;
 use crate::expert::ExpertParts;
-use crate::family::{Family, FamilyError};
+use crate::family::{Counted, Family, FamilyError};
 use crate::memory::context::{FamilyIndex, TaskSerial};
 use crate::memory::shared::SharedMemory;
 use crate::route::directory::RouteInput;
 use crate::step::StepNumber;
 use crate::step::single::{Progress, SingleLane, Surroundings};
 use crate::trace::{RECORDS_PER_STEP, TraceBuffer};
-use crate::turn::{Actor, Plan, Turn};
+use crate::turn::{Actor, Odds, Plan, Turn};
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::ids::{ObjectClass, ObjectId};
 use bem_base::prng::Prng;
@@ -352,9 +352,9 @@ impl<P> Machine<P> {
         Ok(())
     }
 
-    /// How many actions the action of [`Machine::act`] was drawn from; nothing if it was not drawn.
-    pub fn drawn_from(&self) -> Option<u16> {
-        self.lane.drawn_from
+    /// How chance took part in the action of [`Machine::act`].
+    pub fn odds(&self) -> Odds {
+        self.lane.odds
     }
 
     /// The register, for whoever decides whose turn comes next: turns and draws are one stream.
@@ -380,7 +380,7 @@ impl<P> Machine<P> {
     pub fn count_anew<'s>(
         &mut self,
         family: FamilyIndex,
-        counted: impl Iterator<Item = &'s [(u16, i32)]>,
+        counted: impl Iterator<Item = &'s [Counted]>,
     ) -> Result<(), MachineError> {
         self.family(family)?;
         self.families[usize::from(family.0)].count_anew(counted);

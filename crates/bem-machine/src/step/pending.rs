@@ -29,6 +29,14 @@ pub struct Choice {
     pub chance: Chance,
 }
 
+impl Choice {
+    /// The chance that it had, if it was drawn.
+    #[inline]
+    pub fn drawn_with(&self) -> Option<Chance> {
+        (self.chance != Chance::CERTAIN).then_some(self.chance)
+    }
+}
+
 /// The ring. Invariants: entries are of consecutive steps; settled ones at the front are gone; the latest choice
 /// follows the last entry, if there are entries.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use crate::memory::shared::{SharedMemory, env_word, trace_word, work_word};
 use crate::route::Candidates;
 use crate::route::directory::RouteInput;
 use crate::trace::{TraceBuffer, TraceEvent};
-use crate::turn::{Actor, Plan, Turn};
+use crate::turn::{Actor, Odds, Plan, Turn};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, OBSERVATION_WORDS, Outcome};
 use bem_base::lanes::{LaneMask, LaneWord};
@@ -83,8 +83,8 @@ pub struct SingleLane {
     pub(super) action: u16,
     /// The rule by which what is held adapts within the episode.
     pub(crate) adapting: Option<Adapting>,
-    /// How many actions the last one was drawn from; nothing if it was not drawn.
-    pub(crate) drawn_from: Option<u16>,
+    /// How chance took part in the last action.
+    pub(crate) odds: Odds,
     context: ContextHash,
     pub(crate) progress: Progress,
     pub(crate) pending: PendingRing,
@@ -110,7 +110,7 @@ impl SingleLane {
             observation: Bits::ZERO,
             action: 0,
             adapting: None,
-            drawn_from: None,
+            odds: Odds::CERTAIN,
             context: ContextHash::new(window),
             progress: Progress::default(),
             pending: PendingRing::new(pending_max),
@@ -150,7 +150,7 @@ impl SingleLane {
             (_, true) => Pick::certain(around.family.proposer(turn).unwrap_or(STEP_BY_STEP)),
             (_, false) => around.family.choose_episode(around.prng),
         };
-        self.drawn_from = None;
+        self.odds = Odds::CERTAIN;
         self.adapting = around.family.adapting_in(turn);
         self.progress = Progress {
             family,
@@ -394,7 +394,7 @@ impl SingleLane {
         });
         around.family.notice(outcome);
         if around.family.is_world() {
-            around.family.credit_plain(choice.bucket, choice.action, outcome.reward);
+            around.family.credit_plain(choice.bucket, choice.action, outcome.reward, choice.drawn_with());
             if let Some(adapting) = &mut self.adapting {
                 adapting.see(choice.action, outcome.reward);
             }
@@ -502,7 +502,7 @@ impl SingleLane {
             observation,
             action,
             adapting: None,
-            drawn_from: None,
+            odds: Odds::CERTAIN,
             context,
             progress,
             pending,

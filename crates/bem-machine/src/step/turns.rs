@@ -3,7 +3,7 @@
 //!
 //! | turn | who proposes | credit |
 //! |---|---|---|
-//! | Index | plain actions by their index, or the expert that is held | the expert |
+//! | Index | plain actions by the rule of the configuration, or the expert that is held | the expert |
 //! | Held | what is held | the expert |
 //! | Plain | plain actions as they are held | nobody |
 //! | Member | the expert that the turn names | the expert |
@@ -12,15 +12,16 @@
 //!
 //! Whoever proposes, a drawn action takes the place of the proposal as often as the turn says, and the guard masks what
 //! must not be done. Every step counts for the plain action that was taken. Must not know what an episode is played for.
-//! Clauses: VM-9, VM-13, VM-16; decisions D-41 to D-43, D-45.
+//! Clauses: VM-9, VM-13, VM-16; decisions D-41 to D-43, D-45, D-170.
 
 use super::execute;
 use super::single::{LANE, SingleLane, Surroundings};
 use crate::family::{Family, Pick, STEP_BY_STEP, SlotFacts};
 use crate::held::Adapting;
-use crate::turn::{Actor, Drawn, Plan, Turn, member};
+use crate::turn::{Actor, Drawn, Odds, Plan, Turn, member};
 use bem_base::environment::Bits;
 use bem_base::limits::ARMS_MAX;
+use bem_learn::tsallis_inf::Chance;
 
 /// What was chosen, and where it is credited.
 pub(super) struct Chosen {
@@ -79,28 +80,29 @@ impl SingleLane {
         let advised = if turn.actor == Actor::Plan { plan.advise(observation) } else { None };
         let is_silent = turn.actor == Actor::Plan && advised.is_none();
         // Circuits act even where their proposal is not taken: what they remember goes on.
-        let proposed = self.propose(around, bucket, advised);
+        let proposed = self.propose(around, (bucket, observation), advised);
         let is_drawn = match turn.drawn {
             Drawn::Never => is_silent,
             Drawn::Always => true,
             Drawn::OneIn(count) => is_silent || around.prng.below(u64::from(count)) == 0,
         };
         let family = &*around.family;
-        let (arm, action) = if is_drawn {
+        let (arm, action, chance) = if is_drawn {
             let (action, count) = family.draw(observation, around.prng);
-            (self.progress.mixed, self.drawn_from) = (true, Some(count));
-            (member::DRAWN, action)
+            (self.progress.mixed, self.odds) = (true, Odds::equal(count));
+            let chance = family.weighs_by_chance().then(|| family.draw_chance(observation, action));
+            (member::DRAWN, action, chance.map(Chance::from_fixed))
         } else {
-            let (arm, wanted) = proposed;
-            self.drawn_from = None;
-            (arm, family.guard.pass(observation, wanted))
+            let (arm, wanted, chance) = proposed;
+            self.odds = chance.map_or(Odds::CERTAIN, Odds::weighed);
+            (arm, family.guard.pass(observation, wanted), chance)
         };
         if usize::from(arm) < ARMS_MAX {
             self.progress.arms_used |= 1 << arm;
         }
         self.take(family, action);
         let sticky = usize::from(arm) < ARMS_MAX && family.is_sticky(usize::from(arm));
-        Chosen { bucket, pick: Pick::certain(usize::from(arm)), sticky }
+        Chosen { bucket, pick: Pick { arm, chance: chance.unwrap_or(Chance::CERTAIN) }, sticky }
     }
 
     /// The action stands in the planes.
@@ -113,37 +115,53 @@ impl SingleLane {
 
     /// Circuits see a step again in which this action was taken, whoever proposed it.
     pub(super) fn relive(&mut self, around: &mut Surroundings<'_>, action: u16) {
-        let bucket = self.bucket(around.family, around.shared);
-        self.propose(around, bucket, None);
+        self.run_circuit(around);
         self.take(around.family, action);
     }
 
-    /// The member that proposes in this turn, and its action.
-    fn propose(&mut self, around: &mut Surroundings<'_>, bucket: u16, advised: Option<u16>) -> (u8, u16) {
+    /// The member that proposes in this turn, its action, and the chance that this had if the member drew it.
+    fn propose(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        (bucket, observation): (u16, &Bits),
+        advised: Option<u16>,
+    ) -> (u8, u16, Option<Chance>) {
         let turn = self.progress.turn;
         if turn.drawn == Drawn::Always {
-            return (member::DRAWN, 0);
+            return (member::DRAWN, 0, None);
         }
-        if let Some(slot) = around.family.proposer(turn) {
-            execute(around.family, slot, &mut self.planes, &LANE, around.shared, &mut self.workspace);
-            return (slot as u8, self.proposed(around.family));
+        if let Some((arm, action)) = self.run_circuit(around) {
+            return (arm, action, None);
         }
         let family = &*around.family;
         match turn.actor {
-            Actor::Plan => (member::PLAN, advised.unwrap_or(0)),
-            Actor::Seat => {
-                let seat = family.seat.as_ref().expect("a turn of the seat is begun where it is taken");
-                self.workspace.evaluate(&seat.evaluator, &mut self.planes, &LANE);
-                (member::SEAT, self.proposed(family))
-            }
+            Actor::Plan => (member::PLAN, advised.unwrap_or(0), None),
             Actor::Held | Actor::Plain => {
                 let adapted = self.adapting.as_ref().map(|adapting| adapting.choose());
-                (member::ACTION, adapted.unwrap_or_else(|| family.held.actions[usize::from(bucket)]))
+                (member::ACTION, adapted.unwrap_or_else(|| family.held.actions[usize::from(bucket)]), None)
             }
-            Actor::Index | Actor::Member(_) => {
-                (member::ACTION, family.statistics.plain[usize::from(bucket)].choose() as u16)
+            Actor::Index | Actor::Member(_) | Actor::Seat => {
+                let (action, chance) = family.choose_plain(bucket, observation, around.prng);
+                (member::ACTION, action, chance)
             }
         }
+    }
+
+    /// The circuit whose turn it is sees the step: who it is, and what it proposes. Nothing where no circuit acts.
+    #[inline]
+    fn run_circuit(&mut self, around: &mut Surroundings<'_>) -> Option<(u8, u16)> {
+        let turn = self.progress.turn;
+        if let Some(slot) = around.family.proposer(turn) {
+            execute(around.family, slot, &mut self.planes, &LANE, around.shared, &mut self.workspace);
+            return Some((slot as u8, self.proposed(around.family)));
+        }
+        if turn.actor != Actor::Seat || turn.drawn == Drawn::Always {
+            return None;
+        }
+        let family = &*around.family;
+        let seat = family.seat.as_ref().expect("a turn of the seat is begun where it is taken");
+        self.workspace.evaluate(&seat.evaluator, &mut self.planes, &LANE);
+        Some((member::SEAT, self.proposed(family)))
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Open, Patched, World};
 use crate::delays::Delays;
 use crate::frozen::{Frozen, Shared};
 use crate::input::WorldSpec;
-use crate::known::{KnownDecisions, decode_drawn, decode_step, encode_drawn, encode_step};
+use crate::known::{KnownDecisions, decode_odds, decode_step, encode_step};
 use crate::people::standing::Standing;
 use crate::round::Complete;
 use crate::statistics::Statistics;
@@ -136,9 +136,9 @@ pub(crate) fn encode_complete(episode: &Complete, writer: &mut Writer) {
     episode.begun.encode(writer);
     writer.length(episode.steps.len());
     for step in &episode.steps {
-        let Settled { observation, action, drawn_from, outcome, is_told } = *step;
+        let Settled { observation, action, odds, outcome, is_told } = *step;
         encode_step(&PastStep { observation, action, outcome: Some(outcome) }, writer);
-        encode_drawn(drawn_from, writer);
+        writer.u16(odds.to_raw());
         writer.bool(is_told);
     }
 }
@@ -149,12 +149,12 @@ pub(crate) fn decode_complete(shape: &Shape, reader: &mut Reader<'_>) -> Result<
     let mut steps = Vec::new();
     for _ in 0..reader.length(36)? {
         let step = decode_step(reader)?;
-        let (drawn_from, is_told) = (decode_drawn(reader)?, reader.bool()?);
+        let (odds, is_told) = (decode_odds(reader)?, reader.bool()?);
         let Some(outcome) = step.outcome.filter(|_| step.action < shape.actions) else {
             return Err(malformed);
         };
         let PastStep { observation, action, .. } = step;
-        steps.push(Settled { observation, action, drawn_from, outcome, is_told });
+        steps.push(Settled { observation, action, odds, outcome, is_told });
     }
     Ok(Complete { begun, steps, place })
 }

@@ -20,6 +20,8 @@ use bem_evolve::patch::{Change, ExpectedEffects};
 use bem_evolve::propose::Proposal;
 use bem_evolve::verify::Improvement;
 use bem_learn::switching::{Levels, Pull};
+use bem_learn::tsallis_inf::Chance;
+use bem_machine::family::Counted;
 use bem_machine::held::{Adaptation, has_time_to_adapt};
 use bem_synth::experience::{Episode, Step};
 use bem_synth::propose;
@@ -39,7 +41,10 @@ impl Learner {
         }
         let joined = self.joins();
         is_changed |= joined.is_some_and(|proposal| self.decide_at_once(proposal, witness));
-        for look in [Learner::divisions, Learner::changes] {
+        // An adversary must not be able to make a rule forget that holds against it.
+        let forgets = !self.machinery.family().weighs_by_chance();
+        let looks: [fn(&Learner, u128) -> Option<Proposal>; 2] = [Learner::divisions, Learner::changes];
+        for look in looks.into_iter().take(if forgets { 2 } else { 1 }) {
             let odds = self.machinery.enter_test(Account::Contexts);
             let found = look(self, odds);
             is_changed |= found.is_some_and(|proposal| self.decide_at_once(proposal, witness));
@@ -55,15 +60,15 @@ impl Learner {
     pub(super) fn count_anew(&mut self, is_due: bool) {
         let counted = self.counted();
         let logged: usize = counted.iter().map(Vec::len).sum();
-        let knows_more = logged < Means::counted_by(self.machinery.family().plain()).steps();
+        let family = self.machinery.family();
+        // Sums that are weighed by chances are more exact than the log.
+        let knows_more = family.weighs_by_chance() || logged < Means::counted_by(family.plain()).steps();
         if logged == 0 || knows_more && !is_due {
             return;
         }
-        let pulls: Vec<Vec<(u16, i32)>> = counted
-            .iter()
-            .map(|steps| steps.iter().map(|(_, step)| (step.action, step.reward)).collect())
-            .collect();
-        self.machinery.count_anew(&pulls);
+        let steps = |steps: &Vec<Seen<'_>>| steps.iter().map(|(_, step)| counted_step(step)).collect();
+        let counted: Vec<Vec<Counted>> = counted.iter().map(steps).collect();
+        self.machinery.count_anew(&counted);
     }
 
     /// The logged steps of every bucket that count.
@@ -214,6 +219,13 @@ impl Learner {
             None => Adaptation::Fixed,
         }
     }
+}
+
+/// A logged step as the machine counts it. Certain is what was done with the highest chance that the log can say.
+fn counted_step(step: &Step) -> Counted {
+    let chance = (step.is_told() && step.propensity != u16::MAX).then_some(step.propensity);
+    let chance = chance.map(|chance| Chance::from_raw(u32::from(chance) << 16 | u32::from(chance)));
+    Counted { action: step.action, reward: step.reward, chance }
 }
 
 /// A context whose world has changed forgets what came before.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::payload::Payload;
 use bem_base::environment::Field;
+use bem_machine::config::ChoiceRule;
 
 const ONE_STEP: u32 = 1;
 
@@ -20,7 +21,11 @@ fn shape(bits: u16, actions: u16, horizon: u32) -> Shape {
 }
 
 fn open(shape: &Shape, floor: Fixed) -> (Searching, Acting) {
-    let settings = settings_of(&GenesisConfig::default(), 7);
+    open_with(&GenesisConfig::default(), shape, floor)
+}
+
+fn open_with(config: &GenesisConfig, shape: &Shape, floor: Fixed) -> (Searching, Acting) {
+    let settings = settings_of(config, 7);
     let (searching, round) = Searching::open(shape, settings, floor, &[]).unwrap();
     (searching, round.acting)
 }
@@ -28,8 +33,12 @@ fn open(shape: &Shape, floor: Fixed) -> (Searching, Acting) {
 /// Serves a contextual bandit with four contexts and four actions, rewards late by `delay` decisions; returns what was earned
 /// in the last thousand decisions, and the rounds.
 fn serve(decisions: u64, delay: usize) -> (i64, Vec<Round>, Acting) {
+    serve_with(&GenesisConfig::default(), decisions, delay)
+}
+
+fn serve_with(config: &GenesisConfig, decisions: u64, delay: usize) -> (i64, Vec<Round>, Acting) {
     let shape = shape(4, 4, ONE_STEP);
-    let (mut searching, mut acting) = open(&shape, Fixed::ZERO);
+    let (mut searching, mut acting) = open_with(config, &shape, Fixed::ZERO);
     let mut world = Prng::stream(3, "served");
     let (mut open, mut complete) = (std::collections::VecDeque::new(), Vec::new());
     let (mut earned, mut rounds) = (0, Vec::new());
@@ -46,7 +55,7 @@ fn serve(decisions: u64, delay: usize) -> (i64, Vec<Round>, Acting) {
             Settled {
                 observation,
                 action: choice.action,
-                drawn_from: choice.drawn_from,
+                odds: choice.odds,
                 outcome,
                 is_told: true,
             },
@@ -86,7 +95,21 @@ fn a_contextual_bandit_is_learned_from_late_rewards_by_patches() {
 
 #[test]
 fn propensities_are_the_shares_with_which_actions_are_chosen() {
-    let (_, _, acting) = serve(3_000, 0);
+    check_propensities(&GenesisConfig::default());
+}
+
+#[test]
+fn rules_that_draw_state_the_chance_of_what_they_drew() {
+    for (choice_rule, candidates_kept) in
+        [(ChoiceRule::Softmax, 1), (ChoiceRule::Softmax, 3), (ChoiceRule::TsallisInf, 1)]
+    {
+        let config = GenesisConfig { choice_rule, candidates_kept, ..GenesisConfig::default() };
+        check_propensities(&config);
+    }
+}
+
+fn check_propensities(config: &GenesisConfig) {
+    let (_, _, acting) = serve_with(config, 3_000, 0);
     let observation = Bits([5, 0, 0, 0]);
     for floor in [Fixed::ZERO, Fixed::from_ratio(1, 20)] {
         let mut counts = [0i64; 4];
@@ -118,7 +141,7 @@ fn both_halves_come_back_from_their_bytes_and_go_on_alike() {
         let settled = Settled {
             observation,
             action: choice.action,
-            drawn_from: choice.drawn_from,
+            odds: choice.odds,
             outcome,
             is_told: true,
         };
@@ -206,7 +229,7 @@ fn serve_episodes(batches: u64, floor: Fixed) -> (Vec<i64>, Vec<PatchNote>, Sear
 fn settled(observation: Bits, choice: Choice, wanted: u64, done: bool) -> Settled {
     let reward = if u64::from(choice.action) == wanted { 1_000 } else { 0 };
     let outcome = Outcome { reward, done, bad: false };
-    Settled { observation, action: choice.action, drawn_from: choice.drawn_from, outcome, is_told: true }
+    Settled { observation, action: choice.action, odds: choice.odds, outcome, is_told: true }
 }
 
 #[test]
@@ -258,7 +281,7 @@ fn an_episode_counts_in_its_own_contest_only_and_what_is_held_goes_on_after_it()
     let step = Settled {
         observation: seen,
         action: 0,
-        drawn_from: None,
+        odds: Odds::CERTAIN,
         outcome: Outcome { reward: 0, done: true, bad: false },
         is_told: true,
     };
@@ -297,7 +320,7 @@ fn a_drawn_turn_draws_every_step_of_an_episode() {
     for place in 0..4u64 {
         let observation = Bits([place, 0, 0, 0]);
         let choice = acting.go_on(place, Begun::alone(Turn::DRAW), &past, &observation);
-        assert_eq!((choice.drawn_from, choice.propensity), (Some(4), Fixed::from_ratio(1, 4)));
+        assert_eq!((choice.odds, choice.propensity), (Odds::equal(4), Fixed::from_ratio(1, 4)));
         past.push(PastStep { observation, action: choice.action, outcome: None });
     }
 }
@@ -344,7 +367,7 @@ fn an_action_that_was_bad_has_an_eighth_of_the_promised_chance_and_all_others_th
     let bad = Outcome { reward: 0, done: true, bad: true };
     acting.settle(
         Begun::alone(Turn::DRAW),
-        &[Settled { observation: seen, action: 2, drawn_from: Some(4), outcome: bad, is_told: true }],
+        &[Settled { observation: seen, action: 2, odds: Odds::equal(4), outcome: bad, is_told: true }],
     );
     acting.steps = UNIFORM_STEPS;
     acting.explored = 1 << 20;

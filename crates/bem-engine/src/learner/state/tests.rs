@@ -8,7 +8,7 @@ use bem_base::prng::Prng;
 use bem_evolve::verify::AcceptedPatch;
 use bem_games::catalog;
 use bem_games::game::Game;
-use bem_machine::config::{SchedulerKind, Word};
+use bem_machine::config::{ChoiceRule, SchedulerKind, Word};
 use bem_machine::turn::Turn;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,9 +78,13 @@ fn place(learner: &Learner) -> &'static str {
 
 /// Saves after some units, restores in another world of the same game, and goes on with both.
 fn check_restored(world: usize, seed: u64, units: usize, onward: usize) -> &'static str {
+    check_restored_with(world, settings(seed), units, onward)
+}
+
+fn check_restored_with(world: usize, settings: Settings, units: usize, onward: usize) -> &'static str {
     let game = game(WORLDS[world]);
     let (mut here, mut there) = (game.start(), game.start());
-    let mut learner = Learner::new(here.shape(), settings(seed)).unwrap();
+    let mut learner = Learner::new(here.shape(), settings).unwrap();
     advance(&mut learner, here.as_mut(), units);
     let place = place(&learner);
     let bytes = learner.encode();
@@ -105,6 +109,23 @@ fn a_learner_saved_anywhere_goes_on_as_if_nothing_had_happened() {
         places.insert(check_restored(world, 4, units, 200));
     }
     assert_eq!(places.len(), 8, "{places:?}");
+}
+
+#[test]
+fn a_learner_with_any_choice_rule_is_saved_and_each_has_a_history_of_its_own() {
+    let mut heads = BTreeSet::new();
+    for rule in ChoiceRule::ALL.iter().copied() {
+        let settings = || settings(4).with(|config| config.choice_rule = rule);
+        for units in [7, 300, 900] {
+            check_restored_with(4, settings(), units, 400);
+        }
+        let game = game(WORLDS[4]);
+        let mut world = game.start();
+        let mut learner = Learner::new(world.shape(), settings()).unwrap();
+        advance(&mut learner, world.as_mut(), 3_000);
+        heads.insert(*learner.history.head().as_bytes());
+    }
+    assert_eq!(heads.len(), ChoiceRule::ALL.len());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! [`registry`] lists them. The shared machine is noisy, so times are minima over many short trials and ratios
 //! count more than figures.
 
+mod beside;
 mod choice;
 mod circuits;
 mod evaluate;
@@ -18,6 +19,7 @@ mod peers;
 mod people;
 mod prover;
 mod regret;
+mod rules;
 mod schedule;
 pub mod serve;
 mod serve_long;
@@ -40,7 +42,7 @@ use std::io::IsTerminal;
     NAME is a benchmark or an area (all benchmarks of one file). Without NAME everything runs.\n\
     `bem bench regret` prints the whole table of the regret laboratory, `bem bench regret_layers` the\n\
     regret of experts, templates and schedules at several lengths, `bem bench pacing` the schedulers\n\
-    side by side, `bem bench serve` the decision service under load, `bem bench serve_long` a million\n\
+    side by side, `bem bench choice_rules` the choice rules in worlds where each may be right, `bem bench serve` the decision service under load, `bem bench serve_long` a million\n\
     decisions tenth by tenth, `bem bench people` whether answers help.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
@@ -73,8 +75,10 @@ fn registry() -> Vec<&'static Benchmark> {
         regret::BENCHMARKS,
         layers::BENCHMARKS,
         learner_regret::BENCHMARKS,
+        rules::BENCHMARKS,
         schedule::BENCHMARKS,
         pacing::BENCHMARKS,
+        beside::BENCHMARKS,
         isa::BENCHMARKS,
         games::BENCHMARKS,
         evaluate::BENCHMARKS,
@@ -102,6 +106,12 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     if arguments.names == ["regret_layers"] {
         return layers::report(arguments.json);
+    }
+    if arguments.names == ["beside"] {
+        return beside::report(arguments.json);
+    }
+    if arguments.names == ["choice_rules"] {
+        return rules::report(arguments.json);
     }
     if arguments.names == ["serve"] {
         return serve::report(arguments.json);

@@ -19,7 +19,8 @@ pub const BENCHMARKS: &[Benchmark] = &[Benchmark {
     run: || Ok(measurement(&rows(|_| {})?)),
 }];
 
-const TASKS: [&str; 8] = [
+/// Tasks of several kinds, each of which takes a second or so.
+pub const TASKS: [&str; 8] = [
     "parity{n=16}",
     "majority{n=9}",
     "compare{bits=6}",

@@ -217,6 +217,7 @@ fn by_origin(count: impl Fn(Transformation) -> usize) -> Value {
     let mutation: usize = Transformation::ALL.into_iter().map(&count).sum();
     json!({
         "mutation": mutation, "counterexample": count(Transformation::Focus),
+        "contradiction": count(Transformation::Contradict),
         "composition": count(Transformation::Compose), "trace": count(Transformation::Extract),
     })
 }

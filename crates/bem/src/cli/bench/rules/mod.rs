@@ -1,0 +1,193 @@
+//! `bem bench choice_rules`: what the whole learner earns with each choice rule, in worlds in which one or another is right.
+//!
+//! Everything is earned while it is learned. Rewards that come late are served: a decision is asked for now, and what it brought
+//! is told so many decisions later.
+
+mod worlds;
+
+use super::statistics::{mean_with_half_width, over_seeds};
+use super::{Benchmark, Measurement, measure};
+use crate::cli::Answer;
+use bem_base::environment::{Bits, Environment, Outcome};
+use bem_base::fixed::Fixed;
+use bem_engine::learner::Settings;
+use bem_engine::serving::{Begun, Searching, Settled, settings_of};
+use bem_engine::solve::solve_world;
+use bem_machine::config::{ChoiceRule, GenesisConfig};
+use serde_json::json;
+use std::collections::VecDeque;
+use worlds::{Arms, Opponent};
+
+/// The benchmark of this file.
+pub const BENCHMARKS: &[Benchmark] = &[Benchmark {
+    name: "choice_rules",
+    area: "rules",
+    about: "what Tsallis-INF earns against who predicts it, beside UCB-V",
+    run: measured,
+}];
+
+const STEPS: u64 = 20_000;
+const SEEDS: u64 = 10;
+
+/// A rule as a configuration names it.
+#[derive(Clone, Copy)]
+struct Ruled {
+    name: &'static str,
+    rule: ChoiceRule,
+    kept: u32,
+}
+
+const RULES: [Ruled; 4] = [
+    Ruled { name: "ucb_v", rule: ChoiceRule::UcbV, kept: 1 },
+    Ruled { name: "softmax", rule: ChoiceRule::Softmax, kept: 1 },
+    Ruled { name: "softmax, best of 4", rule: ChoiceRule::Softmax, kept: 4 },
+    Ruled { name: "tsallis_inf", rule: ChoiceRule::TsallisInf, kept: 1 },
+];
+
+/// What is played.
+#[derive(Clone, Copy)]
+enum Played {
+    /// Against a player who predicts, with so many actions.
+    Against(u16),
+    /// So many arms, whose rewards come so many decisions late.
+    Arms(u16, usize),
+}
+
+const WORLDS: [(&str, Played); 7] = [
+    ("2 actions against who predicts them", Played::Against(2)),
+    ("4 actions against who predicts them", Played::Against(4)),
+    ("16 arms", Played::Arms(16, 0)),
+    ("16 arms, rewards 20 decisions late", Played::Arms(16, 20)),
+    ("16 arms, rewards 100 decisions late", Played::Arms(16, 100)),
+    ("16 arms, rewards 500 decisions late", Played::Arms(16, 500)),
+    ("256 arms, rewards 500 decisions late", Played::Arms(256, 500)),
+];
+
+fn config(ruled: Ruled) -> GenesisConfig {
+    GenesisConfig {
+        choice_rule: ruled.rule,
+        candidates_kept: ruled.kept,
+        until_budget: true,
+        ..GenesisConfig::default()
+    }
+}
+
+/// The mean worth of a step, between zero and one.
+fn earned(played: Played, ruled: Ruled, seed: u64, steps: u64) -> f64 {
+    match played {
+        Played::Against(actions) => {
+            let mut world = Opponent::new(actions);
+            alone(&mut world, ruled, seed, steps);
+            world.paid.mean()
+        }
+        Played::Arms(arms, 0) => {
+            let mut world = Arms::new(seed, arms);
+            alone(&mut world, ruled, seed, steps);
+            world.paid.mean()
+        }
+        Played::Arms(arms, delay) => {
+            let mut world = Arms::new(seed, arms);
+            serve(&mut world, ruled, (seed, delay), steps);
+            world.paid.mean()
+        }
+    }
+}
+
+/// The learner as `bem solve` runs it.
+fn alone(world: &mut dyn Environment, ruled: Ruled, seed: u64, steps: u64) {
+    let settings = Settings { seed, budget: steps, config: config(ruled).into() };
+    solve_world(world, settings, &mut |_| true).expect("these worlds do not fail");
+}
+
+/// Both halves of a served world; what waits is told after so many decisions.
+fn serve(world: &mut dyn Environment, ruled: Ruled, (seed, delay): (u64, usize), steps: u64) {
+    let settings = settings_of(&config(ruled), seed);
+    let opened = Searching::open(world.shape(), settings, Fixed::ZERO, &[]);
+    let (mut searching, round) = opened.expect("the world fits");
+    let mut acting = round.acting;
+    let mut waiting: VecDeque<(Begun, Settled)> = VecDeque::new();
+    for number in 0..steps {
+        let (begun, choice) = acting.begin(number, &Bits::ZERO);
+        let outcome = world.step(choice.action).expect("these worlds do not fail");
+        let observation = Bits::ZERO;
+        let outcome = Outcome { done: true, ..outcome };
+        let settled =
+            Settled { observation, action: choice.action, odds: choice.odds, outcome, is_told: true };
+        waiting.push_back((begun, settled));
+        if delay < waiting.len()
+            && let Some((begun, settled)) = waiting.pop_front()
+        {
+            acting.settle(begun, &[settled]);
+            searching.take(begun, &[settled]);
+        }
+        if searching.has_work() {
+            acting.replace(searching.work().acting);
+        }
+    }
+}
+
+fn means(played: Played) -> Vec<(f64, f64)> {
+    let mean = |ruled: Ruled| {
+        let earned = over_seeds(SEEDS, |seed| earned(played, ruled, 1 + seed, STEPS));
+        mean_with_half_width(&earned)
+    };
+    RULES.into_iter().map(mean).collect()
+}
+
+fn measured() -> anyhow::Result<Measurement> {
+    let means = means(WORLDS[0].1);
+    let (ucb_v, tsallis) = (means[0].0, means[3].0);
+    let name = "UCB-V, same opponent, steps and seeds";
+    Ok(Measurement::new("choice_rules", tsallis, "of 1", ucb_v, name)
+        .with("softmax", means[1].0)
+        .with("seeds", SEEDS as f64))
+}
+
+/// Prints every world with every rule.
+pub fn report(json: bool) -> anyhow::Result<Answer> {
+    let rows: Vec<_> = WORLDS.iter().map(|(name, played)| (*name, means(*played))).collect();
+    if json {
+        let row = |(name, means): &(&str, Vec<(f64, f64)>)| {
+            let of = RULES.iter().zip(means).map(|(ruled, (mean, half))| {
+                json!({ "rule": ruled.name, "mean": mean, "half_width_95": half })
+            });
+            json!({ "world": name, "rules": of.collect::<Vec<_>>() })
+        };
+        let worlds: Vec<_> = rows.iter().map(row).collect();
+        say!("{}", json!({ "machine": measure::machine(), "steps": STEPS, "seeds": SEEDS, "worlds": worlds }));
+        return Ok(Answer::Yes);
+    }
+    say!("Mean worth of a step out of 1, {STEPS} steps, {SEEDS} seeds, with the 95 % interval.");
+    say_text!("{:<40}", "world");
+    RULES.iter().for_each(|ruled| say_text!(" {:>20}", ruled.name));
+    say!();
+    for (name, means) in &rows {
+        say_text!("{name:<40}");
+        means.iter().for_each(|(mean, half)| say_text!(" {:>20}", format!("{mean:.3} +- {half:.3}")));
+        say!();
+    }
+    Ok(Answer::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rewards_that_come_late_are_earned_sooner_by_a_rule_that_draws() {
+        for seed in 1..=2 {
+            let late = Played::Arms(16, 500);
+            let [index, softmax, tsallis] =
+                [RULES[0], RULES[1], RULES[3]].map(|ruled| earned(late, ruled, seed, 10_000));
+            assert!(index < softmax && softmax < tsallis, "seed {seed}: {index} {softmax} {tsallis}");
+        }
+    }
+
+    #[test]
+    fn who_predicts_beats_the_lowest_index_and_not_what_holds_against_adversaries() {
+        for seed in 1..=2 {
+            let [index, tsallis] = [RULES[0], RULES[3]].map(|ruled| earned(Played::Against(2), ruled, seed, 6_000));
+            assert!(0.45 < tsallis && index + 0.05 < tsallis, "seed {seed}: {tsallis} against {index}");
+        }
+    }
+}
