@@ -134,6 +134,16 @@ impl Failure {
         self
     }
 
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What it says to people.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The request itself is wrong.
     pub fn bad(field: impl Into<String>, message: impl Into<String>) -> Failure {
         Failure::new(StatusCode::BAD_REQUEST, "bad_request", message).about(field)

@@ -46,6 +46,7 @@ impl Bench {
             rate,
             has_empty: false,
             starts: None,
+            webhooks: Vec::new(),
         };
         let (handle, threads) = start(opened, &options, None).unwrap();
         let app = app(handle.clone(), &options, options.listen).unwrap();

@@ -7,6 +7,7 @@ use anyhow::Result;
 use bem_runtime::input::Input;
 use bem_runtime::service::{Refusal, Service};
 use bem_workers::catalog_file::CatalogFile;
+use crate::webhooks::Webhooks;
 use bem_workers::host::Host;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,6 +21,8 @@ pub struct Handle {
     pub gauges: Arc<Gauges>,
     /// What happens, for whoever listens.
     pub events: broadcast::Sender<String>,
+    /// Whoever is told what happens to questions and patches.
+    pub(crate) hooks: Arc<Webhooks>,
     /// The catalog of tools, if there is one.
     pub tools: Option<Arc<CatalogFile>>,
 }
@@ -87,6 +90,19 @@ impl Handle {
             queue::error::TrySendError::Full(_) => Busy::Full,
             queue::error::TrySendError::Closed(_) => Busy::Stopping,
         })
+    }
+
+    /// The same for a thread that may wait for room.
+    pub(crate) fn send_waiting(&self, message: Message) -> Result<(), Busy> {
+        self.queue.blocking_send(message).map_err(|_| Busy::Stopping)
+    }
+
+    /// Tells whoever listens, and the webhooks.
+    pub(crate) fn tell(&self, event: &str, data: &serde_json::Value) {
+        if 0 < self.events.receiver_count() {
+            let _ = self.events.send(serde_json::json!({ "event": event, "data": data }).to_string());
+        }
+        self.hooks.send(event, data);
     }
 
     /// Requests that wait.

@@ -20,7 +20,7 @@ use bem_runtime::input::{Input, WorldSpec, decode_all, is_name};
 use bem_runtime::service::ServiceConfig;
 use bem_runtime::tools::keyed_hash;
 use bem_serve::core::Advisor;
-use bem_serve::{ServeOptions, Starting, tokens};
+use bem_serve::{ServeOptions, Starting, tokens, webhooks};
 use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::{Host, HostOptions};
 use clap::Args;
@@ -70,6 +70,9 @@ pub struct ServeArguments {
     /// A model of the catalog that is asked for candidates; they pass the gate like all others
     #[arg(long, value_name = "NAME", requires = "tools")]
     model: Option<String>,
+    /// Who is told what happens to questions and patches: targets with their secrets, docs/guide/people.md
+    #[arg(long, value_name = "FILE.toml")]
+    webhooks: Option<PathBuf>,
     #[command(flatten)]
     config: ConfigFile,
     /// The file of the key that signs the history; made if it is not there [default: as for bem run]
@@ -104,6 +107,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         (Some(name), Some(catalog)) => Some(Advisor::of(catalog, name)?),
         _ => None,
     };
+    let webhooks = arguments.webhooks.as_deref().map(webhooks::load).transpose()?.unwrap_or_default();
     let opened = open(arguments)?;
     for (name, reason) in &opened.rejected {
         note!("bem: {name} cannot be used ({reason}); an earlier state is taken");
@@ -119,6 +123,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         rate: arguments.rate,
         has_empty: false,
         starts: starts(arguments, &opened)?,
+        webhooks,
     };
     interrupt::listen();
     let bus = state.join("bus.sock");

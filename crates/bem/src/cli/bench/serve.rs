@@ -250,6 +250,7 @@ pub(super) fn serve_while<T>(folder: &Path, asks: impl FnOnce(SocketAddr) -> Res
         rate: u32::MAX,
         has_empty: true,
         starts: None,
+        webhooks: Vec::new(),
     };
     let (ready, address) = std::sync::mpsc::channel();
     let stop = Arc::new(AtomicBool::new(false));
