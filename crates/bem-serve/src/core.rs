@@ -458,8 +458,9 @@ impl Decider {
             let _ = self.work.send(job);
         }
         self.note(&line, number);
-        let told = telling::of(&line, &self.service, number);
-        self.group.told.extend(told);
+        if !self.hooks.is_empty() {
+            self.group.told.extend(telling::of(&line, &self.service, number));
+        }
         saving::count_patches(&line, &self.gauges);
         self.group.lines.push(line);
         (number, seen)

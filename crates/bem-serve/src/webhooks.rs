@@ -168,6 +168,11 @@ impl Webhooks {
         Ok(Webhooks { targets, gauges })
     }
 
+    /// Whether nobody is told anything.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+
     /// Sends to whoever wants to hear of it; never waits.
     pub fn send(&self, event: &str, data: &Value) {
         let wanted = |events: &[String]| events.iter().any(|wanted| wanted == event);

@@ -191,6 +191,11 @@ impl Machinery {
         &self.evolution
     }
 
+    /// What an approval may add to the score of a patch from now on.
+    pub(super) fn lend_approval(&mut self, approval: Fixed) {
+        self.evolution.lend_approval(approval);
+    }
+
     /// The register that turns and draws come from.
     pub(super) fn prng_mut(&mut self) -> &mut Prng {
         self.machine.prng_mut()

@@ -1,5 +1,6 @@
 //! Histories of a service that is driven without threads: audited, played again, gone on with.
 
+mod approval;
 mod people;
 mod restored;
 mod storm;
@@ -49,8 +50,12 @@ impl Driver {
     }
 
     pub(super) fn with(options: LogOptions) -> Driver {
+        Driver::of(config(), options)
+    }
+
+    fn of(config: ServiceConfig, options: LogOptions) -> Driver {
         let store = MemoryStore::new();
-        let opened = create(store, testing::signer(), "test", config(), options).unwrap();
+        let opened = create(store, testing::signer(), "test", config, options).unwrap();
         let (log, player) = (opened.log, opened.player);
         Driver { log, player, world: Prng::stream(1, "driver"), open: Vec::new(), lag: 0 }
     }

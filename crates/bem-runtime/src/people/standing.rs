@@ -279,7 +279,9 @@ impl Standing {
             let acting = Acting::decode(shape, reader)?;
             let patches = decode_notes(reader)?;
             let (chain, steps) = (Digest::decode(reader)?, reader.u64()?);
-            let round = Box::new(Round { acting, patches, chain, steps, is_searched: true });
+            // What was missing stands in the question.
+            let missing = Fixed::ZERO;
+            let round = Box::new(Round { acting, patches, chain, steps, is_searched: true, missing });
             let before = Shared::new(reader.bytes()?.to_vec());
             standing.held = Some(Box::new(HeldRound { question, round, before }));
         }

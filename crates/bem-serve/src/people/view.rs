@@ -125,6 +125,7 @@ fn context(service: &Service, question: &Question) -> Value {
             "risks": patch.risks,
             "proofs": patch.proofs,
             "in_force": patch.in_force,
+            "missing": float(patch.missing),
             "policy_now": format!("{:016x}", patch.policies[0]),
             "policy_proposed": format!("{:016x}", patch.policies[1]),
         }),

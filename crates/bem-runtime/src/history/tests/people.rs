@@ -12,7 +12,7 @@ use bem_people::payload::{Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, Step
 use bem_people::table::Question;
 
 pub(super) const ALICE: u32 = 7;
-const BOB: u32 = 8;
+pub(super) const BOB: u32 = 8;
 
 impl Driver {
     pub(super) fn people(&mut self, input: Option<Input>) {
@@ -26,12 +26,12 @@ impl Driver {
         self.people(input);
     }
 
-    fn open_question(&self, kind: QuestionKind) -> Option<Question> {
+    pub(super) fn open_question(&self, kind: QuestionKind) -> Option<Question> {
         self.player.service.people().table().open().find(|open| open.kind == kind).cloned()
     }
 
     /// Leases and answers; the number of the answer.
-    fn answer(&mut self, serial: u64, person: u32, answer: &Answer) -> u64 {
+    pub(super) fn answer(&mut self, serial: u64, person: u32, answer: &Answer) -> u64 {
         let lease = self.player.service.lease(serial, person, true).unwrap();
         self.people(lease);
         let generation = self.player.service.people().table().get(serial).unwrap().generation;
@@ -46,7 +46,7 @@ impl Driver {
         number
     }
 
-    fn undo(&mut self, answer: u64) {
+    pub(super) fn undo(&mut self, answer: u64) {
         let input = self.player.service.undo(answer, ALICE, true).unwrap();
         self.people(input);
         assert_eq!(self.player.service.undo(answer, ALICE, true).unwrap(), None);
@@ -115,7 +115,7 @@ impl Driver {
     }
 
     /// The half that decides, as bytes.
-    fn acting(&self, world: u16) -> Vec<u8> {
+    pub(super) fn acting(&self, world: u16) -> Vec<u8> {
         let mut writer = Writer::new();
         self.player.service.world(WorldIndex(world)).unwrap().acting().encode(&mut writer);
         writer.into_bytes()
