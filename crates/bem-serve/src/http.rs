@@ -74,6 +74,8 @@ pub struct Shared {
     pub metrics: crate::metrics::Metrics,
     /// Requests a second of one token.
     pub rate: u32,
+    /// How long a lease of a question lasts.
+    pub lease: Duration,
     /// What each token has left.
     pub buckets: Mutex<BTreeMap<Digest, (f64, Instant)>>,
     /// Rules of policies that were worked out.

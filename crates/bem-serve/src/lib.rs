@@ -61,6 +61,8 @@ pub struct ServeOptions {
     pub has_empty: bool,
     /// What new worlds begin with, if something was named.
     pub starts: Option<Starting>,
+    /// How long a lease of a question lasts.
+    pub lease: Duration,
     /// Who is told what happens to questions and patches.
     pub webhooks: Vec<webhooks::Webhook>,
 }
@@ -94,6 +96,7 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
         is_proxied: options.behind_proxy,
         metrics: Metrics::default(),
         rate: options.rate,
+        lease: options.lease,
         buckets: Mutex::new(BTreeMap::new()),
         rules: Mutex::new(BTreeMap::new()),
         started: Instant::now(),
@@ -144,7 +147,7 @@ pub fn run<S: Store + Send + 'static>(
                 let _ = keeper.lock().unwrap_or_else(PoisonError::into_inner).refresh();
             }
         });
-        tokio::spawn(people::watch_leases(handle.clone(), people::LEASE_LASTS));
+        tokio::spawn(people::watch_leases(handle.clone(), options.lease));
         on_ready(bound, &handle);
         let is_failed = || handle.gauges.failed.load(std::sync::atomic::Ordering::Relaxed);
         http::serve(listener, router, || should_stop() || is_failed() || threads.is_over()).await

@@ -1,7 +1,8 @@
 //! People over HTTP: questions are listed, leased, answered, skipped and given back; answers are previewed and taken back.
 //!
 //! The same operations serve programs, the terminal and the pages. A person is known to the ledger by an opaque number made
-//! from the hash of their token. Leases last ten minutes by the host's clock; that one has run out is an input.
+//! from the hash of their token. Leases last ten minutes by the host's clock, if nobody says otherwise; that one has run out is
+//! an input.
 //! Clauses: HUM-2, HUM-3, HUM-4, HUM-12; decisions D-29, D-70, D-76.
 
 pub mod pages;
@@ -28,7 +29,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tasks::Asked;
 
-/// How long a lease lasts.
+/// How long a lease lasts where nobody says otherwise.
 pub const LEASE_LASTS: Duration = Duration::from_secs(600);
 /// How often leases are looked at.
 const LEASE_LOOK: Duration = Duration::from_secs(1);
@@ -175,24 +176,25 @@ pub(crate) async fn next(
         Some(serial) => service.lease(serial, person, approves),
         None => Ok(None),
     };
+    let lasts = app.lease;
     let view = move |service: &Service, _: Option<u64>| {
         let people = service.people();
         let mine =
             people.table().open().filter(|question| question.owner == person).max_by_key(|one| one.updated);
         let done = people.groups().people().get(&person).map_or(0, |record| record.answers);
         let open = people.table().queue(person, approves).len();
-        let leased = mine.map(|question| leased(service, question.serial, person));
+        let leased = mine.map(|question| leased(service, question.serial, person, lasts));
         json!({ "leased": leased, "open": open, "answered_by_you": done, "budget": people.budget() })
     };
     Ok(Json(app.handle.act(check, view).await??))
 }
 
-fn leased(service: &Service, serial: u64, person: Person) -> Value {
+fn leased(service: &Service, serial: u64, person: Person, lasts: Duration) -> Value {
     match service.people().table().get(serial) {
         None => Value::Null,
         Some(question) => json!({
             "lease": lease_name(serial, question.generation),
-            "lasts_seconds": LEASE_LASTS.as_secs(),
+            "lasts_seconds": lasts.as_secs(),
             "question": view::question(service, question, person),
             "html": pages::draw(service, question),
         }),
@@ -200,7 +202,7 @@ fn leased(service: &Service, serial: u64, person: Person) -> Value {
 }
 
 #[utoipa::path(post, path = "/v1/questions/{id}/lease", params(("id" = String, Path)),
-    responses((status = 200, description = "A lease of ten minutes"), (status = 403, description = "Only approvers"),
+    responses((status = 200, description = "A lease, of ten minutes unless the server says otherwise"), (status = 403, description = "Only approvers"),
         (status = 404, description = "It is not open"), (status = 409, description = "Somebody else works on it")))]
 pub(crate) async fn lease(
     State(app): State<App>,
@@ -210,7 +212,8 @@ pub(crate) async fn lease(
     let serial = number_of(&id, "question")?;
     let (person, approves) = (person_of(&caller.token), is_approver(&caller));
     let check = move |service: &Service| service.lease(serial, person, approves);
-    let view = move |service: &Service, _: Option<u64>| leased(service, serial, person);
+    let lasts = app.lease;
+    let view = move |service: &Service, _: Option<u64>| leased(service, serial, person, lasts);
     Ok(Json(app.handle.act(check, view).await??))
 }
 
@@ -399,7 +402,7 @@ pub(crate) async fn set_control(
     Ok(Json(app.handle.act(check, view).await??))
 }
 
-/// Watches leases until the service stops: one that is ten minutes old is given back.
+/// Watches leases until the service stops: one that is older than leases last is given back.
 pub async fn watch_leases(handle: Handle, lasts: Duration) {
     let mut seen: BTreeMap<(u64, u32), Instant> = BTreeMap::new();
     loop {

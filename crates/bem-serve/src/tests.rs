@@ -46,6 +46,7 @@ impl Bench {
             rate,
             has_empty: false,
             starts: None,
+            lease: people::LEASE_LASTS,
             webhooks: Vec::new(),
         };
         let (handle, threads) = start(opened, &options, None).unwrap();

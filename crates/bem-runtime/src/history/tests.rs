@@ -1,9 +1,11 @@
 //! Histories of a service that is driven without threads: audited, played again, gone on with.
 
 mod approval;
+mod control;
 mod people;
 mod restored;
 mod storm;
+mod undo;
 
 use super::*;
 use crate::conditions::ServiceConditions;
@@ -32,6 +34,12 @@ pub(super) fn spec(name: &str, horizon: u32) -> WorldSpec {
         note: String::new(),
         floor: None,
     }
+}
+
+/// How much of something is tried: a battery says so, or it is little.
+#[expect(clippy::disallowed_methods, reason = "a battery tries more than a test")]
+fn size(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 /// A service that is driven as the application does it, without threads.

@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Decide now and learn from rewards that come later, over HTTP.
 #[derive(Args)]
@@ -70,6 +71,9 @@ pub struct ServeArguments {
     /// A model of the catalog that is asked for candidates; they pass the gate like all others
     #[arg(long, value_name = "NAME", requires = "tools")]
     model: Option<String>,
+    /// Seconds that somebody may take for a question before it is given to others
+    #[arg(long, default_value_t = 600, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    lease: u64,
     /// Who is told what happens to questions and patches: targets with their secrets, docs/guide/people.md
     #[arg(long, value_name = "FILE.toml")]
     webhooks: Option<PathBuf>,
@@ -123,6 +127,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         rate: arguments.rate,
         has_empty: false,
         starts: starts(arguments, &opened)?,
+        lease: Duration::from_secs(arguments.lease),
         webhooks,
     };
     interrupt::listen();

@@ -177,61 +177,6 @@ fn all_five_kinds_are_asked_answered_and_applied_and_the_history_holds() {
 }
 
 #[test]
-fn labels_are_taken_back_bit_for_bit_in_any_order() {
-    give_and_take_back(60, 500);
-}
-
-#[test]
-#[ignore = "cargo xtask battery people"]
-fn a_thousand_labels_are_taken_back_after_a_hundred_thousand_steps() {
-    give_and_take_back(1_000, 100_000);
-}
-
-/// So many labels are given and taken back in another order: at once, and after so many steps.
-fn give_and_take_back(labels: usize, steps: u64) {
-    let mut driver = overseen(Mode::Off);
-    (0..900).for_each(|_| driver.step());
-    driver.control(|control| control.enable_online = false);
-    let mut prng = Prng::stream(3, "undo");
-    for is_between in [false, true] {
-        driver.settle_rounds();
-        let before = driver.acting(0);
-        let mut given = Vec::new();
-        while given.len() < labels {
-            let decision = driver.player.service.last().saturating_sub(prng.below(1_500));
-            if driver.ask(QuestionKind::LabelStep, 0, decision, 1).is_err() {
-                continue;
-            }
-            let question = driver.open_question(QuestionKind::LabelStep).unwrap();
-            let Context::Step(shown) = Context::from_bytes(question.kind, &question.context).unwrap() else {
-                unreachable!("a question about a step shows one")
-            };
-            let best = shown.candidates[prng.below(shown.candidates.len() as u64) as usize].action;
-            let score = Fixed::from_ratio(prng.below(5) as i64, 4);
-            let answer = Answer::Step(StepAnswer { accept: prng.bit(), best: Some(best), score, comment: 0 });
-            given.push(driver.answer(question.serial, ALICE, &answer));
-        }
-        assert_ne!(driver.acting(0), before);
-        if is_between {
-            (0..steps).for_each(|_| driver.step());
-            driver.settle_rounds();
-        }
-        prng.shuffle(&mut given);
-        given.iter().for_each(|answer| driver.undo(*answer));
-        assert!(driver.standing(0).labels().is_empty());
-        let world = driver.player.service.world(WorldIndex(0)).unwrap();
-        for seen in 0..16 {
-            assert!(world.acting().context(&Bits([seen, 0, 0, 0])).1.advice().is_empty());
-        }
-        if !is_between {
-            assert!(driver.acting(0) == before, "nothing is left of what was taken back");
-        }
-    }
-    driver.commit();
-    replay(&mut driver.log.into_store(), None, &mut |_, _| {}).unwrap();
-}
-
-#[test]
 fn what_waits_does_not_act_and_an_approval_can_be_taken_back() {
     let mut driver = overseen(Mode::Whitelist);
     let policy = |driver: &Driver| driver.player.service.world(WorldIndex(0)).unwrap().acting().digest();

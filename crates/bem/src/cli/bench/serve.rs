@@ -259,6 +259,7 @@ pub(super) fn serve_opened<T>(
         rate: u32::MAX,
         has_empty: true,
         starts: None,
+        lease: bem_serve::people::LEASE_LASTS,
         webhooks: Vec::new(),
     };
     let (ready, address) = std::sync::mpsc::channel();
