@@ -8,6 +8,7 @@ use crate::learner::standing::Incumbent;
 use crate::shard::Shard;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::fixed::Fixed;
 use bem_base::environment::{Bits, EnvironmentError, Outcome, Shape};
 use bem_base::prng::Prng;
 use bem_evolve::apply::Live;

@@ -205,4 +205,10 @@ mod tests {
             report.refuted
         );
     }
+
+    #[test]
+    fn no_approval_lets_a_bad_patch_in() {
+        let report = run_approved(2, 600, Fixed::from_int(1_000));
+        assert!(report.is_clean(), "{:?} {:?}", report.passed, report.refused);
+    }
 }
