@@ -20,7 +20,7 @@ cargo xtask python    only the tests of the Python package, in an environment of
 cargo xtask lint      formatting, clippy, house rules, who may use whom, licences
 cargo xtask ci        lint and test: what runs before a change lands
 cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
-cargo xtask count     instructions a step early and late in a run, and beside a busy tool bus, with valgrind: [--full]
+cargo xtask count     instructions a step early and late in a run, beside a busy tool bus and beside people's questions, with valgrind: [--full]
 cargo xtask compare   an earlier build and this one side by side: measure FOLDER CHECKOUT, page OLD NEW
 cargo xtask ladder    choose the rungs whose measured steps lie on a line: choose FILE...
 cargo xtask battery   what the project promises, tried at length: [NAME] [--scale N]
@@ -138,20 +138,37 @@ fn count_instructions(rest: &[&str]) -> Result<()> {
     if early * 0.01 < (early - late_cost).abs() {
         bail!("the cost of a step changed by more than one percent");
     }
-    count_beside_tools()
+    count_beside_tools()?;
+    count_beside_people()
 }
 
 /// A step must cost the same whatever happens on the tool bus (TOOL-12).
 fn count_beside_tools() -> Result<()> {
-    build(&["--example", "bus_count"])?;
-    let program = target().join("release/examples/bus_count").display().to_string();
-    let mut idle = None;
-    for (how, words) in [
+    let ways = [
         ("idle", "no traffic on the tool bus"),
         ("full", "a request at every step on a full bus"),
         ("silent", "workers that never answer"),
         ("slow", "a simulator of 50 ms a step beside it"),
-    ] {
+    ];
+    count_beside("bus_count", &ways)
+}
+
+/// A decision must cost the same whatever people are asked (HUM-10).
+fn count_beside_people() -> Result<()> {
+    let ways = [
+        ("off", "nobody who is asked"),
+        ("on", "people who are asked about steps"),
+        ("full", "a queue of people that is full"),
+    ];
+    count_beside("people_count", &ways)
+}
+
+/// Counts the steps of an example in several ways, of which the first is what the others are compared with.
+fn count_beside(example: &str, ways: &[(&str, &str)]) -> Result<()> {
+    build(&["--example", example])?;
+    let program = target().join("release/examples").join(example).display().to_string();
+    let mut idle = None;
+    for (how, words) in ways {
         let total = |steps: u64| {
             compare::instructions::counted(&[
                 "--toggle-collect=*counted_step*",
@@ -164,9 +181,7 @@ fn count_beside_tools() -> Result<()> {
         println!("instructions a step: {cost:.2} with {words}");
         let first = *idle.get_or_insert(cost);
         if first * 0.01 < (first - cost).abs() {
-            bail!(
-                "the cost of a step depends on the tool bus: {first:.2} without traffic, {cost:.2} with {words}"
-            );
+            bail!("the cost of a step is {first:.2} with {}, and {cost:.2} with {words}", ways[0].1);
         }
     }
     Ok(())

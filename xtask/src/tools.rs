@@ -17,6 +17,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("strace", "strace"),
     ("valgrind", "valgrind"),
     ("nodejs", "node"),
+    ("npm", "npm"),
     ("bsdutils", "script"),
     ("skopeo", "skopeo"),
     ("umoci", "umoci"),
@@ -66,7 +67,19 @@ pub fn install_for_tests() -> Result<()> {
         );
         run("sh", &["-c", &install])?;
     }
+    install_axe()?;
     install_python(PYTHON_PACKAGES)
+}
+
+/// The rules that pages are held against in a browser; they lie beside what is built.
+fn install_axe() -> Result<()> {
+    let folder = target().join("tools/axe");
+    if folder.join("node_modules/axe-core/axe.min.js").exists() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(&folder)?;
+    let folder = folder.display().to_string();
+    run("npm", &["install", "--silent", "--no-audit", "--no-fund", "--prefix", &folder, "axe-core@4.14.0"])
 }
 
 /// Installs Python packages, each named with the module that shows it is there.

@@ -3,6 +3,7 @@
 //! The ground floor: every other crate stands on it and it stands on none of them. It must not know what a
 //! circuit, a game or a bandit is. No floats, no clocks, no unordered maps.
 
+pub mod calendar;
 pub mod digest;
 pub mod encode;
 pub mod environment;

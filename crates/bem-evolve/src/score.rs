@@ -78,6 +78,8 @@ pub struct PoxState {
     last_high_score_step: u64,
     decided: u64,
     records: [ProposerRecord; PatchKind::ALL.len()],
+    /// What an approval may add to a score; lent, and no part of what is saved.
+    approval: Fixed,
 }
 
 /// A score this many times the average is a high one.
@@ -104,6 +106,7 @@ impl PoxState {
             last_high_score_step: 0,
             decided: 0,
             records: [ProposerRecord::default(); PatchKind::ALL.len()],
+            approval: Fixed::ZERO,
         }
     }
 
@@ -128,6 +131,17 @@ impl PoxState {
     #[doc(alias = "D_threshold")]
     pub fn threshold(&self) -> Fixed {
         self.threshold
+    }
+
+    /// What an approval may add to the score of a patch that is measured to be no worse; nothing where nobody is asked.
+    #[doc(alias = "human_weight_pox")]
+    pub fn approval(&self) -> Fixed {
+        self.approval
+    }
+
+    /// Somebody may approve what is decided from now on, and that adds at most this to a score.
+    pub fn lend_approval(&mut self, approval: Fixed) {
+        self.approval = approval.max(Fixed::ZERO);
     }
 
     /// Books the decision about one patch that reached the gate, and moves the averages and the threshold.

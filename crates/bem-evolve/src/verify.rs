@@ -3,7 +3,8 @@
 //! [`verify`] shows the condition of the patch's kind and hands back a [`Verified`]; [`accept`] adds measured
 //! improvement and hands back an [`AcceptedPatch`]. Both types have private fields and no other constructor, so
 //! that whoever holds one knows that the checker, and then the improvement gate, has agreed. A human approval
-//! cannot build either. Clauses: SCC-3, SCC-4, SCC-8; invariant 4 of the architecture.
+//! cannot build either: where somebody may add to a score, what is missing without it is written on the patch, which must not
+//! act before somebody has. Clauses: SCC-3, SCC-4, SCC-8, HUM-8; decision D-181; invariant 4 of the architecture.
 
 use crate::apply::TablesError;
 use crate::condition::{self, Context, Finding, Rejection, circuits, misfit};
@@ -60,7 +61,7 @@ impl Verified {
 /// # use bem_evolve::verify::{AcceptedPatch, Improvement, Verified};
 /// # use bem_base::fixed::Fixed;
 /// fn forge(verified: Verified) -> AcceptedPatch {
-///     AcceptedPatch { verified, improvement: Improvement::Static, score: Fixed::ONE }
+///     AcceptedPatch { verified, improvement: Improvement::Static, score: Fixed::ONE, missing: Fixed::ZERO }
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +69,7 @@ pub struct AcceptedPatch {
     verified: Verified,
     improvement: Improvement,
     score: Fixed,
+    missing: Fixed,
 }
 
 impl AcceptedPatch {
@@ -86,9 +88,14 @@ impl AcceptedPatch {
         &self.improvement
     }
 
-    /// Its score.
+    /// Its score, without what an approval adds.
     pub fn score(&self) -> Fixed {
         self.score
+    }
+
+    /// What an approval must add to its score before it may act; zero where it reaches the threshold by itself.
+    pub fn missing(&self) -> Fixed {
+        self.missing
     }
 }
 
@@ -360,10 +367,25 @@ pub fn accept(
     let (score, threshold) = (pox.score(&measured), pox.threshold());
     // Plain actions follow the log, and a guard follows what was BAD: neither competes with what experts gain.
     let is_free = matches!(change, Change::Hold { .. } | Change::Guard { .. } | Change::Retire { .. });
-    if score < threshold && !is_free {
+    let missing = if is_free { Fixed::ZERO } else { threshold.minus(score).max(Fixed::ZERO) };
+    // People add to what is measured to be no worse, and to nothing else.
+    let addable = if is_no_worse(&improvement) { pox.approval() } else { Fixed::ZERO };
+    if addable < missing {
         return Err(Refusal::BelowThreshold { score, threshold });
     }
-    Ok(AcceptedPatch { verified, improvement, score })
+    Ok(AcceptedPatch { verified, improvement, score, missing })
+}
+
+/// Whether the measured lower bound of the gain is at least zero.
+fn is_no_worse(improvement: &Improvement) -> bool {
+    let bound = match improvement {
+        Improvement::Rollouts(evidence) => evidence.lower_bound,
+        Improvement::Interleaved(evidence) => evidence.lower_bound,
+        Improvement::Logged { lower_bound, .. } => *lower_bound,
+        Improvement::Counted { gain, .. } | Improvement::Means { gain, .. } => *gain,
+        Improvement::Static => Fixed::ZERO,
+    };
+    Fixed::ZERO <= bound
 }
 
 /// Whether an expert that stands for others did just as well as they in every rollout; then it may live by the gates it
@@ -446,7 +468,7 @@ fn judge(change: &Change, improvement: &Improvement) -> Result<(Fixed, Fixed), R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::battery::Laboratory;
+    use crate::battery::{Fault, Laboratory};
     use crate::patch::{ExpectedEffects, Form};
     use crate::propose::patch;
     use bem_base::prng::Prng;
@@ -562,5 +584,50 @@ mod tests {
             let other = proofs[(place + 1) % proofs.len()].0;
             assert!(certificate.check(other).is_err());
         }
+    }
+
+    #[test]
+    fn an_approval_adds_to_what_is_no_worse_and_lets_nothing_else_in() {
+        let threshold = Fixed::from_ratio(9, 10);
+        let config = Laboratory::new().config().clone();
+        let config = bem_machine::config::GenesisConfig {
+            improvement_threshold: threshold,
+            improvement_threshold_min: threshold,
+            improvement_threshold_max: threshold,
+            ..config
+        };
+        let mut pox = PoxState::new(&config);
+        let small = Fixed::from_ratio(1, 4);
+        let measured = |bound| Improvement::Rollouts(evidence(bound, 0));
+        let judged =
+            |pox: &PoxState, form, improvement| accept(verified(form), improvement, Fixed::ZERO, pox);
+        // Better, and not by enough: refused, unless people may add what is missing.
+        let refused = judged(&pox, Form::Synthesize, measured(small)).unwrap_err();
+        assert!(matches!(refused, Refusal::BelowThreshold { .. }));
+        pox.lend_approval(Fixed::ONE);
+        let accepted = judged(&pox, Form::Synthesize, measured(small)).unwrap();
+        assert_eq!(accepted.score().plus(accepted.missing()), threshold);
+        assert!(Fixed::ZERO < accepted.missing());
+        pox.lend_approval(accepted.missing().minus(Fixed::from_raw(1)));
+        assert!(judged(&pox, Form::Synthesize, measured(small)).is_err(), "too little to be added");
+        // With all that anybody can add: what may be worse is refused, and so is what is BAD or measured by the wrong evidence.
+        pox.lend_approval(Fixed::from_int(1_000));
+        let below = Fixed::from_ratio(-1, 128);
+        let refused = judged(&pox, Form::Synthesize, measured(below)).unwrap_err();
+        assert!(matches!(refused, Refusal::MayBeWorse { .. }));
+        let refused = judged(&pox, Form::Merge, measured(below)).unwrap_err();
+        assert!(matches!(refused, Refusal::BelowThreshold { .. }), "within the tolerance, and below zero");
+        let refused = judged(&pox, Form::Synthesize, Improvement::Rollouts(evidence(small, 9))).unwrap_err();
+        assert!(matches!(refused, Refusal::Unsafe { .. }));
+        let refused = judged(&pox, Form::Synthesize, Improvement::Static).unwrap_err();
+        assert!(matches!(refused, Refusal::WrongEvidence { .. }));
+        // A patch whose condition does not hold never comes so far: nothing of it can be accepted.
+        let laboratory = Laboratory::new();
+        let mut prng = Prng::stream(1, "unproven");
+        let unproven = laboratory.bad_patch(Form::Synthesize, Fault::WrongStatement, &mut prng).unwrap();
+        assert!(verify(unproven, &laboratory.context()).is_err());
+        // What needs nobody's word says so.
+        let enough = accept(verified(Form::Synthesize), measured(Fixed::ONE), Fixed::ONE, &pox).unwrap();
+        assert_eq!(enough.missing(), Fixed::ZERO);
     }
 }

@@ -44,6 +44,7 @@ impl Server {
             method,
             url: &format!("{}{path}", self.url),
             bearer: Some(&self.token),
+            headers: &[],
             body: body.as_deref(),
             answer_max: ANSWER_MAX,
             timeout: Duration::from_millis(PATIENCE) + MARGIN,

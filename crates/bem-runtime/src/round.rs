@@ -7,6 +7,7 @@ use crate::frozen::Shared;
 use crate::input::WorldIndex;
 use bem_base::digest::Digest;
 use bem_base::encode::Writer;
+use bem_base::fixed::Fixed;
 use bem_engine::chronicle::PatchNote;
 use bem_engine::learner::{Offers, Told};
 use bem_engine::serving::{Begun, Round, Searching, Settled};
@@ -38,6 +39,8 @@ pub struct Job {
     pub(crate) offers: Offers,
     /// Whether the searching half is wanted as it was before it searched.
     pub(crate) wants_before: bool,
+    /// What an approval may add to the score of a patch.
+    pub(crate) approval: Fixed,
 }
 
 /// A round that was worked on.
@@ -70,7 +73,8 @@ pub struct Brought {
 impl Job {
     /// Does the work: takes the episodes in, searches if enough is new, and decides what can be decided.
     pub fn work(self) -> Done {
-        let Job { world, mut searching, episodes, keeps, told, offers, wants_before } = self;
+        let Job { world, mut searching, episodes, keeps, told, offers, wants_before, approval } = self;
+        searching.lend_approval(approval);
         keeps.iter().for_each(|(serial, is_kept)| searching.keep(*serial, *is_kept));
         // Episodes may decide a contest: what would be without that is what was before it, with the same episodes.
         let apart = (wants_before && searching.is_measuring()).then(|| searching.clone());
@@ -90,6 +94,7 @@ impl Job {
             None => Shared::default(),
         };
         let round = has_work.then(|| Box::new(searching.work()));
+        searching.lend_approval(Fixed::ZERO);
         let bytes = bytes_of(&searching);
         Done { world, searching, round, bytes, before, serials }
     }

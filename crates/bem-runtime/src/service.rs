@@ -364,10 +364,10 @@ impl Service {
                 Effect::Forgotten(*world)
             }
             Input::Search { world } => {
-                let oversees = self.oversees();
+                let approval = self.oversees().then_some(self.people.control.human_weight_pox);
                 let offers = self.offers.get(&world.0).cloned().unwrap_or_default();
                 let served = self.world_mut(*world).ok_or("a round in a world that is not served")?;
-                let begun = served.begin_round(*world, offers, oversees);
+                let begun = served.begin_round(*world, offers, approval);
                 Effect::Began(Box::new(begun.ok_or("a round begins in another")?))
             }
             Input::Publish { world } => {

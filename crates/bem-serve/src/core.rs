@@ -13,6 +13,7 @@ mod advising;
 mod gauges;
 mod handle;
 mod proving;
+mod telling;
 mod threads;
 mod tools;
 
@@ -25,6 +26,7 @@ pub use tools::{Answered, Tooling};
 use crate::inbox::Inbox;
 use crate::priority;
 use crate::saving::{self, Saving};
+use crate::webhooks::{Webhook, Webhooks};
 use anyhow::{Context, Result, bail};
 use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Outcome};
@@ -216,7 +218,7 @@ pub fn start<S: Store + Send + 'static>(
     state: &Path,
     encode: Box<Encode>,
     starts: Option<Arc<Starts>>,
-    bus: Option<(Host, Option<Advisor>)>,
+    (bus, hooks): (Option<(Host, Option<Advisor>)>, &[Webhook]),
 ) -> Result<(Handle, Threads)> {
     let Opened { mut log, mut player, .. } = opened;
     let (mut inbox, frames) = Inbox::open(state, log.instance())?;
@@ -247,9 +249,11 @@ pub fn start<S: Store + Send + 'static>(
     let (work, worked) = mpsc::channel::<Box<Job>>();
     jobs.into_iter().for_each(|job| drop(work.send(job)));
     let tools = bus.as_ref().map(|(host, _)| Arc::clone(host.catalog()));
-    let handle = Handle { queue: sender.clone(), gauges: Arc::clone(&gauges), events: events.clone(), tools };
+    let hooks = Arc::new(Webhooks::start(hooks, Arc::clone(&gauges))?);
+    let (counts, listeners) = (Arc::clone(&gauges), events.clone());
+    let handle = Handle { queue: sender.clone(), gauges: counts, events: listeners, hooks, tools };
     let decider = Decider {
-        tooling: bus.map(|(host, model)| Tooling::new(host, model, state, sender.clone())).transpose()?,
+        tooling: bus.map(|(host, model)| Tooling::new(host, model, state, &handle)).transpose()?,
         saved: service.last(),
         service,
         inbox,
@@ -257,6 +261,7 @@ pub fn start<S: Store + Send + 'static>(
         work,
         gauges: Arc::clone(&gauges),
         events,
+        hooks: Arc::clone(&handle.hooks),
         encode,
         starts,
         group: Group::default(),
@@ -365,6 +370,8 @@ struct Group {
     answers: Vec<Answer>,
     /// What was decided, for whoever listens.
     decided: Vec<String>,
+    /// What webhooks are told when it is durable.
+    told: Vec<(&'static str, serde_json::Value)>,
     first: u64,
 }
 
@@ -375,6 +382,7 @@ struct Decider {
     work: mpsc::Sender<Box<Job>>,
     gauges: Arc<Gauges>,
     events: broadcast::Sender<String>,
+    hooks: Arc<Webhooks>,
     encode: Box<Encode>,
     starts: Option<Arc<Starts>>,
     group: Group,
@@ -453,6 +461,9 @@ impl Decider {
             let _ = self.work.send(job);
         }
         self.note(&line, number);
+        if !self.hooks.is_empty() {
+            self.group.told.extend(telling::of(&line, &self.service, number));
+        }
         saving::count_patches(&line, &self.gauges);
         self.group.lines.push(line);
         (number, seen)
@@ -609,7 +620,7 @@ impl Decider {
 
     /// Makes the group durable, and answers.
     fn acknowledge(&mut self) -> Result<()> {
-        let Group { bytes, lines, answers, decided, first } = core::mem::take(&mut self.group);
+        let Group { bytes, lines, answers, decided, told, first } = core::mem::take(&mut self.group);
         if lines.is_empty() {
             answers.into_iter().for_each(|answer| answer(true));
             return Ok(());
@@ -624,6 +635,7 @@ impl Decider {
         self.gauges.inputs.store(self.service.last(), Ordering::Relaxed);
         answers.into_iter().for_each(|answer| answer(true));
         decided.into_iter().for_each(|event| drop(self.events.send(event)));
+        told.iter().for_each(|(event, data)| self.hooks.send(event, data));
         if 0 < self.events.receiver_count() {
             let text =
                 serde_json::json!({ "event": "step", "step": self.service.last(), "inputs": lines.len() });

@@ -74,6 +74,8 @@ pub struct Shared {
     pub metrics: crate::metrics::Metrics,
     /// Requests a second of one token.
     pub rate: u32,
+    /// How long a lease of a question lasts.
+    pub lease: Duration,
     /// What each token has left.
     pub buckets: Mutex<BTreeMap<Digest, (f64, Instant)>>,
     /// Rules of policies that were worked out.
@@ -132,6 +134,16 @@ impl Failure {
     pub fn about(mut self, field: impl Into<String>) -> Failure {
         self.field = Some(field.into());
         self
+    }
+
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What it says to people.
+    pub fn message(&self) -> &str {
+        &self.message
     }
 
     /// The request itself is wrong.

@@ -16,6 +16,7 @@ pub mod proposals;
 pub mod saving;
 pub mod tokens;
 pub mod tools;
+pub mod webhooks;
 
 use crate::core::{Advisor, Handle, Threads};
 use crate::http::{App, Route, Shared};
@@ -60,6 +61,10 @@ pub struct ServeOptions {
     pub has_empty: bool,
     /// What new worlds begin with, if something was named.
     pub starts: Option<Starting>,
+    /// How long a lease of a question lasts.
+    pub lease: Duration,
+    /// Who is told what happens to questions and patches.
+    pub webhooks: Vec<webhooks::Webhook>,
 }
 
 /// Refuses an address beyond loopback unless a proxy stands before it.
@@ -91,6 +96,7 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
         is_proxied: options.behind_proxy,
         metrics: Metrics::default(),
         rate: options.rate,
+        lease: options.lease,
         buckets: Mutex::new(BTreeMap::new()),
         rules: Mutex::new(BTreeMap::new()),
         started: Instant::now(),
@@ -107,7 +113,8 @@ pub fn start<S: Store + Send + 'static>(
     let encode = move |note: &str, values: &serde_json::Map<String, serde_json::Value>| {
         api::encode_named(note, values, &mut known.lock().unwrap_or_else(PoisonError::into_inner))
     };
-    core::start(opened, &options.state, Box::new(encode), options.starts.clone().map(|starts| starts.0), bus)
+    let starts = options.starts.clone().map(|starts| starts.0);
+    core::start(opened, &options.state, Box::new(encode), starts, (bus, &options.webhooks))
 }
 
 /// Serves until it is asked to stop, then stops cleanly. `on_ready` is told the address when requests are taken, and the way
@@ -140,7 +147,7 @@ pub fn run<S: Store + Send + 'static>(
                 let _ = keeper.lock().unwrap_or_else(PoisonError::into_inner).refresh();
             }
         });
-        tokio::spawn(people::watch_leases(handle.clone(), people::LEASE_LASTS));
+        tokio::spawn(people::watch_leases(handle.clone(), options.lease));
         on_ready(bound, &handle);
         let is_failed = || handle.gauges.failed.load(std::sync::atomic::Ordering::Relaxed);
         http::serve(listener, router, || should_stop() || is_failed() || threads.is_over()).await

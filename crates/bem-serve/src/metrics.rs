@@ -32,7 +32,7 @@ pub struct Metrics {
 /// Reads one of the counts.
 type Read = fn(&Gauges) -> u64;
 
-const GAUGES: [(&str, &str, Read); 13] = [
+const GAUGES: [(&str, &str, Read); 16] = [
     ("bem_inputs", "Inputs that took effect", |gauges| gauges.inputs.load(Ordering::Relaxed)),
     ("bem_inputs_covered", "Inputs under a signed checkpoint", |gauges| {
         gauges.covered.load(Ordering::Relaxed)
@@ -58,6 +58,15 @@ const GAUGES: [(&str, &str, Read); 13] = [
     }),
     ("bem_proposals_refused", "Proposals of a model that could not be read since the start", |gauges| {
         gauges.proposals_refused.load(Ordering::Relaxed)
+    }),
+    ("bem_webhooks_sent", "Messages that webhooks have taken since the start", |gauges| {
+        gauges.webhooks_sent.load(Ordering::Relaxed)
+    }),
+    ("bem_webhooks_retried", "Attempts at webhooks that failed and are made again", |gauges| {
+        gauges.webhooks_retried.load(Ordering::Relaxed)
+    }),
+    ("bem_webhooks_dropped", "Messages to webhooks that were given up since the start", |gauges| {
+        gauges.webhooks_dropped.load(Ordering::Relaxed)
     }),
     ("bem_ledger_entries", "Entries of the ledger", |gauges| gauges.entries.load(Ordering::Relaxed)),
 ];

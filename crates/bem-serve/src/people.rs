@@ -1,10 +1,12 @@
 //! People over HTTP: questions are listed, leased, answered, skipped and given back; answers are previewed and taken back.
 //!
 //! The same operations serve programs, the terminal and the pages. A person is known to the ledger by an opaque number made
-//! from the hash of their token. Leases last ten minutes by the host's clock; that one has run out is an input.
+//! from the hash of their token. Leases last ten minutes by the host's clock, if nobody says otherwise; that one has run out is
+//! an input.
 //! Clauses: HUM-2, HUM-3, HUM-4, HUM-12; decisions D-29, D-70, D-76.
 
 pub mod pages;
+pub mod tasks;
 pub mod view;
 
 use crate::api::{Fields, Paging, limit_of};
@@ -19,15 +21,15 @@ use axum::routing::{get, post, put};
 use axum::{Extension, Json};
 use bem_base::digest::{Digest, hash_parts};
 use bem_base::fixed::Fixed;
-use bem_people::kinds::{Mode, Priority, QuestionKind, Skip, Status};
+use bem_people::kinds::{Mode, QuestionKind, Skip};
 use bem_people::table::{Person, skip_reason};
-use bem_runtime::people::input::Ask;
 use bem_runtime::service::{Refusal, Service};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use tasks::Asked;
 
-/// How long a lease lasts.
+/// How long a lease lasts where nobody says otherwise.
 pub const LEASE_LASTS: Duration = Duration::from_secs(600);
 /// How often leases are looked at.
 const LEASE_LOOK: Duration = Duration::from_secs(1);
@@ -120,12 +122,7 @@ pub(crate) async fn list(
     Query(query): Paging,
 ) -> Result<Json<Value>, Failure> {
     let limit = limit_of(&query)?;
-    let state = match query.get("state").map(String::as_str) {
-        None | Some("open") => None,
-        Some("pending") => Some(Status::Pending),
-        Some("in_progress") => Some(Status::InProgress),
-        Some(_) => return Err(Failure::bad("state", "state must be open, pending or in_progress")),
-    };
+    let state = tasks::state_of(query.get("state").map(String::as_str))?;
     let after = match query.get("after") {
         None => 0,
         Some(after) => number_of(after, "after")?,
@@ -133,12 +130,9 @@ pub(crate) async fn list(
     let person = person_of(&caller.token);
     let page = app.handle.look(move |service| {
         let table = service.people().table();
-        let mut open: Vec<_> =
-            table.open().filter(|one| state.is_none_or(|state| one.status == state)).collect();
-        open.sort_by_key(|question| question.serial);
-        let count = open.len();
-        let later = open.into_iter().filter(|question| after < question.serial).take(limit);
-        let questions: Vec<Value> = later.map(|question| view::question(service, question, person)).collect();
+        let (open, count) = tasks::open(service, state, after, limit);
+        let questions: Vec<Value> =
+            open.into_iter().map(|question| view::question(service, question, person)).collect();
         let queue: Vec<String> = table.queue(person, true).iter().map(|one| one.serial.to_string()).collect();
         (questions, count, queue)
     });
@@ -155,55 +149,14 @@ pub(crate) async fn ask(
     Extension(caller): Extension<Caller>,
     body: Bytes,
 ) -> Result<Response, Failure> {
-    let mut fields = Fields::read(&body)?;
-    let name = Fields::must("kind", fields.text("kind")?)?;
-    let kind = QuestionKind::from_name(&name).ok_or_else(|| {
-        Failure::bad("kind", format!("kind {name:?} is unknown: {}", QuestionKind::names()))
-    })?;
-    if kind == QuestionKind::AdjustConfig && !is_approver(&caller) {
+    let asked = Asked::read(&body)?;
+    if asked.kind == QuestionKind::AdjustConfig && !is_approver(&caller) {
         let message = "questions about the configuration are asked by approvers and admins";
         return Err(Failure::new(StatusCode::FORBIDDEN, "needs_approver", message).about("kind"));
     }
-    let world = fields.text("world")?;
-    let decision = match fields.text("decision")? {
-        None => 0,
-        Some(text) => number_of(&text, "decision")?,
-    };
-    let worlds = fields.list("worlds")?.unwrap_or_default();
-    let priority = match fields.text("priority")? {
-        None => Priority::Normal,
-        Some(name) => Priority::from_name(&name)
-            .ok_or_else(|| Failure::bad("priority", format!("priority is unknown: {}", Priority::names())))?,
-    };
-    let patience = fields.number("deadline")?.unwrap_or(0);
-    let quorum = fields.number("quorum")?.unwrap_or(1);
-    let words = fields.text("reason")?.unwrap_or_default();
-    fields.finish("kind, world, decision, worlds, priority, deadline, quorum and reason are")?;
     let person = person_of(&caller.token);
-    let check = move |service: &Service| {
-        let place = |name: &str| service.find(name).map(|(index, _)| index.0);
-        let world = match (&world, kind) {
-            (Some(name), _) => place(name)?,
-            (None, QuestionKind::LabelStep | QuestionKind::ScoreEpisode) => {
-                let message = "world is missing: questions about steps and episodes name one".to_string();
-                return Err(Refusal {
-                    kind: bem_runtime::service::RefusalKind::Bad,
-                    field: "world",
-                    code: "bad_field",
-                    message,
-                });
-            }
-            (None, _) => 0,
-        };
-        let named = worlds.iter().map(|name| place(name.as_str().unwrap_or_default()));
-        let worlds = named.collect::<Result<Vec<u16>, Refusal>>()?;
-        let ask = Ask { kind, world, target: decision, worlds, priority, patience, quorum, person, words };
-        service.ask_people(ask).map(Some)
-    };
-    let view = move |service: &Service, _: Option<u64>| {
-        let asked: Vec<String> = service.moved().iter().filter_map(view::created).collect();
-        json!({ "questions": asked, "question": asked.first() })
-    };
+    let check = move |service: &Service| asked.check(service, person);
+    let view = move |service: &Service, _: Option<u64>| tasks::asked(service);
     let asked = app.handle.act(check, view).await??;
     Ok((StatusCode::CREATED, Json(asked)).into_response())
 }
@@ -223,24 +176,25 @@ pub(crate) async fn next(
         Some(serial) => service.lease(serial, person, approves),
         None => Ok(None),
     };
+    let lasts = app.lease;
     let view = move |service: &Service, _: Option<u64>| {
         let people = service.people();
         let mine =
             people.table().open().filter(|question| question.owner == person).max_by_key(|one| one.updated);
         let done = people.groups().people().get(&person).map_or(0, |record| record.answers);
         let open = people.table().queue(person, approves).len();
-        let leased = mine.map(|question| leased(service, question.serial, person));
+        let leased = mine.map(|question| leased(service, question.serial, person, lasts));
         json!({ "leased": leased, "open": open, "answered_by_you": done, "budget": people.budget() })
     };
     Ok(Json(app.handle.act(check, view).await??))
 }
 
-fn leased(service: &Service, serial: u64, person: Person) -> Value {
+fn leased(service: &Service, serial: u64, person: Person, lasts: Duration) -> Value {
     match service.people().table().get(serial) {
         None => Value::Null,
         Some(question) => json!({
             "lease": lease_name(serial, question.generation),
-            "lasts_seconds": LEASE_LASTS.as_secs(),
+            "lasts_seconds": lasts.as_secs(),
             "question": view::question(service, question, person),
             "html": pages::draw(service, question),
         }),
@@ -248,7 +202,7 @@ fn leased(service: &Service, serial: u64, person: Person) -> Value {
 }
 
 #[utoipa::path(post, path = "/v1/questions/{id}/lease", params(("id" = String, Path)),
-    responses((status = 200, description = "A lease of ten minutes"), (status = 403, description = "Only approvers"),
+    responses((status = 200, description = "A lease, of ten minutes unless the server says otherwise"), (status = 403, description = "Only approvers"),
         (status = 404, description = "It is not open"), (status = 409, description = "Somebody else works on it")))]
 pub(crate) async fn lease(
     State(app): State<App>,
@@ -258,7 +212,8 @@ pub(crate) async fn lease(
     let serial = number_of(&id, "question")?;
     let (person, approves) = (person_of(&caller.token), is_approver(&caller));
     let check = move |service: &Service| service.lease(serial, person, approves);
-    let view = move |service: &Service, _: Option<u64>| leased(service, serial, person);
+    let lasts = app.lease;
+    let view = move |service: &Service, _: Option<u64>| leased(service, serial, person, lasts);
     Ok(Json(app.handle.act(check, view).await??))
 }
 
@@ -447,7 +402,7 @@ pub(crate) async fn set_control(
     Ok(Json(app.handle.act(check, view).await??))
 }
 
-/// Watches leases until the service stops: one that is ten minutes old is given back.
+/// Watches leases until the service stops: one that is older than leases last is given back.
 pub async fn watch_leases(handle: Handle, lasts: Duration) {
     let mut seen: BTreeMap<(u64, u32), Instant> = BTreeMap::new();
     loop {

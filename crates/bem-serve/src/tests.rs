@@ -48,6 +48,8 @@ impl Bench {
             rate,
             has_empty: false,
             starts: None,
+            lease: people::LEASE_LASTS,
+            webhooks: Vec::new(),
         };
         let (handle, threads) = start(opened, &options, None).unwrap();
         let app = app(handle.clone(), &options, options.listen).unwrap();

@@ -457,7 +457,7 @@ mod tests {
         catalog.set_alias(3, root).unwrap();
         let words = catalog.words(1_000);
         assert_eq!(words[8 + 3], u64::from(root.to_word()));
-        assert_eq!(words[1..5], [2, 0, 5, 0]);
+        assert_eq!(words[1..5], [2, 0, 6, 0]);
         let last = &words[words.len() - 4..];
         assert_eq!(last[0], u64::from(file.to_word()) | u64::from(root.to_word()) << 32);
         assert_eq!(last[1..3], [hash_name("a"), hash_name("config/a")]);

@@ -2,7 +2,7 @@
 //!
 //! An operation is idempotent if doing it twice is the same as doing it once: it is tried again after a worker was lost. One
 //! that is not ends with OUTCOME_UNKNOWN instead. Users' tools declare theirs in the catalog. Numbers are never used twice.
-//! Clauses: TOOL-4, TOOL-6, TOOL-8, TOOL-9, TOOL-11.
+//! Clauses: TOOL-4, TOOL-6, TOOL-8, TOOL-9, TOOL-11, HUM-2.
 
 use bem_base::ids::ObjectClass;
 
@@ -22,12 +22,15 @@ pub enum Role {
     Environment = 4,
     /// A user's own.
     Custom = 5,
+    /// TOOL_HINL: questions to people.
+    #[doc(alias = "TOOL_HINL")]
+    People = 6,
 }
 
 impl Role {
     /// The roles that every catalog has, in order of their places in TOOL_KIND.
-    pub const BUILT_IN: [Role; 5] =
-        [Role::Files, Role::Database, Role::Prover, Role::Model, Role::Environment];
+    pub const BUILT_IN: [Role; 6] =
+        [Role::Files, Role::Database, Role::Prover, Role::Model, Role::Environment, Role::People];
 
     /// The bit in `role_flags`.
     pub const fn bit(self) -> u32 {
@@ -43,6 +46,7 @@ impl Role {
             Role::Model => "llm",
             Role::Environment => "env",
             Role::Custom => "custom",
+            Role::People => "people",
         }
     }
 
@@ -52,7 +56,7 @@ impl Role {
             Role::Files => Some(ObjectClass::FsNode),
             Role::Database => Some(ObjectClass::DbConn),
             Role::Environment => Some(ObjectClass::EnvTask),
-            Role::Prover | Role::Model | Role::Custom => None,
+            Role::Prover | Role::Model | Role::Custom | Role::People => None,
         }
     }
 }
@@ -128,8 +132,35 @@ pub const OPERATIONS: &[Operation] = &[
     ),
     write(Role::Environment, 0, "open", false, &[], &[(0, "line")]),
     write(Role::Environment, 1, "say", false, &[(0, "line")], &[(0, "line")]),
+    write(Role::People, 0, "enqueue_task", false, TASK, &[(0, "question"), (1, "id"), (2, "questions")]),
+    write(
+        Role::People,
+        1,
+        "notify",
+        true,
+        &[(0, "question"), (1, "reason")],
+        &[(0, "question"), (1, "open")],
+    ),
+    read(
+        Role::People,
+        2,
+        "query_tasks",
+        &[(0, "state"), (1, "after"), (2, "limit")],
+        &[(0, "questions"), (1, "open"), (2, "after")],
+    ),
 ];
 
+/// HINL_ENQUEUE_REQ: the context is drawn up by whoever keeps the questions.
+const TASK: &[Field] = &[
+    (0, "kind"),
+    (1, "world"),
+    (2, "decision"),
+    (3, "worlds"),
+    (4, "priority"),
+    (5, "deadline"),
+    (6, "quorum"),
+    (7, "reason"),
+];
 const QUERY: &[Field] = &[
     (0, "text"),
     (1, "prepared"),

@@ -8,6 +8,7 @@ use crate::database::Databases;
 use crate::files::{self, Files};
 use crate::mapping::Shared;
 use crate::model::Models;
+use crate::people::{Desk, People};
 use crate::prover::{self, Prover};
 use crate::redact;
 use crate::simulator::Simulators;
@@ -26,8 +27,8 @@ use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -75,6 +76,8 @@ pub struct Host {
     formulas: BTreeMap<u64, Vec<u8>>,
     /// SHARED's TOOL_BUS, as it was at the last barrier.
     segment: Vec<u64>,
+    /// Whoever keeps the questions to people, once somebody does.
+    desk: Arc<OnceLock<Box<dyn Desk>>>,
 }
 
 /// The tool of a built-in kind, if this build has one.
@@ -85,7 +88,7 @@ pub fn tool(role: Role, catalog: &Arc<CatalogFile>) -> Result<Option<Box<dyn Too
         Role::Prover => Some(Box::new(Prover)),
         Role::Model => Some(Box::new(Models::new(Arc::clone(catalog)))),
         Role::Environment => Some(Box::new(Simulators::new(Arc::clone(catalog)))),
-        Role::Custom => None,
+        Role::Custom | Role::People => None,
     })
 }
 
@@ -97,13 +100,18 @@ impl Host {
         let segment = vec![0; bus.channels().len() * SLOTS * REQUEST_WORDS];
         let is_over = Arc::new(AtomicBool::new(false));
         let connected = Arc::new(AtomicU32::new(0));
+        let desk = Arc::new(OnceLock::new());
         let mut threads = Vec::new();
         let mappings: BTreeMap<ObjectId, Arc<Shared>> =
             bus.channels().iter().map(|channel| (channel.kind(), Arc::clone(channel.mapping()))).collect();
         if options.has_threads {
             for (number, (kind, mapping)) in (1..).zip(&mappings) {
                 let Some(role) = catalog.catalog.role(*kind) else { continue };
-                let Some(mut tool) = tool(role, &catalog)? else { continue };
+                let made: Option<Box<dyn Tool + Send>> = match role {
+                    Role::People => Some(Box::new(People::new(Arc::clone(&desk)))),
+                    role => tool(role, &catalog)?,
+                };
+                let Some(mut tool) = made else { continue };
                 let mut port = Port::open(Arc::clone(mapping), number)?;
                 threads.push(spawn(role.name(), move || work::serve(&mut port, tool.as_mut(), &|| false))?);
             }
@@ -136,6 +144,7 @@ impl Host {
             socket: options.socket.clone(),
             formulas: BTreeMap::new(),
             segment,
+            desk,
         })
     }
 
@@ -152,6 +161,11 @@ impl Host {
     /// Somebody was told that a kind has no room before anything was put on the bus.
     pub fn count_refusal(&mut self, kind: ObjectId) {
         self.bus.count_refusal(kind);
+    }
+
+    /// Somebody keeps the questions to people from now on; whoever came first stays.
+    pub fn keep_questions(&mut self, desk: Box<dyn Desk>) {
+        let _ = self.desk.set(desk);
     }
 
     /// Writes SHARED's TOOL_BUS at a barrier, at which these requests ended.

@@ -21,6 +21,8 @@ pub struct Ask<'a> {
     pub url: &'a str,
     /// The bearer token, if one is needed.
     pub bearer: Option<&'a str>,
+    /// Headers beside those that every request has.
+    pub headers: &'a [(&'a str, &'a str)],
     /// The JSON body, if there is one.
     pub body: Option<&'a str>,
     /// Bytes of the answer at most.
@@ -43,6 +45,11 @@ fn split(url: &str) -> Result<(String, String)> {
     Ok((host, format!("/{path}")))
 }
 
+/// Whether an address can be asked.
+pub fn check(url: &str) -> Result<()> {
+    split(url).map(drop)
+}
+
 /// Asks: the status, and the body as text.
 pub fn ask(asked: &Ask<'_>) -> Result<(u16, String)> {
     let (host, path) = split(asked.url)?;
@@ -57,6 +64,12 @@ pub fn ask(asked: &Ask<'_>) -> Result<(u16, String)> {
             bail!("the token must be one line");
         }
         head.push_str(&format!("Authorization: Bearer {bearer}\r\n"));
+    }
+    for (name, value) in asked.headers {
+        if name.contains(['\r', '\n', ':']) || value.contains(['\r', '\n']) {
+            bail!("a header must be one line");
+        }
+        head.push_str(&format!("{name}: {value}\r\n"));
     }
     let body = asked.body.unwrap_or_default();
     if asked.body.is_some() {

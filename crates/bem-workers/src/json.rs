@@ -14,15 +14,21 @@ pub fn to_payload(operation: Option<&Operation>, value: &Value) -> Result<Vec<u8
     if value.is_null() {
         return Ok(Vec::new());
     }
-    let Some(operation) = operation else { return Ok(item(value, 0)?.to_bytes()) };
+    match operation {
+        Some(operation) => to_fields(operation.name, operation.request, value),
+        None => Ok(item(value, 0)?.to_bytes()),
+    }
+}
+
+/// A JSON object as these fields, by number.
+pub fn to_fields(operation: &str, known: &[Field], value: &Value) -> Result<Vec<u8>> {
     let Value::Object(fields) = value else { bail!("the request must be a JSON object") };
     let mut items = Vec::new();
     for (name, value) in fields {
-        let key = operation.request.iter().find(|(_, known)| known == name);
-        let Some((key, _)) = key else {
-            let known: Vec<&str> = operation.request.iter().map(|(_, name)| *name).collect();
+        let Some((key, _)) = known.iter().find(|(_, known)| known == name) else {
+            let known: Vec<&str> = known.iter().map(|(_, name)| *name).collect();
             let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
-            bail!("{} has no field {name:?}: known are {known}", operation.name);
+            bail!("{operation} has no field {name:?}: known are {known}");
         };
         items.push((*key, item(value, 0)?));
     }
@@ -71,7 +77,11 @@ pub fn to_hex(bytes: &[u8]) -> String {
 
 /// A response for people; what is no CBOR is shown as bytes.
 pub fn from_payload(operation: Option<&Operation>, bytes: &[u8]) -> Value {
-    let fields = operation.map_or(&[][..], |operation| operation.response);
+    from_fields(operation.map_or(&[][..], |operation| operation.response), bytes)
+}
+
+/// A payload with the names of these fields.
+pub fn from_fields(fields: &[Field], bytes: &[u8]) -> Value {
     match Item::from_bytes(bytes) {
         Ok(item) => value(&item, fields),
         Err(_) if bytes.is_empty() => Value::Null,

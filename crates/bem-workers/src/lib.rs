@@ -13,6 +13,7 @@ pub mod http;
 pub mod json;
 pub mod mapping;
 pub mod model;
+pub mod people;
 pub mod process;
 pub mod prover;
 pub mod redact;

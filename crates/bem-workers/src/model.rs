@@ -85,6 +85,7 @@ impl Tool for Models {
             method: "POST",
             url: &format!("{}/chat/completions", model.url.trim_end_matches('/')),
             bearer: key.as_deref(),
+            headers: &[],
             body: Some(&body),
             answer_max: ANSWER_MAX,
             timeout: Duration::from_secs(model.timeout_s),

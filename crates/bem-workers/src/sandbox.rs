@@ -52,7 +52,7 @@ pub fn enter(role: Role, catalog: &CatalogFile) -> Result<()> {
         }
         // The prover needs nothing.
         Role::Prover => {}
-        Role::Model | Role::Environment | Role::Custom => return Ok(()),
+        Role::Model | Role::Environment | Role::Custom | Role::People => return Ok(()),
     }
     let refused = "Landlock is not available here: say --no-sandbox to work without it";
     let ruleset = Ruleset::default()

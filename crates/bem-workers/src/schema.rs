@@ -66,6 +66,8 @@ fn needed(operation: &Operation) -> &'static [&'static str] {
         (Role::Database, "fetch") => &["result"],
         (Role::Prover, "unsat") => &["dimacs"],
         (Role::Model, "chat") => &["messages"],
+        (Role::People, "enqueue_task") => &["kind"],
+        (Role::People, "notify") => &["question"],
         _ => &[],
     }
 }
@@ -105,6 +107,19 @@ fn field(operation: &Operation, name: &str) -> Option<Value> {
         }),
         (Role::Model, "tokens") => whole(1, 32_768),
         (Role::Model, "seed") => whole(0, i64::MAX),
+        (Role::People, "kind") => {
+            json!({ "enum": ["label_step", "score_episode", "rank_templates"] })
+        }
+        (Role::People, "world") => text("the world that it is about, by name"),
+        (Role::People, "decision") => text("the number of the decision that it is about"),
+        (Role::People, "worlds") => json!({ "type": "array", "items": { "type": "string" } }),
+        (Role::People, "priority") => json!({ "enum": ["low", "normal", "high", "critical"] }),
+        (Role::People, "deadline") => whole(0, 1 << 40),
+        (Role::People, "quorum") => whole(1, 9),
+        (Role::People, "reason") => text("what people are told"),
+        (Role::People, "question" | "after") => text("the number of a question"),
+        (Role::People, "state") => json!({ "enum": ["open", "pending", "in_progress"] }),
+        (Role::People, "limit") => whole(1, 1_000),
         (Role::Environment, "line") => text("one line, as programs of --env-cmd read it"),
         _ => return None,
     })

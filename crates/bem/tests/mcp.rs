@@ -80,6 +80,7 @@ fn ask(server: &Server, path: &str, body: &Value) -> Value {
         method: "POST",
         url: &format!("http://{}{path}", server.address),
         bearer: Some(&server.token),
+        headers: &[],
         body: Some(&body),
         answer_max: 1 << 20,
         timeout: Duration::from_secs(60),

@@ -166,7 +166,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "people",
-        about: "10,000 questions, eight people, closed tabs, double and late answers, clock jumps, 100 ends of the process; 1,000 labels taken back after 10^5 steps",
+        about: "1,000 questions x N, eight people, closed tabs, double and late answers, expired leases, 10 kills x N, in one process and over HTTP; 100 answers x N taken back after 10,000 steps x N; 10,000, 100, 1,000 and 10^5 at scale 10",
         run: people,
     },
     Part {
@@ -205,14 +205,23 @@ fn serve(scale: u64) -> Result<()> {
     run("env", &[&set.each_ref().map(String::as_str)[..], &test[..], &names[..]].concat())
 }
 
-/// The tests of people's questions at length; they have one size.
-fn people(_: u64) -> Result<()> {
-    let names = [
-        "ten_thousand_questions_and_a_hundred_kills_lose_no_answer",
-        "a_thousand_labels_are_taken_back_after_a_hundred_thousand_steps",
+/// The tests of people's questions at length: in one process, and over HTTP.
+fn people(scale: u64) -> Result<()> {
+    let (questions, kills) = ((1_000 * scale).to_string(), (10 * scale).to_string());
+    let (answers, steps) = ((100 * scale).to_string(), (10_000 * scale).to_string());
+    let set = [
+        format!("BEM_PEOPLE_QUESTIONS={questions}"),
+        format!("BEM_PEOPLE_KILLS={kills}"),
+        format!("BEM_PEOPLE_ANSWERS={answers}"),
+        format!("BEM_PEOPLE_STEPS={steps}"),
     ];
-    let test = ["test", "--release", "--package", "bem-runtime", "--lib", "--", "--ignored"];
-    run("cargo", &[&test[..], &names[..]].concat())
+    let set = set.each_ref().map(String::as_str);
+    let names = ["every_answer_counts_once_or_is_refused", "answers_of_every_kind_are_taken_back"];
+    let inside = ["cargo", "test", "--release", "--workspace", "--lib", "--"];
+    run("env", &[&set[..], &inside[..], &names[..]].concat())?;
+    let over_http =
+        ["cargo", "test", "--release", "--workspace", "--test", "people_storm", "--", "--nocapture"];
+    run("env", &[&set[..], &over_http[..]].concat())
 }
 
 /// Eight worlds whose rewards are coins, and ablations; `bem table --controls` judges them itself.

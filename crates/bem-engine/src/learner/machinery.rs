@@ -9,6 +9,7 @@ use crate::shard::Shard;
 use bem_base::digest::{self, Digest};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, EnvironmentError, Outcome, Shape};
+use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_evolve::apply::Live;
 use bem_evolve::evolution::{self as patches, Advance, Claim, Evolution, Surroundings};
@@ -189,6 +190,11 @@ impl Machinery {
     /// The way of patches.
     pub(super) fn evolution(&self) -> &Evolution {
         &self.evolution
+    }
+
+    /// What an approval may add to the score of a patch from now on.
+    pub(super) fn lend_approval(&mut self, approval: Fixed) {
+        self.evolution.lend_approval(approval);
     }
 
     /// The register that turns and draws come from.

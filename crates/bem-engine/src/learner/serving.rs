@@ -478,6 +478,8 @@ pub struct Round {
     pub steps: u64,
     /// Whether the log was searched or something was decided; else it brings another plan, and nothing more.
     pub is_searched: bool,
+    /// What an approval must add to the score of a patch in it before it may take effect; zero where it needs none.
+    pub missing: Fixed,
 }
 
 impl Searching {
@@ -560,6 +562,11 @@ impl Searching {
         self.learner.hear(told);
     }
 
+    /// People may approve what this round lets in, which adds at most this to a score.
+    pub fn lend_approval(&mut self, approval: Fixed) {
+        self.learner.machinery.lend_approval(approval);
+    }
+
     /// Is lent everything that others propose: what the log speaks for is measured like everything else.
     pub fn offer(&mut self, offers: Offers) {
         self.learner.offer(offers);
@@ -626,6 +633,10 @@ impl Searching {
     /// Searches, proves and decides; bounded by the configuration's budgets of work.
     pub fn work(&mut self) -> Round {
         let is_searched = self.may_search();
+        // A rollback never waits for anybody, so that nothing that would have to wait comes with it.
+        if self.notes.has_rollback() {
+            self.lend_approval(Fixed::ZERO);
+        }
         self.learner.search_served(&mut self.notes);
         if self.learner.exploration.is_hope_old() {
             self.learner.exploration.look_ahead(&self.learner.shape, self.learner.tally.steps);
@@ -647,7 +658,8 @@ impl Searching {
         let (steps, episodes, explored, under_way) = (0, 0, 0, UnderWay::default());
         let acting = Acting { learner: acting, floor, steps, episodes, explored, cautious: None, under_way };
         let (chain, steps) = (*learner.history.head(), learner.tally.steps);
-        Round { acting, patches: notes.patches(), chain, steps, is_searched: true }
+        let (patches, missing) = (notes.patches(), notes.missing());
+        Round { acting, patches, chain, steps, is_searched: true, missing }
     }
 
     /// Writes the canonical bytes.

@@ -139,6 +139,11 @@ impl Evolution {
         &self.pox
     }
 
+    /// See [`PoxState::lend_approval`].
+    pub fn lend_approval(&mut self, approval: Fixed) {
+        self.pox.lend_approval(approval);
+    }
+
     /// The account of all chances of error.
     pub fn alpha(&self) -> &AlphaLedger {
         &self.alpha

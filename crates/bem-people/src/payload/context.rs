@@ -119,6 +119,8 @@ pub struct PatchContext {
     pub proofs: u32,
     /// Whether it is in force already.
     pub in_force: bool,
+    /// What an approval must add to its score; zero where it reaches the threshold by itself.
+    pub missing: Fixed,
 }
 
 /// One thing that could be learned first.
@@ -275,18 +277,23 @@ impl Context {
                     Item::List(episode.steps.iter().map(step).collect()),
                 ])
             }
-            Context::Patch(patch) => map(vec![
-                int(patch.patch as i64),
-                int(i64::from(patch.kind)),
-                int(patch.pox_score.to_raw()),
-                ints(patch.deltas.iter().map(|delta| delta.to_raw())),
-                int(i64::from(patch.risks)),
-                int(i64::from(patch.task)),
-                Item::Text(patch.words.clone()),
-                ints(patch.policies.iter().map(|policy| *policy as i64)),
-                int(i64::from(patch.proofs)),
-                int(i64::from(patch.in_force)),
-            ]),
+            Context::Patch(patch) => {
+                let mut fields = vec![
+                    int(patch.patch as i64),
+                    int(i64::from(patch.kind)),
+                    int(patch.pox_score.to_raw()),
+                    ints(patch.deltas.iter().map(|delta| delta.to_raw())),
+                    int(i64::from(patch.risks)),
+                    int(i64::from(patch.task)),
+                    Item::Text(patch.words.clone()),
+                    ints(patch.policies.iter().map(|policy| *policy as i64)),
+                    int(i64::from(patch.proofs)),
+                    int(i64::from(patch.in_force)),
+                ];
+                // Contexts of before this field have none.
+                fields.extend((Fixed::ZERO < patch.missing).then(|| int(patch.missing.to_raw())));
+                map(fields)
+            }
             Context::Templates(context) => map(vec![
                 Item::List(context.templates.iter().map(|one| Item::Text(one.name.clone())).collect()),
                 Item::List(
@@ -407,6 +414,7 @@ fn read_patch(fields: &mut Fields) -> Result<PatchContext, PayloadError> {
         policies: [before as u64, after as u64],
         proofs: fields.int(9, "proofs", 0..=i64::from(u32::MAX))? as u32,
         in_force: fields.int(10, "in_force", 0..=1)? == 1,
+        missing: Fixed::from_raw(fields.maybe_int(11, "missing", 1..=i64::MAX)?.unwrap_or(0)),
     })
 }
 

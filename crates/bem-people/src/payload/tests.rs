@@ -63,6 +63,7 @@ fn contexts() -> Vec<Context> {
             policies: [1, 2],
             proofs: 3,
             in_force: false,
+            missing: Fixed::from_ratio(1, 50),
         }),
         Context::Templates(TemplatesContext {
             templates: vec![

@@ -1,9 +1,12 @@
 //! Histories of a service that is driven without threads: audited, played again, gone on with.
 
+mod approval;
+mod control;
 mod many;
 mod people;
 mod restored;
 mod storm;
+mod undo;
 
 use super::*;
 use crate::conditions::ServiceConditions;
@@ -34,6 +37,12 @@ pub(super) fn spec(name: &str, horizon: u32) -> WorldSpec {
     }
 }
 
+/// How much of something is tried: a battery says so, or it is little.
+#[expect(clippy::disallowed_methods, reason = "a battery tries more than a test")]
+fn size(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
 /// A service that is driven as the application does it, without threads.
 pub(super) struct Driver {
     pub(super) log: Log<MemoryStore>,
@@ -50,8 +59,12 @@ impl Driver {
     }
 
     pub(super) fn with(options: LogOptions) -> Driver {
+        Driver::of(config(), options)
+    }
+
+    fn of(config: ServiceConfig, options: LogOptions) -> Driver {
         let store = MemoryStore::new();
-        let opened = create(store, testing::signer(), "test", config(), options).unwrap();
+        let opened = create(store, testing::signer(), "test", config, options).unwrap();
         let (log, player) = (opened.log, opened.player);
         Driver { log, player, world: Prng::stream(1, "driver"), open: Vec::new(), lag: 0 }
     }

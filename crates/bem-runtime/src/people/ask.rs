@@ -14,7 +14,7 @@ use crate::world::World;
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
 use bem_people::control::Control;
-use bem_people::kinds::{Mode, QuestionKind, Skip};
+use bem_people::kinds::{Decision, Mode, QuestionKind, Skip};
 use bem_people::payload::context::{
     CANDIDATES_MAX, Candidate, ConfigContext, Context, EpisodeContext, Ranked, StepContext, TemplatesContext,
 };
@@ -242,10 +242,19 @@ impl Service {
             {
                 return Err(bad("order", format!("order must name all {} places", shown.templates.len())));
             }
-            (Answer::Patch(_), Context::Patch(shown)) if !shown.in_force => {
+            (Answer::Patch(said), Context::Patch(shown)) if !shown.in_force => {
                 let held = self.world(WorldIndex(shown.task)).and_then(|world| world.standing().held());
                 if held.is_none_or(|held| held.question != question.serial) {
                     return Err(conflict("question", "gone", "the change does not wait any more"));
+                }
+                // An approval that does not add what is missing would let in what the gate has not.
+                let added = self.people.control.human_weight_pox.mul_floor(said.weight);
+                if said.decision == Decision::Approve && added < shown.missing {
+                    let message = format!(
+                        "the approval would add {added} to the score and {} is missing: reject or defer it",
+                        shown.missing
+                    );
+                    return Err(conflict("weight", "below_threshold", message));
                 }
             }
             (Answer::Config(_), _) => {

@@ -1,8 +1,9 @@
 //! Whether a change of the acting policy takes effect, waits for a person, or is turned down.
 //!
 //! It is asked about changes that are proven and measured already: nothing here lets anything in that the gate has not. A
-//! policy that somebody rejected in a world is not put into force there again; one that was approved is. Rollbacks never wait.
-//! Clause: HUM-8; decision D-78.
+//! policy that somebody rejected in a world is not put into force there again; one that was approved is. What is better by less
+//! than the threshold waits in every mode for an approval that adds what is missing. Rollbacks never wait.
+//! Clause: HUM-8; decisions D-78, D-181.
 
 use crate::input::WorldIndex;
 use crate::round::Brought;
@@ -77,24 +78,26 @@ impl Oversight<'_> {
         let policies = [world.acting.digest(), round.acting.digest()];
         let is_change = policies[0] != policies[1] && round.patches.iter().any(|note| note.accepted);
         let is_rollback = round.patches.iter().any(|note| note.rolled_back);
-        if mode == Mode::Off || !is_change || is_rollback {
+        let is_short = Fixed::ZERO < round.missing;
+        if !is_short && (mode == Mode::Off || !is_change || is_rollback) {
             return Judged::Let(None);
         }
         let content = content(self.world, &policies[1]);
         if self.rejected.contains(&content) {
             return Judged::TurnDown;
         }
-        let risks = risks(world, &round.patches, mode);
+        let risks = risks(world, &round.patches, mode) | if is_short { RISK_THRESHOLD } else { 0 };
         let is_critical = risks & CRITICAL != 0;
         let is_approved = self.approved.contains(&content);
         let context = |in_force: bool| {
             let task = self.world.0;
             Box::new(describe(
                 &round.patches,
-                PatchContext { task, risks, in_force, ..blank(content, policies) },
+                PatchContext { task, risks, in_force, missing: round.missing, ..blank(content, policies) },
             ))
         };
         match mode {
+            _ if is_short => Judged::Hold(context(false)),
             Mode::RequireApproval if is_critical && !is_approved => Judged::Hold(context(false)),
             Mode::Whitelist if !is_approved => Judged::Hold(context(false)),
             Mode::Warn if is_critical || risks & RISK_THRESHOLD != 0 => Judged::Let(Some(context(true))),
@@ -115,6 +118,7 @@ fn blank(content: Digest, policies: [Digest; 2]) -> PatchContext {
         policies: policies.map(|policy| short(&policy)),
         proofs: 0,
         in_force: false,
+        missing: Fixed::ZERO,
     }
 }
 

@@ -25,6 +25,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub const LABELS_MAX: usize = 4_096;
 /// Episodes of one world that people may be asked about.
 pub const RECENT_MAX: usize = 64;
+/// Older episodes of one world that somebody has said something about, which can be taken back.
+pub const TOUCHED_MAX: usize = 256;
 /// Episodes after a change of the policy for which it can be taken back.
 pub const SINCE_MAX: usize = 8_192;
 /// Complete episodes that may wait behind a change that waits for an approval.
@@ -57,6 +59,13 @@ pub struct Recent {
     pub score: Option<Fixed>,
     /// Its serial in the learner's log, once it was handed in.
     pub serial: Option<u64>,
+}
+
+impl Recent {
+    /// Whether somebody has said something about it that is in force.
+    fn is_touched(&self) -> bool {
+        self.keep != 1 || self.score.is_some()
+    }
 }
 
 /// A round whose change of the policy waits for an approval.
@@ -168,8 +177,18 @@ impl Standing {
             score: None,
             serial: None,
         });
-        if RECENT_MAX < self.recent.len() {
-            self.recent.pop_front();
+        self.forget_oldest(false, RECENT_MAX);
+        self.forget_oldest(true, TOUCHED_MAX);
+    }
+
+    /// Keeps so many of the episodes that somebody has said something about, or of the others: the oldest are forgotten.
+    fn forget_oldest(&mut self, is_touched: bool, most: usize) {
+        let is_one = |recent: &Recent| recent.is_touched() == is_touched;
+        let count = self.recent.iter().filter(|recent| is_one(recent)).count();
+        for _ in most..count {
+            if let Some(oldest) = self.recent.iter().position(is_one) {
+                self.recent.remove(oldest);
+            }
         }
     }
 
@@ -260,7 +279,9 @@ impl Standing {
         }
         for _ in 0..reader.length(80)? {
             let recent = decode_recent(reader)?;
-            if RECENT_MAX <= standing.recent.len() || recent.arms.iter().any(|arm| shape.actions <= *arm) {
+            if RECENT_MAX + TOUCHED_MAX <= standing.recent.len()
+                || recent.arms.iter().any(|arm| shape.actions <= *arm)
+            {
                 return Err(malformed.into());
             }
             standing.recent.push_back(recent);
@@ -279,7 +300,9 @@ impl Standing {
             let acting = Acting::decode(shape, reader)?;
             let patches = decode_notes(reader)?;
             let (chain, steps) = (Digest::decode(reader)?, reader.u64()?);
-            let round = Box::new(Round { acting, patches, chain, steps, is_searched: true });
+            // What was missing stands in the question.
+            let missing = Fixed::ZERO;
+            let round = Box::new(Round { acting, patches, chain, steps, is_searched: true, missing });
             let before = Shared::new(reader.bytes()?.to_vec());
             standing.held = Some(Box::new(HeldRound { question, round, before }));
         }
@@ -400,14 +423,14 @@ impl World {
             let episode = self.waiting.remove(at);
             self.waiting_steps -= episode.steps.len() as u64;
             self.standing.aside.insert(place, episode);
-            while RECENT_MAX < self.standing.aside.len() {
+            while TOUCHED_MAX < self.standing.aside.len() {
                 self.standing.aside.pop_first();
             }
             return;
         }
         if waits.is_none() {
             self.standing.keeps.insert(place, is_kept);
-            while RECENT_MAX < self.standing.keeps.len() {
+            while TOUCHED_MAX < self.standing.keeps.len() {
                 self.standing.keeps.pop_first();
             }
         }

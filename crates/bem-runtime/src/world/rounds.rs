@@ -10,6 +10,7 @@ use crate::people::oversight::{Judged, Oversight, Publishing, REJECTED};
 use crate::people::standing::{HeldRound, Previous, SINCE_MAX};
 use crate::round::{Brought, Done, Job};
 use bem_base::encode::Reader;
+use bem_base::fixed::Fixed;
 use bem_engine::chronicle::PatchNote;
 use bem_engine::learner::Offers;
 use bem_engine::payload::Payload;
@@ -35,12 +36,13 @@ impl World {
         self.searching.is_none()
     }
 
-    /// A round begins: everything complete is handed in.
+    /// A round begins: everything complete is handed in. `approval` is what an approval may add to a score, where people oversee
+    /// changes.
     pub(crate) fn begin_round(
         &mut self,
         world: WorldIndex,
         offers: Offers,
-        wants_before: bool,
+        approval: Option<Fixed>,
     ) -> Option<Job> {
         let searching = self.searching.take()?;
         self.waiting_steps = 0;
@@ -53,7 +55,9 @@ impl World {
             }
         }
         let told = self.standing.told();
-        Some(Job { world, searching, episodes, keeps, told, offers, wants_before })
+        // Whoever may be asked may turn down what waits, so that what was before is wanted.
+        let (wants_before, approval) = (approval.is_some(), approval.unwrap_or(Fixed::ZERO));
+        Some(Job { world, searching, episodes, keeps, told, offers, wants_before, approval })
     }
 
     /// A round comes back: what it changes takes effect, waits, or is turned down.
@@ -101,7 +105,7 @@ impl World {
 
     /// A round takes effect; what was decided about patches.
     pub(crate) fn put_into_force(&mut self, round: Round, before: Option<Shared>, number: u64) -> Brought {
-        let Round { acting, patches, chain, steps, is_searched } = round;
+        let Round { acting, patches, chain, steps, is_searched, .. } = round;
         if patches.iter().any(|note| note.accepted || note.rolled_back) {
             let place = self.statistics.returns.count;
             self.standing.previous = before.map(|before| {

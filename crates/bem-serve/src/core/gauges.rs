@@ -55,6 +55,12 @@ pub struct Gauges {
     pub machines_proposed: AtomicU64,
     /// See `models_asked`.
     pub proposals_refused: AtomicU64,
+    /// Messages to webhooks that were taken, attempts that were made again, and messages that were dropped.
+    pub webhooks_sent: AtomicU64,
+    /// See `webhooks_sent`.
+    pub webhooks_retried: AtomicU64,
+    /// See `webhooks_sent`.
+    pub webhooks_dropped: AtomicU64,
     /// A round of learning failed: its world decides as it does and learns no more until the next start.
     pub learning_failed: AtomicBool,
     /// Something failed that cannot be mended.

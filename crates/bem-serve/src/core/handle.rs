@@ -3,6 +3,7 @@
 //! Must not know how anything is decided. Clauses: VM-13, LOG-1.
 
 use super::{Gauges, Message, QUEUE_MAX, Reply, STOP_WAIT, Threads, spawn};
+use crate::webhooks::Webhooks;
 use anyhow::Result;
 use bem_runtime::input::Input;
 use bem_runtime::service::{Refusal, Service};
@@ -20,6 +21,8 @@ pub struct Handle {
     pub gauges: Arc<Gauges>,
     /// What happens, for whoever listens.
     pub events: broadcast::Sender<String>,
+    /// Whoever is told what happens to questions and patches.
+    pub(crate) hooks: Arc<Webhooks>,
     /// The catalog of tools, if there is one.
     pub tools: Option<Arc<CatalogFile>>,
 }
@@ -92,6 +95,19 @@ impl Handle {
     /// Whether a request that comes now would be taken.
     pub fn is_ready(&self) -> bool {
         !self.gauges.failed.load(Ordering::Relaxed) && !self.queue.is_closed() && 0 < self.queue.capacity()
+    }
+
+    /// The same for a thread that may wait for room.
+    pub(crate) fn send_waiting(&self, message: Message) -> Result<(), Busy> {
+        self.queue.blocking_send(message).map_err(|_| Busy::Stopping)
+    }
+
+    /// Tells whoever listens, and the webhooks.
+    pub(crate) fn tell(&self, event: &str, data: &serde_json::Value) {
+        if 0 < self.events.receiver_count() {
+            let _ = self.events.send(serde_json::json!({ "event": event, "data": data }).to_string());
+        }
+        self.hooks.send(event, data);
     }
 
     /// Requests that wait.

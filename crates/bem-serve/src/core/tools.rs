@@ -8,7 +8,8 @@
 
 use super::advising::Advisor;
 use super::proving::Proving;
-use super::{Decider, Message, Reply};
+use super::{Decider, Handle, Message, Reply};
+use crate::people::tasks::AtDesk;
 use anyhow::{Context as _, Result};
 use bem_runtime::input::Input;
 use bem_runtime::service::{Refusal, RefusalKind};
@@ -22,7 +23,6 @@ use bem_workers::resolve::Named;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use tokio::sync::mpsc as queue;
 
 /// What a request by hand is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,14 +61,11 @@ fn redacted(host: &Host, named: Named) -> Named {
 
 impl Tooling {
     /// A bus over the volume for contents that stay out of the history; its key lies beside them.
-    pub fn new(
-        mut host: Host,
-        advisor: Option<Advisor>,
-        state: &Path,
-        wake: queue::Sender<Message>,
-    ) -> Result<Tooling> {
+    pub fn new(mut host: Host, advisor: Option<Advisor>, state: &Path, handle: &Handle) -> Result<Tooling> {
         let volume = state.join("sensitive");
         let secret = volume_key(&volume)?;
+        host.keep_questions(Box::new(AtDesk(handle.clone())));
+        let wake = handle.queue.clone();
         // A full queue means that the barrier comes by itself.
         host.watch(move || drop(wake.try_send(Message::ToolsReady)))?;
         let (waiting, outgoing, proving) = (BTreeMap::new(), VecDeque::new(), Proving::default());

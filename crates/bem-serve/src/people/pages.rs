@@ -274,6 +274,15 @@ fn draw_patch(page: &mut String, service: &Service, question: &Question, shown: 
         shown.policies[0] >> 32,
         shown.policies[1] >> 32
     );
+    if Fixed::ZERO < shown.missing {
+        let weight = service.people().control().human_weight_pox;
+        let _ = write!(
+            page,
+            "<p>Its score is <b>{:.4}</b> below the threshold. It takes effect only if you approve it: that adds <b>{:.4}</b> to the score.</p>",
+            float(shown.missing),
+            float(weight)
+        );
+    }
     let why: Vec<&str> =
         risks.iter().filter(|(bit, _)| shown.risks & bit != 0).map(|(_, why)| *why).collect();
     let _ = write!(page, "<p>Asked because {}.</p>", escaped(&why.join(", ")));

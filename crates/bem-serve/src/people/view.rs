@@ -71,23 +71,19 @@ pub fn fields(service: &Service, world: u16, observation: &Bits) -> Vec<(String,
 
 /// A question as JSON.
 pub fn question(service: &Service, question: &Question, person: Person) -> Value {
-    json!({
-        "question": question.serial.to_string(),
-        "id": format!("{:08x}", question.id.to_word()),
-        "kind": question.kind.name(),
-        "target_kind": question.kind.target().name(),
-        "target": question.target.to_string(),
-        "priority": question.priority.name(),
-        "status": question.status.name(),
+    let mut shown = super::tasks::task(question);
+    let more = json!({
         "needs": if needs_approver(question) { "approver" } else { "annotator" },
-        "created_step": question.created,
-        "deadline_step": if question.deadline == 0 { Value::Null } else { json!(question.deadline) },
         "steps_left": if question.deadline == 0 { Value::Null } else { json!(question.deadline.saturating_sub(service.last())) },
         "group": if question.group == 0 { Value::Null } else { json!(question.group.to_string()) },
         "second_confirmation": !question.first_answer.is_empty(),
         "leased_by_you": question.owner == person,
         "context": context(service, question),
-    })
+    });
+    if let (Value::Object(shown), Value::Object(more)) = (&mut shown, more) {
+        shown.extend(more);
+    }
+    shown
 }
 
 fn context(service: &Service, question: &Question) -> Value {
@@ -129,6 +125,7 @@ fn context(service: &Service, question: &Question) -> Value {
             "risks": patch.risks,
             "proofs": patch.proofs,
             "in_force": patch.in_force,
+            "missing": float(patch.missing),
             "policy_now": format!("{:016x}", patch.policies[0]),
             "policy_proposed": format!("{:016x}", patch.policies[1]),
         }),
@@ -287,10 +284,10 @@ pub fn undone(service: &Service) -> Value {
     taken.map_or(Value::Null, |taken| json!(changes(service, taken)))
 }
 
-/// The serial of a question that was just asked.
-pub fn created(note: &Note) -> Option<String> {
+/// A question that was just asked.
+pub fn created(note: &Note) -> Option<&Question> {
     match note {
-        Note::Moved { question, phase: Phase::Created, .. } => Some(question.serial.to_string()),
+        Note::Moved { question, phase: Phase::Created, .. } => Some(question),
         _ => None,
     }
 }

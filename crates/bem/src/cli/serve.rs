@@ -20,7 +20,7 @@ use bem_runtime::input::{Input, WorldSpec, decode_all, is_name};
 use bem_runtime::service::ServiceConfig;
 use bem_runtime::tools::keyed_hash;
 use bem_serve::core::Advisor;
-use bem_serve::{ServeOptions, Starting, tokens};
+use bem_serve::{ServeOptions, Starting, tokens, webhooks};
 use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::{Host, HostOptions};
 use clap::Args;
@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Decide now and learn from rewards that come later, over HTTP.
 #[derive(Args)]
@@ -70,6 +71,12 @@ pub struct ServeArguments {
     /// A model of the catalog that is asked for candidates; they pass the gate like all others
     #[arg(long, value_name = "NAME", requires = "tools")]
     model: Option<String>,
+    /// Seconds that somebody may take for a question before it is given to others
+    #[arg(long, default_value_t = 600, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    lease: u64,
+    /// Who is told what happens to questions and patches: targets with their secrets, docs/guide/people.md
+    #[arg(long, value_name = "FILE.toml")]
+    webhooks: Option<PathBuf>,
     #[command(flatten)]
     config: ConfigFile,
     /// The file of the key that signs the history; made if it is not there [default: as for bem run]
@@ -104,6 +111,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         (Some(name), Some(catalog)) => Some(Advisor::of(catalog, name)?),
         _ => None,
     };
+    let webhooks = arguments.webhooks.as_deref().map(webhooks::load).transpose()?.unwrap_or_default();
     let opened = open(arguments)?;
     for (name, reason) in &opened.rejected {
         note!("bem: {name} cannot be used ({reason}); an earlier state is taken");
@@ -119,6 +127,8 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         rate: arguments.rate,
         has_empty: false,
         starts: starts(arguments, &opened)?,
+        lease: Duration::from_secs(arguments.lease),
+        webhooks,
     };
     interrupt::listen();
     let bus = state.join("bus.sock");

@@ -216,6 +216,7 @@ fn ask_server(url: &str, place: &Where, path: &str, body: Option<&str>) -> Resul
         method: if body.is_some() { "POST" } else { "GET" },
         url: &format!("{}{path}", url.trim_end_matches('/')),
         bearer: Some(token.trim()),
+        headers: &[],
         body,
         answer_max: 8 << 20,
         timeout: Duration::from_millis(PATIENCE + 10_000),

@@ -6,6 +6,7 @@ use crate::agent::Agent;
 use crate::chronicle::{Chronicle, Happening, PatchNote};
 use crate::learner::{Decision, Tally, Witness};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome, Shape};
+use bem_base::fixed::Fixed;
 use bem_evolve::verify::AcceptedPatch;
 
 /// Why a served world plays nothing by itself.
@@ -38,13 +39,18 @@ impl Environment for Still {
 
 /// Writes down what was decided about patches.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Notes(Chronicle);
+pub(super) struct Notes {
+    chronicle: Chronicle,
+    /// What an approval must add before everything that was let in may act.
+    missing: Fixed,
+}
 
 impl Witness for Notes {
     fn incumbent_changed(&mut self, _: &Agent, _: &str, _: &Tally) {}
 
     fn decided(&mut self, decision: &Decision, patch: Option<&AcceptedPatch>) {
-        self.0.decided(decision, patch);
+        self.chronicle.decided(decision, patch);
+        self.missing = self.missing.max(patch.map_or(Fixed::ZERO, AcceptedPatch::missing));
     }
 
     fn tick(&mut self, _: &Tally) -> bool {
@@ -55,7 +61,17 @@ impl Witness for Notes {
 impl Notes {
     /// Whether nothing was written down.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.happenings().is_empty()
+        self.chronicle.happenings().is_empty()
+    }
+
+    /// What an approval must add before everything that was let in may act; zero where it needs none.
+    pub(super) fn missing(&self) -> Fixed {
+        self.missing
+    }
+
+    /// Whether something that was in force was taken back.
+    pub(super) fn has_rollback(&self) -> bool {
+        self.patches().iter().any(|note| note.rolled_back)
     }
 
     /// What was decided about patches, in order.
@@ -64,6 +80,6 @@ impl Notes {
             Happening::Patch(note) => Some(note.clone()),
             _ => None,
         };
-        self.0.happenings().iter().filter_map(note).collect()
+        self.chronicle.happenings().iter().filter_map(note).collect()
     }
 }

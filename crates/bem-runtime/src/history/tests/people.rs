@@ -12,7 +12,7 @@ use bem_people::payload::{Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, Step
 use bem_people::table::Question;
 
 pub(super) const ALICE: u32 = 7;
-const BOB: u32 = 8;
+pub(super) const BOB: u32 = 8;
 
 impl Driver {
     pub(super) fn people(&mut self, input: Option<Input>) {
@@ -26,12 +26,12 @@ impl Driver {
         self.people(input);
     }
 
-    fn open_question(&self, kind: QuestionKind) -> Option<Question> {
+    pub(super) fn open_question(&self, kind: QuestionKind) -> Option<Question> {
         self.player.service.people().table().open().find(|open| open.kind == kind).cloned()
     }
 
     /// Leases and answers; the number of the answer.
-    fn answer(&mut self, serial: u64, person: u32, answer: &Answer) -> u64 {
+    pub(super) fn answer(&mut self, serial: u64, person: u32, answer: &Answer) -> u64 {
         let lease = self.player.service.lease(serial, person, true).unwrap();
         self.people(lease);
         let generation = self.player.service.people().table().get(serial).unwrap().generation;
@@ -46,7 +46,7 @@ impl Driver {
         number
     }
 
-    fn undo(&mut self, answer: u64) {
+    pub(super) fn undo(&mut self, answer: u64) {
         let input = self.player.service.undo(answer, ALICE, true).unwrap();
         self.people(input);
         assert_eq!(self.player.service.undo(answer, ALICE, true).unwrap(), None);
@@ -115,7 +115,7 @@ impl Driver {
     }
 
     /// The half that decides, as bytes.
-    fn acting(&self, world: u16) -> Vec<u8> {
+    pub(super) fn acting(&self, world: u16) -> Vec<u8> {
         let mut writer = Writer::new();
         self.player.service.world(WorldIndex(world)).unwrap().acting().encode(&mut writer);
         writer.into_bytes()
@@ -174,61 +174,6 @@ fn all_five_kinds_are_asked_answered_and_applied_and_the_history_holds() {
     let opened = open(store, testing::signer(), LogOptions::default()).unwrap();
     assert!(opened.rejected.is_empty(), "{:?}", opened.rejected);
     assert_eq!(opened.player.service.encode(), wanted);
-}
-
-#[test]
-fn labels_are_taken_back_bit_for_bit_in_any_order() {
-    give_and_take_back(60, 500);
-}
-
-#[test]
-#[ignore = "cargo xtask battery people"]
-fn a_thousand_labels_are_taken_back_after_a_hundred_thousand_steps() {
-    give_and_take_back(1_000, 100_000);
-}
-
-/// So many labels are given and taken back in another order: at once, and after so many steps.
-fn give_and_take_back(labels: usize, steps: u64) {
-    let mut driver = overseen(Mode::Off);
-    (0..900).for_each(|_| driver.step());
-    driver.control(|control| control.enable_online = false);
-    let mut prng = Prng::stream(3, "undo");
-    for is_between in [false, true] {
-        driver.settle_rounds();
-        let before = driver.acting(0);
-        let mut given = Vec::new();
-        while given.len() < labels {
-            let decision = driver.player.service.last().saturating_sub(prng.below(1_500));
-            if driver.ask(QuestionKind::LabelStep, 0, decision, 1).is_err() {
-                continue;
-            }
-            let question = driver.open_question(QuestionKind::LabelStep).unwrap();
-            let Context::Step(shown) = Context::from_bytes(question.kind, &question.context).unwrap() else {
-                unreachable!("a question about a step shows one")
-            };
-            let best = shown.candidates[prng.below(shown.candidates.len() as u64) as usize].action;
-            let score = Fixed::from_ratio(prng.below(5) as i64, 4);
-            let answer = Answer::Step(StepAnswer { accept: prng.bit(), best: Some(best), score, comment: 0 });
-            given.push(driver.answer(question.serial, ALICE, &answer));
-        }
-        assert_ne!(driver.acting(0), before);
-        if is_between {
-            (0..steps).for_each(|_| driver.step());
-            driver.settle_rounds();
-        }
-        prng.shuffle(&mut given);
-        given.iter().for_each(|answer| driver.undo(*answer));
-        assert!(driver.standing(0).labels().is_empty());
-        let world = driver.player.service.world(WorldIndex(0)).unwrap();
-        for seen in 0..16 {
-            assert!(world.acting().context(&Bits([seen, 0, 0, 0])).1.advice().is_empty());
-        }
-        if !is_between {
-            assert!(driver.acting(0) == before, "nothing is left of what was taken back");
-        }
-    }
-    driver.commit();
-    replay(&mut driver.log.into_store(), None, &mut |_, _| {}).unwrap();
 }
 
 #[test]

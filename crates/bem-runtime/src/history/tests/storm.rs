@@ -153,11 +153,5 @@ fn storm(questions: u64, kills: u64, seed: u64) {
 
 #[test]
 fn every_answer_counts_once_or_is_refused_and_the_history_plays_again() {
-    storm(400, 4, 1);
-}
-
-#[test]
-#[ignore = "cargo xtask battery people"]
-fn ten_thousand_questions_and_a_hundred_kills_lose_no_answer() {
-    storm(10_000, 100, 2);
+    storm(size("BEM_PEOPLE_QUESTIONS", 400), size("BEM_PEOPLE_KILLS", 4), 1);
 }

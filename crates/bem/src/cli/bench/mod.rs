@@ -42,8 +42,10 @@ use std::io::IsTerminal;
     NAME is a benchmark or an area (all benchmarks of one file). Without NAME everything runs.\n\
     `bem bench regret` prints the whole table of the regret laboratory, `bem bench regret_layers` the\n\
     regret of experts, templates and schedules at several lengths, `bem bench pacing` the schedulers\n\
-    side by side, `bem bench choice_rules` the choice rules in worlds where each may be right, `bem bench serve` the decision service under load, `bem bench serve_long` a million\n\
-    decisions tenth by tenth, `bem bench people` whether answers help.")]
+    side by side, `bem bench choice_rules` the choice rules in worlds where each may be right,\n\
+    `bem bench serve` the decision service under load, `bem bench serve_long` a million decisions tenth\n\
+    by tenth, `bem bench people` whether answers help, `bem bench people_page` how long the next\n\
+    question takes in a long history.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
     names: Vec<String>,
@@ -88,6 +90,7 @@ fn registry() -> Vec<&'static Benchmark> {
         serve::BENCHMARKS,
         serve_long::BENCHMARKS,
         people::BENCHMARKS,
+        people::page::BENCHMARKS,
         tools::BENCHMARKS,
     ];
     areas.iter().flat_map(|area| area.iter()).collect()

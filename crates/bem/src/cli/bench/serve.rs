@@ -10,7 +10,7 @@ use crate::file_store::FileStore;
 use anyhow::{Context, Result, bail};
 use bem_ledger::checkpoint::Signer;
 use bem_ledger::log::LogOptions;
-use bem_runtime::history;
+use bem_runtime::history::{self, Opened};
 use bem_runtime::service::ServiceConfig;
 use bem_serve::ServeOptions;
 use std::collections::BTreeMap;
@@ -251,6 +251,15 @@ pub fn serve_while<T>(
 ) -> Result<T> {
     let store = FileStore::open_locked(&folder.join("ledger"))?;
     let opened = history::create(store, Signer::from_seed(&[7; 32]), "bench", config, LogOptions::default())?;
+    serve_opened(opened, folder, asks)
+}
+
+/// The same for a history that was opened.
+pub(super) fn serve_opened<T>(
+    opened: Opened<FileStore>,
+    folder: &Path,
+    asks: impl FnOnce(SocketAddr) -> Result<T>,
+) -> Result<T> {
     let options = ServeOptions {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         state: folder.to_path_buf(),
@@ -260,6 +269,8 @@ pub fn serve_while<T>(
         rate: u32::MAX,
         has_empty: true,
         starts: None,
+        lease: bem_serve::people::LEASE_LASTS,
+        webhooks: Vec::new(),
     };
     let (ready, address) = std::sync::mpsc::channel();
     let stop = Arc::new(AtomicBool::new(false));

@@ -4,6 +4,7 @@
 //! script that knows the optimum answers, then one that is right four times in five, then one that lies. Answers are few and
 //! late (see [`script`]). Runs are functions of their seeds, so that the figures come back. Clause: HUM-13; decision D-126.
 
+pub mod page;
 pub mod script;
 
 use super::{Benchmark, Measurement, progress_bar};
