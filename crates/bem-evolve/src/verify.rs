@@ -383,7 +383,7 @@ fn is_no_worse(improvement: &Improvement) -> bool {
         Improvement::Interleaved(evidence) => evidence.lower_bound,
         Improvement::Logged { lower_bound, .. } => *lower_bound,
         Improvement::Counted { gain, .. } | Improvement::Means { gain, .. } => *gain,
-        Improvement::Static => Fixed::ZERO,
+        Improvement::Static | Improvement::Given => Fixed::ZERO,
     };
     Fixed::ZERO <= bound
 }
