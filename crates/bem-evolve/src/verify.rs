@@ -593,7 +593,8 @@ mod tests {
         let mut pox = PoxState::new(&config);
         let small = Fixed::from_ratio(1, 4);
         let measured = |bound| Improvement::Rollouts(evidence(bound, 0));
-        let judged = |pox: &PoxState, form, improvement| accept(verified(form), improvement, Fixed::ZERO, pox);
+        let judged =
+            |pox: &PoxState, form, improvement| accept(verified(form), improvement, Fixed::ZERO, pox);
         // Better, and not by enough: refused, unless people may add what is missing.
         let refused = judged(&pox, Form::Synthesize, measured(small)).unwrap_err();
         assert!(matches!(refused, Refusal::BelowThreshold { .. }));

@@ -160,9 +160,7 @@ impl Webhooks {
             let (sender, receiver) = sync_channel(WAITING_MAX);
             let (events, hook, gauges) = (hook.events.clone(), hook.clone(), Arc::clone(&gauges));
             let thread = std::thread::Builder::new().name("bem-webhook".to_string());
-            thread
-                .spawn(move || deliver(&hook, &receiver, &gauges))
-                .context("a thread cannot be started")?;
+            thread.spawn(move || deliver(&hook, &receiver, &gauges)).context("a thread cannot be started")?;
             targets.push((events, sender));
         }
         Ok(Webhooks { targets, gauges })

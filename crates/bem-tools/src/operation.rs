@@ -133,7 +133,14 @@ pub const OPERATIONS: &[Operation] = &[
     write(Role::Environment, 0, "open", false, &[], &[(0, "line")]),
     write(Role::Environment, 1, "say", false, &[(0, "line")], &[(0, "line")]),
     write(Role::People, 0, "enqueue_task", false, TASK, &[(0, "question"), (1, "id"), (2, "questions")]),
-    write(Role::People, 1, "notify", true, &[(0, "question"), (1, "reason")], &[(0, "question"), (1, "open")]),
+    write(
+        Role::People,
+        1,
+        "notify",
+        true,
+        &[(0, "question"), (1, "reason")],
+        &[(0, "question"), (1, "open")],
+    ),
     read(
         Role::People,
         2,

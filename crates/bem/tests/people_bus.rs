@@ -45,7 +45,9 @@ fn receiver() -> (SocketAddr, mpsc::Receiver<(String, Value)>) {
                     break;
                 }
                 let line = line.to_ascii_lowercase();
-                length = line.strip_prefix("content-length:").map_or(length, |text| text.trim().parse().expect("a length"));
+                length = line
+                    .strip_prefix("content-length:")
+                    .map_or(length, |text| text.trim().parse().expect("a length"));
                 head.push_str(&line);
             }
             let mut body = vec![0; length];
@@ -84,7 +86,11 @@ fn questions_are_asked_announced_and_looked_up_over_the_bus_and_webhooks_hear_of
     let decision = &decided["decision"];
 
     // ENQUEUE_TASK is what POST /v1/questions does.
-    let asked = call(&mut client, "enqueue_task", json!({ "kind": "label_step", "world": "desk", "decision": decision }));
+    let asked = call(
+        &mut client,
+        "enqueue_task",
+        json!({ "kind": "label_step", "world": "desk", "decision": decision }),
+    );
     assert_eq!((&asked["status"], &asked["response"]["question"]), (&json!("done"), &json!("1")), "{asked}");
     let body = json!({ "kind": "label_step", "world": "desk", "decision": decision, "priority": "high" });
     let (status, by_hand) = client.ask("POST", "/v1/questions", &body);
@@ -102,10 +108,20 @@ fn questions_are_asked_announced_and_looked_up_over_the_bus_and_webhooks_hear_of
 
     // What is wrong is said with the field and what is allowed, and changes nothing.
     for (op, request, error, words) in [
-        ("enqueue_task", json!({ "kind": "label_step", "world": "desk" }), "NOT_FOUND", "decision is unknown"),
+        (
+            "enqueue_task",
+            json!({ "kind": "label_step", "world": "desk" }),
+            "NOT_FOUND",
+            "decision is unknown",
+        ),
         ("enqueue_task", json!({ "kind": "nonsense" }), "BAD_PAYLOAD", "label_step, score_episode"),
         ("enqueue_task", json!({ "kind": "adjust_config" }), "NOT_ALLOWED", "approvers"),
-        ("enqueue_task", json!({ "kind": "approve_patch", "world": "desk" }), "BAD_PAYLOAD", "asks by itself"),
+        (
+            "enqueue_task",
+            json!({ "kind": "approve_patch", "world": "desk" }),
+            "BAD_PAYLOAD",
+            "asks by itself",
+        ),
         ("notify", json!({ "question": "77" }), "NOT_FOUND", "not open"),
         ("query_tasks", json!({ "limit": 0 }), "BAD_PAYLOAD", "1 to 1000"),
     ] {
@@ -127,7 +143,10 @@ fn questions_are_asked_announced_and_looked_up_over_the_bus_and_webhooks_hear_of
     assert!(called.status.success() && text(&called).contains("\"open\":2"), "{}", text(&called));
 
     // Without a server nobody keeps questions.
-    let private = bem(folder.path(), &["tools", "call", "people", "query_tasks", "-", "{}", "--catalog", "catalog.toml"]);
+    let private = bem(
+        folder.path(),
+        &["tools", "call", "people", "query_tasks", "-", "{}", "--catalog", "catalog.toml"],
+    );
     assert!(text(&private).contains("nobody keeps questions here"), "{}", text(&private));
 
     // The webhooks were told in order, signed, and nothing of what a question shows.
@@ -170,5 +189,9 @@ fn questions_are_asked_announced_and_looked_up_over_the_bus_and_webhooks_hear_of
     write("hooks.toml", "[[webhook]]\nurl = \"http://127.0.0.1:1/\"\nsecret_file = \"nothing\"\n");
     let refused = bem(folder.path(), &["serve", "--state", "served", "--webhooks", "hooks.toml"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-    assert!(text(&refused).contains("secret_file") && text(&refused).trim().lines().count() == 1, "{}", text(&refused));
+    assert!(
+        text(&refused).contains("secret_file") && text(&refused).trim().lines().count() == 1,
+        "{}",
+        text(&refused)
+    );
 }

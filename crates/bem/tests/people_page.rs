@@ -198,7 +198,8 @@ fn people_work_through_the_queue_in_a_real_browser() {
     narrow.go(&format!("http://{}/patches", server.address));
     narrow.wait("return document.body.innerText.includes('split')");
     look(&narrow, "patches-dark-narrow");
-    for (page, name) in [("", "worlds"), ("worlds/desk", "world"), ("history", "history"), ("tools", "tools")] {
+    for (page, name) in [("", "worlds"), ("worlds/desk", "world"), ("history", "history"), ("tools", "tools")]
+    {
         narrow.go(&format!("http://{}/{page}", server.address));
         look(&narrow, &format!("{name}-dark-narrow"));
         let wide = narrow.run("return document.documentElement.scrollWidth <= window.innerWidth");
@@ -226,9 +227,11 @@ fn two_people_work_at_once_and_a_lease_that_runs_out_is_said() {
         ask("/v1/questions", json!({ "kind": "label_step", "world": "desk", "decision": decision }));
     }
     let profiles = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
-    let browsers = profiles.each_ref().map(|profile| Browser::open(&driver, profile.path(), &["--window-size=900,900"]));
+    let browsers =
+        profiles.each_ref().map(|profile| Browser::open(&driver, profile.path(), &["--window-size=900,900"]));
     let number = |browser: &Browser<'_>| {
-        let line = browser.wait("const h = document.querySelector('#question h2'); return h && h.nextSibling.textContent");
+        let line = browser
+            .wait("const h = document.querySelector('#question h2'); return h && h.nextSibling.textContent");
         line.as_str().expect("text").split(' ').nth(1).expect("a number").to_string()
     };
     browsers[0].log_in(&server, &tokens[0]);
@@ -248,7 +251,11 @@ fn two_people_work_at_once_and_a_lease_that_runs_out_is_said() {
     browsers[0].wait("return document.getElementById('status').textContent.includes('lease has run out')");
     look(&browsers[0], "lease-lost");
     let (_, people) = http(&server.address, "GET", "/v1/people", &admin, None);
-    assert_eq!(people["statistics"]["total_tasks_completed"], json!(0), "an answer that is too late counts for nothing");
+    assert_eq!(
+        people["statistics"]["total_tasks_completed"],
+        json!(0),
+        "an answer that is too late counts for nothing"
+    );
     // The page has taken the question again, and now it counts.
     let again = number(&browsers[0]);
     browsers[0].press("\u{e007}");

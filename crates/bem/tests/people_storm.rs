@@ -134,7 +134,8 @@ fn work(worker: &mut Worker, draw: &mut Draw) -> Told {
                     // The same again is the same answer; another one is refused.
                     let Some((status, again)) = worker.ask(&path("answer"), &answer) else { break };
                     assert_eq!((status, again["answer"].as_str()), (200, Some(number.as_str())), "{again}");
-                    let other = json!({ "lease": leased["lease"], "answer": { "accept": false, "score": 0.25 } });
+                    let other =
+                        json!({ "lease": leased["lease"], "answer": { "accept": false, "score": 0.25 } });
                     let Some((status, other)) = worker.ask(&path("answer"), &other) else { break };
                     assert_eq!(status, 409, "{other}");
                 }
@@ -194,7 +195,9 @@ fn eight_people_and_a_server_that_is_killed_lose_no_answer_and_count_none_twice(
         .zip(tokens)
         .map(|(seed, token)| {
             let mut worker = Worker { place: Arc::clone(&place), token, client: None };
-            std::thread::spawn(move || work(&mut worker, &mut Draw(seed * 0x9E37_79B9_7F4A_7C15)))
+            std::thread::spawn(move || {
+                work(&mut worker, &mut Draw(u64::wrapping_mul(seed, 0x9E37_79B9_7F4A_7C15)))
+            })
         })
         .collect();
     let begun = AtomicU64::new(0);
@@ -219,7 +222,10 @@ fn eight_people_and_a_server_that_is_killed_lose_no_answer_and_count_none_twice(
     let counted = |name: &str| people["statistics"][name].as_u64().expect("a count");
     assert_eq!(counted("total_tasks_completed"), acknowledged as u64, "{people}");
     assert_eq!(counted("total_tasks_created"), questions);
-    assert_eq!(counted("total_tasks_created"), counted("total_tasks_completed") + counted("total_tasks_skipped"));
+    assert_eq!(
+        counted("total_tasks_created"),
+        counted("total_tasks_completed") + counted("total_tasks_skipped")
+    );
     // Nothing acknowledged is lost: what the server still shows of answers is what people were told.
     let (_, latest) = client.ask("GET", "/v1/answers?limit=100", &Value::Null);
     for given in latest["answers"].as_array().expect("a list") {

@@ -219,7 +219,8 @@ fn people(scale: u64) -> Result<()> {
     let names = ["every_answer_counts_once_or_is_refused", "answers_of_every_kind_are_taken_back"];
     let inside = ["cargo", "test", "--release", "--workspace", "--lib", "--"];
     run("env", &[&set[..], &inside[..], &names[..]].concat())?;
-    let over_http = ["cargo", "test", "--release", "--workspace", "--test", "people_storm", "--", "--nocapture"];
+    let over_http =
+        ["cargo", "test", "--release", "--workspace", "--test", "people_storm", "--", "--nocapture"];
     run("env", &[&set[..], &over_http[..]].concat())
 }
 

@@ -279,16 +279,16 @@ impl Context {
             }
             Context::Patch(patch) => {
                 let mut fields = vec![
-                int(patch.patch as i64),
-                int(i64::from(patch.kind)),
-                int(patch.pox_score.to_raw()),
-                ints(patch.deltas.iter().map(|delta| delta.to_raw())),
-                int(i64::from(patch.risks)),
-                int(i64::from(patch.task)),
-                Item::Text(patch.words.clone()),
-                ints(patch.policies.iter().map(|policy| *policy as i64)),
-                int(i64::from(patch.proofs)),
-                int(i64::from(patch.in_force)),
+                    int(patch.patch as i64),
+                    int(i64::from(patch.kind)),
+                    int(patch.pox_score.to_raw()),
+                    ints(patch.deltas.iter().map(|delta| delta.to_raw())),
+                    int(i64::from(patch.risks)),
+                    int(i64::from(patch.task)),
+                    Item::Text(patch.words.clone()),
+                    ints(patch.policies.iter().map(|policy| *policy as i64)),
+                    int(i64::from(patch.proofs)),
+                    int(i64::from(patch.in_force)),
                 ];
                 // Contexts of before this field have none.
                 fields.extend((Fixed::ZERO < patch.missing).then(|| int(patch.missing.to_raw())));

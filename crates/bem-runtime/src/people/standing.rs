@@ -279,7 +279,9 @@ impl Standing {
         }
         for _ in 0..reader.length(80)? {
             let recent = decode_recent(reader)?;
-            if RECENT_MAX + TOUCHED_MAX <= standing.recent.len() || recent.arms.iter().any(|arm| shape.actions <= *arm) {
+            if RECENT_MAX + TOUCHED_MAX <= standing.recent.len()
+                || recent.arms.iter().any(|arm| shape.actions <= *arm)
+            {
                 return Err(malformed.into());
             }
             standing.recent.push_back(recent);

@@ -3,11 +3,11 @@
 //! Must not know how anything is decided. Clauses: VM-13, LOG-1.
 
 use super::{Gauges, Message, QUEUE_MAX, Reply, STOP_WAIT, Threads, spawn};
+use crate::webhooks::Webhooks;
 use anyhow::Result;
 use bem_runtime::input::Input;
 use bem_runtime::service::{Refusal, Service};
 use bem_workers::catalog_file::CatalogFile;
-use crate::webhooks::Webhooks;
 use bem_workers::host::Host;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -54,12 +54,7 @@ pub struct Tooling {
 
 impl Tooling {
     /// A bus over the volume for contents that stay out of the history; its key lies beside them.
-    pub fn new(
-        mut host: Host,
-        advisor: Option<Advisor>,
-        state: &Path,
-        handle: &Handle,
-    ) -> Result<Tooling> {
+    pub fn new(mut host: Host, advisor: Option<Advisor>, state: &Path, handle: &Handle) -> Result<Tooling> {
         let volume = state.join("sensitive");
         let secret = volume_key(&volume)?;
         host.keep_questions(Box::new(AtDesk(handle.clone())));

@@ -176,7 +176,9 @@ impl AtDesk {
         let reason = fields.text("reason")?.unwrap_or_default();
         fields.finish("question and reason are")?;
         if WORDS_BYTES_MAX < reason.len() {
-            return Err(Failure::bad("reason", format!("reason has more than {WORDS_BYTES_MAX} bytes")).into());
+            return Err(
+                Failure::bad("reason", format!("reason has more than {WORDS_BYTES_MAX} bytes")).into()
+            );
         }
         let found = self.look(move |service| {
             let table = service.people().table();

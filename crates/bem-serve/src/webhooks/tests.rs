@@ -45,7 +45,9 @@ fn scripted(answers: &'static [&'static str]) -> (SocketAddr, mpsc::Receiver<Got
             let mut body = vec![0; length];
             reader.read_exact(&mut body).unwrap();
             got.body = String::from_utf8(body).unwrap();
-            (&stream).write_all(format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n").as_bytes()).unwrap();
+            (&stream)
+                .write_all(format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n").as_bytes())
+                .unwrap();
             sender.send(got).unwrap();
         }
     });

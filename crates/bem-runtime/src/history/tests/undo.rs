@@ -49,7 +49,8 @@ fn ask_something(driver: &mut Driver, configured: &mut usize, prng: &mut Prng) -
         }
         2..=3 => {
             let recent = &driver.standing(1).recent;
-            let Some(first) = recent.get(prng.below(recent.len().max(1) as u64) as usize).map(|one| one.first)
+            let Some(first) =
+                recent.get(prng.below(recent.len().max(1) as u64) as usize).map(|one| one.first)
             else {
                 return false;
             };
@@ -69,7 +70,7 @@ fn state(driver: &Driver) -> Vec<u8> {
     bytes.extend(driver.acting(1));
     bytes.extend(people.prior(0).to_raw().to_le_bytes());
     bytes.extend(people.prior(1).to_raw().to_le_bytes());
-    let mut writer = bem_base::encode::Writer::new();
+    let mut writer = Writer::new();
     people.control().encode(&mut writer);
     for recent in &driver.standing(1).recent {
         writer.u8(recent.keep);
@@ -119,16 +120,23 @@ fn answers_of_every_kind_are_taken_back_bit_for_bit_in_any_order_at_once_and_lat
     let mut driver = overseen(Mode::Off);
     (0..900).for_each(|_| driver.step());
     driver.control(|control| control.enable_online = false);
-    driver.player.service.people().table().open().map(|open| open.serial).collect::<Vec<_>>().into_iter().for_each(
-        |serial| {
+    driver
+        .player
+        .service
+        .people()
+        .table()
+        .open()
+        .map(|open| open.serial)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .for_each(|serial| {
             let lease = driver.player.service.lease(serial, ALICE, true).unwrap();
             driver.people(lease);
             let generation = driver.player.service.people().table().get(serial).unwrap().generation;
             let skip = bem_people::kinds::Skip::Obsolete;
             let skipped = driver.player.service.skip(serial, generation, ALICE, skip).unwrap();
             driver.people(Some(skipped));
-        },
-    );
+        });
     let mut prng = Prng::stream(3, "undo");
     for is_between in [false, true] {
         driver.settle_rounds();
