@@ -174,7 +174,7 @@ fn count_beside(example: &str, ways: &[(&str, &str)]) -> Result<()> {
                 "--toggle-collect=*counted_step*",
                 &program,
                 &steps.to_string(),
-                how,
+                *how,
             ])
         };
         let cost = (total(30_000)? - total(10_000)?) / 20_000.0;

@@ -127,7 +127,7 @@ fn slots_shown(listed: &Value) -> String {
         return String::new();
     }
     let mut table = String::from(
-        "<h2>Slots</h2><div class=wide><table><tr><th class=left>kind<th>slot<th>request<th class=left>resource<th class=left>status<th>generation",
+        "<h2>Slots</h2><div class=wide tabindex=0 role=region aria-label=\"Slots\"><table><tr><th class=left>kind<th>slot<th>request<th class=left>resource<th class=left>status<th>generation",
     );
     let text = |value: &Value| escaped(value.as_str().unwrap_or_default());
     for slot in slots {
@@ -155,7 +155,7 @@ async fn page(State(app): State<App>) -> Result<Html<String>, Failure> {
         body.push_str("<p>This server has no tools: start it with <code>--tools CATALOG.toml</code>.</p>");
     }
     body.push_str(
-        "<div class=wide><table><tr><th class=left>kind<th>asked<th>done<th>failed<th>under way<th>back-pressure<th>mean ms<th>longest ms<th class=left>operations",
+        "<div class=wide tabindex=0 role=region aria-label=\"Kinds\"><table><tr><th class=left>kind<th>asked<th>done<th>failed<th>under way<th>back-pressure<th>mean ms<th>longest ms<th class=left>operations",
     );
     let text = |value: &Value| escaped(value.as_str().unwrap_or_default());
     for kind in listed["kinds"].as_array().into_iter().flatten() {

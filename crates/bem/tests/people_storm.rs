@@ -195,7 +195,9 @@ fn eight_people_and_a_server_that_is_killed_lose_no_answer_and_count_none_twice(
         .zip(tokens)
         .map(|(seed, token)| {
             let mut worker = Worker { place: Arc::clone(&place), token, client: None };
-            std::thread::spawn(move || work(&mut worker, &mut Draw(seed * 0x9E37_79B9_7F4A_7C15)))
+            std::thread::spawn(move || {
+                work(&mut worker, &mut Draw(u64::wrapping_mul(seed, 0x9E37_79B9_7F4A_7C15)))
+            })
         })
         .collect();
     let begun = AtomicU64::new(0);

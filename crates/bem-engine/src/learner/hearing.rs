@@ -171,6 +171,13 @@ impl Learner {
         told.len() <= 2 * usize::from(self.shape.actions) * (1 + told.agreed(self.machinery.frozen()))
     }
 
+    /// Whether what acts does what people call right in at least half of what they said: then it may be there because of them. A
+    /// word that nothing came of changes nothing about how the log is searched.
+    pub(super) fn acts_as_told(&self) -> bool {
+        let told = &self.hearing.told;
+        !told.is_empty() && told.len() <= 2 * told.agreed(self.machinery.frozen())
+    }
+
     /// Whether labels speak for a candidate, and where an episode has many steps, whether it was seen to earn more or much was
     /// said for it.
     fn is_worth_hearing(&self, candidate: &Hypothesis, recent: &[&Episode]) -> bool {

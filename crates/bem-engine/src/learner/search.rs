@@ -188,10 +188,13 @@ impl Learner {
             // With more steps a screen is a hint, and a table that repeats what was seen is not refuted by it.
             Screened::Undecided
         } else if tested.is_none() && self.repeats() && theirs.leads(&ours) {
-            // Where people may have been wrong, what leads by the log is measured at once: with one step a pair costs
-            // nothing where both do the same.
-            let is_told = self.shape.horizon == 1 && !self.hearing.told().is_empty();
-            if is_told { Screened::Promises(Fixed::ZERO) } else { Screened::Leads }
+            // Where what acts is what people call right, and they may have been wrong, what leads by the log is measured at
+            // once: with one step a pair costs nothing where both do the same.
+            if self.shape.horizon == 1 && self.acts_as_told() {
+                Screened::Promises(Fixed::ZERO)
+            } else {
+                Screened::Leads
+            }
         } else {
             Screened::Refuted
         }

@@ -442,14 +442,15 @@ impl Service {
         let changes = match &given.inverse {
             Inverse::Nothing => Vec::new(),
             Inverse::Labels(world) => self.unsay(*world, answer),
-            Inverse::Episode { world, place, keep, score } => {
+            Inverse::Episode { world, place, .. } => {
                 let mut changes = self.unsay(*world, answer);
+                let (keep, score) = self.said_of_episode(*world, *place, answer);
                 if let Some(served) = self.world_mut(WorldIndex(*world))
                     && let Some(recent) = served.standing.by_place(*place)
                 {
-                    recent.score = Some(*score).filter(|score| 0 <= *score).map(Fixed::from_raw);
-                    if recent.keep != *keep {
-                        served.keep_episode(*place, *keep);
+                    recent.score = score;
+                    if recent.keep != keep {
+                        served.keep_episode(*place, keep);
                     }
                 }
                 let episode = |change: &&Change| matches!(change.what, What::Return | What::Keep);
@@ -503,6 +504,19 @@ impl Service {
         Ok(())
     }
 
+    /// What the latest answer about an episode says of it that is in force, without this one: whether it is learned from, and its
+    /// score.
+    fn said_of_episode(&self, world: u16, place: u64, without: u64) -> (u8, Option<Fixed>) {
+        let is_about = |given: &Given| matches!(given.inverse, Inverse::Episode { world: of, place: at, .. } if of == world && at == place);
+        let in_force = self.people.given.iter().rev();
+        let mut in_force = in_force.filter(|(number, given)| **number != without && given.undone == 0);
+        let latest = in_force.find(|(_, given)| is_about(given)).map(|(_, given)| &given.answer);
+        match latest.map(|answer| Answer::from_bytes(QuestionKind::ScoreEpisode, answer)) {
+            Some(Ok(Answer::Episode(said))) => (said.keep, Some(said.score)),
+            _ => (1, None),
+        }
+    }
+
     /// Takes the labels of an answer back; what that changes.
     fn unsay(&mut self, world: u16, answer: u64) -> Vec<Change> {
         let Some(served) = self.world_mut(WorldIndex(world)) else { return Vec::new() };
@@ -520,10 +534,10 @@ impl Service {
 /// Puts what was said into force.
 fn say(world: &mut World, number: u64, (seen, time): (&Bits, u32), said: &[(u16, Advice)]) {
     let label = |(action, advice): &(u16, Advice)| {
-        let (_, bucket) = world.acting.context(seen);
-        let is_first =
-            bucket.advice().get(usize::from(*action)).is_none_or(|known| *known == Advice::default());
-        let before = match is_first {
+        let (place, bucket) = world.acting.context(seen);
+        let is_same =
+            |other: &Label| other.action == *action && world.acting.context(&other.observation).0 == place;
+        let before = match !world.standing.labels.iter().any(is_same) {
             true => (bucket.selections_total(), bucket.index(usize::from(*action))),
             false => UNKNOWN,
         };

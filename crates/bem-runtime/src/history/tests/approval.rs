@@ -52,7 +52,7 @@ fn wait(driver: &mut Driver, steps: u64) -> Option<(u64, PatchContext)> {
     None
 }
 
-fn policy(driver: &Driver) -> bem_base::digest::Digest {
+fn policy(driver: &Driver) -> Digest {
     driver.player.service.world(WorldIndex(0)).unwrap().acting().digest()
 }
 

@@ -70,7 +70,7 @@ fn state(driver: &Driver) -> Vec<u8> {
     bytes.extend(driver.acting(1));
     bytes.extend(people.prior(0).to_raw().to_le_bytes());
     bytes.extend(people.prior(1).to_raw().to_le_bytes());
-    let mut writer = bem_base::encode::Writer::new();
+    let mut writer = Writer::new();
     people.control().encode(&mut writer);
     for recent in &driver.standing(1).recent {
         writer.u8(recent.keep);

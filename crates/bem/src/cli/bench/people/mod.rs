@@ -46,6 +46,8 @@ const BUDGET: u64 = 100_000;
 const SLOW: u64 = 5_000;
 /// Seeds begin here: none of those that the rules were tried on.
 const FIRST_SEED: u64 = 1_000;
+/// Other random streams of the learner in the same world, with nobody and with the liar: what chance does by itself.
+const STREAMS: u64 = 3;
 /// Seeds of every kind that are looked at before giving up.
 const SEEDS_MAX: u64 = 64;
 
@@ -60,6 +62,8 @@ pub struct Row {
     seed: u64,
     /// One run for each annotator.
     ran: Vec<Ran>,
+    /// Nobody and the liar once more, with other random streams of the learner.
+    again: Vec<[Ran; 2]>,
 }
 
 impl Row {
@@ -93,7 +97,13 @@ fn rows(kind: WorldKind, mut on_row: impl FnMut(&Row)) -> Result<Vec<Row>> {
         for annotator in &ANNOTATORS[1..] {
             ran.push(run(game.as_ref(), settings(), *annotator)?);
         }
-        let row = Row { kind, seed, ran };
+        let mut again = Vec::new();
+        for stream in 1..=STREAMS {
+            let settings = || Settings { budget: BUDGET, ..Settings::new(seed + (stream << 32)) };
+            let alone = run(game.as_ref(), settings(), Annotator::Nobody)?;
+            again.push([alone, run(game.as_ref(), settings(), Annotator::Liar)?]);
+        }
+        let row = Row { kind, seed, ran, again };
         on_row(&row);
         rows.push(row);
     }
@@ -120,6 +130,17 @@ fn worst_loss(rows: &[Row]) -> f64 {
     rows.iter().map(|row| row.score(0) - row.score(3)).fold(0.0, f64::max)
 }
 
+/// The mean of last scores over all tasks and streams, and how many runs did not get to 0.99: nobody's or the liar's.
+fn over_streams(rows: &[Row], is_liar: bool) -> (f64, usize) {
+    let runs = rows.iter().flat_map(|row| {
+        let first = &row.ran[if is_liar { 3 } else { 0 }];
+        row.again.iter().map(move |pair| &pair[usize::from(is_liar)]).chain([first])
+    });
+    let scores: Vec<f64> = runs.map(|ran| ran.score.to_raw() as f64 / (1u64 << 32) as f64).collect();
+    let failed = scores.iter().filter(|score| **score < 0.99).count();
+    (scores.iter().sum::<f64>() / scores.len().max(1) as f64, failed)
+}
+
 fn measurement(name: &'static str, kind: WorldKind) -> Result<Measurement> {
     let rows = rows(kind, |_| {})?;
     let floor = "half of the steps that it takes without people";
@@ -127,7 +148,11 @@ fn measurement(name: &'static str, kind: WorldKind) -> Result<Measurement> {
         .with("tasks", rows.len() as f64)
         .with("right_80_percent", median_ratio(&rows, 2))
         .with("liar", median_ratio(&rows, 3))
-        .with("liar_worst_loss", worst_loss(&rows)))
+        .with("liar_worst_loss", worst_loss(&rows))
+        .with("nobody_mean_score", over_streams(&rows, false).0)
+        .with("liar_mean_score", over_streams(&rows, true).0)
+        .with("nobody_failed", over_streams(&rows, false).1 as f64)
+        .with("liar_failed", over_streams(&rows, true).1 as f64))
 }
 
 fn row_json(row: &Row) -> Value {
@@ -181,7 +206,9 @@ pub fn report(kinds: &[WorldKind], is_json: bool) -> Result<Answer> {
             .map(|(kind, rows)| {
                 json!({ "kind": kind.name(), "tasks": rows.len(), "right": median_ratio(rows, 1),
                     "right_80": median_ratio(rows, 2), "liar": median_ratio(rows, 3),
-                    "liar_worst_loss": worst_loss(rows) })
+                    "liar_worst_loss": worst_loss(rows), "nobody_mean_score": over_streams(rows, false).0,
+                    "liar_mean_score": over_streams(rows, true).0, "nobody_failed": over_streams(rows, false).1,
+                    "liar_failed": over_streams(rows, true).1 })
             })
             .collect();
         say!("{}", json!({ "tasks": table, "medians": medians }));
@@ -209,6 +236,16 @@ pub fn report(kinds: &[WorldKind], is_json: bool) -> Result<Answer> {
         let [right, mostly, liar] = [1, 2, 3].map(|place| median_ratio(rows, place));
         let (kind, tasks, loss) = (kind.name(), rows.len(), worst_loss(rows));
         say!("| {kind} | {tasks} | {right:.2} | {mostly:.2} | {liar:.2} | {loss:.3} |");
+    }
+    say!(
+        "\n| kind | runs of {} streams each | mean last score, nobody | liar | below 0.99, nobody | liar |",
+        STREAMS + 1
+    );
+    say!("|---|---|---|---|---|---|");
+    for (kind, rows) in kinds.iter().zip(&tables) {
+        let [(alone, failed), (lied_to, lost)] = [false, true].map(|is_liar| over_streams(rows, is_liar));
+        let (kind, runs) = (kind.name(), rows.len() * (1 + STREAMS as usize));
+        say!("| {kind} | {runs} | {alone:.3} | {lied_to:.3} | {failed} | {lost} |");
     }
     let over_all = |place: usize| median(all.iter().map(|row| row.ratio(place)).collect());
     say!(
