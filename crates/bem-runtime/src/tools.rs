@@ -217,7 +217,8 @@ impl Tools {
         }
         let context = self.contexts.remove(&done.request).unwrap_or_default();
         let answer = [done.request.to_le_bytes(), u64::from(done.error).to_le_bytes()].concat();
-        let parts = [self.known.as_bytes(), &answer[..], hash(&done.response).as_bytes()];
+        let response = hash(&done.response);
+        let parts = [self.known.as_bytes(), &answer[..], response.as_bytes()];
         self.known = hash_parts("bem/tools/known", &parts);
         Ok(call((done.request, step), context, &ask, Some(done)))
     }

@@ -22,6 +22,7 @@ use bem_engine::agent::Agent;
 use bem_export::{Language, Program};
 use bem_runtime::input::{FloorSpec, WorldSpec};
 use bem_runtime::limits::EXPIRE_AFTER_DEFAULT;
+use bem_runtime::service::Service;
 use bem_runtime::statistics::{Moments, Statistics};
 use bem_runtime::world::World;
 use serde_json::{Map, Value, json};

@@ -230,7 +230,7 @@ fn refused(refusal: Refusal) -> worker::Failure {
         RefusalKind::Bad => ErrorCode::BAD_PAYLOAD,
         RefusalKind::Missing => ErrorCode::NOT_FOUND,
         RefusalKind::Conflict | RefusalKind::Forbidden => ErrorCode::NOT_ALLOWED,
-        RefusalKind::Full => ErrorCode::UNAVAILABLE,
+        RefusalKind::Full | RefusalKind::Busy => ErrorCode::UNAVAILABLE,
     };
     worker::Failure::new(code, refusal.message)
 }
