@@ -108,7 +108,6 @@ fn a_bandit_is_learned_over_http_by_patches_and_goes_on_after_a_restart() {
     assert!(world["statistics"]["decisions"].as_u64() < again["statistics"]["decisions"].as_u64());
     play(&mut client, 200, 0);
     server.stop();
-    println!("{kills} kills, {} rewards acknowledged", acknowledged.len());
     let verified = bem(folder.path(), &["verify", "served"]);
     assert!(text(&verified).starts_with("unanchored: "), "{}", text(&verified));
     let replayed = bem(folder.path(), &["replay", "served"]);
@@ -263,6 +262,7 @@ fn nothing_acknowledged_is_lost_or_counted_twice_when_it_is_killed() {
         assert_eq!((status, &answer["counted"]), (200, &json!(false)), "{answer}");
     }
     server.stop();
+    println!("{kills} kills, {} rewards acknowledged", acknowledged.len());
     let verified = bem(folder.path(), &["verify", "served"]);
     assert!(text(&verified).starts_with("unanchored: "), "{}", text(&verified));
     let replayed = bem(folder.path(), &["replay", "served"]);
