@@ -6,6 +6,9 @@ use super::*;
 use bem_people::control::Control;
 use bem_people::kinds::{Mode, QuestionKind};
 
+/// Sets one field otherwise.
+type Set = fn(&mut Control);
+
 /// What a run came to, without the control: what acts, what was asked and answered, and what is learned first.
 #[derive(PartialEq)]
 struct Ran {
@@ -45,7 +48,7 @@ fn ran(change: impl Fn(&mut Control)) -> Ran {
 #[test]
 fn every_field_of_the_control_changes_a_run() {
     let usual = ran(|_| {});
-    let fields: [(&str, fn(&mut Control)); 9] = [
+    let fields: [(&str, Set); 9] = [
         ("enable_online", |control| control.enable_online = false),
         ("max_online_step_rate", |control| control.max_online_step_rate = 50),
         ("max_online_episode_rate", |control| control.max_online_episode_rate = 0),
