@@ -4,7 +4,7 @@
 //! exploring episodes follow what is called right where something was said, as long as nothing BAD was ever seen and no counted
 //! model explores by itself: a wrong label costs an exploring episode. What labels suggest waits for the gate beside what the log suggests, takes no place
 //! from it, and is let in by measurement alone. Without labels nothing here happens, and no random number is drawn.
-//! Must not know who said what. Clauses: HUM-5, HUM-13; decision D-126.
+//! Must not know who said what. Clauses: HUM-5, HUM-13; decisions D-126, D-184.
 
 use super::act::is_exploring;
 use super::{Event, Learner, Phase};

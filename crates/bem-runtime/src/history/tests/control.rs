@@ -5,6 +5,10 @@ use super::people::{ALICE, overseen};
 use super::*;
 use bem_people::control::Control;
 use bem_people::kinds::{Mode, QuestionKind};
+use bem_people::payload::{Answer, EpisodeAnswer};
+
+/// Sets one field otherwise.
+type Set = fn(&mut Control);
 
 /// What a run came to, without the control: what acts, what was asked and answered, and what is learned first.
 #[derive(PartialEq)]
@@ -30,6 +34,16 @@ fn ran(change: impl Fn(&mut Control)) -> Ran {
             driver.answer_all(ALICE);
         }
     }
+    driver.settle_rounds();
+    let firsts: Vec<u64> = driver.standing(1).recent.iter().map(|recent| recent.first).collect();
+    for (place, first) in firsts.into_iter().rev().take(16).enumerate() {
+        if driver.ask(QuestionKind::ScoreEpisode, 1, first, 1).is_ok() {
+            let question = driver.open_question(QuestionKind::ScoreEpisode).unwrap();
+            let score = if place % 2 == 0 { Fixed::ONE } else { Fixed::ZERO };
+            let answer = Answer::Episode(EpisodeAnswer { score, keep: 1, tags: 0 });
+            driver.answer(question.serial, ALICE, &answer);
+        }
+    }
     let _ = driver.ask(QuestionKind::RankTemplates, 0, 0, 1);
     driver.answer_all(ALICE);
     driver.settle_rounds();
@@ -45,7 +59,7 @@ fn ran(change: impl Fn(&mut Control)) -> Ran {
 #[test]
 fn every_field_of_the_control_changes_a_run() {
     let usual = ran(|_| {});
-    let fields: [(&str, fn(&mut Control)); 9] = [
+    let fields: [(&str, Set); 9] = [
         ("enable_online", |control| control.enable_online = false),
         ("max_online_step_rate", |control| control.max_online_step_rate = 50),
         ("max_online_episode_rate", |control| control.max_online_episode_rate = 0),
@@ -53,7 +67,7 @@ fn every_field_of_the_control_changes_a_run() {
         ("safety_override_mode", |control| control.safety_override_mode = Mode::Whitelist),
         ("min_confidence_for_auto", |control| control.min_confidence_for_auto = Fixed::ZERO),
         ("human_weight_bandit", |control| control.human_weight_bandit = Fixed::from_int(3)),
-        ("human_weight_grpo", |control| control.human_weight_grpo = Fixed::ONE),
+        ("human_weight_grpo", |control| control.human_weight_grpo = Fixed::ZERO),
         ("human_weight_teacher", |control| control.human_weight_teacher = Fixed::HALF),
     ];
     for (name, change) in fields {

@@ -2,7 +2,7 @@
 //!
 //! Worlds of three kinds are drawn, and those kept in which the learner is slow without help. In each of them a
 //! script that knows the optimum answers, then one that is right four times in five, then one that lies. Answers are few and
-//! late (see [`script`]). Runs are functions of their seeds, so that the figures come back. Clause: HUM-13; decision D-126.
+//! late (see [`script`]). Runs are functions of their seeds, so that the figures come back. Clause: HUM-13; decisions D-126, D-184.
 
 pub mod page;
 pub mod script;
