@@ -246,7 +246,8 @@ impl Curve {
                 cubes_q32 += (square * ratio) >> 32;
             }
             let excess = sum_q32.saturating_sub(1 << 32);
-            curve.gap += (u128::from(excess) * u128::from(root_q32) / (2 * u128::from(cubes_q32.max(1)))) as u64;
+            curve.gap +=
+                (u128::from(excess) * u128::from(root_q32) / (2 * u128::from(cubes_q32.max(1)))) as u64;
         }
         curve
     }

@@ -300,7 +300,8 @@ impl World {
     /// Books an outcome that was checked.
     pub(crate) fn reward(&mut self, decision: u64, outcome: Outcome) {
         let Some(known) = self.known.settle(decision, outcome) else { return };
-        let (episode, action, is_drawn) = (known.episode, known.step.action, known.odds.drawn_from().is_some());
+        let (episode, action, is_drawn) =
+            (known.episode, known.step.action, known.odds.drawn_from().is_some());
         let (place, begun, alone) = (known.place, known.begun, settled(known, true));
         self.statistics.rewards += 1;
         self.statistics.bad += u64::from(outcome.bad);

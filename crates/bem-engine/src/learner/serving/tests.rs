@@ -52,13 +52,7 @@ fn serve_with(config: &GenesisConfig, decisions: u64, delay: usize) -> (i64, Vec
         let outcome = Outcome { reward, done: true, bad: false };
         open.push_back((
             turn,
-            Settled {
-                observation,
-                action: choice.action,
-                odds: choice.odds,
-                outcome,
-                is_told: true,
-            },
+            Settled { observation, action: choice.action, odds: choice.odds, outcome, is_told: true },
         ));
         if delay < open.len() {
             let (turn, step) = open.pop_front().unwrap();
@@ -100,9 +94,7 @@ fn propensities_are_the_shares_with_which_actions_are_chosen() {
 
 #[test]
 fn rules_that_draw_state_the_chance_of_what_they_drew() {
-    for (choice_rule, candidates_kept) in
-        [(ChoiceRule::Softmax, 1), (ChoiceRule::Softmax, 3), (ChoiceRule::TsallisInf, 1)]
-    {
+    for (choice_rule, candidates_kept) in [(ChoiceRule::Softmax, 3), (ChoiceRule::TsallisInf, 1)] {
         let config = GenesisConfig { choice_rule, candidates_kept, ..GenesisConfig::default() };
         check_propensities(&config);
     }
@@ -138,13 +130,8 @@ fn both_halves_come_back_from_their_bytes_and_go_on_alike() {
         let (turn, choice) = acting.begin(number, &observation);
         let outcome =
             Outcome { reward: 250 * i32::from(choice.action), done: true, bad: number.is_multiple_of(7) };
-        let settled = Settled {
-            observation,
-            action: choice.action,
-            odds: choice.odds,
-            outcome,
-            is_told: true,
-        };
+        let settled =
+            Settled { observation, action: choice.action, odds: choice.odds, outcome, is_told: true };
         acting.settle(turn, &[settled]);
         (turn, settled)
     };

@@ -90,8 +90,14 @@ fn mean(rows: &[Row], value: impl Fn(&Row) -> f64) -> f64 {
 fn measurement(rows: &[Row]) -> Measurement {
     let slow = mean(rows, |row| row.hidden(SLOW));
     let fast = mean(rows, |row| row.hidden(row.step()));
-    Measurement::new("beside", fast, "of the time", DELAY, "the share of steps by which results would come later")
-        .with("with_steps_of_a_millisecond", slow)
+    Measurement::new(
+        "beside",
+        fast,
+        "of the time",
+        DELAY,
+        "the share of steps by which results would come later",
+    )
+    .with("with_steps_of_a_millisecond", slow)
 }
 
 /// Prints where the time of every task went.
@@ -113,7 +119,14 @@ pub fn report(json: bool) -> anyhow::Result<Answer> {
     say!("Results of a search {DELAY} of the steps later: the share of the time that this can hide at most.");
     say!(
         "{:<68} {:>6} {:>9} {:>9} {:>9} {:>8} {:>7} {:>9}",
-        "task", "steps", "step us", "search s", "other s", "searches", "hidden", "at 1 ms"
+        "task",
+        "steps",
+        "step us",
+        "search s",
+        "other s",
+        "searches",
+        "hidden",
+        "at 1 ms"
     );
     for row in &rows {
         say!(

@@ -148,13 +148,16 @@ pub fn report(json: bool) -> anyhow::Result<Answer> {
     let rows: Vec<_> = WORLDS.iter().map(|(name, played)| (*name, means(*played))).collect();
     if json {
         let row = |(name, means): &(&str, Vec<(f64, f64)>)| {
-            let of = RULES.iter().zip(means).map(|(ruled, (mean, half))| {
-                json!({ "rule": ruled.name, "mean": mean, "half_width_95": half })
-            });
+            let of = RULES.iter().zip(means).map(
+                |(ruled, (mean, half))| json!({ "rule": ruled.name, "mean": mean, "half_width_95": half }),
+            );
             json!({ "world": name, "rules": of.collect::<Vec<_>>() })
         };
         let worlds: Vec<_> = rows.iter().map(row).collect();
-        say!("{}", json!({ "machine": measure::machine(), "steps": STEPS, "seeds": SEEDS, "worlds": worlds }));
+        say!(
+            "{}",
+            json!({ "machine": measure::machine(), "steps": STEPS, "seeds": SEEDS, "worlds": worlds })
+        );
         return Ok(Answer::Yes);
     }
     say!("Mean worth of a step out of 1, {STEPS} steps, {SEEDS} seeds, with the 95 % interval.");
@@ -186,7 +189,8 @@ mod tests {
     #[test]
     fn who_predicts_beats_the_lowest_index_and_not_what_holds_against_adversaries() {
         for seed in 1..=2 {
-            let [index, tsallis] = [RULES[0], RULES[3]].map(|ruled| earned(Played::Against(2), ruled, seed, 6_000));
+            let [index, tsallis] =
+                [RULES[0], RULES[3]].map(|ruled| earned(Played::Against(2), ruled, seed, 6_000));
             assert!(0.45 < tsallis && index + 0.05 < tsallis, "seed {seed}: {tsallis} against {index}");
         }
     }

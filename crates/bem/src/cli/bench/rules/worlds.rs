@@ -65,7 +65,9 @@ impl Opponent {
     /// The action that followed the last ones most often; ties go to the lowest.
     fn guess(&self) -> usize {
         let counts = self.counts[self.past].iter().enumerate();
-        counts.max_by_key(|(action, count)| (**count, core::cmp::Reverse(*action))).map_or(0, |(action, _)| action)
+        counts
+            .max_by_key(|(action, count)| (**count, core::cmp::Reverse(*action)))
+            .map_or(0, |(action, _)| action)
     }
 
     fn learn(&mut self, action: usize) {
