@@ -11,7 +11,7 @@ use bem_ledger::checkpoint::Signer;
 use bem_ledger::entry::KIND_NAMES;
 use bem_ledger::log::LogOptions;
 use bem_ledger::store::MemoryStore;
-use bem_machine::config::{GenesisConfig, SchedulerKind, Word};
+use bem_machine::config::{ChoiceRule, GenesisConfig, SchedulerKind, Word};
 use bem_teacher::mutate::Transformation;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -66,6 +66,16 @@ fn a_small_run_uses_what_the_specification_names() {
     }
     let mut practised = tracks().flat_map(|track| &track.practised);
     assert!(practised.any(|practised| practised.solved && practised.is_across_families()));
+}
+
+#[test]
+fn every_choice_rule_completes_a_run() {
+    for choice_rule in ChoiceRule::ALL.iter().copied() {
+        let mut config = config(&["bandit"], 2, 2_000, SchedulerKind::Paced);
+        Arc::make_mut(&mut config.parameters).choice_rule = choice_rule;
+        let (climb, _) = run(config, 600);
+        assert!(climb.tracks().iter().all(|track| 0 < track.solved()), "{}", choice_rule.name());
+    }
 }
 
 #[test]

@@ -233,6 +233,16 @@ mod tests {
     }
 
     #[test]
+    fn the_row_that_contradicts_a_circuit_is_named_and_none_where_none_does() {
+        let episodes = episodes();
+        let log: Vec<&Episode> = episodes.iter().collect();
+        assert_eq!(contradicted(&Policy::constant(3, 0), &log), Some(Bits([4, 0, 0, 0])));
+        let action = [Signal::input(2), Signal::FALSE];
+        let right = Policy::close(Builder::new(4), 4, 3, &action, &[]).unwrap();
+        assert_eq!(contradicted(&right, &log), None);
+    }
+
+    #[test]
     fn a_candidate_with_an_action_that_is_none_is_never_played() {
         let circuit = Netlist::new(1, Vec::new(), vec![Signal::input(0), Signal::input(0)]).unwrap();
         let policy = Policy::new(circuit, vec![0], 0, 3).unwrap();

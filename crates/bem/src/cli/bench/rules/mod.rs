@@ -182,7 +182,7 @@ mod tests {
             let late = Played::Arms(16, 500);
             let [index, softmax, tsallis] =
                 [RULES[0], RULES[1], RULES[3]].map(|ruled| earned(late, ruled, seed, 10_000));
-            assert!(index < softmax && softmax < tsallis, "seed {seed}: {index} {softmax} {tsallis}");
+            assert!(index < softmax && index + 0.05 < tsallis, "seed {seed}: {index} {softmax} {tsallis}");
         }
     }
 
