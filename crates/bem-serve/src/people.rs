@@ -143,7 +143,7 @@ pub(crate) async fn list(
 
 #[utoipa::path(post, path = "/v1/questions", responses((status = 201, description = "It is asked"),
     (status = 400, description = "A field is wrong"), (status = 404, description = "What it is about is not there"),
-    (status = 507, description = "Too many questions are open")))]
+    (status = 429, description = "Too many questions are open")))]
 pub(crate) async fn ask(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,

@@ -79,7 +79,7 @@ pub(crate) async fn list(State(app): State<App>) -> Result<Json<Value>, Failure>
 
 #[utoipa::path(post, path = "/v1/tools", responses((status = 200, description = "How the request ended, with its response"),
     (status = 400, description = "Something in it is unknown"), (status = 404, description = "There are no tools"),
-    (status = 507, description = "All slots of the kind are taken")))]
+    (status = 429, description = "All slots of the kind are taken")))]
 pub(crate) async fn call(State(app): State<App>, body: Bytes) -> Result<Json<Value>, Failure> {
     let bad_json = |message: String| Failure::new(StatusCode::BAD_REQUEST, "bad_json", message);
     let value: Value =

@@ -170,7 +170,7 @@ fn drive(folder: &Path, place: &Place, questions: u64, kills: u64, begun: &Atomi
         match client.ask("POST", "/v1/questions", &body) {
             (201, _) => asked += 1,
             // Too many are open: people are slower than the machine.
-            (507, _) => std::thread::sleep(Duration::from_millis(5)),
+            (429, _) => std::thread::sleep(Duration::from_millis(5)),
             (status, answer) => panic!("{status} {answer}"),
         }
         begun.store(asked, Ordering::Relaxed);
