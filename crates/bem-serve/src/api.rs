@@ -3,6 +3,8 @@
 //! Bodies are read field by field, so that an error names the field, what it is and what is allowed. Floats are made here, for
 //! JSON, and nowhere else. Clauses: VM-13, LOG-1.
 
+mod happened;
+
 use crate::core::{Decided, Message, PatchLine, Seen};
 use crate::http::{App, COOKIE, Failure, Registered, route, session_of};
 use crate::page;
@@ -11,7 +13,6 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use bem_base::environment::{Bits, Field, Forbidden, Outcome};
@@ -22,15 +23,11 @@ use bem_engine::agent::Agent;
 use bem_export::{Language, Program};
 use bem_runtime::input::{FloorSpec, WorldSpec};
 use bem_runtime::limits::EXPIRE_AFTER_DEFAULT;
-use bem_runtime::service::Service;
 use bem_runtime::statistics::{Moments, Statistics};
 use bem_runtime::world::World;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::time::{Duration, Instant};
-use tokio_stream::StreamExt as _;
-use tokio_stream::wrappers::BroadcastStream;
+use std::time::Instant;
 use utoipa::{OpenApi, ToSchema};
 
 /// Worlds of one page of a list, at most and by default.
@@ -57,9 +54,9 @@ pub fn routes() -> Vec<Registered> {
         route(write.clone(), "/v1/worlds/{name}/decide", Some(Annotator), post(decide)),
         route(write, "/v1/worlds/{name}/reward", Some(Annotator), post(reward)),
         route(read.clone(), "/v1/worlds/{name}/export", Some(Viewer), get(export)),
-        route(read.clone(), "/v1/patches", Some(Viewer), get(list_patches)),
-        route(read.clone(), "/v1/history", Some(Viewer), get(show_history)),
-        route(read.clone(), "/v1/events", Some(Viewer), get(events)),
+        route(read.clone(), "/v1/patches", Some(Viewer), get(happened::list_patches)),
+        route(read.clone(), "/v1/history", Some(Viewer), get(happened::show_history)),
+        route(read.clone(), "/v1/events", Some(Viewer), get(happened::events)),
         route(read.clone(), "/", Some(Viewer), get(page::worlds_page)),
         route(read, "/worlds/{name}", Some(Viewer), get(page::world_page)),
     ];
@@ -84,9 +81,9 @@ pub fn routes() -> Vec<Registered> {
         decide,
         reward,
         export,
-        list_patches,
-        show_history,
-        events,
+        happened::list_patches,
+        happened::show_history,
+        happened::events,
         crate::people::list,
         crate::people::ask,
         crate::people::next,
@@ -676,59 +673,4 @@ async fn export(
         |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_model", "the circuit cannot be written");
     let bytes = format.write(&model.map_err(failed)?);
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
-}
-
-/// Lists that begin with the latest go on after a step toward earlier ones.
-fn before_of(query: &BTreeMap<String, String>) -> Result<u64, Failure> {
-    let Some(text) = query.get("after") else { return Ok(u64::MAX) };
-    text.parse().map_err(|_| Failure::bad("after", "after must be the number of a step"))
-}
-
-#[utoipa::path(get, path = "/v1/patches", params(("after" = Option<u64>, Query), ("limit" = Option<usize>, Query)),
-    responses((status = 200, description = "What changed, the latest first"), (status = 400, body = ErrorBody)))]
-async fn list_patches(State(app): State<App>, Query(query): Paging) -> Result<Json<Value>, Failure> {
-    let (before, limit) = (before_of(&query)?, limit_of(&query)?);
-    let patches = app.handle.look(move |service| PatchLine::latest(service, before, limit)).await?;
-    let next = patches.last().filter(|_| patches.len() == limit).map(|line| line.step);
-    Ok(Json(json!({ "patches": patches, "after": next })))
-}
-
-#[utoipa::path(get, path = "/v1/history", params(("after" = Option<u64>, Query), ("limit" = Option<usize>, Query)),
-    responses((status = 200, description = "How far the history has come, and what happened in it, the latest first"),
-        (status = 400, body = ErrorBody)))]
-async fn show_history(State(app): State<App>, Query(query): Paging) -> Result<Json<Value>, Failure> {
-    let (before, limit) = (before_of(&query)?, limit_of(&query)?);
-    let happened = app.handle.look(move |service| happened(service, before, limit)).await?;
-    let next = happened.last().filter(|_| happened.len() == limit).map(|one| one["step"].clone());
-    let gauges = &app.handle.gauges;
-    let read = |gauge: &std::sync::atomic::AtomicU64| gauge.load(std::sync::atomic::Ordering::Relaxed);
-    Ok(Json(json!({
-        "step": read(&gauges.inputs), "covered": read(&gauges.covered), "entries": read(&gauges.entries),
-        "groups": read(&gauges.groups), "rounds": read(&gauges.rounds), "happened": happened, "after": next,
-    })))
-}
-
-/// Decisions about patches and answers of people before a step, the latest first.
-fn happened(service: &Service, before: u64, limit: usize) -> Vec<Value> {
-    let patches = PatchLine::latest(service, before, limit).into_iter();
-    let mut all: Vec<(u64, Value)> = patches
-        .map(|line| (line.step, json!({ "step": line.step, "what": "patch", "patch": line })))
-        .collect();
-    let answers = service.people().given().range(..before).rev().take(limit);
-    all.extend(answers.map(|(step, given)| {
-        let (question, kind) = (given.question, given.kind.name());
-        let answer = json!({ "question": question, "kind": kind, "undone": (0 < given.undone).then_some(given.undone) });
-        (*step, json!({ "step": step, "what": "answer", "answer": answer }))
-    }));
-    all.sort_by_key(|(step, _)| core::cmp::Reverse(*step));
-    all.into_iter().take(limit).map(|(_, value)| value).collect()
-}
-
-#[utoipa::path(get, path = "/v1/events", responses((status = 200, description = "Server-sent events: steps and patches")))]
-async fn events(State(app): State<App>) -> Sse<impl tokio_stream::Stream<Item = Result<Event, Infallible>>> {
-    // Whoever is too slow misses some; what it gets is in order.
-    let stream = BroadcastStream::new(app.handle.events.subscribe())
-        .filter_map(|event| event.ok())
-        .map(|text| Ok(Event::default().data(text)));
-    Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
 }

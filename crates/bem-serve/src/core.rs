@@ -112,7 +112,8 @@ impl PatchLine {
         }
     }
 
-    /// The latest of a service that were decided before a step, the newest first.
+    /// The latest of a service that were decided before a step, the newest first. What was decided with one step stays together,
+    /// so that there may be a few more.
     pub fn latest(service: &Service, before: u64, count: usize) -> Vec<PatchLine> {
         let of = |world: &World| {
             world.patched().iter().map(|patched| PatchLine::of(&world.spec().name, patched)).collect()
@@ -121,7 +122,8 @@ impl PatchLine {
             service.worlds().flat_map(|(_, world)| -> Vec<PatchLine> { of(world) }).collect();
         lines.retain(|line| line.step < before);
         lines.sort_by_key(|line| core::cmp::Reverse(line.step));
-        lines.truncate(count);
+        let last = lines.get(count.saturating_sub(1)).map_or(0, |line| line.step);
+        lines.retain(|line| last <= line.step);
         lines
     }
 }

@@ -84,7 +84,11 @@ fn patches_and_history_are_paged_and_the_page_has_figures_with_intervals() {
             serde_json::from_str(&body).unwrap()
         };
         let mut number = 0;
-        while list("/v1/patches").await["patches"].as_array().unwrap().len() < 2 {
+        // Several patches may be decided with one step, and stay on one page.
+        let steps = |list: &serde_json::Value| -> std::collections::BTreeSet<u64> {
+            list["patches"].as_array().unwrap().iter().filter_map(|line| line["step"].as_u64()).collect()
+        };
+        while steps(&list("/v1/patches").await).len() < 2 {
             assert!(number < 20_000, "nothing is learned");
             for _ in 0..100 {
                 pair(&bench, &headers, number).await;
@@ -94,7 +98,8 @@ fn patches_and_history_are_paged_and_the_page_has_figures_with_intervals() {
         for (path, key) in [("/v1/patches", "patches"), ("/v1/history", "happened")] {
             let first = list(&format!("{path}?limit=1")).await;
             let step = first[key][0]["step"].as_u64().unwrap();
-            assert_eq!((first[key].as_array().unwrap().len(), first["after"].as_u64()), (1, Some(step)));
+            assert_eq!(first["after"].as_u64(), Some(step));
+            assert!(first[key].as_array().unwrap().iter().all(|one| one["step"] == step), "{first}");
             let next = list(&format!("{path}?limit=1&after={step}")).await;
             assert!(next[key][0]["step"].as_u64().unwrap() < step, "{next}");
             let (status, body) = bench.ask(&Method::GET, &format!("{path}?after=x"), &headers, "").await;
