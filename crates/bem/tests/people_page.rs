@@ -238,7 +238,7 @@ fn two_people_work_at_once_and_a_lease_that_runs_out_is_said() {
         return;
     };
     // With the usual lease, so that it does not run out while the second browser starts.
-    let long = desk(&[]);
+    let (long, short) = (desk(&[]), desk(&["--lease", "2"]));
     let profiles = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
     let browsers =
         profiles.each_ref().map(|profile| Browser::open(&driver, profile.path(), &["--window-size=900,900"]));
@@ -252,7 +252,7 @@ fn two_people_work_at_once_and_a_lease_that_runs_out_is_said() {
         number(&browsers[place])
     });
     assert_ne!(numbers[0], numbers[1], "two people work on two questions");
-    let Desk { server, tokens, admin, .. } = &desk(&["--lease", "2"]);
+    let Desk { server, tokens, admin, .. } = &short;
     browsers[0].log_in(server, &tokens[0]);
     let first = number(&browsers[0]);
     // Nobody presses anything until the lease has run out: the question waits again.
