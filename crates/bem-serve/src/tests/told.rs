@@ -60,7 +60,9 @@ fn a_full_queue_is_told_to_come_back_and_readiness_says_so() {
         assert_eq!(bench.ask(&Method::GET, "/readyz", &[HOST], "").await.0, StatusCode::OK);
         // The deciding thread is kept busy until the queue is full.
         let (release, held) = std::sync::mpsc::channel::<()>();
-        let hold = move |_: &bem_runtime::service::Service| drop(held.recv());
+        let hold = move |_: &bem_runtime::service::Service| {
+            let _ = held.recv();
+        };
         bench.handle.send(Message::Look(Box::new(hold))).unwrap();
         let nothing = || Message::Look(Box::new(|_: &bem_runtime::service::Service| {}));
         // It may take some of them before it is kept busy.
