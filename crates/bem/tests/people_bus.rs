@@ -4,29 +4,14 @@
 mod server;
 
 use serde_json::{Value, json};
-use server::{Client, Server};
+use server::{Client, Server, bem, text};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
-use std::process::{Command, Output};
 use std::sync::mpsc;
 use std::time::Duration;
 
 const CATALOG: &str = "[[root]]\nname = \"box\"\nmemory = true\n";
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-
-fn bem(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bem"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("XDG_STATE_HOME", folder.join("keys"))
-        .output()
-        .expect("bem")
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
 
 /// A receiver that takes every message; headers and body of each.
 fn receiver() -> (SocketAddr, mpsc::Receiver<(String, Value)>) {

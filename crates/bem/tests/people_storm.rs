@@ -4,10 +4,9 @@
 mod server;
 
 use serde_json::{Value, json};
-use server::{Client, Server};
+use server::{Client, Server, bem, text};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,19 +15,6 @@ use std::time::Duration;
 const PEOPLE: u64 = 8;
 /// Seconds that a lease lasts here.
 const LEASE: &str = "1";
-
-fn bem(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bem"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("XDG_STATE_HOME", folder.join("keys"))
-        .output()
-        .expect("bem")
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
 
 fn size(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)

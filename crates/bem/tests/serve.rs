@@ -6,30 +6,16 @@ mod server;
 
 use guide::{commands, shell};
 use serde_json::{Value, json};
-use server::{Client, Server};
+use server::{Client, Server, bem, text};
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A server over the folder `served`.
 fn serve(folder: &Path) -> Server {
     Server::start(folder, "served", &[])
-}
-
-fn bem(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bem"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("XDG_STATE_HOME", folder.join("keys"))
-        .output()
-        .expect("bem")
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 const ADS: &str = r#"{"name":"ads","obs_bits":4,"actions":4,"reward_range":[0,1000]}"#;
