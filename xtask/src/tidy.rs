@@ -1,5 +1,5 @@
-//! House rules that no other tool checks: every file says first what it is, none grows without end, and nothing
-//! unfinished stays.
+//! House rules that no other tool checks: every file says first what it is, none grows without end, nothing
+//! unfinished stays, and every page that a page names is there.
 
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
@@ -41,8 +41,22 @@ pub fn check(root: &Path) -> Result<()> {
             }
         }
     }
+    for path in files(root, &[".md"])? {
+        let text = std::fs::read_to_string(&path)?;
+        if let Some(link) = links(&text).find(|link| !path.with_file_name(link).exists()) {
+            let name = path.strip_prefix(root).unwrap_or(&path).display();
+            bail!("{name}: the link to {link:?} leads nowhere");
+        }
+    }
     println!("tidy: {} source files", sources.len());
     Ok(())
+}
+
+/// The files that a page links to, without what stands behind `#`; addresses elsewhere are left out.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let files = targets.map(|(target, _)| target.split('#').next().unwrap_or_default());
+    files.filter(|file| !file.is_empty() && !file.contains(':') && !file.contains(' '))
 }
 
 #[cfg(test)]
@@ -50,5 +64,11 @@ mod tests {
     #[test]
     fn every_file_keeps_the_house_rules() {
         super::check(&crate::root()).unwrap();
+    }
+
+    #[test]
+    fn links_are_the_files_that_a_page_names() {
+        let text = "[a](one.md) and [b](two.md#part), [c](#here), [d](https://e.org/x.md), `f[0](x, y)`";
+        assert_eq!(super::links(text).collect::<Vec<_>>(), ["one.md", "two.md"]);
     }
 }

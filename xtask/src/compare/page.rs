@@ -1,4 +1,5 @@
-//! What two builds left behind, judged and written down: docs/results/one-machine.md.
+//! What two builds left behind, judged and written down: docs/results/one-machine.md has the table of floors,
+//! docs/results/one-machine-runs.md the runs and the instructions of a step.
 
 use super::rank::{Steps, median, slower_by_chance};
 use super::{RUN_STAGES, kept};
@@ -27,30 +28,52 @@ struct Page {
     broken: Vec<String>,
 }
 
-/// Writes the page and fails where a criterion does not hold; the page says so too.
+/// Writes a page for each part that both builds have played, and fails where a criterion does not hold; the page says so too.
 pub fn write(old: &Path, new: &Path) -> Result<()> {
-    let commit = |folder: &Path| -> Result<String> {
-        let text = std::fs::read_to_string(folder.join("commit"));
-        Ok(text.with_context(|| format!("{} was not measured", folder.display()))?.trim().to_string())
-    };
-    let (old_commit, new_commit) = (commit(old)?, commit(new)?);
-    let mut page = Page::default();
-    let text = &mut page.text;
-    writeln!(text, "# One machine: before and after\n")?;
-    writeln!(
-        text,
-        "Written by `cargo xtask compare page` from what `cargo xtask compare measure` found with the builds"
-    )?;
-    writeln!(text, "{old_commit} (two brains) and {new_commit} (one machine). Do not edit.\n")?;
-    tables(&mut page, old, new)?;
+    let has_tables = !kept(old, "table-")?.is_empty() && !kept(new, "table-")?.is_empty();
+    let mut broken = Vec::new();
+    if has_tables {
+        let mut page = Page::begin("One machine: before and after", old, new)?;
+        tables(&mut page, old, new)?;
+        broken.append(&mut page.save("one-machine.md")?);
+    }
+    let mut page = Page::begin("One machine: runs and instructions, before and after", old, new)?;
+    let start = page.text.len();
     runs(&mut page, old, new)?;
     instructions(&mut page, old, new)?;
-    let path = root().join("docs/results/one-machine.md");
-    std::fs::write(&path, &page.text)?;
-    println!("{}", path.display());
-    match page.broken.is_empty() {
+    if start < page.text.len() {
+        broken.append(&mut page.save("one-machine-runs.md")?);
+    }
+    match broken.is_empty() {
         true => Ok(()),
-        false => bail!("{}", page.broken.join("\n")),
+        false => bail!("{}", broken.join("\n")),
+    }
+}
+
+impl Page {
+    /// The head: which builds were compared.
+    fn begin(title: &str, old: &Path, new: &Path) -> Result<Page> {
+        let commit = |folder: &Path| -> Result<String> {
+            let text = std::fs::read_to_string(folder.join("commit"));
+            Ok(text.with_context(|| format!("{} was not measured", folder.display()))?.trim().to_string())
+        };
+        let mut page = Page::default();
+        let text = &mut page.text;
+        writeln!(text, "# {title}\n")?;
+        writeln!(
+            text,
+            "Written by `cargo xtask compare page` from what `cargo xtask compare measure` found with the builds"
+        )?;
+        writeln!(text, "{} (two brains) and {} (one machine). Do not edit.", commit(old)?, commit(new)?)?;
+        Ok(page)
+    }
+
+    /// Writes the page and says what does not hold.
+    fn save(self, name: &str) -> Result<Vec<String>> {
+        let path = root().join("docs/results").join(name);
+        std::fs::write(&path, &self.text)?;
+        println!("{}", path.display());
+        Ok(self.broken)
     }
 }
 
@@ -110,7 +133,7 @@ fn tables(page: &mut Page, old: &Path, new: &Path) -> Result<()> {
         page.broken.push(format!("geometric mean {mean:.3}, above {MEAN_MAX}"));
     }
     let text = &mut page.text;
-    writeln!(text, "## Steps to 0.99\n")?;
+    writeln!(text, "\n## Steps to 0.99\n")?;
     writeln!(
         text,
         "`bem table --seeds 1 --first-seed S`, S from {} to {}, {} runs of every row; the first evaluation at 0.99{}.",
