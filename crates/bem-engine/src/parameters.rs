@@ -1,6 +1,6 @@
 //! From the configuration in force to what each part of a run is built with.
 //!
-//! One place, so that every parameter is seen to reach its part. Must not decide anything that the configuration leaves
+//! Parameters that nothing has to be built from are read where they are used. Must not decide anything that the configuration leaves
 //! open. Clauses: MEM-3, GLE-6, GLE-7, SCC-10, SCC-11.
 
 use bem_base::environment::Shape;

@@ -63,6 +63,9 @@ const KEPT_RIGHT_MIN: usize = 8;
 
 /// The most recent steps that memory structures are run over.
 const MEMORY_STEPS_MAX: usize = 24_000;
+/// Before that they are run over short ends of a longer log: on all of it the work may be spent before the one is reached that
+/// explains it.
+const GLANCE_STEPS: [usize; 2] = [1_024, 4_096];
 
 /// A closer look may spend one part in as many of a whole search's work.
 const CLOSER_SHARE: u64 = 8;
@@ -190,6 +193,9 @@ impl Proposing<'_> {
         }
         let remembers = settings.memory && 1 < self.shape.horizon;
         let latest = latest(episodes, MEMORY_STEPS_MAX);
+        if remembers && self.within(closer, |search, work| search.glance(latest, work)) {
+            return;
+        }
         if remembers && self.remember(latest, work) {
             return;
         }
@@ -404,6 +410,23 @@ impl Proposing<'_> {
             }
         }
         function::are_few(unpaid, paid + unpaid, 0)
+    }
+
+    /// Adds what memory structures explain of a short end of these episodes, if it holds for all of them; true when
+    /// something did without exceptions.
+    fn glance(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
+        let known = self.list.len();
+        for steps in GLANCE_STEPS {
+            let end = latest(episodes, steps);
+            if end.len() == episodes.len() {
+                return false;
+            }
+            if self.remember(end, work) && self.is_explained(episodes) {
+                return true;
+            }
+            self.list.truncate(known);
+        }
+        false
     }
 
     /// Adds what memory structures explain; true when something did without exceptions.

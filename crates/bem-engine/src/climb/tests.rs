@@ -76,6 +76,16 @@ fn a_snapshot_continues_as_if_nothing_had_happened() {
     }
 }
 
+/// What an earlier rung lends is measured for thousands of steps before the log is searched again; a structure that a short log
+/// shows must be found in the longer one too.
+#[test]
+fn a_longer_log_hides_no_structure_that_a_short_one_shows() {
+    let mut climb =
+        Climb::new(ClimbConfig { stages: 6, unit_steps: 10_000, ..config(2, &["permute"]) }).unwrap();
+    assert_eq!(in_order(&mut climb, 2), ["permute{length=1}", "permute{length=4}"]);
+    assert_ne!(in_order(&mut climb, 1), ["permute{length=4}"]);
+}
+
 #[test]
 fn damaged_snapshots_are_refused_or_have_one_spelling() {
     let mut climb = climb();

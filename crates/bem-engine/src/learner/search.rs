@@ -1,4 +1,4 @@
-//! Searching: when it happens, what it looks at, and which of its candidates are worth measuring.
+//! Searching: what it looks at when it is due ([`super::candidates`], [`super::pacing`] say when), and which of its candidates are worth measuring.
 //!
 //! A search tends the buckets of plain actions and asks the grammar for hypotheses. A candidate that logged
 //! steps speak against is dropped for free. Clauses: SCC-2, SCC-8; decisions D-33 to D-35.

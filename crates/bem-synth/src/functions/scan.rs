@@ -32,38 +32,42 @@ impl FunctionClass for Scan {
         let allowed = samples.errors_allowed()?;
         let walks = walks(samples);
         let walk_bits = choice_bits(walks.len());
+        let words = samples.label_words().len();
         let mut best: Option<(u32, usize, Found)> = None;
+        let (mut first_states, mut states, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for (number, walk) in walks.iter().enumerate() {
-            let masks = symbol_masks(samples, &walk.places);
             let machines = 1u32 << (2 << walk.places[0].len());
-            let cost = u64::from(machines) * (walk.places.len() * samples.label_words().len() * 8) as u64;
+            let cost = u64::from(machines) * (walk.places.len() * words * 8) as u64;
             if !work.spend(cost / 16) {
                 break;
             }
-            let words = samples.label_words().len();
-            let reads = reads(samples, walk);
+            let (masks, first) = (Masks::new(samples, walk, words), Masks::new(samples, walk, 1));
+            let reads: Vec<Reading> =
+                reads(samples, walk).into_iter().map(|read| Reading::new(samples, walk, read)).collect();
             for machine in 0..machines {
                 // Most machines already fail on the first 64 rows.
-                let first = run(&masks, machine, 1);
-                let left =
-                    reads.iter().filter(|read| judge(samples, &masks, &first, read, allowed, 1).is_some());
-                let left: Vec<Read> = left.cloned().collect();
+                first.run(machine, &mut first_states);
+                left.clear();
+                let stands = |read: &Reading| first.judge(samples, &first_states, read, allowed).is_some();
+                left.extend((0..reads.len()).filter(|read| stands(&reads[*read])));
                 if left.is_empty() {
                     continue;
                 }
-                let states = run(&masks, machine, words);
-                for read in left {
-                    let Some(found) = judge(samples, &masks, &states, &read, allowed, words) else {
+                masks.run(machine, &mut states);
+                for read in &left {
+                    let reading = &reads[*read];
+                    let Some(votes) = masks.judge(samples, &states, reading, allowed) else {
                         continue;
                     };
-                    let read_bits = match read {
+                    let read_bits = match reading.read {
                         Read::At(place) if place + 1 == walk.places.len() => 1,
                         Read::At(_) => 1 + choice_bits(walk.places.len()),
                         Read::Named { .. } => 4,
                     };
-                    let length = walk_bits + (2 << walk.places[0].len()) + read_bits + found.len() as u32;
+                    let answers = answers(&votes);
+                    let length = walk_bits + (2 << walk.places[0].len()) + read_bits + answers.len() as u32;
                     if best.as_ref().is_none_or(|held| length < held.0) {
-                        best = Some((length, number, Found { machine, read, answers: found }));
+                        best = Some((length, number, Found { machine, read: reading.read.clone(), answers }));
                     }
                 }
             }
@@ -147,95 +151,121 @@ fn reads(samples: &Samples, walk: &Walk) -> Vec<Read> {
     list
 }
 
-/// For every place and symbol, the rows that show it.
-fn symbol_masks(samples: &Samples, places: &Places) -> Vec<Vec<Vec<u64>>> {
-    let words = samples.label_words().len();
-    let mask_of = |bits: &Vec<usize>, symbol: usize| -> Vec<u64> {
-        (0..words)
-            .map(|word| {
-                let agree = bits.iter().enumerate().map(|(place, index)| {
-                    let column = samples.column(*index)[word];
-                    if symbol >> place & 1 == 1 { column } else { !column }
-                });
-                agree.fold(samples.mask(word), |mask, bit| mask & bit)
-            })
-            .collect()
-    };
-    places.iter().map(|bits| (0..1 << bits.len()).map(|symbol| mask_of(bits, symbol)).collect()).collect()
+/// Where an answer is read, with the rows that read it at each place that a field names, word after word.
+struct Reading {
+    read: Read,
+    rows: Vec<u64>,
 }
 
-/// The state before each place for the first `words` words of rows. Bit `2 * symbol + state` of the machine is the next state.
-fn run(masks: &[Vec<Vec<u64>>], machine: u32, words: usize) -> Vec<Vec<u64>> {
-    let mut states = vec![vec![0u64; words]];
-    for place in masks {
-        let last = states.last().expect("starts with one state");
-        let next = (0..words)
-            .map(|word| {
-                let mut next = 0;
-                for (symbol, mask) in place.iter().enumerate() {
-                    let state = last[word];
-                    next |= mask[word]
-                        & match machine >> (2 * symbol) & 3 {
-                            0 => 0,
-                            1 => !state,
-                            2 => state,
-                            _ => u64::MAX,
-                        };
-                }
-                next
+impl Reading {
+    fn new(samples: &Samples, walk: &Walk, read: Read) -> Reading {
+        let words = samples.label_words().len();
+        let Read::Named { field, .. } = &read else {
+            return Reading { read, rows: Vec::new() };
+        };
+        let bits: Vec<usize> = (usize::from(field.low)..usize::from(field.low + field.width)).collect();
+        let named = |name: usize, word: usize| {
+            bits.iter().enumerate().fold(u64::MAX, |mask, (bit, index)| {
+                let column = samples.column(*index)[word];
+                mask & if name >> bit & 1 == 1 { column } else { !column }
             })
-            .collect();
-        states.push(next);
+        };
+        let rows = (0..walk.places.len()).flat_map(|name| (0..words).map(move |word| (name, word)));
+        let rows = rows.map(|(name, word)| named(name, word)).collect();
+        Reading { read, rows }
     }
-    states
 }
 
-/// The answers per (symbol, state) at the place read, if few enough of the rows in the first `words` words disagree.
-fn judge(
-    samples: &Samples,
-    masks: &[Vec<Vec<u64>>],
-    states: &[Vec<u64>],
-    read: &Read,
-    allowed: usize,
+/// Rows with either label for every symbol and state at the place that is read: two bits and a state at most.
+type Votes = [[usize; 2]; 8];
+
+/// For every place and symbol, the rows that show it, as far as `words` words of 64 rows go.
+struct Masks {
+    places: usize,
+    symbols: usize,
     words: usize,
-) -> Option<Vec<(usize, bool)>> {
-    let symbols = masks[0].len();
-    let mut votes = vec![[0usize; 2]; 2 * symbols];
-    let labels = samples.label_words();
-    let mut tally = |place: usize, word: usize, keep: u64| {
-        for symbol in 0..symbols {
-            let shown = masks[place][symbol][word] & keep;
-            for state in 0..2 {
-                let part = shown & if state == 1 { states[place][word] } else { !states[place][word] };
-                let positive = (part & labels[word]).count_ones() as usize;
-                votes[2 * symbol + state][1] += positive;
-                votes[2 * symbol + state][0] += part.count_ones() as usize - positive;
+    rows: Vec<u64>,
+}
+
+impl Masks {
+    fn new(samples: &Samples, walk: &Walk, words: usize) -> Masks {
+        let symbols = 1 << walk.places[0].len();
+        let mut rows = Vec::with_capacity(walk.places.len() * symbols * words);
+        for bits in &walk.places {
+            for symbol in 0..symbols {
+                rows.extend((0..words).map(|word| {
+                    let agree = bits.iter().enumerate().map(|(place, index)| {
+                        let column = samples.column(*index)[word];
+                        if symbol >> place & 1 == 1 { column } else { !column }
+                    });
+                    agree.fold(samples.mask(word), |mask, bit| mask & bit)
+                }));
             }
         }
-    };
-    match read {
-        Read::At(place) => (0..words).for_each(|word| tally(*place, word, u64::MAX)),
-        Read::Named { field, from_end } => {
-            let bits: Vec<usize> = (usize::from(field.low)..usize::from(field.low + field.width)).collect();
-            for (name, place) in named_places(masks.len(), *from_end).enumerate() {
-                for word in 0..words {
-                    let named = bits.iter().enumerate().fold(u64::MAX, |mask, (bit, index)| {
-                        let column = samples.column(*index)[word];
-                        mask & if name >> bit & 1 == 1 { column } else { !column }
-                    });
-                    tally(place, word, named);
+        Masks { places: walk.places.len(), symbols, words, rows }
+    }
+
+    /// The rows of a word that show a symbol at a place.
+    fn shown(&self, place: usize, symbol: usize, word: usize) -> u64 {
+        self.rows[(place * self.symbols + symbol) * self.words + word]
+    }
+
+    /// The state before each place, word after word. Bit `2 * symbol + state` of the machine is the next state.
+    fn run(&self, machine: u32, states: &mut Vec<u64>) {
+        states.clear();
+        states.resize(self.words, 0);
+        for place in 0..self.places {
+            for word in 0..self.words {
+                let state = states[place * self.words + word];
+                let next = (0..self.symbols).fold(0, |next, symbol| {
+                    let moved = match machine >> (2 * symbol) & 3 {
+                        0 => 0,
+                        1 => !state,
+                        2 => state,
+                        _ => u64::MAX,
+                    };
+                    next | self.shown(place, symbol, word) & moved
+                });
+                states.push(next);
+            }
+        }
+    }
+
+    /// The votes at the place read, if few enough of the rows disagree with the majority of theirs.
+    fn judge(&self, samples: &Samples, states: &[u64], reading: &Reading, allowed: usize) -> Option<Votes> {
+        let labels = samples.label_words();
+        let mut votes = Votes::default();
+        let mut tally = |place: usize, word: usize, keep: u64| {
+            let state = states[place * self.words + word];
+            for symbol in 0..self.symbols {
+                let shown = self.shown(place, symbol, word) & keep;
+                for (vote, part) in votes[2 * symbol..].iter_mut().zip([shown & !state, shown & state]) {
+                    let positive = (part & labels[word]).count_ones() as usize;
+                    vote[1] += positive;
+                    vote[0] += part.count_ones() as usize - positive;
+                }
+            }
+        };
+        match reading.read {
+            Read::At(place) => (0..self.words).for_each(|word| tally(place, word, u64::MAX)),
+            Read::Named { from_end, .. } => {
+                for (name, place) in named_places(self.places, from_end).enumerate() {
+                    let rows = &reading.rows[name * labels.len()..][..self.words];
+                    rows.iter().enumerate().for_each(|(word, named)| tally(place, word, *named));
                 }
             }
         }
+        let errors: usize = votes.iter().map(|vote| vote[0].min(vote[1])).sum();
+        let seen: usize = votes.iter().map(|vote| vote[0] + vote[1]).sum();
+        // Rows whose named place does not exist are not explained.
+        (errors + (samples.len().min(64 * self.words) - seen) <= allowed).then_some(votes)
     }
-    let errors: usize = votes.iter().map(|vote| vote[0].min(vote[1])).sum();
-    let seen: usize = votes.iter().map(|vote| vote[0] + vote[1]).sum();
-    // Rows whose named place does not exist are not explained.
-    if allowed < errors + (samples.len().min(64 * words) - seen) {
-        return None;
-    }
-    let answers = votes.iter().enumerate().filter(|(_, vote)| **vote != [0, 0]);
-    Some(answers.map(|(key, vote)| (key, vote[0] < vote[1])).collect())
+}
+
+/// What the majority of the rows of each key says, where there are any.
+fn answers(votes: &Votes) -> Vec<(usize, bool)> {
+    let seen = votes.iter().enumerate().filter(|(_, vote)| **vote != [0, 0]);
+    seen.map(|(key, vote)| (key, vote[0] < vote[1])).collect()
 }
 
 fn close(samples: &Samples, walk: &Walk, found: &Found, length: u32) -> Option<Function> {
