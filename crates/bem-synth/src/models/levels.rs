@@ -192,7 +192,9 @@ fn build_tree(builder: &mut Builder, row: &[Signal], branches: &[Branch], code_b
     let mut done: Vec<Vec<Signal>> = Vec::new();
     for branch in branches.iter().rev() {
         let code = match branch {
-            Branch::Leaf(action) => (0..code_bits).map(|bit| Signal::constant(action >> bit & 1 == 1)).collect(),
+            Branch::Leaf(action) => {
+                (0..code_bits).map(|bit| Signal::constant(action >> bit & 1 == 1)).collect()
+            }
             Branch::Test(bit) => {
                 let (clear, set) = (done.pop().unwrap_or_default(), done.pop().unwrap_or_default());
                 let sides = clear.iter().zip(&set);

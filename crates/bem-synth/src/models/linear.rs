@@ -41,7 +41,8 @@ pub fn fit(shape: &Shape, view: &View, work: &mut Work) -> Option<(Stated, u32, 
     if ACTIONS_MAX < shape.actions || view.rewards().len() < 3 {
         return None;
     }
-    let fits: Option<Vec<Fit>> = (0..shape.actions).map(|action| fit_action(view, action, RATIOS_SQUARED, work)).collect();
+    let fits: Option<Vec<Fit>> =
+        (0..shape.actions).map(|action| fit_action(view, action, RATIOS_SQUARED, work)).collect();
     let fits = fits?;
     let weighed: usize = fits.iter().map(|fit| fit.weights.len()).sum();
     let largest = fits.iter().flat_map(|fit| &fit.weights).map(|(_, weight)| weight.abs()).max()?;

@@ -178,15 +178,8 @@ impl Log {
             }
             ends.push(steps.len());
         }
-        let mut log = Log {
-            observations,
-            actions,
-            steps,
-            ends,
-            counters: Vec::new(),
-            width: 0,
-            coder: Coder::new(0),
-        };
+        let mut log =
+            Log { observations, actions, steps, ends, counters: Vec::new(), width: 0, coder: Coder::new(0) };
         log.lay_out();
         Some(log)
     }
