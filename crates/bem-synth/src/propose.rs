@@ -345,13 +345,10 @@ impl Proposing<'_> {
         false
     }
 
-    /// Adds sums of comparisons of numbers; they explain nothing without exceptions. What a quarter of the drawn steps paid by
-    /// chance is too little to tell them from what acts, and with one step a pair costs nothing where both do the same: they
-    /// are measured.
+    /// Adds sums of comparisons of numbers; they explain nothing without exceptions.
     fn compare(&mut self, view: &View, work: &mut Work) -> bool {
         if let Some((stated, length, words)) = levels::fit(self.shape, view, work) {
             self.add(stated, None, words, length, false);
-            self.foresee_last();
         }
         false
     }
