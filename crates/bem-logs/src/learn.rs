@@ -428,23 +428,6 @@ impl Learner<'_> {
         (0..actions).map(fit).collect()
     }
 
-    /// Votes whose circuit is small enough: the smallest weights are left out as long as it is not.
-    fn votes(&self, weights: &[Weights], largest: i64) -> Votes {
-        let cost = |votes: &Votes| {
-            let ones: u32 =
-                votes.weights.iter().flatten().map(|weight| weight.unsigned_abs().count_ones()).sum();
-            5 * ones as usize + votes.bias.len() * 60
-        };
-        let mut drop = 1;
-        loop {
-            let votes = Votes::quantised(weights, largest, drop);
-            if cost(&votes) <= self.gates_max || largest < drop {
-                return votes;
-            }
-            drop += 1;
-        }
-    }
-
     fn fit_all(&self, kind: ModelKind, rows: &[u32]) -> Fitted {
         match kind {
             ModelKind::Fixed => Fitted::Fixed(self.scores.best_fixed(rows)),
@@ -455,7 +438,7 @@ impl Learner<'_> {
             }
             ModelKind::Votes { penalty, largest } => {
                 let weights = self.fit_weights(rows, penalty);
-                Fitted::Votes(self.votes(&weights, largest))
+                Fitted::Votes(Votes::within(self.gates_max, &weights, largest))
             }
         }
     }
@@ -507,7 +490,8 @@ impl Fits {
             ModelKind::Votes { penalty, largest } => {
                 let weights =
                     self.votes.iter().find(|(known, _)| *known == penalty).map(|(_, weights)| weights);
-                let votes = learner.votes(weights.map_or(&[], Vec::as_slice), largest);
+                let weights = weights.map_or(&[][..], Vec::as_slice);
+                let votes = Votes::within(learner.gates_max, weights, largest);
                 rows().map(|row| votes.choose(row)).collect()
             }
         }

@@ -9,6 +9,9 @@ use bem_circuit::netlist::{Builder, Op, Signal};
 use bem_synth::function::{add_weighted, build_sum};
 use bem_synth::policy::{Policy, action_bits};
 
+/// What is left out is said in parts of a rounded weight.
+const PARTS: i64 = 16;
+
 /// Votes with whole weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Votes {
@@ -19,9 +22,28 @@ pub struct Votes {
 }
 
 impl Votes {
-    /// Weights scaled down so that nearly all of them are at most `largest` in size, and rounded; those below `drop`
-    /// after that are left out.
-    pub fn quantised(actions: &[Weights], largest: i64, drop: i64) -> Votes {
+    /// Votes whose circuit takes at most so many gates: the smallest weights are left out as long as it does not. They are left
+    /// out in small parts, because weights of one rounded size are many, and all of them together would be too many.
+    pub fn within(gates_max: usize, actions: &[Weights], largest: i64) -> Votes {
+        let mut drop = PARTS / 2;
+        loop {
+            let votes = Votes::quantised(actions, largest, drop);
+            if votes.cost() <= gates_max || largest * PARTS < drop {
+                return votes;
+            }
+            drop += 1;
+        }
+    }
+
+    /// About how many gates the circuit takes.
+    fn cost(&self) -> usize {
+        let ones: u32 = self.weights.iter().flatten().map(|weight| weight.unsigned_abs().count_ones()).sum();
+        5 * ones as usize + self.bias.len() * 60
+    }
+
+    /// Weights scaled down so that nearly all of them are at most `largest` in size, and rounded; those that were below so many
+    /// sixteenths of one before that are left out.
+    fn quantised(actions: &[Weights], largest: i64, drop: i64) -> Votes {
         let bits = actions.first().map_or(0, |weights| weights.bits.len());
         let count = actions.len().max(1) as i64;
         // What is added to a bit's weight for every action alike changes nothing: the mean is taken away.
@@ -38,8 +60,8 @@ impl Votes {
         let unit = sizes.get(sizes.len() * 98 / 100).or(sizes.last()).copied().unwrap_or(1).max(1);
         let round = |value: i64| (2 * value * largest + value.signum() * unit) / (2 * unit);
         let weight = |value: &i64| {
-            let rounded = round(*value).clamp(-largest, largest);
-            if rounded.abs() < drop { 0 } else { rounded }
+            let is_left_out = value.abs().min(unit) * largest * PARTS < drop * unit;
+            if is_left_out { 0 } else { round(*value).clamp(-largest, largest) }
         };
         let weights = centred.iter().map(|row| row.iter().map(weight).collect()).collect();
         let bias = actions.iter().map(|weights| round(weights.bias - bias_mean)).collect();
@@ -146,6 +168,23 @@ mod tests {
     use super::*;
     use bem_base::prng::Prng;
     use bem_synth::policy::Player;
+
+    #[test]
+    fn votes_that_cost_too_much_are_cut_no_further_than_they_must_be() {
+        let mut prng = Prng::stream(2, "votes");
+        let mut weights = || {
+            // Many small ones and few large ones, as fitted weights are.
+            let mut weight = || prng.between(-90, 90) * prng.between(0, 90) / 90;
+            Weights { bits: (0..200).map(|_| weight()).collect(), bias: 0 }
+        };
+        let actions: Vec<Weights> = (0..10).map(|_| weights()).collect();
+        for largest in [3, 7, 15] {
+            let most = Votes::within(usize::MAX, &actions, largest).cost() * 3 / 4;
+            let cut = Votes::within(most, &actions, largest).cost();
+            assert!((most * 9 / 10..=most).contains(&cut), "{largest}: {cut} of {most}");
+        }
+        assert_eq!(Votes::within(0, &actions, 3).cost(), 600, "nothing is left but the sums themselves");
+    }
 
     #[test]
     fn the_circuit_of_votes_chooses_what_the_sums_say() {

@@ -15,7 +15,7 @@ use crate::library::Machine;
 use crate::memory::{self, Device};
 use crate::models::control::memory_search::RECALL_WORK;
 use crate::models::control::{Explorer, PlannedControl, fitted};
-use crate::models::{graded, joint, linear, mealy, means, reward};
+use crate::models::{graded, joint, levels, linear, mealy, means, reward};
 use crate::policy::{Player, Policy, action_bits};
 use crate::samples::{Queries, Work};
 use crate::view::View;
@@ -185,7 +185,7 @@ impl Proposing<'_> {
                 return;
             }
             if !is_explained {
-                self.within(closer, |search, work| search.weigh(view, work));
+                self.within(closer, |search, work| search.weigh(view, work) || search.compare(view, work));
             }
         }
         if is_explained {
@@ -346,6 +346,14 @@ impl Proposing<'_> {
     /// Adds weighted sums of bits; they explain nothing without exceptions.
     fn weigh(&mut self, view: &View, work: &mut Work) -> bool {
         if let Some((stated, length, words)) = linear::fit(self.shape, view, work) {
+            self.add(stated, None, words, length, false);
+        }
+        false
+    }
+
+    /// Adds sums of comparisons of numbers; they explain nothing without exceptions.
+    fn compare(&mut self, view: &View, work: &mut Work) -> bool {
+        if let Some((stated, length, words)) = levels::fit(self.shape, view, work) {
             self.add(stated, None, words, length, false);
         }
         false

@@ -22,8 +22,7 @@ const STEPS_MAX: usize = 16_000;
 const STEPS_MIN: usize = 32;
 /// The squared ratio of a weight to its error from which a bit is taken up. The first must be out of the reach of chance among
 /// hundreds of idle bits; where one matters others are likely to.
-const FIRST_RATIO_SQUARED: i128 = 16;
-const RATIO_SQUARED: i128 = 4;
+const RATIOS_SQUARED: [i128; 2] = [16, 4];
 /// Rounds in which each weight is fitted to what the others leave.
 const ROUNDS: usize = 40;
 /// Fraction bits of a weight while it is fitted.
@@ -32,9 +31,9 @@ const WEIGHT_BITS: u32 = 10;
 const WEIGHT_MAX: i128 = 127;
 
 /// The weights of one action, in milli-units with [`WEIGHT_BITS`] of fraction.
-struct Fit {
-    constant: i128,
-    weights: Vec<(usize, i128)>,
+pub(super) struct Fit {
+    pub(super) constant: i128,
+    pub(super) weights: Vec<(usize, i128)>,
 }
 
 /// Fits weighted sums of bits to what every action earned; none unless some bit matters to some action.
@@ -42,7 +41,8 @@ pub fn fit(shape: &Shape, view: &View, work: &mut Work) -> Option<(Stated, u32, 
     if ACTIONS_MAX < shape.actions || view.rewards().len() < 3 {
         return None;
     }
-    let fits: Option<Vec<Fit>> = (0..shape.actions).map(|action| fit_action(view, action, work)).collect();
+    let fits: Option<Vec<Fit>> =
+        (0..shape.actions).map(|action| fit_action(view, action, RATIOS_SQUARED, work)).collect();
     let fits = fits?;
     let weighed: usize = fits.iter().map(|fit| fit.weights.len()).sum();
     let largest = fits.iter().flat_map(|fit| &fit.weights).map(|(_, weight)| weight.abs()).max()?;
@@ -135,7 +135,8 @@ impl Sums {
     }
 }
 
-fn fit_action(view: &View, action: u16, work: &mut Work) -> Option<Fit> {
+/// The weights of one action; the squared ratio of a weight to its error from which the first bit is taken up, and the others.
+pub(super) fn fit_action(view: &View, action: u16, ratios: [i128; 2], work: &mut Work) -> Option<Fit> {
     let taken = view.told().rev().filter(|record| record.action == action && !record.screen);
     let records: Vec<&Record> = taken.take(STEPS_MAX).collect();
     let cost = records.len().div_ceil(64) * view.width * BITS_MAX + records.len() * view.width / 4;
@@ -161,7 +162,7 @@ fn fit_action(view: &View, action: u16, work: &mut Work) -> Option<Fit> {
         };
         let best = fresh.map(|bit| (gain(bit), core::cmp::Reverse(bit))).max();
         let Some((gained, core::cmp::Reverse(bit))) = best else { break };
-        let ratio = if weights.is_empty() { FIRST_RATIO_SQUARED } else { RATIO_SQUARED };
+        let ratio = ratios[usize::from(!weights.is_empty())];
         if gained * sums.count <= ratio * unexplained {
             break;
         }

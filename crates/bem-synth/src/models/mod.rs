@@ -4,6 +4,7 @@
 pub mod control;
 pub mod graded;
 pub mod joint;
+pub mod levels;
 pub mod linear;
 pub mod mealy;
 pub mod means;

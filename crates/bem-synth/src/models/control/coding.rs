@@ -40,8 +40,38 @@ pub(super) struct Log {
     /// Per pair where its counters begin, of rewards and of next observations, and how many there are of each.
     counters: Vec<[(usize, usize); 2]>,
     width: usize,
+    coder: Coder,
+}
+
+/// What counts take to say.
+pub(super) struct Coder {
     /// Logarithms of factorials.
     factorials: Vec<i64>,
+}
+
+impl Coder {
+    /// For counts and kinds of outcomes that together stay below this number.
+    pub(super) fn new(largest: usize) -> Coder {
+        let (mut sum, mut factorials) = (0, Vec::with_capacity(largest));
+        for number in 0..largest as u64 {
+            sum += Fixed::ln_count_floor(number.max(1)).to_raw() >> (32 - LENGTH_BITS);
+            factorials.push(sum);
+        }
+        Coder { factorials }
+    }
+
+    /// What these counts of one of so many outcomes take to say, one after the other.
+    pub(super) fn cost(&self, outcomes: usize, counts: impl Iterator<Item = usize>) -> i64 {
+        if outcomes < 2 {
+            return 0;
+        }
+        let (mut sum, mut known) = (0, 0);
+        for count in counts {
+            sum += count;
+            known += self.factorials[count];
+        }
+        self.factorials[sum + outcomes - 1] - self.factorials[outcomes - 1] - known
+    }
 }
 
 /// One part of a machine on trial: the next state at `state * pairs + pair`.
@@ -104,7 +134,7 @@ pub fn gain_of_past(shape: &Shape, episodes: &[&Episode], history: usize) -> Opt
     for ((_, pair), cell) in &cells {
         for kind in 0..2 {
             let counts = cell.iter().filter(|((held, _), _)| *held == kind).map(|(_, count)| *count);
-            length += log.cost(log.counters[usize::from(*pair)][kind].1, counts);
+            length += log.coder.cost(log.counters[usize::from(*pair)][kind].1, counts);
         }
     }
     Some(plain - length)
@@ -148,15 +178,8 @@ impl Log {
             }
             ends.push(steps.len());
         }
-        let mut log = Log {
-            observations,
-            actions,
-            steps,
-            ends,
-            counters: Vec::new(),
-            width: 0,
-            factorials: Vec::new(),
-        };
+        let mut log =
+            Log { observations, actions, steps, ends, counters: Vec::new(), width: 0, coder: Coder::new(0) };
         log.lay_out();
         Some(log)
     }
@@ -179,28 +202,11 @@ impl Log {
             self.width = nexts.0 + nexts.1;
             self.counters.push([rewards, nexts]);
         }
-        let (mut sum, largest) = (0, self.steps.len() + self.width + 2);
-        for number in 0..largest as u64 {
-            sum += Fixed::ln_count_floor(number.max(1)).to_raw() >> (32 - LENGTH_BITS);
-            self.factorials.push(sum);
-        }
+        self.coder = Coder::new(self.steps.len() + self.width + 2);
     }
 
     pub(super) fn pairs(&self) -> usize {
         self.observations.len() * self.actions
-    }
-
-    /// What these counts of one of so many outcomes take to say, one after the other.
-    fn cost(&self, outcomes: usize, counts: impl Iterator<Item = usize>) -> i64 {
-        if outcomes < 2 {
-            return 0;
-        }
-        let (mut sum, mut known) = (0, 0);
-        for count in counts {
-            sum += count;
-            known += self.factorials[count];
-        }
-        self.factorials[sum + outcomes - 1] - self.factorials[outcomes - 1] - known
     }
 
     /// Runs a machine over the log: what the code takes; none when the means are spent.
@@ -271,7 +277,7 @@ impl Log {
         let mut sums = Vec::new();
         for (place, outcomes) in places() {
             let row = |state: usize| &counts[state * self.width + place..][..*outcomes];
-            let costs = |row: &[u32]| self.cost(*outcomes, row.iter().map(|count| *count as usize));
+            let costs = |row: &[u32]| self.coder.cost(*outcomes, row.iter().map(|count| *count as usize));
             let mut best: i64 = (0..states).map(|state| costs(row(state))).sum();
             let mut inner = 1;
             // Without the part whose states are this far apart; then without any, which is the same where there is one.
@@ -308,7 +314,7 @@ pub(super) fn natural_log(choices: usize) -> i64 {
 }
 
 /// Rewards in few classes: each its own where there are few, by rank where there are many.
-fn reward_classes(episodes: &[&Episode]) -> BTreeMap<i32, u16> {
+pub(super) fn reward_classes(episodes: &[&Episode]) -> BTreeMap<i32, u16> {
     let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
     for step in episodes.iter().flat_map(|episode| &episode.steps).filter(|step| step.is_told()) {
         *counts.entry(step.reward).or_default() += 1;

@@ -10,6 +10,7 @@ use super::coding::gain_of_past;
 use super::compile::compile;
 use super::counts::{Lens, Model};
 use super::dependence::{is_controlled, needed_history};
+use super::depth::telling_history;
 use super::explore::Explorer;
 use super::memory_search::find_memory;
 use super::plan::{Attitude, Plan, evaluate_uniform};
@@ -130,6 +131,8 @@ fn needed_lens(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Lens {
     let past = if history == 0 { Some(0) } else { gain_of_past(shape, episodes, history) };
     match find_memory(shape, episodes, work) {
         Some((recall, gain)) if past.is_none_or(|past| past < gain) => Lens::Recalled(Arc::new(recall)),
+        // Where observations are many, what the past tells may not be worth what has to be learned anew with it.
+        _ if past.is_none() => Lens::Past(telling_history(shape, episodes, history)),
         _ => Lens::Past(history),
     }
 }
