@@ -8,7 +8,7 @@
 use crate::codec::{decode_option, encode_option};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
-use bem_synth::experience::Episode;
+pub use bem_synth::experience::{Episode, Step};
 use bem_synth::hypothesis::Stated;
 use bem_synth::library::Machine;
 use bem_synth::policy::{Policy, action_bits};
@@ -115,7 +115,7 @@ impl Start {
         self.baseline = self.baseline.filter(|baseline| baseline.fits(shape));
         let bits = usize::from(shape.observation_bits);
         let fits = |episode: &Episode| {
-            let step_fits = |step: &bem_synth::experience::Step| {
+            let step_fits = |step: &Step| {
                 step.action < shape.actions
                     && (shape.reward_min..=shape.reward_max).contains(&step.reward)
                     && (bits..256).all(|bit| !step.observation.get(bit))

@@ -9,8 +9,8 @@ use crate::layer::LayerFiles;
 use crate::layout::{Found, Layout, listed, spell, to_json};
 use crate::limits::TAGS_A_MINUTE_MAX;
 use crate::model::{
-    Annotations, BASE_DIGEST, BASE_NAME, CONFIG_TYPE, Descriptor, ImageConfig, MANIFEST_TYPE, Manifest,
-    RootFs, RunConfig,
+    Annotations, BASE_DIGEST, BASE_NAME, CONFIG_TYPE, Descriptor, ImageConfig, Listed, MANIFEST_TYPE,
+    Manifest, RootFs, RunConfig,
 };
 use crate::tag::{Minute, brain_tag};
 use bem_base::digest::Digest;
@@ -94,6 +94,19 @@ impl Facts {
             false => Err(ImageError::damaged(name, "its annotations contradict its checkpoint")),
         }
     }
+}
+
+/// The state image that a reference names, with its manifest, its configuration and every layer checked against their digests before
+/// anything of it is unpacked or believed.
+pub fn find_whole<S: Store>(
+    layout: &mut Layout<S>,
+    reference: &str,
+) -> Result<(Listed, Found, Facts), ImageError> {
+    let entry = layout.resolve(reference)?.clone();
+    let found = layout.read(&entry)?;
+    let facts = Facts::of(&found)?;
+    layout.check_layers(&found)?;
+    Ok((entry, found, facts))
 }
 
 /// Stores a base image under a tag; its manifest.

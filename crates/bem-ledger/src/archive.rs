@@ -6,7 +6,7 @@
 
 use crate::entry::{Entry, Table, event_code};
 use crate::error::LedgerError;
-use crate::log::{Log, blob_name};
+use crate::log::{Log, blob_name, read_blob};
 use crate::reader::Gap;
 use crate::segment::{Frame, SegmentReader, list_segments, segment_name};
 use crate::snapshot::snapshot_entries;
@@ -127,6 +127,8 @@ impl<S: Store> Log<S> {
         }
         let Walked { end: first, blobs: mut needed, .. } = walk(self.store_mut(), 0)?;
         let archived = Archived { first, end, state: self.put_blob(state)?, image: image.to_string() };
+        // What a replay goes on from is read back before anything goes.
+        read_blob(self.store_mut(), &archived.state)?;
         self.append(&archived.entry(step))?;
         self.commit()?;
         let mut unneeded = BTreeSet::new();

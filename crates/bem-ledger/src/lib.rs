@@ -25,6 +25,7 @@ pub mod tables;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod view;
+pub mod whole;
 pub mod witness;
 
 pub use error::{LedgerError, StoreError};

@@ -5,6 +5,7 @@
 //! before compares, one that has not takes it up. Must not know files. Clauses: LOG-4, IMG-4; decision D-89.
 
 use crate::book::Book;
+use crate::input::{Input, WorldSpec};
 use crate::people::entries::Earlier;
 use crate::service::{Service, ServiceConfig};
 use bem_base::digest::{Digest, hash};
@@ -16,7 +17,9 @@ use bem_ledger::limits::TABLE_SLOTS_MAX;
 use std::collections::BTreeMap;
 
 /// The first words of a saved state.
-const MAGIC: &str = "bem base 1";
+const MAGIC: &str = "bem base 2";
+/// Those of states that did not name their worlds.
+const MAGIC_WITHOUT_WORLDS: &str = "bem base 1";
 /// Changes of tables in one entry of a history that begins with a saved state.
 const EDITS_A_TIME: usize = 8_192;
 
@@ -27,15 +30,24 @@ pub struct BaseState {
     pub service: Vec<u8>,
     /// What the entries amounted to.
     pub book: Vec<u8>,
+    /// The worlds that are served, by place, for a program whose learner cannot read the first part; nothing in older states.
+    pub worlds: Option<BTreeMap<u16, WorldSpec>>,
 }
 
 impl BaseState {
     /// The canonical bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::new();
-        writer.text(MAGIC);
+        writer.text(if self.worlds.is_some() { MAGIC } else { MAGIC_WITHOUT_WORLDS });
         writer.bytes(&self.service);
         writer.bytes(&self.book);
+        if let Some(worlds) = &self.worlds {
+            writer.length(worlds.len());
+            for (place, spec) in worlds {
+                writer.u16(*place);
+                Input::World(Box::new(spec.clone())).encode(&mut writer);
+            }
+        }
         writer.into_bytes()
     }
 
@@ -43,12 +55,15 @@ impl BaseState {
     pub fn from_bytes(bytes: &[u8]) -> Result<BaseState, DecodeError> {
         let mut reader = Reader::new(bytes);
         let foreign = reader.error("not a saved state");
-        if reader.text()? != MAGIC {
-            return Err(foreign);
-        }
+        let has_worlds = match reader.text()? {
+            MAGIC => true,
+            MAGIC_WITHOUT_WORLDS => false,
+            _ => return Err(foreign),
+        };
         let (service, book) = (reader.bytes()?.to_vec(), reader.bytes()?.to_vec());
+        let worlds = has_worlds.then(|| decode_worlds(&mut reader)).transpose()?;
         reader.finish()?;
-        Ok(BaseState { service, book })
+        Ok(BaseState { service, book, worlds })
     }
 
     /// What is served.
@@ -60,6 +75,32 @@ impl BaseState {
     pub fn book(&self, config: ServiceConfig) -> Result<Book, DecodeError> {
         Book::decode_state(config, &self.book)
     }
+}
+
+fn decode_worlds(reader: &mut Reader<'_>) -> Result<BTreeMap<u16, WorldSpec>, DecodeError> {
+    let malformed = reader.error("worlds of a saved state out of order");
+    let mut worlds: BTreeMap<u16, WorldSpec> = BTreeMap::new();
+    for _ in 0..reader.length(3)? {
+        let place = reader.u16()?;
+        let Input::World(spec) = Input::decode(reader)? else { return Err(malformed) };
+        if worlds.last_key_value().is_some_and(|(last, _)| place <= *last) {
+            return Err(malformed);
+        }
+        worlds.insert(place, *spec);
+    }
+    Ok(worlds)
+}
+
+/// The text of an entry RESTORED of a service that begins anew from what an older history says.
+pub fn anew_text(origin: &Digest) -> String {
+    format!("begun anew from history {origin}")
+}
+
+/// Whether an entry RESTORED says that a service begins anew from what an older history says.
+pub fn is_anew(entry: &Entry) -> bool {
+    let Entry::Event { code: event_code::RESTORED, payload, .. } = entry else { return false };
+    let text = core::str::from_utf8(payload).unwrap_or_default();
+    text.strip_prefix("begun anew from history ").is_some_and(|origin| Digest::from_hex(origin).is_some())
 }
 
 /// The text of an entry RESTORED of a service.

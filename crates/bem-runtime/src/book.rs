@@ -4,7 +4,7 @@
 //! tables of a new world, the patches of a round with their proofs, what acts from then on. Must not know whether entries are
 //! written or compared: that is the [`Sink`]'s. Clauses: LOG-1, LOG-3, SCC-4; decisions D-16, D-67.
 
-use crate::input::{Input, WorldIndex, decode_all};
+use crate::input::{Input, WorldIndex, WorldSpec, decode_all};
 use crate::limits::BLOCK_INPUTS_MAX;
 use crate::people::Note;
 use crate::people::entries::{self, Earlier};
@@ -17,6 +17,7 @@ use bem_base::ids::{ObjectClass, ObjectId};
 use bem_engine::chronicle::PatchNote;
 pub use bem_engine::journal::entries::Sink;
 use bem_engine::journal::entries::{Place, StoredPatch};
+use bem_engine::offer::Policy;
 use bem_engine::serving::{Choice, settings_of};
 use bem_evolve::rebuild::{EXPERT_SLOTS, Twin};
 use bem_ledger::LedgerError;
@@ -34,7 +35,7 @@ pub enum Derived {
     /// A decision.
     Decided(Choice),
     /// A new world, with the patches before its first step.
-    Opened(WorldIndex, Shape, Vec<PatchNote>),
+    Opened(WorldIndex, Vec<PatchNote>),
     /// A world is gone.
     Forgotten(WorldIndex),
     /// A round took effect.
@@ -95,10 +96,7 @@ impl Line {
                 Derived::Nothing
             }
             Effect::Decided(_, choice) => Derived::Decided(choice),
-            Effect::Opened(world, notes) => match &input {
-                Input::World(spec) => Derived::Opened(world, spec.shape.clone(), notes),
-                _ => Derived::Nothing,
-            },
+            Effect::Opened(world, notes) => Derived::Opened(world, notes),
             Effect::Forgotten(world) => Derived::Forgotten(world),
             Effect::Tool(call) => Derived::Tool(call),
             Effect::Began(begun) => {
@@ -135,6 +133,8 @@ pub struct Book {
     people: Vec<Note>,
     /// Structures before the latest patches of every world, which people may take back.
     pub(crate) earlier: Earlier,
+    /// The worlds that are served, as they were declared.
+    pub(crate) specs: BTreeMap<u16, WorldSpec>,
 }
 
 impl Book {
@@ -155,6 +155,7 @@ impl Book {
             decided: 0,
             people: Vec::new(),
             earlier: Earlier::default(),
+            specs: BTreeMap::new(),
         }
     }
 
@@ -196,14 +197,27 @@ impl Book {
         edits.map(|(slot, leaf)| TableEdit { table: Table::Expert, slot, leaf: *leaf }).collect()
     }
 
-    /// A world of this shape is there: what must change in EXPERT.
-    pub(crate) fn open_world(&mut self, shape: &Shape) -> Result<Vec<TableEdit>, String> {
-        let world = WorldIndex(self.worlds);
+    /// The structure that a world begins with.
+    fn boot_twin(&self, shape: &Shape) -> Result<Twin, String> {
         let settings = settings_of(self.parameters(), 0);
         let twin = Twin::boot(GenesisConfig::clone(&settings.config), shape);
-        let twin = twin.map_err(|error| format!("no machine can hold the world: {error}"))?;
+        twin.map_err(|error| format!("no machine can hold the world: {error}"))
+    }
+
+    /// The circuit that the patches of a world have brought about; nothing where there were none.
+    pub(crate) fn policy_in_force(&self, world: u16) -> Option<Policy> {
+        let twin = self.twins.get(&world)?;
+        let boot = self.boot_twin(twin.shape()).ok()?;
+        (boot.leaves() != twin.leaves()).then(|| twin.frozen()).flatten()
+    }
+
+    /// A world is there: what must change in EXPERT.
+    pub(crate) fn open_world(&mut self, spec: &WorldSpec) -> Result<Vec<TableEdit>, String> {
+        let world = WorldIndex(self.worlds);
+        let twin = self.boot_twin(&spec.shape)?;
         let edits = self.expert_edits(world, &twin.leaves());
         self.twins.insert(world.0, twin);
+        self.specs.insert(world.0, spec.clone());
         self.worlds += 1;
         Ok(edits)
     }
@@ -211,6 +225,7 @@ impl Book {
     /// A world is gone: what must change in EXPERT.
     pub(crate) fn forget_world(&mut self, world: WorldIndex) -> Vec<TableEdit> {
         self.twins.remove(&world.0);
+        self.specs.remove(&world.0);
         self.earlier.forget(world);
         self.expert_edits(world, &[Digest::default(); EXPERT_SLOTS])
     }
@@ -232,8 +247,9 @@ impl Book {
         let step = self.last;
         match &line.derived {
             Derived::Nothing | Derived::Decided(_) => Ok(()),
-            Derived::Opened(world, shape, notes) => {
-                let edits = self.open_world(shape).expect("the service has opened it");
+            Derived::Opened(world, notes) => {
+                let Input::World(spec) = &line.input else { return Ok(()) };
+                let edits = self.open_world(spec).expect("the service has opened it");
                 self.change_tables(sink, step, edits)?;
                 notes.iter().try_for_each(|note| self.patch(sink, *world, note))
             }
@@ -353,7 +369,7 @@ impl Book {
                 self.last += inputs.len() as u64;
                 for input in inputs {
                     match input {
-                        Input::World(spec) => drop(self.open_world(&spec.shape).map_err(unreadable)?),
+                        Input::World(spec) => drop(self.open_world(&spec).map_err(unreadable)?),
                         Input::Forget { world } => drop(self.forget_world(world)),
                         _ => {}
                     }

@@ -4,7 +4,7 @@
 //! again against the structure that the patches before it have left. That decisions follow from inputs is for a replay to show.
 //! Clauses: LOG-2, LOG-3, SCC-3, SCC-4; decision D-48.
 
-use crate::base::{BaseState, restored_state};
+use crate::base::{BaseState, is_anew, restored_state};
 use crate::book::{Book, world_of};
 use crate::input::{Input, decode_all};
 use crate::people::entries::Lifecycle;
@@ -109,17 +109,26 @@ impl ServiceConditions {
         self.tools = service.tools().clone();
         self.questions = Lifecycle::after(&service.people);
         self.calls.clear();
-        state.book(config).map_err(|error| wrong(&error))
+        let mut book = state.book(config).map_err(|error| wrong(&error))?;
+        book.specs = service.specs();
+        match state.worlds.is_none_or(|worlds| worlds == book.specs) {
+            true => Ok(book),
+            false => Err("the saved state names other worlds than it holds".to_string()),
+        }
     }
 
     /// A history that begins with a saved state: its tables come next. That the state is what the old history amounted to, the old
     /// history shows.
     fn take_restored(&mut self, entry: &Entry, read: &mut Read<'_>) -> Result<Restated, String> {
-        let state = restored_state(entry).ok_or("a restored state that is not named")?;
         let book = self.book()?;
         if book.last != 0 || book.worlds != 0 || !self.is_booted {
             return Err("a history is restored in its middle".to_string());
         }
+        // One that begins anew takes no state along: what was carried over is among its inputs.
+        if is_anew(entry) {
+            return Ok(Restated::default());
+        }
+        let state = restored_state(entry).ok_or("a restored state that is not named")?;
         let bytes = read(&state).map_err(|why| format!("the saved state: {why}"))?;
         let config = self.book()?.config.clone();
         let book = self.take_up(&bytes, config)?;
@@ -134,8 +143,10 @@ impl ServiceConditions {
         let bytes = read(&archived.state).map_err(|why| format!("the saved state: {why}"))?;
         let state = BaseState::from_bytes(&bytes).map_err(|error| format!("the saved state: {error}"))?;
         let mut writer = Writer::new();
-        self.book()?.encode_state(&mut writer);
-        match writer.as_bytes() == state.book {
+        let book = self.book()?;
+        book.encode_state(&mut writer);
+        let is_named = state.worlds.as_ref().is_none_or(|worlds| *worlds == book.specs);
+        match is_named && writer.as_bytes() == state.book {
             true => Ok(Restated { formulas: Vec::new(), checks: 1 }),
             false => Err("the saved state is not what the entries before it amount to".to_string()),
         }
@@ -181,7 +192,7 @@ impl ServiceConditions {
             match input {
                 Input::ToolAsk(ask) => self.calls.push_back(self.tools.ask(number, ask)?),
                 Input::ToolDone(done) => self.calls.push_back(self.tools.end(number, done)?),
-                Input::World(spec) => due.push(book.open_world(&spec.shape)?),
+                Input::World(spec) => due.push(book.open_world(spec)?),
                 Input::Forget { world } => due.push(book.forget_world(*world)),
                 Input::Decide { .. } => asked += 1,
                 Input::Propose(proposed) if number <= proposed.request => {

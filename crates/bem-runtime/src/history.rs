@@ -107,7 +107,8 @@ impl Player {
     /// Where a saved state was taken.
     fn of(state: &BaseState, config: ServiceConfig) -> Result<Player, HistoryError> {
         let service = state.service().map_err(|error| unreadable(&error.to_string()))?;
-        let book = state.book(config).map_err(|error| unreadable(&error.to_string()))?;
+        let mut book = state.book(config).map_err(|error| unreadable(&error.to_string()))?;
+        book.specs = service.specs();
         Ok(Player { service, book, jobs: BTreeMap::new() })
     }
 
@@ -187,6 +188,11 @@ pub fn open<S: Store>(mut store: S, signer: Signer, options: LogOptions) -> Resu
     let (player, rejected) = load(&mut store)?;
     let (log, _) = Log::open(store, signer, options)?;
     Ok(Opened { log, player, rejected })
+}
+
+/// Whether a history can be gone on with: an error says why not.
+pub fn goes_on<S: Store>(store: &mut S) -> Result<(), HistoryError> {
+    load(store).map(drop)
 }
 
 /// Snapshots that were passed over, with the reason.
@@ -366,7 +372,7 @@ pub fn base_of(service: &Service, book: &Book) -> BaseState {
 pub fn base_from(service: Vec<u8>, book: &Book) -> BaseState {
     let mut writer = Writer::new();
     book.encode_state(&mut writer);
-    BaseState { service, book: writer.into_bytes() }
+    BaseState { service, book: writer.into_bytes(), worlds: Some(book.specs.clone()) }
 }
 
 fn reason_of(error: &RestoreError) -> String {
@@ -459,6 +465,8 @@ pub fn parts(service: &Service) -> Vec<Part> {
 pub fn parts_of(frozen: Frozen) -> Vec<Part> {
     vec![Part { name: SERVICE_PART.to_string(), bytes: frozen.into_bytes() }]
 }
+
+pub mod renewed;
 
 #[cfg(test)]
 mod archive_tests;

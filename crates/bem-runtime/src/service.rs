@@ -198,6 +198,11 @@ impl Service {
         self.names.values().filter_map(|index| Some((*index, self.world(*index)?)))
     }
 
+    /// The worlds that are served as they were declared, by place.
+    pub(crate) fn specs(&self) -> BTreeMap<u16, WorldSpec> {
+        self.worlds().map(|(index, world)| (index.0, world.spec().clone())).collect()
+    }
+
     /// A world by its place.
     pub fn world(&self, index: WorldIndex) -> Option<&World> {
         self.worlds.get(usize::from(index.0))?.as_ref()

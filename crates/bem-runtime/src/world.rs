@@ -128,6 +128,12 @@ impl World {
         Ok(())
     }
 
+    /// Whether a patch is on trial, between two rounds.
+    #[cfg(test)]
+    pub(crate) fn is_on_trial(&self) -> bool {
+        self.searching.as_ref().is_some_and(|searching| searching.is_measuring())
+    }
+
     /// What it is.
     pub fn spec(&self) -> &WorldSpec {
         &self.spec

@@ -6,8 +6,9 @@
 use crate::core::{Gauges, Handle, Message};
 use anyhow::Result;
 use bem_ledger::archive::Archived;
+use bem_ledger::limits::SNAPSHOT_BYTES_MAX;
 use bem_ledger::log::Log;
-use bem_ledger::snapshot::Part;
+use bem_ledger::snapshot::{Part, Snapshot};
 use bem_ledger::store::Store;
 use bem_runtime::book::{Book, Derived, Line};
 use bem_runtime::frozen::Frozen;
@@ -67,7 +68,14 @@ fn service_part(parts: &[Part]) -> Option<Vec<u8>> {
     parts.iter().find(|part| part.name == SERVICE_PART).map(|part| part.bytes.clone())
 }
 
-/// Writes a snapshot; what an image holds is archived behind it.
+/// The snapshot of this name, read back, holds what was to be saved: else nothing may be archived behind it.
+fn is_read_back<S: Store>(log: &mut Log<S>, name: &str, service: &[u8]) -> Result<bool> {
+    let bytes = log.store_mut().read_all(name, SNAPSHOT_BYTES_MAX)?;
+    let found = Snapshot::from_bytes(&bytes).ok();
+    Ok(found.is_some_and(|(snapshot, _)| snapshot.part(SERVICE_PART) == Some(service)))
+}
+
+/// Writes a snapshot; what an image holds is archived behind it, once the snapshot was read back whole.
 pub(crate) fn save_and_archive<S: Store>(
     log: &mut Log<S>,
     book: &Book,
@@ -78,9 +86,11 @@ pub(crate) fn save_and_archive<S: Store>(
     let archive = saving.as_ref().and_then(|saving| saving.archive.clone());
     let parts = history::parts_of(frozen);
     let service = archive.as_ref().and_then(|_| service_part(&parts));
-    log.write_snapshot(step, parts, SNAPSHOTS_KEPT)?;
+    let name = log.write_snapshot(step, parts, SNAPSHOTS_KEPT)?;
     let mut archived = None;
-    if let (Some((limit, image)), Some(service)) = (archive, service) {
+    if let (Some((limit, image)), Some(service)) = (archive, service)
+        && is_read_back(log, &name, &service)?
+    {
         archived = log.archive(step, limit, &history::base_from(service, book).to_bytes(), &image)?;
     }
     if let Some(saving) = saving {
@@ -93,7 +103,7 @@ pub(crate) fn save_and_archive<S: Store>(
 /// Counts what was decided about patches, for the metrics.
 pub(crate) fn count_patches(line: &Line, gauges: &Gauges) {
     let patches = match &line.derived {
-        Derived::Opened(_, _, patches) => patches,
+        Derived::Opened(_, patches) => patches,
         Derived::Published(published) => &published.patches,
         _ => return,
     };

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The file of tokens in a state folder.
 pub const TOKENS_NAME: &str = "tokens.json";
+/// The version of that file.
+const VERSION: u32 = 1;
 /// Tokens that a server may have.
 const TOKENS_MAX: usize = 1_024;
 /// Sessions at once; the oldest gives way.
@@ -67,6 +69,37 @@ pub struct Token {
     pub hash: String,
 }
 
+/// The file of tokens.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenFile {
+    version: u32,
+    tokens: Vec<Token>,
+}
+
+/// The file as it is written now, where it is an older one: a list without a version.
+pub fn upgraded(bytes: &[u8]) -> Result<Option<Vec<u8>>> {
+    match serde_json::from_slice::<Vec<Token>>(bytes) {
+        Ok(tokens) => Ok(Some(to_bytes(&tokens)?)),
+        Err(_) => parse(bytes).map(|_| None),
+    }
+}
+
+fn to_bytes(tokens: &[Token]) -> Result<Vec<u8>> {
+    Ok(serde_json::to_vec_pretty(&TokenFile { version: VERSION, tokens: tokens.to_vec() })?)
+}
+
+fn parse(bytes: &[u8]) -> Result<Vec<Token>> {
+    if serde_json::from_slice::<Vec<Token>>(bytes).is_ok() {
+        bail!("it is of an older format: bem image migrate --state DIR");
+    }
+    let file: TokenFile = serde_json::from_slice(bytes).context("it is no list of tokens")?;
+    match file.version {
+        VERSION => Ok(file.tokens),
+        other => bail!("it has version {other}, and this program knows {VERSION}: use a newer bem"),
+    }
+}
+
 /// The hash under which a token is kept.
 pub fn hash_of(token: &str) -> Digest {
     hash_parts("bem/token", &[token.as_bytes()])
@@ -87,8 +120,7 @@ pub fn read(folder: &Path) -> Result<Vec<Token>> {
         other => other.with_context(|| path.display().to_string())?,
     };
     refuse_shared(&path)?;
-    let tokens: Vec<Token> =
-        serde_json::from_slice(&bytes).with_context(|| format!("{} is no list of tokens", path.display()))?;
+    let tokens = parse(&bytes).with_context(|| path.display().to_string())?;
     if TOKENS_MAX < tokens.len() {
         bail!("{} holds more than {TOKENS_MAX} tokens", path.display());
     }
@@ -99,7 +131,7 @@ fn write(folder: &Path, tokens: &[Token]) -> Result<()> {
     let (path, aside) = (folder.join(TOKENS_NAME), folder.join(format!("{TOKENS_NAME}.tmp")));
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let _ = std::fs::remove_file(&aside);
-    write_private(&aside, &serde_json::to_vec_pretty(tokens)?)?;
+    write_private(&aside, &to_bytes(tokens)?)?;
     std::fs::rename(&aside, &path).with_context(|| path.display().to_string())
 }
 

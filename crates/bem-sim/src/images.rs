@@ -23,7 +23,7 @@ use bem_ledger::limits::ENTRY_BYTES_MAX;
 use bem_ledger::log::{Log, LogOptions};
 use bem_ledger::reader::EntryReader;
 use bem_ledger::snapshot::{Part, latest_snapshot};
-use bem_ledger::store::Store;
+use bem_ledger::store::{MemoryStore, Store};
 use bem_ledger::testing::{self, Workload};
 
 const BASE: &str = "bem-core:0.0.1";
@@ -120,6 +120,17 @@ fn take<S: Store>(layout: &mut Layout<S>, step: Step) -> Result<(), ImageError> 
         }
         Step::Prune => prune(layout, Retention { daily: 2, weekly: 0 }).map(drop),
     }
+}
+
+/// A layout in memory with a promoted and signed image, and a blob that nothing names.
+pub fn promoted() -> Result<MemoryStore, String> {
+    let mut layout = Layout::open_or_create(MemoryStore::new()).map_err(|error| error.to_string())?;
+    for step in [Step::Base, Step::Snapshot(1), Step::Promote(1), Step::Sign(1)] {
+        take(&mut layout, step).map_err(|error| error.to_string())?;
+    }
+    let mut store = layout.into_store();
+    store.files.insert("blobs/sha256/unread".to_owned(), vec![1; 10]);
+    Ok(store)
 }
 
 /// Everything that an index names is there and whole, and `stable` is what the newest promotion says.

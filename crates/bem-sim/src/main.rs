@@ -11,11 +11,12 @@ use bem_base::prng::Prng;
 use bem_engine::journal::RunConditions;
 use bem_ledger::audit::{AuditVerdict, audit};
 use bem_ledger::checkpoint::Signer;
-use bem_ledger::store::MemoryStore;
+use bem_ledger::store::{MemoryStore, Store};
 use bem_sim::cases::cases;
 use bem_sim::counters::Counters;
 use bem_sim::disk::Disk;
 use bem_sim::engine::{EngineGolden, run_engine};
+use bem_sim::flips::{Flipped, flips};
 use bem_sim::fuzz::{TARGETS, Target, fuzz};
 use bem_sim::golden::Golden;
 use bem_sim::removal::removal;
@@ -41,6 +42,7 @@ bem-sim work DIR SEED COUNT      a real process on real files; one line per ackn
 bem-sim head SEED COUNT          the head of the undisturbed workload
 bem-sim cases SEED COUNT         proofs and checkpoints, honest and damaged: this implementation's answer, then JSON
 bem-sim fuzz NAME|all COUNT SEED damaged inputs for a decoder, from its good ones and the corpus in fuzz/corpus
+bem-sim image-flips DIR TAG COUNT SEED  bits of a promoted image in the layout DIR turned over: all must be refused
 bem-sim flip DIR STRIDE          every STRIDE-th bit of every file of the ledger in DIR turned over: all must be found";
 
 /// The workload of all simulated runs.
@@ -57,6 +59,22 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The layout is read into memory once: what is turned over there is turned back.
+fn image_flips(directory: &str, tag: &str, count: u64, seed: u64) -> Result<(), String> {
+    let said = |error: bem_ledger::StoreError| error.to_string();
+    let mut files = file_store::FileStore::open_for(&file_store::LAYOUT, directory.as_ref()).map_err(said)?;
+    let mut store = MemoryStore::new();
+    for name in files.list().map_err(said)? {
+        let bytes = files.read_all(&name, 1 << 30).map_err(said)?;
+        store.files.insert(name, bytes);
+    }
+    let Flipped { flips, files, bytes } = flips(&mut store, tag, count, seed)?;
+    println!(
+        "{flips} flipped bits of an image of {bytes} bytes in {files} files, index and statements included: all refused"
+    );
+    Ok(())
 }
 
 fn number(word: &str) -> Result<u64, String> {
@@ -86,6 +104,9 @@ fn answer(words: &[&str]) -> Result<(), String> {
                  {with_patch} with a proven patch not yet applied: all went on bit for bit"
             );
             Ok(())
+        }
+        ["image-flips", directory, tag, count, seed] => {
+            image_flips(directory, tag, number(count)?, number(seed)?)
         }
         ["spoiled", count, seed] => spoiled(number(count)?, number(seed)?),
         ["tamper", old, new, count] => {

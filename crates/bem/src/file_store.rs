@@ -33,6 +33,10 @@ pub const LEDGER: Purpose = Purpose { what: "ledger", lock: "lock", folders: &[]
 /// An OCI layout; other programs pass over its lock.
 pub const LAYOUT: Purpose = Purpose { what: "layout", lock: ".lock", folders: &["blobs/sha256"] };
 
+/// A state folder, for as long as its format changes.
+pub const STATE: Purpose =
+    Purpose { what: "state folder", lock: "lock", folders: &["ledger", "ledger-next", "ledger-origin"] };
+
 /// A directory of real files.
 #[derive(Debug)]
 pub struct FileStore {

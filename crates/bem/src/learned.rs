@@ -9,7 +9,7 @@ use crate::cli::solve::to_float;
 use crate::files;
 use crate::kept_world::{encoder_of, kept_files, worlds_from};
 use crate::measured::Measured;
-use crate::policy_file;
+use crate::{patched, policy_file};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::environment::{Field, Shape};
 use bem_circuit::formats;
@@ -81,7 +81,11 @@ impl Learned {
 /// Opens a run's folder, a snapshot or a circuit.
 pub fn open(source: &Path, expert: Option<&str>) -> Result<Found> {
     if !source.is_file() {
-        let (climb, snapshot) = newest_climb(source)?;
+        let (climb, snapshot) = match newest_climb(source) {
+            Ok(found) => found,
+            // A state of another version of bem: the circuit follows from the patches of the history.
+            Err(error) => return patched::open(source, expert).context(error),
+        };
         check_newest(source, &snapshot)?;
         let files = || kept_files(source, climb.files());
         let measured = |climbed: &Climbed| evaluations::read(source, climbed).map(|(measured, _)| measured);

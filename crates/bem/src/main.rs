@@ -16,6 +16,8 @@ mod keys;
 mod learned;
 mod measured;
 mod memory;
+mod patched;
+mod places;
 mod policy_file;
 mod process;
 mod program_game;

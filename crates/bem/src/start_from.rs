@@ -4,6 +4,8 @@
 //! as well. A log has the columns `action` and `reward` (milli-units), the features or `obs`, and `episode` where episodes have more
 //! than one step. Clauses: LOG-5, GLE-9.
 
+use crate::cli::ledger_directory;
+use crate::cli::serve::is_service;
 use crate::cli::snapshot::newest_climb;
 use crate::files;
 use crate::kept_world::kept_files;
@@ -14,6 +16,7 @@ use bem_circuit::netlist::{Builder, Signal};
 use bem_data::{Code, Column, Decimal, Encoder, FeatureKind, Table};
 use bem_engine::start::{Baseline, EPISODES_MAX, STATED_INPUTS_MAX, Start, machine_of};
 use bem_engine::world_file::WorldFile;
+use bem_runtime::history::renewed;
 use bem_synth::experience::{EXPERIENCE_STEPS_MAX, Episode, Experience, Step};
 use bem_synth::hypothesis::Stated;
 use bem_synth::library::Machine;
@@ -36,6 +39,9 @@ pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(St
         return told(Start { machines: explained(shape, &start.episodes), ..start }, shape)
             .with_context(named);
     }
+    if let Some(start) = served(path, shape).with_context(named)? {
+        return told(start, shape).with_context(named);
+    }
     let learned = match learned::open(path, None)? {
         Found::One(learned) => learned,
         Found::Several(_) => bail!("{}: the run has several policies; name a circuit", named()),
@@ -56,6 +62,24 @@ pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(St
         );
     }
     told(Start { machines, episodes, baseline: None }, shape).with_context(named)
+}
+
+/// What the one world of this shape in a server's folder was played and learned, whatever learner wrote it; nothing where the folder is no
+/// server's.
+fn served(path: &Path, shape: &Shape) -> Result<Option<Start>> {
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    let mut store = ledger_directory::open(path)?;
+    if !is_service(&mut store) {
+        return Ok(None);
+    }
+    let fitting = renewed::told(&mut store)?.into_iter().filter(|(spec, _)| spec.shape == *shape);
+    let mut fitting: Vec<Start> = fitting.map(|(_, start)| start).collect();
+    match fitting.len() {
+        1 => Ok(fitting.pop()),
+        count => bail!("{count} worlds of that server look like this one; one is needed"),
+    }
 }
 
 /// A policy that must not be fallen below in a world: an action, or the one circuit of a run or file.
@@ -116,7 +140,8 @@ fn told(start: Start, shape: &Shape) -> Result<(Start, String)> {
 
 /// What a run over a program was answered, where its world encoded the same way.
 fn played(directory: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<Vec<Episode>> {
-    let (climb, _) = newest_climb(directory)?;
+    // A state of another version of bem says nothing of what was played.
+    let Ok((climb, _)) = newest_climb(directory) else { return Ok(Vec::new()) };
     let files = kept_files(directory, climb.files())?;
     let Some(bytes) = files.first() else { return Ok(Vec::new()) };
     let file = WorldFile::from_bytes(bytes).context("the world's file")?;

@@ -7,19 +7,21 @@
 mod points;
 
 use super::{Draw, scratch};
-use crate::{run, target};
+use crate::{build, root, run, target};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The simulated disk; then real kills, at every call and at random moments, 100 x N together; a full disk at every call; images of a
-/// server at work: 20 x N; and flipped bits of a real image: 2,000 x N.
+/// server at work: 20 x N; and flipped bits of a real image: 2,000 x N in memory, of which 20 x N more go through the program.
 pub fn images(scale: u64) -> Result<()> {
-    let salts = format!("BEM_IMAGE_SALTS={}", 8 * scale);
-    run("env", &[&salts, "cargo", "test", "--release", "--workspace", "--test", "images"])?;
     let scratch = scratch("images")?;
     prepare(&scratch)?;
+    // What takes the least comes first.
+    flips(&scratch, 2_000 * scale, 20 * scale)?;
+    let salts = format!("BEM_IMAGE_SALTS={}", 8 * scale);
+    run("env", &[&salts, "cargo", "test", "--release", "--workspace", "--test", "images"])?;
     let killed = at_every_call(&scratch, "signal=SIGKILL:when=", "")?;
     println!(
         "{killed} commands killed at their first, second, third ... call: nothing lost, stable whole after each"
@@ -29,8 +31,7 @@ pub fn images(scale: u64) -> Result<()> {
         "{full} commands with a disk that is full from some call on: nothing lost, stable whole after each"
     );
     kills(&scratch, (100 * scale).saturating_sub(killed))?;
-    points::points(&scratch, 20 * scale)?;
-    flips(&scratch, 2_000 * scale)
+    points::points(&scratch, 20 * scale)
 }
 
 fn bem(folder: &Path, words: &[&str]) -> Command {
@@ -52,12 +53,27 @@ fn must(folder: &Path, words: &[&str]) -> Result<String> {
     Ok(said)
 }
 
-/// A solved task as the state, and a promoted image of it.
+/// A solved task as the state, a promoted image of it, and a folder that an older learner left.
 fn prepare(folder: &Path) -> Result<()> {
     must(folder, &["solve", "parity", "--param", "n=4", "--out", "run", "--key", "key"])?;
     must(folder, &["image", "snapshot", "--state", "run", "--layout", "L"])?;
     let tag = tags(folder)?.into_iter().find(|tag| tag.starts_with("bem-brain:")).context("no image")?;
     must(folder, &["image", "promote", &tag, "--layout", "L"])?;
+    reset(folder)
+}
+
+/// Both folders are as migrations find them: one of the first format whose history goes on, and one whose learner is older.
+fn reset(folder: &Path) -> Result<()> {
+    let _ = std::fs::remove_file(folder.join("run/format"));
+    let _ = std::fs::remove_dir_all(folder.join("old"));
+    std::fs::create_dir(folder.join("old"))?;
+    let golden = root().join("golden/state-1-learner-6");
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(golden.join("served-ledger"))
+        .arg(folder.join("old/ledger"))
+        .status()?;
+    ensure!(copied.success(), "the old folder is not copied");
     Ok(())
 }
 
@@ -69,11 +85,12 @@ fn tags(folder: &Path) -> Result<Vec<String>> {
 }
 
 /// What is done to images, by turns.
-const COMMANDS: [&[&str]; 4] = [
+const COMMANDS: [&[&str]; 5] = [
     &["image", "snapshot", "--state", "run", "--layout", "L", "--force"],
     &["image", "promote", "stable", "--layout", "L"],
     &["image", "prune", "--layout", "L", "--daily", "1", "--weekly", "0"],
     &["image", "migrate", "--state", "run", "--layout", "L"],
+    &["image", "migrate", "--state", "old", "--layout", "L"],
 ];
 
 /// After a command that was cut off everything that was there is there, but for what a prune may remove; `stable` is restored
@@ -88,8 +105,25 @@ fn check(folder: &Path, words: &[&str], before: &[String]) -> Result<()> {
     blobs_are_there(&folder.join("L"))?;
     must(folder, &["image", "restore", "stable", "--layout", "L", "--out", "R"])?;
     std::fs::remove_dir_all(folder.join("R"))?;
-    let format = std::fs::read_to_string(folder.join("run/format")).unwrap_or_default();
-    ensure!(format.is_empty() || format == "bem state 2\n", "format {format:?}");
+    if words[1] == "migrate" {
+        migrated(folder, words[3])?;
+    }
+    Ok(())
+}
+
+/// A folder whose migration was cut off has the old history or the new one, whole; asked for again, the migration ends.
+fn migrated(folder: &Path, state: &str) -> Result<()> {
+    must(folder, &["image", "migrate", "--state", state, "--layout", "L"])?;
+    let format = std::fs::read_to_string(folder.join(state).join("format"))?;
+    ensure!(format == "bem state 3\n", "{state}: format {format:?}");
+    for left in ["migration", "ledger-next", "format.next"] {
+        ensure!(!folder.join(state).join(left).exists(), "{state}: {left} is left");
+    }
+    must(folder, &["verify", state])?;
+    if state == "old" {
+        must(folder, &["replay", state])?;
+        must(folder, &["verify", "old/ledger-origin"])?;
+    }
     Ok(())
 }
 
@@ -120,7 +154,7 @@ fn kills(folder: &Path, count: u64) -> Result<()> {
     // Moments are drawn from the time that each command takes here.
     let mut takes = [Duration::ZERO; COMMANDS.len()];
     for (words, takes) in COMMANDS.iter().zip(&mut takes) {
-        let _ = std::fs::remove_file(folder.join("run/format"));
+        reset(folder)?;
         let began = Instant::now();
         must(folder, words)?;
         *takes = began.elapsed();
@@ -131,7 +165,7 @@ fn kills(folder: &Path, count: u64) -> Result<()> {
         }
         ensure!(trial < 20 * count + 100, "nearly nothing is killed in time: {killed} of {trial}");
         let before = tags(folder)?;
-        let _ = std::fs::remove_file(folder.join("run/format"));
+        reset(folder)?;
         let words = COMMANDS[trial as usize % COMMANDS.len()];
         let mut child = bem(folder, words).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let longest = takes[trial as usize % COMMANDS.len()].as_micros() as u64;
@@ -158,7 +192,7 @@ fn at_every_call(folder: &Path, what: &str, and_later: &str) -> Result<u64> {
     for words in COMMANDS {
         for call in 1.. {
             let before = tags(folder)?;
-            let _ = std::fs::remove_file(folder.join("run/format"));
+            reset(folder)?;
             let injection = format!("inject={CALLS}:{what}{call}{and_later}");
             let status = Command::new("strace")
                 .args(["-f", "-qq", "-o", "/dev/null", "-e", &injection])
@@ -181,7 +215,12 @@ fn at_every_call(folder: &Path, what: &str, and_later: &str) -> Result<u64> {
     Ok(trials)
 }
 
-fn flips(folder: &Path, count: u64) -> Result<()> {
+/// Bits turned over in memory, held against what a restore checks; and a sample of them on disk, through the program.
+fn flips(folder: &Path, count: u64, through: u64) -> Result<()> {
+    build(&["--bin", "bem-sim"])?;
+    let simulator = target().join("release/bem-sim").display().to_string();
+    let layout = folder.join("L").display().to_string();
+    run(&simulator, &["image-flips", &layout, "bem-brain:stable", &count.to_string(), "1"])?;
     let mut draw = Draw::new();
     let mut files = vec!["L/index.json".to_string(), "L/oci-layout".to_string()];
     let manifest = blob(folder, "bem-brain:stable")?;
@@ -194,7 +233,7 @@ fn flips(folder: &Path, count: u64) -> Result<()> {
     files.extend(parsed["layers"].as_array().into_iter().flatten().filter_map(named));
     let sizes: Vec<u64> =
         files.iter().map(|file| Ok(std::fs::metadata(folder.join(file))?.len())).collect::<Result<_>>()?;
-    for trial in 0..count {
+    for trial in 0..through {
         // Half of them anywhere by size, half in a file drawn first, so that small files are hit as well.
         let place =
             if trial % 2 == 0 { draw.below(files.len() as u64) as usize } else { by_size(&sizes, &mut draw) };
@@ -214,7 +253,7 @@ fn flips(folder: &Path, count: u64) -> Result<()> {
     }
     must(folder, &["image", "restore", "stable", "--layout", "L", "--out", "R"])?;
     println!(
-        "{count} flipped bits of an image of {} bytes, index included: all refused",
+        "{through} flipped bits of an image of {} bytes, index included, through the program: all refused",
         sizes.iter().sum::<u64>()
     );
     Ok(())

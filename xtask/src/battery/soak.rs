@@ -2,12 +2,14 @@
 //! Figures and a plot go to `docs/results/soak.md`. Clauses: IMG-3, LOG-5.
 
 mod clients;
+mod floor;
 mod report;
 
 use super::scratch;
 use crate::{output, run, target};
 use anyhow::{Context, Result, ensure};
 use clients::{Client, Load};
+use floor::Trial;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -21,6 +23,12 @@ const SECONDS: u64 = 60;
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 /// Time between two images; shorter in a short run, so that there are some.
 const IMAGE_SECONDS_MAX: u64 = 300;
+/// Decisions a second that a slow machine makes at least.
+const DECISIONS_A_SECOND: u64 = 300;
+/// Steps that the learner's log holds by default.
+const LOG_STEPS_MAX: u64 = 262_144;
+/// The world that is served.
+const WORLD: &str = r#"{"name":"ads","obs_bits":4,"actions":4,"reward_range":[0,1000]}"#;
 
 /// Figures at one moment, by name.
 type Sample = BTreeMap<String, i64>;
@@ -34,8 +42,12 @@ struct Soaked {
     log: String,
     /// What `bem verify` said at the end.
     audited: String,
+    /// What the machine takes for nothing.
+    floor: Vec<Trial>,
     /// The newest image, brought back.
     back: Back,
+    /// An image of a server that has decided a few hundred times, everything by default, brought back.
+    default: Back,
 }
 
 /// An image that was restored and decides.
@@ -46,6 +58,8 @@ struct Back {
     restored: Duration,
     /// From the start of the server to its first decision.
     decided: Duration,
+    /// On a processor, of both, the end of the server included.
+    processor: Duration,
 }
 
 /// A server under load for a minute x N.
@@ -53,16 +67,67 @@ pub fn soak(scale: u64) -> Result<()> {
     let folder = scratch("soak")?;
     let seconds = SECONDS * scale;
     let every = format!("{}s", (seconds / 12).clamp(5, IMAGE_SECONDS_MAX));
+    let default = default_state(&folder)?;
+    std::fs::write(folder.join("soak.toml"), format!("experience_steps = {}\n", log_steps(seconds)))?;
     // Segments small enough to be archived several times in the time at hand.
-    let words = ["--key", "S-key", "--image-every", &every, "--segment-bytes", "1048576"];
+    let words =
+        ["--key", "S-key", "--image-every", &every, "--segment-bytes", "1048576", "--config", "soak.toml"];
     let living = Living::start(&folder, &words)?;
+    let (load, place) = (Arc::clone(&living.load), folder.clone());
+    let floor = std::thread::spawn(move || floor::measure(&place, &load));
     let samples = watch(&folder, living.served.id(), seconds);
     let load = living.stop()?;
+    let floor = floor.join().map_err(|_| anyhow::anyhow!("the floor has died"))??;
     let audited = bem(&folder, &["verify", "S"]).output()?;
     let audited = String::from_utf8_lossy(&audited.stdout).into_owned();
     let log = std::fs::read_to_string(folder.join("S/log/bem.log"))?;
     let back = bring_back(&folder)?;
-    report::write(&Soaked { seconds, samples, load, log, audited, back })
+    report::write(&Soaked { seconds, samples, load, log, audited, floor, back, default })
+}
+
+/// Steps that the learner's log holds in a run of this length: before it is full memory must grow, so that in a short run it is
+/// smaller than by default and full before the middle.
+fn log_steps(seconds: u64) -> u64 {
+    (seconds * DECISIONS_A_SECOND / 2).clamp(4_096, LOG_STEPS_MAX)
+}
+
+/// A server with everything by default that decides a few hundred times and is saved; its image, brought back five times. The
+/// median counts.
+fn default_state(folder: &Path) -> Result<Back> {
+    let folder = folder.join("default");
+    std::fs::create_dir(&folder)?;
+    let words =
+        ["serve", "--listen", "127.0.0.1:0", "--state", "S", "--key", "S-key", "--image-every", "never"];
+    let mut served = bem(&folder, &words).stdout(Stdio::piped()).spawn()?;
+    let driven = drive(&folder, &mut served);
+    run("kill", &["-TERM", &served.id().to_string()])?;
+    served.wait()?;
+    driven?;
+    let words = ["image", "snapshot", "--state", "S", "--layout", "S/images", "--force"];
+    ensure!(bem(&folder, &words).stdout(Stdio::null()).status()?.success(), "the default state is not saved");
+    let mut backs = (0..5).map(|_| bring_back(&folder)).collect::<Result<Vec<Back>>>()?;
+    backs.sort_by_key(|back| back.restored + back.decided);
+    Ok(backs.swap_remove(2))
+}
+
+/// Makes the world and lets it decide a few hundred times.
+fn drive(folder: &Path, served: &mut Child) -> Result<()> {
+    let mut address = String::new();
+    BufReader::new(served.stdout.take().context("no output")?).read_line(&mut address)?;
+    let address = address.trim().strip_prefix("listening  http://").context("no address")?;
+    let admin = std::fs::read_to_string(folder.join("S/token"))?.trim().to_string();
+    let mut client = Client::open(address, &admin)?;
+    client.ask("POST", "/v1/worlds", WORLD)?;
+    for number in 0..400u64 {
+        let seen = number * 7 % 16;
+        let (_, answer) =
+            client.ask("POST", "/v1/worlds/ads/decide", &format!(r#"{{"obs":"{seen:04b}"}}"#))?;
+        let reward = if answer["action"].as_u64() == Some(seen % 4) { 1_000 } else { 0 };
+        let body = format!(r#"{{"decision":{},"reward":{reward}}}"#, answer["decision"]);
+        let (status, answer) = client.ask("POST", "/v1/worlds/ads/reward", &body)?;
+        ensure!(status == 200, "{answer}");
+    }
+    Ok(())
 }
 
 /// Restores the newest image elsewhere and asks it for a decision.
@@ -72,6 +137,8 @@ fn bring_back(folder: &Path) -> Result<Back> {
     let images = listed["images"].as_array().cloned().unwrap_or_default();
     let newest = images.iter().rfind(|image| image["kind"] == "service").context("no image was saved")?;
     let tag = newest["tag"].as_str().context("an image without a tag")?;
+    let _ = std::fs::remove_dir_all(folder.join("B"));
+    let before = children_time();
     let began = Instant::now();
     let words = ["image", "restore", tag, "--layout", "S/images", "--out", "B", "--key", "S-key"];
     ensure!(bem(folder, &words).stdout(Stdio::null()).status()?.success(), "{tag} is not restored");
@@ -82,7 +149,25 @@ fn bring_back(folder: &Path) -> Result<Back> {
     let decided = first_decision(folder, &mut served).map(|()| began.elapsed());
     run("kill", &["-TERM", &served.id().to_string()])?;
     served.wait()?;
-    Ok(Back { bytes: newest["bytes"].as_u64().unwrap_or(0), restored, decided: decided? })
+    let processor = children_time().saturating_sub(before);
+    Ok(Back { bytes: newest["bytes"].as_u64().unwrap_or(0), restored, decided: decided?, processor })
+}
+
+/// Time on a processor of all processes that this one started and waited for, as the system counts it, in hundredths of a second.
+fn children_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may hold anything, there are the state and numbers, of which the 13th and 14th are the
+    // children's.
+    let fields: Vec<u64> = stat
+        .rsplit(')')
+        .next()
+        .into_iter()
+        .flat_map(str::split_whitespace)
+        .skip(1)
+        .map(|field| field.parse().unwrap_or(0))
+        .collect();
+    let ticks = fields.get(12).copied().unwrap_or(0) + fields.get(13).copied().unwrap_or(0);
+    Duration::from_millis(10 * ticks)
 }
 
 fn first_decision(folder: &Path, served: &mut Child) -> Result<()> {
@@ -144,8 +229,7 @@ impl Living {
         living.said.read_line(&mut address)?;
         let address = address.trim().strip_prefix("listening  http://").context("no address")?.to_string();
         let admin = std::fs::read_to_string(folder.join("S/token"))?.trim().to_string();
-        let world = r#"{"name":"ads","obs_bits":4,"actions":4,"reward_range":[0,1000]}"#;
-        let made = Client::open(&address, &admin)?.ask("POST", "/v1/worlds", world)?;
+        let made = Client::open(&address, &admin)?.ask("POST", "/v1/worlds", WORLD)?;
         ensure!(made.0 == 201, "the world is not made: {}", made.1);
         for number in 0..clients::DECIDERS {
             living.join(&address, &admin, move |client, load| clients::decide(client, number, load))?;

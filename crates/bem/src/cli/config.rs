@@ -60,6 +60,26 @@ impl ConfigFile {
         }
     }
 
+    /// The same; where no file is named, the one that a server's owner has set.
+    pub fn load_or(&self, set: Option<&Path>) -> Result<Arc<GenesisConfig>> {
+        match set.filter(|_| self.path.is_none()) {
+            Some(path) => load(path).map(Arc::new),
+            None => self.load(),
+        }
+    }
+
+    /// What the file that a server's owner has set says otherwise than a history that is there already, in words.
+    pub fn difference_from(&self, set: Option<&Path>, recorded: &GenesisConfig) -> Result<Option<String>> {
+        let Some(path) = set.filter(|_| self.path.is_none()) else { return Ok(None) };
+        let difference = recorded.first_difference(&load(path)?);
+        Ok(difference.map(|(name, was, wanted)| {
+            format!(
+                "{}: {name} is {wanted} there; this history began with {was} and keeps it",
+                path.display()
+            )
+        }))
+    }
+
     /// A run keeps the configuration that it began with: a file that says otherwise is refused.
     pub fn check_against(&self, recorded: &GenesisConfig) -> Result<()> {
         let Some(path) = &self.path else { return Ok(()) };

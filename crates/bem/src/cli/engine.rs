@@ -6,6 +6,7 @@
 use super::Answer;
 use super::serve::{self, ServeArguments};
 use crate::images::restore::resume_in_place;
+use crate::places;
 use anyhow::{Result, bail};
 use clap::Args;
 use std::ffi::OsString;
@@ -22,9 +23,6 @@ pub struct EngineArguments {
     serve: ServeArguments,
 }
 
-/// Where a state and logs lie if nothing else is said.
-const PLACES: [(&str, &str); 2] = [("--state", "/var/lib/bem"), ("--logs", "/var/log/bem")];
-
 /// The words of the command line; those of a program called `bem-engine` become those of `bem engine`.
 pub fn arguments(words: Vec<OsString>) -> Vec<OsString> {
     let name = words.first().map(Path::new).and_then(Path::file_name);
@@ -34,14 +32,13 @@ pub fn arguments(words: Vec<OsString>) -> Vec<OsString> {
     let mut rest = words.into_iter().skip(1);
     let rest: Vec<OsString> = rest.by_ref().collect();
     let mut changed: Vec<OsString> = vec!["bem".into(), "engine".into()];
-    for (flag, place) in PLACES {
-        let is_said = |word: &OsString| {
-            let word = word.to_string_lossy();
-            word == flag || word.starts_with(&format!("{flag}="))
-        };
-        if !rest.iter().any(is_said) {
-            changed.extend([flag.into(), place.into()]);
-        }
+    // Where logs go and settings come from follows from where the state lies.
+    let is_said = |word: &OsString| {
+        let word = word.to_string_lossy();
+        word == "--state" || word.starts_with("--state=")
+    };
+    if !rest.iter().any(is_said) {
+        changed.extend(["--state".into(), places::STATE.into()]);
     }
     changed.extend(rest);
     changed
@@ -50,6 +47,7 @@ pub fn arguments(words: Vec<OsString>) -> Vec<OsString> {
 /// `bem engine`
 pub fn run(arguments: &EngineArguments) -> Result<Answer> {
     let state = arguments.serve.state();
+    places::refuse_root(state)?;
     if arguments.resume {
         if !state.join("ledger").is_dir() && !state.join("restored.tmp").is_dir() {
             bail!("{} holds no state to resume; without --resume a new one begins", state.display());
@@ -69,9 +67,9 @@ mod tests {
     fn the_name_of_the_program_says_what_it_does() {
         let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
         assert_eq!(arguments(words("/usr/bin/bem serve")), words("/usr/bin/bem serve"));
-        let engine = "bem engine --state /var/lib/bem --logs /var/log/bem --resume";
+        let engine = "bem engine --state /var/lib/bem --resume";
         assert_eq!(arguments(words("/usr/bin/bem-engine --resume")), words(engine));
-        let elsewhere = "bem engine --logs /var/log/bem --state=x --resume";
+        let elsewhere = "bem engine --state=x --resume";
         assert_eq!(arguments(words("bem-engine --state=x --resume")), words(elsewhere));
     }
 }

@@ -3,6 +3,7 @@
 //! Clauses: IMG-1 to IMG-6.
 
 use super::Answer;
+use crate::images::migrate::Migrated;
 use crate::images::registry::{self, Source};
 use crate::images::restore::{Restoring, restore};
 use crate::images::secrets::Secrets;
@@ -132,13 +133,18 @@ enum Action {
         json: bool,
     },
     /// Bring a state folder to this program's format; an image of it is saved before.
-    #[command(after_help = "Example: bem image migrate --state old-state --layout images")]
+    #[command(after_help = "Example: bem image migrate --state old-state --layout images\n\
+        A history that this program's learner can go on with goes on. Where it cannot, a new one begins with the worlds,\n\
+        circuits and logs of the old one, names its head, and keeps it as ledger-origin.")]
     Migrate {
         /// The folder of the server or run; it must not be running
         #[arg(long, default_value = "./bem-state", value_name = "DIR")]
         state: PathBuf,
         #[command(flatten)]
         at: LayoutFolderArgument,
+        /// The file of the key that signs a new history, if one must begin [default: one of the user's]
+        #[arg(long, value_name = "FILE")]
+        key: Option<PathBuf>,
     },
     /// Sign an image's digest.
     #[command(after_help = "Example: bem image sign bem-brain:20261116-1033 --layout images")]
@@ -200,7 +206,7 @@ pub fn run(arguments: &ImageArguments) -> Result<Answer> {
         Action::Prune { at, daily, weekly, json } => {
             remove_old(&at.layout, Retention { daily: *daily, weekly: *weekly }, *json)
         }
-        Action::Migrate { state, at } => migrate(state, &at.layout),
+        Action::Migrate { state, at, key } => migrate(state, &at.layout, key.as_deref()),
         Action::Sign { reference, at, key } => sign_image(reference, &at.layout, key.as_deref()),
         Action::Push { reference, to, at, plain_http } => push(reference, to, &at.layout, *plain_http),
         Action::Pull { from, at, plain_http } => pull(from, &at.layout, *plain_http),
@@ -413,23 +419,31 @@ fn remove_old(layout: &Path, retention: Retention, is_json: bool) -> Result<Answ
     Ok(Answer::Yes)
 }
 
-fn migrate(state: &Path, layout: &Path) -> Result<Answer> {
+fn migrate(state: &Path, layout: &Path, key: Option<&Path>) -> Result<Answer> {
+    images::migrate::settle(state)?;
     let before = format::read(state)?;
     format::check(before, &state.display().to_string())?;
-    if before == format::CURRENT {
-        say!("{}: format {before}, nothing to do", state.display());
-        return Ok(Answer::Yes);
-    }
     // Nobody may write while the format changes.
     let lock = crate::file_store::FileStore::open_locked(&state.join("ledger"))
         .with_context(|| state.display().to_string())?;
+    let obstacle = images::migrate::obstacle(state)?;
+    if before == format::CURRENT && obstacle.is_none() {
+        say!("{}: format {before}, nothing to do", state.display());
+        return Ok(Answer::Yes);
+    }
     let mut layout = open_layout_locked(layout)?;
-    let secrets = Secrets::of(state, &[])?;
-    let taken = images::snapshot(&mut layout, state, "before migration", &secrets, true)?;
+    let more: Vec<&Path> = key.into_iter().collect();
+    let secrets = Secrets::of(state, &more)?;
+    // An audit of an archived history reads the learner's state: where that cannot be read, every entry is chained all the same.
+    let taken = images::snapshot(&mut layout, state, "before migration", &secrets, obstacle.is_none())?;
     say!("{}  saved before the migration", taken.tag);
-    format::migrate(state)?;
+    let migrated = images::migrate::migrate(state, key, obstacle)?;
     drop(lock);
     say!("{}: format {before} is now {}", state.display(), format::CURRENT);
+    if let Migrated::Anew(anew) = migrated {
+        say!("{}", anew.words(state));
+        say!("  its head is {}", anew.head);
+    }
     Ok(Answer::Yes)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::event_log::EventLog;
 use crate::images::agent::{Agent, AgentOptions};
+use crate::places::Places;
 use bem_image::gate::GateLimits;
 use bem_image::retain::Retention;
 use bem_ledger::limits::ENTRY_BYTES_MAX;
@@ -38,7 +39,7 @@ pub struct ImageOptions {
     /// The lowest trend of returns with which an image is saved, in thousandths of their range
     #[arg(long, default_value_t = GateLimits::default().score_trend_min, value_name = "N", allow_negative_numbers = true)]
     gate_score_trend: i64,
-    /// The folder of its log [default: DIR/log]
+    /// The folder of its log [default: DIR/log, and /var/log/bem for /var/lib/bem]
     #[arg(long, value_name = "DIR")]
     logs: Option<PathBuf>,
     /// Bytes of a segment of the ledger.
@@ -97,10 +98,15 @@ impl ImageOptions {
         LogOptions { segment_bytes, ..default }
     }
 
+    /// Where images of this state go.
+    pub fn layout(&self, state: &Path) -> PathBuf {
+        self.layout.clone().unwrap_or_else(|| state.join("images"))
+    }
+
     /// Starts the agent of a server.
     pub fn start(&self, state: &Path, secrets: Vec<PathBuf>, handle: &Handle) -> AgentThread {
         let stop = Arc::new(AtomicBool::new(false));
-        let own = state.join("log");
+        let own = Places::of(state).logs;
         let log = match self.logs.as_deref().map_or_else(|| EventLog::open(&own), EventLog::open) {
             Ok(log) => Some(log),
             Err(error) => {
@@ -111,7 +117,7 @@ impl ImageOptions {
         let every = self.image_every.0;
         let options = AgentOptions {
             state: state.to_path_buf(),
-            layout: self.layout.clone().unwrap_or_else(|| state.join("images")),
+            layout: self.layout(state),
             every,
             limits: GateLimits {
                 backlog_max: self.gate_backlog,

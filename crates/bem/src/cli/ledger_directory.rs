@@ -1,6 +1,7 @@
 //! Finding the ledger of a run, for every command that reads one.
 
 use crate::file_store::FileStore;
+use crate::images::migrate::refuse_unsettled;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ pub fn locate(directory: &Path) -> anyhow::Result<PathBuf> {
     if !directory.is_dir() {
         bail!("{} does not exist", directory.display());
     }
+    refuse_unsettled(directory)?;
     let inside = directory.join("ledger");
     if inside.is_dir() {
         return Ok(inside);

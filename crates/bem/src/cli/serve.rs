@@ -7,7 +7,9 @@ use super::config::ConfigFile;
 use super::image_options::ImageOptions;
 use crate::climb_beside::ClimbThread;
 use crate::file_store::FileStore;
-use crate::images::format;
+use crate::images::secrets::Secrets;
+use crate::images::{self, format, migrate};
+use crate::places::{self, Places};
 use crate::{interrupt, keys, start_from};
 use anyhow::{Context, Result, bail};
 use bem_data::Encoder;
@@ -36,6 +38,8 @@ use std::time::Duration;
     Example: curl -H \"Authorization: Bearer $(cat ads-state/token)\" http://127.0.0.1:7420/v1/worlds\n\
     The folder is made at the first start, with an admin's token in it; starting it again goes on.\n\
     Ctrl-C and SIGTERM stop it cleanly.\n\
+    DIR/etc/config.toml and DIR/etc/catalog.toml are taken where --config and --tools name nothing;\n\
+    for /var/lib/bem they lie in /etc/bem, and logs in /var/log/bem.\n\
     bem verify and bem replay work on the folder, also while it runs.")]
 pub struct ServeArguments {
     /// Where it listens; port 0 takes a free one
@@ -69,7 +73,7 @@ pub struct ServeArguments {
     #[arg(long, value_name = "CATALOG.toml")]
     tools: Option<PathBuf>,
     /// A model of the catalog that is asked for candidates; they pass the gate like all others
-    #[arg(long, value_name = "NAME", requires = "tools")]
+    #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Seconds that somebody may take for a question before it is given to others
     #[arg(long, default_value_t = 600, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -106,10 +110,15 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         bail!("--rate 0 would let nobody in: 1 or more");
     }
     let state = &arguments.state;
-    let catalog = arguments.tools.as_deref().map(CatalogFile::load).transpose()?;
+    places::refuse_root(state)?;
+    let tools = arguments.tools.clone().or_else(|| Places::of(state).catalog());
+    let catalog = tools.as_deref().map(CatalogFile::load).transpose()?;
     let advisor = match (&arguments.model, &catalog) {
         (Some(name), Some(catalog)) => Some(Advisor::of(catalog, name)?),
-        _ => None,
+        (Some(name), None) => {
+            bail!("--model {name}: there is no catalog of tools; name one with --tools CATALOG.toml")
+        }
+        (None, _) => None,
     };
     let webhooks = arguments.webhooks.as_deref().map(webhooks::load).transpose()?.unwrap_or_default();
     let opened = open(arguments)?;
@@ -196,22 +205,55 @@ fn open(arguments: &ServeArguments) -> Result<history::Opened<FileStore>> {
     let ledger = state.join("ledger");
     let key = arguments.key.as_deref();
     let options = arguments.saved.log_options();
+    let set = Places::of(state).config();
+    migrate::settle(state)?;
     if !ledger.join("checkpoint").exists() {
-        let config = ServiceConfig { seed: arguments.seed, parameters: arguments.config.load()? };
+        let parameters = arguments.config.load_or(set.as_deref())?;
+        let config = ServiceConfig { seed: arguments.seed, parameters };
         std::fs::create_dir_all(state).with_context(|| state.display().to_string())?;
         let signer = keys::for_new_run(key, state)?;
         let store = FileStore::open_locked(&ledger).with_context(|| ledger.display().to_string())?;
         let opened = history::create(store, signer, env!("CARGO_PKG_VERSION"), config, options)?;
-        format::migrate(state)?;
+        migrate::raise(state)?;
         return Ok(opened);
     }
-    format::migrate(state)?;
+    format::check(format::read(state)?, &state.display().to_string())?;
     let mut store = FileStore::open_locked(&ledger).with_context(|| ledger.display().to_string())?;
     let kept = history::configuration(&mut store)
         .with_context(|| format!("{} holds no server's history", state.display()))?;
     arguments.config.check_against(&kept.parameters)?;
+    if let Some(words) = arguments.config.difference_from(set.as_deref(), &kept.parameters)? {
+        note!("bem: {words}");
+    }
     let signer = keys::for_known_run(key, state, &public_key(&mut store)?)?;
-    Ok(history::open(store, signer, options)?)
+    let opened = history::open(store, signer, options).map_err(|error| match error {
+        HistoryError::State { .. } | HistoryError::Input { .. } | HistoryError::Ledger(LedgerError::Diverged { .. }) => {
+            anyhow::Error::new(error).context(format!(
+                "{} was written by a learner that this program does not have: bem image migrate --state {} begins a new history from \
+                 its worlds, circuits and logs, and keeps the old one",
+                state.display(),
+                state.display()
+            ))
+        }
+        other => other.into(),
+    })?;
+    save_before_migration(arguments, key)?;
+    migrate::raise(state)?;
+    Ok(opened)
+}
+
+/// A folder of an older format becomes an image before it is changed.
+fn save_before_migration(arguments: &ServeArguments, key: Option<&Path>) -> Result<()> {
+    let state = &arguments.state;
+    if format::read(state)? == format::CURRENT {
+        return Ok(());
+    }
+    let more: Vec<&Path> = key.into_iter().collect();
+    let secrets = Secrets::of(state, &more)?;
+    let mut layout = images::open_layout_locked(&arguments.saved.layout(state))?;
+    let taken = images::snapshot(&mut layout, state, "before migration", &secrets, false)?;
+    note!("bem: {} was saved before {} is migrated", taken.tag, state.display());
+    Ok(())
 }
 
 /// The key that genesis names.

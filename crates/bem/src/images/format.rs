@@ -1,16 +1,16 @@
-//! The version of a state folder's format: checked before anything else is read, raised by a migration that can be cut off.
+//! The version of a state folder's format: checked before anything else is read.
 //!
-//! Version 1 is what folders without the file have; 2 adds the file itself and histories that begin at a saved state (restored
-//! without a key, or with archived segments). Clause: IMG-5; decision D-88.
+//! Version 1 is what folders without the file have. 2 adds the file itself and histories that begin at a saved state (restored
+//! without a key, or with archived segments). 3 names the worlds of a saved state beside it, so that a program whose learner cannot
+//! read the state knows them, and gives the list of tokens a version. How a folder is brought from one to the next is for `migrate`. Clause: IMG-5; decisions D-88, D-230.
 
 use anyhow::{Context, Result, bail};
-use std::io::Write as _;
 use std::path::Path;
 
 /// The file.
 pub const NAME: &str = "format";
 /// The version that this program writes.
-pub const CURRENT: u32 = 2;
+pub const CURRENT: u32 = 3;
 /// The oldest version that can be migrated.
 pub const OLDEST: u32 = 1;
 const WORDS: &str = "bem state ";
@@ -42,47 +42,8 @@ pub fn check(version: u32, what: &str) -> Result<()> {
     if version < OLDEST {
         bail!(
             "{what} has state format {version}, older than {OLDEST}, and cannot be migrated: begin anew with what it learned, \
-             by bem solve TASK --start-from {what}"
+             by bem solve TASK --start-from {what} or bem serve --start-from WORLD={what}"
         );
     }
     Ok(())
-}
-
-/// Brings a folder to the present format; the version that it had. The file is written aside, synced and renamed, so that a
-/// migration that is cut off has either happened or not.
-pub fn migrate(state: &Path) -> Result<u32> {
-    let before = read(state)?;
-    check(before, &state.display().to_string())?;
-    if before < CURRENT {
-        let (aside, place) = (state.join("format.tmp"), state.join(NAME));
-        let failed = || place.display().to_string();
-        let mut file = std::fs::File::create(&aside).with_context(failed)?;
-        file.write_all(text(CURRENT).as_bytes()).and_then(|()| file.sync_all()).with_context(failed)?;
-        std::fs::rename(&aside, &place).with_context(failed)?;
-        std::fs::File::open(state).and_then(|folder| folder.sync_all()).with_context(failed)?;
-    }
-    Ok(before)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn old_folders_are_migrated_newer_ones_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(read(folder.path()).unwrap(), 1);
-        assert_eq!(migrate(folder.path()).unwrap(), 1);
-        assert_eq!(migrate(folder.path()).unwrap(), CURRENT);
-        assert_eq!(std::fs::read_to_string(folder.path().join(NAME)).unwrap(), "bem state 2\n");
-        let says = |text: &str| {
-            std::fs::write(folder.path().join(NAME), text).unwrap();
-            migrate(folder.path()).unwrap_err().to_string()
-        };
-        assert!(
-            says("bem state 3\n").contains("state format 3, and this program knows 1 to 2: use a newer bem")
-        );
-        assert!(says("bem state 0\n").contains("--start-from"));
-        assert!(says("something").contains("does not say"));
-    }
 }

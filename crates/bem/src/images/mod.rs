@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod base;
 pub mod format;
+pub mod migrate;
 pub mod registry;
 pub mod restore;
 pub mod secrets;
@@ -114,10 +115,9 @@ pub fn snapshot(
     let forks = forks(layout, &view)?;
     let tag = free_tag(layout, Minute::of(now()), &manifest.digest)?;
     let entry = listed(&manifest, Some(&tag), None);
-    // What is written is read back before it gets a tag.
+    // What is written is read back whole before it gets a tag: a segment that nobody has read for weeks may be damaged.
     let found = layout.read(&entry)?;
-    let last = found.manifest.layers.len() - 1;
-    layout.unpack_layer(&found, last, &mut Nothing)?;
+    restore::read_back(layout, &found, &facts)?;
     layout.list(vec![entry])?;
     Ok(Taken { tag, manifest, facts, forks })
 }

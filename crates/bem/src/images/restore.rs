@@ -5,7 +5,7 @@
 
 use super::registry::{Source, fetch, open_archive};
 use super::state::audit_ledger;
-use super::{format, open_layout, serials, stable_tag};
+use super::{format, migrate, open_layout, serials, stable_tag};
 use crate::cli::run::history::{History, put_away_in};
 use crate::cli::serve::{is_service, public_key};
 use crate::cli::snapshot::newest_climb;
@@ -13,12 +13,13 @@ use crate::file_store::FileStore;
 use crate::{kept_world, keys};
 use anyhow::{Context, Result, bail};
 use bem_base::digest::Digest;
-use bem_image::image::{Facts, STATE_PATH};
+use bem_image::image::{Facts, STATE_PATH, find_whole};
 use bem_image::layer::{Nothing, Taker};
 use bem_image::layout::{Found, spell};
 use bem_image::statement::{check_promoted, promotions, signatures};
 use bem_ledger::audit::AuditVerdict;
 use bem_ledger::log::LogOptions;
+use bem_ledger::whole::read_whole;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -72,16 +73,13 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored> {
     let beside = Beside(beside);
     let (folder, reference) = bring(restoring, &beside.0)?;
     let mut layout = open_layout(&folder)?;
-    let entry = layout.resolve(&reference)?.clone();
-    let found = layout.read(&entry)?;
-    let facts = Facts::of(&found)?;
+    let (entry, found, facts) = find_whole(&mut layout, &reference)?;
     format::check(facts.format, &reference)?;
     let is_stable = entry.tag() == Some(&stable_tag()) || reference.ends_with(":stable");
     let signers = check_statements(&mut layout, restoring, &found, is_stable)?;
     let part = beside.0.join("state");
     let mut taker = FolderTaker { root: part.clone() };
     let last = found.manifest.layers.len().checked_sub(1).context("an image without layers")?;
-    layout.check_layers(&found)?;
     for place in 0..last {
         layout.unpack_layer(&found, place, &mut Nothing)?;
     }
@@ -97,7 +95,13 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored> {
         None => {
             let old = part.clone();
             let new = beside.0.join("continued");
-            let head = continue_without_key(&old, &new)?;
+            let head = continue_without_key(&old, &new).with_context(|| {
+                format!(
+                    "{reference} cannot go on under a new key; if an older learner wrote it, restore it with --key and then \
+                     bem image migrate --state {}",
+                    out.display()
+                )
+            })?;
             std::fs::remove_dir_all(&old)?;
             std::fs::rename(&new, &old)?;
             (head, Some(facts.signed()?.checkpoint.head.digest()))
@@ -233,18 +237,39 @@ fn check_history(part: &Path, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-/// Unpacks an image's state beside its layout, audits its history and removes it again.
+/// An image's state beside its layout, for as long as it is looked at.
+fn unpacked(layout: &mut bem_image::layout::Layout<FileStore>, found: &Found) -> Result<Beside> {
+    let beside = Beside(layout.store_mut().directory().join(".audit"));
+    let _ = std::fs::remove_dir_all(&beside.0);
+    let last = found.manifest.layers.len().checked_sub(1).context("an image without layers")?;
+    layout.unpack_layer(found, last, &mut FolderTaker { root: beside.0.clone() })?;
+    Ok(beside)
+}
+
+/// Unpacks an image's state, audits its history and removes it again.
 pub fn audit_image(
     layout: &mut bem_image::layout::Layout<FileStore>,
     found: &Found,
     facts: &Facts,
 ) -> Result<()> {
     format::check(facts.format, &spell(&found.digest))?;
-    let beside = Beside(layout.store_mut().directory().join(".audit"));
-    let _ = std::fs::remove_dir_all(&beside.0);
-    let last = found.manifest.layers.len().checked_sub(1).context("an image without layers")?;
-    layout.unpack_layer(found, last, &mut FolderTaker { root: beside.0.clone() })?;
-    check_history(&beside.0, facts)
+    check_history(&unpacked(layout, found)?.0, facts)
+}
+
+/// Unpacks an image's state, reads every entry and everything that lies beside them, and removes it again. What entries mean is for
+/// the audit.
+pub fn read_back(
+    layout: &mut bem_image::layout::Layout<FileStore>,
+    found: &Found,
+    facts: &Facts,
+) -> Result<()> {
+    let state = unpacked(layout, found)?;
+    let ledger = state.0.join("ledger");
+    let signed = read_whole(&mut FileStore::open(&ledger)?).context("the state is not whole")?;
+    match signed.to_text() == facts.checkpoint {
+        true => Ok(()),
+        false => bail!("the ledger in the image does not end where the manifest says"),
+    }
 }
 
 /// Begins a new history in `new` that goes on from the one in `old` and names its head; the head of the new one.
@@ -266,13 +291,14 @@ pub fn continue_without_key(old: &Path, new: &Path) -> Result<Digest> {
         let mut history = History::create_with(new, &climb, &files, None, origin, LogOptions::default())?;
         history.save(&climb, put_away_in(&snapshot.parts))?
     };
-    format::migrate(new)?;
+    migrate::raise(new)?;
     Ok(head)
 }
 
 /// Goes on with a state where it lies: with its key as it is, without it as a new history that names the old head, which is
 /// returned with the new one. The old ledger is kept beside as `ledger-origin`. Cut off anywhere, the next call goes on.
 pub fn resume_in_place(state: &Path, key: Option<&Path>) -> Result<Option<(Digest, Digest)>> {
+    migrate::settle(state)?;
     let (ledger, new) = (state.join("ledger"), state.join("restored.tmp"));
     if ledger.is_dir() {
         let mut store = FileStore::open(&ledger)?;
@@ -296,7 +322,7 @@ pub fn resume_in_place(state: &Path, key: Option<&Path>) -> Result<Option<(Diges
     }
     std::fs::rename(new.join("ledger"), &ledger).context("the restored history is not whole")?;
     let _ = std::fs::remove_dir_all(&new);
-    format::migrate(state)?;
+    migrate::raise(state)?;
     let mut store = FileStore::open(&ledger)?;
     let origin = super::state::origin_of(&mut store)?.context("the restored history names no origin")?;
     Ok(Some((origin, bem_ledger::recover::read_checkpoint(&mut store)?.checkpoint.head.digest())))

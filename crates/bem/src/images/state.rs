@@ -3,8 +3,8 @@
 //!
 //! The folder may be served meanwhile: what is read is the ledger up to one signed checkpoint. Clauses: IMG-2, IMG-6; decision D-85.
 
-use super::format;
 use super::secrets::Secrets;
+use super::{format, migrate};
 use crate::cli::serve::is_service;
 use crate::file_store::FileStore;
 use anyhow::{Context, Result, bail};
@@ -71,6 +71,7 @@ pub fn audit_ledger(store: &mut FileStore) -> Result<AuditReport> {
 impl StateView {
     /// Looks at a folder; with `is_audited` the whole history is audited first.
     pub fn read(state: &Path, is_audited: bool) -> Result<StateView> {
+        migrate::refuse_unsettled(state)?;
         let ledger = state.join("ledger");
         if !ledger.join(CHECKPOINT_NAME).exists() {
             bail!("{} holds no state: there is no ledger/checkpoint in it", state.display());

@@ -1,4 +1,4 @@
-//! What tests of images share: a server that is driven over loopback, the program, and tools that may not be there.
+//! What tests of images share: a server that is driven over loopback, the program, and other programs that must be there.
 
 #![allow(dead_code, reason = "every test binary uses a part of this")]
 
@@ -80,14 +80,13 @@ pub fn bem_json(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)))
 }
 
-/// Whether a program is there; says so if it is not.
-pub fn has(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
-    let found = found.is_ok_and(|found| found.status.success());
-    if !found {
-        println!("not tried: {program} is not here (cargo xtask tools installs it)");
+/// These programs must be there: a test that cannot be run is not passed.
+pub fn need(programs: &[&str]) {
+    for program in programs {
+        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+        let is_there = found.is_ok_and(|found| found.status.success());
+        assert!(is_there, "not run: {program} is missing (cargo xtask tools installs it)");
     }
-    found
 }
 
 /// Runs a tool in a folder; it must succeed.

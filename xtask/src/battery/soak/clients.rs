@@ -3,6 +3,7 @@
 use crate::battery::Draw;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
@@ -21,6 +22,11 @@ const SLOW_MAX: usize = 100_000;
 /// How often a tool is asked, and how often each person answers.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 /// What the clients did.
 #[derive(Default)]
 pub struct Load {
@@ -38,6 +44,8 @@ pub struct Load {
     pub slowest: AtomicU64,
     /// Slow decisions: when they ended, in seconds since 1970, and the microseconds that they took.
     pub slow: Mutex<Vec<(u64, u64)>>,
+    /// Decisions by the second in which they ended.
+    pub by_second: Mutex<BTreeMap<u64, u64>>,
     /// A decision that is known for a while, for people to be asked about.
     newest: AtomicU64,
 }
@@ -49,13 +57,16 @@ impl Load {
 
     fn book(&self, took: Duration) {
         let micros = took.as_micros() as u64;
+        let at = now();
         self.slowest.fetch_max(micros, Ordering::Relaxed);
+        if let Ok(mut by_second) = self.by_second.lock() {
+            *by_second.entry(at).or_default() += 1;
+        }
         if SLOW < took
             && let Ok(mut slow) = self.slow.lock()
             && slow.len() < SLOW_MAX
         {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-            slow.push((now, micros));
+            slow.push((at, micros));
         }
     }
 }

@@ -1,15 +1,18 @@
 //! What a soak brought, in figures and a picture, and whether it holds what is promised.
 
 use super::clients::{DECIDERS, PACE, SLOW};
-use super::{IMAGE_SECONDS_MAX, SECONDS, Sample, Soaked, commit};
+use super::floor::{self, Trial};
+use super::{IMAGE_SECONDS_MAX, SECONDS, Sample, Soaked, commit, log_steps};
 use crate::root;
 use anyhow::{Context, Result, ensure};
 use std::sync::atomic::Ordering;
 
 /// The cadence of images by default, in seconds.
 const CADENCE: f64 = 900.0;
-/// Steps that the learner's log holds by default: before it is full, memory must grow.
-const LOG_STEPS: i64 = 262_144;
+/// Seconds from the first byte of an image of the default state to the first decision of the server that is restored from it.
+const BACK_MAX: f64 = 1.0;
+/// Hundredths of decisions that images may bring above 50 ms beyond what bare syncs and waking threads show at the same time.
+const WAITING_MAX: f64 = 1.0;
 /// Hundredths by which memory, disk and the cost of a step may grow over the second half.
 const GROWTH_MAX: f64 = 5.0;
 /// Hundredths of a processor that images may cost at the default cadence.
@@ -58,25 +61,58 @@ fn grown(samples: &[Sample], name: &str) -> String {
     format!("{:.1} to {:.1} MB, {growth:+.1} %", before / 1e6, after / 1e6)
 }
 
-/// Slow decisions while an image was made and otherwise, each by the second.
-fn slow(soaked: &Soaked) -> String {
-    let windows = windows(&soaked.log);
-    let is_within = |at: u64| windows.iter().any(|(from, to)| (*from..=*to).contains(&at));
-    let slow = soaked.load.slow.lock().map(|slow| slow.clone()).unwrap_or_default();
-    let (within, outside): (Vec<_>, Vec<_>) = slow.into_iter().partition(|(at, _)| is_within(*at));
-    let seconds: u64 = windows.iter().map(|(from, to)| to - from + 1).sum();
-    let most = |list: &[(u64, u64)]| list.iter().map(|(_, micros)| *micros).max().unwrap_or(0) / 1_000;
-    let rate = |list: &[(u64, u64)], seconds: u64| list.len() as f64 / seconds.max(1) as f64;
-    format!(
-        "{} in {seconds} s with an image in the making ({:.2} a second, slowest {} ms), {} in the other {} s ({:.2} a second, slowest {} ms)",
-        within.len(),
-        rate(&within, seconds),
-        most(&within),
-        outside.len(),
-        soaked.seconds.saturating_sub(seconds),
-        rate(&outside, soaked.seconds.saturating_sub(seconds)),
-        most(&outside)
-    )
+/// Shares above 50 ms while an image was made, and otherwise.
+struct Waits {
+    /// Seconds with an image in the making.
+    seconds: u64,
+    /// Decisions: share and slowest, within and otherwise.
+    decisions: [(f64, f64); 2],
+    /// Bare syncs.
+    syncs: [(f64, f64); 2],
+    /// Threads that woke up late.
+    wakes: [(f64, f64); 2],
+}
+
+impl Waits {
+    fn of(soaked: &Soaked) -> Waits {
+        let windows = windows(&soaked.log);
+        let is_within = |at: u64| windows.iter().any(|(from, to)| (*from..=*to).contains(&at));
+        let slow = soaked.load.slow.lock().map(|slow| slow.clone()).unwrap_or_default();
+        let all = soaked.load.by_second.lock().map(|all| all.clone()).unwrap_or_default();
+        let decisions = [true, false].map(|within| {
+            let slow: Vec<u64> =
+                slow.iter().filter(|(at, _)| is_within(*at) == within).map(|(_, micros)| *micros).collect();
+            let count: u64 =
+                all.iter().filter(|(at, _)| is_within(**at) == within).map(|(_, count)| count).sum();
+            let most = slow.iter().max().copied().unwrap_or(0) as f64 / 1e3;
+            (slow.len() as f64 / count.max(1) as f64, most)
+        });
+        let bare = |of: fn(&Trial) -> u64| {
+            [true, false].map(|within| {
+                let trials: Vec<Trial> =
+                    soaked.floor.iter().filter(|trial| is_within(trial.at) == within).copied().collect();
+                floor::slow(&trials, of)
+            })
+        };
+        let seconds = windows.iter().map(|(from, to)| to - from + 1).sum();
+        Waits { seconds, decisions, syncs: bare(|trial| trial.sync), wakes: bare(|trial| trial.late) }
+    }
+
+    fn words([within, otherwise]: &[(f64, f64); 2]) -> String {
+        format!(
+            "{:.2} % with an image in the making (longest {:.0} ms), {:.2} % otherwise (longest {:.0} ms)",
+            within.0 * 100.0,
+            within.1,
+            otherwise.0 * 100.0,
+            otherwise.1
+        )
+    }
+
+    /// Hundredths of decisions that images bring above 50 ms beyond what the bare ones show.
+    fn added(&self) -> f64 {
+        let more = |[within, otherwise]: &[(f64, f64); 2]| (within.0 - otherwise.0) * 100.0;
+        more(&self.decisions) - more(&self.syncs).max(0.0) - more(&self.wakes).max(0.0)
+    }
 }
 
 /// Seconds on a processor that an image takes.
@@ -86,7 +122,8 @@ fn an_image(last: &Sample, log: &str) -> f64 {
 
 /// The figures, by name.
 fn figures(soaked: &Soaked) -> Result<Vec<(&'static str, String)>> {
-    let Soaked { seconds, samples, load, log, audited, back } = soaked;
+    let Soaked { seconds, samples, load, log, audited, back, default, .. } = soaked;
+    let waits = Waits::of(soaked);
     let (first, middle) = (&samples[samples.len() / 8], &samples[samples.len() / 2]);
     let last = samples.last().context("no samples")?;
     let steps = load.steps.load(Ordering::Relaxed);
@@ -140,7 +177,16 @@ fn figures(soaked: &Soaked) -> Result<Vec<(&'static str, String)>> {
         ),
         ("longest sync of the inbox", format!("{:.1} ms", get(last, "sync_max_micros") as f64 / 1e3)),
         ("slowest decision, HTTP and sync included", format!("{:.1} ms", of(&load.slowest) as f64 / 1e3)),
-        ("decisions above 50 ms", slow(soaked)),
+        (
+            "decisions above 50 ms",
+            format!("{}; an image was in the making for {} s", Waits::words(&waits.decisions), waits.seconds),
+        ),
+        ("bare syncs of 4 KiB above 50 ms, beside it", Waits::words(&waits.syncs)),
+        ("bare threads that woke up more than 50 ms late, beside it", Waits::words(&waits.wakes)),
+        (
+            "what images add to decisions above 50 ms",
+            format!("{:.2} % of decisions beyond what the bare ones show at the same time", waits.added()),
+        ),
         (
             "patches in force, taken back",
             format!("{}, {}", get(last, "patches_applied"), get(last, "patches_taken_back")),
@@ -153,6 +199,18 @@ fn figures(soaked: &Soaked) -> Result<Vec<(&'static str, String)>> {
                 back.bytes as f64 / 1e6,
                 back.restored.as_secs_f64(),
                 back.decided.as_secs_f64()
+            ),
+        ),
+        (
+            "the image of the default state (one world, 400 decisions)",
+            format!(
+                "{:.1} MB; restored in {:.2} s, and {:.2} s from the start of the server to its first decision: {:.2} s together, the \
+                 median of five, of which {:.2} s on a processor at most",
+                default.bytes as f64 / 1e6,
+                default.restored.as_secs_f64(),
+                default.decided.as_secs_f64(),
+                (default.restored + default.decided).as_secs_f64(),
+                default.processor.as_secs_f64()
             ),
         ),
     ])
@@ -169,11 +227,26 @@ pub fn write(soaked: &Soaked) -> Result<()> {
     let (first, middle) = (&samples[samples.len() / 8], &samples[samples.len() / 2]);
     let (before, after) = (cost(first, middle, "cpu bem-decide"), cost(middle, last, "cpu bem-decide"));
     let slower = (after - before) * 100.0 / before.max(0.001);
-    let full = get(middle, "decisions");
+    let (full, steps) = (get(middle, "decisions"), log_steps(soaked.seconds));
+    let back = (soaked.default.restored + soaked.default.decided).as_secs_f64();
+    let added = Waits::of(soaked).added();
     let held = [
         (
-            LOG_STEPS <= full,
-            format!("the learner's log was not full in the middle of the run: {full} of {LOG_STEPS} steps"),
+            steps as i64 <= full,
+            format!("the learner's log was not full in the middle of the run: {full} of {steps} steps"),
+        ),
+        (soaked.default.bytes < 30_000_000, "the image of the default state has 30 MB or more".to_string()),
+        (
+            back < BACK_MAX,
+            format!(
+                "from the image of the default state to the first decision it takes {back:.2} s, less than {BACK_MAX} is wanted"
+            ),
+        ),
+        (
+            added < WAITING_MAX,
+            format!(
+                "images bring {added:.2} % of decisions above 50 ms beyond what bare syncs and threads show"
+            ),
         ),
         (
             memory < GROWTH_MAX,
@@ -200,12 +273,15 @@ pub fn write(soaked: &Soaked) -> Result<()> {
     let mut text = format!(
         "# Soak\n\nWritten by `cargo xtask battery soak --scale {}` on commit {}, on two cores shared with other work. One world of four bits \
          and\nfour actions, {DECIDERS} connections that decide and reward every {} ms, one that asks tools (a file, a database), two people who answer and \
-         take\nback; an image every {} s, segments of 1 MiB so that they are archived, everything else by default. Processor time is what the\n\
-         system counts for a thread: waiting for other work is not in it.\n\n",
+         take\nback; an image every {} s, segments of 1 MiB so that they are archived, a learner's log of {} steps (262,144 by default; in a\n\
+         short run less, so that it is full before the middle), everything else by default. Processor time is what the system counts for a\n\
+         thread: waiting for other work is not in it. Beside the server a thread writes and syncs 4 KiB every 25 ms on the same disk: what it\n\
+         takes is the machine's.\n\n",
         soaked.seconds / SECONDS,
         commit()?,
         PACE.as_millis(),
         (soaked.seconds / 12).clamp(5, IMAGE_SECONDS_MAX),
+        log_steps(soaked.seconds),
     );
     for (_, words) in held.iter().filter(|(is_so, _)| !is_so) {
         text.push_str(&format!("**Not held:** {words}.\n\n"));

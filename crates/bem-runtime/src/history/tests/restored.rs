@@ -1,5 +1,5 @@
-//! A state is taken up at a hundred points of a busy history, with its key and without: in rounds of learning, with changes that
-//! wait for an approval, requests to tools and questions open, and while a snapshot is written. Clauses: LOG-4, IMG-4.
+//! A state is taken up at a hundred points of a busy history, with its key and without: in rounds of learning, while a patch is on
+//! trial, with changes that wait for an approval, requests to tools and questions open, and while a snapshot is written. Clauses: LOG-4, IMG-4.
 
 use super::people::overseen;
 use super::*;
@@ -56,6 +56,11 @@ impl Driver {
         self.player.service.worlds().any(|(_, world)| world.standing().held().is_some())
     }
 
+    /// Whether a patch is on trial somewhere: a contest is open.
+    fn on_trial(&self) -> bool {
+        self.player.service.worlds().any(|(_, world)| world.is_on_trial())
+    }
+
     fn save(&mut self) {
         self.log.write_snapshot(self.player.service.last(), parts(&self.player.service), 2).unwrap();
     }
@@ -65,6 +70,7 @@ impl Driver {
 #[derive(Debug, Default)]
 struct Seen {
     searching: u32,
+    trials: u32,
     held: u32,
     tools: u32,
     questions: u32,
@@ -105,6 +111,7 @@ fn a_state_that_is_restored_at_a_hundred_points_goes_on_as_it_does_with_its_key(
         driver.commit();
         let service = &driver.player.service;
         seen.searching += u32::from(service.is_searching());
+        seen.trials += u32::from(driver.on_trial());
         seen.held += u32::from(driver.held());
         seen.tools += u32::from(!service.tools().in_flight().is_empty());
         seen.questions += u32::from(service.people().table().open().next().is_some());
@@ -134,6 +141,6 @@ fn a_state_that_is_restored_at_a_hundred_points_goes_on_as_it_does_with_its_key(
         assert_eq!(new.player.service.encode(), same.player.service.encode(), "point {point}");
         assert_eq!(new.player.book.tables.roots(), same.player.book.tables.roots(), "point {point}");
     }
-    let Seen { searching, held, tools, questions, saving } = seen;
-    assert!([searching, held, tools, questions, saving].iter().all(|count| 3 <= *count), "{seen:?}");
+    let Seen { searching, trials, held, tools, questions, saving } = seen;
+    assert!([searching, trials, held, tools, questions, saving].iter().all(|count| 3 <= *count), "{seen:?}");
 }
