@@ -2,7 +2,7 @@
 //!
 //! Names become numbers here; the answer comes when it is in the history. Clauses: TOOL-1, TOOL-10, TOOL-11.
 
-use crate::core::{Answered, Message};
+use crate::core::{Answered, Message, Routine, Tooling};
 use crate::http::{App, Failure, Registered, route};
 use crate::page::{document, escaped};
 use crate::tokens::Role;
@@ -13,10 +13,10 @@ use axum::http::{Method, StatusCode};
 use axum::response::Html;
 use axum::routing::{get, post};
 use bem_base::ids::ObjectId;
+use bem_machine::memory::segment::{Caller, Segment};
 use bem_tools::error::ErrorCode;
 use bem_tools::mirror::Mirrored;
 use bem_tools::word::Status;
-use bem_workers::host::Host;
 use bem_workers::resolve;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -31,10 +31,11 @@ pub fn routes() -> Vec<Registered> {
 }
 
 /// What is connected, and what was counted of it.
-fn describe(host: Option<&Host>) -> Value {
-    let Some(host) = host else {
+fn describe(tooling: Option<&Tooling>) -> Value {
+    let Some(tooling) = tooling else {
         return json!({ "kinds": [], "files": [], "databases": [], "environments": [] });
     };
+    let host = tooling.host();
     let file = host.catalog();
     let mut described = resolve::described(file);
     for (kind, channel) in described["kinds"].as_array_mut().into_iter().flatten().zip(host.bus().channels())
@@ -59,8 +60,22 @@ fn describe(host: Option<&Host>) -> Value {
             "number": slot.number, "status": format!("{:?}", slot.status).to_lowercase(), "error": error,
             "generation": slot.generation, "bytes_in": slot.length, "bytes_out": slot.used })
     };
-    described["slots"] = host.slots().iter().map(slot).collect();
+    described["slots"] = tooling.memory().slots().iter().map(slot).collect();
+    described["shared"] = shared(tooling);
+    described["routine"] = tooling.routine().map_or(Value::Null, Routine::shown);
     described
+}
+
+/// How many rows SHARED's CATALOG holds, which aliases are set, and what WORK counts.
+fn shared(tooling: &Tooling) -> Value {
+    let Some(tables) = tooling.memory().tables() else { return Value::Null };
+    let catalog = &tooling.host().catalog().catalog;
+    let aliases: Vec<_> = tables.aliases.iter().map(|alias| alias.and_then(|id| catalog.name_of(id))).collect();
+    let work = tooling.memory().shared().view(Caller::Core);
+    let word = |word: u32| work.read(Segment::Work, word).unwrap_or(0);
+    json!({ "version": tables.version, "fs_nodes": tables.files.len(), "fs_aliases": aliases,
+        "db_conns": tables.databases.len(), "tool_kinds": tables.kinds.len(), "env_tasks": tables.environments.len(),
+        "ended": word(4), "failed": word(5), "back_pressure": word(6), "barriers": word(7) })
 }
 
 async fn described(app: &App) -> Result<Value, Failure> {
