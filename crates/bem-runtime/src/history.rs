@@ -201,7 +201,7 @@ type Rejected = Vec<(String, String)>;
 /// The service where the acknowledged history ends, from its newest sound snapshot and what came after it.
 fn load<S: Store>(store: &mut S) -> Result<(Player, Rejected), HistoryError> {
     let (mut player, first, rejected) = newest(store)?;
-    play(store, &mut player, first, None, &mut |_, _| {})?;
+    play(store, &mut player, first, None, &mut |_, _| None, &mut |_, _| {})?;
     Ok((player, rejected))
 }
 
@@ -395,14 +395,19 @@ fn follow<S: Store>(store: &mut S, book: &mut Book, first: u64, next: u64) -> Re
     Ok(())
 }
 
-/// Plays what is recorded from entry `first` on and compares everything that follows from it.
+/// Looks at an input before it takes effect; words where it cannot be played, because what it stands for is not there.
+type IsMissing<'a> = dyn FnMut(&Service, &Input) -> Option<String> + 'a;
+
+/// Plays what is recorded from entry `first` on and compares everything that follows from it. An input that cannot be played
+/// ends it: in words, which one that is.
 fn play<S: Store>(
     store: &mut S,
     player: &mut Player,
     start: Start,
     to: Option<u64>,
+    is_missing: &mut IsMissing<'_>,
     on_progress: &mut dyn FnMut(u64, u64),
-) -> Result<(), HistoryError> {
+) -> Result<Option<String>, HistoryError> {
     let first = if let Start::At(entry) = start { entry } else { 1 };
     let mut recorded = Comparison::open(store, first)?;
     let mut reader = EntryReader::open(store)?;
@@ -424,12 +429,15 @@ fn play<S: Store>(
         let entry = Entry::from_bytes(&bytes).map_err(|source| LedgerError::Entry { index, source })?;
         let Entry::Input { payload, .. } = entry else { continue };
         on_progress(reader.position(), reader.size());
-        if to.is_some_and(|to| to <= player.service.last()) {
-            return Ok(());
-        }
         let inputs = decode_all(&payload).map_err(|source| LedgerError::Entry { index, source })?;
         let mut sink = RecordSink { store, recorded: &mut recorded };
         for input in inputs {
+            if to.is_some_and(|to| to <= player.service.last()) {
+                return Ok(None);
+            }
+            if let Some(words) = is_missing(&player.service, &input) {
+                return Ok(Some(words));
+            }
             player.take(&mut sink, input)?;
         }
         player.book.close_block(&mut sink)?;
@@ -437,12 +445,21 @@ fn play<S: Store>(
     // Nothing may be recorded that does not follow.
     let left = recorded.position();
     match recorded.peek_derived(store)? {
-        None => Ok(()),
+        None => Ok(None),
         Some(_) => {
             let reason = "this does not follow from the inputs".to_string();
             Err(LedgerError::Diverged { entry: left, reason }.into())
         }
     }
+}
+
+/// A history as far as it was played again.
+#[derive(Debug)]
+pub struct Replayed {
+    /// What is served there.
+    pub service: Service,
+    /// The input that it ended at, in words, where that one cannot be played.
+    pub missing: Option<String>,
 }
 
 /// Plays a history again from its configuration and compares every entry; the service as far as it was played.
@@ -451,9 +468,19 @@ pub fn replay<S: Store>(
     to: Option<u64>,
     on_progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Service, HistoryError> {
+    Ok(replay_until(store, to, &mut |_, _| None, on_progress)?.service)
+}
+
+/// The same up to the first input that `is_missing` names.
+pub fn replay_until<S: Store>(
+    store: &mut S,
+    to: Option<u64>,
+    is_missing: &mut IsMissing<'_>,
+    on_progress: &mut dyn FnMut(u64, u64),
+) -> Result<Replayed, HistoryError> {
     let (mut player, start) = beginning(store)?;
-    play(store, &mut player, start, to, on_progress)?;
-    Ok(player.service)
+    let missing = play(store, &mut player, start, to, is_missing, on_progress)?;
+    Ok(Replayed { service: player.service, missing })
 }
 
 /// The parts of a snapshot of this service; no round may be under way.

@@ -14,6 +14,7 @@ mod gauges;
 mod handle;
 mod patch_line;
 mod proving;
+mod routine;
 mod telling;
 mod threads;
 mod tools;
@@ -22,8 +23,9 @@ pub use advising::{Advisor, said};
 pub use gauges::Gauges;
 pub use handle::{Busy, Handle};
 pub use patch_line::PatchLine;
+pub use routine::Routine;
 pub use threads::Threads;
-pub use tools::{Answered, Tooling};
+pub use tools::{Answered, ToolParts, Tooling};
 
 use crate::inbox::Inbox;
 use crate::priority;
@@ -41,7 +43,6 @@ use bem_runtime::history::{LogSink, Opened};
 use bem_runtime::input::{Input, WorldSpec, decode_all};
 use bem_runtime::round::{Done, Job};
 use bem_runtime::service::{Effect, Refusal, RefusalKind, Service};
-use bem_workers::host::Host;
 use bem_workers::resolve::Named;
 use std::path::Path;
 use std::sync::Arc;
@@ -87,7 +88,7 @@ type Check = dyn FnOnce(&Service) -> Result<Option<Input>, Refusal> + Send;
 type View = dyn FnOnce(&Service, Option<u64>) -> serde_json::Value + Send;
 
 /// Looks at the bus, if there is one.
-type LookAtTools = Box<dyn FnOnce(Option<&Host>) + Send>;
+type LookAtTools = Box<dyn FnOnce(Option<&Tooling>) + Send>;
 
 /// What the deciding thread is asked.
 pub enum Message {
@@ -172,7 +173,7 @@ pub fn start<S: Store + Send + 'static>(
     state: &Path,
     encode: Box<Encode>,
     starts: Option<Arc<Starts>>,
-    (bus, hooks): (Option<(Host, Option<Advisor>)>, &[Webhook]),
+    (bus, hooks): (Option<ToolParts>, &[Webhook]),
 ) -> Result<(Handle, Threads)> {
     let Opened { mut log, mut player, .. } = opened;
     let (mut inbox, frames) = Inbox::open(state, log.instance())?;
@@ -202,12 +203,13 @@ pub fn start<S: Store + Send + 'static>(
     let (write, written) = mpsc::channel();
     let (work, worked) = mpsc::channel::<Box<Job>>();
     jobs.into_iter().for_each(|job| drop(work.send(job)));
-    let tools = bus.as_ref().map(|(host, _)| Arc::clone(host.catalog()));
+    let tools = bus.as_ref().map(|parts| Arc::clone(parts.host.catalog()));
     let hooks = Arc::new(Webhooks::start(hooks, Arc::clone(&gauges))?);
     let (counts, listeners) = (Arc::clone(&gauges), events.clone());
     let handle = Handle { queue: sender.clone(), gauges: counts, events: listeners, hooks, tools };
+    let parameters = Arc::clone(&service.config().parameters);
     let decider = Decider {
-        tooling: bus.map(|(host, model)| Tooling::new(host, model, state, &handle)).transpose()?,
+        tooling: bus.map(|parts| Tooling::new(parts, &parameters, state, &handle)).transpose()?,
         saved: service.last(),
         service,
         inbox,
@@ -351,6 +353,7 @@ impl Decider {
     fn run(mut self, mut queue: queue::Receiver<Message>) -> Result<()> {
         let mut messages = Vec::with_capacity(GROUP_MAX);
         self.resume_tools();
+        self.run_routine(None);
         self.acknowledge()?;
         self.send_tools();
         let (mut stop_at, mut grouped) = (None, Instant::now());
@@ -483,7 +486,7 @@ impl Decider {
             Message::Save(saving) => self.saving = Some(saving),
             Message::Tool(named, reply) => self.ask_tool(*named, reply),
             Message::Prove(payload, reply) => self.prove(&payload, reply),
-            Message::LookTools(look) => look(self.tooling.as_ref().map(|tooling| &tooling.host)),
+            Message::LookTools(look) => look(self.tooling.as_ref()),
             Message::Worked(_) | Message::ToolsReady | Message::Stop => {}
         }
     }

@@ -18,14 +18,13 @@ pub mod tokens;
 pub mod tools;
 pub mod webhooks;
 
-use crate::core::{Advisor, Handle, Threads};
+use crate::core::{Handle, Threads, ToolParts};
 use crate::http::{App, Route, Shared};
 use crate::metrics::Metrics;
 use crate::tokens::Doorkeeper;
 use anyhow::{Context, Result, bail};
 use bem_ledger::store::Store;
 use bem_runtime::history::Opened;
-use bem_workers::host::Host;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -107,7 +106,7 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
 pub fn start<S: Store + Send + 'static>(
     opened: Opened<S>,
     options: &ServeOptions,
-    bus: Option<(Host, Option<Advisor>)>,
+    bus: Option<ToolParts>,
 ) -> Result<(Handle, Threads)> {
     let known = Mutex::new(BTreeMap::new());
     let encode = move |note: &str, values: &serde_json::Map<String, serde_json::Value>| {
@@ -122,7 +121,7 @@ pub fn start<S: Store + Send + 'static>(
 pub fn run<S: Store + Send + 'static>(
     opened: Opened<S>,
     options: &ServeOptions,
-    bus: Option<(Host, Option<Advisor>)>,
+    bus: Option<ToolParts>,
     should_stop: impl Fn() -> bool,
     on_ready: impl FnOnce(SocketAddr, &Handle),
 ) -> Result<()> {

@@ -2,7 +2,7 @@
 //!
 //! Names become numbers here; the answer comes when it is in the history. Clauses: TOOL-1, TOOL-10, TOOL-11.
 
-use crate::core::{Answered, Message};
+use crate::core::{Answered, Message, Routine, Tooling};
 use crate::http::{App, Failure, Registered, route};
 use crate::page::{document, escaped};
 use crate::tokens::Role;
@@ -13,11 +13,12 @@ use axum::http::{Method, StatusCode};
 use axum::response::Html;
 use axum::routing::{get, post};
 use bem_base::ids::ObjectId;
+use bem_machine::memory::segment::{Caller, Segment};
 use bem_tools::error::ErrorCode;
 use bem_tools::mirror::Mirrored;
 use bem_tools::word::Status;
-use bem_workers::host::Host;
 use bem_workers::resolve;
+use bem_workers::socket::Connected;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -31,10 +32,11 @@ pub fn routes() -> Vec<Registered> {
 }
 
 /// What is connected, and what was counted of it.
-fn describe(host: Option<&Host>) -> Value {
-    let Some(host) = host else {
+fn describe(tooling: Option<&Tooling>) -> Value {
+    let Some(tooling) = tooling else {
         return json!({ "kinds": [], "files": [], "databases": [], "environments": [] });
     };
+    let host = tooling.host();
     let file = host.catalog();
     let mut described = resolve::described(file);
     for (kind, channel) in described["kinds"].as_array_mut().into_iter().flatten().zip(host.bus().channels())
@@ -51,7 +53,10 @@ fn describe(host: Option<&Host>) -> Value {
         kind["waited_mean_ms"] = json!(counts.waited_sum / ended);
         kind["waited_max_ms"] = json!(counts.waited_max);
     }
-    described["workers_connected"] = json!(host.connected());
+    let workers = host.workers();
+    described["workers_connected"] = json!(workers.len());
+    let worker = |(number, worker): &(u32, Connected)| json!({ "worker": number, "kind": file.catalog.name_of(worker.kind), "sandbox": worker.sandbox });
+    described["workers"] = workers.iter().map(worker).collect();
     let name = |word: u32| ObjectId::from_word(word).ok().and_then(|id| file.catalog.name_of(id));
     let slot = |slot: &Mirrored| {
         let error = (slot.status == Status::Error).then(|| ErrorCode(slot.error).name());
@@ -59,8 +64,23 @@ fn describe(host: Option<&Host>) -> Value {
             "number": slot.number, "status": format!("{:?}", slot.status).to_lowercase(), "error": error,
             "generation": slot.generation, "bytes_in": slot.length, "bytes_out": slot.used })
     };
-    described["slots"] = host.slots().iter().map(slot).collect();
+    described["slots"] = tooling.memory().slots().iter().map(slot).collect();
+    described["shared"] = shared(tooling);
+    described["routine"] = tooling.routine().map_or(Value::Null, Routine::shown);
     described
+}
+
+/// How many rows SHARED's CATALOG holds, which aliases are set, and what WORK counts.
+fn shared(tooling: &Tooling) -> Value {
+    let Some(tables) = tooling.memory().tables() else { return Value::Null };
+    let catalog = &tooling.host().catalog().catalog;
+    let aliases: Vec<_> =
+        tables.aliases.iter().map(|alias| alias.and_then(|id| catalog.name_of(id))).collect();
+    let work = tooling.memory().shared().view(Caller::Core);
+    let word = |word: u32| work.read(Segment::Work, word).unwrap_or(0);
+    json!({ "version": tables.version, "fs_nodes": tables.files.len(), "fs_nodes_left_out": tables.left_out, "fs_aliases": aliases,
+        "db_conns": tables.databases.len(), "tool_kinds": tables.kinds.len(), "env_tasks": tables.environments.len(),
+        "ended": word(4), "failed": word(5), "back_pressure": word(6), "barriers": word(7) })
 }
 
 async fn described(app: &App) -> Result<Value, Failure> {

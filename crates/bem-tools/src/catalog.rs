@@ -1,8 +1,7 @@
 //! The catalog: which files, databases, simulators and tools there are, as tables of numbers with places in SHARED.
 //!
 //! Logical names, paths and credentials stay with the host; the machine sees identifiers, hashes and flags. The tables have
-//! the specification's fields, and [`Catalog::words`] lays them out for the CATALOG segment with aliases first, so that a
-//! program loads an alias from a fixed place. Must not know paths of an operating system. Clauses: TOOL-1, ID-4; decision D-30.
+//! the specification's fields; [`crate::tables`] lays them out for the CATALOG segment. Must not know paths of an operating system. Clauses: TOOL-1, ID-4; decision D-30.
 
 use crate::limits::{ALIASES, DATABASES_MAX, ENVIRONMENTS_MAX, FILES_MAX, KINDS_MAX, NAME_BYTES_MAX};
 use crate::operation::Role;
@@ -383,42 +382,9 @@ impl Catalog {
         &self.kinds
     }
 
-    /// The tables as words of the CATALOG segment, at most `room` of them; rows that do not fit are left out, last first.
-    ///
-    /// ```text
-    /// 0 version   1 nodes   2 databases   3 kinds   4 simulators   8..16 aliases, 0 for none   16 the tables one after another
-    /// kind: id 32 | role_flags 32                    database and simulator: id 32 | backend 16 | flags 16, handle
-    /// node: id 32 | parent 32, name, path, kind 8 | zero 24 | backend 16 | flags 16
-    /// ```
-    pub fn words(&self, room: usize) -> Vec<u64> {
-        let word = |id: Option<ObjectId>| id.map_or(0, |id| u64::from(id.to_word()));
-        let mut words = vec![0; 16];
-        words[0] = crate::VERSION_WORD;
-        for (place, alias) in self.aliases.iter().enumerate() {
-            words[8 + place] = word(*alias);
-        }
-        let counted = |words: &mut Vec<u64>, count: usize, row: Vec<u64>| {
-            if words.len() + row.len() <= room {
-                words.extend(row);
-                words[count] += 1;
-            }
-        };
-        for kind in &self.kinds {
-            counted(&mut words, 3, vec![word(Some(kind.id)) | u64::from(kind.role_flags) << 32]);
-        }
-        for (count, rows) in [(2, &self.databases), (4, &self.environments)] {
-            for row in rows {
-                let first = word(Some(row.id)) | u64::from(row.backend) << 32 | u64::from(row.flags) << 48;
-                counted(&mut words, count, vec![first, row.config_handle]);
-            }
-        }
-        for node in &self.files {
-            let first = word(Some(node.id)) | word(node.parent) << 32;
-            let last = node.kind as u64 | u64::from(node.backend) << 32 | u64::from(node.flags) << 48;
-            counted(&mut words, 1, vec![first, node.hash_name, node.hash_path, last]);
-        }
-        words.truncate(room);
-        words
+    /// What the aliases stand for.
+    pub fn aliases(&self) -> &[Option<ObjectId>; ALIASES] {
+        &self.aliases
     }
 }
 
@@ -447,21 +413,5 @@ mod tests {
         assert!(matches!(catalog.add_database("a b", 0, 0, 0), Err(CatalogError::BadName(_))));
         assert!(matches!(catalog.set_alias(3, file), Err(CatalogError::AliasTaken(3))));
         assert!(matches!(catalog.set_alias(8, file), Err(CatalogError::BadAlias(8))));
-    }
-
-    #[test]
-    fn the_segment_has_aliases_at_fixed_places_and_every_row() {
-        let mut catalog = Catalog::new();
-        let root = catalog.add_file("config", None, NodeKind::Directory, 9, flag::READ_ONLY).unwrap();
-        let file = catalog.add_file("config/a", Some(root), NodeKind::File, 9, 0).unwrap();
-        catalog.set_alias(3, root).unwrap();
-        let words = catalog.words(1_000);
-        assert_eq!(words[8 + 3], u64::from(root.to_word()));
-        assert_eq!(words[1..5], [2, 0, 6, 0]);
-        let last = &words[words.len() - 4..];
-        assert_eq!(last[0], u64::from(file.to_word()) | u64::from(root.to_word()) << 32);
-        assert_eq!(last[1..3], [hash_name("a"), hash_name("config/a")]);
-        assert_eq!(last[3], 9 << 32);
-        assert_eq!(catalog.words(20).len(), 20);
     }
 }

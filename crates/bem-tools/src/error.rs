@@ -92,9 +92,31 @@ pub enum Refused {
     /// The operation does not fit in 16 bits, or the flags.
     #[error("operation and flags are numbers of 16 bits")]
     BadOperation = -10,
+    /// A routine of a service may only read.
+    #[error("a routine of a service may only ask for what changes nothing")]
+    NotARead = -11,
+    /// Contents that stay out of the history do not go into a routine's memory.
+    #[error("contents of the resource stay out of the history: a routine of a service is not given them")]
+    Sensitive = -12,
 }
 
 impl Refused {
+    /// All of them, by number.
+    pub const ALL: [Refused; 12] = [
+        Refused::NoSlot,
+        Refused::NoBuffer,
+        Refused::UnknownKind,
+        Refused::TooLong,
+        Refused::BadCapacity,
+        Refused::BadResource,
+        Refused::Reserved,
+        Refused::BadBuffer,
+        Refused::NoBus,
+        Refused::BadOperation,
+        Refused::NotARead,
+        Refused::Sensitive,
+    ];
+
     /// The number that a program sees.
     pub const fn code(self) -> i64 {
         self as i64
@@ -116,7 +138,10 @@ mod tests {
 
     #[test]
     fn refusals_are_distinct_negative_numbers() {
-        assert_eq!(Refused::NoSlot.code(), -1);
-        assert_eq!(Refused::BadOperation.code(), -10);
+        let codes: Vec<i64> = Refused::ALL.iter().map(|refused| refused.code()).collect();
+        assert_eq!(codes, (1..=12).map(|code| -code).collect::<Vec<i64>>());
+        let words: std::collections::BTreeSet<String> =
+            Refused::ALL.iter().map(ToString::to_string).collect();
+        assert_eq!(words.len(), codes.len(), "each says what it is in words of its own");
     }
 }

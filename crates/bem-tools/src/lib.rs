@@ -15,6 +15,7 @@ pub mod limits;
 pub mod mirror;
 pub mod operation;
 pub mod payload;
+pub mod tables;
 pub mod word;
 pub mod worker;
 

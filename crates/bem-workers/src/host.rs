@@ -12,15 +12,13 @@ use crate::people::{Desk, People};
 use crate::prover::{self, Prover};
 use crate::redact;
 use crate::simulator::Simulators;
-use crate::socket::{self, Offer};
+use crate::socket::{self, Connected, Offer, Workers};
 use crate::work;
 use anyhow::{Context, Result};
 use bem_base::ids::ObjectId;
 use bem_tools::bus::{Bus, Completed, Request};
 use bem_tools::error::{ErrorCode, Refused};
-use bem_tools::layout::{Mapping as _, REQUEST_WORDS, header};
-use bem_tools::limits::SLOTS;
-use bem_tools::mirror::{self, Mirrored};
+use bem_tools::layout::{Mapping as _, header};
 use bem_tools::operation::Role;
 use bem_tools::worker::{Port, Tool};
 use std::collections::BTreeMap;
@@ -68,14 +66,12 @@ pub struct Host {
     lease: u64,
     is_over: Arc<AtomicBool>,
     in_flight: Arc<AtomicU32>,
-    connected: Arc<AtomicU32>,
+    connected: Arc<Workers>,
     threads: Vec<JoinHandle<()>>,
     children: Vec<(String, Child)>,
     socket: Option<PathBuf>,
     /// What the prover was asked: its answers count only with evidence for it.
     formulas: BTreeMap<u64, Vec<u8>>,
-    /// SHARED's TOOL_BUS, as it was at the last barrier.
-    segment: Vec<u64>,
     /// Whoever keeps the questions to people, once somebody does.
     desk: Arc<OnceLock<Box<dyn Desk>>>,
 }
@@ -97,9 +93,8 @@ impl Host {
     pub fn start(catalog: Arc<CatalogFile>, options: &HostOptions) -> Result<Host> {
         files::forget_ephemeral(&catalog)?;
         let bus = Bus::new(&catalog.catalog, |_| Shared::create().map(Arc::new))?;
-        let segment = vec![0; bus.channels().len() * SLOTS * REQUEST_WORDS];
         let is_over = Arc::new(AtomicBool::new(false));
-        let connected = Arc::new(AtomicU32::new(0));
+        let connected = Arc::new(Workers::default());
         let desk = Arc::new(OnceLock::new());
         let mut threads = Vec::new();
         let mappings: BTreeMap<ObjectId, Arc<Shared>> =
@@ -143,7 +138,6 @@ impl Host {
             children,
             socket: options.socket.clone(),
             formulas: BTreeMap::new(),
-            segment,
             desk,
         })
     }
@@ -168,24 +162,9 @@ impl Host {
         let _ = self.desk.set(desk);
     }
 
-    /// Writes SHARED's TOOL_BUS at a barrier, at which these requests ended.
-    pub fn mirror(&mut self, completed: &[Completed]) {
-        self.bus.mirror(&mut self.segment);
-        for done in completed {
-            let place = self.bus.channels().iter().position(|channel| channel.kind() == done.kind);
-            let Some(place) = place else { continue };
-            mirror::write_end(&mut self.segment, place, done, (0, 0));
-        }
-    }
-
-    /// The slots that SHARED's TOOL_BUS shows: under way, or ended at the last barrier.
-    pub fn slots(&self) -> Vec<Mirrored> {
-        mirror::slots(&self.segment)
-    }
-
-    /// Workers in other processes.
-    pub fn connected(&self) -> u32 {
-        self.connected.load(Ordering::Relaxed)
+    /// Workers in other processes, by number.
+    pub fn workers(&self) -> Vec<(u32, Connected)> {
+        self.connected.list()
     }
 
     /// Milliseconds since it started.

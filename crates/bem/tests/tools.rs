@@ -149,7 +149,16 @@ fn a_server_with_tools_is_audited_and_played_again_without_them() {
     assert!(text(&verified).contains("unanchored") || verified.status.success(), "{}", text(&verified));
     let stopped = bem(path, &["replay", "served"]);
     assert_eq!(stopped.status.code(), Some(1), "{}", text(&stopped));
-    assert!(text(&stopped).contains("is sensitive"), "{}", text(&stopped));
+    // Three requests and their ends are played, and the fourth request; its answer is what is named.
+    let said = text(&stopped);
+    assert!(said.contains("served: 7 inputs played again, up to one that is withheld"), "{said}");
+    let named =
+        "stopped before input 8: the answer to request 7 is sensitive, and served/sensitive/7.response";
+    assert!(said.contains(named), "{said}");
+    assert!(!said.contains("head"), "what was not played has no head: {said}");
+    // One that is asked for up to there is content.
+    let before = bem(path, &["replay", "served", "--to", "6"]);
+    assert!(before.status.success(), "{}", text(&before));
 }
 
 /// Whether some file below a folder holds these bytes.
@@ -309,7 +318,18 @@ fn a_program_of_the_control_core_is_taught_and_logs_into_a_ledger() {
     let tasks = run["tasks"].as_array().expect("tasks");
     assert_eq!((tasks.len(), &tasks[0]["band"], &tasks[1]["context"]), (2, &json!(1), &json!(8)));
     assert_ne!(tasks[0]["seed"], tasks[1]["seed"], "another context, other hidden choices");
-    // A task is a tree that the ladder knows: it can be learned from.
+    // The task is in the program's memory: its template, and its tree, from which a game is built.
+    let tree = tasks[0]["task"].as_str().expect("a tree");
+    let mut first = [0; 8];
+    first[..tree.len().min(8)].copy_from_slice(&tree.as_bytes()[..tree.len().min(8)]);
+    let word = |value: u64| json!(format!("{value:#x}"));
+    let template = tasks[0]["template"].as_u64().expect("a template");
+    assert_eq!(
+        [&run["x"][15], &run["x"][16], &run["x"][17]],
+        [&word(template), &word(tree.len() as u64), &word(u64::from_le_bytes(first))]
+    );
+    let played = bem(path, &["games", "show", tree]);
+    assert!(played.status.success(), "{}", text(&played));
     let again = json_of(&bem(path, &["exec", &program, "--json"]));
     assert_eq!(again["tasks"], run["tasks"], "the same program and seed, the same tasks");
     let verified = bem(path, &["verify", "taught"]);
@@ -377,6 +397,8 @@ fn the_commands_of_the_page_work() {
             std::fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy");
         }
     }
+    std::fs::copy(format!("{ROOT}/examples/count_env.py"), folder.path().join("examples/count_env.py"))
+        .expect("a copy");
     let page = std::fs::read_to_string(format!("{ROOT}/docs/tools.md")).expect("the page");
     let script = format!("export PYTHONPATH={ROOT}/python\n{}", commands(&page));
     let output = shell(folder.path(), &script);

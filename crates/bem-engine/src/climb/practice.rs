@@ -162,6 +162,7 @@ pub fn shown(program: &Program) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bem_isa::coprocessor::TaskDescriptor;
     use bem_machine::config::GenesisConfig;
 
     /// Gives the number of every request.
@@ -169,9 +170,12 @@ mod tests {
     struct Counting(Vec<[u64; 3]>);
 
     impl TeachSlot for Counting {
-        fn teach(&mut self, domain: u64, difficulty: u64, context: u64) -> Option<u64> {
+        fn teach(&mut self, domain: u64, difficulty: u64, context: u64) -> Option<TaskDescriptor> {
             self.0.push([domain, difficulty, context]);
-            (difficulty != 7).then_some(self.0.len() as u64)
+            let number = self.0.len() as u64;
+            let (band, template, seed, tree) = (difficulty, number, context, "parity".to_string());
+            let taught = TaskDescriptor { number, domain, band, template, difficulty: 0, seed, tree };
+            (difficulty != 7).then_some(taught)
         }
     }
 

@@ -19,7 +19,7 @@ use bem_base::prng::mix;
 use bem_evolve::score::PoxState;
 use bem_evolve::teach::judge_edit;
 use bem_games::compose::{NoPrograms, TaskTree};
-use bem_isa::coprocessor::TeachSlot;
+use bem_isa::coprocessor::{TaskDescriptor, TeachSlot};
 use bem_machine::config::GenesisConfig;
 use bem_teacher::controller::ReplayShare;
 use bem_teacher::ladder::{Domain, Ladder};
@@ -86,7 +86,7 @@ impl Slot<'_> {
 }
 
 impl TeachSlot for Slot<'_> {
-    fn teach(&mut self, domain: u64, difficulty: u64, context: u64) -> Option<u64> {
+    fn teach(&mut self, domain: u64, difficulty: u64, context: u64) -> Option<TaskDescriptor> {
         let band = u8::try_from(difficulty).ok()?;
         let named = usize::try_from(domain).ok().and_then(|place| self.families.get(place));
         let partner = Domain::from_name(named?).filter(|partner| *partner != self.own);
@@ -99,17 +99,28 @@ impl TeachSlot for Slot<'_> {
         };
         let task =
             self.editing.teacher.instantiate(template, mix(self.seed ^ mix(context)), &NoPrograms).ok()?;
-        self.chosen = Some((template, task.tree.to_string()));
-        Some(u64::from(template.0))
+        let tree = task.tree.to_string();
+        self.chosen = Some((template, tree.clone()));
+        Some(TaskDescriptor {
+            number: u64::from(template.0),
+            domain,
+            band: u64::from(task.band),
+            template: u64::from(template.0),
+            difficulty: task.difficulty.to_raw(),
+            seed: task.seed,
+            tree,
+        })
     }
 }
 
-/// The slot of a user's world: a band is one of its rungs.
-struct Rungs(usize);
+/// The slot of a user's world: a band is one of its rungs, of which nobody knows the difficulty.
+struct Rungs<'a>(&'a [String]);
 
-impl TeachSlot for Rungs {
-    fn teach(&mut self, _domain: u64, difficulty: u64, _context: u64) -> Option<u64> {
-        (difficulty < self.0 as u64).then_some(difficulty)
+impl TeachSlot for Rungs<'_> {
+    fn teach(&mut self, domain: u64, difficulty: u64, _context: u64) -> Option<TaskDescriptor> {
+        let tree = self.0.get(usize::try_from(difficulty).ok()?)?.clone();
+        let (number, band, template) = (difficulty, difficulty, difficulty);
+        Some(TaskDescriptor { number, domain, band, template, difficulty: 0, seed: 0, tree })
     }
 }
 
@@ -303,7 +314,7 @@ impl Track {
         }
         let standing = self.standing(config, rungs);
         let shared = self.shard.as_ref()?.machine().shared();
-        let (asked, _) = Programs::get().run(shared, &standing, Rungs(rungs)).ok()?;
+        let (asked, _) = Programs::get().run(shared, &standing, Rungs(self.tasks.get(..rungs)?)).ok()?;
         let template = asked.template?;
         self.note_request(Some(asked));
         Some((TemplateId(template as u32), self.tasks.get(template as usize)?.clone()))

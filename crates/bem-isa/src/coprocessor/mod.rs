@@ -24,7 +24,9 @@
 //! HASH          0 words (address)  1 how many  2 digest (address of 4 words); result: that address
 //! LOG           0 words (address)  1 how many  2 head of the log's chain (address of 4 words, 0 for none)
 //!               result: the entry's index, or REFUSED when the log is full
-//! TEACH         0 domain  1 difficulty  2 context; result: the task's number, or REFUSED
+//! TEACH         0 domain  1 difficulty  2 context  3 task (address, 0 for none)  4 words of room for it, 7 or more
+//!               result: the task's number, or REFUSED; the task is number, domain, band, template, difficulty, seed of its
+//!               hidden choices, and its tree: length in bytes, then as many of the bytes as there is room for
 //! TOOL_ENQUEUE  0 tool_kind_id  1 op  2 flags  3 resource_id  4 in_ptr (address)  5 in_len, bytes, at most 4096
 //!               6 out_ptr (address)  7 out_cap, bytes; result: the slot, or a negative number that says why not
 //!               (`bem_tools::error::Refused`); the response is in memory after a later barrier
@@ -39,7 +41,7 @@ mod prover;
 
 use crate::instruction::Operation;
 use crate::interpreter::Coprocessor;
-use crate::memory::Memory;
+use crate::memory::{Memory, PAGE_WORDS};
 use crate::trap::Cause;
 use bem_base::digest::{self, Digest};
 use bem_base::environment::{Bits, OBSERVATION_WORDS};
@@ -56,10 +58,44 @@ pub const MESSAGE_WORDS_MAX: u64 = 1 << 16;
 /// Entries of the log.
 pub const LOG_ENTRIES_MAX: usize = 1 << 16;
 
+/// A task that a teacher made, as a program and the world that it is played in read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(alias = "teacher_task_desc")]
+pub struct TaskDescriptor {
+    /// Its number: what TEACH gives.
+    pub number: u64,
+    /// The domain that was asked for.
+    pub domain: u64,
+    /// The band that it is in.
+    pub band: u64,
+    /// The template it was made from.
+    pub template: u64,
+    /// Its difficulty, raw `Fixed`.
+    pub difficulty: i64,
+    /// The seed of its hidden choices.
+    pub seed: u64,
+    /// Its tree, in one line: a game is built from it.
+    pub tree: String,
+}
+
+/// Words of a task before the bytes of its tree.
+pub const TASK_WORDS_MIN: u64 = 7;
+
+impl TaskDescriptor {
+    /// As words of memory, at most `room` of them.
+    fn words(&self, room: usize) -> Vec<u64> {
+        let TaskDescriptor { number, domain, band, template, difficulty, seed, tree } = self;
+        let mut words = vec![*number, *domain, *band, *template, *difficulty as u64, *seed];
+        words.extend(packed(tree.as_bytes()));
+        words.truncate(room);
+        words
+    }
+}
+
 /// Answers TEACH; the engine puts its teacher here.
 pub trait TeachSlot {
-    /// The number of a task for this domain, difficulty and context, or nothing.
-    fn teach(&mut self, domain: u64, difficulty: u64, context: u64) -> Option<u64>;
+    /// A task for this domain, difficulty and context, or nothing.
+    fn teach(&mut self, domain: u64, difficulty: u64, context: u64) -> Option<TaskDescriptor>;
 }
 
 /// What a program asks of a tool.
@@ -95,7 +131,7 @@ pub struct Declining {
 }
 
 impl TeachSlot for Declining {
-    fn teach(&mut self, _domain: u64, _difficulty: u64, _context: u64) -> Option<u64> {
+    fn teach(&mut self, _domain: u64, _difficulty: u64, _context: u64) -> Option<TaskDescriptor> {
         self.refusals += 1;
         None
     }
@@ -196,8 +232,22 @@ impl<T: TeachSlot, U: ToolSlot> Coprocessor for Host<T, U> {
                 Ok(index)
             }
             Operation::Teach => {
-                let [domain, difficulty, context] = descriptor(memory, argument)?;
-                Ok(self.teacher.teach(domain, difficulty, context).unwrap_or(REFUSED))
+                let [domain, difficulty, context, task, room] = descriptor(memory, argument)?;
+                if task != 0 {
+                    // A place that cannot be written is found before the teacher is asked.
+                    if !(TASK_WORDS_MIN..=MESSAGE_WORDS_MAX).contains(&room) {
+                        return Err(Cause::BadDescriptor);
+                    }
+                    let there = load(memory, task, room as usize)?;
+                    store(memory, task, &there)?;
+                }
+                let Some(taught) = self.teacher.teach(domain, difficulty, context) else {
+                    return Ok(REFUSED);
+                };
+                if task != 0 {
+                    store(memory, task, &taught.words(room as usize))?;
+                }
+                Ok(taught.number)
             }
             Operation::ToolEnqueue => {
                 let words = descriptor(memory, argument)?;
@@ -214,7 +264,7 @@ impl<T: TeachSlot, U: ToolSlot> Coprocessor for Host<T, U> {
 }
 
 /// TOOL_ENQUEUE: what the descriptor asks, with its payload copied out of memory.
-fn asked(words: &[u64; 8], memory: &Memory<'_>) -> Result<(ToolDescriptor, Vec<u8>), Refused> {
+fn asked(words: &[u64; 8], memory: &mut Memory<'_>) -> Result<(ToolDescriptor, Vec<u8>), Refused> {
     let [tool, operation, flags, resource, input, length, output, capacity] = *words;
     let tool = u32::try_from(tool).map_err(|_| Refused::UnknownKind)?;
     let operation = u16::try_from(operation).map_err(|_| Refused::BadOperation)?;
@@ -228,10 +278,11 @@ fn asked(words: &[u64; 8], memory: &Memory<'_>) -> Result<(ToolDescriptor, Vec<u
     }
     let length = length as usize;
     let words = load(memory, input, length.div_ceil(8)).map_err(|_| Refused::BadBuffer)?;
-    // The first and the last word tell: a buffer that is there is there as a whole, or the barrier refuses to write it.
+    // A word of every page and the last one tell: rights are those of pages.
     let last = output.checked_add(8 * (capacity.div_ceil(8) - 1)).ok_or(Refused::BadBuffer)?;
-    for place in [output, last] {
-        memory.load(place).map_err(|_| Refused::BadBuffer)?;
+    for place in (output..last).step_by(8 * PAGE_WORDS).chain([last]) {
+        let there = memory.load(place);
+        there.and_then(|word| memory.store(place, word)).map_err(|_| Refused::BadBuffer)?;
     }
     let mut payload = bytes_of(&words);
     payload.truncate(length);

@@ -169,8 +169,17 @@ fn empty_slots_refuse_and_count_and_filled_ones_answer() {
 
     struct Sum;
     impl TeachSlot for Sum {
-        fn teach(&mut self, domain: u64, difficulty: u64, context: u64) -> Option<u64> {
-            Some(domain + difficulty + context)
+        fn teach(&mut self, domain: u64, difficulty: u64, context: u64) -> Option<TaskDescriptor> {
+            let (number, tree) = (domain + difficulty + context, "parity{n=4}".to_string());
+            Some(TaskDescriptor {
+                number,
+                domain,
+                band: difficulty,
+                template: 6,
+                difficulty: -1,
+                seed: context,
+                tree,
+            })
         }
     }
     impl ToolSlot for Sum {
@@ -184,7 +193,25 @@ fn empty_slots_refuse_and_count_and_filled_ones_answer() {
         memory.store(place, word).unwrap();
     }
     assert_eq!(host.call(Operation::ToolEnqueue as u8, 0, &mut memory), Ok(1 + 4 + 5));
+    // Without a place for the task its number is all that a program gets.
+    for (place, word) in (0..).step_by(8).zip([9, 1, 0, 0]) {
+        memory.store(place, word).unwrap();
+    }
     assert_eq!(host.call(Operation::Teach as u8, 0, &mut memory), Ok(10));
+    let place = 8 * ANSWER as u64;
+    let mut teach = |room: u64, place: u64| {
+        memory.store(24, place).unwrap();
+        memory.store(32, room).unwrap();
+        let number = host.call(Operation::Teach as u8, 0, &mut memory);
+        (number, memory.shared()[ANSWER..ANSWER + 10].to_vec())
+    };
+    let (number, words) = teach(7, place);
+    assert_eq!((number, &words[..8]), (Ok(10), &[10, 9, 1, 6, u64::MAX, 0, 11, 0][..]), "without the bytes");
+    let (_, words) = teach(9, place);
+    let tree = [u64::from_le_bytes(*b"parity{n"), u64::from_le_bytes(*b"=4}\0\0\0\0\0")];
+    assert_eq!((&words[7..9], words[9]), (&tree[..], 0));
+    assert_eq!(teach(6, place).0, Err(Cause::BadDescriptor), "no room for what every task has");
+    assert_eq!(teach(9, 8 * WORDS as u64).0, Err(Cause::BadDescriptor));
     assert_eq!(host.call(77, 0, &mut memory), Err(Cause::NoCoprocessor));
     assert_eq!(NoCoprocessor.call(1, 0, &mut memory), Err(Cause::NoCoprocessor));
 }

@@ -48,7 +48,7 @@ pub enum Segment {
     /// Files and databases that tools may reach.
     #[doc(alias = "CATALOG")]
     Catalog = 12,
-    /// Requests to tools.
+    /// Requests to tools, as the bus's own tables have them: a mirror that is only read.
     #[doc(alias = "TOOL_BUS")]
     ToolBus = 13,
     /// Questions to people.
@@ -169,11 +169,11 @@ impl Caller {
             ]),
             Caller::Prover => Segment::Proof.bit(),
             Caller::Tools => set(&[Segment::Catalog, Segment::ToolBus]),
-            Caller::People => set(&[Segment::Human, Segment::ToolBus]),
+            Caller::People => Segment::Human.bit(),
             Caller::Core => {
                 Caller::FastPath.writable()
                     | Caller::Teacher.writable()
-                    | set(&[Segment::PatchQueue, Segment::Proof, Segment::ToolBus])
+                    | set(&[Segment::PatchQueue, Segment::Proof])
             }
         }
     }
@@ -285,5 +285,10 @@ mod tests {
             }
         }
         assert!(Caller::Boot.may_write(Segment::Config));
+        // The catalog and the mirror of the bus are written by the bus alone, and read by programs.
+        for segment in [Segment::Catalog, Segment::ToolBus] {
+            let writers = callers.into_iter().filter(|caller| caller.may_write(segment));
+            assert!(writers.eq([Caller::Tools]) && Caller::Core.may_read(segment), "{segment:?}");
+        }
     }
 }

@@ -125,6 +125,11 @@ impl SharedMemory {
         SharedViewMut { caller, memory: self }
     }
 
+    /// All words, for programs of the control core: their own memory holds them to what [`Caller::Core`] may touch.
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words
+    }
+
     #[inline]
     fn locate(&self, segment: Segment, offset: u32) -> Result<usize, MemoryError> {
         let size = self.map.size(segment);

@@ -2,13 +2,12 @@
 //!
 //! Must not know how anything is decided. Clauses: VM-13, LOG-1.
 
-use super::{Gauges, Message, QUEUE_MAX, Reply, STOP_WAIT, Threads, spawn};
+use super::{Gauges, Message, QUEUE_MAX, Reply, STOP_WAIT, Threads, Tooling, spawn};
 use crate::webhooks::Webhooks;
 use anyhow::Result;
 use bem_runtime::input::Input;
 use bem_runtime::service::{Refusal, Service};
 use bem_workers::catalog_file::CatalogFile;
-use bem_workers::host::Host;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::{broadcast, mpsc as queue, oneshot};
@@ -72,11 +71,11 @@ impl Handle {
     /// Looks at the tools.
     pub async fn look_tools<T: Send + 'static>(
         &self,
-        look: impl FnOnce(Option<&Host>) -> T + Send + 'static,
+        look: impl FnOnce(Option<&Tooling>) -> T + Send + 'static,
     ) -> Result<T, Busy> {
         let (reply, answer) = oneshot::channel();
-        let look = move |host: Option<&Host>| {
-            let _ = reply.send(look(host));
+        let look = move |tooling: Option<&Tooling>| {
+            let _ = reply.send(look(tooling));
         };
         self.send(Message::LookTools(Box::new(look)))?;
         answer.await.map_err(|_| Busy::Stopping)

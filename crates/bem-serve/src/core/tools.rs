@@ -3,14 +3,18 @@
 //! A request is an input first; only when its group is synced does a worker see it, so that every effect has a line in the
 //! history. At each barrier at most [`COMPLETIONS_MAX`] ended requests are taken in slot order and become inputs; whoever asked
 //! is answered when that is synced. After a restart requests that were under way go out again under their old keys, or, where
-//! a repetition is not harmless, end with their outcome unknown. Must not know HTTP. Clauses: TOOL-2, TOOL-9, TOOL-10;
-//! decisions D-28, D-72, D-73.
+//! a repetition is not harmless, end with their outcome unknown. SHARED shows catalog and slots, written at the barrier. Must not
+//! know HTTP. Clauses: TOOL-1, TOOL-2, TOOL-9, TOOL-10; decisions D-28, D-72, D-73, D-200.
 
 use super::advising::Advisor;
 use super::proving::Proving;
+use super::routine::Routine;
 use super::{Decider, Handle, Message, Reply};
 use crate::people::tasks::AtDesk;
 use anyhow::{Context as _, Result};
+use bem_isa::program::Program;
+use bem_isa::tool_memory::ToolMemory;
+use bem_machine::config::GenesisConfig;
 use bem_runtime::input::Input;
 use bem_runtime::service::{Refusal, RefusalKind};
 use bem_runtime::tools::{OUTCOME_UNKNOWN, ToolAsk, ToolDone, keyed_hash};
@@ -39,9 +43,23 @@ pub struct Answered {
     pub waited: u64,
 }
 
+/// A bus and who uses it besides people.
+pub struct ToolParts {
+    /// The bus with its workers.
+    pub host: Host,
+    /// Whoever is asked for candidates, if anybody is.
+    pub advisor: Option<Advisor>,
+    /// A program of the control core that runs at barriers, if there is one.
+    pub routine: Option<Program>,
+}
+
 /// The bus of a service with whoever waits for it.
 pub struct Tooling {
     pub(super) host: Host,
+    /// The service's SHARED: the catalog, and the slots as they were at the last barrier.
+    pub(super) memory: ToolMemory,
+    /// What runs over it, if anything does.
+    pub(super) routine: Option<Routine>,
     waiting: BTreeMap<u64, Reply<Answered>>,
     /// Requests that are durable, or will be with the group, and not on the bus yet; with their true payloads.
     outgoing: VecDeque<(u64, ToolAsk, Vec<u8>)>,
@@ -61,7 +79,15 @@ fn redacted(host: &Host, named: Named) -> Named {
 
 impl Tooling {
     /// A bus over the volume for contents that stay out of the history; its key lies beside them.
-    pub fn new(mut host: Host, advisor: Option<Advisor>, state: &Path, handle: &Handle) -> Result<Tooling> {
+    pub fn new(
+        parts: ToolParts,
+        parameters: &GenesisConfig,
+        state: &Path,
+        handle: &Handle,
+    ) -> Result<Tooling> {
+        let ToolParts { mut host, advisor, routine } = parts;
+        let memory = ToolMemory::new(parameters, &host.catalog().catalog)?;
+        let routine = routine.map(Routine::new);
         let volume = state.join("sensitive");
         let secret = volume_key(&volume)?;
         host.keep_questions(Box::new(AtDesk(handle.clone())));
@@ -69,7 +95,22 @@ impl Tooling {
         // A full queue means that the barrier comes by itself.
         host.watch(move || drop(wake.try_send(Message::ToolsReady)))?;
         let (waiting, outgoing, proving) = (BTreeMap::new(), VecDeque::new(), Proving::default());
-        Ok(Tooling { host, waiting, outgoing, volume, secret, proving, advisor })
+        Ok(Tooling { host, memory, routine, waiting, outgoing, volume, secret, proving, advisor })
+    }
+
+    /// The bus.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// SHARED.
+    pub fn memory(&self) -> &ToolMemory {
+        &self.memory
+    }
+
+    /// The program that runs at barriers.
+    pub fn routine(&self) -> Option<&Routine> {
+        self.routine.as_ref()
     }
 
     /// Whether a kind has room for one more.
@@ -240,12 +281,16 @@ impl Decider {
     pub(super) fn take_tools(&mut self) {
         let Some(tooling) = &mut self.tooling else { return };
         let completed = tooling.host.poll(COMPLETIONS_MAX);
-        tooling.host.mirror(&completed);
-        for done in completed {
-            let taken = self.tooling.as_mut().is_some_and(|tooling| tooling.proving.end(&done));
+        let Tooling { host, memory, routine, .. } = tooling;
+        memory.barrier(host.bus(), &completed, |number| routine.as_ref()?.asked(number));
+        for done in &completed {
+            let taken = self.tooling.as_mut().is_some_and(|tooling| tooling.proving.end(done));
             if !taken {
-                self.end_tool(done);
+                self.end_tool(done.clone());
             }
+        }
+        if !completed.is_empty() {
+            self.run_routine(Some(&completed));
         }
     }
 

@@ -1,15 +1,15 @@
 //! What a program of the control core leaves behind: words that it logged and tasks that it was taught, in a ledger.
 //!
-//! TEACH is answered by the teacher over all domains: the domain is its place in `bem ladder`, the difficulty a band, and the
-//! context draws the hidden choices. With a folder, every line of LOG and every task is an entry of a signed ledger there.
-//! Clauses: ISA-4, LOG-1; decision D-119.
+//! TEACH is answered by the teacher over all domains (TEACH_STEP): the domain is its place in `bem ladder`, the difficulty a
+//! band, and the context draws the hidden choices; the task goes into the program's memory. With a folder, every line of LOG and every task is an entry of a signed ledger there.
+//! Clauses: ISA-4, LOG-1; decisions D-119, D-204.
 
 use crate::file_store::FileStore;
 use crate::keys;
 use anyhow::{Context as _, Result, bail};
 use bem_base::digest::{hash, hash_parts};
 use bem_games::compose::NoPrograms;
-use bem_isa::coprocessor::TeachSlot;
+use bem_isa::coprocessor::{TaskDescriptor, TeachSlot};
 use bem_isa::program::Program;
 use bem_ledger::entry::{Entry, Genesis, event_code};
 use bem_ledger::log::{Log, LogOptions, store_blob};
@@ -25,8 +25,7 @@ const TASKS_MAX: usize = 1 << 12;
 pub struct Taught {
     domain: Domain,
     asked: [u64; 3],
-    tree: String,
-    seed: u64,
+    given: TaskDescriptor,
 }
 
 /// The teacher behind TEACH; it is made when it is first asked.
@@ -46,15 +45,17 @@ impl Teaching {
     pub fn descriptors(&self) -> Vec<Value> {
         let shown = |task: &Taught| {
             let [_, band, context] = task.asked;
-            let (domain, tree, seed) = (task.domain.name(), &task.tree, task.seed.to_string());
-            json!({ "domain": domain, "band": band, "context": context, "task": tree, "seed": seed })
+            let TaskDescriptor { template, difficulty, seed, tree, .. } = &task.given;
+            let (domain, seed) = (task.domain.name(), seed.to_string());
+            json!({ "domain": domain, "band": band, "context": context, "task": tree, "seed": seed,
+                "template": template, "difficulty": difficulty.to_string() })
         };
         self.tasks.iter().map(shown).collect()
     }
 }
 
 impl TeachSlot for Teaching {
-    fn teach(&mut self, domain: u64, difficulty: u64, context: u64) -> Option<u64> {
+    fn teach(&mut self, domain: u64, difficulty: u64, context: u64) -> Option<TaskDescriptor> {
         let named = Domain::all().nth(usize::try_from(domain).ok()?)?;
         if TASKS_MAX <= self.tasks.len() {
             return None;
@@ -68,9 +69,17 @@ impl TeachSlot for Teaching {
             return None;
         }
         let task = teacher.task_for(named, band, context, &NoPrograms).ok()??;
-        let asked = [domain, difficulty, context];
-        self.tasks.push(Taught { domain: named, asked, tree: task.tree.to_string(), seed: task.seed });
-        Some(self.tasks.len() as u64 - 1)
+        let given = TaskDescriptor {
+            number: self.tasks.len() as u64,
+            domain,
+            band: u64::from(task.band),
+            template: u64::from(task.template.0),
+            difficulty: task.difficulty.to_raw(),
+            seed: task.seed,
+            tree: task.tree.to_string(),
+        };
+        self.tasks.push(Taught { domain: named, asked: [domain, difficulty, context], given: given.clone() });
+        Some(given)
     }
 }
 
@@ -98,9 +107,10 @@ impl Record {
         }
         for (number, task) in teaching.tasks.iter().enumerate().skip(self.taught) {
             let [domain, difficulty, context] = task.asked;
-            let values =
-                [domain, difficulty, context, task.seed, number as u64].map(|value| value as i64).to_vec();
-            let payload = task.tree.clone().into_bytes();
+            let values = [domain, difficulty, context, task.given.seed, number as u64]
+                .map(|value| value as i64)
+                .to_vec();
+            let payload = task.given.tree.clone().into_bytes();
             log.append(&Entry::Event { step: number as u64, code: event_code::TAUGHT, values, payload })?;
         }
         (self.logged, self.taught) = (lines.len(), teaching.tasks.len());

@@ -17,16 +17,16 @@ use bem_ledger::LedgerError;
 use bem_ledger::entry::Entry;
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
-use bem_runtime::history::{self, HistoryError};
-use bem_runtime::input::{Input, WorldSpec, decode_all, is_name};
-use bem_runtime::service::ServiceConfig;
+use bem_runtime::history::{self, HistoryError, Replayed};
+use bem_runtime::input::{Input, WorldSpec, is_name};
+use bem_runtime::service::{Service, ServiceConfig};
 use bem_runtime::tools::keyed_hash;
-use bem_serve::core::Advisor;
+use bem_serve::core::{Advisor, ToolParts};
 use bem_serve::{ServeOptions, Starting, tokens, webhooks};
 use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::{Host, HostOptions};
 use clap::Args;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,6 +72,9 @@ pub struct ServeArguments {
     /// The catalog of tools: bem tools check says what is wrong with it
     #[arg(long, value_name = "CATALOG.toml")]
     tools: Option<PathBuf>,
+    /// A program of the control core that runs at barriers over the catalog and the bus; it may ask for what only reads
+    #[arg(long, value_name = "PROGRAM", requires = "tools")]
+    routine: Option<PathBuf>,
     /// A model of the catalog that is asked for candidates; they pass the gate like all others
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -120,6 +123,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         }
         (None, _) => None,
     };
+    let routine = arguments.routine.as_deref().map(super::isa::read_program).transpose()?;
     let webhooks = arguments.webhooks.as_deref().map(webhooks::load).transpose()?.unwrap_or_default();
     let opened = open(arguments)?;
     for (name, reason) in &opened.rejected {
@@ -147,10 +151,10 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
     });
     let host = host.transpose()?;
     let has_tools = host.is_some();
-    let host = host.map(|host| (host, advisor));
+    let parts = host.map(|host| ToolParts { host, advisor, routine });
     let token = token_file.display().to_string();
     let (mut agent, mut climber) = (None, None);
-    let served = bem_serve::run(opened, &options, host, interrupt::is_asked, |address, handle| {
+    let served = bem_serve::run(opened, &options, parts, interrupt::is_asked, |address, handle| {
         let secrets = [Some(token_file.clone()), arguments.key.clone(), keys::secret_path().ok()];
         agent = Some(arguments.saved.start(state, secrets.into_iter().flatten().collect(), handle));
         climber = arguments.climb.map(|rate| ClimbThread::start(rate, handle));
@@ -270,55 +274,57 @@ pub fn is_service<S: Store>(store: &mut S) -> bool {
     history::configuration(store).is_ok()
 }
 
-/// The first answer of a tool that stays out of the history and is not in the volume beside it, in words.
-fn withheld(store: &mut FileStore, to: Option<u64>, directory: &Path) -> Result<Option<String>> {
-    let volume = directory.join("sensitive");
-    let (mut reader, mut asked, mut number) = (EntryReader::open(store)?, BTreeSet::new(), 0);
-    let secret: Option<[u8; 32]> =
-        std::fs::read(volume.join("key")).ok().and_then(|bytes| bytes.try_into().ok());
-    while let Some(bytes) = reader.next(store)? {
-        let Ok(Entry::Input { payload, .. }) = Entry::from_bytes(bytes) else { continue };
-        for input in decode_all(&payload)? {
-            number += 1;
-            match input {
-                _ if to.is_some_and(|to| to < number) => return Ok(None),
-                Input::ToolAsk(ask) if ask.is_sensitive => drop(asked.insert(number)),
-                Input::ToolDone(done) if asked.contains(&done.request) && !done.response.is_empty() => {
-                    let path = volume.join(format!("{}.response", done.request));
-                    let contents = std::fs::read(&path).ok();
-                    let stands =
-                        contents.zip(secret).map(|(contents, secret)| keyed_hash(&secret, &contents));
-                    if stands.is_none_or(|digest| digest.as_bytes()[..] != done.response[..]) {
-                        return Ok(Some(format!(
-                            "input {number}: the answer to request {} is sensitive, and {} does not hold it",
-                            done.request,
-                            path.display()
-                        )));
-                    }
-                }
-                _ => {}
-            }
-        }
+/// Where contents lie that stay out of the history, with the key of their hashes.
+struct Volume {
+    folder: PathBuf,
+    key: Option<[u8; 32]>,
+}
+
+impl Volume {
+    fn beside(directory: &Path) -> Volume {
+        let folder = directory.join("sensitive");
+        let key = std::fs::read(folder.join("key")).ok().and_then(|bytes| bytes.try_into().ok());
+        Volume { folder, key }
     }
-    Ok(None)
+
+    /// The answer of a tool that an input stands for, where it is withheld and not here, in words.
+    fn lacks(&self, service: &Service, input: &Input) -> Option<String> {
+        let Input::ToolDone(done) = input else { return None };
+        let is_withheld = service.tools().in_flight().get(&done.request).is_some_and(|ask| ask.is_sensitive);
+        if !is_withheld || done.response.is_empty() {
+            return None;
+        }
+        let path = self.folder.join(format!("{}.response", done.request));
+        let contents = std::fs::read(&path).ok();
+        let stands = contents.zip(self.key).map(|(contents, key)| keyed_hash(&key, &contents));
+        stands.is_none_or(|digest| digest.as_bytes()[..] != done.response[..]).then(|| {
+            format!(
+                "stopped before input {}: the answer to request {} is sensitive, and {} does not hold it",
+                service.last() + 1,
+                done.request,
+                path.display()
+            )
+        })
+    }
 }
 
 /// `bem replay` of a server's folder.
 pub fn replay(store: &mut FileStore, to: Option<u64>, directory: &Path) -> Result<Answer> {
-    if let Some(words) = withheld(store, to, directory)? {
-        say!("{words}");
-        return Ok(Answer::No);
-    }
-    let progress = super::bench::progress_bar(1, false);
-    let replayed = history::replay(store, to, &mut |position, size| {
+    let (progress, volume) = (super::bench::progress_bar(1, false), Volume::beside(directory));
+    let mut lacks = |service: &Service, input: &Input| volume.lacks(service, input);
+    let replayed = history::replay_until(store, to, &mut lacks, &mut |position, size| {
         progress.set_length(size);
         progress.set_position(position);
     });
     progress.finish_and_clear();
     match replayed {
-        Ok(service) => {
+        Ok(Replayed { service, missing }) => {
             let head = bem_ledger::recover::read_checkpoint(store)?.checkpoint.head.digest();
-            let part = if to.is_some() { "as far as asked" } else { "all of them" };
+            let part = match (&missing, to) {
+                (Some(_), _) => "up to one that is withheld",
+                (None, Some(_)) => "as far as asked",
+                (None, None) => "all of them",
+            };
             say!(
                 "{}: {} inputs played again, {part}; every entry as recorded",
                 directory.display(),
@@ -334,6 +340,10 @@ pub fn replay(store: &mut FileStore, to: Option<u64>, directory: &Path) -> Resul
                     statistics.applied,
                     world.acting().in_force().words
                 );
+            }
+            if let Some(words) = missing {
+                say!("{words}");
+                return Ok(Answer::No);
             }
             if to.is_none() {
                 say!("  head {head}");
