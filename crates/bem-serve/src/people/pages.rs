@@ -515,7 +515,7 @@ pub(super) fn control_table(page: &mut String, control: &Control) {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
         let _ = write!(
             page,
-            "<tr><th class=left scope=row>{}<td>{}<td class=left>{}",
+            "<tr><th class=left scope=row>{}<td>{}<td class=\"left long\">{}",
             escaped(name),
             escaped(&text),
             unit(name)
