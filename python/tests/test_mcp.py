@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -56,5 +57,40 @@ def test_the_official_client_lists_and_calls_the_tools_of_a_server(server, mode)
             assert refused.is_error and "is unknown to fs" in refused.content[0].text
             questions = await client.call_tool("questions_list", {})
             assert questions.structured_content["questions"] == []
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def post(url, token, path, body):
+    """What the server answers to a request of the owner's."""
+    words = {"Authorization": f"Bearer {open(token).read().strip()}", "Content-Type": "application/json"}
+    request = urllib.request.Request(url + path, json.dumps(body).encode(), words)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_official_client_shows_the_form_of_a_question_and_its_answer_takes_effect(server, mode):
+    url, token = server
+    post(url, token, "/v1/worlds", {"name": "ads", "obs_bits": 4, "actions": 3, "reward_range": [0, 1000]})
+    decided = post(url, token, "/v1/worlds/ads/decide", {"obs": "0101"})
+    post(url, token, "/v1/worlds/ads/reward", {"decision": decided["decision"], "reward": 300})
+    post(url, token, "/v1/questions", {"kind": "label_step", "world": "ads", "decision": decided["decision"]})
+    parameters = mcp.StdioServerParameters(command=PROGRAM, args=["mcp", "--url", url, "--token-file", token])
+    shown = []
+
+    async def fill(context, asked):
+        shown.append(asked)
+        return mcp.types.ElicitResult(action="accept", content={"verdict": "right"})
+
+    async def run():
+        async with mcp.Client(parameters, mode=mode, elicitation_callback=fill) as client:
+            given = await client.call_tool("questions_ask", {})
+            assert not given.is_error, given
+            assert given.structured_content["said"]["accept"] is True
+            assert given.structured_content["changes"]
+            assert "300 milli-units" in shown[0].message
+            left = await client.call_tool("questions_list", {})
+            assert left.structured_content["questions"] == []
 
     asyncio.run(asyncio.wait_for(run(), 60))

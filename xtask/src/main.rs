@@ -25,7 +25,7 @@ cargo xtask compare   an earlier build and this one side by side: measure FOLDER
 cargo xtask ladder    choose the rungs whose measured steps lie on a line: choose FILE...
 cargo xtask battery   what the project promises, tried at length: [NAME] [--scale N]
 cargo xtask static    build bem without shared libraries, for base images, and try it inside one: target/static
-cargo xtask golden    renew the golden playthroughs, golden/formats and docs/config.md; the commit must say why
+cargo xtask golden    renew the golden playthroughs, golden/formats, docs/config.md and the roles of docs/security.md; the commit must say why
 cargo xtask words     renew docs/words.md, the type names with more than one meaning
 cargo xtask tools     only install what tests need";
 
@@ -251,5 +251,5 @@ fn golden() -> Result<()> {
     if !status.success() {
         bail!("the golden files could not be renewed");
     }
-    run("git", &["status", "--short", "golden", "docs/config.md"])
+    run("git", &["status", "--short", "golden", "docs/config.md", "docs/security.md"])
 }

@@ -36,6 +36,12 @@ impl Seeds {
         Seeds { domain, prng: Prng::stream(run_seed, name) }
     }
 
+    /// The stream for a trial that is made for people: of those that measure improvement, and none of the learner's own.
+    pub(crate) fn for_people(run_seed: u64, trial: u32) -> Seeds {
+        let prng = Prng::stream(run_seed ^ bem_base::prng::mix(u64::from(trial)), "engine/people");
+        Seeds { domain: Domain::Improvement, prng }
+    }
+
     /// A seed not used before.
     pub fn next_seed(&mut self) -> u64 {
         self.prng.next_u64() >> 2 | (self.domain as u64) << 62

@@ -1,10 +1,12 @@
 //! A running server's tools and questions for any client of the Model Context Protocol, over standard input and output.
 //!
 //! Every operation of every kind on the server's bus is a tool of the protocol, with the JSON schema that the server gives for
-//! it; the queue of people is six more ([`questions`]). A call is one HTTP request with the caller's token, so that roles,
+//! it; the queue of people is six more ([`questions`]), and a seventh asks the person at the client ([`asking`]). A call is one HTTP request with the caller's token, so that roles,
 //! limits and the history are the server's own. Must not know catalogs, buses or how anything is learned: it reads what
 //! `GET /v1/tools` says. Decision D-116.
 
+mod asking;
+mod form;
 mod offer;
 mod questions;
 mod server;

@@ -3,6 +3,7 @@
 //! Names of the protocol are letters, digits, dashes and underscores, at most 64; kinds and operations that differ only in
 //! other letters get a number behind their name. Must not know HTTP.
 
+use crate::asking;
 use crate::questions::QUESTIONS;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value};
@@ -24,6 +25,8 @@ pub enum Target {
     },
     /// An operation on questions, by its place in the list.
     Question(usize),
+    /// The person at the client is asked.
+    Ask,
 }
 
 /// All tools, by name.
@@ -46,6 +49,8 @@ impl Offer {
                 Target::Question(place),
             );
         }
+        let hints = ToolAnnotations::new().read_only(false).open_world(false);
+        offer.add(asking::NAME, asking::ABOUT.to_string(), asking::schema(), hints, Target::Ask);
         for kind in listed["kinds"].as_array().into_iter().flatten() {
             let Some(name) = kind["name"].as_str() else { continue };
             let operations = kind["operations"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -119,7 +124,7 @@ mod tests {
         ] });
         let offer = Offer::new(&listed);
         let tools = offer.tools();
-        assert_eq!(tools.len(), QUESTIONS.len() + 6);
+        assert_eq!(tools.len(), QUESTIONS.len() + 7);
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
         assert!(tools.iter().all(|tool| tool.name.len() <= NAME_MAX && tool.name.chars().all(is_plain)));
         let bus = |kind: &str, op: &str| Some(Target::Bus { kind: kind.to_string(), op: op.to_string() });

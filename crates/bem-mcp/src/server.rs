@@ -3,6 +3,7 @@
 //! What the server refuses is an answer of the tool, so that whoever called reads why. The token is sent to the server and to
 //! nobody else.
 
+use crate::asking;
 use crate::offer::{Offer, Target};
 use crate::questions::QUESTIONS;
 use bem_workers::host::PATIENCE;
@@ -80,6 +81,7 @@ impl Server {
         let Some(target) = self.target(name)? else { return Ok(None) };
         let (method, path, body) = match target {
             Target::Question(place) => QUESTIONS[place].request(arguments)?,
+            Target::Ask => return Err("the person at the client is asked in another way".to_string()),
             Target::Bus { kind, op } => {
                 let mut body = arguments;
                 let Some(fields) = body.as_object_mut() else {
@@ -104,7 +106,7 @@ impl Server {
     }
 }
 
-fn refusal(status: u16, answer: &Value) -> String {
+pub(crate) fn refusal(status: u16, answer: &Value) -> String {
     let message = answer["error"]["message"].as_str().unwrap_or("no reason is given");
     format!("the server refuses ({status}): {message}")
 }
@@ -117,7 +119,8 @@ impl ServerHandler for Server {
             .with_server_info(about)
             .with_instructions(
                 "Tools named KIND_OPERATION go over the bus of a running BEM server: files, databases, prover and others by \
-                 the logical names of its catalog. questions_* are its questions to people: list, lease one, answer it.",
+                 the logical names of its catalog. questions_* are its questions to people: list, lease one, answer it; \
+                 questions_ask asks the person here by a form.",
             )
     }
 
@@ -136,8 +139,11 @@ impl ServerHandler for Server {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if request.name == asking::NAME {
+            return Ok(self.ask_person(request, context).await);
+        }
         let (server, name) = (self.clone(), request.name.clone());
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let called = tokio::task::spawn_blocking(move || server.call(&request.name, arguments)).await;

@@ -40,6 +40,9 @@ pub struct WorldSpec {
     pub floor: Option<FloorSpec>,
 }
 
+/// How the note of a world begins that the machine makes for itself; one that is made over HTTP cannot say it.
+pub const OWN_NOTE: &str = "ladder ";
+
 /// An action that is known to do, and how far below its return the service may fall while it learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloorSpec {
@@ -66,6 +69,11 @@ pub fn is_name(name: &str) -> bool {
 }
 
 impl WorldSpec {
+    /// Whether the machine has made it for itself.
+    pub fn is_own(&self) -> bool {
+        self.note.starts_with(OWN_NOTE)
+    }
+
     /// Refuses what no machine can serve.
     pub fn check(&self) -> Result<(), SpecError> {
         let Shape { observation_bits, actions, horizon, reward_min, reward_max, fields, .. } = &self.shape;

@@ -45,6 +45,8 @@ pub(crate) struct KnownDecisions {
     count: usize,
     /// Decisions of which nothing was said.
     waiting: usize,
+    /// The latest block of which everything is gone: the next one is made of it, so that deciding takes no memory.
+    spare: Vec<Known>,
 }
 
 impl KnownDecisions {
@@ -79,7 +81,8 @@ impl KnownDecisions {
         match self.blocks.back_mut().filter(|block| block.len() < BLOCK) {
             Some(block) => Arc::make_mut(block).push(known),
             None => {
-                let mut block = Vec::with_capacity(BLOCK);
+                let mut block = core::mem::take(&mut self.spare);
+                block.reserve_exact(BLOCK);
                 block.push(known);
                 self.blocks.push_back(Arc::new(block));
             }
@@ -115,7 +118,11 @@ impl KnownDecisions {
         self.gone += 1;
         if self.gone == self.blocks[0].len() {
             self.gone = 0;
-            self.blocks.pop_front();
+            // A block that a saved state holds stays with it.
+            if let Some(mut block) = self.blocks.pop_front().and_then(Arc::into_inner) {
+                block.clear();
+                self.spare = block;
+            }
         }
         Some(known)
     }

@@ -2,7 +2,7 @@
 //!
 //! Every change is a function of the inputs so far. A request is checked first ([`Service`] methods in [`ask`]); what is
 //! refused is no input. Answers are applied in [`apply`], questions are asked by the machine itself in [`trigger`], changes of
-//! the policy wait in [`standing`] and are judged in [`oversight`]. Must not know HTTP, clocks or the ledger: it leaves notes
+//! the policy wait in [`standing`] and are judged in [`oversight`], templates of the machine's own in [`templates`]. Must not know HTTP, clocks or the ledger: it leaves notes
 //! ([`Note`]) of which the book makes entries. Clauses: HUM-1 to HUM-11; decisions D-29, D-76 to D-79.
 //!
 //! [`Service`]: crate::service::Service
@@ -15,6 +15,7 @@ pub mod foresee;
 pub mod input;
 pub mod oversight;
 pub mod standing;
+pub mod templates;
 pub mod trigger;
 
 use self::change::{Change, Given};

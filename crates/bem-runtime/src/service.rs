@@ -315,7 +315,9 @@ impl Service {
     /// A round that should begin now, if one should: the one that people want first, or the first by name.
     pub fn due_round(&self) -> Option<Input> {
         // What people want to be learned first comes first; otherwise the first by name.
-        let due = self.worlds().filter(|(index, world)| world.is_round_due(self.offered(*index)));
+        let due = self
+            .worlds()
+            .filter(|(index, world)| self.may_learn(*index) && world.is_round_due(self.offered(*index)));
         let wanted = due.map(|(index, _)| index).reduce(|best, next| {
             if self.people.prior(best.0) < self.people.prior(next.0) { next } else { best }
         })?;

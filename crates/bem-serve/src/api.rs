@@ -96,6 +96,8 @@ pub fn routes() -> Vec<Registered> {
         crate::people::undo,
         crate::people::statistics,
         crate::people::set_control,
+        crate::people::history::verify,
+        crate::people::history::checkpoint,
         crate::tools::list,
         crate::tools::call,
         openapi

@@ -21,6 +21,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
@@ -82,6 +84,12 @@ pub struct Shared {
     pub rules: Mutex<BTreeMap<Digest, Arc<String>>>,
     /// When the service started.
     pub started: Instant,
+    /// The folder of its state.
+    pub state: PathBuf,
+    /// How its history is audited, if whoever started it has said so; and whether that is under way.
+    pub auditing: Option<crate::Auditing>,
+    /// See `auditing`.
+    pub is_audited: AtomicBool,
 }
 
 /// A route with the role that it needs; none where anybody may come.

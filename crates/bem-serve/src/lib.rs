@@ -28,6 +28,7 @@ use bem_runtime::history::Opened;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,20 @@ pub struct Starting(pub Arc<core::Starts>);
 impl std::fmt::Debug for Starting {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Starting")
+    }
+}
+
+/// An audit of a server's own history: its report as JSON, held against a checkpoint from outside if there is one. An error says
+/// what is wrong with that.
+#[derive(Clone)]
+pub struct Auditing(pub Arc<Audit>);
+
+/// See [`Auditing`].
+pub type Audit = dyn Fn(Option<&str>) -> Result<serde_json::Value, String> + Send + Sync;
+
+impl std::fmt::Debug for Auditing {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Auditing")
     }
 }
 
@@ -64,6 +79,8 @@ pub struct ServeOptions {
     pub lease: Duration,
     /// Who is told what happens to questions and patches.
     pub webhooks: Vec<webhooks::Webhook>,
+    /// How its history is audited, where pages may ask for it.
+    pub auditing: Option<Auditing>,
 }
 
 /// Refuses an address beyond loopback unless a proxy stands before it.
@@ -99,6 +116,9 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
         buckets: Mutex::new(BTreeMap::new()),
         rules: Mutex::new(BTreeMap::new()),
         started: Instant::now(),
+        state: options.state.clone(),
+        auditing: options.auditing.clone(),
+        is_audited: AtomicBool::new(false),
     }))
 }
 

@@ -4,7 +4,7 @@
 //! from outside is escaped. Must not know how anything is learned. Clause: GLE-9.
 
 use crate::api::{Shown, interval, shown};
-use crate::core::PatchLine;
+use crate::core::{Gauges, PatchLine};
 use crate::http::{App, Failure};
 use axum::extract::{Path, State};
 use axum::http::header;
@@ -94,10 +94,10 @@ fn mean(moments: &Moments) -> String {
 /// All worlds.
 pub async fn worlds_page(State(app): State<App>) -> Result<Html<String>, Failure> {
     let rows = app.handle.look(|service| {
-        let rows: Vec<(String, Statistics, String)> = service
+        let rows: Vec<(WorldSpec, Statistics, String)> = service
             .worlds()
             .map(|(_, world)| {
-                (world.spec().name.clone(), world.statistics().clone(), world.acting().in_force().words)
+                (world.spec().clone(), world.statistics().clone(), world.acting().in_force().words)
             })
             .collect();
         (rows, PatchLine::latest(service, u64::MAX, 16))
@@ -116,29 +116,92 @@ pub async fn worlds_page(State(app): State<App>) -> Result<Html<String>, Failure
         sync,
         gauges.rounds.load(Ordering::Relaxed),
     );
+    activities(&mut body, gauges);
     if rows.is_empty() {
         body.push_str("<p>No world is served yet: <code>POST /v1/worlds</code> makes one.</p>");
     } else {
         body.push_str(
-            "<h2>Worlds</h2><div class=wide tabindex=0 role=region aria-label=Worlds><table><tr><th class=left>world<th>decisions<th>online return<th>random<th>best fixed<th class=left>what acts",
+            "<h2>Worlds</h2><div class=wide tabindex=0 role=region aria-label=Worlds><table><tr><th class=left>world<th>decisions<th>online return<th>score<th>lately<th>random<th>best fixed<th class=left>what acts",
         );
-        for (name, statistics, words) in &rows {
+        for (spec, statistics, words) in &rows {
             let fixed = statistics.best_fixed().map_or("none yet".to_string(), |(_, moments)| mean(&moments));
             let _ = write!(
                 body,
-                "<tr><td class=left><a href=\"/worlds/{0}\">{0}</a><td>{1}<td>{2}<td>{3}<td>{4}<td class=\"left long\">{5}",
-                escaped(name),
+                "<tr><td class=left><a href=\"/worlds/{0}\">{0}</a><td>{1}<td>{2}<td>{6}<td>{7}<td>{3}<td>{4}<td class=\"left long\">{5}",
+                escaped(&spec.name),
                 statistics.decisions,
                 mean(&statistics.returns),
                 mean(&statistics.random),
                 fixed,
-                escaped(words)
+                escaped(words),
+                score(spec, statistics),
+                spark(statistics)
             );
         }
-        body.push_str("</table></div>");
+        body.push_str(
+            "</table></div><p class=muted>Returns are in milli-units. The score is where the mean of the newest quarter lies between the \
+             smallest and the largest return, 0 to 1. This page looks again every five seconds.</p>",
+        );
     }
     patches_table(&mut body, &patches, true);
     Ok(document("BEM: worlds", &body, None))
+}
+
+/// What the threads of the server spent their time on since the start.
+fn activities(body: &mut String, gauges: &Gauges) {
+    let [act, learn, ledger, sync] =
+        [&gauges.act_micros, &gauges.learn_micros, &gauges.ledger_micros, &gauges.sync_micros]
+            .map(|micros| micros.load(Ordering::Relaxed) as f64 / 1e6);
+    // Whoever decides waits for the disk before the answer goes out.
+    let spent = [
+        ("deciding", (act - sync).max(0.0)),
+        ("learning, proving and measuring", learn),
+        ("writing the history", ledger),
+        ("waiting for the disk", sync),
+    ];
+    let most = spent.iter().fold(1e-6, |most: f64, (_, seconds)| most.max(*seconds));
+    body.push_str("<h2>Time per activity <span class=muted>since the start</span></h2><div class=wide tabindex=0 role=region aria-label=\"Time per activity\"><table class=times>");
+    for (name, seconds) in spent {
+        let _ = write!(
+            body,
+            "<tr><th class=left scope=row>{name}<td>{seconds:.2} s<td><meter min=0 max=1 value=\"{:.3}\" aria-label=\"share of the longest\">{seconds:.2} s</meter>",
+            seconds / most
+        );
+    }
+    body.push_str("</table></div>");
+}
+
+/// The mean return of the newest quarter of episodes as a share of the range of returns.
+fn score(spec: &WorldSpec, statistics: &Statistics) -> String {
+    let newest = &statistics.curve[statistics.curve.len() - statistics.curve.len().div_ceil(4)..];
+    let (count, sum) =
+        newest.iter().fold((0, 0), |(count, sum), point| (count + point.count, sum + point.sum));
+    if count == 0 {
+        return "none yet".to_string();
+    }
+    let (low, high) = (spec.shape.return_min as f64, spec.shape.return_max as f64);
+    format!("{:.3}", ((sum as f64 / count as f64 - low) / (high - low).max(1.0)).clamp(0.0, 1.0))
+}
+
+/// What was earned over time, as a line without axes.
+fn spark(statistics: &Statistics) -> String {
+    let means: Vec<f64> = statistics.curve.iter().filter_map(interval).map(|(mean, _)| mean).collect();
+    let (Some(first), Some(last), true) = (means.first(), means.last(), 1 < means.len()) else {
+        return "none yet".to_string();
+    };
+    let (low, high) =
+        means.iter().fold((f64::MAX, f64::MIN), |(low, high), mean| (low.min(*mean), high.max(*mean)));
+    let point = |(place, mean): (usize, &f64)| {
+        let x = 2.0 + 96.0 * place as f64 / (means.len() - 1) as f64;
+        format!("{x:.1},{:.1}", 22.0 - 20.0 * (mean - low) / (high - low).max(1e-9))
+    };
+    let points: Vec<String> = means.iter().enumerate().map(point).collect();
+    format!(
+        "<svg class=spark viewBox=\"0 0 100 24\" role=img aria-label=\"mean return from {} to {}\"><polyline class=line points=\"{}\" /></svg>",
+        number(*first),
+        number(*last),
+        points.join(" ")
+    )
 }
 
 /// A table of patches.

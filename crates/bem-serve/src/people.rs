@@ -5,6 +5,7 @@
 //! an input.
 //! Clauses: HUM-2, HUM-3, HUM-4, HUM-12; decisions D-29, D-70, D-76.
 
+pub mod history;
 pub mod pages;
 pub mod tasks;
 pub mod view;
@@ -53,7 +54,9 @@ pub fn routes() -> Vec<Registered> {
         route(Method::PUT, "/v1/people/control", Some(Admin), put(set_control)),
         route(read.clone(), "/queue", Some(Viewer), get(pages::queue_page)),
         route(read.clone(), "/patches", Some(Viewer), get(pages::patches_page)),
-        route(read.clone(), "/history", Some(Viewer), get(pages::history_page)),
+        route(read.clone(), "/history", Some(Viewer), get(history::history_page)),
+        route(Method::POST, "/v1/history/verify", Some(Viewer), post(history::verify)),
+        route(read.clone(), "/v1/history/checkpoint", Some(Viewer), get(history::checkpoint)),
         route(read, "/queue.js", None, get(pages::script)),
     ]
 }

@@ -50,6 +50,7 @@ impl Bench {
             starts: None,
             lease: people::LEASE_LASTS,
             webhooks: Vec::new(),
+            auditing: None,
         };
         let (handle, threads) = start(opened, &options, None).unwrap();
         let app = app(handle.clone(), &options, options.listen).unwrap();

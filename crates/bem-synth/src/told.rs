@@ -72,11 +72,6 @@ impl Told {
         self.labels.is_empty()
     }
 
-    /// Whether so much was said since there were this many labels that it is worth another look.
-    pub fn is_news(&self, looked: usize) -> bool {
-        is_news(self.len(), looked)
-    }
-
     /// What most labels call right where this is seen; nothing where nothing was said, or as much for another action. What was
     /// said early in an episode counts: later, what is right may be to give up.
     pub fn verdict(&self, observation: &Bits) -> Option<u16> {
@@ -244,9 +239,9 @@ impl Told {
     }
 }
 
-/// Whether so many labels are worth another look after so many.
-pub fn is_news(labels: usize, looked: usize) -> bool {
-    looked + NEWS_MIN.max(looked / NEWS_SHARE) <= labels
+/// How many labels must be new for another look after this many.
+pub fn news_needed(looked: usize) -> usize {
+    NEWS_MIN.max(looked / NEWS_SHARE)
 }
 
 fn key(bits: &[u16], seen: &Bits) -> u64 {
@@ -369,9 +364,6 @@ mod tests {
 
     #[test]
     fn another_look_comes_when_a_fifth_more_was_said() {
-        let told = |count: u64| Told::new((0..count).map(|place| label(place, 0)));
-        assert!(!told(3).is_news(0) && told(4).is_news(0));
-        assert!(!told(119).is_news(100) && told(120).is_news(100));
-        assert!(!told(0).is_news(0));
+        assert_eq!([0, 4, 20, 100].map(news_needed), [4, 4, 4, 20]);
     }
 }

@@ -12,7 +12,7 @@ use bem_base::fixed::Fixed;
 use bem_engine::evaluate::Yardstick;
 use bem_games::compose::NoPrograms;
 use bem_games::game::Game;
-use bem_runtime::input::WorldSpec;
+use bem_runtime::input::{OWN_NOTE, WorldSpec};
 use bem_runtime::limits::HORIZON_MAX;
 use bem_runtime::service::Service;
 use bem_runtime::world::World;
@@ -24,8 +24,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The first word of what a rung's world says about itself; a world that is made over HTTP cannot say it.
-const NOTE: &str = "ladder ";
 /// Stages of every family: with all families fewer worlds than half of those that a history may have.
 const STAGES: usize = 4;
 /// Decisions that a rung gets at most.
@@ -41,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whether a world is a rung: what goes wrong in it goes wrong in a game.
 pub fn is_rung(world: &World) -> bool {
-    world.spec().note.starts_with(NOTE)
+    world.spec().is_own()
 }
 
 /// One rung as a world.
@@ -85,7 +83,7 @@ fn spec_of(family: &str, stage: usize, task: String, game: &dyn Game) -> WorldSp
         min_propensity: Fixed::ZERO,
         expire_after: horizon.max(64),
         forbidden: game.start().forbidden().to_vec(),
-        note: format!("{NOTE}{task}"),
+        note: format!("{OWN_NOTE}{task}"),
         floor: None,
     }
 }
@@ -97,6 +95,8 @@ enum Stands {
     New,
     /// It is worked on; so many episodes are complete.
     Begun(u64),
+    /// Nothing is learned in it until a person approves it.
+    Waits,
     /// It got all its decisions, and is not reached.
     GivenUp,
     /// It is reached.
@@ -104,7 +104,13 @@ enum Stands {
 }
 
 fn stands(service: &Service, rung: &WorldSpec, yardstick: Yardstick) -> Stands {
-    let Ok((_, world)) = service.find(&rung.name) else { return Stands::New };
+    let Ok((index, world)) = service.find(&rung.name) else { return Stands::New };
+    if service.is_turned_away(index) {
+        return Stands::GivenUp;
+    }
+    if !service.may_learn(index) && world.is_round_due(0) {
+        return Stands::Waits;
+    }
     let statistics = world.statistics();
     let curve = &statistics.curve;
     let newest = &curve[curve.len() - curve.len().div_ceil(4)..];
@@ -216,7 +222,7 @@ impl Climber {
                     self.handle.gauges.rungs_reached.fetch_add(1, Ordering::Relaxed);
                     return;
                 }
-                None => {
+                Some(Stands::Waits) | None => {
                     std::thread::sleep(QUIET);
                     continue;
                 }

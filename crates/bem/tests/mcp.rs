@@ -44,9 +44,7 @@ impl Client {
         self.next += 1;
         let id = self.next;
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("an answer");
-        let answer: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line:?}"));
+        let answer = self.read();
         assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(id)), "{answer}");
         answer
     }
@@ -57,10 +55,38 @@ impl Client {
         answer["result"].clone()
     }
 
+    /// Calls a tool that asks something itself; what it asks.
+    fn begin(&mut self, name: &str, arguments: &Value) -> Value {
+        self.next += 1;
+        let (id, params) = (self.next, json!({ "name": name, "arguments": arguments }));
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }));
+        self.read()
+    }
+
+    /// Answers what a tool asked; what comes of the call.
+    fn fill(&mut self, asked: &Value, filled: &Value) -> Value {
+        self.say(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": filled }));
+        let answer = self.read();
+        assert_eq!(answer["id"], json!(self.next), "{answer}");
+        answer["result"].clone()
+    }
+
+    fn read(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("an answer");
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line:?}"))
+    }
+
     /// Says hello as clients of the protocol's stable versions do.
     fn greet(&mut self) -> Value {
+        self.greet_with(&json!({}))
+    }
+
+    /// Says hello and what it can do.
+    fn greet_with(&mut self, capabilities: &Value) -> Value {
         let hello = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+            "protocolVersion": "2025-11-25", "capabilities": capabilities,
+            "clientInfo": { "name": "test", "version": "1" },
         });
         let answer = self.ask("initialize", &hello);
         self.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
@@ -180,6 +206,62 @@ fn a_question_is_listed_leased_and_answered() {
     assert!(given["structuredContent"]["answer"].is_string(), "{given}");
     let open = client.call("questions_list", &json!({}));
     assert_eq!(open["structuredContent"]["questions"], json!([]));
+    client.leave();
+    server.stop();
+}
+
+/// A world with one decision that is asked about; the question.
+fn asked(server: &Server) -> String {
+    let world =
+        json!({ "name": "ads", "obs_bits": 4, "actions": 3, "reward_range": [0, 1000], "horizon": 1 });
+    ask(server, "/v1/worlds", &world);
+    let decided = ask(server, "/v1/worlds/ads/decide", &json!({ "obs": "0101" }));
+    let decision = &decided["decision"];
+    ask(server, "/v1/worlds/ads/reward", &json!({ "decision": decision, "reward": 300 }));
+    let question = json!({ "kind": "label_step", "world": "ads", "decision": decision });
+    ask(server, "/v1/questions", &question)["question"].as_str().expect("a number").to_string()
+}
+
+#[test]
+fn the_person_at_the_client_is_asked_and_the_answer_takes_effect() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(folder.path());
+    let url = format!("http://{}", server.address);
+    let question = asked(&server);
+    // A client that shows no forms is told so, and the question stays in the queue.
+    let mut plain = Client::start(folder.path(), &url);
+    plain.greet();
+    let refused = plain.call("questions_ask", &json!({}));
+    assert_eq!(refused["isError"], true);
+    assert!(refused["content"][0]["text"].as_str().expect("text").contains("shows no forms"), "{refused}");
+    let open = plain.call("questions_list", &json!({ "state": "pending" }));
+    assert_eq!(open["structuredContent"]["questions"][0]["question"], json!(question));
+    plain.leave();
+    let mut client = Client::start(folder.path(), &url);
+    client.greet_with(&json!({ "elicitation": {} }));
+    // Who declines gives the question back.
+    let form = client.begin("questions_ask", &json!({ "question": question }));
+    assert_eq!(form["method"], "elicitation/create", "{form}");
+    let message = form["params"]["message"].as_str().expect("text");
+    for words in ["in world ads?", "0101", "300 milli-units", "no deadline", "was right: changes"] {
+        assert!(message.contains(words), "{words}: {message}");
+    }
+    let verdict = &form["params"]["requestedSchema"]["properties"]["verdict"];
+    assert_eq!(verdict["oneOf"].as_array().map(Vec::len), Some(4), "{verdict}");
+    let declined = client.fill(&form, &json!({ "action": "decline" }));
+    assert_eq!(declined["structuredContent"]["given_back"], json!(true), "{declined}");
+    let open = client.call("questions_list", &json!({ "state": "pending" }));
+    assert_eq!(open["structuredContent"]["questions"][0]["question"], json!(question));
+    // The most pressing question is asked where none is named; the answer takes effect.
+    let form = client.begin("questions_ask", &json!({}));
+    let filled = json!({ "action": "accept", "content": { "verdict": "right" } });
+    let given = client.fill(&form, &filled);
+    assert_eq!(given["structuredContent"]["said"]["accept"], json!(true), "{given}");
+    assert!(!given["structuredContent"]["changes"].as_array().expect("a list").is_empty());
+    let open = client.call("questions_list", &json!({}));
+    assert_eq!(open["structuredContent"]["questions"], json!([]));
+    let nothing = client.call("questions_ask", &json!({}));
+    assert_eq!(nothing["structuredContent"]["question"], Value::Null, "{nothing}");
     client.leave();
     server.stop();
 }

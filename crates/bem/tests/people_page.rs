@@ -6,7 +6,7 @@
 mod browser;
 mod server;
 
-use browser::{Browser, driver, http};
+use browser::{Browser, driver, http, http_text};
 use serde_json::{Value, json};
 use server::Server;
 use std::path::{Path, PathBuf};
@@ -205,6 +205,64 @@ fn people_work_through_the_queue_in_a_real_browser() {
         let wide = narrow.run("return document.documentElement.scrollWidth <= window.innerWidth");
         assert_eq!(wide, json!(true), "{name} is wider than the window");
     }
+}
+
+#[test]
+fn the_history_is_verified_on_its_page_and_its_checkpoint_is_handed_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path(), "served", &[]);
+    let viewer = token(folder.path(), "eve", "viewer");
+    let body = json!({ "name": "desk", "obs_bits": 3, "actions": 4, "reward_range": [0, 1000] });
+    http(&server.address, "POST", "/v1/worlds", &server.token, Some(&body));
+    play(&server, &server.token, "desk", 40);
+    let verify = |body: Value| http(&server.address, "POST", "/v1/history/verify", &viewer, Some(&body));
+    let kept = || http_text(&server.address, "/v1/history/checkpoint", &viewer);
+    // A checkpoint is signed now and then: until it covers what was played.
+    let mut checkpoint = kept();
+    for _ in 0..300 {
+        if checkpoint.lines().nth(1).and_then(|line| line.parse::<u64>().ok()).is_some_and(|size| 10 < size) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        checkpoint = kept();
+    }
+    let (status, report) = verify(json!({}));
+    assert_eq!((status, &report["verdict"]), (200, &json!("unanchored")), "{report}");
+    play(&server, &server.token, "desk", 40);
+    let (status, report) = verify(json!({ "checkpoint": checkpoint }));
+    assert_eq!((status, &report["verdict"]), (200, &json!("ok")), "{report}");
+    assert!(0 < report["anchored_entries"].as_u64().expect("a count"));
+    let (status, refused) = verify(json!({ "checkpoint": "nothing of the kind" }));
+    assert_eq!((status, &refused["error"]["field"]), (400, &json!("checkpoint")), "{refused}");
+    // A checkpoint of another history: this one does not go on from it.
+    let other = tempfile::tempdir().expect("a folder");
+    let elsewhere = Server::start(other.path(), "served", &[]);
+    http(&elsewhere.address, "POST", "/v1/worlds", &elsewhere.token, Some(&body));
+    play(&elsewhere, &elsewhere.token, "desk", 40);
+    let mut foreign = http_text(&elsewhere.address, "/v1/history/checkpoint", &elsewhere.token);
+    for _ in 0..300 {
+        if foreign.lines().nth(1).and_then(|line| line.parse::<u64>().ok()).is_some_and(|size| 10 < size) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        foreign = http_text(&elsewhere.address, "/v1/history/checkpoint", &elsewhere.token);
+    }
+    let (_, report) = verify(json!({ "checkpoint": foreign }));
+    assert_eq!(report["verdict"], json!("broken"), "{report}");
+    let Some(driver) = driver() else { return };
+    let profile = tempfile::tempdir().expect("a folder");
+    let browser = Browser::open(&driver, profile.path(), &["--window-size=900,1200"]);
+    browser.log_in(&server, &viewer);
+    browser.go(&format!("http://{}/history", server.address));
+    browser.wait("return !!document.querySelector('form[data-verify] button')");
+    browser.run("document.querySelector('form[data-verify] button').click()");
+    browser.wait("return document.getElementById('verdict').textContent.includes('entries fit together')");
+    let link = browser.run("return document.querySelector('a[download]').getAttribute('href')");
+    assert_eq!(link, json!("/v1/history/checkpoint"));
+    look(&browser, "history-verified");
+    browser.go(&format!("http://{}/", server.address));
+    browser.wait("return document.body.innerText.includes('Time per activity')");
+    look(&browser, "dashboard");
 }
 
 /// A server with four questions, and two people who may answer them.

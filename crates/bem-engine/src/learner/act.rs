@@ -100,10 +100,10 @@ impl Learner {
     ) -> Result<Event, EnvironmentError> {
         self.resume_acting();
         let until = self.workload.act_until(self.candidates.next_search());
-        if self.hearing.is_due() && self.workload.is_paced() {
-            return Ok(self.look_at_told());
+        if self.workload.is_paced() && self.hearing.is_due(self.tally.steps) && !self.is_spent() {
+            return Ok(self.look_at_told(witness));
         }
-        if until.min(self.settings.budget) <= self.tally.steps || self.is_done() {
+        if until <= self.tally.steps || self.is_spent() || self.is_done() {
             return Ok(self.next_unit(witness));
         }
         let turn = if self.affords_a_try() { self.next_turn() } else { Turn::BASELINE };

@@ -270,12 +270,12 @@ impl Learner {
         // A unit of a scheduler decides a few patches; the library is decided at once.
         let enough = self.settings.config.verify_patches;
         let is_enough = self.workload.is_enough(enough);
-        if self.candidates.is_searched() && (is_enough || self.settings.budget <= self.tally.steps) {
-            return self.end_judging();
+        if self.candidates.is_searched() && (is_enough || self.is_spent()) {
+            return self.end_judging(witness);
         }
         let (span, acting) = (self.seen_span(), self.machinery.acting_digest());
         match self.machinery.decide_next(span, self.unpaired(), self.tally.steps) {
-            Advance::Idle => return self.end_judging(),
+            Advance::Idle => return self.end_judging(witness),
             Advance::Decided(record) => self.conclude(*record, 0, acting, witness),
             Advance::Measuring => {
                 let shown = self.machinery.evolution().trial().expect("a trial has just been opened");
@@ -293,7 +293,7 @@ impl Learner {
         Event::Judged
     }
 
-    fn end_judging(&mut self) -> Event {
+    fn end_judging(&mut self, witness: &mut dyn Witness) -> Event {
         match self.candidates.close_round() {
             Some(_) if !self.workload.is_paced() => {
                 self.end_round();
@@ -304,6 +304,7 @@ impl Learner {
                 self.pause()
             }
             None => {
+                self.end_apart(witness);
                 self.end_round();
                 Event::Judged
             }
@@ -317,7 +318,7 @@ impl Learner {
         world: &mut dyn Environment,
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
-        if self.tally.steps < self.settings.budget && !self.affords_a_try() {
+        if !self.is_spent() && !self.affords_a_try() {
             let seed = self.play_seeds.next_seed();
             return self.begin(world, seed, Turn::BASELINE);
         }
@@ -406,7 +407,7 @@ impl Learner {
         let may_be_equal = shown.is_some_and(|shown| matches!(shown.patch().change, Change::Play { .. }));
         if is_played && !may_be_equal && evolution.trial_never_differed(EQUAL_PAIRS_MAX) {
             self.give_up("it never does anything else", witness);
-        } else if is_played && self.settings.budget <= steps {
+        } else if is_played && self.is_spent() {
             self.run_out(witness);
         }
     }

@@ -1,24 +1,27 @@
 //! What people said, and what a learner does about it: it tries what they call right, and proposes what follows from it.
 //!
-//! Labels are lent by the owner, who keeps and saves them; of them the learner saves how many it had looked at. Half of the
-//! exploring episodes follow what is called right where something was said, as long as nothing BAD was ever seen and no counted
-//! model explores by itself: a wrong label costs an exploring episode. What labels suggest waits for the gate beside what the log suggests, takes no place
-//! from it, and is let in by measurement alone. Without labels nothing here happens, and no random number is drawn.
-//! Must not know who said what. Clauses: HUM-5, HUM-13; decisions D-126, D-184.
+//! Labels are lent by the owner, who keeps and saves them; of them the learner saves how many it had looked at. What labels
+//! suggest is measured by itself, between the learner's own searches (`apart`): until something of it was let in, nothing that
+//! people say changes what the learner draws, counts, searches or holds. Afterwards half of the exploring episodes follow what
+//! is called right where something was said, as long as nothing BAD was ever seen and no counted model explores by itself.
+//! Whoever was refused is looked at again when twice as much is new. Without labels nothing here happens, and no random number
+//! is drawn. Must not know who said what. Clauses: HUM-5, HUM-13; decisions D-126, D-184, D-210.
 
 use super::act::is_exploring;
-use super::{Event, Learner, Phase};
+use super::apart::Apart;
+use super::state::RestoreError;
+use super::{Event, Learner, Witness};
 use crate::codec::{decode_option, encode_option};
 use crate::parameters::search_settings;
 use bem_base::digest::Digest;
-use bem_base::encode::{DecodeError, Reader, Writer};
+use bem_base::encode::{Reader, Writer};
 use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
 use bem_machine::turn::Turn;
 use bem_synth::experience::Episode;
 use bem_synth::hypothesis::Hypothesis;
 use bem_synth::policy::Policy;
-use bem_synth::told::{TOLD_MAX, Told};
+use bem_synth::told::{TOLD_MAX, Told, news_needed};
 
 /// Of so many exploring episodes one follows what people said.
 pub(super) const ADVISED_ONE_IN: u64 = 2;
@@ -26,6 +29,10 @@ pub(super) const ADVISED_ONE_IN: u64 = 2;
 const SUBMITTED_MAX: usize = 2;
 /// Labels that must speak for a candidate of more than one step that was never seen to earn more.
 const TRUSTED_MIN: usize = 6;
+/// How often what must be new is doubled, at most.
+const DOUBLED_MAX: u32 = 16;
+/// Stands in the bytes beside how many labels were looked at: what was measured for people follows.
+const MEASURED: u64 = 1 << 63;
 
 /// What was said, as far as it was lent.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +44,8 @@ pub(super) struct Hearing {
     looked: u64,
     /// Nothing BAD was seen, so that what is called right may be tried.
     is_safe: bool,
+    /// What was measured for people.
+    pub(super) apart: Apart,
 }
 
 impl Hearing {
@@ -55,7 +64,7 @@ impl Hearing {
 
     /// Whether an episode may follow what was said: where an episode is one step, a candidate tells as much.
     pub(super) fn may_follow(&self, shape: &Shape) -> bool {
-        1 < shape.horizon && self.is_safe && !self.told.is_empty()
+        1 < shape.horizon && self.is_safe && self.apart.has_won() && !self.told.is_empty()
     }
 
     /// Something BAD was seen: nobody's word is followed any more.
@@ -63,9 +72,15 @@ impl Hearing {
         self.is_safe = false;
     }
 
-    /// Whether enough is new for a search.
-    pub(super) fn is_due(&self) -> bool {
-        self.told.is_news(self.looked as usize)
+    /// Whether so many labels are enough news for another look, and so many steps have paid for it.
+    pub(super) fn is_news(&self, labels: usize, steps: u64) -> bool {
+        let needed = news_needed(self.looked as usize) << self.apart.refused().min(DOUBLED_MAX);
+        self.looked as usize + needed <= labels && self.apart.is_paid_for(steps)
+    }
+
+    /// Whether enough is new for another look.
+    pub(super) fn is_due(&self, steps: u64) -> bool {
+        self.is_news(self.told.len(), steps)
     }
 
     /// What was said is looked at.
@@ -73,33 +88,38 @@ impl Hearing {
         self.looked = self.told.len() as u64;
     }
 
-    /// How many labels the last search had looked at.
-    pub(super) fn looked(&self) -> u64 {
-        self.looked
-    }
-
-    /// Writes what must outlive the labels themselves: how many were looked at, and which were heard. Nothing where nobody said
-    /// anything and nothing follows.
+    /// Writes what must outlive the labels themselves: how many were looked at, which were heard, and what was measured for them.
+    /// Nothing where nobody said anything and nothing follows.
     pub(super) fn encode(&self, is_followed: bool, writer: &mut Writer) {
-        if is_followed || 0 < self.looked || self.heard.is_some() {
-            writer.u64(self.looked);
+        let is_measured = self.apart.is_used();
+        if is_followed || 0 < self.looked || self.heard.is_some() || is_measured {
+            writer.u64(self.looked | if is_measured { MEASURED } else { 0 });
             encode_option(writer, self.heard.as_ref(), |digest, writer| writer.raw(digest.as_bytes()));
+            if is_measured {
+                self.apart.encode(writer);
+            }
         }
     }
 
-    /// Reads it back; the owner lends the labels again.
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Hearing, DecodeError> {
+    /// Reads it back; the owner lends the labels again. A learner of this shape may be in it, unless this is one itself.
+    pub(super) fn decode(shape: Option<&Shape>, reader: &mut Reader<'_>) -> Result<Hearing, RestoreError> {
         if reader.remaining() == 0 {
             return Ok(Hearing::default());
         }
         let impossible = reader.error("labels that nobody can have given");
-        let looked = reader.u64()?;
+        let marked = reader.u64()?;
+        let (looked, is_measured) = (marked & !MEASURED, marked & MEASURED != 0);
         let heard = decode_option(reader, Digest::decode)?;
-        let is_empty = looked == 0 && heard.is_none();
+        let apart = match (is_measured, shape) {
+            (false, _) => Apart::default(),
+            (true, Some(shape)) => Apart::decode(shape, reader)?,
+            (true, None) => return Err(impossible.into()),
+        };
+        let is_empty = looked == 0 && heard.is_none() && !is_measured;
         if (TOLD_MAX as u64) < looked || is_empty && reader.remaining() == 0 {
-            return Err(impossible);
+            return Err(impossible.into());
         }
-        Ok(Hearing { looked, heard, ..Hearing::default() })
+        Ok(Hearing { looked, heard, apart, ..Hearing::default() })
     }
 }
 
@@ -133,35 +153,38 @@ impl Learner {
         }
     }
 
-    /// Looks at what people said between two searches: what it suggests is decided like what was brought along, so that the
-    /// searches of the log, and the tests of contexts that come with them, are as many as without.
-    pub(super) fn look_at_told(&mut self) -> Event {
+    /// Looks at what people said between two searches: what it suggests is measured by itself, so that the learner's own searches,
+    /// tests and draws are those that it would have made without.
+    pub(super) fn look_at_told(&mut self, witness: &mut dyn Witness) -> Event {
         self.hearing.look();
-        if self.settings.config.synthesis {
-            self.propose_told();
+        let worth = self.worth_hearing();
+        if !worth.is_empty() {
+            self.begin_apart(worth, witness);
         }
-        self.phase = Phase::Judge;
         Event::Searched
     }
 
-    /// Submits what labels suggest, as far as it is worth measuring.
+    /// Looks at what people said with a search, where a scheduler says when patches are decided.
     pub(super) fn propose_told(&mut self) {
-        if self.hearing.told.is_empty() {
-            return;
-        }
-        if !self.is_trusted() {
-            return;
-        }
-        let settings = search_settings(&self.settings.config);
-        let recent = self.recent();
-        let frozen = self.machinery.frozen();
-        let suggested = self.hearing.told.propose(&self.shape, (&recent, frozen), &settings);
-        let worth: Vec<Hypothesis> =
-            suggested.into_iter().filter(|candidate| self.is_worth_hearing(candidate, &recent)).collect();
+        self.hearing.look();
+        let worth = self.worth_hearing();
         if !worth.is_empty() {
             self.make_room();
         }
-        worth.into_iter().take(SUBMITTED_MAX).for_each(|candidate| self.submit_one(candidate, Fixed::ZERO));
+        worth.into_iter().for_each(|candidate| self.submit_one(candidate, Fixed::ZERO));
+    }
+
+    /// What labels suggest, as far as it is worth measuring.
+    fn worth_hearing(&self) -> Vec<Hypothesis> {
+        let told = &self.hearing.told;
+        if told.is_empty() || !self.settings.config.synthesis || !self.is_trusted() {
+            return Vec::new();
+        }
+        let settings = search_settings(&self.settings.config);
+        let recent = self.recent();
+        let suggested = told.propose(&self.shape, (&recent, self.machinery.frozen()), &settings);
+        let worth = suggested.into_iter().filter(|candidate| self.is_worth_hearing(candidate, &recent));
+        worth.take(SUBMITTED_MAX).collect()
     }
 
     /// Whether labels agree with what acts about as often as chance would: who contradicts nearly everything that was measured
@@ -171,11 +194,12 @@ impl Learner {
         told.len() <= 2 * usize::from(self.shape.actions) * (1 + told.agreed(self.machinery.frozen()))
     }
 
-    /// Whether what acts does what people call right in at least half of what they said: then it may be there because of them. A
-    /// word that nothing came of changes nothing about how the log is searched.
+    /// Whether what acts may be there because of people: something of theirs was let in, and it does what they call right in at
+    /// least half of what they said. A word that nothing came of changes nothing about how the log is searched.
     pub(super) fn acts_as_told(&self) -> bool {
         let told = &self.hearing.told;
-        !told.is_empty() && told.len() <= 2 * told.agreed(self.machinery.frozen())
+        let has_won = self.hearing.apart.has_won();
+        has_won && !told.is_empty() && told.len() <= 2 * told.agreed(self.machinery.frozen())
     }
 
     /// Whether labels speak for a candidate, and where an episode has many steps, whether it was seen to earn more or much was

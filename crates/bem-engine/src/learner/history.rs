@@ -39,6 +39,11 @@ impl History {
         self.serial
     }
 
+    /// Numbers episodes on from those of another history; the chain goes on.
+    pub(super) fn number_like(&mut self, other: &History) {
+        self.serial = other.serial;
+    }
+
     /// Writes the canonical bytes.
     pub(super) fn encode(&self, writer: &mut Writer) {
         writer.raw(self.chain.as_bytes());

@@ -197,6 +197,11 @@ impl Machinery {
         self.evolution.lend_approval(approval);
     }
 
+    /// Patches are numbered behind those of another machine.
+    pub(super) fn number_after(&mut self, other: &Machinery) {
+        self.evolution.number_after(other.evolution.latest());
+    }
+
     /// The register that turns and draws come from.
     pub(super) fn prng_mut(&mut self) -> &mut Prng {
         self.machine.prng_mut()

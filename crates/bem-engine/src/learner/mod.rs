@@ -19,6 +19,7 @@
 //! Clauses: SCC-1, SCC-8, SCC-15, VM-16; decisions D-20, D-23, D-32 to D-35.
 
 mod act;
+mod apart;
 mod candidates;
 mod claim;
 mod contexts;
@@ -452,7 +453,7 @@ impl Learner {
             agent: self.agent(),
             words: self.standing.incumbent().words.clone(),
             machine: self.standing.incumbent().machine.clone(),
-            tally: self.tally,
+            tally: self.accounted(),
             counterexample: self.counterexample(),
             contradiction: self.contradiction(),
             shortfall: self.shortfall(),
@@ -467,7 +468,7 @@ impl Learner {
         &self.settings
     }
 
-    /// Where the run stands.
+    /// Where the run stands, without what was measured for people in vain.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -510,7 +511,7 @@ impl Learner {
 
     /// Goes back to collecting, unless there is a reason to stop.
     fn end_round(&mut self) {
-        let more = self.tally.steps < self.settings.budget && !self.is_done();
+        let more = !self.is_spent() && !self.is_done();
         self.phase = if more { Phase::Collect } else { Phase::Over };
     }
 
@@ -527,6 +528,6 @@ impl Learner {
 
     /// Tells the witness what acts.
     fn announce(&self, witness: &mut dyn Witness) {
-        witness.incumbent_changed(&self.agent(), &self.standing.incumbent().words, &self.tally);
+        witness.incumbent_changed(&self.agent(), &self.standing.incumbent().words, &self.accounted());
     }
 }

@@ -288,7 +288,7 @@ impl Learner {
     pub(super) fn next_unit(&mut self, witness: &mut dyn Witness) -> Event {
         let (steps, patches) = (self.tally.steps, self.patches());
         self.workload.finish_unit(steps, patches);
-        let is_over = self.settings.budget <= steps || self.is_done();
+        let is_over = self.is_spent() || self.is_done();
         if is_over && (!self.workload.is_paced() || self.workload.is_alarmed()) {
             // Contexts grow when the log is searched; what acts at the end should know all of it.
             if !self.workload.is_alarmed() {

@@ -112,7 +112,7 @@ impl Learner {
         };
         let Some(played) = played else { return false };
         let cost = played.saturating_mul(steps) / (episodes as u64).max(1);
-        let left = self.settings.budget.saturating_sub(self.tally.steps) / 2;
+        let left = self.settings.budget.saturating_sub(self.steps_taken()) / 2;
         cost <= left.min(self.tally.steps.max(MEASURING_STEPS))
     }
 

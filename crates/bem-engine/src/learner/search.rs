@@ -37,7 +37,6 @@ impl Learner {
         self.tend_contexts(witness);
         self.tend_guard(witness);
         // What explains everything needs no search until something contradicts it.
-        self.hearing.look();
         self.offered.look();
         let is_searched = self.settings.config.synthesis && !self.explains_all();
         if is_searched {
@@ -86,7 +85,10 @@ impl Learner {
 
     /// Searches the log for candidates and makes patches of those worth it.
     fn propose(&mut self, is_borne_out: bool, witness: &mut dyn Witness) {
-        self.propose_told();
+        // By the paced rule people's candidates are measured by themselves.
+        if !self.workload.is_paced() {
+            self.propose_told();
+        }
         self.propose_offered();
         let proposal =
             propose::propose(&self.shape, &self.experience, &search_settings(&self.settings.config));

@@ -11,10 +11,12 @@
 mod cautious;
 mod contest;
 mod still;
+mod turns;
 
 pub use contest::Begun;
-use contest::UnderWay;
+use contest::{UnderWay, take_into};
 use still::{Notes, Still};
+use turns::Turns;
 
 pub use super::act::is_exploring;
 
@@ -40,7 +42,7 @@ use bem_machine::machine::PastStep;
 use bem_machine::turn::{Actor, Drawn, Odds, Turn};
 use bem_synth::experience::{Episode, Experience, Step};
 use bem_synth::policy::Policy;
-use bem_synth::told::{Told, is_news};
+use bem_synth::told::Told;
 use cautious::Cautious;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -139,16 +141,16 @@ impl Acting {
     }
 
     /// How likely each turn is for an episode that begins now with what is seen, out of [`WEIGHTS`].
-    fn turns(&self, observation: &Bits) -> Vec<(Turn, u64)> {
+    fn turns(&self, observation: &Bits) -> Turns {
         let learner = &self.learner;
         if self.cautious.as_ref().is_some_and(|cautious| !cautious.affords(&learner.shape)) {
-            return vec![(Turn::BASELINE, WEIGHTS)];
+            return Turns::of(&[(Turn::BASELINE, WEIGHTS)]);
         }
         if let Some(turns) = learner.contest_turns(observation).filter(|_| self.has_room()) {
-            return turns.map(|turn| (turn, WEIGHTS / 2)).to_vec();
+            return Turns::of(&turns.map(|turn| (turn, WEIGHTS / 2)));
         }
         if self.steps < UNIFORM_STEPS {
-            return vec![(Turn::DRAW, WEIGHTS)];
+            return Turns::of(&[(Turn::DRAW, WEIGHTS)]);
         }
         let rule = learner.machinery.family().held().acting_rule();
         let adapts = rule != Adaptation::Fixed;
@@ -156,25 +158,24 @@ impl Acting {
         let explores = !adapts && learner.exploration.allows(shape, config, self.episodes, self.explored);
         let plain = learner.acts_plainly();
         let is_index = plain && learner.exploration.explorer().is_none() && !adapts;
-        let mut turns = Vec::with_capacity(5);
+        let mut turns = Turns::of(&[]);
         let exploring = if explores { WEIGHTS - WEIGHTS / ACTING_ONE_IN } else { 0 };
         if explores {
             let has_plan = learner.exploration.explorer().is_some();
             let is_advised = learner.hearing.may_follow(shape) && !has_plan;
             let advised = if is_advised { exploring / ADVISED_ONE_IN } else { 0 };
-            turns.push((Turn::ADVISED, advised));
+            turns.push(Turn::ADVISED, advised);
             let exploring = exploring - advised;
             let planned = if has_plan { exploring - exploring / DRAWN_ONE_IN } else { 0 };
             let mixed = (exploring - planned) / MIXED_OF * MIXED;
-            turns.push((Turn::PLAN, planned));
-            turns.push((if plain { Turn::INDEX } else { Turn::PERTURBED }, mixed));
-            turns.push((Turn::DRAW, exploring - planned - mixed));
+            turns.push(Turn::PLAN, planned);
+            turns.push(if plain { Turn::INDEX } else { Turn::PERTURBED }, mixed);
+            turns.push(Turn::DRAW, exploring - planned - mixed);
         }
         let acting = WEIGHTS - exploring;
         let index = if is_index { acting - acting / learner.held_one_in() } else { 0 };
-        turns.push((Turn::INDEX, index));
-        turns.push((Turn::HELD, acting - index));
-        turns.retain(|(_, weight)| 0 < *weight);
+        turns.push(Turn::INDEX, index);
+        turns.push(Turn::HELD, acting - index);
         turns
     }
 
@@ -208,7 +209,7 @@ impl Acting {
         let turns = self.turns(observation);
         let mut register = self.register(number);
         let mut place = register.below(WEIGHTS);
-        let turn = turns.iter().find_map(|(turn, weight)| match place < *weight {
+        let turn = turns.list().iter().find_map(|(turn, weight)| match place < *weight {
             true => Some(*turn),
             false => {
                 place -= weight;
@@ -216,7 +217,7 @@ impl Acting {
             }
         });
         let turn = turn.expect("the weights add up");
-        let choice = self.choose(register, turn, &turns, &[], observation);
+        let choice = self.choose(register, turn, turns.list(), &[], observation);
         self.episodes += 1;
         if let Some(cautious) = &mut self.cautious {
             cautious.begin(turn);
@@ -519,25 +520,15 @@ impl Searching {
 
     /// Takes in an episode that is complete; the serial under which it is known from now on.
     pub fn take(&mut self, begun: Begun, steps: &[Settled]) -> u64 {
-        let learner = &mut self.learner;
-        let begun = learner.seen_now(begun);
-        for step in steps {
-            learner.machinery.book_apart(&step.observation, (step.action, step.odds), &step.outcome);
-        }
-        let steps: Vec<Step> = steps
-            .iter()
-            .map(|step| {
-                let taken = step_taken(step.observation, step.action, step.outcome, step.odds);
-                let propensity = if step.is_told { taken.propensity } else { Step::UNTOLD };
-                Step { propensity, ..taken }
-            })
-            .collect();
-        // What was promised to every action is no play of what is held.
-        let is_pure = steps.iter().all(|step| !step.uniform);
+        // Whoever was set aside while people's candidate is tried sees what happens all the same; what is played for the trial
+        // is experience.
         let first = steps.first().map_or(Bits::ZERO, |step| step.observation);
-        let is_mixed = begun.turn == Turn::HELD && !is_pure && !learner.is_measured(begun, &first);
-        let turn = if is_mixed { Turn::INDEX } else { begun.turn };
-        learner.take_served(Begun { turn, ..begun }, steps, &mut self.notes)
+        let is_measured = self.learner.is_measured(begun, &first);
+        if let Some(before) = self.learner.hearing.apart.before_mut() {
+            let turn = if is_measured { Turn::SEAT } else { begun.turn };
+            take_into(before, Begun { turn, ..begun }, steps, &mut ());
+        }
+        take_into(&mut self.learner, begun, steps, &mut self.notes)
     }
 
     /// People say whether an episode may be learned from: it is taken out of the log, or put back where it was.
@@ -545,12 +536,18 @@ impl Searching {
         match is_kept {
             true => {
                 if let Some(episode) = self.aside.remove(&serial) {
+                    if let Some(before) = self.learner.hearing.apart.before_mut() {
+                        before.experience.put_back(episode.clone());
+                    }
                     self.learner.experience.put_back(episode);
                 }
             }
             false => {
                 if ASIDE_MAX <= self.aside.len() {
                     self.aside.pop_first();
+                }
+                if let Some(before) = self.learner.hearing.apart.before_mut() {
+                    before.experience.take_out(serial);
                 }
                 self.aside.extend(self.learner.experience.take_out(serial).map(|episode| (serial, episode)));
             }
@@ -589,7 +586,7 @@ impl Searching {
 
     /// Whether so many labels are enough news for another round.
     pub fn has_news(&self, labels: usize) -> bool {
-        is_news(labels, self.learner.hearing.looked() as usize)
+        !self.is_measuring() && self.learner.hearing.is_news(labels, self.learner.tally.steps)
     }
 
     /// Steps after which the next search is due.
@@ -610,7 +607,7 @@ impl Searching {
             || self.is_beginning()
             || !is_open
                 && (is_over
-                    || self.learner.hearing.is_due()
+                    || self.learner.hearing.is_due(self.learner.tally.steps)
                     || self.learner.offered.is_due()
                     || self.next_due() <= self.learner.tally.steps)
     }
@@ -648,8 +645,12 @@ impl Searching {
         let notes = core::mem::take(&mut self.notes);
         let learner = &mut self.learner;
         learner.notice_acting();
+        // What acts needs no log, and nobody who was set aside.
         let experience = core::mem::replace(&mut learner.experience, Experience::new(1));
+        let mut before = None;
+        learner.hearing.apart.swap(&mut before);
         let mut acting = learner.clone();
+        learner.hearing.apart.swap(&mut before);
         learner.experience = experience;
         // One plan serves until the next round.
         let mut register = Prng::quick(learner.settings.seed ^ bem_base::prng::mix(learner.tally.steps));

@@ -3,8 +3,8 @@
 //! ```text
 //! version, settings, shape,
 //! machine with its patches, tally, standing, candidates, exploration, drift, floor, library, history, random streams,
-//! workload, phase, flight, experience, if people said anything how many labels were looked at, and if anything was offered
-//! how much of it
+//! workload, phase, flight, experience, if people said anything how many labels were looked at and what was measured for them,
+//! and if anything was offered how much of it
 //! ```
 //!
 //! An episode in flight is its seed and its actions; [`Learner::restore`] plays them into the world again, so that
@@ -77,6 +77,20 @@ pub struct SavedLearner {
 impl SavedLearner {
     /// Reads canonical bytes. Cost: a pass over them, and no proof.
     pub fn parse(bytes: &[u8], shape: &Shape) -> Result<SavedLearner, RestoreError> {
+        SavedLearner::parse_in(bytes, shape, false)
+    }
+
+    /// Reads a learner that was set aside between two units of work: nothing is claimed of it, and none is set aside in it.
+    pub(super) fn parse_set_aside(bytes: &[u8], shape: &Shape) -> Result<Learner, RestoreError> {
+        let impossible = || Reader::new(bytes).error("a learner that cannot have been set aside");
+        let SavedLearner { learner, claim, flight } = SavedLearner::parse_in(bytes, shape, true)?;
+        if claim.is_some() || flight.is_some() || !stays_in_range(learner.machinery.frozen()) {
+            return Err(impossible().into());
+        }
+        Ok(learner)
+    }
+
+    fn parse_in(bytes: &[u8], shape: &Shape, is_set_aside: bool) -> Result<SavedLearner, RestoreError> {
         let mut reader = Reader::new(bytes);
         if reader.u32()? != VERSION {
             return Err(Reader::new(bytes).error("a learner written by another version of bem").into());
@@ -107,7 +121,7 @@ impl SavedLearner {
         learner.decode_phase(claim.as_ref().map(Claim::patch), &mut reader)?;
         let flight = decode_option(&mut reader, |reader| decode_flight(&learner, reader))?;
         learner.decode_experience(&mut reader)?;
-        learner.hearing = Hearing::decode(&mut reader)?;
+        learner.hearing = Hearing::decode((!is_set_aside).then_some(shape), &mut reader)?;
         learner.offered = Offered::decode(&mut reader)?;
         reader.finish()?;
         let in_flight = flight.as_ref().map(|(_, turn, moves)| (*turn, moves.len()));

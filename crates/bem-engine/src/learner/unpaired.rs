@@ -193,7 +193,7 @@ impl Learner {
             evolution.trial().is_some_and(|shown| matches!(shown.patch().change, Change::Play { .. }));
         if !may_be_equal && evolution.trial_never_differed(EQUAL_EPISODES_MAX) {
             self.give_up("it never does anything else", witness);
-        } else if self.settings.budget <= steps {
+        } else if self.is_spent() {
             self.run_out(witness);
         } else if self.candidate_steps_max() < spent {
             let policy = gate.policy().clone();

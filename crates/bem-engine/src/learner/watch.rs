@@ -129,8 +129,7 @@ impl Learner {
 
     /// Leaves the watch where a record says that the patch is taken back, or where it stays.
     pub(super) fn end_watch(&mut self, record: Option<Record>, acting: Digest, witness: &mut dyn Witness) {
-        let steps = self.tally.steps;
-        let is_over = self.machinery.evolution().watched().is_none() || self.settings.budget <= steps;
+        let is_over = self.machinery.evolution().watched().is_none() || self.is_spent();
         if let Some(record) = record {
             self.phase = Phase::Collect;
             self.conclude(record, 0, acting, witness);

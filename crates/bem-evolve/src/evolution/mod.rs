@@ -159,6 +159,16 @@ impl Evolution {
         &mut self.notebook
     }
 
+    /// The number of the latest patch.
+    pub fn latest(&self) -> u64 {
+        self.serial
+    }
+
+    /// Numbers up to this one are used elsewhere: the next patch gets a later one.
+    pub fn number_after(&mut self, latest: u64) {
+        self.serial = self.serial.max(latest);
+    }
+
     /// What has happened in the queue.
     pub fn queue_counts(&self) -> QueueCounts {
         self.queue.counts()

@@ -107,7 +107,8 @@ pub struct PatchContext {
     pub pox_score: Fixed,
     /// What it gains in return, safety, cost and novelty, as measured.
     pub deltas: [Fixed; 4],
-    /// 1 touches BAD contexts, 2 forbidden actions, 4 exploration, 8 near the threshold, 16 every change is asked about.
+    /// 1 touches BAD contexts, 2 forbidden actions, 4 exploration, 8 near the threshold, 16 every change is asked about, 32 a template
+    /// that the machine takes up by itself.
     pub risks: u32,
     /// The world.
     pub task: u16,

@@ -8,6 +8,7 @@ use super::change::{Change, Given, Inverse, Label, UNKNOWN, What};
 use super::foresee::{bucket_changes, control_changes};
 use super::input::{Ask, PeopleInput};
 use super::oversight::content;
+use super::templates::is_template;
 use super::{DRIFT_MAX, Note, Phase};
 use crate::book::Published;
 use crate::input::WorldIndex;
@@ -137,6 +138,11 @@ impl Service {
         self.note(question.clone(), Phase::Skipped(reason), number);
         if kind == QuestionKind::ApprovePatch {
             self.defer(serial, "deferred: nobody has decided", number);
+            if let Ok(Context::Patch(shown)) = Context::from_bytes(kind, &question.context)
+                && is_template(&shown)
+            {
+                self.rest_template(WorldIndex(shown.task));
+            }
         }
         if group != 0
             && let Some(verdict) = self.people.groups.skip(kind, group, number)
@@ -358,6 +364,9 @@ impl Service {
         number: u64,
     ) -> Inverse {
         let (index, decision) = (WorldIndex(shown.task), answer.decision);
+        if is_template(shown) {
+            return self.decide_template(decision, shown);
+        }
         if shown.in_force {
             let Some(world) = self.world(index) else { return Inverse::Nothing };
             let policy = content(index, &world.acting.digest());
@@ -404,7 +413,9 @@ impl Service {
             Inverse::Nothing => {
                 refuse("the answer changed nothing by itself: it is one of a group, or about what is gone")
             }
-            Inverse::Patch { world, decision: Decision::Approve, policy } => {
+            Inverse::Patch { world, decision: Decision::Approve, policy }
+                if !self.names_template(*world, policy) =>
+            {
                 let world = WorldIndex(*world);
                 let Some(served) = self.world(world) else { return refuse("the world is gone") };
                 let is_in_force = content(world, &served.acting.digest()) == *policy;
@@ -460,6 +471,10 @@ impl Service {
             Inverse::Patch { world, decision, policy } => {
                 let (index, mut changes) = (WorldIndex(*world), Vec::new());
                 match decision {
+                    Decision::Approve if self.names_template(*world, policy) => {
+                        self.people.approved.remove(policy);
+                        changes = given.changes.iter().map(|change| change.reversed()).collect();
+                    }
                     Decision::Approve => {
                         self.people.approved.remove(policy);
                         let served = self.world_mut(index);

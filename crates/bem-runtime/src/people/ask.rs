@@ -7,6 +7,7 @@ use super::change::{Change, Given};
 use super::input::{Ask, PeopleInput, WORDS_BYTES_MAX};
 use super::oversight::{content, short};
 use super::standing::Recent;
+use super::templates::is_template;
 use super::{DRIFT_MAX, DRIFT_WINDOW, People, UNDO_STEPS};
 use crate::input::{Input, WorldIndex};
 use crate::service::{Refusal, RefusalKind, Service};
@@ -242,7 +243,12 @@ impl Service {
             {
                 return Err(bad("order", format!("order must name all {} places", shown.templates.len())));
             }
-            (Answer::Patch(said), Context::Patch(shown)) if !shown.in_force => {
+            (Answer::Patch(_), Context::Patch(shown))
+                if is_template(shown) && self.may_learn(WorldIndex(shown.task)) =>
+            {
+                return Err(conflict("question", "gone", "the template is taken up already"));
+            }
+            (Answer::Patch(said), Context::Patch(shown)) if !shown.in_force && !is_template(shown) => {
                 let held = self.world(WorldIndex(shown.task)).and_then(|world| world.standing().held());
                 if held.is_none_or(|held| held.question != question.serial) {
                     return Err(conflict("question", "gone", "the change does not wait any more"));

@@ -73,6 +73,8 @@ whats! {
     Score = 10 "pox_score",
     /// A field of the control.
     Control = 11 "control",
+    /// Whether a template of the machine's own is learned.
+    Learned = 12 "learned",
 }
 
 impl Change {

@@ -4,6 +4,7 @@
 
 use super::change::{Change, What};
 use super::standing::Recent;
+use super::templates::is_template;
 use crate::input::WorldIndex;
 use crate::service::Service;
 use crate::world::World;
@@ -147,6 +148,9 @@ impl Service {
     }
 
     fn patch_changes(&self, answer: &PatchAnswer, shown: &PatchContext) -> Vec<Change> {
+        if is_template(shown) {
+            return self.template_change(answer.decision, shown);
+        }
         let change = |what, before: i64, after: i64| Change {
             what,
             world: shown.task,

@@ -31,6 +31,8 @@ pub const RISK_EXPLORATION: u32 = 4;
 pub const RISK_THRESHOLD: u32 = 8;
 /// Every change is asked about.
 pub const RISK_EVERY: u32 = 16;
+/// It is a template that the machine takes up by itself.
+pub const RISK_TEMPLATE: u32 = 32;
 /// Those that make a change critical.
 const CRITICAL: u32 = RISK_BAD | RISK_FORBIDDEN | RISK_EXPLORATION;
 

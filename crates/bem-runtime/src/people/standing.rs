@@ -436,6 +436,12 @@ impl World {
         }
     }
 
+    /// No round begins for a while.
+    pub(crate) fn rest(&mut self) {
+        let complete = self.statistics.returns.count;
+        self.standing.rests_until = complete + (complete / 4).max(64);
+    }
+
     /// The change that waits takes effect.
     pub(crate) fn approve(&mut self, number: u64) -> Option<Brought> {
         let HeldRound { round, before, .. } = *self.standing.held.take()?;
@@ -461,8 +467,7 @@ impl World {
     ) -> Brought {
         (self.searching, self.searching_bytes) = (Some(searching), before);
         self.acting.forgo();
-        let complete = self.statistics.returns.count;
-        self.standing.rests_until = complete + (complete / 4).max(64);
+        self.rest();
         let down = |note: &PatchNote| if note.accepted { note.turned_down(reason) } else { note.clone() };
         let patches: Vec<PatchNote> = round.patches.iter().map(down).collect();
         self.count_patches(&patches, number);
@@ -493,8 +498,7 @@ impl World {
             self.acting.settle(episode.begun, &episode.steps);
         }
         self.say_again();
-        let complete = self.statistics.returns.count;
-        self.standing.rests_until = complete + (complete / 4).max(64);
+        self.rest();
         let accepted = previous.patches.iter().rev().filter(|note| note.accepted);
         let patches: Vec<PatchNote> = accepted.map(|note| note.taken_back(reason)).collect();
         self.count_patches(&patches, number);

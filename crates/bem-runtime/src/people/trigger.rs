@@ -38,6 +38,7 @@ impl Service {
     /// Looks at an outcome that was booked.
     pub(crate) fn watch_outcome(&mut self, index: WorldIndex, decision: u64, episodes: u64, number: u64) {
         self.defer_overdue(index, number);
+        self.maybe_ask_template(index, number);
         if !self.people.control.enable_online {
             return;
         }

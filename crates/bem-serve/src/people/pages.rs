@@ -4,7 +4,6 @@
 //! change. Every text from outside is escaped; the script is a file of its own, so that the policy for content stays strict.
 //! Must not know how anything is learned. Clause: HUM-12.
 
-use super::person_of;
 use super::view::{self, bits, fields, float, sentence, world_name};
 use crate::core::PatchLine;
 use crate::http::{App, Failure};
@@ -14,27 +13,29 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
+use bem_base::digest::hash;
 use bem_base::fixed::Fixed;
+use bem_circuit::netlist::{Netlist, Signal};
 use bem_people::control::Control;
 use bem_people::kinds::{Decision, Mode};
 use bem_people::payload::context::{
     ConfigContext, Context, EpisodeContext, PatchContext, StepContext, TemplatesContext,
 };
-use bem_people::payload::{Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, StepAnswer};
+use bem_people::payload::{Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, StepAnswer, TemplatesAnswer};
 use bem_people::table::{ADJUDICATES, Question};
 use bem_runtime::input::WorldIndex;
 use bem_runtime::people::oversight::{
     RISK_BAD, RISK_EVERY, RISK_EXPLORATION, RISK_FORBIDDEN, RISK_THRESHOLD,
 };
+use bem_runtime::people::templates::is_template;
 use bem_runtime::service::Service;
 use std::fmt::Write as _;
-use std::sync::atomic::Ordering;
 
 const SCRIPT: &str = include_str!("queue.js");
+/// Certificates of a change that are named.
+const CERTIFICATES_SHOWN: usize = 16;
 /// Gates of a policy that is drawn as rules while everybody waits.
 const DRAWN_GATES_MAX: usize = 400;
-/// Answers that the history shows.
-const HISTORY_SHOWN: usize = 50;
 
 /// The script of these pages.
 pub async fn script() -> Response {
@@ -91,7 +92,7 @@ pub fn draw(service: &Service, question: &Question) -> String {
         Context::Step(shown) => draw_step(&mut page, service, question, shown, &marks),
         Context::Episode(shown) => draw_episode(&mut page, service, question, shown, &marks),
         Context::Patch(shown) => draw_patch(&mut page, service, question, shown, &marks),
-        Context::Templates(shown) => draw_templates(&mut page, question, shown, &marks),
+        Context::Templates(shown) => draw_templates(&mut page, service, question, shown, &marks),
         Context::Config(shown) => draw_config(&mut page, service, question, shown, &marks),
     }
     page
@@ -248,6 +249,9 @@ fn draw_episode(
 
 fn draw_patch(page: &mut String, service: &Service, question: &Question, shown: &PatchContext, marks: &str) {
     let world = world_name(service, shown.task);
+    if is_template(shown) {
+        return draw_template(page, service, question, shown, marks);
+    }
     let title = match shown.in_force {
         true => format!("The policy of {world} has changed: is that right?"),
         false => format!("May this change of the policy of {world} take effect?"),
@@ -310,6 +314,35 @@ fn draw_patch(page: &mut String, service: &Service, question: &Question, shown: 
     page.push_str("</ul>");
 }
 
+/// A template that the machine would take up by itself.
+fn draw_template(
+    page: &mut String,
+    service: &Service,
+    question: &Question,
+    shown: &PatchContext,
+    marks: &str,
+) {
+    let world = world_name(service, shown.task);
+    heading(page, question, &format!("May the machine learn {world} by itself?"), marks);
+    let played = service.world(WorldIndex(shown.task)).map_or(0, |world| world.statistics().decisions);
+    let _ = write!(
+        page,
+        "<p>{}</p><ul class=facts><li><b>{played}</b>decisions so far</li></ul><p>Asked because only templates that somebody has \
+         approved are learned. Every change of its policy is asked about by itself.</p><h3>Your answer</h3><ul class=answers aria-label=\"Answers\">",
+        escaped(&shown.words)
+    );
+    let decisions = [
+        ("a", "Approve: it is learned", Decision::Approve),
+        ("x", "Reject: it is not learned, and not asked about again", Decision::Reject),
+        ("d", "Defer: asked again when more was played", Decision::Defer),
+    ];
+    for (key, words, decision) in decisions {
+        let answer = Answer::Patch(PatchAnswer { decision, risks: shown.risks, weight: Fixed::ONE });
+        button(page, service, question, key, words, &answer);
+    }
+    page.push_str("</ul>");
+}
+
 /// Rules of the policy in force and of the one proposed.
 fn differences(page: &mut String, service: &Service, shown: &PatchContext) {
     let Some(world) = service.world(WorldIndex(shown.task)) else { return };
@@ -324,27 +357,98 @@ fn differences(page: &mut String, service: &Service, shown: &PatchContext) {
         escaped(&rules(world.acting())),
         escaped(&rules(&held.round.acting))
     );
+    let agent = held.round.acting.in_force().agent;
+    let policy = agent.policy();
+    let _ = write!(
+        page,
+        "<h3>The proposed circuit and its certificate</h3><p>{} gates, {} bits of memory, digest <code>{}</code>.</p>",
+        policy.gates(),
+        policy.memory_bits(),
+        policy.digest()
+    );
+    if policy.gates() <= DRAWN_GATES_MAX {
+        let _ = write!(
+            page,
+            "<details><summary>Gate by gate</summary><pre class=rules tabindex=0>{}</pre></details>",
+            escaped(&gates_of(policy.circuit(), policy.reads()))
+        );
+    }
+    page.push_str("<ul>");
+    let proofs = held.round.patches.iter().filter(|note| note.accepted).flat_map(|note| &note.proofs);
+    for (clauses, certificate) in proofs.take(CERTIFICATES_SHOWN) {
+        let _ = write!(
+            page,
+            "<li>certificate <code>{}</code>, {} bytes, of {} bytes of clauses: accepted by the checker</li>",
+            hash(certificate),
+            certificate.len(),
+            clauses.len()
+        );
+    }
+    page.push_str("</ul>");
 }
 
-fn draw_templates(page: &mut String, question: &Question, shown: &TemplatesContext, marks: &str) {
+/// A circuit, one gate a line.
+fn gates_of(circuit: &Netlist, reads: &[u16]) -> String {
+    let mut text = String::new();
+    let inputs = circuit.inputs();
+    let input = |signal: Signal| (0..inputs).find(|place| Signal::input(*place) == signal);
+    let name = |signal: Signal| match (circuit.gate_position(signal), input(signal)) {
+        (Some(position), _) => format!("g{position}"),
+        (None, Some(place)) => match reads.get(place) {
+            Some(bit) => format!("bit{bit}"),
+            None => format!("memory{}", place - reads.len()),
+        },
+        (None, None) => String::from(if signal == Signal::TRUE { "1" } else { "0" }),
+    };
+    for (position, gate) in circuit.gates().iter().enumerate() {
+        let _ = writeln!(text, "g{position} = {:?} {} {}", gate.op, name(gate.a), name(gate.b));
+    }
+    let outputs: Vec<String> = circuit.outputs().iter().map(|signal| name(*signal)).collect();
+    let _ = writeln!(text, "outputs {}", outputs.join(" "));
+    text
+}
+
+fn draw_templates(
+    page: &mut String,
+    service: &Service,
+    question: &Question,
+    shown: &TemplatesContext,
+    marks: &str,
+) {
     heading(page, question, "What should be learned first?", marks);
     page.push_str(
         "<p>Press the numbers in the order in which you want them, the most wanted first; with the last one the answer is \
          given. Where several worlds have something to learn, the more wanted one is worked on first.</p><ul class=answers aria-label=\"Worlds\">",
     );
     for (place, one) in shown.templates.iter().enumerate() {
+        let first = wanted_first(service, question, shown, place);
         let key = char::from_digit(place as u32 + 1, 36).unwrap_or('-');
         let _ = write!(
             page,
             "<li><button type=button data-key=\"{key}\" data-rank={place} aria-keyshortcuts=\"{key}\" aria-pressed=false><kbd>{key}</kbd> <span>{}</span> <span class=place></span>\
-             <small>{} decisions, mean return {:.0} % of the range, {} bits seen</small></button></li>",
+             <small>{} decisions, mean return {:.0} % of the range, {} bits seen. Pressed first: {}.</small></button></li>",
             escaped(&one.name),
             one.usage,
             100.0 * float(one.pass_rate),
-            one.difficulty
+            one.difficulty,
+            escaped(&first)
         );
     }
     page.push_str("</ul>");
+}
+
+/// What becomes of a world that is wanted first, the others in the order in which they are shown.
+fn wanted_first(service: &Service, question: &Question, shown: &TemplatesContext, place: usize) -> String {
+    let others = (0..shown.templates.len()).filter(|other| *other != place);
+    let order: Vec<u8> = [place].into_iter().chain(others).map(|place| place as u8).collect();
+    let answer = Answer::Templates(TemplatesAnswer { order, scores: Vec::new() });
+    match service.preview(question.serial, &answer.to_bytes()) {
+        Ok(changes) => {
+            let own = changes.iter().find(|change| change.world == shown.templates[place].template);
+            own.map_or_else(|| "it is wanted as before".to_string(), |change| sentence(service, change))
+        }
+        Err(refusal) => format!("it is wanted as before, because {refusal}"),
+    }
 }
 
 fn draw_config(
@@ -404,14 +508,37 @@ fn draw_config(
     page.push_str("</ul>");
 }
 
-fn control_table(page: &mut String, control: &Control) {
-    page.push_str("<div class=wide tabindex=0 role=region aria-label=\"The control\"><table><tr><th class=left scope=col>field<th scope=col>value");
+pub(super) fn control_table(page: &mut String, control: &Control) {
+    page.push_str("<div class=wide tabindex=0 role=region aria-label=\"The control\"><table><tr><th class=left scope=col>field<th scope=col>value<th class=left scope=col>unit");
     let seen = view::control(control);
     for (name, value) in seen.as_object().into_iter().flatten() {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-        let _ = write!(page, "<tr><th class=left scope=row>{}<td>{}", escaped(name), escaped(&text));
+        let _ = write!(
+            page,
+            "<tr><th class=left scope=row>{}<td>{}<td class=\"left long\">{}",
+            escaped(name),
+            escaped(&text),
+            unit(name)
+        );
     }
     page.push_str("</table></div>");
+}
+
+/// What a field of the control counts.
+fn unit(name: &str) -> &'static str {
+    match name {
+        "enable_online" => "whether the machine asks by itself",
+        "max_online_step_rate" => "questions for every 10,000 steps",
+        "max_online_episode_rate" => "questions for every 10,000 episodes",
+        "max_pending_tasks" => "questions open at once",
+        "safety_override_mode" => "which changes of the policy wait",
+        "min_confidence_for_auto" => "lead below which a step is asked about, of the range of losses",
+        "human_weight_bandit" => "visits that a label counts for",
+        "human_weight_grpo" => "part of a score in what an episode counts for",
+        "human_weight_teacher" => "how far a ranking moves what is wanted",
+        "human_weight_pox" => "added to a patch's score by an approval",
+        _ => "",
+    }
 }
 
 /// One question at a time.
@@ -473,140 +600,4 @@ pub async fn patches_page(
     }
     patches_table(&mut body, &patches, true);
     Ok(document("BEM: patches", &body, Some(&caller.csrf.unwrap_or_default())))
-}
-
-/// The answers with what each changed, the counters, and the control.
-pub async fn history_page(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-) -> Result<Html<String>, Failure> {
-    let (person, role) = (person_of(&caller.token), caller.role);
-    let body = app.handle.look(move |service| history(service, person, role)).await?;
-    let gauges = &app.handle.gauges;
-    let facts = format!(
-        "<h1>History</h1><ul class=facts><li><b>{}</b>inputs in the history</li><li><b>{}</b>of them under a signed checkpoint</li></ul>\
-         <p class=muted><code>bem verify DIR</code> audits this server's folder while it runs, and <code>bem replay DIR</code> plays it again; \
-         the signed checkpoint is the file <code>ledger/checkpoint</code> in it.</p>",
-        gauges.inputs.load(Ordering::Relaxed),
-        gauges.covered.load(Ordering::Relaxed)
-    );
-    Ok(document("BEM: history", &(facts + &body), Some(&caller.csrf.unwrap_or_default())))
-}
-
-fn history(service: &Service, person: u32, role: Role) -> String {
-    let people = service.people();
-    let mut body = "<p id=status role=status aria-live=polite></p><h2>Answers <span class=muted>the latest first</span></h2>".to_string();
-    if people.given().is_empty() {
-        body.push_str("<p class=muted>Nobody has answered yet.</p>");
-    }
-    body.push_str("<ol class=timeline>");
-    for (number, given) in people.given().iter().rev().take(HISTORY_SHOWN) {
-        let who = if given.person == person { "you".to_string() } else { format!("{:08x}", given.person) };
-        let said = Answer::from_bytes(given.kind, &given.answer)
-            .map_or_else(|_| String::new(), |answer| said_words(&answer));
-        let may = given.person == person || Role::Approver <= role;
-        let undo = match (given.undone, may) {
-            (0, true) => format!("<button type=button data-undo={number}>Take answer {number} back</button>"),
-            (0, false) => String::new(),
-            (at, _) => format!("<span class=muted>taken back with input {at}</span>"),
-        };
-        let _ = write!(
-            body,
-            "<li><p><b>Input {number}</b>, question {}, {} by {who}: {} {undo}</p><ul>",
-            given.question,
-            given.kind.name(),
-            escaped(&said)
-        );
-        for change in &given.changes {
-            let _ = write!(body, "<li>{}</li>", escaped(&sentence(service, change)));
-        }
-        body.push_str("</ul></li>");
-    }
-    body.push_str("</ol><h2>People</h2><div class=wide tabindex=0 role=region aria-label=\"People\"><table><tr><th class=left scope=col>person<th scope=col>answers<th scope=col>compared<th scope=col>agreed<th scope=col>weight");
-    for (known, record) in people.groups().people() {
-        let who = if *known == person { "you".to_string() } else { format!("{known:08x}") };
-        let _ = write!(
-            body,
-            "<tr><th class=left scope=row>{who}<td>{}<td>{}<td>{}<td>{:.2}",
-            record.answers,
-            record.compared,
-            record.agreed,
-            float(record.weight())
-        );
-    }
-    body.push_str("</table></div><h2>Counters</h2><div class=wide tabindex=0 role=region aria-label=\"Counters\"><table><tr><th class=left scope=col>counter<th scope=col>value");
-    for (name, count) in people.counters().named() {
-        let _ = write!(body, "<tr><th class=left scope=row>{name}<td>{count}");
-    }
-    body.push_str("</table></div><h2>Control</h2>");
-    if role == Role::Admin {
-        control_form(&mut body, people.control());
-    } else {
-        control_table(&mut body, people.control());
-    }
-    body
-}
-
-/// The control as a form of the admin's.
-fn control_form(body: &mut String, control: &Control) {
-    body.push_str("<form data-control class=control>");
-    let checked = if control.enable_online { " checked" } else { "" };
-    let _ = write!(
-        body,
-        "<p><label><input type=checkbox name=enable_online{checked}> the machine asks by itself (enable_online)</label></p>"
-    );
-    let counts = [
-        ("max_online_step_rate", "questions for every 10,000 steps", control.max_online_step_rate, 10_000),
-        (
-            "max_online_episode_rate",
-            "questions for every 10,000 episodes",
-            control.max_online_episode_rate,
-            10_000,
-        ),
-        ("max_pending_tasks", "questions open at once", control.max_pending_tasks, 256),
-    ];
-    for (name, words, value, most) in counts {
-        let _ = write!(
-            body,
-            "<p><label>{words} ({name}) <input type=number name={name} min=0 max={most} value={value}></label></p>"
-        );
-    }
-    body.push_str(
-        "<p><label>changes of the policy (safety_override_mode) <select name=safety_override_mode>",
-    );
-    for mode in Mode::ALL {
-        let chosen = if *mode == control.safety_override_mode { " selected" } else { "" };
-        let _ = write!(body, "<option{chosen}>{}</option>", mode.name());
-    }
-    body.push_str("</select></label></p>");
-    for (name, value) in control.fixed() {
-        let _ = write!(
-            body,
-            "<p><label>{name} <input type=number name={name} min=0 max=4 step=0.01 value={:.2}></label></p>",
-            float(value)
-        );
-    }
-    body.push_str("<p><button>Put into force</button> <span class=muted>Loosening safety needs two approvers: ask a configuration question.</span></p></form>");
-}
-
-fn said_words(answer: &Answer) -> String {
-    match answer {
-        Answer::Step(said) => match (said.accept, said.best) {
-            (true, _) => "it was right".to_string(),
-            (false, None) => "it was wrong".to_string(),
-            (false, Some(best)) => format!("action {best} would have been best"),
-        },
-        Answer::Episode(said) => {
-            let keep = ["not to be learned from", "learned from", "for the curriculum"]
-                [usize::from(said.keep.min(2))];
-            format!("score {:.2}, {keep}", float(said.score))
-        }
-        Answer::Patch(said) => said.decision.name().to_string(),
-        Answer::Templates(said) => format!("order {:?}", said.order),
-        Answer::Config(said) => match (said.safety_override_mode, said.enable_online) {
-            (Some(mode), _) => format!("mode {}", mode.name()),
-            (None, Some(online)) => format!("online {online}"),
-            (None, None) => "other weights, or no change".to_string(),
-        },
-    }
 }

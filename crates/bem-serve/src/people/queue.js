@@ -121,6 +121,26 @@ for (const button of document.querySelectorAll("button[data-undo]")) {
     try { await send(`/v1/answers/${button.dataset.undo}/undo`); location.reload(); } catch (error) { say(error.message, true); }
   });
 }
+for (const form of document.querySelectorAll("form[data-verify]")) {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const verdict = $("verdict"), button = form.querySelector("button"), file = form.elements.checkpoint.files[0];
+    button.disabled = true;
+    verdict.className = "muted";
+    verdict.textContent = "The history is read from its beginning; this may take a while.";
+    try {
+      const report = await send("/v1/history/verify", file ? { checkpoint: await file.text() } : {});
+      const words = {
+        ok: () => `ok: ${report.entries} entries fit together, the first ${report.anchored_entries} of them under your checkpoint`,
+        unanchored: () => `unanchored: ${report.entries} entries fit together; a checkpoint that you kept would exclude a rollback`,
+        broken: () => `broken at entry ${report.entry}, because ${report.reason}`,
+      };
+      verdict.className = report.verdict === "broken" ? "fail" : "pass";
+      verdict.textContent = words[report.verdict]() + `. ${report.certificates} certificates were checked again; head ${report.head}`;
+    } catch (error) { verdict.className = "fail"; verdict.textContent = error.message; }
+    button.disabled = false;
+  });
+}
 for (const form of document.querySelectorAll("form[data-control]")) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();

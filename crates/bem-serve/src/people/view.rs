@@ -203,7 +203,7 @@ fn change(service: &Service, one: &Change) -> Value {
 
 fn shown(change: &Change, raw: i64) -> Value {
     match change.what {
-        What::Choice | What::Keep => json!(raw),
+        What::Choice | What::Keep | What::Learned => json!(raw),
         What::Policy => json!(format!("{:016x}", raw as u64)),
         What::Control if change.place < 5 => json!(raw),
         _ => json!(float(Fixed::from_raw(raw))),
@@ -242,6 +242,10 @@ pub fn sentence(service: &Service, change: &Change) -> String {
             before as u64 >> 32,
             after as u64 >> 32
         ),
+        What::Learned => {
+            let word = |learned: i64| if learned == 0 { "is not learned" } else { "is learned" };
+            format!("{} {} → {}", world_name(service, world), word(before), word(after))
+        }
         What::Score => format!("score with the approval: {arrow}"),
         What::Control => {
             let names =

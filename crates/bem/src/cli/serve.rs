@@ -2,9 +2,9 @@
 //!
 //! The folder of a server holds its ledger, its inbox, its tokens and the salt of its key. Clauses: VM-13, IMG-1.
 
-use super::Answer;
 use super::config::ConfigFile;
 use super::image_options::ImageOptions;
+use super::{Answer, verify};
 use crate::climb_beside::ClimbThread;
 use crate::file_store::FileStore;
 use crate::images::secrets::Secrets;
@@ -22,7 +22,7 @@ use bem_runtime::input::{Input, WorldSpec, is_name};
 use bem_runtime::service::{Service, ServiceConfig};
 use bem_runtime::tools::keyed_hash;
 use bem_serve::core::{Advisor, ToolParts};
-use bem_serve::{ServeOptions, Starting, tokens, webhooks};
+use bem_serve::{Auditing, ServeOptions, Starting, tokens, webhooks};
 use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::{Host, HostOptions};
 use clap::Args;
@@ -142,6 +142,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         starts: starts(arguments, &opened)?,
         lease: Duration::from_secs(arguments.lease),
         webhooks,
+        auditing: Some(auditing(state)),
     };
     interrupt::listen();
     let bus = state.join("bus.sock");
@@ -172,6 +173,14 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
     served?;
     say!("stopped    {}", state.display());
     Ok(Answer::Yes)
+}
+
+/// The audit that the page of the history asks for: the one of `bem verify`.
+fn auditing(state: &Path) -> Auditing {
+    let folder = state.to_path_buf();
+    Auditing(Arc::new(move |checkpoint| {
+        verify::audit_server(&folder, checkpoint).map_err(|error| format!("{error:#}"))
+    }))
 }
 
 /// What new worlds begin with. A world that was asked already goes on with what it knows, and that is said.

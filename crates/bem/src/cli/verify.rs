@@ -71,6 +71,13 @@ fn audit_folder(directory: &Path, anchor: Option<&SignedCheckpoint>) -> anyhow::
     Ok(report)
 }
 
+/// Audits the folder of a server that runs, against the text of a checkpoint if there is one; its report as JSON.
+pub(super) fn audit_server(directory: &Path, checkpoint: Option<&str>) -> anyhow::Result<serde_json::Value> {
+    let anchor = checkpoint.map(|text| SignedCheckpoint::parse(text.as_bytes())).transpose();
+    let anchor = anchor.context("this is no checkpoint")?;
+    Ok(to_json(&audit_folder(directory, anchor.as_ref())?))
+}
+
 /// Audits the history of every machine of a pipeline; the whole is broken where one is.
 fn run_pipeline(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
     let folders = machine_folders(&arguments.directory);

@@ -49,7 +49,17 @@ pub fn driver() -> Option<Driver> {
     None
 }
 
+/// The text of a page or file.
+pub fn http_text(address: &str, path: &str, token: &str) -> String {
+    ask(address, "GET", path, token, None).1
+}
+
 pub fn http(address: &str, method: &str, path: &str, token: &str, body: Option<&Value>) -> (u16, Value) {
+    let (status, text) = ask(address, method, path, token, body);
+    (status, serde_json::from_str(text.trim()).unwrap_or(Value::Null))
+}
+
+fn ask(address: &str, method: &str, path: &str, token: &str, body: Option<&Value>) -> (u16, String) {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a setting");
     let body = body.map(Value::to_string).unwrap_or_default();
@@ -70,7 +80,7 @@ pub fn http(address: &str, method: &str, path: &str, token: &str, body: Option<&
     let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
     let status = head[9..12].parse().expect("a status");
-    (status, serde_json::from_str(body.trim()).unwrap_or(Value::Null))
+    (status, body.to_string())
 }
 
 /// Whether head and body of an answer are there.
@@ -124,6 +134,11 @@ impl<'d> Browser<'d> {
 
     pub fn run(&self, script: &str) -> Value {
         self.post("/execute/sync", &json!({ "script": script, "args": [] }))
+    }
+
+    /// A command of Chromium's own protocol.
+    pub fn command(&self, name: &str, parameters: &Value) -> Value {
+        self.post("/goog/cdp/execute", &json!({ "cmd": name, "params": parameters }))
     }
 
     /// Looks until a script says something other than false and null.

@@ -6,7 +6,8 @@
 //! counts in no other. If its contest ends before it does, what is held goes on in it. Clauses: SCC-8, SCC-9; decisions D-60,
 //! D-110.
 
-use crate::learner::act::is_exploring;
+use super::Settled;
+use crate::learner::act::{is_exploring, step_taken};
 use crate::learner::gate::Contest;
 use crate::learner::{Learner, Phase, Witness};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -117,6 +118,33 @@ impl UnderWay {
     }
 }
 
+/// Takes an episode that is complete into a learner; the serial under which it is known from now on.
+pub(super) fn take_into(
+    learner: &mut Learner,
+    begun: Begun,
+    steps: &[Settled],
+    witness: &mut dyn Witness,
+) -> u64 {
+    let begun = learner.seen_now(begun);
+    for step in steps {
+        learner.machinery.book_apart(&step.observation, (step.action, step.odds), &step.outcome);
+    }
+    let steps: Vec<Step> = steps
+        .iter()
+        .map(|step| {
+            let taken = step_taken(step.observation, step.action, step.outcome, step.odds);
+            let propensity = if step.is_told { taken.propensity } else { Step::UNTOLD };
+            Step { propensity, ..taken }
+        })
+        .collect();
+    // What was promised to every action is no play of what is held.
+    let is_pure = steps.iter().all(|step| !step.uniform);
+    let first = steps.first().map_or(Bits::ZERO, |step| step.observation);
+    let is_mixed = begun.turn == Turn::HELD && !is_pure && !learner.is_measured(begun, &first);
+    let turn = if is_mixed { Turn::INDEX } else { begun.turn };
+    learner.take_served(Begun { turn, ..begun }, steps, witness)
+}
+
 impl Learner {
     /// Names the contest that is open: by the patch, and by what it is about.
     pub(super) fn contest(&self) -> Option<u64> {
@@ -198,6 +226,9 @@ impl Learner {
                     self.search(witness);
                 }
                 Phase::Collect if self.offered.is_due() => drop(self.look_at_offered()),
+                Phase::Collect if self.workload.is_paced() && self.hearing.is_due(self.tally.steps) => {
+                    self.look_at_told(witness);
+                }
                 Phase::Measure(_) if self.contest().is_none() => {
                     // Nothing is left that could be taken back.
                     self.phase = Phase::Collect;

@@ -271,6 +271,7 @@ pub(super) fn serve_opened<T>(
         starts: None,
         lease: bem_serve::people::LEASE_LASTS,
         webhooks: Vec::new(),
+        auditing: None,
     };
     let (ready, address) = std::sync::mpsc::channel();
     let stop = Arc::new(AtomicBool::new(false));

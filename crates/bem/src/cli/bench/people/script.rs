@@ -247,7 +247,7 @@ pub fn run(game: &dyn Game, settings: Settings, annotator: Annotator) -> Result<
     let mut learner = Learner::new(world.shape(), settings)?;
     loop {
         let event = learner.advance(&mut world, &mut grades)?;
-        let steps = learner.tally().steps;
+        let steps = learner.steps_taken();
         if event == Event::EpisodeEnded {
             let actions = world.shape().actions;
             desk.ask(&core::mem::take(&mut world.ended), actions, steps);
