@@ -76,7 +76,7 @@ impl ToolMemory {
         if let Some(segment) = Segment::ALL.into_iter().find(is_crooked) {
             return Err(NoRoom::Border { segment });
         }
-        let rows = catalog.words();
+        let rows = catalog.words(map.size(Segment::Catalog) as usize);
         let slots = catalog.kinds().len() * SLOTS * REQUEST_WORDS;
         for (segment, needed) in [(Segment::Catalog, rows.len()), (Segment::ToolBus, slots)] {
             let room = map.size(segment);

@@ -18,6 +18,7 @@ use bem_tools::error::ErrorCode;
 use bem_tools::mirror::Mirrored;
 use bem_tools::word::Status;
 use bem_workers::resolve;
+use bem_workers::socket::Connected;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -52,7 +53,12 @@ fn describe(tooling: Option<&Tooling>) -> Value {
         kind["waited_mean_ms"] = json!(counts.waited_sum / ended);
         kind["waited_max_ms"] = json!(counts.waited_max);
     }
-    described["workers_connected"] = json!(host.connected());
+    let workers = host.workers();
+    described["workers_connected"] = json!(workers.len());
+    let worker = |(number, worker): &(u32, Connected)| {
+        json!({ "worker": number, "kind": file.catalog.name_of(worker.kind), "sandbox": worker.sandbox })
+    };
+    described["workers"] = workers.iter().map(worker).collect();
     let name = |word: u32| ObjectId::from_word(word).ok().and_then(|id| file.catalog.name_of(id));
     let slot = |slot: &Mirrored| {
         let error = (slot.status == Status::Error).then(|| ErrorCode(slot.error).name());
@@ -73,7 +79,7 @@ fn shared(tooling: &Tooling) -> Value {
     let aliases: Vec<_> = tables.aliases.iter().map(|alias| alias.and_then(|id| catalog.name_of(id))).collect();
     let work = tooling.memory().shared().view(Caller::Core);
     let word = |word: u32| work.read(Segment::Work, word).unwrap_or(0);
-    json!({ "version": tables.version, "fs_nodes": tables.files.len(), "fs_aliases": aliases,
+    json!({ "version": tables.version, "fs_nodes": tables.files.len(), "fs_nodes_left_out": tables.left_out, "fs_aliases": aliases,
         "db_conns": tables.databases.len(), "tool_kinds": tables.kinds.len(), "env_tasks": tables.environments.len(),
         "ended": word(4), "failed": word(5), "back_pressure": word(6), "barriers": word(7) })
 }

@@ -1,12 +1,13 @@
 //! SHARED's CATALOG: the tables as words, with aliases first, so that a program loads an alias from a fixed place.
 //!
 //! ```text
-//! 0 version   1 nodes   2 databases   3 kinds   4 simulators   8..16 aliases, 0 for none   16 the tables one after another
+//! 0 version   1 nodes   2 databases   3 kinds   4 simulators   5 nodes left out   8..16 aliases, 0 for none   16 the tables
 //! kind: id 32 | role_flags 32                    database and simulator: id 32 | backend 16 | flags 16, handle
 //! node: id 32 | parent 32, name, path, kind 8 | zero 24 | backend 16 | flags 16
 //! ```
 //!
-//! Kinds come first, then databases, simulators and nodes; a row's place is its slot. Must not know the host's side of anything.
+//! Kinds come first, then databases, simulators and nodes; a row's place is its slot. Nodes that find no room are left out, the
+//! last first, and counted: a folder can have more files than the segment has words. Must not know the host's side of anything.
 //! Clauses: TOOL-1, ID-4; decision D-200.
 
 use crate::catalog::{Catalog, Connection, FileNode, NodeKind, ToolKind};
@@ -17,6 +18,8 @@ use bem_base::ids::ObjectId;
 const HEAD_WORDS: usize = 16;
 /// The first alias.
 const ALIASES_AT: usize = 8;
+/// Words of a node.
+const NODE_WORDS: usize = 4;
 
 /// The tables as they stand in SHARED.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub struct Tables {
     pub environments: Vec<Connection>,
     /// FS_NODE.
     pub files: Vec<FileNode>,
+    /// Nodes that found no room.
+    pub left_out: u64,
 }
 
 fn word(id: Option<ObjectId>) -> u64 {
@@ -40,13 +45,14 @@ fn word(id: Option<ObjectId>) -> u64 {
 }
 
 impl Catalog {
-    /// The tables as words of the CATALOG segment.
-    pub fn words(&self) -> Vec<u64> {
+    /// The tables as words of the CATALOG segment, at most `room` of them as far as nodes are concerned.
+    pub fn words(&self, room: usize) -> Vec<u64> {
         let mut words = vec![0; HEAD_WORDS];
         words[0] = crate::VERSION_WORD;
-        let counts = [self.files().len(), self.databases().len(), self.kinds().len(), self.environments().len()];
-        for (place, count) in counts.into_iter().enumerate() {
-            words[1 + place] = count as u64;
+        for (place, count) in
+            [(2, self.databases().len()), (3, self.kinds().len()), (4, self.environments().len())]
+        {
+            words[place] = count as u64;
         }
         for (place, alias) in self.aliases().iter().enumerate() {
             words[ALIASES_AT + place] = word(*alias);
@@ -56,7 +62,10 @@ impl Catalog {
             let first = word(Some(row.id)) | u64::from(row.backend) << 32 | u64::from(row.flags) << 48;
             words.extend([first, row.config_handle]);
         }
-        for node in self.files() {
+        let fitting = (room.saturating_sub(words.len()) / NODE_WORDS).min(self.files().len());
+        words[1] = fitting as u64;
+        words[5] = (self.files().len() - fitting) as u64;
+        for node in &self.files()[..fitting] {
             let first = word(Some(node.id)) | word(node.parent) << 32;
             let last = node.kind as u64 | u64::from(node.backend) << 32 | u64::from(node.flags) << 48;
             words.extend([first, node.hash_name, node.hash_path, last]);
@@ -104,12 +113,12 @@ impl Tables {
             .collect::<Option<_>>()?;
         let databases = rows(head[2], 2)?.map(connection).collect::<Option<_>>()?;
         let environments = rows(head[4], 2)?.map(connection).collect::<Option<_>>()?;
-        let files = rows(head[1], 4)?.map(node).collect::<Option<_>>()?;
+        let files = rows(head[1], NODE_WORDS)?.map(node).collect::<Option<_>>()?;
         let mut aliases = [None; ALIASES];
         for (alias, word) in aliases.iter_mut().zip(&head[ALIASES_AT..]) {
             *alias = if *word == 0 { None } else { Some(id(*word)?) };
         }
-        Some(Tables { version: head[0], aliases, kinds, databases, environments, files })
+        Some(Tables { version: head[0], aliases, kinds, databases, environments, files, left_out: head[5] })
     }
 }
 
@@ -131,7 +140,7 @@ mod tests {
     #[test]
     fn the_segment_has_aliases_at_fixed_places_and_every_row() {
         let catalog = catalog();
-        let words = catalog.words();
+        let words = catalog.words(1_000);
         let (root, file) = (catalog.find("config").unwrap(), catalog.find("config/a").unwrap());
         assert_eq!(words[8 + 3], u64::from(root.to_word()));
         assert_eq!(words[1..5], [2, 1, 6, 1]);
@@ -144,18 +153,23 @@ mod tests {
     #[test]
     fn every_field_of_every_table_comes_back_from_the_segment() {
         let catalog = catalog();
-        let mut words = catalog.words();
+        let mut words = catalog.words(1_000);
         words.resize(words.len() + 50, 0);
         let tables = Tables::read(&words).unwrap();
         assert_eq!((tables.version, tables.aliases), (crate::VERSION_WORD, *catalog.aliases()));
         assert_eq!((tables.kinds.as_slice(), tables.files.as_slice()), (catalog.kinds(), catalog.files()));
         assert_eq!(tables.databases, catalog.databases());
         assert_eq!(tables.environments, catalog.environments());
+        assert_eq!(tables.left_out, 0);
+        // Where there is no room for all nodes the first ones are there, and the others are counted.
+        let cut = Tables::read(&catalog.words(words.len() - 51)).unwrap();
+        assert_eq!((cut.files.as_slice(), cut.left_out), (&catalog.files()[..1], 1));
+        assert_eq!((cut.databases, cut.kinds), (tables.databases, tables.kinds));
         // Words that are no tables are none.
         assert_eq!(Tables::read(&words[..10]), None);
         words[1] = u64::MAX;
         assert_eq!(Tables::read(&words), None);
-        let mut damaged = catalog.words();
+        let mut damaged = catalog.words(1_000);
         damaged[16] ^= 1;
         assert_eq!(Tables::read(&damaged), None);
     }

@@ -12,7 +12,7 @@ use crate::people::{Desk, People};
 use crate::prover::{self, Prover};
 use crate::redact;
 use crate::simulator::Simulators;
-use crate::socket::{self, Offer};
+use crate::socket::{self, Connected, Offer, Workers};
 use crate::work;
 use anyhow::{Context, Result};
 use bem_base::ids::ObjectId;
@@ -66,7 +66,7 @@ pub struct Host {
     lease: u64,
     is_over: Arc<AtomicBool>,
     in_flight: Arc<AtomicU32>,
-    connected: Arc<AtomicU32>,
+    connected: Arc<Workers>,
     threads: Vec<JoinHandle<()>>,
     children: Vec<(String, Child)>,
     socket: Option<PathBuf>,
@@ -94,7 +94,7 @@ impl Host {
         files::forget_ephemeral(&catalog)?;
         let bus = Bus::new(&catalog.catalog, |_| Shared::create().map(Arc::new))?;
         let is_over = Arc::new(AtomicBool::new(false));
-        let connected = Arc::new(AtomicU32::new(0));
+        let connected = Arc::new(Workers::default());
         let desk = Arc::new(OnceLock::new());
         let mut threads = Vec::new();
         let mappings: BTreeMap<ObjectId, Arc<Shared>> =
@@ -162,9 +162,9 @@ impl Host {
         let _ = self.desk.set(desk);
     }
 
-    /// Workers in other processes.
-    pub fn connected(&self) -> u32 {
-        self.connected.load(Ordering::Relaxed)
+    /// Workers in other processes, by number.
+    pub fn workers(&self) -> Vec<(u32, Connected)> {
+        self.connected.list()
     }
 
     /// Milliseconds since it started.

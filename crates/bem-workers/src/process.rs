@@ -5,6 +5,7 @@
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -28,11 +29,13 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the command in a shell; no line may take longer than `timeout`.
-    pub fn start(command: &str, timeout: Duration) -> Result<Process, String> {
+    /// Starts the command in a shell, in this folder (the present one if it is empty); no line may take longer than `timeout`.
+    pub fn start(command: &str, folder: &Path, timeout: Duration) -> Result<Process, String> {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         // A process group of its own, so that what the shell starts can be ended with it.
         let mut child = Command::new("sh")
             .args(["-c", command])
+            .current_dir(folder)
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

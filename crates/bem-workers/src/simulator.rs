@@ -42,7 +42,9 @@ impl Tool for Simulators {
         let line = match operation.name {
             "open" => {
                 let simulator = self.catalog.simulators.get(&id).ok_or(ErrorCode::UNKNOWN_RESOURCE)?;
-                let mut process = Process::start(&simulator.command, simulator.timeout).map_err(failed)?;
+                // Commands of a catalog begin where its paths do.
+                let started = Process::start(&simulator.command, &self.catalog.base, simulator.timeout);
+                let mut process = started.map_err(failed)?;
                 let line = process.receive().map_err(failed)?;
                 self.running.insert(id, process);
                 line

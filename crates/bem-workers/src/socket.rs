@@ -2,7 +2,8 @@
 //!
 //! The socket's file is for its owner only, and whoever connects must have the owner's user number. A worker says its kind and
 //! version in one line of JSON and gets one line back, with the mapping's file beside it and what it needs to know of the
-//! catalog. The connection stays open while the worker lives. Clause: TOOL-3; decision D-28.
+//! catalog. A worker may then say what it is held to; the connection stays open while it lives. Clause: TOOL-3; decisions D-28,
+//! D-203.
 
 use crate::catalog_file::{CatalogFile, Found};
 use crate::mapping::Shared;
@@ -21,12 +22,14 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The longest line.
 const LINE_MAX: u64 = 4 << 20;
+/// The longest report of a worker.
+const REPORT_MAX: u64 = 4_096;
 /// How long a worker may take to introduce itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -55,6 +58,36 @@ struct Welcome {
     found: Vec<Found>,
 }
 
+/// What a worker says about itself when it begins.
+#[derive(Serialize, Deserialize)]
+struct Report {
+    sandbox: String,
+}
+
+/// A worker in another process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connected {
+    /// Its kind.
+    pub kind: ObjectId,
+    /// What it says that it is held to; nothing where it says nothing.
+    pub sandbox: Option<String>,
+}
+
+/// Workers in other processes, by number.
+#[derive(Debug, Default)]
+pub struct Workers(Mutex<BTreeMap<u32, Connected>>);
+
+impl Workers {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u32, Connected>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everybody who is connected now.
+    pub fn list(&self) -> Vec<(u32, Connected)> {
+        self.all().iter().map(|(number, worker)| (*number, worker.clone())).collect()
+    }
+}
+
 /// What the socket gives away.
 pub struct Offer {
     /// The catalog.
@@ -64,7 +97,7 @@ pub struct Offer {
     /// The next worker's number.
     pub next: AtomicU32,
     /// Workers that are connected.
-    pub connected: Arc<AtomicU32>,
+    pub connected: Arc<Workers>,
 }
 
 /// Listens on a new socket; a file that is left from before is removed.
@@ -126,11 +159,12 @@ fn welcome(stream: &UnixStream, offer: &Offer) -> Result<()> {
             offer.mappings.keys().filter_map(|kind| catalog.catalog.name_of(*kind)).collect();
         return refuse(format!("kind {:?} is unknown: known are {}", hello.kind, known.join(", ")));
     };
-    let operations = catalog.catalog.custom_operations(kind).iter();
+    let (operations, number) =
+        (catalog.catalog.custom_operations(kind).iter(), offer.next.fetch_add(1, Ordering::Relaxed));
     let answer = Welcome {
         ok: true,
         error: String::new(),
-        worker: offer.next.fetch_add(1, Ordering::Relaxed),
+        worker: number,
         operations: operations.map(|operation| (operation.name.clone(), operation.code)).collect(),
         catalog: catalog.text.clone(),
         base: catalog.base.clone(),
@@ -145,12 +179,26 @@ fn welcome(stream: &UnixStream, offer: &Offer) -> Result<()> {
         rustix::net::sendmsg(stream, &[IoSlice::new(line.as_bytes())], &mut control, SendFlags::NOSIGNAL)?;
     (&mut &*stream).write_all(&line.as_bytes()[sent..])?;
     // It lives as long as the connection.
-    offer.connected.fetch_add(1, Ordering::Relaxed);
-    stream.set_read_timeout(None)?;
+    offer.connected.all().insert(number, Connected { kind, sandbox: None });
+    // Whatever goes wrong from here on, it is gone afterwards.
+    let _ = stream.set_read_timeout(None);
+    let mut line = String::new();
+    let said = BufReader::new(stream.take(REPORT_MAX)).read_line(&mut line);
+    if let (Ok(_), Ok(report)) = (said, serde_json::from_str::<Report>(&line))
+        && let Some(worker) = offer.connected.all().get_mut(&number)
+    {
+        worker.sandbox = Some(report.sandbox);
+    }
     let mut rest = [0; 64];
     while matches!((&mut &*stream).read(&mut rest), Ok(count) if 0 < count) {}
-    offer.connected.fetch_sub(1, Ordering::Relaxed);
+    offer.connected.all().remove(&number);
     Ok(())
+}
+
+/// A worker says what it is held to.
+pub fn report(stream: &UnixStream, sandbox: &str) -> Result<()> {
+    let line = serde_json::to_string(&Report { sandbox: sandbox.to_string() })?;
+    (&mut &*stream).write_all(format!("{line}\n").as_bytes()).context("the bus has closed the connection")
 }
 
 /// What a worker in another process has been given.

@@ -1,7 +1,8 @@
-//! A world in another program, stepped over a tool bus (TOOL_ENV): what stands behind `--env-cmd`.
+//! A world in another program, stepped over a tool bus (TOOL_ENV): what stands behind `--env-cmd`, and behind a task that names
+//! an ENV_TASK of a catalog.
 //!
 //! The bus is private: one simulator, as many requests as lines, and a worker that works where the caller would only wait,
-//! so that a step costs no more changes of thread than the program itself. Clauses: GLE-9, TOOL-8; decision D-74.
+//! so that a step costs no more changes of thread than the program itself. Clauses: GLE-9, TOOL-8; decisions D-74, D-205.
 
 use bem_base::ids::ObjectId;
 use bem_games::import::pipe::Transport;
@@ -33,11 +34,16 @@ impl Process {
         let simulator = Simulator { command: command.to_string(), timeout };
         let (catalog, simulator) =
             CatalogFile::for_simulator(simulator).map_err(|error| error.to_string())?;
+        Process::named(Arc::new(catalog), simulator)
+    }
+
+    /// The simulator of this identifier in a catalog; it starts when its first line is asked for.
+    pub fn named(catalog: Arc<CatalogFile>, simulator: ObjectId) -> Result<Process, String> {
         let kind = catalog.catalog.find("env").ok_or("the bus has no simulators")?;
         let mapping = Arc::new(Shared::create().map_err(|error| format!("{error:#}"))?);
         let channel = Channel::new(kind, Arc::clone(&mapping));
         let port = Port::open(mapping, 1).map_err(|error| error.to_string())?;
-        let tool = Simulators::new(Arc::new(catalog));
+        let tool = Simulators::new(catalog);
         Ok(Process { channel, port, tool, simulator, number: 0, is_open: false, answer: None })
     }
 

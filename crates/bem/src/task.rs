@@ -5,7 +5,7 @@ use crate::kept_world;
 use crate::process::Process;
 use crate::program_game::{ProgramFiles, sources};
 use crate::spelling;
-use crate::tool_task::{self, ToolWorld};
+use crate::tool_task::{self, Opened, ToolWorld};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_engine::evaluate::Yardstick;
 use bem_engine::world_file::{GameFile, WorldFile};
@@ -51,7 +51,7 @@ pub struct TaskArguments {
     /// A program that is the world and speaks one JSON object a line: docs/formats/worlds.md, examples/count_env.py
     #[arg(long, value_name = "CMD", conflicts_with_all = ["task", "game"])]
     pub env_cmd: Option<String>,
-    /// A database as a world, over a tool bus: docs/tools.md, examples/tools/cheapest.toml
+    /// A database, or a simulator of a catalog, as a world over a tool bus: docs/tools.md, examples/tools/cheapest.toml
     #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["task", "game", "env_cmd"])]
     pub tool_task: Option<PathBuf>,
     /// Seconds that the program may take for one line [default: 10]
@@ -295,8 +295,10 @@ pub fn program(command: &str, texts: &BTreeMap<String, String>, timeout: Duratio
     }
     let (speaker, yardstick) = match command.strip_prefix(tool_task::PREFIX) {
         Some(path) => {
-            let (world, yardstick) = tool_task::open(Path::new(path))?;
-            (Speaker::Tools(Box::new(world)), Some(yardstick))
+            match tool_task::open(Path::new(path))? {
+                Opened::Database(world, yardstick) => (Speaker::Tools(world), Some(yardstick)),
+                Opened::Simulator(process) => (Speaker::Program(process), None),
+            }
         }
         None => (
             Speaker::Program(Box::new(Process::start(command, timeout).map_err(|error| anyhow!(error))?)),

@@ -1,13 +1,15 @@
-//! A database as a world: `bem solve --tool-task FILE.toml`. Every observation and every reward is a request on a tool bus.
+//! A world of a catalog, `bem solve --tool-task FILE.toml`: a database, or a simulator (ENV_TASK) by its name. Every observation
+//! and every reward is a request on a tool bus.
 //!
 //! A state is a whole number; a query shows it as bits, a statement for every action says what it earns: what the statement
 //! cost, in steps of the database's machine beside those of the cheapest statement, how many rows it found, or a value that it
 //! read. Where episodes have several steps, a column called `next` says the next state. A lookup adds what the database knows
 //! about the state to the observation. The best and the random policy are worked out by trying every statement in every state.
 //! Answers are recorded like those of every world outside, so that a run is played again without the database.
-//! Clauses: TOOL-7, TOOL-8, GLE-9; decision D-74.
+//! Clauses: TOOL-7, TOOL-8, GLE-9; decisions D-74, D-205.
 
 use crate::files;
+use crate::process::Process;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::fixed::Fixed;
 use bem_base::ids::ObjectId;
@@ -21,6 +23,7 @@ use bem_tools::operation::db_flag;
 use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::{Host, HostOptions, PATIENCE};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,6 +56,20 @@ struct File {
     actions: Vec<String>,
     act: Option<String>,
     action_count: Option<u32>,
+}
+
+/// A simulator of a catalog, by its name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    catalog: PathBuf,
+    environment: String,
+}
+
+/// Only to see which of the two a file is.
+#[derive(Deserialize)]
+struct Which {
+    environment: Option<toml::Value>,
 }
 
 fn one() -> u32 {
@@ -156,16 +173,49 @@ pub struct ToolWorld {
     answer: Option<String>,
 }
 
-/// Opens the task of a file, with what best and random play earn.
-pub fn open(path: &Path) -> Result<(ToolWorld, Yardstick)> {
-    let name = path.display().to_string();
-    let text = files::read_text(path)?;
-    let file: File = toml::from_str(&text).map_err(|error| {
+/// What a task's file names.
+pub enum Opened {
+    /// A database, with what best and random play earn.
+    Database(Box<ToolWorld>, Yardstick),
+    /// A simulator: nobody knows what it pays.
+    Simulator(Box<Process>),
+}
+
+/// Reads a task's file; what is wrong is said with its line.
+fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T> {
+    toml::from_str(text).map_err(|error| {
         let before = &text[..error.span().map_or(0, |span| span.start.min(text.len()))];
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
         anyhow!("{name}:{line}: {}", error.message())
-    })?;
+    })
+}
+
+/// Opens the task of a file.
+pub fn open(path: &Path) -> Result<Opened> {
+    let name = path.display().to_string();
+    let text = files::read_text(path)?;
     let base = path.parent().unwrap_or(Path::new("."));
+    if read::<Which>(&name, &text)?.environment.is_some() {
+        return open_simulator(&name, read(&name, &text)?, base).map(Opened::Simulator);
+    }
+    let (world, yardstick) = open_database(&name, read(&name, &text)?, base)?;
+    Ok(Opened::Database(Box::new(world), yardstick))
+}
+
+/// A simulator of the catalog: ENV_TASK's row says which, the bus steps it.
+fn open_simulator(name: &str, file: Named, base: &Path) -> Result<Box<Process>> {
+    let catalog = Arc::new(CatalogFile::load(&base.join(&file.catalog))?);
+    let found = catalog.catalog.find(&file.environment).filter(|id| catalog.simulators.contains_key(id));
+    let id = found.with_context(|| {
+        let known: Vec<&str> =
+            catalog.simulators.keys().filter_map(|id| catalog.catalog.name_of(*id)).collect();
+        let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
+        format!("{name}: environment {:?} is not in the catalog: known are {known}", file.environment)
+    })?;
+    Ok(Box::new(Process::named(catalog, id).map_err(|error| anyhow!("{name}: {error}"))?))
+}
+
+fn open_database(name: &str, file: File, base: &Path) -> Result<(ToolWorld, Yardstick)> {
     let catalog = Arc::new(CatalogFile::load(&base.join(&file.catalog))?);
     let database = catalog.catalog.find(&file.database).filter(|id| catalog.databases.contains_key(id));
     let database = database.with_context(|| {
@@ -173,7 +223,7 @@ pub fn open(path: &Path) -> Result<(ToolWorld, Yardstick)> {
         format!("{name}: database {:?} is not in the catalog: known are {}", file.database, known.join(", "))
     })?;
     let kind = catalog.catalog.find("db").context("the catalog has no databases")?;
-    let rules = Rules::check(file, database).with_context(|| name.clone())?;
+    let rules = Rules::check(file, database).with_context(|| name.to_string())?;
     let host = Host::start(catalog, &HostOptions { has_commands: false, ..HostOptions::default() })?;
     let hello = None;
     let mut world =

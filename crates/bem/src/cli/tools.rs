@@ -90,7 +90,8 @@ struct Where {
 /// A worker of a running bus, in a process of its own.
 #[derive(Args)]
 #[command(after_help = "Example: bem worker --bus bem-state/bus.sock --kind db\n\
-    It can reach what its kind needs and nothing else (Landlock), and leaves when the bus does.")]
+    It can reach what its kind needs and nothing else (Landlock), says so, and leaves when the bus does. Where that\n\
+    cannot be fully enforced it does not start.")]
 pub struct WorkerArguments {
     /// The bus's socket
     #[arg(long, value_name = "SOCKET")]
@@ -201,6 +202,10 @@ fn list(place: &Where, is_json: bool) -> Result<Answer> {
             number("waited_max_ms")
         );
     }
+    for worker in listed["workers"].as_array().into_iter().flatten() {
+        let text = |name: &str| worker[name].as_str().unwrap_or("says nothing").to_string();
+        say!("{:<12} {} {}: {}", "worker", worker["worker"], text("kind"), text("sandbox"));
+    }
     for part in ["files", "databases", "environments"] {
         for resource in listed[part].as_array().into_iter().flatten() {
             say!("{part:<12} {}", resource["name"].as_str().unwrap_or_default());
@@ -295,12 +300,15 @@ pub fn worker(arguments: &WorkerArguments) -> Result<Answer> {
     let tool = bem_workers::host::tool(role, catalog)?;
     let mut tool =
         tool.ok_or_else(|| anyhow!("there is no tool of kind {:?} in this build", arguments.kind))?;
-    if !arguments.no_sandbox {
-        sandbox::enter(role, catalog)?;
-    }
+    let sandbox = match arguments.no_sandbox {
+        true => "no sandbox: --no-sandbox".to_string(),
+        false => sandbox::enter(role, catalog)?.to_string(),
+    };
+    socket::report(&joined.stream, &sandbox)?;
     let mut port = Port::open(Arc::clone(&joined.mapping), joined.worker)?;
     interrupt::listen();
-    note!("bem: worker {} of kind {} at {}", joined.worker, arguments.kind, arguments.bus.display());
+    let bus = arguments.bus.display();
+    note!("bem: worker {} of kind {} at {bus}: {sandbox}", joined.worker, arguments.kind);
     work::serve(&mut port, tool.as_mut(), &|| interrupt::is_asked() || socket::is_closed(&joined.stream));
     Ok(Answer::Yes)
 }
