@@ -11,8 +11,12 @@ use bem_base::ids::{ObjectClass, ObjectId};
 use bem_ledger::entry::{ToolCall, ToolPhase, ToolStatus};
 use std::collections::BTreeMap;
 
-/// The version of the tool layer, as it stands in snapshots: 16 bits each.
-pub const VERSION: u64 = 2;
+/// The form of the tables in a snapshot. The form before it had no version of the layer.
+const FORM: u64 = 3;
+/// See [`FORM`].
+const FORM_BEFORE: u64 = 2;
+/// The version of the tool layer, 0.0.1, as it stands in snapshots: 16 bits each, the first highest.
+pub const LAYER: u64 = 1;
 /// Bytes of a request or a response at most.
 pub const PAYLOAD_MAX: usize = 1 << 20;
 /// Requests under way at most.
@@ -225,7 +229,8 @@ impl Tools {
 
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
-        writer.u64(VERSION);
+        writer.u64(FORM);
+        writer.u64(LAYER);
         writer.length(self.in_flight.len());
         for (number, ask) in &self.in_flight {
             writer.u64(*number);
@@ -252,8 +257,10 @@ impl Tools {
     /// Reads canonical bytes back. Kinds that no catalog here knows are kept: they are only numbers.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Tools, DecodeError> {
         let foreign = reader.error("another version of the tool layer, or tables out of order");
-        if reader.u64()? != VERSION {
-            return Err(foreign);
+        match reader.u64()? {
+            FORM if reader.u64()? == LAYER => {}
+            FORM_BEFORE => {}
+            _ => return Err(foreign),
         }
         let mut tools = Tools::default();
         for _ in 0..reader.length(40)? {
@@ -345,6 +352,13 @@ mod tests {
         tools.encode(&mut writer);
         let mut restored = Tools::decode(&mut Reader::new(writer.as_bytes())).unwrap();
         assert_eq!(restored, tools);
+        // The version of the layer stands in it; another one is refused, and the form before, without it, is read.
+        assert_eq!(writer.as_bytes()[8..16], LAYER.to_le_bytes());
+        let mut other = writer.as_bytes().to_vec();
+        other[8] = 2;
+        assert!(Tools::decode(&mut Reader::new(&other)).is_err());
+        let before = [&FORM_BEFORE.to_le_bytes()[..], &writer.as_bytes()[16..]].concat();
+        assert_eq!(Tools::decode(&mut Reader::new(&before)).unwrap(), tools);
         let done = ToolDone {
             request: 5,
             slot: 3,

@@ -1,8 +1,10 @@
-//! Faulty stores, a reference model and seeded crashes: the ledger's real code on a disk that misbehaves.
+//! Faulty stores, reference models and seeded crashes: the ledger's real code on a disk that misbehaves, and the real tool bus
+//! beside workers that do.
 //!
 //! Everything is a function of a seed; `cargo run --release -p bem-sim -- SEED` repeats a run. What is simulated is the
-//! disk alone: engine, writer, recovery, snapshots and audit are the shipped ones.
+//! disk and who works at the bus: engine, writer, recovery, snapshots, audit and bus are the shipped ones.
 
+pub mod bus;
 pub mod cases;
 pub mod counters;
 pub mod disk;

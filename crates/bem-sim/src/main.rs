@@ -12,6 +12,7 @@ use bem_engine::journal::RunConditions;
 use bem_ledger::audit::{AuditVerdict, audit};
 use bem_ledger::checkpoint::Signer;
 use bem_ledger::store::MemoryStore;
+use bem_sim::bus::{Totals, run_bus};
 use bem_sim::cases::cases;
 use bem_sim::counters::Counters;
 use bem_sim::disk::Disk;
@@ -35,6 +36,7 @@ bem-sim mutants COUNT            one sync left out: every mutant must be noticed
 bem-sim engine FIRST COUNT       a small climb of the engine on the simulated disk, with random crashes and failures
 bem-sim restore COUNT SEED       learners put away at random points, which must go on bit for bit
 bem-sim spoiled COUNT SEED       patches of real histories spoiled, so many of each kind: all must be refused
+bem-sim bus FIRST COUNT          the tool bus beside its model, with slow, dead, late, lying and double workers
 bem-sim tamper OLD NEW COUNT     what somebody without the key can do to a run of which OLD is an earlier copy
 bem-sim removal DIR KEY STRIDE   what the ledger in DIR names removed, and histories forged with the key in the file KEY
 bem-sim work DIR SEED COUNT      a real process on real files; one line per acknowledgement
@@ -87,6 +89,7 @@ fn answer(words: &[&str]) -> Result<(), String> {
             );
             Ok(())
         }
+        ["bus", first, count] => bus(number(first)?, number(count)?),
         ["spoiled", count, seed] => spoiled(number(count)?, number(seed)?),
         ["tamper", old, new, count] => {
             let counts = tamper(&load(old)?, &load(new)?, number(count)?, 1)?;
@@ -142,6 +145,17 @@ fn engine(first: u64, count: u64) -> Result<(), String> {
         })?;
     }
     print!("{count} climbs, no promise broken\n{counters}");
+    Ok(())
+}
+
+fn bus(first: u64, count: u64) -> Result<(), String> {
+    let mut totals = Totals::default();
+    for seed in first..first + count {
+        run_bus(seed, None, &mut totals).map_err(|reason| {
+            format!("seed {seed}: {reason}\nrepeat with: cargo run --release -p bem-sim -- bus {seed} 1")
+        })?;
+    }
+    println!("{count} schedules of the bus, everywhere as its model says: {totals}");
     Ok(())
 }
 

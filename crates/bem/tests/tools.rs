@@ -396,6 +396,8 @@ fn the_commands_of_the_page_work() {
             std::fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy");
         }
     }
+    std::fs::copy(format!("{ROOT}/examples/count_env.py"), folder.path().join("examples/count_env.py"))
+        .expect("a copy");
     let page = std::fs::read_to_string(format!("{ROOT}/docs/tools.md")).expect("the page");
     let script = format!("export PYTHONPATH={ROOT}/python\n{}", commands(&page));
     let output = shell(folder.path(), &script);

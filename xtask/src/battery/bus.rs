@@ -3,7 +3,7 @@
 //!
 //! Trials are defined in `docs/batteries.md`. What the tests print is what the page says. Clauses: TOOL-2 to TOOL-9, TOOL-13.
 
-use super::{commit, results, scratch, text};
+use super::{commit, results, scratch, simulator, text};
 use crate::{output, root, target};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -21,6 +21,7 @@ const TRIALS: &[Trial] = &[
     Trial { words: &["--test", "bus"], name: "workers_that_are_killed_at_random", tells: &["requests, "] },
     Trial { words: &["--test", "bus"], name: "a_hostile_worker_that_scribbles", tells: &["of scribbling"] },
     Trial { words: &["--test", "bus"], name: "what_a_worker_did_before_it_died", tells: &[] },
+    Trial { words: &["--test", "sandbox"], name: "a_worker_cannot_open_what_lies_outside", tells: &[] },
     Trial { words: &["--test", "payloads"], name: "mutated_payloads", tells: &["payloads for each"] },
     Trial { words: &["--lib"], name: "damaged_answers_never_panic", tells: &["damaged answers"] },
     Trial { words: &["--lib"], name: "a_link_that_is_swapped", tells: &["swaps"] },
@@ -55,11 +56,21 @@ pub fn bus(scale: u64) -> Result<()> {
         let found = tried(trial, &set)?;
         writeln!(page, "| `{}` | {found} |", trial.name)?;
     }
+    let model = modelled(20_000 * scale)?;
+    writeln!(page, "| `bem-sim bus` | {model} |")?;
     page += &worlds()?;
     let path = results("tools.md")?;
     std::fs::write(&path, page).with_context(|| path.display().to_string())?;
     println!("{}", path.display());
     Ok(())
+}
+
+/// The bus beside its model, so many schedules; what it says of them.
+fn modelled(schedules: u64) -> Result<String> {
+    let program = simulator();
+    let said = output(text(&program)?, &["bus", "1", &schedules.to_string()])?;
+    print!("{said}");
+    Ok(said.trim().to_string())
 }
 
 /// Runs one test; the figures that it printed.

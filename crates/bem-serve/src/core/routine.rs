@@ -165,6 +165,11 @@ mod tests {
     use bem_tools::operation::OPERATIONS;
 
     #[test]
+    fn the_version_in_snapshots_is_that_of_the_layer() {
+        assert_eq!(bem_runtime::tools::LAYER, bem_tools::VERSION_WORD);
+    }
+
+    #[test]
     fn a_routine_may_ask_for_what_changes_nothing() {
         let mut catalog = Catalog::new();
         let own = catalog.add_kind("own", Role::Custom, Vec::new()).unwrap();
