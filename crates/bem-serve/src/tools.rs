@@ -55,9 +55,7 @@ fn describe(tooling: Option<&Tooling>) -> Value {
     }
     let workers = host.workers();
     described["workers_connected"] = json!(workers.len());
-    let worker = |(number, worker): &(u32, Connected)| {
-        json!({ "worker": number, "kind": file.catalog.name_of(worker.kind), "sandbox": worker.sandbox })
-    };
+    let worker = |(number, worker): &(u32, Connected)| json!({ "worker": number, "kind": file.catalog.name_of(worker.kind), "sandbox": worker.sandbox });
     described["workers"] = workers.iter().map(worker).collect();
     let name = |word: u32| ObjectId::from_word(word).ok().and_then(|id| file.catalog.name_of(id));
     let slot = |slot: &Mirrored| {
@@ -76,7 +74,8 @@ fn describe(tooling: Option<&Tooling>) -> Value {
 fn shared(tooling: &Tooling) -> Value {
     let Some(tables) = tooling.memory().tables() else { return Value::Null };
     let catalog = &tooling.host().catalog().catalog;
-    let aliases: Vec<_> = tables.aliases.iter().map(|alias| alias.and_then(|id| catalog.name_of(id))).collect();
+    let aliases: Vec<_> =
+        tables.aliases.iter().map(|alias| alias.and_then(|id| catalog.name_of(id))).collect();
     let work = tooling.memory().shared().view(Caller::Core);
     let word = |word: u32| work.read(Segment::Work, word).unwrap_or(0);
     json!({ "version": tables.version, "fs_nodes": tables.files.len(), "fs_nodes_left_out": tables.left_out, "fs_aliases": aliases,

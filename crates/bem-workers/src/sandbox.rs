@@ -39,7 +39,9 @@ pub enum Enforced {
 impl core::fmt::Display for Enforced {
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Enforced::Nothing => formatter.write_str("no sandbox: this kind reaches other programs and machines"),
+            Enforced::Nothing => {
+                formatter.write_str("no sandbox: this kind reaches other programs and machines")
+            }
             Enforced::Fully { places, ports } => write!(
                 formatter,
                 "Landlock fully enforced: {places} places and {ports} ports, everything else was tried and refused"

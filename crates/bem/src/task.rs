@@ -294,12 +294,10 @@ pub fn program(command: &str, texts: &BTreeMap<String, String>, timeout: Duratio
         bail!("a program takes no parameters here, but {name} is given: put it into the command");
     }
     let (speaker, yardstick) = match command.strip_prefix(tool_task::PREFIX) {
-        Some(path) => {
-            match tool_task::open(Path::new(path))? {
-                Opened::Database(world, yardstick) => (Speaker::Tools(world), Some(yardstick)),
-                Opened::Simulator(process) => (Speaker::Program(process), None),
-            }
-        }
+        Some(path) => match tool_task::open(Path::new(path))? {
+            Opened::Database(world, yardstick) => (Speaker::Tools(world), Some(yardstick)),
+            Opened::Simulator(process) => (Speaker::Program(process), None),
+        },
         None => (
             Speaker::Program(Box::new(Process::start(command, timeout).map_err(|error| anyhow!(error))?)),
             None,

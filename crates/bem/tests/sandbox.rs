@@ -155,9 +155,7 @@ fn workers_in_processes_of_their_own_are_fully_enforced_and_say_so() {
     let mut said = bench.said(3);
     said.sort();
     let words = |places: u32| {
-        format!(
-            "Landlock fully enforced: {places} places and 0 ports, everything else was tried and refused"
-        )
+        format!("Landlock fully enforced: {places} places and 0 ports, everything else was tried and refused")
     };
     assert_eq!(said, [words(0), words(1), words(1)]);
     for worker in workers {

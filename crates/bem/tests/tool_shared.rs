@@ -84,7 +84,8 @@ fn a_routine_of_a_service_finds_a_file_in_the_catalog_and_reads_it_over_the_bus(
 #[test]
 fn a_routine_changes_neither_what_is_outside_nor_what_it_is_shown() {
     let program = std::fs::read_to_string(READ_CONFIG).expect("the program");
-    let writes = program.replace("li x9, 1\n    st x9, [sb_env + 8]     ; read", "li x9, 2\n    st x9, [sb_env + 8]");
+    let writes =
+        program.replace("li x9, 1\n    st x9, [sb_env + 8]     ; read", "li x9, 2\n    st x9, [sb_env + 8]");
     assert_ne!(writes, program);
     let scribbles = "ld x2, [sb_work + 8]\n    st x2, [x2 + 0]\n".to_string();
     for (flags, routine, code, trap) in [
@@ -122,7 +123,10 @@ fn a_simulator_of_a_catalog_is_a_task_by_its_name() {
     let score: Value = serde_json::from_slice(&solved.stdout).expect("JSON");
     let by_command = bem(path, &["solve", "--env-cmd", "python3 count_env.py", "--budget", "4000", "--json"]);
     let same: Value = serde_json::from_slice(&by_command.stdout).expect("JSON");
-    assert_eq!(score["trace_head"], same["trace_head"], "by its name and by its command it is the same world");
+    assert_eq!(
+        score["trace_head"], same["trace_head"],
+        "by its name and by its command it is the same world"
+    );
     // It is played again and audited without the simulator and the catalog.
     for gone in ["catalog.toml", "count_env.py", "task.toml"] {
         std::fs::remove_file(path.join(gone)).expect("removed");
@@ -139,7 +143,10 @@ fn a_task_that_names_no_simulator_is_told_which_there_are() {
     let path = folder.path();
     for (text_of, words) in [
         ("catalog = \"catalog.toml\"\nenvironment = \"walk\"\n", "known are counting"),
-        ("catalog = \"catalog.toml\"\nenvironment = \"counting\"\nhorizon = 3\n", "task.toml:3: unknown field"),
+        (
+            "catalog = \"catalog.toml\"\nenvironment = \"counting\"\nhorizon = 3\n",
+            "task.toml:3: unknown field",
+        ),
     ] {
         std::fs::write(path.join("task.toml"), text_of).expect("a file");
         let refused = bem(path, &["solve", "--tool-task", "task.toml"]);

@@ -152,7 +152,8 @@ fn a_server_with_tools_is_audited_and_played_again_without_them() {
     // Three requests and their ends are played, and the fourth request; its answer is what is named.
     let said = text(&stopped);
     assert!(said.contains("served: 7 inputs played again, up to one that is withheld"), "{said}");
-    let named = "stopped before input 8: the answer to request 7 is sensitive, and served/sensitive/7.response";
+    let named =
+        "stopped before input 8: the answer to request 7 is sensitive, and served/sensitive/7.response";
     assert!(said.contains(named), "{said}");
     assert!(!said.contains("head"), "what was not played has no head: {said}");
     // One that is asked for up to there is content.

@@ -240,7 +240,9 @@ impl<T: TeachSlot, U: ToolSlot> Coprocessor for Host<T, U> {
                     let there = load(memory, task, room as usize)?;
                     store(memory, task, &there)?;
                 }
-                let Some(taught) = self.teacher.teach(domain, difficulty, context) else { return Ok(REFUSED) };
+                let Some(taught) = self.teacher.teach(domain, difficulty, context) else {
+                    return Ok(REFUSED);
+                };
                 if task != 0 {
                     store(memory, task, &taught.words(room as usize))?;
                 }

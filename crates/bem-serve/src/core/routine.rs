@@ -54,7 +54,9 @@ impl Routine {
     /// Takes note of what has ended; whether something of its own has.
     fn heard(&mut self, completed: &[Completed]) -> bool {
         let before = self.asked.len();
-        completed.iter().for_each(|done| drop(self.asked.remove(&done.number)));
+        for done in completed {
+            self.asked.remove(&done.number);
+        }
         self.asked.len() < before
     }
 
@@ -175,7 +177,12 @@ mod tests {
         let own = catalog.add_kind("own", Role::Custom, Vec::new()).unwrap();
         for operation in OPERATIONS {
             let kind = catalog.find(operation.role.name()).unwrap();
-            assert_eq!(only_reads(&catalog, kind, operation.code, 0), !operation.writes, "{}", operation.name);
+            assert_eq!(
+                only_reads(&catalog, kind, operation.code, 0),
+                !operation.writes,
+                "{}",
+                operation.name
+            );
         }
         let database = catalog.find("db").unwrap();
         assert!(only_reads(&catalog, database, 0, db_flag::READ_ONLY));

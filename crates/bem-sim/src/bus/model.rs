@@ -256,11 +256,8 @@ impl Model {
         let place = usize::from(slot);
         self.generations[place] = self.generations[place].wrapping_add(1);
         let generation = self.generations[place];
-        self.shown[place] = Shown {
-            state: word(PENDING, 0, generation),
-            claim: word(0, 0, generation),
-            used: u64::MAX,
-        };
+        self.shown[place] =
+            Shown { state: word(PENDING, 0, generation), claim: word(0, 0, generation), used: u64::MAX };
         self.left[place] = Some(asked.clone());
         self.asked[place] = Some(asked);
     }
@@ -328,7 +325,8 @@ impl Model {
     fn answered(&mut self, slot: usize, asked: &Asked, error: Option<ErrorCode>, now: u64) -> Ended {
         let used = self.shown[slot].used;
         let (length, checksum) = (used as u32, (used >> 32) as u32);
-        let response = if length <= asked.capacity { self.read(asked.output, length as usize) } else { Vec::new() };
+        let response =
+            if length <= asked.capacity { self.read(asked.output, length as usize) } else { Vec::new() };
         let fits = length <= asked.capacity && crc32(&response) == checksum;
         if !fits && !self.slips(Slip::BelievesLengths) {
             self.counted[5] += 1;
@@ -382,7 +380,12 @@ impl Model {
     }
 
     /// A worker answers; whether that was published.
-    pub fn finish(&mut self, worker: u32, held: &Held, outcome: &Result<Vec<u8>, (ErrorCode, String)>) -> bool {
+    pub fn finish(
+        &mut self,
+        worker: u32,
+        held: &Held,
+        outcome: &Result<Vec<u8>, (ErrorCode, String)>,
+    ) -> bool {
         let (bytes, error) = match outcome {
             Ok(bytes) if bytes.len() <= held.capacity as usize => (bytes.clone(), None),
             Ok(_) => (Vec::new(), Some(ErrorCode::TOO_LONG)),

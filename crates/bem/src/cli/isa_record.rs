@@ -107,8 +107,9 @@ impl Record {
         }
         for (number, task) in teaching.tasks.iter().enumerate().skip(self.taught) {
             let [domain, difficulty, context] = task.asked;
-            let values =
-                [domain, difficulty, context, task.given.seed, number as u64].map(|value| value as i64).to_vec();
+            let values = [domain, difficulty, context, task.given.seed, number as u64]
+                .map(|value| value as i64)
+                .to_vec();
             let payload = task.given.tree.clone().into_bytes();
             log.append(&Entry::Event { step: number as u64, code: event_code::TAUGHT, values, payload })?;
         }

@@ -91,7 +91,9 @@ pub fn run(
         }
         let BusSlot { host, asked, .. } = &mut coprocessors.tools;
         seen.barrier(host.bus(), &completed, |number| asked.get(&number).copied());
-        completed.iter().for_each(|done| drop(asked.remove(&done.number)));
+        for done in &completed {
+            asked.remove(&done.number);
+        }
     }
     unreachable!("the loop ends by returning")
 }
