@@ -202,9 +202,9 @@ mod tests {
     use bem_tools::worker::{Failure, Job, Port, Tool, serve_one};
     use std::sync::Arc;
 
-    struct Echo;
+    struct Repeats;
 
-    impl Tool for Echo {
+    impl Tool for Repeats {
         fn run(&mut self, job: &Job) -> Result<Vec<u8>, Failure> {
             Ok(job.payload.clone())
         }
@@ -275,7 +275,7 @@ mod tests {
         memory.barrier(&bus, &[], of_program);
         assert!(memory.slots().iter().all(|slot| slot.status == Status::Pending), "{:?}", memory.slots());
         let mut port = Port::open(Arc::clone(bus.channels()[0].mapping()), 1).unwrap();
-        while serve_one(&mut port, &mut Echo) {}
+        while serve_one(&mut port, &mut Repeats) {}
         let mut completed = Vec::new();
         bus.poll(1, 10, &mut completed);
         memory.barrier(&bus, &completed, of_program);

@@ -1,7 +1,5 @@
 //! A sample of the schedules of the tool bus; `cargo xtask battery bus` runs more of them. Clauses: TOOL-2, TOOL-3, TOOL-9.
 
-#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
-
 use bem_sim::bus::model::Slip;
 use bem_sim::bus::{Totals, run_bus};
 

@@ -235,8 +235,9 @@ impl<T: TeachSlot, U: ToolSlot> Coprocessor for Host<T, U> {
                 let [domain, difficulty, context, task, room] = descriptor(memory, argument)?;
                 if task != 0 {
                     // A place that cannot be written is found before the teacher is asked.
-                    let is_sensible = (TASK_WORDS_MIN..=MESSAGE_WORDS_MAX).contains(&room);
-                    is_sensible.then_some(()).ok_or(Cause::BadDescriptor)?;
+                    if !(TASK_WORDS_MIN..=MESSAGE_WORDS_MAX).contains(&room) {
+                        return Err(Cause::BadDescriptor);
+                    }
                     let there = load(memory, task, room as usize)?;
                     store(memory, task, &there)?;
                 }

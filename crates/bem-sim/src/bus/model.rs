@@ -304,15 +304,18 @@ impl Model {
         let began = holder != 0;
         let attempts = ATTEMPTS_MAX + u32::from(self.slips(Slip::OneAttemptMore));
         let may_repeat = asked.is_idempotent || self.slips(Slip::RepeatsUnknown);
-        if began && may_repeat && !is_late && asked.attempt + 1 < attempts {
-            if let Some(output) = self.take_window(asked.capacity as usize) {
-                match self.slips(Slip::NoQuarantine) {
-                    true => self.give_back(asked.output),
-                    false => self.quarantine.push_back(asked.output),
-                }
-                self.show(slot as u16, Asked { output, claimed: None, attempt: asked.attempt + 1, ..asked });
-                return None;
+        if began
+            && may_repeat
+            && !is_late
+            && asked.attempt + 1 < attempts
+            && let Some(output) = self.take_window(asked.capacity as usize)
+        {
+            match self.slips(Slip::NoQuarantine) {
+                true => self.give_back(asked.output),
+                false => self.quarantine.push_back(asked.output),
             }
+            self.show(slot as u16, Asked { output, claimed: None, attempt: asked.attempt + 1, ..asked });
+            return None;
         }
         let error = match (began, asked.is_idempotent) {
             (true, false) => ErrorCode::OUTCOME_UNKNOWN,
