@@ -365,7 +365,9 @@ impl<M: Mapping> Channel<M> {
     ) -> Completed {
         let place = usize::from(slot);
         let generation = self.generations[place];
-        word::free(&self.mapping.words()[request_word(place, request::STATE)], generation);
+        let words = self.mapping.words();
+        let (state, claim) = (request_word(place, request::STATE), side_word(place, side::CLAIM));
+        word::free(&words[state], &words[claim], generation);
         self.slots[place] = None;
         self.busy &= !(1 << slot);
         self.free.push(slot);

@@ -128,8 +128,10 @@ pub fn withdraw(state: &AtomicU64, generation: u32) -> bool {
     }
 }
 
-/// The machine: the answer was taken, the slot is free.
-pub fn free(state: &AtomicU64, generation: u32) {
+/// The machine: the answer was taken or the wait is over, the slot is free. Whoever held the claim holds nothing any more, so
+/// that a worker that answers again does not write to a window which is another request's by now.
+pub fn free(state: &AtomicU64, claim: &AtomicU64, generation: u32) {
+    claim.store((generation as u64) << 32 | u64::from(u32::MAX), Ordering::Release);
     state.store(pack(Status::Empty, 0, generation), Ordering::Release);
 }
 

@@ -28,11 +28,13 @@ pub enum Slip {
     ForgetsBackPressure,
     /// A second answer of the same worker counts as published.
     CountsTwice,
+    /// Who held the claim of a request holds it when that has ended.
+    LeavesClaims,
 }
 
 impl Slip {
     /// All of them.
-    pub const ALL: [Slip; 8] = [
+    pub const ALL: [Slip; 9] = [
         Slip::RepeatsUnknown,
         Slip::LeaseFromTheStart,
         Slip::NoQuarantine,
@@ -41,6 +43,7 @@ impl Slip {
         Slip::OneAttemptMore,
         Slip::ForgetsBackPressure,
         Slip::CountsTwice,
+        Slip::LeavesClaims,
     ];
 }
 
@@ -350,6 +353,9 @@ impl Model {
     ) -> Ended {
         let generation = self.generations[slot];
         self.shown[slot].state = word(0, 0, generation);
+        if !self.slips(Slip::LeavesClaims) {
+            self.shown[slot].claim = word(0, 0, generation) | u64::from(u32::MAX);
+        }
         self.asked[slot] = None;
         self.free.push(slot as u16);
         self.give_back(asked.input);

@@ -103,6 +103,25 @@ fn a_lost_worker_costs_an_idempotent_request_nothing_but_time() {
 }
 
 #[test]
+fn a_worker_that_answers_twice_does_not_write_where_another_request_is_by_now() {
+    let (mut channel, memory) = channel();
+    // Two slots: the second answer is for one that stays free, while its windows go to the next request.
+    channel.enqueue(&asked(1, b"request one", true), 0).unwrap();
+    channel.enqueue(&asked(2, b"request two", true), 0).unwrap();
+    let mut port = Port::open(Arc::clone(&memory), 1).unwrap();
+    let (first, second) = (port.claim().unwrap(), port.claim().unwrap());
+    for job in [&second, &first] {
+        assert!(port.finish(job, &Ok(b"an answer".to_vec())));
+    }
+    assert_eq!(poll(&mut channel, 1).len(), 2);
+    channel.enqueue(&asked(3, b"request three", true), 1).unwrap();
+    for job in [&first, &second] {
+        assert!(!port.finish(job, &Ok(b"again and again".to_vec())));
+    }
+    assert_eq!(port.claim().unwrap().payload, b"request three");
+}
+
+#[test]
 fn a_request_that_must_not_be_repeated_ends_with_its_outcome_unknown() {
     let (mut channel, memory) = channel();
     channel.enqueue(&asked(7, b"seven", false), 0).unwrap();
