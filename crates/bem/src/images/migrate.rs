@@ -103,7 +103,8 @@ fn tidy(state: &Path) {
     }
 }
 
-/// Whether the history of a folder goes on with this program's learner: why not, if it does not.
+/// Whether the history of a folder goes on with this program's learner: why not, if it does not. A run that does not is refused: it
+/// begins anew by other means.
 pub fn obstacle(state: &Path) -> Result<Option<String>> {
     let ledger = state.join(LEDGER);
     let mut store = FileStore::open(&ledger).with_context(|| ledger.display().to_string())?;
@@ -119,7 +120,14 @@ pub fn obstacle(state: &Path) -> Result<Option<String>> {
             Err(other) => Err(other.into()),
         };
     }
-    Ok(newest_climb(state).err().map(|error| format!("{error:#}")))
+    match newest_climb(state) {
+        Ok(_) => Ok(None),
+        Err(error) => bail!(
+            "{0} cannot go on with this program's learner ({error:#}): begin anew with what it learned, by \
+             bem solve TASK --start-from {0}",
+            state.display()
+        ),
+    }
 }
 
 /// Brings a folder whose history goes on to the present format; the version that it had. A folder without a ledger gets the mark.
@@ -148,14 +156,6 @@ pub fn migrate(state: &Path, key: Option<&Path>, obstacle: Option<String>) -> Re
     };
     let ledger = state.join(LEDGER);
     let mut old = FileStore::open(&ledger)?;
-    if !is_service(&mut old) {
-        bail!(
-            "{} cannot go on with this program's learner ({reason}): begin anew with what it learned, by \
-             bem solve TASK --start-from {}",
-            state.display(),
-            state.display()
-        );
-    }
     let before = format::read(state)?;
     let signed = read_checkpoint(&mut old)?.checkpoint;
     let late = acknowledged(state, signed.instance)?;
