@@ -134,8 +134,9 @@ enum Action {
     },
     /// Bring a state folder to this program's format; an image of it is saved before.
     #[command(after_help = "Example: bem image migrate --state old-state --layout images\n\
-        A history that this program's learner can go on with goes on. Where it cannot, a new one begins with the worlds,\n\
-        circuits and logs of the old one, names its head, and keeps it as ledger-origin.")]
+        A history that this program's learner can go on with goes on. Where it cannot, a new one\n\
+        begins with the worlds, circuits and logs of the old one, names its head, and keeps it as\n\
+        ledger-origin.")]
     Migrate {
         /// The folder of the server or run; it must not be running
         #[arg(long, default_value = "./bem-state", value_name = "DIR")]
