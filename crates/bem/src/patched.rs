@@ -16,7 +16,7 @@ use bem_ledger::log::read_blob;
 use bem_ledger::reader::EntryReader;
 use bem_machine::config::GenesisConfig;
 use bem_synth::policy::Policy;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
 use std::path::Path;
 
 /// What the patches of a run hold in the end, by what they are about.
@@ -30,10 +30,12 @@ fn policies(directory: &Path) -> Result<Vec<(ObjectId, Shape, Policy)>> {
             PatchStatus::Applied => {
                 let payload = Payload::from_bytes(&read_blob(&mut store, &event.payload)?)?;
                 let Some((patch, shape)) = payload.accepted else { continue };
-                if !twins.contains_key(&event.target) {
-                    twins.insert(event.target, Twin::boot(GenesisConfig::default(), &shape)?);
-                }
-                let Some(twin) = twins.get_mut(&event.target) else { continue };
+                let twin = match twins.entry(event.target) {
+                    btree_map::Entry::Occupied(twin) => twin.into_mut(),
+                    btree_map::Entry::Vacant(room) => {
+                        room.insert(Twin::boot(GenesisConfig::default(), &shape)?)
+                    }
+                };
                 if *twin.shape() != shape {
                     twin.begin(&shape)?;
                 }

@@ -222,7 +222,7 @@ fn a_segment_that_is_damaged_where_nobody_reads_becomes_no_image_and_is_not_arch
     );
     let skipped = || {
         let log = read_log(folder);
-        let found = log.iter().filter(|line| line["event"] == json!("image_skipped")).next_back();
+        let found = log.iter().rfind(|line| line["event"] == json!("image_skipped"));
         found.map(|line| (line["in_a_row"].as_u64(), line["reasons"].to_string()))
     };
     wait_until("two skips", || skipped().is_some_and(|(count, _)| Some(2) <= count));
