@@ -69,6 +69,8 @@ const HARMLESS: &[(&str, &str, &str)] = &[
     ("let size = 2 * (highest.min", " + 1", "room for one variable more"),
     ("if self.falsified.len() < size", " < ", "the same size again"),
     ("if self.id_limit < id", " < ", "one identifier less of a bound on memory"),
+    ("positive.push((if *weight < 0", " < ", "a weight of zero adds nothing, of a bit or of its inverse"),
+    ("let third = if 2 < open.len()", " < ", "a third of two bits is none either way"),
     ("if *hint < 0", " < ", "a zero ends the list of hints and is none"),
 ];
 

@@ -79,6 +79,9 @@ fn formulas(prng: &mut Prng, width: usize) -> Vec<Formula> {
     ] {
         list.push(Formula::Scan { places: places(4), machine: 0b1001_0110, answers: answers.clone(), read });
     }
+    let wide = (0..3).map(|place| (place..place + 4).collect()).collect();
+    let answers: Table = [(0, 1), (9, 1), (22, 0), (31, 1)].into();
+    list.push(Formula::Scan { places: wide, machine: 0x9669_5aa5, answers, read: Read::At(2) });
     let words = |making: Making| Word::Made(making, vec![field(0, 3), field(3, 3)]);
     for word in [Word::Plain(field(2, 2)), Word::Ones(field(1, 3)), words(Making::Larger)] {
         list.push(Formula::Select { selector: word, parts: list[..3].to_vec() });
