@@ -58,7 +58,7 @@ impl Desk {
     }
 
     fn take(&mut self, input: Option<Input>) {
-        for input in input {
+        if let Some(input) = input {
             take(&mut self.service, &input);
             self.inputs.push(input);
         }

@@ -90,8 +90,8 @@ struct Where {
 /// A worker of a running bus, in a process of its own.
 #[derive(Args)]
 #[command(after_help = "Example: bem worker --bus bem-state/bus.sock --kind db\n\
-    It can reach what its kind needs and nothing else (Landlock), says so, and leaves when the bus does. Where that\n\
-    cannot be fully enforced it does not start.")]
+    It can reach what its kind needs and nothing else (Landlock), says so, and leaves when the bus\n\
+    does. Where that cannot be fully enforced it does not start.")]
 pub struct WorkerArguments {
     /// The bus's socket
     #[arg(long, value_name = "SOCKET")]
