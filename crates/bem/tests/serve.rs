@@ -327,7 +327,8 @@ fn malformed_requests_are_refused_and_the_server_goes_on() {
             bytes[place] = mixed(number * 7 + change) as u8;
         }
         match stranger(&server, &bytes) {
-            Some((200, _)) => {}
+            // A changed byte may make another request that is right, such as a world of 200 bits.
+            Some((200 | 201, _)) => {}
             Some((status, body)) => {
                 assert!((400..500).contains(&status), "{status} {body}");
                 refused.fetch_add(1, Ordering::Relaxed);

@@ -78,6 +78,20 @@ mod tests {
     }
 
     #[test]
+    fn a_constant_wire_asks_for_nothing_where_it_fits_and_excludes_the_selector_where_it_does_not() {
+        let clauses = |found: bool, value: bool| {
+            let mut negation = Cnf::new(0);
+            let selector = negation.fresh();
+            require(&mut negation, selector, Wire::Constant(found), value);
+            negation.clauses().map(|clause| clause == [!selector]).collect::<Vec<_>>()
+        };
+        for value in [false, true] {
+            assert!(clauses(value, value).is_empty());
+            assert_eq!(clauses(!value, value), [true]);
+        }
+    }
+
+    #[test]
     fn a_guard_is_proven_to_let_no_forbidden_action_pass() {
         let laboratory = Laboratory::new();
         let show = |rules: &[Rule]| check(&laboratory.context(), laboratory.family(), rules);

@@ -58,6 +58,7 @@ fn formulas(prng: &mut Prng, width: usize) -> Vec<Formula> {
         },
         Formula::Count { atoms, table: (0..8).map(|_| bit()).collect() },
         Formula::Rows { bits: keys.clone(), rows },
+        Formula::Rows { bits: keys.clone(), rows: Table::new() },
         Formula::Rules {
             rules: vec![rule(&tested[..2], true), rule(&tested[2..5], false), rule(&tested[5..], true)],
             otherwise: false,

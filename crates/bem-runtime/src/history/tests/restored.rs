@@ -101,9 +101,11 @@ fn a_state_that_is_restored_at_a_hundred_points_goes_on_as_it_does_with_its_key(
     for point in 0..POINTS {
         let steps = 5 + driver.world.below(40);
         driver.live(steps);
-        // Every third point lies where a round is under way, if one begins soon.
-        for _ in 0..if point % 3 == 0 { 200 } else { 0 } {
-            if driver.player.service.is_searching() {
+        // Of three points one lies where a round is under way and one where a patch is on trial, if that begins soon.
+        for _ in 0..if point % 3 == 2 { 0 } else { 200 } {
+            let is_there =
+                if point % 3 == 0 { driver.player.service.is_searching() } else { driver.on_trial() };
+            if is_there {
                 break;
             }
             driver.step();
