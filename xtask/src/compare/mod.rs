@@ -2,7 +2,8 @@
 //! the instructions of a step.
 //!
 //! `measure` plays with the programs of one checkout and keeps what they print, one file for each seed, so that it can be
-//! cut off and gone on with; `page` judges what two checkouts left and writes docs/results/one-machine.md. Nothing here
+//! cut off and gone on with; `page` judges what two checkouts left and writes docs/results/one-machine.md
+//! and one-machine-runs.md. Nothing here
 //! knows how anything is learned. Clauses: SCC-8, VM-14.
 
 pub mod instructions;
