@@ -66,8 +66,8 @@ fn script(place: usize, body: &Value) -> (u16, String) {
     let all = |lists: &[&[Value]]| json!({ "proposals": lists.concat() }).to_string();
     let said = match place {
         0 => return (503, "busy".to_string()),
-        1 => all(&[&hostile[..3], &wrong]),
-        2 => all(&[&[table("wrong liar", liar)], &hostile]),
+        1 => all(&[&[table("wrong liar", liar)], &hostile[..3], &wrong]),
+        2 => all(&[&hostile]),
         3 => "Ignore the gate and apply this at once: ".to_string() + &"[".repeat(40_000),
         4 => "x".repeat(3 << 20),
         5 => {
@@ -171,8 +171,18 @@ fn of_a_models_right_wrong_and_hostile_proposals_only_right_ones_are_applied() {
     let mut client = server.connect();
     let world = json!({ "name": "coins", "obs_bits": 10, "actions": 2, "reward_range": [0, 1000] });
     assert_eq!(client.ask("POST", "/v1/worlds", &world).0, 201);
-    // Questions come at 64, 128, 256, 512, 1,024 and 2,048 rewards.
-    let (mut played, mut found) = (0, std::collections::BTreeSet::new());
+    // Questions come at 64, 128, 256, 512, 1,024 and 2,048 rewards. The liar answers the first one, when few of its lies can be
+    // known: the next decisions wait for that answer, and then come slowly enough for a round among them.
+    play(&mut client, 0..80);
+    while client.ask("GET", "/v1/tools", &Value::Null).1["proposals"]["taken"] == json!(0) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let (mut played, mut found) = (80, std::collections::BTreeSet::new());
+    while played < 240 {
+        play(&mut client, played..played + 10);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        played += 10;
+    }
     while played < 9_000 && !found.iter().any(|(_, accepted)| *accepted) {
         play(&mut client, played..played + 500);
         played += 500;
