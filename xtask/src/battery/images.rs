@@ -252,6 +252,7 @@ fn flips(folder: &Path, count: u64, through: u64) -> Result<()> {
         std::fs::write(&path, &whole)?;
     }
     must(folder, &["image", "restore", "stable", "--layout", "L", "--out", "R"])?;
+    std::fs::remove_dir_all(folder.join("R"))?;
     println!(
         "{through} flipped bits of an image of {} bytes, index included, through the program: all refused",
         sizes.iter().sum::<u64>()

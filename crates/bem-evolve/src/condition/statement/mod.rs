@@ -69,10 +69,7 @@ pub fn check(
             findings.push(accept_proof(CONDITION, formula, certificate)?);
             Ok(findings)
         }
-        Sameness::Different(row) => {
-            let counterexample: Vec<bool> = places.iter().map(|place| row[*place]).collect();
-            Err(Rejection::Refuted { condition: CONDITION, counterexample })
-        }
+        Sameness::Different(row) => Err(Rejection::Refuted { condition: CONDITION, counterexample: row }),
         Sameness::Undecided(why) => Err(Rejection::Undecided { condition: CONDITION, why }),
     }
 }
@@ -99,7 +96,7 @@ fn try_all(
         let differs = found.iter().zip(&wanted).fold(0, |all, (found, wanted)| all | (found ^ wanted));
         if differs != 0 {
             let lane = differs.trailing_zeros();
-            let counterexample = driven.iter().map(|word| word >> lane & 1 == 1).collect();
+            let counterexample = words.iter().map(|word| word >> lane & 1 == 1).collect();
             return Err(Rejection::Refuted { condition, counterexample });
         }
     }

@@ -394,6 +394,49 @@ fn a_statement_with_one_thing_changed_is_refused() {
         let refusal = is_shown(&policy, &bad).expect_err(what);
         let is_other_size = what == "size of a structure";
         assert_eq!(matches!(refusal, Rejection::Refuted { .. }), !is_other_size, "{what}: {refusal}");
+        // What a refusal shows is an observation and a content of memory on which the two differ.
+        if let Rejection::Refuted { counterexample: row, .. } = refusal {
+            let (seen, kept) = row.split_at(WORLD.observation_bits);
+            assert_ne!(good.step(&WORLD, seen, kept), bad.step(&WORLD, seen, kept), "{what}: {row:?}");
+        }
+    }
+}
+
+/// The signals of a statement for a world, given so many signals of each sort.
+fn signals_for(world: &World, [seen, kept]: [usize; 2], said: &Statement) -> Option<Vec<Bit>> {
+    let mut graph = Graph::new(seen + kept);
+    let signals: Vec<Bit> = (0..seen + kept).map(|input| graph.input(input)).collect();
+    policies::statement(&mut graph, world, signals.split_at(seen), said).map(|(code, _)| code)
+}
+
+#[test]
+fn signals_of_another_number_than_the_world_and_the_memory_have_are_refused() {
+    let one = Formula::Sum { bits: vec![0], inverted: false };
+    let choice = Choice::Bits(vec![one.clone(), one]);
+    let said = Statement::Acts { memory: Some(Memory::Toggle(vec![(0, true)])), choice };
+    assert!(signals_for(&WORLD, [12, 1], &said).is_some());
+    for (seen, kept) in [(11, 1), (13, 1), (12, 0), (12, 2), (11, 2)] {
+        assert!(signals_for(&WORLD, [seen, kept], &said).is_none(), "{seen} and {kept}");
+    }
+}
+
+#[test]
+fn the_longest_numbers_and_keys_are_taken_and_longer_ones_are_not() {
+    let world = World { observation_bits: 66, actions: 2 };
+    let digits = |count: u16| {
+        let digit = |bit| Formula::Sum { bits: vec![bit], inverted: false };
+        Number::Digits((0..count).map(digit).collect())
+    };
+    let highest = |count| Choice::Highest(vec![digits(1), digits(count)]);
+    let keys = |count: u16| Choice::Rows { bits: (0..count).collect(), rows: [(0, 0), (1 << 63, 1)].into() };
+    for (choice, is_taken) in [(highest(64), true), (highest(65), false), (keys(64), true), (keys(65), false)] {
+        let said = Statement::Acts { memory: None, choice };
+        let row: Vec<bool> = (0..66).map(|bit| bit == 63).collect();
+        let signals = signals_for(&world, [66, 0], &said);
+        assert_eq!(signals.is_some(), is_taken, "{said:?}");
+        if is_taken {
+            assert_eq!(said.step(&world, &row, &[]).map(|(code, _)| code), Some(vec![true]), "{said:?}");
+        }
     }
 }
 
