@@ -1,7 +1,7 @@
 //! The ladder by measured steps: which rungs lie on a line, and whether they still do on seeds that nobody has seen.
 //!
-//! `cargo xtask ladder choose FILE...` takes what `bem ladder --stages 8 --measure --save FILE` wrote and writes
-//! crates/bem-teacher/src/chosen.rs. `cargo xtask battery ladder` measures the chosen rungs with seeds that the commit names
+//! `cargo xtask ladder choose FILE...` takes what `bem ladder --stages 14 --measure --save FILE` wrote and writes
+//! crates/bem-teacher/src/chosen.rs; families that are not in it keep their rungs. `cargo xtask battery ladder` measures the chosen rungs with seeds that the commit names
 //! and writes docs/results/ladder.md. Clauses: GLE-5.
 
 use crate::{output, root};
@@ -12,7 +12,9 @@ use std::path::Path;
 
 /// Rungs of a ladder that is chosen, at most and at least.
 const STAGES: [usize; 2] = [5, 4];
-/// A choice that explains this much is straight enough; among such the widest range is taken.
+/// Rungs that a choice is made among, at most.
+const CANDIDATES: &str = "14";
+/// A choice that explains this much, of all runs and of each half of them, is straight enough; among such the widest is taken.
 const STRAIGHT: f64 = 0.985;
 /// Neighbours differ at least by this, in logarithms to the base 2.
 const GAP: f64 = 0.25;
@@ -28,7 +30,7 @@ pub fn ladder(words: &[&str]) -> Result<()> {
     match words {
         ["choose", files @ ..] if !files.is_empty() => choose(files),
         _ => bail!(
-            "cargo xtask ladder choose FILE...: files that `bem ladder --stages 8 --measure --save FILE` wrote"
+            "cargo xtask ladder choose FILE...: files that `bem ladder --stages 14 --measure --save FILE` wrote"
         ),
     }
 }
@@ -39,10 +41,17 @@ fn said(words: &[&str]) -> Result<Value> {
     Ok(serde_json::from_str(&output(&program, &[&["ladder", "--json"], words].concat())?)?)
 }
 
-/// A rung with the logarithm of its median steps.
+/// A rung with the logarithm of its median steps, and of the medians of each half of its runs.
 struct Rung<'v> {
     task: &'v str,
     steps: f64,
+    halves: [f64; 2],
+}
+
+/// The logarithm of the median.
+fn median(mut runs: Vec<u64>) -> f64 {
+    runs.sort_unstable();
+    runs.get(runs.len() / 2).map_or(0.0, |median| (1.0 + *median as f64).log2())
 }
 
 /// The rungs of a family that were measured, in the order of the estimate.
@@ -53,12 +62,12 @@ fn rungs(family: &Value) -> Result<Vec<Rung<'_>>> {
         .map(|rung| {
             let budget = rung["budget"].as_u64().context("a measurement has a budget")?;
             let runs = rung["runs"].as_array().context("a measurement has runs")?;
-            let mut runs: Vec<u64> = runs.iter().map(|run| run.as_u64().unwrap_or(budget)).collect();
-            runs.sort_unstable();
-            let median = runs.get(runs.len() / 2).context("a measurement has runs")?;
+            let runs: Vec<u64> = runs.iter().map(|run| run.as_u64().unwrap_or(budget)).collect();
+            let half = |first: usize| median(runs.iter().copied().skip(first).step_by(2).collect());
             Ok(Rung {
                 task: rung["task"].as_str().context("a rung has a task")?,
-                steps: (1.0 + *median as f64).log2(),
+                halves: [half(0), half(1)],
+                steps: median(runs.clone()),
             })
         })
         .collect()
@@ -76,9 +85,20 @@ fn straightness(values: &[f64]) -> f64 {
     if yy == 0.0 { 0.0 } else { xy * xy / (xx * yy) }
 }
 
-/// The choice of so many rungs that is straight and wide; none where no steps rise that often.
-fn best_choice(rungs: &[Rung<'_>], stages: usize) -> Option<Vec<usize>> {
-    let mut best: Option<(bool, f64, Vec<usize>)> = None;
+/// Rungs that are chosen: whether they are straight enough, how wide (or else how straight) they are, and where they are.
+type Choice = (bool, f64, Vec<usize>);
+
+/// The longest choice that is straight enough, or else the straightest; none where steps do not rise that often.
+fn choice(rungs: &[Rung<'_>]) -> Option<Vec<usize>> {
+    let found: Vec<Choice> = STAGES.iter().filter_map(|stages| best_choice(rungs, *stages)).collect();
+    let straight = found.iter().find(|(is_straight, ..)| *is_straight);
+    let most = || found.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+    straight.or_else(most).map(|(_, _, places)| places.clone())
+}
+
+/// The choice of so many rungs that is straight and wide; among equals the harder ones.
+fn best_choice(rungs: &[Rung<'_>], stages: usize) -> Option<Choice> {
+    let mut best: Option<Choice> = None;
     for mask in 0u32..1 << rungs.len() {
         if mask.count_ones() as usize != stages {
             continue;
@@ -88,14 +108,15 @@ fn best_choice(rungs: &[Rung<'_>], stages: usize) -> Option<Vec<usize>> {
         if values.windows(2).any(|pair| pair[1] - pair[0] < GAP) {
             continue;
         }
-        let straight = straightness(&values);
+        let half = |half: usize| places.iter().map(|place| rungs[*place].halves[half]).collect::<Vec<f64>>();
+        let straight = straightness(&values).min(straightness(&half(0))).min(straightness(&half(1)));
         let is_straight = STRAIGHT <= straight;
         let worth = if is_straight { values[stages - 1] - values[0] } else { straight };
-        if best.as_ref().is_none_or(|(was, most, _)| (*was, *most) < (is_straight, worth)) {
+        if best.as_ref().is_none_or(|(was, most, _)| (*was, *most) <= (is_straight, worth)) {
             best = Some((is_straight, worth, places));
         }
     }
-    best.map(|(_, _, places)| places)
+    best
 }
 
 fn choose(files: &[&str]) -> Result<()> {
@@ -105,7 +126,9 @@ fn choose(files: &[&str]) -> Result<()> {
     }
     let pooled = std::env::temp_dir().join(format!("bem-ladder-{}.jsonl", std::process::id()));
     std::fs::write(&pooled, all)?;
-    let said = said(&["--stages", "8", "--measured", pooled.to_str().context("a temporary name is text")?])?;
+    let known = said(&["--stages", "5"])?;
+    let said =
+        said(&["--stages", CANDIDATES, "--measured", pooled.to_str().context("a temporary name is text")?])?;
     std::fs::remove_file(&pooled)?;
     let mut text = String::from(
         "//! Rungs whose measured steps lie on a line, written by `cargo xtask ladder choose`. Do not edit. Clauses: GLE-5.\n\n\
@@ -114,16 +137,26 @@ fn choose(files: &[&str]) -> Result<()> {
     );
     for family in said["families"].as_array().context("there are families")? {
         let (name, rungs) = (family["family"].as_str().context("a family has a name")?, rungs(family)?);
-        let places = STAGES.iter().find_map(|stages| best_choice(&rungs, *stages));
-        let Some(places) = places.filter(|_| !UNMEASURED.contains(&name)) else {
-            println!("{name}: no choice among {} measured rungs", rungs.len());
+        if UNMEASURED.contains(&name) {
             continue;
+        }
+        let tasks: Vec<&str> = match choice(&rungs) {
+            Some(places) => {
+                let values: Vec<f64> = places.iter().map(|place| rungs[*place].steps).collect();
+                println!("{name}: {} rungs, R^2 {:.3}", places.len(), straightness(&values));
+                places.iter().map(|place| rungs[*place].task).collect()
+            }
+            None => {
+                println!("{name}: no choice among {} measured rungs, it keeps its own", rungs.len());
+                let own =
+                    known["families"].as_array().into_iter().flatten().find(|own| own["family"] == name);
+                let own = own.and_then(|own| own["rungs"].as_array()).context("a family has rungs")?;
+                own.iter().filter_map(|rung| rung["task"].as_str()).collect()
+            }
         };
-        let values: Vec<f64> = places.iter().map(|place| rungs[*place].steps).collect();
-        println!("{name}: {} rungs, R^2 {:.3}", places.len(), straightness(&values));
         writeln!(text, "        {name:?} => &[")?;
-        for place in places {
-            writeln!(text, "            {:?},", rungs[place].task)?;
+        for task in tasks {
+            writeln!(text, "            {task:?},")?;
         }
         writeln!(text, "        ],")?;
     }
@@ -198,11 +231,11 @@ mod tests {
 
     #[test]
     fn the_widest_straight_choice_is_taken_and_ties_share_their_ranks() {
-        let rung = |steps| Rung { task: "t", steps };
+        let rung = |steps| Rung { task: "t", steps, halves: [steps; 2] };
         let steps = [1.0, 1.1, 2.0, 3.9, 3.0, 4.0, 5.0];
         let rungs: Vec<Rung<'_>> = steps.into_iter().map(rung).collect();
-        assert_eq!(best_choice(&rungs, 5), Some(vec![0, 2, 4, 5, 6]));
-        assert_eq!(best_choice(&rungs[..2], 2), None);
+        assert_eq!(choice(&rungs), Some(vec![0, 2, 4, 5, 6]));
+        assert_eq!(choice(&rungs[..2]), None);
         assert!(straightness(&[0.0, 1.0, 2.0]) > 0.999 && straightness(&[0.0, 5.0, 0.0]) < 0.001);
         assert!((spearman(&[1.0, 2.0, 3.0]) - 1.0).abs() < 1e-9 && spearman(&[3.0, 2.0, 1.0]) < -0.999);
         assert!((spearman(&[1.0, 1.0, 2.0]) - 0.866).abs() < 0.001);

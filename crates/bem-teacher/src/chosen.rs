@@ -36,16 +36,16 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
         ],
         "stack_machine" => &[
             "stack_machine{depth=1,horizon=4,value_bits=2}",
-            "stack_machine{depth=2,horizon=8,value_bits=2}",
-            "stack_machine{depth=7,horizon=28,value_bits=2}",
+            "stack_machine{depth=5,horizon=20,value_bits=2}",
             "stack_machine{depth=9,horizon=36,value_bits=2}",
+            "stack_machine{depth=12,horizon=48,value_bits=2}",
             "stack_machine{depth=16,horizon=64,value_bits=2}",
         ],
         "key_value" => &[
             "key_value{distractors=2,keys=2,values=4,writes=2}",
-            "key_value{distractors=3,keys=3,values=4,writes=3}",
-            "key_value{distractors=9,keys=9,values=4,writes=9}",
-            "key_value{distractors=12,keys=12,values=4,writes=12}",
+            "key_value{distractors=4,keys=4,values=4,writes=4}",
+            "key_value{distractors=10,keys=10,values=4,writes=10}",
+            "key_value{distractors=14,keys=14,values=4,writes=14}",
             "key_value{distractors=16,keys=16,values=4,writes=16}",
         ],
         "associative_recall" => &[
@@ -56,11 +56,10 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
             "associative_recall{pairs=8,tokens=16}",
         ],
         "bandit" => &[
-            "bandit{arms=2,gap=60}",
-            "bandit{arms=16,gap=30}",
+            "bandit{arms=8,gap=40}",
+            "bandit{arms=12,gap=34}",
             "bandit{arms=32,gap=20}",
             "bandit{arms=48,gap=14}",
-            "bandit{arms=64,gap=10}",
         ],
         "contextual_bandit" => &[
             "contextual_bandit{arms=4,context_bits=1,noise_bits=0}",
@@ -105,11 +104,10 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
             "safety_grid{bad=18,size=12}",
         ],
         "compare" => &[
-            "compare{bits=1}",
-            "compare{bits=3}",
-            "compare{bits=8,noise=5}",
-            "compare{bits=8,noise=15}",
-            "compare{bits=8,noise=40}",
+            "compare{bits=4,scramble=bits}",
+            "compare{bits=6,scramble=bits}",
+            "compare{bits=10,scramble=bits}",
+            "compare{bits=14,scramble=bits}",
         ],
         "add" => &[
             "add{bits=1,form=word}",
@@ -127,8 +125,7 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
         ],
         "sorting" => &[
             "sorting{key_bits=1,keys=3}",
-            "sorting{key_bits=1,keys=4}",
-            "sorting{key_bits=1,keys=5}",
+            "sorting{key_bits=1,keys=3,noise=30}",
             "sorting{key_bits=1,keys=6}",
             "sorting{key_bits=1,keys=7}",
         ],
@@ -140,11 +137,10 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
             "distance{cap=7,n=24}",
         ],
         "next_token" => &[
-            "next_token{order=1,vocab=5}",
-            "next_token{order=1,vocab=9}",
-            "next_token{order=2,vocab=5}",
+            "next_token{order=1,vocab=2}",
+            "next_token{order=1,vocab=4}",
+            "next_token{order=2,vocab=6}",
             "next_token{order=2,vocab=7}",
-            "next_token{order=2,vocab=8}",
         ],
         "transducer" => &[
             "transducer{horizon=3,inputs=4,outputs=4,states=1}",

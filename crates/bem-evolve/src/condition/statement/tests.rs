@@ -429,7 +429,8 @@ fn the_longest_numbers_and_keys_are_taken_and_longer_ones_are_not() {
     };
     let highest = |count| Choice::Highest(vec![digits(1), digits(count)]);
     let keys = |count: u16| Choice::Rows { bits: (0..count).collect(), rows: [(0, 0), (1 << 63, 1)].into() };
-    for (choice, is_taken) in [(highest(64), true), (highest(65), false), (keys(64), true), (keys(65), false)] {
+    for (choice, is_taken) in [(highest(64), true), (highest(65), false), (keys(64), true), (keys(65), false)]
+    {
         let said = Statement::Acts { memory: None, choice };
         let row: Vec<bool> = (0..66).map(|bit| bit == 63).collect();
         let signals = signals_for(&world, [66, 0], &said);
