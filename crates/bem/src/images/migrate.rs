@@ -142,6 +142,10 @@ pub fn raise(state: &Path) -> Result<u32> {
             Migration { from: before, to: format::CURRENT, files, gone: Vec::new(), has_ledger: false };
         commit(&mut store, &migration)?;
         tidy(state);
+    } else if state.join(LEDGER_NEXT).exists() {
+        // A migration that was cut off behind its last step, or before it was decided.
+        let _locked = open(state)?;
+        tidy(state);
     }
     Ok(before)
 }
@@ -243,6 +247,11 @@ mod tests {
             .collect();
         names.sort();
         assert_eq!(names, ["format", "ledger", "lock", "tokens.json"]);
+        // Cut off before it tidied up: the next one does.
+        std::fs::create_dir(state.join(LEDGER_NEXT)).unwrap();
+        std::fs::write(state.join(LEDGER_NEXT).join("lock"), "").unwrap();
+        assert_eq!(raise(state).unwrap(), format::CURRENT);
+        assert!(!state.join(LEDGER_NEXT).exists());
         let says = |text: &str| {
             std::fs::write(state.join(format::NAME), text).unwrap();
             raise(state).unwrap_err().to_string()
