@@ -31,7 +31,7 @@ pub struct Row {
 
 /// How a domain stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct DomainStanding {
     /// Its name.
     pub domain: String,
     /// Whether the main machine is through with it, as far as its plan goes.
@@ -92,7 +92,7 @@ impl Pipeline {
     }
 
     /// How every domain that has a specialist stands, in their order.
-    pub fn standings(&self) -> Vec<Standing> {
+    pub fn standings(&self) -> Vec<DomainStanding> {
         let kept = self.pool.kept();
         let tracks: Vec<&Track> = self.volumes.iter().flat_map(|volume| volume.climb.tracks()).collect();
         let standing = |(place, domain): (usize, String)| {
@@ -104,7 +104,7 @@ impl Pipeline {
                 .map(|(_, route)| route.score)
                 .collect();
             let sum = scores.iter().fold(Fixed::ZERO, |sum, score| sum.plus_saturating(*score));
-            Standing {
+            DomainStanding {
                 is_learned: place < self.learned(),
                 settings: own.map(|track| track.tasks().len()).sum(),
                 solved: scores.len(),

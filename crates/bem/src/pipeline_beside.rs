@@ -5,7 +5,7 @@
 //! server, is put away where the server stops, and is followed by a pause, so that there are no more steps a second than allowed.
 //! Domains come in over HTTP. Must not know how anything is learned. Clauses: PIPE-1, PIPE-2, IMG-1; decisions D-237, D-238.
 
-use crate::cli::pipeline::engine::{Engine, Round, SharedPlan, lock};
+use crate::cli::pipeline::engine::{PipelineFolder, RoundEnd, SharedPlan, lock};
 use crate::cli::pipeline::{phase_words, plan};
 use crate::cli::solve::to_float;
 use crate::climb_beside::Quiet;
@@ -29,21 +29,21 @@ pub const FOLDER: &str = "pipeline";
 const TICK: Duration = Duration::from_millis(100);
 
 /// A pipeline that is ready to work.
-pub struct Beside {
-    engine: Engine,
-    desk: Arc<Desk>,
+pub struct PipelineBeside {
+    engine: PipelineFolder,
+    desk: Arc<PipelineDesk>,
     rate: u32,
 }
 
 /// What requests see of a pipeline.
-pub struct Desk {
+pub struct PipelineDesk {
     directory: PathBuf,
     plan: SharedPlan,
     /// How it stood after the latest round.
     shown: Mutex<Value>,
 }
 
-impl Beside {
+impl PipelineBeside {
     /// Opens the pipeline of a state folder, or begins it with these domains.
     pub fn open(
         state: &Path,
@@ -51,17 +51,17 @@ impl Beside {
         domains: &[String],
         seed: u64,
         key: Option<&Path>,
-    ) -> Result<Beside> {
+    ) -> Result<PipelineBeside> {
         let directory = state.join(FOLDER);
         let kept = plan::of_server(&directory, domains, seed)?;
-        let engine = Engine::open(&directory, kept, key)?;
+        let engine = PipelineFolder::open(&directory, kept, key)?;
         let shown = Mutex::new(shown(engine.pipeline(), rate, None));
-        let desk = Arc::new(Desk { directory, plan: engine.plan(), shown });
-        Ok(Beside { engine, desk, rate })
+        let desk = Arc::new(PipelineDesk { directory, plan: engine.plan(), shown });
+        Ok(PipelineBeside { engine, desk, rate })
     }
 
     /// What requests see of it.
-    pub fn desk(&self) -> Arc<Desk> {
+    pub fn desk(&self) -> Arc<PipelineDesk> {
         Arc::clone(&self.desk)
     }
 }
@@ -75,7 +75,7 @@ fn shown(pipeline: &Pipeline, rate: u32, error: Option<&str>) -> Value {
         Phase::Mixed if is_first => 3,
         _ => 4,
     };
-    let domain = |standing: bem_pipeline::report::Standing| {
+    let domain = |standing: bem_pipeline::report::DomainStanding| {
         json!({
             "name": standing.domain, "state": if standing.is_learned { "learned" } else { "learning" },
             "settings": standing.settings, "solved": standing.solved, "score": standing.score.map(to_float),
@@ -94,7 +94,7 @@ fn waiting(pipeline: &Pipeline) -> Vec<String> {
     pipeline.plan().late.iter().skip(pipeline.cycle()).cloned().collect()
 }
 
-impl DomainDesk for Desk {
+impl DomainDesk for PipelineDesk {
     fn show(&self) -> Value {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let kept = lock(&self.plan);
@@ -136,7 +136,7 @@ pub struct PipelineThread {
 
 impl PipelineThread {
     /// Starts to work.
-    pub fn start(beside: Beside, handle: &Handle) -> PipelineThread {
+    pub fn start(beside: PipelineBeside, handle: &Handle) -> PipelineThread {
         let stop = Arc::new(AtomicBool::new(false));
         let worker = Worker { beside, handle: handle.clone(), stop: Arc::clone(&stop) };
         let thread = std::thread::Builder::new().name("bem-pipeline".to_string());
@@ -153,7 +153,7 @@ impl PipelineThread {
 }
 
 struct Worker {
-    beside: Beside,
+    beside: PipelineBeside,
     handle: Handle,
     stop: Arc<AtomicBool>,
 }
@@ -212,7 +212,7 @@ impl Worker {
         Ok(())
     }
 
-    fn count(&self, round: Round, learned: usize) {
+    fn count(&self, round: RoundEnd, learned: usize) {
         let gauges: &Gauges = &self.handle.gauges;
         let more = self.beside.engine.pipeline().learned().saturating_sub(learned);
         gauges.pipeline_units.fetch_add(u64::from(round.worked), Ordering::Relaxed);

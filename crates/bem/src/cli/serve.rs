@@ -9,7 +9,7 @@ use crate::climb_beside::ClimbThread;
 use crate::file_store::FileStore;
 use crate::images::secrets::Secrets;
 use crate::images::{self, format, migrate};
-use crate::pipeline_beside::{Beside, PipelineThread};
+use crate::pipeline_beside::{PipelineBeside, PipelineThread};
 use crate::places::{self, Places};
 use crate::{interrupt, keys, start_from};
 use anyhow::{Context, Result, bail};
@@ -138,8 +138,9 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
     for (name, reason) in &opened.rejected {
         note!("bem: {name} cannot be used ({reason}); an earlier state is taken");
     }
-    let begin =
-        |rate| Beside::open(state, rate, &arguments.domains, arguments.seed, arguments.key.as_deref());
+    let begin = |rate| {
+        PipelineBeside::open(state, rate, &arguments.domains, arguments.seed, arguments.key.as_deref())
+    };
     let pipeline = arguments.pipeline.map(begin).transpose()?;
     let token_file = arguments.token_file.clone().unwrap_or_else(|| state.join("token"));
     let (admin, _) = tokens::admin_token(&token_file)?;

@@ -28,7 +28,7 @@ const CONNECTIONS: usize = 24;
 /// How long each part lasts.
 const LASTS: Duration = Duration::from_secs(5);
 /// A token for the bench alone.
-const TOKEN: &str = "bench-bench-bench-bench-bench-bench";
+pub const TOKEN: &str = "bench-bench-bench-bench-bench-bench";
 
 /// The benchmark of this area.
 pub const BENCHMARKS: &[Benchmark] = &[Benchmark {

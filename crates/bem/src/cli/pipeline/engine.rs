@@ -8,7 +8,7 @@
 use super::histories::{Histories, MAIN};
 use super::plan::{Kept, keep_file, replace};
 use super::results;
-use super::units::{Units, Work, Worked};
+use super::units::{RoundAnswers, Units, Work};
 use crate::file_store::{FileStore, PIPELINE};
 use anyhow::{Context as _, Result};
 use bem_pipeline::pipeline::{Phase, Pipeline, Plan};
@@ -49,7 +49,7 @@ fn read_pipeline(directory: &Path, plan: Plan) -> Result<Pipeline> {
 }
 
 /// A pipeline in its folder.
-pub struct Engine {
+pub struct PipelineFolder {
     directory: PathBuf,
     plan: SharedPlan,
     pipeline: Pipeline,
@@ -65,7 +65,7 @@ pub struct Engine {
 
 /// What came of a round.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Round {
+pub struct RoundEnd {
     /// Nothing is left to do.
     pub is_over: bool,
     /// All its units have an answer, and it was taken in.
@@ -76,9 +76,9 @@ pub struct Round {
     pub steps: u64,
 }
 
-impl Engine {
+impl PipelineFolder {
     /// Opens a folder with this plan.
-    pub fn open(directory: &Path, kept: Kept, key: Option<&Path>) -> Result<Engine> {
+    pub fn open(directory: &Path, kept: Kept, key: Option<&Path>) -> Result<PipelineFolder> {
         let said = || directory.display().to_string();
         let lock = FileStore::open_locked_for(&PIPELINE, directory).with_context(said)?;
         let plan = kept.plan()?;
@@ -87,7 +87,7 @@ impl Engine {
         if endless && !pipeline.plan().endless {
             pipeline.go_on_without_end()?;
         }
-        Ok(Engine {
+        Ok(PipelineFolder {
             units: Units::open(directory)?,
             histories: Histories::new(directory, key),
             directory: directory.to_path_buf(),
@@ -125,21 +125,22 @@ impl Engine {
     }
 
     /// Works on what the present round lacks, on so many units at most, and takes it in when nothing is lacking.
-    pub fn round(&mut self, work: &mut Work<'_>, left: Option<u32>) -> Result<Round> {
+    pub fn round(&mut self, work: &mut Work<'_>, left: Option<u32>) -> Result<RoundEnd> {
         self.take_in()?;
         let jobs = self.pipeline.jobs();
         if jobs.is_empty() {
-            return Ok(Round { is_over: true, ..Round::default() });
+            return Ok(RoundEnd { is_over: true, ..RoundEnd::default() });
         }
         let first = self.pipeline.units();
-        let Worked { results, worked, steps } = self.units.round(&self.pipeline, &jobs, first, work, left)?;
+        let RoundAnswers { results, worked, steps } =
+            self.units.round(&self.pipeline, &jobs, first, work, left)?;
         self.is_begun |= 0 < worked;
         if let Some(results) = &results {
             self.histories.round(&self.pipeline, &jobs, first);
             self.pipeline.take(&jobs, results)?;
             self.is_begun = false;
         }
-        Ok(Round { is_over: false, is_taken: results.is_some(), worked, steps })
+        Ok(RoundEnd { is_over: false, is_taken: results.is_some(), worked, steps })
     }
 
     /// Whether enough has happened to be saved.

@@ -18,7 +18,7 @@ use crate::interrupt;
 use anyhow::{Result, bail};
 use bem_pipeline::pipeline::Phase;
 use clap::{Args, Subcommand, ValueEnum};
-use engine::{Engine as PipelineEngine, Round};
+use engine::{PipelineFolder, RoundEnd};
 use std::path::{Path, PathBuf};
 
 pub use histories::{PLAN, machine_folders};
@@ -117,7 +117,7 @@ fn run_phases(arguments: &RunArguments) -> Result<Answer> {
             (directory, plan)
         }
     };
-    let mut engine = PipelineEngine::open(&directory, plan, arguments.key.as_deref())?;
+    let mut engine = PipelineFolder::open(&directory, plan, arguments.key.as_deref())?;
     let (mut worked, mut phase) = (0u32, None);
     let finished = loop {
         if phase != Some(engine.pipeline().phase()) && !arguments.json {
@@ -125,7 +125,7 @@ fn run_phases(arguments: &RunArguments) -> Result<Answer> {
             note!("bem: {}", phase_words(engine.pipeline().phase()));
         }
         let left = arguments.units.map(|units| units.saturating_sub(worked));
-        let Round { is_over, is_taken, worked: more, .. } =
+        let RoundEnd { is_over, is_taken, worked: more, .. } =
             engine.round(&mut |orders, answered| crew.work(orders, answered), left)?;
         worked += more;
         if is_over || !is_taken {

@@ -16,7 +16,7 @@ pub struct Units {
 }
 
 /// What a round brought.
-pub struct Worked {
+pub struct RoundAnswers {
     /// All results in order; none where the work was cut off.
     pub results: Option<Vec<UnitResult>>,
     /// Units that were worked on, not just read.
@@ -61,7 +61,7 @@ impl Units {
         first: u32,
         work: &mut Work<'_>,
         left: Option<u32>,
-    ) -> Result<Worked> {
+    ) -> Result<RoundAnswers> {
         let mut results: Vec<Option<UnitResult>> =
             jobs.iter().zip(first..).map(|(job, number)| self.read(pipeline, job, number)).collect();
         let mut open: Vec<usize> = (0..jobs.len()).filter(|place| results[*place].is_none()).collect();
@@ -91,7 +91,7 @@ impl Units {
             }
             Ok(())
         })?;
-        Ok(Worked { results: results.into_iter().collect(), worked, steps })
+        Ok(RoundAnswers { results: results.into_iter().collect(), worked, steps })
     }
     /// Removes the answers to units before this one: the saved pipeline has taken them in.
     pub fn drop_before(&self, number: u32) -> Result<()> {
