@@ -54,7 +54,7 @@ impl Agent {
     }
 
     /// Writes the canonical bytes.
-    pub(crate) fn encode(&self, writer: &mut Writer) {
+    pub fn encode(&self, writer: &mut Writer) {
         self.policy.encode(writer);
         self.rule.encode(writer);
         encode_option(writer, self.shape.as_ref(), Shape::encode);
@@ -64,7 +64,7 @@ impl Agent {
     }
 
     /// Reads canonical bytes back.
-    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Agent, DecodeError> {
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Agent, DecodeError> {
         let (policy, rule) = (Policy::decode(reader)?, Adaptation::decode(reader)?);
         let shape = decode_option(reader, Shape::decode)?;
         let guard = match rule {

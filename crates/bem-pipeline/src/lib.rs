@@ -7,12 +7,14 @@
 //!
 //! A [`pipeline::Pipeline`] is data. It says which units may be worked on now, all independent of each other, and takes their
 //! results in the order of their numbers, so that its history is a function of its plan alone, whoever worked and whoever failed.
-//! Must not know files, clocks, threads, processes or networks. Clauses: PIPE-1 to PIPE-4; decisions D-132 to D-136.
+//! Between two rounds it is also canonical bytes (`saved.rs`), so that answers need not be kept that it has taken in.
+//! Must not know files, clocks, threads, processes or networks. Clauses: PIPE-1 to PIPE-4; decisions D-132 to D-136, D-237.
 
 pub mod domain;
 pub mod pipeline;
 pub mod pool;
 pub mod report;
+mod saved;
 pub mod specialist;
 pub mod volume;
 

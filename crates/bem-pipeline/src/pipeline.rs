@@ -3,7 +3,8 @@
 //! Phase 0 sets up specialists and a main machine with more room than one of them; phase 1 lets every specialist climb; phase 2
 //! lets the main machine learn what they have solved, beginning with their machines and episodes; phase 3 mixes domains; phase 4
 //! takes in what is named late, through phases 1 to 3 again. Work comes in rounds of units that do not depend on each other.
-//! Clauses: PIPE-1, PIPE-2; decision D-133.
+//! A plan without an end goes on with mixed learning when nobody is left to take in; from time to time the main machine begins a
+//! new volume with all that it has (`volume.rs`), so that what is kept does not grow. Clauses: PIPE-1, PIPE-2; decisions D-133, D-237.
 
 use crate::PipelineError;
 use crate::domain::{domain_of, families_of};
@@ -26,6 +27,9 @@ use std::sync::Arc;
 
 /// Tries at one setting, each with four times the steps of the one before.
 const TRIES: u32 = 2;
+/// A plan without an end begins a new volume when this many times the rounds of a cycle have been mixed.
+const CYCLES_A_VOLUME: u32 = 8;
+
 /// Everything that a pipeline's history follows from.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -47,6 +51,8 @@ pub struct Plan {
     pub masks: bool,
     /// Whether every setting of the main machine is learned from scratch as well, to compare.
     pub compares: bool,
+    /// Whether mixed learning goes on when all domains are done.
+    pub endless: bool,
     /// The configuration of every machine.
     pub parameters: Arc<GenesisConfig>,
 }
@@ -125,12 +131,22 @@ pub struct Pipeline {
     /// The first time that a setting was solved by the main machine, or the last try at it.
     pub(crate) done: BTreeMap<String, Done>,
     /// Which domain the main machine goes on with.
-    scheduler: Bucket,
+    pub(crate) scheduler: Bucket,
     pub(crate) chosen: BTreeMap<String, u32>,
-    round: u32,
+    pub(crate) round: u32,
+    /// Units taken in, and their steps.
+    pub(crate) units: u32,
+    /// See `units`.
+    pub(crate) steps: u64,
+    /// Specialists whose domains the main machine has learned or given up.
+    pub(crate) learned: u32,
+    /// Volumes begun.
+    pub(crate) begun: u32,
+    /// The volumes that the present ones came from: what was learned in them is in these.
+    pub(crate) passed: Vec<u32>,
     /// The least share of what it had that any domain kept after any round of mixed learning.
     pub(crate) kept_least: Option<Fixed>,
-    head: Digest,
+    pub(crate) head: Digest,
 }
 
 impl Pipeline {
@@ -156,6 +172,11 @@ impl Pipeline {
             scheduler: Bucket::new(&Parameters::DEFAULT, live),
             chosen: BTreeMap::new(),
             round: 0,
+            units: 0,
+            steps: 0,
+            learned: 0,
+            begun: 0,
+            passed: Vec::new(),
             kept_least: None,
             head: hash_parts("bem/pipeline", &[&plan.seed.to_le_bytes()]),
             plan,
@@ -276,6 +297,8 @@ impl Pipeline {
         for (job, result) in jobs.iter().zip(results) {
             let head = result.solution.learned.chain_head;
             self.head = hash_parts("bem/pipeline/link", &[self.head.as_bytes(), head.as_bytes()]);
+            self.units += 1;
+            self.steps = self.steps.saturating_add(result.solution.learned.tally.steps);
             match job.who {
                 Who::Specialist(number) => self.specialists[number].take(result),
                 Who::Main(cycle) => self.take_main(cycle, result)?,
@@ -309,7 +332,8 @@ impl Pipeline {
             return Err(GameError::Impossible("a setting without a game".to_string()).into());
         };
         let machine = solution.learned.machine.as_ref();
-        let learnt = Learnt { task, domain, game, seed: result.seed, agent, machine, score };
+        let instance = volume.distilled.instance(task, result.seed);
+        let learnt = Learnt { task, domain, game, seed: result.seed, instance, agent, machine, score };
         match self.pool.install(learnt)? {
             Outcome::Installed(replaced) => {
                 self.pool_tally.installed += 1;
@@ -345,7 +369,7 @@ impl Pipeline {
         loop {
             let is_over = match self.phase {
                 Phase::Specialists | Phase::Distillation => self.jobs().is_empty(),
-                Phase::Mixed => self.plan.mixed_rounds <= self.round || self.jobs().is_empty(),
+                Phase::Mixed => self.is_mixed_enough() || self.jobs().is_empty(),
                 Phase::Over => false,
             };
             if !is_over {
@@ -363,6 +387,7 @@ impl Pipeline {
             }
             Phase::Distillation => {
                 self.round = 0;
+                self.learned = self.specialists.len() as u32;
                 Phase::Mixed
             }
             Phase::Mixed | Phase::Over => match self.plan.late.get(self.cycle).cloned() {
@@ -371,10 +396,84 @@ impl Pipeline {
                     self.hire(&[domain])?;
                     Phase::Specialists
                 }
+                None if self.plan.endless && self.renew()? => Phase::Distillation,
                 None => Phase::Over,
             },
         };
         Ok(())
+    }
+
+    /// Whether a cycle's mixed learning ends here: without an end only for somebody new, or for a new volume.
+    fn is_mixed_enough(&self) -> bool {
+        let is_last = self.plan.late.len() <= self.cycle;
+        let rounds = match self.plan.endless && is_last {
+            true => self.plan.mixed_rounds.max(1).saturating_mul(CYCLES_A_VOLUME),
+            false => self.plan.mixed_rounds,
+        };
+        rounds <= self.round
+    }
+
+    /// Takes in a domain that nobody has named before, between two rounds: a cycle of its own when those before it are over.
+    pub fn take_in(&mut self, domain: &str) -> Result<(), PipelineError> {
+        families_of(domain)?;
+        if self.plan.domains.iter().chain(&self.plan.late).any(|name| name == domain) {
+            return Err(PipelineError::Twice { name: domain.to_string() });
+        }
+        let arm = self.plan.domains.len() + self.plan.late.len();
+        if arm < ARMS_MAX {
+            self.scheduler.admit(&Parameters::DEFAULT, arm);
+        }
+        self.plan.late.push(domain.to_string());
+        if self.phase == Phase::Over {
+            self.next_phase()?;
+        }
+        Ok(())
+    }
+
+    /// From now on there is no end.
+    pub fn go_on_without_end(&mut self) -> Result<(), PipelineError> {
+        self.plan.endless = true;
+        if self.phase == Phase::Over {
+            self.next_phase()?;
+        }
+        Ok(())
+    }
+
+    /// Whether a plan without an end has come to the rounds that need nobody new.
+    pub fn is_beyond_its_plan(&self) -> bool {
+        let is_last = self.plan.late.len() <= self.cycle;
+        let is_renewed = !self.passed.is_empty();
+        is_last && (is_renewed || self.phase == Phase::Mixed && self.plan.mixed_rounds <= self.round)
+    }
+
+    /// Units taken in: the number of the next one.
+    pub fn units(&self) -> u32 {
+        self.units
+    }
+
+    /// Steps of all units.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Domains that are learned or given up: so many of `domains`, from the first on.
+    pub fn learned(&self) -> usize {
+        self.learned as usize
+    }
+
+    /// Cycles begun after the first.
+    pub fn cycle(&self) -> usize {
+        self.cycle
+    }
+
+    /// The volumes whose histories are kept: the present ones, and those that they came from.
+    pub fn volumes_kept(&self) -> BTreeSet<u32> {
+        self.volumes.iter().map(|volume| volume.number).chain(self.passed.iter().copied()).collect()
+    }
+
+    /// The number of a volume.
+    pub fn volume_number(&self, place: usize) -> u32 {
+        self.volumes[place].number
     }
 
     /// Where it stands.

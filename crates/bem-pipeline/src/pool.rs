@@ -24,7 +24,7 @@ pub const KEPT: Fixed = Fixed::from_ratio(98, 100);
 
 /// What acts.
 #[derive(Clone, Debug)]
-enum Expert {
+pub(crate) enum Expert {
     /// Built anew for every setting.
     Machine(Machine),
     /// Only as it is, in worlds of this shape.
@@ -55,10 +55,12 @@ pub struct Route {
     /// Its domain.
     pub domain: String,
     /// What it is played in.
-    game: Arc<dyn Game>,
-    seed: u64,
+    pub(crate) game: Arc<dyn Game>,
+    pub(crate) seed: u64,
+    /// Seed of the game's instance.
+    pub(crate) instance: u64,
     /// Which expert acts there.
-    expert: u32,
+    pub(crate) expert: u32,
     /// The score of what acts there.
     pub score: Fixed,
     /// The highest score that it ever had there.
@@ -82,10 +84,10 @@ type Replaceable = (u32, Vec<(String, Fixed)>);
 /// The experts and the routes to them. A new one has no room.
 #[derive(Clone, Default)]
 pub struct Pool {
-    capacity: usize,
-    experts: BTreeMap<u32, Expert>,
-    next: u32,
-    routes: BTreeMap<String, Route>,
+    pub(crate) capacity: usize,
+    pub(crate) experts: BTreeMap<u32, Expert>,
+    pub(crate) next: u32,
+    pub(crate) routes: BTreeMap<String, Route>,
 }
 
 /// A setting that was just learned.
@@ -98,6 +100,8 @@ pub struct Learnt<'a> {
     pub game: Arc<dyn Game>,
     /// Seed of the evaluation.
     pub seed: u64,
+    /// Seed of the game's instance.
+    pub instance: u64,
     /// What acts.
     pub agent: &'a Agent,
     /// The machine behind it.
@@ -119,6 +123,7 @@ impl Pool {
             domain: learnt.domain.to_string(),
             game: Arc::clone(&learnt.game),
             seed: learnt.seed,
+            instance: learnt.instance,
             expert,
             score,
             best,

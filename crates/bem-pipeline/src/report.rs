@@ -29,6 +29,23 @@ pub struct Row {
     pub is_compared: bool,
 }
 
+/// How a domain stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainStanding {
+    /// Its name.
+    pub domain: String,
+    /// Whether the main machine is through with it, as far as its plan goes.
+    pub is_learned: bool,
+    /// Settings that the main machine is to learn; none before its specialist is through.
+    pub settings: usize,
+    /// Settings for which its pool has an expert.
+    pub solved: usize,
+    /// The mean score of these experts.
+    pub score: Option<Fixed>,
+    /// The share of what it had that its worst setting keeps.
+    pub kept: Option<Fixed>,
+}
+
 /// What there is to say about the whole.
 #[derive(Clone, Debug)]
 pub struct Summary {
@@ -72,6 +89,31 @@ impl Pipeline {
             kept_least: self.kept_least,
             kept: self.pool.kept(),
         }
+    }
+
+    /// How every domain that has a specialist stands, in their order.
+    pub fn standings(&self) -> Vec<DomainStanding> {
+        let kept = self.pool.kept();
+        let tracks: Vec<&Track> = self.volumes.iter().flat_map(|volume| volume.climb.tracks()).collect();
+        let standing = |(place, domain): (usize, String)| {
+            let own = tracks.iter().filter(|track| domain_of(&track.family) == Some(&domain));
+            let scores: Vec<Fixed> = self
+                .pool
+                .routes()
+                .filter(|(_, route)| route.domain == domain)
+                .map(|(_, route)| route.score)
+                .collect();
+            let sum = scores.iter().fold(Fixed::ZERO, |sum, score| sum.plus_saturating(*score));
+            DomainStanding {
+                is_learned: place < self.learned(),
+                settings: own.map(|track| track.tasks().len()).sum(),
+                solved: scores.len(),
+                score: (!scores.is_empty()).then(|| sum.div_count_floor(scores.len() as u64)),
+                kept: kept.get(&domain).copied(),
+                domain,
+            }
+        };
+        self.domains().into_iter().enumerate().map(standing).collect()
     }
 
     fn rows_of(&self, cycle: usize, volume: &Volume) -> Vec<Row> {

@@ -1,11 +1,12 @@
 //! One volume of the main machine's history: what it learns from the specialists of one cycle, and from nobody, to compare.
 //!
-//! Clauses: PIPE-2, PIPE-3; decision D-134.
+//! A pipeline without an end begins a new volume from time to time: all settings of those before, their files and the machines that
+//! were learned, and none of their histories. Clauses: PIPE-2, PIPE-3; decisions D-134, D-237.
 
 use crate::PipelineError;
 use crate::domain::unseen;
 use crate::pipeline::Pipeline;
-use bem_base::digest::hash;
+use bem_base::digest::{hash, hash_parts};
 use bem_engine::climb::Climb;
 use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::distilled::Distilled;
@@ -18,6 +19,8 @@ const ROOM: (usize, usize) = (2, 3);
 /// One volume of the main machine's history: what one distillation began.
 #[derive(Clone, Debug)]
 pub struct Volume {
+    /// Its number, from 1 on.
+    pub number: u32,
     /// Its way through the settings.
     pub climb: Climb,
     /// What it began with.
@@ -66,7 +69,12 @@ impl Pipeline {
         let config = self.config(self.plan.stages.max(2), families);
         let climb =
             Climb::with_rungs(config, rungs.clone())?.with_libraries(libraries).with_files(vec![hash(&file)]);
-        self.volumes.push(Volume { climb, distilled, file, unseen: new });
+        // What was handed on is in the file.
+        for specialist in &mut self.specialists {
+            specialist.gathered.retain(|task, _| !distilled.tasks.contains_key(task));
+        }
+        self.begun += 1;
+        self.volumes.push(Volume { number: self.begun, climb, distilled, file, unseen: new });
         if self.plan.compares {
             let tasks: Vec<String> = rungs.into_iter().flatten().collect();
             let alone = tasks.iter().map(|task| vec![task.clone()]).collect();
@@ -75,6 +83,40 @@ impl Pipeline {
             self.scratch.push(Climb::with_rungs(self.config(2, tasks), alone)?.with_files(vec![file]));
         }
         Ok(())
+    }
+
+    /// Begins one volume in place of all there are, over their settings and with their machines; its units have seeds of their own.
+    /// False where there is nothing to go on with.
+    pub(crate) fn renew(&mut self) -> Result<bool, PipelineError> {
+        let mut distilled = Distilled { masks: self.plan.masks, tasks: BTreeMap::new() };
+        let (mut families, mut rungs, mut libraries) = (Vec::new(), Vec::new(), Vec::new());
+        let mut unseen = BTreeSet::new();
+        for volume in &self.volumes {
+            distilled.tasks.extend(volume.distilled.tasks.clone());
+            unseen.extend(volume.unseen.iter().cloned());
+            for track in volume.climb.tracks() {
+                families.push(track.family.clone());
+                rungs.push(track.tasks().to_vec());
+                libraries.push(track.library().to_vec());
+            }
+        }
+        if families.is_empty() {
+            return Ok(false);
+        }
+        self.begun += 1;
+        let place = hash_parts(
+            "bem/pipeline/volume",
+            &[&self.plan.seed.to_le_bytes(), &u64::from(self.begun).to_le_bytes()],
+        );
+        let mut config = self.config(self.plan.stages.max(2), families);
+        config.seed = u64::from_le_bytes(place.as_bytes()[..8].try_into().expect("eight of 32 bytes"));
+        let file = WorldFile::Distilled(distilled.clone()).to_bytes();
+        let climb = Climb::with_rungs(config, rungs)?.with_libraries(libraries).with_files(vec![hash(&file)]);
+        self.passed = self.volumes.iter().map(|volume| volume.number).collect();
+        self.volumes = vec![Volume { number: self.begun, climb, distilled, file, unseen }];
+        // Those that were there to be compared with belong to the volumes before.
+        self.scratch.clear();
+        Ok(true)
     }
 }
 

@@ -100,6 +100,8 @@ pub fn routes() -> Vec<Registered> {
         crate::people::history::checkpoint,
         crate::tools::list,
         crate::tools::call,
+        crate::domains::show,
+        crate::domains::take_in,
         openapi
     ),
     components(schemas(ErrorBody, NewWorld, DecideRequest, DecideAnswer, RewardRequest))

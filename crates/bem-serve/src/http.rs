@@ -90,6 +90,8 @@ pub struct Shared {
     pub auditing: Option<crate::Auditing>,
     /// See `auditing`.
     pub is_audited: AtomicBool,
+    /// The pipeline that works beside it, if one does.
+    pub domains: Option<crate::domains::Domains>,
 }
 
 /// A route with the role that it needs; none where anybody may come.

@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod core;
+pub mod domains;
 pub mod http;
 pub mod inbox;
 pub mod metrics;
@@ -81,6 +82,8 @@ pub struct ServeOptions {
     pub webhooks: Vec<webhooks::Webhook>,
     /// How its history is audited, where pages may ask for it.
     pub auditing: Option<Auditing>,
+    /// The pipeline that works beside it, if one does.
+    pub domains: Option<domains::Domains>,
 }
 
 /// Refuses an address beyond loopback unless a proxy stands before it.
@@ -118,6 +121,7 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
         started: Instant::now(),
         state: options.state.clone(),
         auditing: options.auditing.clone(),
+        domains: options.domains.clone(),
         is_audited: AtomicBool::new(false),
     }))
 }
@@ -181,6 +185,7 @@ pub fn run<S: Store + Send + 'static>(
 fn all_routes() -> Vec<http::Registered> {
     let mut routes = api::routes();
     routes.extend(tools::routes());
+    routes.extend(domains::routes());
     routes
 }
 

@@ -32,7 +32,7 @@ pub struct Metrics {
 /// Reads one of the counts.
 type Read = fn(&Gauges) -> u64;
 
-const GAUGES: [(&str, &str, Read); 16] = [
+const GAUGES: [(&str, &str, Read); 20] = [
     ("bem_inputs", "Inputs that took effect", |gauges| gauges.inputs.load(Ordering::Relaxed)),
     ("bem_inputs_covered", "Inputs under a signed checkpoint", |gauges| {
         gauges.covered.load(Ordering::Relaxed)
@@ -67,6 +67,16 @@ const GAUGES: [(&str, &str, Read); 16] = [
     }),
     ("bem_webhooks_dropped", "Messages to webhooks that were given up since the start", |gauges| {
         gauges.webhooks_dropped.load(Ordering::Relaxed)
+    }),
+    ("bem_rungs_reached", "Rungs of the ladder that were reached since the start", |gauges| {
+        gauges.rungs_reached.load(Ordering::Relaxed)
+    }),
+    ("bem_pipeline_units", "Units of the pipeline that were worked on since the start", |gauges| {
+        gauges.pipeline_units.load(Ordering::Relaxed)
+    }),
+    ("bem_pipeline_steps", "Steps of these units", |gauges| gauges.pipeline_steps.load(Ordering::Relaxed)),
+    ("bem_domains_learned", "Domains that the pipeline has learned since the start", |gauges| {
+        gauges.domains_learned.load(Ordering::Relaxed)
     }),
     ("bem_ledger_entries", "Entries of the ledger", |gauges| gauges.entries.load(Ordering::Relaxed)),
 ];

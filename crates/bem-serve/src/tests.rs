@@ -51,6 +51,7 @@ impl Bench {
             lease: people::LEASE_LASTS,
             webhooks: Vec::new(),
             auditing: None,
+            domains: None,
         };
         let (handle, threads) = start(opened, &options, None).unwrap();
         let app = app(handle.clone(), &options, options.listen).unwrap();

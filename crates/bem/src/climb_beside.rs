@@ -3,7 +3,7 @@
 //! The climber is a client like any other. It makes a world, asks for decisions and rewards them, all of it inputs of the same
 //! history; the learner sees observations and rewards, and nothing of the game behind them. One rung is worked on at a time, for
 //! so many decisions at most and so many a second; whoever else asks has the server for himself. What was reached is read from
-//! the worlds, so that a restart goes on. Other work of its own, such as a pipeline, would stand beside it as another client.
+//! the worlds, so that a restart goes on. The pipeline stands beside it, apart from the history (`pipeline_beside.rs`).
 //! Clauses: GLE-5, IMG-1; decision D-123.
 
 use bem_base::digest::hash_parts;
@@ -139,8 +139,7 @@ impl ClimbThread {
             handle: handle.clone(),
             stop: Arc::clone(&stop),
             pause: Duration::from_secs(1) / rate.max(1),
-            own: 0,
-            others: (0, Instant::now()),
+            quiet: Quiet::new(handle),
         };
         let thread = std::thread::Builder::new().name("bem-climb".to_string());
         ClimbThread { stop, thread: thread.spawn(move || climber.run()).ok() }
@@ -160,10 +159,37 @@ struct Climber {
     stop: Arc<AtomicBool>,
     /// Between two decisions.
     pause: Duration,
-    /// Its own decisions.
-    own: u64,
+    quiet: Quiet,
+}
+
+/// Whether somebody else has asked the server lately.
+pub struct Quiet {
+    handle: Handle,
     /// Decisions of others so far, and when that was seen to change.
     others: (u64, Instant),
+}
+
+impl Quiet {
+    /// Begins to look.
+    pub fn new(handle: &Handle) -> Quiet {
+        Quiet { handle: handle.clone(), others: (0, Instant::now()) }
+    }
+
+    /// Returns when nobody else has asked for a while, or when it is over.
+    pub fn wait(&mut self, is_over: impl Fn() -> bool) {
+        let gauges = &self.handle.gauges;
+        while !is_over() {
+            let own = gauges.decisions_own.load(Ordering::Relaxed);
+            let others = gauges.decisions.load(Ordering::Relaxed).saturating_sub(own);
+            if self.others.0 != others {
+                self.others = (others, Instant::now());
+            }
+            if QUIET <= self.others.1.elapsed() {
+                return;
+            }
+            std::thread::sleep(QUIET / 10);
+        }
+    }
 }
 
 /// Why an episode was not played to its end.
@@ -228,27 +254,14 @@ impl Climber {
                 }
             };
             for episode in first..first + 64 {
-                self.wait_until_quiet();
+                let stop = &self.stop;
+                self.quiet.wait(|| stop.load(Ordering::Relaxed));
                 match self.play(&rung.spec, &mut *running, episode) {
                     Ok(()) if !self.is_over() => {}
                     Err(Break::Game) => return,
                     _ => break,
                 }
             }
-        }
-    }
-
-    /// Returns when nobody else has asked for a while.
-    fn wait_until_quiet(&mut self) {
-        while !self.is_over() {
-            let others = self.handle.gauges.decisions.load(Ordering::Relaxed).saturating_sub(self.own);
-            if self.others.0 != others {
-                self.others = (others, Instant::now());
-            }
-            if QUIET <= self.others.1.elapsed() {
-                return;
-            }
-            std::thread::sleep(QUIET / 10);
         }
     }
 
@@ -273,7 +286,7 @@ impl Climber {
             let decided =
                 self.handle.ask_here(|reply| Message::Decide { world, observation, episode: name, reply });
             let Some(Ok(Decided { decision, action, .. })) = decided else { return Err(Break::Server) };
-            self.own += 1;
+            self.handle.gauges.decisions_own.fetch_add(1, Ordering::Relaxed);
             let Outcome { reward, done, bad } = running.step(action)?;
             let (world, outcome) = (spec.name.clone(), Outcome { reward, done, bad });
             let message = |reply| Message::Reward { world, decision, outcome, done: Some(done), reply };

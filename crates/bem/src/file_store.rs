@@ -37,6 +37,9 @@ pub const LAYOUT: Purpose = Purpose { what: "layout", lock: ".lock", folders: &[
 pub const STATE: Purpose =
     Purpose { what: "state folder", lock: "lock", folders: &["ledger", "ledger-next", "ledger-origin"] };
 
+/// The folder of a pipeline, for as long as somebody works on it.
+pub const PIPELINE: Purpose = Purpose { what: "pipeline", lock: "lock", folders: &["units"] };
+
 /// A directory of real files.
 #[derive(Debug)]
 pub struct FileStore {

@@ -17,6 +17,7 @@ mod learned;
 mod measured;
 mod memory;
 mod patched;
+mod pipeline_beside;
 mod places;
 mod policy_file;
 mod process;

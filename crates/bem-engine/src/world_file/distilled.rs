@@ -132,7 +132,7 @@ impl Distilled {
     }
 
     /// The instance of a task: the specialist's where it has learned it.
-    fn instance(&self, task: &str, seed: u64) -> u64 {
+    pub fn instance(&self, task: &str, seed: u64) -> u64 {
         self.tasks.get(task).map_or(seed, |taught| taught.instance)
     }
 }

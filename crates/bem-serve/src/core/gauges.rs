@@ -45,6 +45,14 @@ pub struct Gauges {
     pub pox_milli: AtomicI64,
     /// Rungs of the ladder that were reached beside serving, since the start.
     pub rungs_reached: AtomicU64,
+    /// Decisions that the service asked itself for: of rungs.
+    pub decisions_own: AtomicU64,
+    /// Units of the pipeline that were worked on beside serving since the start, their steps, and domains that were learned.
+    pub pipeline_units: AtomicU64,
+    /// See `pipeline_units`.
+    pub pipeline_steps: AtomicU64,
+    /// See `pipeline_units`.
+    pub domains_learned: AtomicU64,
     /// Requests to tools that ended.
     pub tools_ended: AtomicU64,
     /// Requests to tools that found no free slot.

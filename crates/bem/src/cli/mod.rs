@@ -43,7 +43,7 @@ mod learn;
 pub mod ledger_directory;
 mod mcp;
 mod people;
-mod pipeline;
+pub mod pipeline;
 mod proof;
 mod prove;
 pub mod run;

@@ -9,6 +9,7 @@ use crate::climb_beside::ClimbThread;
 use crate::file_store::FileStore;
 use crate::images::secrets::Secrets;
 use crate::images::{self, format, migrate};
+use crate::pipeline_beside::{PipelineBeside, PipelineThread};
 use crate::places::{self, Places};
 use crate::{interrupt, keys, start_from};
 use anyhow::{Context, Result, bail};
@@ -22,6 +23,7 @@ use bem_runtime::input::{Input, WorldSpec, is_name};
 use bem_runtime::service::{Service, ServiceConfig};
 use bem_runtime::tools::keyed_hash;
 use bem_serve::core::{Advisor, ToolParts};
+use bem_serve::domains::Domains;
 use bem_serve::{Auditing, ServeOptions, Starting, tokens, webhooks};
 use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::{Host, HostOptions};
@@ -40,7 +42,8 @@ use std::time::Duration;
     Ctrl-C and SIGTERM stop it cleanly.\n\
     DIR/etc/config.toml and DIR/etc/catalog.toml are taken where --config and --tools name nothing;\n\
     for /var/lib/bem they lie in /etc/bem, and logs in /var/log/bem.\n\
-    bem verify and bem replay work on the folder, also while it runs.")]
+    With --pipeline N, GET /v1/domains says how its domains stand, and POST /v1/domains {\"name\": \"stack\"} takes one more in.\n\
+    bem verify and bem replay work on the folder, also while it runs; bem verify DIR/pipeline on the pipeline's histories.")]
 pub struct ServeArguments {
     /// Where it listens; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:7420", value_name = "ADDR:PORT")]
@@ -66,6 +69,12 @@ pub struct ServeArguments {
     /// Climb the ladder while nobody asks, with at most so many decisions a second
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     climb: Option<u32>,
+    /// Work on a pipeline of domains in DIR/pipeline while nobody asks, without end, with at most so many steps a second
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pipeline: Option<u32>,
+    /// The domains that it begins with; others come in by POST /v1/domains [default: as for bem pipeline run]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "pipeline")]
+    domains: Vec<String>,
     /// What a new world begins with: a run, a circuit, or a log of steps (.jsonl, .csv); may be given for several worlds
     #[arg(long, value_name = "WORLD=RUN|CIRCUIT|FILE.jsonl")]
     start_from: Vec<String>,
@@ -129,6 +138,10 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
     for (name, reason) in &opened.rejected {
         note!("bem: {name} cannot be used ({reason}); an earlier state is taken");
     }
+    let begin = |rate| {
+        PipelineBeside::open(state, rate, &arguments.domains, arguments.seed, arguments.key.as_deref())
+    };
+    let pipeline = arguments.pipeline.map(begin).transpose()?;
     let token_file = arguments.token_file.clone().unwrap_or_else(|| state.join("token"));
     let (admin, _) = tokens::admin_token(&token_file)?;
     let options = ServeOptions {
@@ -143,6 +156,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         lease: Duration::from_secs(arguments.lease),
         webhooks,
         auditing: Some(auditing(state)),
+        domains: pipeline.as_ref().map(|pipeline| Domains(pipeline.desk())),
     };
     interrupt::listen();
     let bus = state.join("bus.sock");
@@ -154,11 +168,12 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
     let has_tools = host.is_some();
     let parts = host.map(|host| ToolParts { host, advisor, routine });
     let token = token_file.display().to_string();
-    let (mut agent, mut climber) = (None, None);
+    let (mut agent, mut climber, mut worker) = (None, None, None);
     let served = bem_serve::run(opened, &options, parts, interrupt::is_asked, |address, handle| {
         let secrets = [Some(token_file.clone()), arguments.key.clone(), keys::secret_path().ok()];
         agent = Some(arguments.saved.start(state, secrets.into_iter().flatten().collect(), handle));
         climber = arguments.climb.map(|rate| ClimbThread::start(rate, handle));
+        worker = pipeline.map(|pipeline| PipelineThread::start(pipeline, handle));
         say!("listening  http://{address}");
         say!("token      {token}");
         if has_tools {
@@ -167,6 +182,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         let _ = std::io::Write::flush(&mut std::io::stdout());
     });
     climber.into_iter().for_each(ClimbThread::stop);
+    worker.into_iter().for_each(PipelineThread::stop);
     if let Some(agent) = agent {
         agent.stop();
     }

@@ -59,10 +59,7 @@ pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
 /// Audits one history.
 fn audit_folder(directory: &Path, anchor: Option<&SignedCheckpoint>) -> anyhow::Result<AuditReport> {
     let mut store = ledger_directory::open(directory)?;
-    let mut report = match serve::is_service(&mut store) {
-        true => audit_service(&mut store, anchor)?,
-        false => audit(&mut store, anchor, &mut RunConditions::new())?,
-    };
+    let mut report = audit_served(&mut store, anchor)?;
     if !matches!(report.verdict, AuditVerdict::Broken { .. })
         && let Some(reason) = changed_artefact(directory, &report)
     {
@@ -111,14 +108,18 @@ fn run_pipeline(arguments: &VerifyArguments) -> anyhow::Result<Answer> {
     Ok(if is_broken { Answer::No } else { Answer::Yes })
 }
 
-/// Audits a server's folder. While it runs, a snapshot may be thinned out between two looks: what is broken is looked at
-/// again if the history has gone on meanwhile.
-fn audit_service(store: &mut FileStore, anchor: Option<&SignedCheckpoint>) -> anyhow::Result<AuditReport> {
+/// Audits a history. While a server writes it, its own or one of its pipeline, a snapshot may be thinned out between two looks: what
+/// is broken is looked at again if the history has gone on meanwhile.
+fn audit_served(store: &mut FileStore, anchor: Option<&SignedCheckpoint>) -> anyhow::Result<AuditReport> {
+    let is_service = serve::is_service(store);
     loop {
-        let before = read_newest(store)?.checkpoint.size;
-        let report = audit(store, anchor, &mut ServiceConditions::new())?;
+        let before = read_newest(store).ok().map(|newest| newest.checkpoint.size);
+        let report = match is_service {
+            true => audit(store, anchor, &mut ServiceConditions::new())?,
+            false => audit(store, anchor, &mut RunConditions::new())?,
+        };
         let is_broken = matches!(report.verdict, AuditVerdict::Broken { .. });
-        if !is_broken || read_newest(store)?.checkpoint.size == before {
+        if !is_broken || read_newest(store).ok().map(|newest| newest.checkpoint.size) == before {
             return Ok(report);
         }
     }

@@ -1,7 +1,7 @@
 //! The snapshot agent of a server: writes the metrics file, and saves images when they are due and the gate is open.
 //!
 //! A thread of its own: it asks the deciding thread for a look and for a snapshot, and does everything else beside. An image is due
-//! by the clock, and after a patch was let in or a rung was reached. What is skipped says why; ten skips in a row are an alarm. Segments that a verified
+//! by the clock, and after a patch was let in, a rung was reached or a domain was learned. What is skipped says why; ten skips in a row are an alarm. Segments that a verified
 //! image holds are archived with the next snapshot. Clauses: IMG-3, IMG-6; decisions D-87, D-89.
 
 use super::secrets::Secrets;
@@ -143,7 +143,7 @@ pub struct Agent {
     ledger_verified: bool,
     /// What the newest image holds: entries and digest; archived with the next snapshot.
     imaged: Option<(u64, String)>,
-    /// Patches let in and rungs reached when an image was due for them last.
+    /// Patches let in, rungs reached and domains learned when an image was due for them last.
     events_seen: u64,
     last_image: Instant,
     /// Microseconds spent on images, those that were skipped included.
@@ -207,8 +207,8 @@ impl Agent {
             return true;
         }
         let gauges = &self.handle.gauges;
-        let events =
-            gauges.patches_applied.load(Ordering::Relaxed) + gauges.rungs_reached.load(Ordering::Relaxed);
+        let events = [&gauges.patches_applied, &gauges.rungs_reached, &gauges.domains_learned];
+        let events: u64 = events.iter().map(|count| count.load(Ordering::Relaxed)).sum();
         let is_event = self.events_seen < events && EVENT_PAUSE.min(every) <= self.last_image.elapsed();
         if is_event {
             self.events_seen = events;
@@ -260,6 +260,9 @@ impl Agent {
             ("worlds", whole(seen.worlds)),
             ("rungs", whole(seen.rungs)),
             ("rungs_reached", read(|gauges| gauges.rungs_reached.load(Ordering::Relaxed))),
+            ("domains_learned", read(|gauges| gauges.domains_learned.load(Ordering::Relaxed))),
+            ("pipeline_units", read(|gauges| gauges.pipeline_units.load(Ordering::Relaxed))),
+            ("pipeline_bytes", whole(tree_bytes(&self.options.state.join(crate::pipeline_beside::FOLDER)))),
             ("decisions", whole(seen.decisions)),
             ("score_milli", seen.score_milli),
             ("regret_milli", seen.regret_milli),
@@ -370,6 +373,16 @@ fn verify_tail(ledger: &Path) -> Result<()> {
 fn folder_bytes(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
+}
+
+/// Bytes of all files in a folder and below it; none where it is not there.
+fn tree_bytes(folder: &Path) -> u64 {
+    let below = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => tree_bytes(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    };
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(below).sum()
 }
 
 /// Memory of this process; zero where the system does not say.

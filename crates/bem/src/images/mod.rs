@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod base;
+mod beside;
 pub mod format;
 pub mod migrate;
 pub mod registry;

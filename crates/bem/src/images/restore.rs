@@ -1,15 +1,16 @@
 //! From an image to a state folder that goes on: with its key as the same history, without it as a new one that names the old head.
 //!
 //! Everything is checked before anything is believed: digests of all layers, promotion and signatures, the format, the whole
-//! history in it. The folder is made beside its place and renamed when it is whole. Clauses: IMG-4, LOG-4; decisions D-86, D-87.
+//! history in it, and those of the pipeline beside it. The folder is made beside its place and renamed when it is whole. Clauses: IMG-4, LOG-4; decisions D-86, D-87.
 
 use super::registry::{Source, fetch, open_archive};
 use super::state::audit_ledger;
-use super::{format, migrate, open_layout, serials, stable_tag};
+use super::{beside, format, migrate, open_layout, serials, stable_tag};
 use crate::cli::run::history::{History, put_away_in};
 use crate::cli::serve::{is_service, public_key};
 use crate::cli::snapshot::newest_climb;
 use crate::file_store::FileStore;
+use crate::pipeline_beside::FOLDER;
 use crate::{kept_world, keys};
 use anyhow::{Context, Result, bail};
 use bem_base::digest::Digest;
@@ -90,6 +91,7 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored> {
             let ledger = part.join("ledger");
             let mut store = FileStore::open(&ledger)?;
             keys::for_known_run(Some(key), &part, &public_key(&mut store)?)?;
+            beside::check_key(&part, key)?;
             (facts.signed()?.checkpoint.head.digest(), None)
         }
         None => {
@@ -234,7 +236,7 @@ fn check_history(part: &Path, facts: &Facts) -> Result<()> {
     if let AuditVerdict::Broken { entry, reason } = audit_ledger(&mut store)?.verdict {
         bail!("the history in the image is broken at entry {entry}: {reason}");
     }
-    Ok(())
+    beside::check(part).context("the pipeline in the image")
 }
 
 /// An image's state beside its layout, for as long as it is looked at.
@@ -266,6 +268,7 @@ pub fn read_back(
     let state = unpacked(layout, found)?;
     let ledger = state.0.join("ledger");
     let signed = read_whole(&mut FileStore::open(&ledger)?).context("the state is not whole")?;
+    beside::read_back(&state.0).context("the pipeline beside the state")?;
     match signed.to_text() == facts.checkpoint {
         true => Ok(()),
         false => bail!("the ledger in the image does not end where the manifest says"),
@@ -292,6 +295,14 @@ pub fn continue_without_key(old: &Path, new: &Path) -> Result<Digest> {
         history.save(&climb, put_away_in(&snapshot.parts))?
     };
     migrate::raise(new)?;
+    let (files, machines) = beside::parts(old);
+    for machine in machines {
+        continue_without_key(&old.join(&machine), &new.join(&machine)).with_context(|| machine.clone())?;
+    }
+    for file in files {
+        std::fs::create_dir_all(new.join(FOLDER))?;
+        std::fs::copy(old.join(&file), new.join(&file)).with_context(|| file.clone())?;
+    }
     Ok(head)
 }
 
@@ -299,6 +310,9 @@ pub fn continue_without_key(old: &Path, new: &Path) -> Result<Digest> {
 /// returned with the new one. The old ledger is kept beside as `ledger-origin`. Cut off anywhere, the next call goes on.
 pub fn resume_in_place(state: &Path, key: Option<&Path>) -> Result<Option<(Digest, Digest)>> {
     migrate::settle(state)?;
+    for machine in beside::parts(state).1 {
+        resume_in_place(&state.join(machine), key)?;
+    }
     let (ledger, new) = (state.join("ledger"), state.join("restored.tmp"));
     if ledger.is_dir() {
         let mut store = FileStore::open(&ledger)?;

@@ -1,8 +1,9 @@
-//! What of a state folder goes into an image: the acknowledged ledger, the salt of its key, files that the history names, and its
-//! configuration. Everything else stays out: keys, tokens, inboxes, metrics, logs, what tools and people brought as files.
+//! What of a state folder goes into an image: the acknowledged ledger, the salt of its key, files that the history names, its
+//! configuration, and the pipeline beside it. Everything else stays out: keys, tokens, inboxes, metrics, logs, what tools and people brought as files.
 //!
 //! The folder may be served meanwhile: what is read is the ledger up to one signed checkpoint. Clauses: IMG-2, IMG-6; decision D-85.
 
+use super::beside::PipelineView;
 use super::secrets::Secrets;
 use super::{format, migrate};
 use crate::cli::serve::is_service;
@@ -36,6 +37,7 @@ pub struct StateView {
     artefacts: Vec<(String, Vec<u8>)>,
     origin: Option<Digest>,
     version: u32,
+    pipeline: Option<PipelineView>,
 }
 
 /// The history that this one was restored from without a key, if it was.
@@ -94,6 +96,7 @@ impl StateView {
             false => None,
         };
         let origin = origin_of(&mut store)?;
+        let pipeline = PipelineView::read(state, is_audited)?;
         Ok(StateView {
             state: state.to_path_buf(),
             ledger,
@@ -103,6 +106,7 @@ impl StateView {
             artefacts,
             origin,
             version,
+            pipeline,
         })
     }
 
@@ -154,6 +158,9 @@ impl StateView {
         }
         for (name, content) in &self.artefacts {
             files.insert(format!("{STATE_PATH}/{name}"), own(0o600, bytes(content.clone())?));
+        }
+        if let Some(pipeline) = &self.pipeline {
+            pipeline.add(&mut files, secrets)?;
         }
         if let Some(config) = &self.config {
             files.insert(

@@ -19,6 +19,7 @@ mod peers;
 mod people;
 mod prover;
 mod regret;
+mod restore;
 mod rules;
 mod schedule;
 pub mod serve;
@@ -45,7 +46,7 @@ use std::io::IsTerminal;
     side by side, `bem bench choice_rules` the choice rules in worlds where each may be right,\n\
     `bem bench serve` the decision service under load, `bem bench serve_long` a million decisions tenth\n\
     by tenth, `bem bench people` whether answers help, `bem bench people_page` how long the next\n\
-    question takes in a long history.")]
+    question takes in a long history, `bem bench restore` how soon an image decides.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
     names: Vec<String>,
@@ -92,6 +93,7 @@ fn registry() -> Vec<&'static Benchmark> {
         people::BENCHMARKS,
         people::page::BENCHMARKS,
         tools::BENCHMARKS,
+        restore::BENCHMARKS,
     ];
     areas.iter().flat_map(|area| area.iter()).collect()
 }

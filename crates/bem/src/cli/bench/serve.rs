@@ -28,7 +28,7 @@ const CONNECTIONS: usize = 24;
 /// How long each part lasts.
 const LASTS: Duration = Duration::from_secs(5);
 /// A token for the bench alone.
-const TOKEN: &str = "bench-bench-bench-bench-bench-bench";
+pub const TOKEN: &str = "bench-bench-bench-bench-bench-bench";
 
 /// The benchmark of this area.
 pub const BENCHMARKS: &[Benchmark] = &[Benchmark {
@@ -272,6 +272,7 @@ pub(super) fn serve_opened<T>(
         lease: bem_serve::people::LEASE_LASTS,
         webhooks: Vec::new(),
         auditing: None,
+        domains: None,
     };
     let (ready, address) = std::sync::mpsc::channel();
     let stop = Arc::new(AtomicBool::new(false));

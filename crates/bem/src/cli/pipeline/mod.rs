@@ -1,22 +1,24 @@
 //! `bem pipeline run`: specialists that teach a main machine, phases 0 to 4, in the foreground.
 //!
-//! The folder holds the plan, every unit's answer under its number, and the history of every machine. The answers are what a run
-//! goes on from: whatever was cut off, units that have an answer are not worked on again, and the others are. So the same plan
-//! leads to the same history, with any number of workers of any kind. Clauses: PIPE-1 to PIPE-4; decisions D-132 to D-136.
+//! The folder holds the plan, the pipeline as it was saved last, the answer of every unit since then under its number, and the
+//! history of every machine. State and answers are what a run goes on from: whatever was cut off, units that have an answer are not
+//! worked on again, and the others are. So the same plan leads to the same history, with any number of workers of any kind, in the
+//! foreground and under a server. Clauses: PIPE-1 to PIPE-4; decisions D-132 to D-136, D-237.
 
+pub mod engine;
 mod histories;
-mod plan;
+pub mod plan;
 mod results;
+mod units;
 
 use super::Answer;
 use super::run::free_folder;
 use crate::crew::Crew;
 use crate::interrupt;
-use anyhow::{Context as _, Result, bail};
-use bem_engine::climb::{UnitResult, Worked, message};
-use bem_pipeline::pipeline::{Job, Phase, Pipeline};
+use anyhow::{Result, bail};
+use bem_pipeline::pipeline::Phase;
 use clap::{Args, Subcommand, ValueEnum};
-use histories::Histories;
+use engine::{PipelineFolder, RoundEnd};
 use std::path::{Path, PathBuf};
 
 pub use histories::{PLAN, machine_folders};
@@ -115,34 +117,27 @@ fn run_phases(arguments: &RunArguments) -> Result<Answer> {
             (directory, plan)
         }
     };
-    let mut pipeline = Pipeline::new(plan.plan()?)?;
-    let units = Units::open(&directory)?;
-    let mut histories = Histories::new(&directory, arguments.key.as_deref());
-    let (mut number, mut worked, mut phase) = (0u32, 0u32, None);
+    let mut engine = PipelineFolder::open(&directory, plan, arguments.key.as_deref())?;
+    let (mut worked, mut phase) = (0u32, None);
     let finished = loop {
-        let jobs = pipeline.jobs();
-        if jobs.is_empty() {
-            break true;
-        }
-        if phase != Some(pipeline.phase()) && !arguments.json {
-            phase = Some(pipeline.phase());
-            note!("bem: {}", phase_words(pipeline.phase()));
+        if phase != Some(engine.pipeline().phase()) && !arguments.json {
+            phase = Some(engine.pipeline().phase());
+            note!("bem: {}", phase_words(engine.pipeline().phase()));
         }
         let left = arguments.units.map(|units| units.saturating_sub(worked));
-        let round = units.round(&pipeline, &jobs, number, &crew, left)?;
-        worked += round.worked;
-        let Some(results) = round.results else { break false };
-        histories.round(&pipeline, &jobs, number);
-        pipeline.take(&jobs, &results)?;
-        number += jobs.len() as u32;
+        let RoundEnd { is_over, is_taken, worked: more, .. } =
+            engine.round(&mut |orders, answered| crew.work(orders, answered), left)?;
+        worked += more;
+        if is_over || !is_taken {
+            break is_over;
+        }
     };
-    let heads = histories.write(&units)?;
-    let report = results::to_json(&pipeline, &heads, &directory, finished);
-    std::fs::write(directory.join("pipeline.json"), format!("{report:#}\n")).context("pipeline.json")?;
+    let report = engine.save(finished)?;
+    let pipeline = engine.pipeline();
     if arguments.json {
         say!("{report}");
     } else {
-        say_text!("{}", results::table(&pipeline));
+        say_text!("{}", results::table(pipeline));
         say!("history  {}", pipeline.head());
         say!("audit    bem verify {}", directory.display());
         if !finished {
@@ -152,93 +147,12 @@ fn run_phases(arguments: &RunArguments) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
-fn phase_words(phase: Phase) -> &'static str {
+/// A phase in words.
+pub fn phase_words(phase: Phase) -> &'static str {
     match phase {
         Phase::Specialists => "phase 1: specialists climb",
         Phase::Distillation => "phase 2: the main machine learns what they have solved",
         Phase::Mixed => "phase 3: the main machine goes on with mixed domains",
         Phase::Over => "nothing is left",
-    }
-}
-
-/// The answers of units, by number.
-pub struct Units {
-    folder: PathBuf,
-}
-
-/// What a round brought.
-struct Round {
-    /// All results in order; none where the work was cut off.
-    results: Option<Vec<UnitResult>>,
-    /// Units that were worked on, not just read.
-    worked: u32,
-}
-
-impl Units {
-    fn open(directory: &Path) -> Result<Units> {
-        let folder = directory.join("units");
-        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        Ok(Units { folder })
-    }
-
-    fn path(&self, number: u32, ending: &str) -> PathBuf {
-        self.folder.join(format!("{number:06}{ending}"))
-    }
-
-    fn keep(&self, number: u32, ending: &str, bytes: &[u8]) -> Result<()> {
-        let (place, aside) = (self.path(number, ending), self.path(number, ".tmp"));
-        std::fs::write(&aside, bytes)
-            .and_then(|()| std::fs::rename(&aside, &place))
-            .with_context(|| place.display().to_string())
-    }
-
-    /// The answer that is there, if it is one to this job.
-    pub fn read(&self, pipeline: &Pipeline, job: &Job, number: u32) -> Option<UnitResult> {
-        let bytes = std::fs::read(self.path(number, "")).ok()?;
-        let parameters = &pipeline.climb(job.who).config().parameters;
-        match message::read_answer(&job.unit, parameters, &bytes) {
-            Ok(Ok(Worked::Done(result))) => Some(*result),
-            _ => None,
-        }
-    }
-
-    /// Works on what has no answer yet; answers are on disk before anybody relies on them.
-    fn round(
-        &self,
-        pipeline: &Pipeline,
-        jobs: &[Job],
-        first: u32,
-        crew: &Crew,
-        left: Option<u32>,
-    ) -> Result<Round> {
-        let mut results: Vec<Option<UnitResult>> =
-            jobs.iter().zip(first..).map(|(job, number)| self.read(pipeline, job, number)).collect();
-        let mut open: Vec<usize> = (0..jobs.len()).filter(|place| results[*place].is_none()).collect();
-        open.truncate(left.unwrap_or(u32::MAX) as usize);
-        let order = |place: &usize| {
-            let put_away = std::fs::read(self.path(first + *place as u32, ".part")).ok();
-            let mut order = pipeline.order(&jobs[*place]);
-            order.put_away = put_away;
-            order.to_bytes()
-        };
-        let orders: Vec<Vec<u8>> = open.iter().map(order).collect();
-        let mut worked = 0;
-        crew.work(&orders, &mut |place, bytes| {
-            let (place, job) = (open[place], &jobs[open[place]]);
-            let number = first + place as u32;
-            let parameters = &pipeline.climb(job.who).config().parameters;
-            let answer = message::read_answer(&job.unit, parameters, &bytes);
-            match answer.with_context(|| format!("the answer to unit {number}"))?? {
-                Worked::Done(result) => {
-                    self.keep(number, "", &bytes)?;
-                    let _ = std::fs::remove_file(self.path(number, ".part"));
-                    results[place] = Some(*result);
-                    worked += 1;
-                }
-                Worked::PutAway(bytes) => self.keep(number, ".part", &bytes)?,
-            }
-            Ok(())
-        })?;
-        Ok(Round { results: results.into_iter().collect(), worked })
     }
 }

@@ -1,18 +1,23 @@
 //! The plan of a pipeline: from arguments, in the folder, and back.
+//!
+//! What comes in later is written down with the number of the unit before which it came in, so that the history follows from the
+//! plan alone. Clauses: PIPE-1, PIPE-2; decision D-237.
 
 use super::histories::PLAN;
 use anyhow::{Context as _, Result, bail};
 use bem_machine::config::GenesisConfig;
-use bem_pipeline::domain::DOMAINS;
+use bem_pipeline::PipelineError;
+use bem_pipeline::domain::{DOMAINS, families_of};
 use bem_pipeline::pipeline::Plan;
 use bem_teacher::ladder::STAGES_MAX;
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
 /// What a user may say about a plan.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct PlanArguments {
     /// The domains, separated by commas [default: all but the last, which comes in late]
     #[arg(long, value_delimiter = ',')]
@@ -57,6 +62,24 @@ pub struct Kept {
     distils: bool,
     masks: bool,
     compares: bool,
+    /// Whether it goes on without end, as under a server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    endless: bool,
+    /// Domains that were named later and wait for the next round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    asked: Vec<String>,
+    /// Domains that were named later and came in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    taken_in: Vec<TakenIn>,
+}
+
+/// A domain that came in later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TakenIn {
+    domain: String,
+    /// The number of the first unit after it.
+    unit: u32,
 }
 
 const FORMAT: &str = "bem-pipeline-1";
@@ -79,17 +102,41 @@ pub fn new(arguments: &PlanArguments) -> Result<Kept> {
         distils: !arguments.no_distillation,
         masks: !arguments.no_masking,
         compares: arguments.compare,
+        endless: false,
+        asked: Vec::new(),
+        taken_in: Vec::new(),
     };
+    kept.check()?;
+    Ok(kept)
+}
+
+/// The plan of a server's pipeline in this folder, made if there is none. It has no end, and domains that it does not know come in.
+pub fn of_server(directory: &Path, domains: &[String], seed: u64) -> Result<Kept> {
+    let mut kept = match directory.join(PLAN).exists() {
+        true => read(directory)?,
+        false => {
+            new(&PlanArguments { domains: domains.to_vec(), seed: Some(seed), ..PlanArguments::default() })?
+        }
+    };
+    kept.endless = true;
+    kept.ask_for_all(domains)?;
+    std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    keep_file(directory, &kept)?;
+    Ok(kept)
+}
+
+/// The plan in a folder.
+pub fn read(directory: &Path) -> Result<Kept> {
+    let text = std::fs::read_to_string(directory.join(PLAN))
+        .with_context(|| format!("{} is no pipeline: it has no {PLAN}", directory.display()))?;
+    let kept: Kept = serde_json::from_str(&text).with_context(|| PLAN.to_string())?;
     kept.check()?;
     Ok(kept)
 }
 
 /// The plan in a folder. Domains that it does not know come in late; everything else was fixed when it began.
 pub fn resumed(directory: &Path, arguments: &PlanArguments) -> Result<Kept> {
-    let text = std::fs::read_to_string(directory.join(PLAN))
-        .with_context(|| format!("{} is no pipeline: it has no {PLAN}", directory.display()))?;
-    let mut kept: Kept = serde_json::from_str(&text).with_context(|| PLAN.to_string())?;
-    kept.check()?;
+    let mut kept = read(directory)?;
     let frozen = [
         ("--seed", arguments.seed.is_some()),
         ("--stages", arguments.stages.is_some()),
@@ -105,13 +152,8 @@ pub fn resumed(directory: &Path, arguments: &PlanArguments) -> Result<Kept> {
             directory.display()
         );
     }
-    let known = |kept: &Kept, name: &String| kept.domains.contains(name) || kept.late.contains(name);
-    for name in arguments.domains.iter().chain(&arguments.late) {
-        if !known(&kept, name) {
-            kept.late.push(name.clone());
-        }
-    }
-    kept.check()?;
+    kept.ask_for_all(&arguments.domains)?;
+    kept.ask_for_all(&arguments.late)?;
     keep_file(directory, &kept)?;
     Ok(kept)
 }
@@ -128,10 +170,23 @@ pub fn keep(directory: &Path, kept: &Kept) -> Result<()> {
     keep_file(directory, kept)
 }
 
-fn keep_file(directory: &Path, kept: &Kept) -> Result<()> {
+/// Writes the plan, durably and in one step.
+pub fn keep_file(directory: &Path, kept: &Kept) -> Result<()> {
     let text = serde_json::to_string_pretty(kept).context("the plan")?;
-    std::fs::write(directory.join(PLAN), text + "\n")
-        .with_context(|| directory.join(PLAN).display().to_string())
+    replace(directory, PLAN, (text + "\n").as_bytes())
+}
+
+/// Replaces a file of the folder by these bytes, durably and in one step.
+pub fn replace(directory: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let (place, aside) = (directory.join(name), directory.join(format!("{name}.tmp")));
+    let write = || -> std::io::Result<()> {
+        let mut file = std::fs::File::create(&aside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&aside, &place)?;
+        std::fs::File::open(directory)?.sync_all()
+    };
+    write().with_context(|| place.display().to_string())
 }
 
 impl Kept {
@@ -151,9 +206,58 @@ impl Kept {
         Ok(())
     }
 
-    /// The plan itself.
+    fn knows(&self, name: &str) -> bool {
+        let later = self.taken_in.iter().map(|one| &one.domain);
+        self.domains.iter().chain(&self.late).chain(&self.asked).chain(later).any(|known| known == name)
+    }
+
+    /// Names a domain later: it comes in with the next round.
+    pub fn ask_for(&mut self, name: &str) -> Result<(), PipelineError> {
+        families_of(name)?;
+        if self.knows(name) {
+            return Err(PipelineError::Twice { name: name.to_string() });
+        }
+        self.asked.push(name.to_string());
+        Ok(())
+    }
+
+    fn ask_for_all(&mut self, names: &[String]) -> Result<()> {
+        for name in names {
+            match self.ask_for(name) {
+                Ok(()) | Err(PipelineError::Twice { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Domains that nobody has named yet.
+    pub fn unnamed(&self) -> Vec<&'static str> {
+        DOMAINS.iter().map(|(name, _)| *name).filter(|name| !self.knows(name)).collect()
+    }
+
+    /// Domains that wait for the next round.
+    pub fn asked(&self) -> &[String] {
+        &self.asked
+    }
+
+    /// Those that wait come in before the unit of this number; whether there were any.
+    pub fn let_in(&mut self, unit: u32) -> bool {
+        let waiting = std::mem::take(&mut self.asked);
+        let is_new = !waiting.is_empty();
+        self.taken_in.extend(waiting.into_iter().map(|domain| TakenIn { domain, unit }));
+        is_new
+    }
+
+    /// Domains that came in before the unit of this number.
+    pub fn taken_in_at(&self, unit: u32) -> Vec<String> {
+        let here = self.taken_in.iter().filter(|one| one.unit == unit);
+        here.map(|one| one.domain.clone()).collect()
+    }
+
+    /// The plan itself, without what came in later.
     pub fn plan(&self) -> Result<Plan> {
-        let Kept { seed, stages, unit_steps, mixed_rounds, distils, masks, compares, .. } = *self;
+        let Kept { seed, stages, unit_steps, mixed_rounds, distils, masks, compares, endless, .. } = *self;
         Ok(Plan {
             seed,
             domains: self.domains.clone(),
@@ -164,6 +268,7 @@ impl Kept {
             distils,
             masks,
             compares,
+            endless,
             parameters: Arc::new(GenesisConfig::default()),
         })
     }

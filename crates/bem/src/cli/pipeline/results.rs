@@ -35,7 +35,7 @@ pub fn to_json(
         heads.iter().map(|(folder, head)| (folder, head.to_hex())).collect();
     let (episodes, [off_policy, unstable]) = summary.episodes;
     json!({
-        "seed": pipeline.plan().seed, "finished": finished, "out": directory.display().to_string(),
+        "seed": pipeline.plan().seed, "finished": finished, "units": pipeline.units(), "out": directory.display().to_string(),
         "trace_head": pipeline.head().to_hex(), "domains": pipeline.domains(), "heads": heads,
         "experts": summary.experts, "specialists_experts": summary.specialists_experts,
         "pool": { "installed": summary.pool.installed, "replaced": summary.pool.replaced, "known": summary.pool.known,
