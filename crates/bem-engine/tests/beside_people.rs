@@ -60,7 +60,11 @@ struct Desk {
 
 impl Desk {
     fn new(seed: u64, lie: Option<u16>) -> Desk {
-        let game = WorldKind::Noise.draw(seed);
+        Desk::of(WorldKind::Noise, seed, lie)
+    }
+
+    fn of(kind: WorldKind, seed: u64, lie: Option<u16>) -> Desk {
+        let game = kind.draw(seed);
         let world = game.start();
         let settings = Settings { budget: 60_000, ..Settings::new(seed) };
         let settings = settings.with(|config| config.until_budget = true);
@@ -90,6 +94,7 @@ impl Desk {
         while self.learner.tally().steps < steps
             || self.learner.is_measuring()
             || self.learner.is_in_episode()
+            || self.learner.is_set_aside()
         {
             self.advance();
         }
@@ -117,6 +122,64 @@ fn a_liar_who_is_always_refused_leaves_the_learner_as_it_would_be_without() {
         assert_eq!((told.steps, told.steps_by_machine), (own.steps + spent, own.steps + spent));
     }
     assert!(3 <= refused, "{refused} trials say nothing");
+}
+
+#[test]
+fn in_a_chain_episodes_for_people_leave_nothing_behind_but_their_steps() {
+    // Labels interrupt trials of the learner's own, and episodes go along them before anything is tried.
+    for seed in [5_015, 5_017] {
+        let (mut alone, mut lied_to) =
+            (Desk::of(WorldKind::Chain, seed, None), Desk::of(WorldKind::Chain, seed, Some(1)));
+        alone.run(9_000);
+        lied_to.run(9_000);
+        let spent = lied_to.learner.steps_taken() - lied_to.learner.tally().steps;
+        assert!(0 < spent && spent < 9_000 / 2, "{spent} (seed {seed})");
+        assert!(!lied_to.notes.let_in.iter().any(|words| is_peoples(words)), "seed {seed}");
+        assert_eq!(alone.notes.let_in, lied_to.notes.let_in, "the same is let in (seed {seed})");
+        assert_eq!(*alone.learner.tally(), *lied_to.learner.tally(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_learner_saved_while_a_copy_goes_along_what_people_said_goes_on_as_if_nothing_had_happened() {
+    let mut desk = Desk::of(WorldKind::Chain, 5_017, Some(1));
+    let (mut scouted, mut interrupted) = (0, 0);
+    while scouted + interrupted < 8 && desk.learner.steps_taken() < 20_000 {
+        let was_measuring = desk.learner.is_measuring();
+        desk.advance();
+        if !desk.learner.is_set_aside() {
+            continue;
+        }
+        interrupted +=
+            usize::from(was_measuring && !desk.learner.is_measuring() && !desk.learner.is_in_episode());
+        scouted += usize::from(desk.learner.is_in_episode() && !desk.learner.is_measuring());
+        let bytes = desk.learner.encode();
+        let mut there = desk.game.start();
+        let mut restored = Learner::restore(&bytes, there.as_mut()).unwrap();
+        assert!(restored.encode() == bytes, "the bytes come back");
+        restored.hear(Told::new(desk.labels.iter().copied()));
+        let mut here = desk.game.start();
+        let mut twin = Learner::restore(&bytes, here.as_mut()).unwrap();
+        twin.hear(Told::new(desk.labels.iter().copied()));
+        let (mut first, mut second) = (Notes::default(), Notes::default());
+        for _ in 0..2_000 {
+            twin.advance(here.as_mut(), &mut first).unwrap();
+        }
+        // Saved once more in between, it does the same.
+        for part in 0..4 {
+            for _ in 0..500 {
+                restored.advance(there.as_mut(), &mut second).unwrap();
+            }
+            if part < 3 {
+                let again = restored.encode();
+                there = desk.game.start();
+                restored = Learner::restore(&again, there.as_mut()).unwrap();
+                restored.hear(Told::new(desk.labels.iter().copied()));
+            }
+        }
+        assert!(twin.encode() == restored.encode(), "both end alike");
+    }
+    assert!(0 < scouted, "no copy went along what people said");
 }
 
 #[test]

@@ -6,12 +6,12 @@
 mod happened;
 
 use crate::core::{Decided, Message, PatchLine, Seen};
-use crate::http::{App, COOKIE, Failure, Registered, route, session_of};
+use crate::http::{App, BODY_BYTES_MAX, COOKIE, Failure, Registered, attempt, peer_of, route, session_of};
 use crate::page;
 use crate::tokens::Role;
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
@@ -273,18 +273,20 @@ async fn readyz(State(app): State<App>) -> Response {
     (status, Json(json!({ "ready": is_ready }))).into_response()
 }
 
-#[utoipa::path(post, path = "/login", responses((status = 200, description = "A session in a cookie"), (status = 401, body = ErrorBody)))]
-async fn login(State(app): State<App>, body: Bytes) -> Result<Response, Failure> {
-    let mut fields = Fields::read(&body)?;
+#[utoipa::path(post, path = "/login", responses((status = 200, description = "A session in a cookie"), (status = 401, body = ErrorBody),
+    (status = 429, description = "Too many wrong tokens came from this address", body = ErrorBody)))]
+async fn login(State(app): State<App>, request: Request) -> Result<Response, Failure> {
+    let peer = peer_of(&app, &request);
+    let body = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await;
+    let mut fields = Fields::read(&body.unwrap_or_default())?;
     let token = Fields::must("token", fields.text("token")?)?;
     fields.finish("token")?;
     let failed =
         |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_randomness", "no session can be made");
-    let session = {
-        let mut keeper = app.keeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        keeper.log_in(&token, Instant::now()).map_err(failed)?
-    };
-    let Some((secret, csrf)) = session else {
+    let session = attempt(&app, peer, &token, |keeper| {
+        keeper.log_in(&token, Instant::now()).map_err(failed).transpose()
+    })?;
+    let Some((secret, csrf)) = session.transpose()? else {
         return Err(
             Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", "the token is not known").about("token")
         );

@@ -2,11 +2,12 @@
 //!
 //! Every route is registered with the role it needs ([`Route`]); one guard stands before all of them and looks, in this order,
 //! at Host, at Origin and Sec-Fetch-Site, at who calls, at the role, at the CSRF header of sessions that write, at the rate and
-//! at the type of the body. Nothing is reached without it but `/healthz`, `/readyz` and the way to log in. Later layers register their
+//! at the type of the body. Wrong tokens are counted by where they come from ([`crate::attempts`]). Nothing is reached without it but `/healthz`, `/readyz` and the way to log in. Later layers register their
 //! routes here too. Clauses: GLE-9; decision D-70; threat T9.
 
+use crate::attempts::{Attempts, Peer};
 use crate::core::{Busy, Handle};
-use crate::tokens::{Caller, Doorkeeper, Role};
+use crate::tokens::{Caller, Doorkeeper, Role, hash_of};
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::body::Body;
@@ -17,10 +18,13 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::MethodRouter;
 use bem_base::digest::Digest;
 use bem_runtime::service::{Refusal, RefusalKind};
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -80,6 +84,8 @@ pub struct Shared {
     pub lease: Duration,
     /// What each token has left.
     pub buckets: Mutex<BTreeMap<Digest, (f64, Instant)>>,
+    /// Wrong tokens by where they came from.
+    pub attempts: Mutex<Attempts>,
     /// Rules of policies that were worked out.
     pub rules: Mutex<BTreeMap<Digest, Arc<String>>>,
     /// When the service started.
@@ -130,13 +136,14 @@ pub struct Failure {
     code: &'static str,
     message: String,
     field: Option<String>,
-    retry_after: bool,
+    /// Seconds after which it is worth another try.
+    retry_after: Option<u64>,
 }
 
 impl Failure {
     /// An error of this status.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Failure {
-        Failure { status, code, message: message.into(), field: None, retry_after: false }
+        Failure { status, code, message: message.into(), field: None, retry_after: None }
     }
 
     /// The same, about a field.
@@ -172,7 +179,7 @@ impl From<Refusal> for Failure {
             RefusalKind::Busy => StatusCode::TOO_MANY_REQUESTS,
             RefusalKind::Forbidden => StatusCode::FORBIDDEN,
         };
-        let retry_after = refusal.kind == RefusalKind::Busy;
+        let retry_after = (refusal.kind == RefusalKind::Busy).then_some(1);
         let failure = Failure::new(status, refusal.code, refusal.message).about(refusal.field);
         Failure { retry_after, ..failure }
     }
@@ -182,7 +189,7 @@ impl From<Busy> for Failure {
     fn from(busy: Busy) -> Failure {
         match busy {
             Busy::Full => Failure {
-                retry_after: true,
+                retry_after: Some(1),
                 ..Failure::new(
                     StatusCode::TOO_MANY_REQUESTS,
                     "busy",
@@ -198,8 +205,8 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let body = json!({ "error": { "code": self.code, "message": self.message, "field": self.field } });
         let mut response = (self.status, axum::Json(body)).into_response();
-        if self.retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }
@@ -376,7 +383,7 @@ fn admit(guard: &Guard, request: &Request<Body>) -> Result<Option<Caller>, Failu
         }
     }
     let Some(role) = guard.role else { return Ok(None) };
-    let caller = recognise(&guard.app, headers)?;
+    let caller = recognise(&guard.app, peer_of(&guard.app, request), headers)?;
     if caller.role < role {
         let message = format!("this needs the role {}, the token has {}", role.name(), caller.role.name());
         return Err(Failure::new(StatusCode::FORBIDDEN, "forbidden", message));
@@ -398,14 +405,47 @@ fn length_of(headers: &HeaderMap) -> u64 {
     length.and_then(|length| length.parse().ok()).unwrap_or(0)
 }
 
-fn recognise(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
-    let mut keeper = lock(&app.keeper);
+/// Where a request comes from. Behind a proxy that is what the proxy has written last: what stands before it came from outside.
+pub fn peer_of<B>(app: &App, request: &Request<B>) -> Peer {
+    let forwarded = || {
+        let lines = request.headers().get_all("x-forwarded-for");
+        let last = lines.iter().next_back()?.to_str().ok()?.rsplit(',').next()?.trim();
+        last.parse::<IpAddr>().ok().map(Peer::new)
+    };
+    let connected = || request.extensions().get::<Peer>().copied();
+    let nobody = Peer::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    app.is_proxied.then(forwarded).flatten().or_else(connected).unwrap_or(nobody)
+}
+
+/// Looks at a token, if so many wrong ones have not come from there that it is not looked at.
+pub fn attempt<T>(
+    app: &App,
+    peer: Peer,
+    token: &str,
+    look: impl FnOnce(&mut Doorkeeper) -> Option<T>,
+) -> Result<Option<T>, Failure> {
+    let (now, digest) = (Instant::now(), hash_of(token));
+    if let Err(wait) = lock(&app.attempts).may_try(peer, &digest, now) {
+        let message = "too many wrong tokens came from this address: come back later";
+        let failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", message);
+        return Err(Failure { retry_after: Some(wait.as_secs_f64().ceil().max(1.0) as u64), ..failure });
+    }
+    let found = look(&mut lock(&app.keeper));
+    lock(&app.attempts).tried(peer, digest, found.is_some(), now);
+    Ok(found)
+}
+
+fn recognise(app: &App, peer: Peer, headers: &HeaderMap) -> Result<Caller, Failure> {
     let caller = match only(headers, &header::AUTHORIZATION)? {
-        Some(shown) => shown.strip_prefix("Bearer ").and_then(|token| {
+        Some(shown) => attempt(app, peer, shown.strip_prefix("Bearer ").unwrap_or_default(), |keeper| {
+            let token = shown.strip_prefix("Bearer ")?;
             // A token that was just added is known at once: the file is read again if it has changed.
             keeper.by_token(token).or_else(|| keeper.refresh().ok().and_then(|()| keeper.by_token(token)))
-        }),
-        None => session_of(headers).and_then(|session| keeper.by_session(session, Instant::now())),
+        })?,
+        None => {
+            let keeper = lock(&app.keeper);
+            session_of(headers).and_then(|session| keeper.by_session(session, Instant::now()))
+        }
     };
     let message = "a valid token is needed: Authorization: Bearer TOKEN";
     caller.ok_or_else(|| Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", message))
@@ -424,7 +464,7 @@ fn spend(app: &App, token: Digest) -> Result<(), Failure> {
             "too_fast",
             format!("at most {rate} requests a second"),
         );
-        return Err(Failure { retry_after: true, ..failure });
+        return Err(Failure { retry_after: Some(1), ..failure });
     }
     *left -= 1.0;
     Ok(())
@@ -446,13 +486,17 @@ pub async fn serve(listener: TcpListener, router: Router, should_stop: impl Fn()
             }
         };
         // A connection that broke before it was taken is nobody's fault; with too many open files it is tried again.
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, address)) = accepted else {
             tokio::time::sleep(Duration::from_millis(20)).await;
             continue;
         };
         let Ok(permit) = Arc::clone(&room).try_acquire_owned() else { continue };
         let _ = stream.set_nodelay(true);
-        let service = hyper_util::service::TowerToHyperService::new(router.clone());
+        let (service, peer) = (TowerToHyperService::new(router.clone()), Peer::new(address.ip()));
+        let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            hyper::service::Service::call(&service, request)
+        });
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder
             .timer(TokioTimer::new())

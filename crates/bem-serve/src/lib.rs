@@ -5,6 +5,7 @@
 //! floats; nothing of them reaches the runtime. Clauses: VM-13, LOG-1, IMG-1; decisions D-67 to D-70.
 
 pub mod api;
+pub mod attempts;
 pub mod core;
 pub mod domains;
 pub mod http;
@@ -117,6 +118,7 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
         rate: options.rate,
         lease: options.lease,
         buckets: Mutex::new(BTreeMap::new()),
+        attempts: Mutex::default(),
         rules: Mutex::new(BTreeMap::new()),
         started: Instant::now(),
         state: options.state.clone(),

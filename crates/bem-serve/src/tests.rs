@@ -3,6 +3,7 @@
 mod told;
 
 use super::*;
+use crate::attempts::{self, Peer};
 use crate::tokens::Role;
 use axum::Router;
 use axum::body::Body;
@@ -12,10 +13,31 @@ use bem_ledger::log::LogOptions;
 use bem_ledger::store::MemoryStore;
 use bem_runtime::history;
 use bem_runtime::service::ServiceConfig;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tower::ServiceExt as _;
 
 const ADMIN: &str = "admin-admin-admin-admin-admin-admin";
+
+const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7_420);
+
+fn options(rate: u32, behind_proxy: bool, state: &std::path::Path) -> ServeOptions {
+    ServeOptions {
+        listen: LISTEN,
+        state: state.to_path_buf(),
+        admin: ADMIN.to_string(),
+        hosts: Vec::new(),
+        behind_proxy,
+        rate,
+        has_empty: false,
+        starts: None,
+        lease: people::LEASE_LASTS,
+        webhooks: Vec::new(),
+        auditing: None,
+        domains: None,
+    }
+}
 
 /// A service in memory with a token for every role.
 struct Bench {
@@ -24,11 +46,17 @@ struct Bench {
     tokens: Vec<(Role, String)>,
     handle: Handle,
     threads: Option<Threads>,
+    /// Every request comes from another address, so that wrong tokens of one are not those of another.
+    peers: AtomicU32,
     _folder: tempfile::TempDir,
 }
 
 impl Bench {
     fn new(rate: u32) -> Bench {
+        Bench::behind(rate, false)
+    }
+
+    fn behind(rate: u32, behind_proxy: bool) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let tokens: Vec<(Role, String)> = Role::ALL
             .iter()
@@ -39,24 +67,12 @@ impl Bench {
         let opened =
             history::create(store, Signer::from_seed(&[1; 32]), "test", config, LogOptions::default())
                 .unwrap();
-        let options = ServeOptions {
-            listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
-            state: folder.path().to_path_buf(),
-            admin: ADMIN.to_string(),
-            hosts: Vec::new(),
-            behind_proxy: false,
-            rate,
-            has_empty: false,
-            starts: None,
-            lease: people::LEASE_LASTS,
-            webhooks: Vec::new(),
-            auditing: None,
-            domains: None,
-        };
+        let options = options(rate, behind_proxy, folder.path());
         let (handle, threads) = start(opened, &options, None).unwrap();
         let app = app(handle.clone(), &options, options.listen).unwrap();
         let (router, table) = http::application(&app, all_routes());
-        Bench { router, table, tokens, handle, threads: Some(threads), _folder: folder }
+        let peers = AtomicU32::new(1 << 24);
+        Bench { router, table, tokens, handle, threads: Some(threads), peers, _folder: folder }
     }
 
     async fn ask(
@@ -70,6 +86,8 @@ impl Bench {
         for (name, value) in headers {
             request = request.header(name, *value);
         }
+        let from = Ipv4Addr::from_bits(self.peers.fetch_add(1, Ordering::Relaxed));
+        let request = request.extension(Peer::new(from.into()));
         let response =
             self.router.clone().oneshot(request.body(Body::from(body.to_string())).unwrap()).await.unwrap();
         let status = response.status();
@@ -315,6 +333,65 @@ fn whoever_asks_too_fast_is_told_to_come_back() {
         }
         assert!(40 <= slow, "{slow}");
     });
+}
+
+/// Status and seconds to wait of a request from this address: a login, or a look at the worlds.
+async fn try_token(bench: &Bench, from: &str, is_login: bool, token: &str) -> (StatusCode, Option<u64>) {
+    let (method, path) = if is_login { ("POST", "/login") } else { ("GET", "/v1/worlds") };
+    let request = Request::builder().method(method).uri(path).header(HOST.0, HOST.1).header(JSON.0, JSON.1);
+    let request = match is_login {
+        true => request.body(Body::from(format!("{{\"token\":\"{token}\"}}"))),
+        false => request.header(header::AUTHORIZATION, format!("Bearer {token}")).body(Body::empty()),
+    };
+    let mut request = request.unwrap();
+    request.extensions_mut().insert(Peer::new(from.parse().unwrap()));
+    let response = bench.router.clone().oneshot(request).await.unwrap();
+    let wait =
+        response.headers().get(header::RETRY_AFTER).map(|wait| wait.to_str().unwrap().parse().unwrap());
+    (response.status(), wait)
+}
+
+#[test]
+fn wrong_tokens_of_one_address_are_limited_at_the_login_and_at_the_interface() {
+    for is_login in [true, false] {
+        let bench = Bench::new(1_000_000);
+        let (viewer, annotator) = (bench.tokens[0].1.clone(), bench.tokens[1].1.clone());
+        run_async(async {
+            assert_eq!(try_token(&bench, "10.0.0.1", is_login, &viewer).await.0, StatusCode::OK);
+            let (mut wrong, mut refused) = (0, 0);
+            for _ in 0..10 * attempts::WRONG_MAX {
+                match try_token(&bench, "10.0.0.1", is_login, "guess").await {
+                    (StatusCode::UNAUTHORIZED, None) => wrong += 1,
+                    (StatusCode::TOO_MANY_REQUESTS, Some(wait)) => {
+                        assert!((1..=attempts::REGAINED_EVERY.as_secs()).contains(&wait), "{wait}");
+                        refused += 1;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            // On a slow machine some are regained between the first and the last.
+            assert!(attempts::WRONG_MAX <= wrong && 0 < refused, "{wrong} wrong, {refused} refused");
+            // The other door is closed as well, other addresses are open, and whoever was let in stays in.
+            assert_eq!(try_token(&bench, "10.0.0.1", !is_login, &viewer).await.0, StatusCode::OK);
+            assert_eq!(try_token(&bench, "10.0.0.2", is_login, &annotator).await.0, StatusCode::OK);
+            assert_eq!(try_token(&bench, "10.0.0.2", is_login, "guess").await.0, StatusCode::UNAUTHORIZED);
+        });
+    }
+}
+
+#[test]
+fn behind_a_proxy_the_address_is_the_one_that_the_proxy_wrote() {
+    let ask = |behind_proxy: bool, forwarded: &str| {
+        let bench = Bench::behind(1_000_000, behind_proxy);
+        let app = app(bench.handle.clone(), &options(1, behind_proxy, bench._folder.path()), LISTEN).unwrap();
+        let request = Request::builder().header("x-forwarded-for", forwarded);
+        let request = request.extension(Peer::new([127, 0, 0, 1].into())).body(()).unwrap();
+        http::peer_of(&app, &request)
+    };
+    let [proxy, client] = ["127.0.0.1", "10.0.0.9"].map(|text| Peer::new(text.parse().unwrap()));
+    assert_eq!(ask(false, "10.0.0.9"), proxy, "nobody may say so of himself");
+    assert_eq!(ask(true, "10.0.0.7, 10.0.0.9"), client, "only the last one is the proxy's");
+    assert_eq!(ask(true, "unknown"), proxy);
 }
 
 #[test]

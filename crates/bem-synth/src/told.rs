@@ -22,7 +22,7 @@ pub const TOLD_MAX: usize = 4_096;
 /// Labels given so many steps after the earliest of their observation count like it.
 const EARLY: u32 = 2;
 /// Rows of a table that corrects what acts, at most.
-const ROWS_MAX: usize = 256;
+pub const ROWS_MAX: usize = 256;
 /// Bits that its rows are told apart by, at most.
 const KEY_BITS_MAX: usize = 16;
 /// The part of a whole search's work that explaining labels may take.
@@ -30,6 +30,8 @@ const WORK_SHARE: u64 = 8;
 /// What people said is looked at again when there are this many more labels, or a part more than last time.
 const NEWS_MIN: usize = 4;
 const NEWS_SHARE: usize = 5;
+/// See [`Told::weight`].
+const NEW_COUNTS: usize = 3;
 
 /// One label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +69,11 @@ impl Told {
         self.labels.len()
     }
 
+    /// How much was said: a label counts once, and the first one of an observation [`NEW_COUNTS`] times more.
+    pub fn weight(&self) -> usize {
+        self.labels.len() + NEW_COUNTS * self.votes.len()
+    }
+
     /// Whether nobody said anything.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
@@ -76,9 +83,9 @@ impl Told {
     /// said early in an episode counts: later, what is right may be to give up.
     pub fn verdict(&self, observation: &Bits) -> Option<u16> {
         let votes = self.votes.get(observation)?;
-        let earliest = votes.iter().map(|(time, _)| *time).min()?;
+        let latest = self.latest(observation)?;
         let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
-        for (_, right) in votes.iter().filter(|(time, _)| *time <= earliest + EARLY) {
+        for (_, right) in votes.iter().filter(|(time, _)| *time <= latest) {
             *counts.entry(*right).or_default() += 1;
         }
         let most = counts.values().copied().max()?;
@@ -87,20 +94,41 @@ impl Told {
         best.next().is_none().then_some(verdict)
     }
 
-    /// The step of an episode that is most worth asking about, if so much was asked about each of these observations and the
-    /// earliest of it then: the first that nothing was asked about as early as here, else the one that least was asked about.
-    pub fn worth_asking(seen: &[Bits], asked: impl Fn(&Bits) -> Option<(usize, u32)>) -> Option<usize> {
-        let is_new = |(time, observation): (usize, &Bits)| {
-            asked(observation).is_none_or(|(_, earliest)| time as u32 + EARLY < earliest)
+    /// The time up to which what was said of an observation counts.
+    fn latest(&self, observation: &Bits) -> Option<u32> {
+        let earliest = self.votes.get(observation)?.iter().map(|(time, _)| *time).min()?;
+        Some(earliest.saturating_add(EARLY))
+    }
+
+    /// The labels that count: those that were given about as early in an episode as the earliest of their observation.
+    fn counted(&self) -> impl Iterator<Item = &Label> {
+        let counts =
+            |label: &&Label| self.latest(&label.observation).is_some_and(|latest| label.time <= latest);
+        self.labels.iter().filter(counts)
+    }
+
+    /// The step of an episode that is most worth asking about, if so much was answered about each of these observations and the
+    /// earliest of it then: the first that nothing was said about as early as here, of those whose observation was skipped least
+    /// often; else the one that least was said about. `skipped` says how often the observation was skipped, and nothing where
+    /// this very step of an episode was: what makes no difference now may make one later.
+    pub fn worth_asking(
+        seen: &[Bits],
+        asked: impl Fn(&Bits) -> Option<(usize, u32)>,
+        skipped: impl Fn(&Bits, u32) -> Option<usize>,
+    ) -> Option<usize> {
+        let places = || seen.iter().zip(0u32..);
+        let is_new = |(observation, time): (&Bits, u32)| {
+            asked(observation).is_none_or(|(_, earliest)| time + EARLY < earliest)
         };
-        let first = seen.iter().enumerate().position(is_new);
-        let is_early = |(time, observation): &(usize, &Bits)| {
-            asked(observation).is_none_or(|(_, earliest)| *time as u32 <= earliest + EARLY)
+        let new = places().filter(|place| is_new(*place));
+        let new = new.filter_map(|(observation, time)| Some((skipped(observation, time)?, time)));
+        let is_early = |(observation, time): &(&Bits, u32)| {
+            asked(observation).is_some_and(|(_, earliest)| *time <= earliest + EARLY)
         };
-        let early = seen.iter().enumerate().filter(is_early);
-        first.or_else(|| {
-            early.min_by_key(|(_, seen)| asked(seen).map_or(0, |(count, _)| count)).map(|(time, _)| time)
-        })
+        let early =
+            places().filter(is_early).filter(|(observation, time)| skipped(observation, *time).is_some());
+        let least = || early.min_by_key(|(seen, _)| asked(seen).map_or(0, |(count, _)| count));
+        new.min().map(|(_, time)| time).or_else(|| least().map(|(_, time)| time)).map(|time| time as usize)
     }
 
     /// How much was said where this is seen.
@@ -123,7 +151,7 @@ impl Told {
     pub fn compare(&self, candidate: &Policy, incumbent: &Policy) -> (usize, usize) {
         let (mut candidate, mut incumbent) = (Player::new(candidate), Player::new(incumbent));
         let (mut wins, mut losses) = (0, 0);
-        for Label { observation, right, .. } in &self.labels {
+        for Label { observation, right, .. } in self.counted() {
             candidate.begin();
             incumbent.begin();
             let (theirs, ours) = (candidate.act(observation), incumbent.act(observation));
@@ -140,7 +168,7 @@ impl Told {
             player.begin();
             player.act(&label.observation) == label.right
         };
-        self.labels.iter().filter(|label| agrees(label)).count()
+        self.counted().filter(|label| agrees(label)).count()
     }
 
     /// What people's labels suggest: what acts, corrected where something was said, and what explains the labels.
@@ -151,9 +179,12 @@ impl Told {
         settings: &Settings,
     ) -> Vec<Hypothesis> {
         let mut list: Vec<Hypothesis> = Vec::new();
-        if let Some((stated, length, words)) = self.corrected(shape, seen, incumbent) {
-            list.push(self.hypothesis(stated, length, words));
-        }
+        let mut player = Player::new(incumbent);
+        let acts = |observation: &Bits| {
+            player.begin();
+            Some(player.act(observation))
+        };
+        list.extend(self.completed(shape, seen, acts));
         for mut hypothesis in self.explain(shape, settings) {
             hypothesis.words = format!("{}, by {} labels", hypothesis.words, self.len());
             hypothesis.provenance = self.digest();
@@ -178,13 +209,14 @@ impl Told {
         }
     }
 
-    /// What acts, as a table over what was seen, with what people call right in its place where they said something.
-    fn corrected(
+    /// A table over what was seen: what people call right, and where they said nothing what somebody else would do; the first
+    /// action where nobody says anything. Nothing where too much was seen for a table.
+    pub fn completed(
         &self,
         shape: &Shape,
         seen: &[&Episode],
-        incumbent: &Policy,
-    ) -> Option<(Stated, u32, String)> {
+        mut otherwise: impl FnMut(&Bits) -> Option<u16>,
+    ) -> Option<Hypothesis> {
         let mut observations: BTreeSet<Bits> = self.votes.keys().copied().collect();
         for step in seen.iter().flat_map(|episode| &episode.steps) {
             observations.insert(step.observation);
@@ -196,17 +228,13 @@ impl Told {
         if KEY_BITS_MAX < bits.len() {
             return None;
         }
-        let mut player = Player::new(incumbent);
         let mut corrected = 0;
         let mut rows = BTreeMap::new();
         for observation in &observations {
-            player.begin();
             let verdict = self.verdict(observation);
             corrected += usize::from(verdict.is_some());
-            rows.insert(
-                key(&bits, observation),
-                u64::from(verdict.unwrap_or_else(|| player.act(observation))),
-            );
+            let action = verdict.or_else(|| otherwise(observation)).unwrap_or(0);
+            rows.insert(key(&bits, observation), u64::from(action));
         }
         let code_bits = action_bits(shape.actions);
         let choice = Choice::Rows { bits: bits.clone(), rows: rows.clone() };
@@ -215,7 +243,7 @@ impl Told {
             build_word_table(builder, &bits, &rows, code_bits)
         })?;
         let words = format!("what people call right in {corrected} of {} rows", rows.len());
-        Some((stated, (rows.len() * code_bits) as u32, words))
+        Some(self.hypothesis(stated, (rows.len() * code_bits) as u32, words))
     }
 
     /// What explains the labels as functions of what was seen: every label is a step of its own that earned everything.
@@ -223,7 +251,7 @@ impl Told {
         let shape =
             Shape { horizon: 1, return_min: 0, return_max: 1, reward_min: 0, reward_max: 1, ..shape.clone() };
         let mut rows = Experience::new(TOLD_MAX);
-        for (serial, Label { observation, right, .. }) in (1..).zip(&self.labels) {
+        for (serial, Label { observation, right, .. }) in (1..).zip(self.counted()) {
             let step = Step {
                 observation: *observation,
                 action: *right,
@@ -310,11 +338,19 @@ mod tests {
                     .map(|(_, count, time)| (*count, *time))
             }
         };
-        assert_eq!(Told::worth_asking(&episode, asked(&[])), Some(0));
-        assert_eq!(Told::worth_asking(&episode, asked(&[(0, 1, 0)])), Some(1));
-        assert_eq!(Told::worth_asking(&episode, asked(&[(0, 1, 0), (1, 1, 9)])), Some(1));
-        assert_eq!(Told::worth_asking(&episode, asked(&[(0, 2, 0), (1, 1, 1), (2, 2, 2)])), Some(1));
-        assert_eq!(Told::worth_asking(&[], asked(&[])), None);
+        let never = |_: &Bits, _: u32| Some(0);
+        assert_eq!(Told::worth_asking(&episode, asked(&[]), never), Some(0));
+        assert_eq!(Told::worth_asking(&episode, asked(&[(0, 1, 0)]), never), Some(1));
+        assert_eq!(Told::worth_asking(&episode, asked(&[(0, 1, 0), (1, 1, 9)]), never), Some(1));
+        assert_eq!(Told::worth_asking(&episode, asked(&[(0, 2, 0), (1, 1, 1), (2, 2, 2)]), never), Some(1));
+        assert_eq!(Told::worth_asking(&[], asked(&[]), never), None);
+        // What was skipped is asked about at another time, and after what was not.
+        let once = |observation: &Bits, time: u32| match *observation == seen(1) {
+            true => (time != 1).then_some(1),
+            false => Some(0),
+        };
+        assert_eq!(Told::worth_asking(&episode, asked(&[(0, 1, 0)]), once), Some(2));
+        assert_eq!(Told::worth_asking(&episode, asked(&[(0, 1, 0), (2, 1, 2)]), once), Some(3));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! Clauses: SCC-2, VM-13, VM-16; decisions D-18, D-34, D-41, D-61.
 
 use super::contexts::means::{moment, reward_range};
+use super::scouting::Trails;
 use super::{Event, Learner, Phase, Witness};
 use bem_base::encode::Writer;
 use bem_base::environment::{Bits, Environment, EnvironmentError, Late, Outcome, Shape};
@@ -64,12 +65,15 @@ pub(super) struct EpisodePlan<'a> {
     pub(super) past: &'a [Step],
     /// What people said, if the episode follows it.
     pub(super) told: Option<&'a Told>,
+    /// Where actions led so far, if the episode goes beyond what people said.
+    pub(super) trails: Option<&'a Trails>,
 }
 
 impl Plan for EpisodePlan<'_> {
     fn advise(&self, observation: &Bits) -> Option<u16> {
         let said = self.told.and_then(|told| told.verdict(observation));
-        said.or_else(|| self.explorer?.act(self.past, observation))
+        let onward = || self.trails.and_then(|trails| trails.onward(observation));
+        said.or_else(onward).or_else(|| self.explorer?.act(self.past, observation))
     }
 }
 
@@ -100,7 +104,11 @@ impl Learner {
     ) -> Result<Event, EnvironmentError> {
         self.resume_acting();
         let until = self.workload.act_until(self.candidates.next_search());
-        if self.workload.is_paced() && self.hearing.is_due(self.tally.steps) && !self.is_spent() {
+        if self.hearing.apart.is_running() {
+            return self.scout(world);
+        }
+        let is_due = self.hearing.is_due(self.walked(), self.tally.steps);
+        if self.workload.is_paced() && is_due && !self.is_spent() {
             return Ok(self.look_at_told(witness));
         }
         if until <= self.tally.steps || self.is_spent() || self.is_done() {
@@ -215,10 +223,12 @@ impl Learner {
         witness: &mut dyn Witness,
     ) -> Result<Event, EnvironmentError> {
         self.make_room_to_wait();
-        let flight = self.flight.as_mut().expect("the caller has looked");
         let observation = *world.observation();
+        self.find_trails(observation);
+        let flight = self.flight.as_mut().expect("the caller has looked");
         let told = (flight.turn == Turn::ADVISED).then(|| self.hearing.told());
-        let plan = EpisodePlan { explorer: self.exploration.explorer(), past: &flight.steps, told };
+        let trails = told.and_then(|_| self.hearing.apart.trails());
+        let plan = EpisodePlan { explorer: self.exploration.explorer(), past: &flight.steps, told, trails };
         let action = match (&mut self.floor, flight.turn == Turn::BASELINE) {
             (Some(floor), true) => {
                 self.machinery.act(&observation, &floor.follow(&flight.steps, &observation))
@@ -262,6 +272,7 @@ impl Learner {
             return Ok(Event::Stepped);
         }
         if let Some(Flight { seed, turn, steps, awaited, is_aside }) = self.flight.take() {
+            self.hearing.apart.forget_trails();
             self.tally.episodes += 1;
             self.tally.expired += awaited.len() as u64;
             let serial = self.history.count();

@@ -1,26 +1,43 @@
 //! What is measured for people, apart from what the learner measures for itself.
 //!
-//! When labels suggest a candidate, the learner is set aside as it is. A copy of it tries the candidate, with seeds of a stream
-//! of its own and with the chances of error of tests beyond all that it has entered. If the candidate is let in, the copy goes on;
-//! if it is refused, the learner goes on as it was set aside, and of the trial there remain its steps, its entries in the chain and
-//! a count. So whoever is always refused changes nothing that is learned: a run beside a liar is the run beside nobody, later by
+//! When labels suggest a candidate, the learner is set aside as it is, between two episodes and be it in the middle of a trial of
+//! its own. A copy of it tries the candidate, with seeds of a stream of its own and with the chances of error of tests beyond all
+//! that it has entered. Where an episode has several steps, the copy first plays some along what people said and beyond
+//! (`scouting`): so what can be asked about is seen, and what they suggest is what earned more there. If the candidate is let in,
+//! the copy goes on; if it is refused, the learner goes on as it was set aside, and of the trial there remain its steps, its entries
+//! in the chain and a count. A candidate that meets something BAD which the policy in force does not is given up at once. So whoever is always refused changes nothing that is learned: a run beside a liar is the run beside nobody, later by
 //! the steps of the trials, which are bounded by a part of all steps. In a served world every episode is handed to both.
-//! Must not know labels, nor who gave them. Clause: HUM-13; decision D-210.
+//! Must not know labels, nor who gave them. Clause: HUM-13; decisions D-210, D-216, D-217.
 
+use super::scouting::Trails;
 use super::state::{RestoreError, SavedLearner};
-use super::{Learner, Phase, Tally, Witness};
+use super::{Event, Learner, Phase, Tally, Witness};
 use crate::codec::{decode_option, encode_option};
 use crate::seeds::Seeds;
 use bem_base::encode::{Reader, Writer};
-use bem_base::environment::Shape;
+use bem_base::environment::{Bits, Environment, EnvironmentError, Shape};
 use bem_base::fixed::Fixed;
 use bem_evolve::improvement::Account;
+use bem_evolve::verify::Improvement;
+use bem_machine::turn::Turn;
 use bem_synth::hypothesis::Hypothesis;
+use bem_synth::told::ROWS_MAX;
 
-/// Steps that trials for people may take at first, and one part in so many of all steps besides. A trial that has begun is
-/// finished.
+/// Steps that trials for people may take at first, as many episodes besides where an episode has several steps, and one part in
+/// so many of all steps. In worlds of one step a trial that has begun is finished.
 const FREE_STEPS: u64 = 1_024;
+const FREE_EPISODES: u64 = 128;
 const STEPS_SHARE: u64 = 16;
+/// Pairs after which a trial of several steps is given up that shows no gain: what reaches what nothing reached shows it at once.
+const PAIRS_MIN: u32 = 3;
+/// What a refusal counts for with something BAD in it: twice as many labels must be new for each.
+const BAD_COUNTS: u32 = 12;
+/// Why a trial is given up that risks something.
+const MET_BAD: &str = "what people call right met something BAD";
+/// Episodes of several steps that a copy may play in all.
+const TRIED_MAX: u64 = 72;
+/// Episodes that are played along what people said before what they suggest is tried.
+const SCOUTED: u64 = 8;
 /// Counts that no run reaches, far below what would overflow a sum.
 const COUNT_MAX: u64 = 1 << 48;
 
@@ -36,10 +53,12 @@ pub(super) struct Apart {
     played: u64,
     /// What is in no other account, because it was taken by a copy that was given up.
     spent: Spent,
-    /// Steps when the trial that runs began.
+    /// Steps when the copy that is at work began.
     since: u64,
     /// The learner as it was then, while a trial runs.
     before: Option<Box<Learner>>,
+    /// Where actions led so far, while an episode goes along what people said. A function of the log.
+    trails: Option<Trails>,
 }
 
 /// What copies took that were given up.
@@ -70,8 +89,30 @@ impl Apart {
     }
 
     /// Whether so many steps have paid for what was measured so far.
-    pub(super) fn is_paid_for(&self, steps: u64) -> bool {
-        self.played < FREE_STEPS + steps / STEPS_SHARE
+    pub(super) fn is_paid_for(&self, horizon: u32, steps: u64) -> bool {
+        self.played < allowed(horizon, steps)
+    }
+
+    /// Whether a copy is at work.
+    pub(super) fn is_running(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// What was tried for people met something BAD: they are not heard again until very much is new.
+    pub(super) fn meet_bad(&mut self) {
+        if self.is_running() {
+            self.refused = self.refused.saturating_add(BAD_COUNTS);
+        }
+    }
+
+    /// Where actions led so far, if that is known.
+    pub(super) fn trails(&self) -> Option<&Trails> {
+        self.trails.as_ref()
+    }
+
+    /// An episode is over: where actions led is worked out anew for the next one.
+    pub(super) fn forget_trails(&mut self) {
+        self.trails = None;
     }
 
     /// The learner that was set aside.
@@ -115,13 +156,23 @@ impl Apart {
         let (resets, unplayed, since) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let before = decode_option(reader, |reader| Ok(reader.bytes()?.to_vec()))?;
         let counts = [played, steps, episodes, resets, unplayed, since];
-        if counts.iter().any(|count| COUNT_MAX <= *count) || begun == 0 || begun < refused {
+        if counts.iter().any(|count| COUNT_MAX <= *count)
+            || begun == 0
+            || begun.saturating_mul(BAD_COUNTS + 1) < refused
+        {
             return Err(malformed.into());
         }
         let before = before.map(|bytes| SavedLearner::parse_set_aside(&bytes, shape)).transpose()?;
         let spent = Spent { steps, episodes, resets, unplayed, rejected, proofs };
-        Ok(Apart { has_won, begun, refused, played, spent, since, before: before.map(Box::new) })
+        let before = before.map(Box::new);
+        Ok(Apart { has_won, begun, refused, played, spent, since, before, trails: None })
     }
+}
+
+/// Steps that may be taken for people in so many of all.
+fn allowed(horizon: u32, steps: u64) -> u64 {
+    let episodes = if 1 < horizon { FREE_EPISODES * u64::from(horizon) } else { 0 };
+    FREE_STEPS + episodes + steps / STEPS_SHARE
 }
 
 impl Learner {
@@ -140,22 +191,119 @@ impl Learner {
         }
         apart.begun = apart.begun.saturating_add(1);
         self.gate_seeds = Seeds::for_people(self.settings.seed, apart.begun);
+        // A trial of the learner's own that is under way is the business of the learner that was set aside, as is what waits.
+        if self.is_measuring() {
+            let policy = self.measured_policy();
+            self.machinery.abandon_trial(self.tally.steps, "what people say is measured first");
+            self.end_contest();
+            policy.iter().for_each(|policy| self.candidates.forgive(policy));
+        }
+        self.machinery.withdraw();
+        self.candidates.take_waiting();
+        self.candidates.close_round();
+        match self.may_scout() {
+            // First it goes along what people said; what they suggest is worked out then.
+            true => self.phase = Phase::Collect,
+            false => self.try_for_people(candidates),
+        }
+    }
+
+    /// Tries these candidates.
+    fn try_for_people(&mut self, candidates: Vec<Hypothesis>) {
         self.make_room();
         candidates.into_iter().for_each(|candidate| self.submit_one(candidate, Fixed::ZERO));
         self.phase = Phase::Judge;
     }
 
+    /// The next unit of a copy that goes along what people said: an episode, or the candidates that follow from all of them.
+    pub(super) fn scout(&mut self, world: &mut dyn Environment) -> Result<Event, EnvironmentError> {
+        let is_enough =
+            SCOUTED * u64::from(self.shape.horizon) <= self.tally.steps - self.hearing.apart.since;
+        if is_enough || self.is_spent() || !self.hearing.is_safe() {
+            let candidates = self.worth_hearing();
+            self.try_for_people(candidates);
+            return Ok(Event::Searched);
+        }
+        let seed = self.gate_seeds.next_seed();
+        self.begin(world, seed, Turn::ADVISED)
+    }
+
+    /// Whether something of people's was let in by the copy that is at work.
+    fn has_copy_won(&self) -> bool {
+        let before = self.hearing.apart.before.as_ref();
+        before.is_some_and(|before| before.machinery.acting_digest() != self.machinery.acting_digest())
+    }
+
+    /// Whether episodes along what people said may be played, and can show anything new.
+    pub(super) fn may_scout(&self) -> bool {
+        1 < self.walked()
+            && self.hearing.is_safe()
+            && self.floor.is_none()
+            && Trails::of(self.experience.episodes(), self.shape.actions).len() <= ROWS_MAX
+    }
+
+    /// Works out where actions led so far, in an episode that goes along what people said and has come to this observation.
+    pub(super) fn find_trails(&mut self, observation: Bits) {
+        let Some(flight) = self.flight.as_ref().filter(|flight| flight.turn == Turn::ADVISED) else { return };
+        let (apart, past) = (&mut self.hearing.apart, &flight.steps);
+        match &mut apart.trails {
+            _ if apart.before.is_none() => {}
+            Some(trails) => {
+                past.iter().last().into_iter().for_each(|step| trails.note(step, Some(observation)))
+            }
+            None => {
+                let mut trails = Trails::of(self.experience.episodes(), self.shape.actions);
+                let after = |place: usize| past.get(place + 1).map_or(observation, |step| step.observation);
+                past.iter().enumerate().for_each(|(place, step)| trails.note(step, Some(after(place))));
+                apart.trails = Some(trails);
+            }
+        }
+    }
+
+    /// Whether a trial for people goes on; else why it is given up. Nothing is risked for them: the first pair in which the
+    /// candidate alone met something BAD ends it.
+    fn ends_trial_for_people(&self) -> Option<&'static str> {
+        let apart = &self.hearing.apart;
+        apart.before.as_ref()?;
+        let Some(Improvement::Rollouts(evidence)) = self.machinery.evolution().trial_improvement() else {
+            return None;
+        };
+        let is_long = TRIED_MAX * u64::from(self.walked()) < self.tally.steps - apart.since;
+        if 0 < evidence.bad_excess {
+            Some(MET_BAD)
+        } else if 1 < self.walked() && PAIRS_MIN <= evidence.pairs && evidence.mean <= Fixed::ZERO {
+            Some("what people call right shows no gain")
+        } else if 1 < self.walked() && is_long {
+            Some("what people call right takes too long to measure")
+        } else {
+            None
+        }
+    }
+
+    /// Gives a trial for people up, if there is a reason; whether there was.
+    pub(super) fn gives_up_for_people(&mut self, witness: &mut dyn Witness) -> bool {
+        let Some(reason) = self.ends_trial_for_people() else { return false };
+        if reason == MET_BAD {
+            self.hearing.apart.meet_bad();
+        }
+        self.give_up(reason, witness);
+        true
+    }
+
     /// Everything is decided: the copy goes on if something of people's was let in, else the learner that was set aside.
     pub(super) fn end_apart(&mut self, witness: &mut dyn Witness) {
+        let (has_won, walked) = (self.has_copy_won(), self.walked());
         let apart = &mut self.hearing.apart;
         let Some(before) = apart.before.take() else { return };
+        apart.trails = None;
         apart.played += self.tally.steps - apart.since;
-        if self.machinery.acting_digest() != before.machinery.acting_digest() {
+        if has_won {
             (apart.has_won, apart.refused) = (true, 0);
             self.gate_seeds = before.gate_seeds;
             return;
         }
-        apart.refused = apart.refused.saturating_add(1);
+        // In worlds of several steps a word may be right and of no use until more is known: there steps alone are the limit.
+        apart.refused = apart.refused.saturating_add(u32::from(walked == 1));
         apart.book(&before.tally, &self.tally);
         self.seal(witness);
         let approval = self.machinery.evolution().pox().approval();

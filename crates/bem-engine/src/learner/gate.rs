@@ -305,7 +305,10 @@ impl Learner {
             }
             None => {
                 self.end_apart(witness);
-                self.end_round();
+                // The learner that was set aside may be in the middle of a trial of its own.
+                if !self.is_measuring() {
+                    self.end_round();
+                }
                 Event::Judged
             }
         }
@@ -324,6 +327,9 @@ impl Learner {
         }
         if !self.repeats() {
             return self.measure_unpaired(world);
+        }
+        if self.interrupts_trial() {
+            return Ok(self.look_at_told(witness));
         }
         let before = self.machinery.turn_before();
         let Phase::Measure(gate) = &mut self.phase else { unreachable!("only a gate measures") };
@@ -400,6 +406,9 @@ impl Learner {
             let streak = self.end_contest();
             return self.conclude(record, streak, acting, witness);
         }
+        if self.gives_up_for_people(witness) {
+            return;
+        }
         let is_played = 0 < new.steps;
         let evolution = self.machinery.evolution();
         let shown = evolution.trial();
@@ -426,6 +435,12 @@ impl Learner {
     fn measured_plan(&self) -> Option<Hypothesis> {
         let serial = self.machinery.evolution().trial()?.patch().serial;
         self.candidates.waiting(serial).filter(|candidate| candidate.foreseen.is_some()).cloned()
+    }
+
+    /// The candidate that is measured now.
+    pub(super) fn measured_policy(&self) -> Option<Policy> {
+        let serial = self.machinery.evolution().trial()?.patch().serial;
+        self.candidates.waiting(serial).map(|candidate| candidate.policy.clone())
     }
 
     pub(super) fn give_up(&mut self, reason: &str, witness: &mut dyn Witness) {

@@ -47,7 +47,7 @@ impl Learner {
 
     /// Puts what the user forbids into force before anything is played, in place of what the task before had shown to be BAD;
     /// it needs no evidence, only the proof that nothing forbidden passes. Whether it is in force then.
-    pub(crate) fn obey(&mut self, forbidden: &[Forbidden], witness: &mut dyn Witness) -> bool {
+    pub fn obey(&mut self, forbidden: &[Forbidden], witness: &mut dyn Witness) -> bool {
         if forbidden.is_empty() && self.machinery.family().guard().is_empty() {
             return true;
         }

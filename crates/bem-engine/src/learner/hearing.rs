@@ -5,12 +5,14 @@
 //! people say changes what the learner draws, counts, searches or holds. Afterwards half of the exploring episodes follow what
 //! is called right where something was said, as long as nothing BAD was ever seen and no counted model explores by itself.
 //! Whoever was refused is looked at again when twice as much is new. Without labels nothing here happens, and no random number
-//! is drawn. Must not know who said what. Clauses: HUM-5, HUM-13; decisions D-126, D-184, D-210.
+//! is drawn. Must not know who said what. Clauses: HUM-5, HUM-13; decisions D-126, D-184, D-210, D-216, D-217.
 
 use super::act::is_exploring;
 use super::apart::Apart;
+use super::gate::Contest;
+use super::scouting::Trails;
 use super::state::RestoreError;
-use super::{Event, Learner, Witness};
+use super::{Event, Learner, Phase, Witness};
 use crate::codec::{decode_option, encode_option};
 use crate::parameters::search_settings;
 use bem_base::digest::Digest;
@@ -27,7 +29,7 @@ use bem_synth::told::{TOLD_MAX, Told, news_needed};
 pub(super) const ADVISED_ONE_IN: u64 = 2;
 /// Candidates by labels that one search may submit.
 const SUBMITTED_MAX: usize = 2;
-/// Labels that must speak for a candidate of more than one step that was never seen to earn more.
+/// Labels that must speak for a candidate of more than one step that was never seen to earn more, where no copy can try it.
 const TRUSTED_MIN: usize = 6;
 /// How often what must be new is doubled, at most.
 const DOUBLED_MAX: u32 = 16;
@@ -72,20 +74,30 @@ impl Hearing {
         self.is_safe = false;
     }
 
+    /// Whether nothing BAD was seen.
+    pub(super) fn is_safe(&self) -> bool {
+        self.is_safe
+    }
+
     /// Whether so many labels are enough news for another look, and so many steps have paid for it.
-    pub(super) fn is_news(&self, labels: usize, steps: u64) -> bool {
+    pub(super) fn is_news(&self, labels: usize, horizon: u32, steps: u64) -> bool {
         let needed = news_needed(self.looked as usize) << self.apart.refused().min(DOUBLED_MAX);
-        self.looked as usize + needed <= labels && self.apart.is_paid_for(steps)
+        self.looked as usize + needed <= labels && self.apart.is_paid_for(horizon, steps)
+    }
+
+    /// What is counted as news: labels, and where an episode has several steps labels of new observations more than others.
+    fn weight(&self, horizon: u32) -> usize {
+        if 1 < horizon { self.told.weight() } else { self.told.len() }
     }
 
     /// Whether enough is new for another look.
-    pub(super) fn is_due(&self, steps: u64) -> bool {
-        self.is_news(self.told.len(), steps)
+    pub(super) fn is_due(&self, horizon: u32, steps: u64) -> bool {
+        self.is_news(self.weight(horizon), horizon, steps)
     }
 
     /// What was said is looked at.
-    pub(super) fn look(&mut self) {
-        self.looked = self.told.len() as u64;
+    pub(super) fn look(&mut self, horizon: u32) {
+        self.looked = self.weight(horizon) as u64;
     }
 
     /// Writes what must outlive the labels themselves: how many were looked at, which were heard, and what was measured for them.
@@ -116,7 +128,7 @@ impl Hearing {
             (true, None) => return Err(impossible.into()),
         };
         let is_empty = looked == 0 && heard.is_none() && !is_measured;
-        if (TOLD_MAX as u64) < looked || is_empty && reader.remaining() == 0 {
+        if (4 * TOLD_MAX as u64) < looked || is_empty && reader.remaining() == 0 {
             return Err(impossible.into());
         }
         Ok(Hearing { looked, heard, apart, ..Hearing::default() })
@@ -150,15 +162,19 @@ impl Learner {
     pub(super) fn look_out(&mut self, turn: Turn, episode: &Episode) {
         if is_exploring(turn) && episode.steps.iter().any(|step| step.bad) {
             self.hearing.beware();
+            if turn == Turn::ADVISED {
+                self.hearing.apart.meet_bad();
+            }
         }
     }
 
     /// Looks at what people said between two searches: what it suggests is measured by itself, so that the learner's own searches,
     /// tests and draws are those that it would have made without.
     pub(super) fn look_at_told(&mut self, witness: &mut dyn Witness) -> Event {
-        self.hearing.look();
+        self.hearing.look(self.walked());
         let worth = self.worth_hearing();
-        if !worth.is_empty() {
+        let scouts = self.may_scout() && self.settings.config.synthesis && self.is_trusted();
+        if !worth.is_empty() || scouts {
             self.begin_apart(worth, witness);
         }
         Event::Searched
@@ -166,7 +182,7 @@ impl Learner {
 
     /// Looks at what people said with a search, where a scheduler says when patches are decided.
     pub(super) fn propose_told(&mut self) {
-        self.hearing.look();
+        self.hearing.look(self.walked());
         let worth = self.worth_hearing();
         if !worth.is_empty() {
             self.make_room();
@@ -175,7 +191,7 @@ impl Learner {
     }
 
     /// What labels suggest, as far as it is worth measuring.
-    fn worth_hearing(&self) -> Vec<Hypothesis> {
+    pub(super) fn worth_hearing(&self) -> Vec<Hypothesis> {
         let told = &self.hearing.told;
         if told.is_empty() || !self.settings.config.synthesis || !self.is_trusted() {
             return Vec::new();
@@ -184,14 +200,30 @@ impl Learner {
         let recent = self.recent();
         let suggested = told.propose(&self.shape, (&recent, self.machinery.frozen()), &settings);
         let worth = suggested.into_iter().filter(|candidate| self.is_worth_hearing(candidate, &recent));
-        worth.take(SUBMITTED_MAX).collect()
+        self.gone_along(&recent).into_iter().chain(worth).take(SUBMITTED_MAX).collect()
+    }
+
+    /// What people call right, and beyond it what led on, if an episode of a copy that went along it earned more than what acts.
+    fn gone_along(&self, recent: &[&Episode]) -> Option<Hypothesis> {
+        if !self.hearing.apart.is_running() {
+            return None;
+        }
+        let (trails, frozen) =
+            (Trails::of(self.experience.episodes(), self.shape.actions), self.machinery.frozen());
+        let found = self.hearing.told.completed(&self.shape, recent, |seen| trails.onward(seen))?;
+        let is_worth = found.policy != **frozen
+            && self.candidates.tested_at(&found.policy).is_none()
+            && bad_steps(&found.policy, recent) <= bad_steps(frozen, recent);
+        (is_worth && earned_more(&found.policy, frozen, recent)).then_some(found)
     }
 
     /// Whether labels agree with what acts about as often as chance would: who contradicts nearly everything that was measured
-    /// is not listened to.
+    /// is not listened to. In worlds of several steps what acts before anything was found may be wrong everywhere.
     fn is_trusted(&self) -> bool {
         let told = &self.hearing.told;
-        told.len() <= 2 * usize::from(self.shape.actions) * (1 + told.agreed(self.machinery.frozen()))
+        let is_most =
+            || told.len() <= 2 * usize::from(self.shape.actions) * (1 + told.agreed(self.machinery.frozen()));
+        1 < self.walked() || is_most()
     }
 
     /// Whether what acts may be there because of people: something of theirs was let in, and it does what they call right in at
@@ -202,8 +234,9 @@ impl Learner {
         has_won && !told.is_empty() && told.len() <= 2 * told.agreed(self.machinery.frozen())
     }
 
-    /// Whether labels speak for a candidate, and where an episode has many steps, whether it was seen to earn more or much was
-    /// said for it.
+    /// Whether labels speak for a candidate, and the log does not show that it meets something BAD more often. Where a copy can
+    /// play by itself, that it earns more is for a short trial to say; where an episode has many steps and it cannot, the
+    /// candidate was seen to earn more or much was said for it.
     fn is_worth_hearing(&self, candidate: &Hypothesis, recent: &[&Episode]) -> bool {
         let (policy, frozen) = (&candidate.policy, self.machinery.frozen());
         let is_timed = self.settings.config.stationary && 0 < policy.counts_steps();
@@ -213,11 +246,12 @@ impl Learner {
             return false;
         }
         let (wins, losses) = self.hearing.told.compare(policy, frozen);
-        if wins < 2 || wins <= 2 * losses {
+        if wins < 2 || wins <= 2 * losses || bad_steps(frozen, recent) < bad_steps(policy, recent) {
             return false;
         }
         let is_trusted = TRUSTED_MIN <= wins && 8 * losses <= wins;
         self.shape.horizon == 1
+            || 1 < self.walked()
             || earned_more(policy, frozen, recent)
             || is_trusted && self.is_short(candidate)
     }
@@ -226,6 +260,31 @@ impl Learner {
     fn is_short(&self, candidate: &Hypothesis) -> bool {
         bem_synth::functions::is_short(candidate.description_length, self.hearing.told.len())
     }
+
+    /// Steps of an episode that a copy can play by itself; one where worlds do not repeat themselves, and somebody else's episodes
+    /// are all that there is.
+    pub(super) fn walked(&self) -> u32 {
+        if self.repeats() { self.shape.horizon } else { 1 }
+    }
+
+    /// Whether what people said is looked at in the middle of a trial of the learner's own: between two pairs, and only where a
+    /// copy can take the trial's place and leave it as it was.
+    pub(super) fn interrupts_trial(&self) -> bool {
+        let Phase::Measure(gate) = &self.phase else { return false };
+        let is_between = gate.contest() == Contest::Trial && gate.half_seed().is_none();
+        let is_own = is_between && !self.hearing.apart.is_running() && self.repeats();
+        let is_due = self.hearing.is_due(self.walked(), self.tally.steps);
+        is_own && is_due && self.workload.is_paced() && !self.is_spent()
+    }
+}
+
+/// Steps of the log that were BAD and in which a policy would have done what was done.
+fn bad_steps(policy: &Policy, episodes: &[&Episode]) -> usize {
+    let is_bad = |episode: &&&Episode| episode.steps.iter().any(|step| step.bad);
+    let bad: Vec<&Episode> = episodes.iter().filter(is_bad).copied().collect();
+    let wanted = policy.replay(bad.iter().copied());
+    let steps = bad.iter().zip(&wanted).flat_map(|(episode, wanted)| episode.steps.iter().zip(wanted));
+    steps.filter(|(step, wanted)| step.bad && step.action == **wanted).count()
 }
 
 /// Whether the episodes of the log that a policy would have played just so brought more than those of another.

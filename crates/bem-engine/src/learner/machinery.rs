@@ -276,6 +276,11 @@ impl Machinery {
         self.evolution.abandon_trial(&mut self.machine, step, reason)
     }
 
+    /// Withdraws every patch that waits.
+    pub(super) fn withdraw(&mut self) {
+        self.evolution.withdraw();
+    }
+
     /// Books a pair of the watch; a record if the latest patch is taken back. Only between episodes.
     pub(super) fn book_watch(&mut self, new: &Rollout, old: &Rollout, step: u64) -> Option<patches::Record> {
         let record = self.evolution.book_watch(&mut self.machine, new, old, step)?;

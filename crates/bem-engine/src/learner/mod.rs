@@ -38,6 +38,7 @@ mod pacing;
 mod planning;
 mod play;
 mod safety;
+mod scouting;
 mod search;
 pub mod serving;
 mod shortfall;
@@ -476,6 +477,11 @@ impl Learner {
     /// Whether an episode has begun and is not over.
     pub fn is_in_episode(&self) -> bool {
         self.flight.is_some()
+    }
+
+    /// Whether a copy of the learner tries what people said, and the learner itself waits.
+    pub fn is_set_aside(&self) -> bool {
+        self.hearing.apart.is_running()
     }
 
     /// Whether a patch whose condition was shown is being measured: proven, and neither applied nor refused.

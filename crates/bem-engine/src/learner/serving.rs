@@ -270,7 +270,8 @@ impl Acting {
             return self.learner.machinery.act_apart(turn, past, observation, &advice);
         }
         let told = is_advised.then(|| self.learner.hearing.told());
-        let plan = EpisodePlan { explorer: self.learner.exploration.explorer(), past: &log, told };
+        let plan =
+            EpisodePlan { explorer: self.learner.exploration.explorer(), past: &log, told, trails: None };
         self.learner.machinery.act_apart(turn, past, observation, &plan)
     }
 
@@ -586,7 +587,7 @@ impl Searching {
 
     /// Whether so many labels are enough news for another round.
     pub fn has_news(&self, labels: usize) -> bool {
-        !self.is_measuring() && self.learner.hearing.is_news(labels, self.learner.tally.steps)
+        !self.is_measuring() && self.learner.hearing.is_news(labels, 1, self.learner.tally.steps)
     }
 
     /// Steps after which the next search is due.
@@ -607,7 +608,7 @@ impl Searching {
             || self.is_beginning()
             || !is_open
                 && (is_over
-                    || self.learner.hearing.is_due(self.learner.tally.steps)
+                    || self.learner.hearing.is_due(1, self.learner.tally.steps)
                     || self.learner.offered.is_due()
                     || self.next_due() <= self.learner.tally.steps)
     }

@@ -80,12 +80,16 @@ impl SavedLearner {
         SavedLearner::parse_in(bytes, shape, false)
     }
 
-    /// Reads a learner that was set aside between two units of work: nothing is claimed of it, and none is set aside in it.
+    /// Reads a learner that was set aside between two episodes: none is set aside in it, and what it claims of a trial under way is
+    /// proven.
     pub(super) fn parse_set_aside(bytes: &[u8], shape: &Shape) -> Result<Learner, RestoreError> {
         let impossible = || Reader::new(bytes).error("a learner that cannot have been set aside");
-        let SavedLearner { learner, claim, flight } = SavedLearner::parse_in(bytes, shape, true)?;
-        if claim.is_some() || flight.is_some() || !stays_in_range(learner.machinery.frozen()) {
+        let SavedLearner { mut learner, claim, flight } = SavedLearner::parse_in(bytes, shape, true)?;
+        if flight.is_some() || !stays_in_range(learner.machinery.frozen()) {
             return Err(impossible().into());
+        }
+        if let Some(claim) = claim {
+            learner.machinery.prove(claim)?;
         }
         Ok(learner)
     }

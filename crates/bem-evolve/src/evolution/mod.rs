@@ -200,6 +200,13 @@ impl Evolution {
         Ok(serial)
     }
 
+    /// Withdraws every patch that waits, as if what it was made against were gone.
+    pub fn withdraw(&mut self) {
+        for serial in self.queue.reject_obsolete(|_| None) {
+            self.waiting.remove(&serial);
+        }
+    }
+
     /// Decides the next waiting patch, or opens its trial.
     pub fn advance(&mut self, machine: &mut Live, surroundings: &Surroundings) -> Advance {
         if self.trial.is_some() {

@@ -122,6 +122,11 @@ impl Evolution {
         self.trial.as_ref().map(|trial| &trial.verified)
     }
 
+    /// What was measured of it so far.
+    pub fn trial_improvement(&self) -> Option<Improvement> {
+        self.trial.as_ref().map(|trial| trial.test.improvement())
+    }
+
     /// About how many pairs the next trial takes to show a mean difference with this variance.
     pub fn pairs_expected(&self, mean: Fixed, variance: Fixed) -> Option<u64> {
         self.alpha.pairs_expected(mean, variance)

@@ -13,7 +13,10 @@ if (form) {
     if (answer.ok) {
       location.href = "/";
     } else {
-      document.getElementById("answer").textContent = "The token is not known.";
+      const wait = answer.headers.get("Retry-After");
+      document.getElementById("answer").textContent = answer.status === 429
+        ? `Too many wrong tokens came from this address: try again in ${wait} s.`
+        : "The token is not known.";
     }
   });
 } else if (!("still" in document.documentElement.dataset)) {

@@ -226,7 +226,9 @@ impl Learner {
                     self.search(witness);
                 }
                 Phase::Collect if self.offered.is_due() => drop(self.look_at_offered()),
-                Phase::Collect if self.workload.is_paced() && self.hearing.is_due(self.tally.steps) => {
+                Phase::Collect
+                    if self.workload.is_paced() && self.hearing.is_due(self.walked(), self.tally.steps) =>
+                {
                     self.look_at_told(witness);
                 }
                 Phase::Measure(_) if self.contest().is_none() => {

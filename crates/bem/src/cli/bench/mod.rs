@@ -45,8 +45,9 @@ use std::io::IsTerminal;
     regret of experts, templates and schedules at several lengths, `bem bench pacing` the schedulers\n\
     side by side, `bem bench choice_rules` the choice rules in worlds where each may be right,\n\
     `bem bench serve` the decision service under load, `bem bench serve_long` a million decisions tenth\n\
-    by tenth, `bem bench people` whether answers help, `bem bench people_page` how long the next\n\
-    question takes in a long history, `bem bench restore` how soon an image decides.")]
+    by tenth, `bem bench people` whether answers help, `bem bench people_bad` whether something BAD\n\
+    happens more often beside a liar, `bem bench people_page` how long the next question takes in a\n\
+    long history, `bem bench restore` how soon an image decides.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
     names: Vec<String>,
@@ -91,6 +92,7 @@ fn registry() -> Vec<&'static Benchmark> {
         serve::BENCHMARKS,
         serve_long::BENCHMARKS,
         people::BENCHMARKS,
+        people::harm::BENCHMARKS,
         people::page::BENCHMARKS,
         tools::BENCHMARKS,
         restore::BENCHMARKS,
@@ -123,6 +125,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     if arguments.names == ["serve_long"] {
         return serve_long::report(arguments.json);
+    }
+    if arguments.names == ["people_bad"] {
+        return people::harm::report(arguments.json);
     }
     if let Some(kinds) = people::kinds(&arguments.names) {
         return people::report(&kinds, arguments.json);

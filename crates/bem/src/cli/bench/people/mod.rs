@@ -3,8 +3,9 @@
 //! Worlds of three kinds are drawn, and those kept in which the learner is slow without help. In each of them a
 //! script that knows the optimum answers, then one that is right four times in five, then one that lies. Answers are few and
 //! late (see [`script`]). Runs are functions of their seeds, so that the figures come back. Clause: HUM-13; decisions D-126, D-184,
-//! D-210.
+//! D-210, D-216, D-217.
 
+pub mod harm;
 pub mod page;
 pub mod script;
 
@@ -13,8 +14,9 @@ use crate::cli::Answer;
 use crate::interrupt;
 use anyhow::Result;
 use bem_engine::learner::Settings;
+use bem_games::game::Game;
 use bem_games::generated::WorldKind;
-use script::{Annotator, Ran, run};
+use script::{Annotator, Course, Ran};
 use serde_json::{Value, json};
 
 /// The benchmarks of this file.
@@ -46,9 +48,9 @@ const BUDGET: u64 = 100_000;
 /// Reward alone is slow where it takes as many steps.
 const SLOW: u64 = 5_000;
 /// Seeds begin here: none of those that the rules were tried on.
-const FIRST_SEED: u64 = 5_000;
+const FIRST_SEED: u64 = 7_000;
 /// Other random streams of the learner in the same world, with nobody and with the liar: what chance does by itself.
-const STREAMS: u64 = 3;
+const STREAMS: u64 = 1;
 /// Seeds of every kind that are looked at before giving up.
 const SEEDS_MAX: u64 = 64;
 
@@ -56,6 +58,15 @@ const SEEDS_MAX: u64 = 64;
 const ANNOTATORS: [Annotator; 4] =
     [Annotator::Nobody, Annotator::Right(100), Annotator::Right(80), Annotator::Liar];
 const NAMES: [&str; 4] = ["nobody", "right", "right 80 %", "liar"];
+
+/// Learns a game beside an annotator until 0.99 has lasted.
+fn run(
+    game: &dyn Game,
+    settings: Settings,
+    annotator: Annotator,
+) -> Result<Ran, bem_base::environment::EnvironmentError> {
+    script::run(game, settings, annotator, Course::default())
+}
 
 /// One task.
 pub struct Row {
@@ -283,5 +294,26 @@ mod tests {
         assert!(alone - lied_to <= 0.01, "{lied_to} after {alone}");
         // The same again makes the same history.
         assert_eq!(ran(ANNOTATORS[1]).head, right.head);
+    }
+
+    #[test]
+    fn in_a_chain_right_answers_lead_on_and_a_liar_costs_steps_only() {
+        // Ten places, one reward at the end: reward alone takes more than ten thousand steps.
+        let game = WorldKind::Chain.draw(5_017);
+        let ran = |annotator| {
+            let settings = Settings { budget: 40_000, ..Settings::new(5_017) };
+            run(game.as_ref(), settings, annotator).expect("a drawn world does not fail")
+        };
+        let [nobody, right, mostly, liar] = ANNOTATORS.map(ran);
+        let steps = |ran: &Ran| ran.steps_to_99.unwrap_or(40_000);
+        assert!(SLOW <= steps(&nobody));
+        assert!(2 * steps(&right) <= steps(&nobody), "{} of {}", steps(&right), steps(&nobody));
+        assert!(steps(&mostly) < steps(&nobody), "{} of {}", steps(&mostly), steps(&nobody));
+        let [alone, lied_to] = [&nobody, &liar].map(|ran| ran.score.to_raw() as f64 / (1u64 << 32) as f64);
+        assert!(alone - lied_to <= 0.01, "{lied_to} after {alone}");
+        assert!(
+            right.answered <= script::ANSWERS_MAX
+                && right.asked as u64 * script::STEPS_A_QUESTION <= right.steps
+        );
     }
 }

@@ -19,6 +19,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub const STEPS_A_QUESTION: u64 = 100;
 /// Answers at most.
 pub const ANSWERS_MAX: usize = 200;
+/// Skipped steps of one observation that are remembered.
+const SKIPPED_MAX: usize = 128;
 /// Steps that an answer is late, at least.
 pub const LATE: u64 = 1_000;
 
@@ -40,13 +42,31 @@ impl Annotator {
             |prng: &mut Prng| (right + 1 + prng.below(u64::from(actions.max(2)) - 1) as u16) % actions;
         match self {
             Annotator::Nobody => None,
-            Annotator::Liar => Some((right + 1) % actions),
+            Annotator::Liar => Some(lie(right, actions)),
             Annotator::Right(_) if !matters => None,
             Annotator::Right(percent) if prng.below(100) < percent => Some(right),
             Annotator::Right(_) => Some(other(prng)),
         }
     }
 }
+
+/// What else a run is about than earning much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    /// What the liar names is BAD, one time in [`BAD_ONE_IN`], where the world has nothing BAD of its own; and the user forbids it
+    /// for a part of what is seen.
+    pub is_harmful: bool,
+    /// The run takes its whole budget, so that counts of different runs are about as many steps.
+    pub is_whole: bool,
+}
+
+/// See [`Course`].
+const BAD_ONE_IN: u64 = 2;
+/// For one in so many of the things that are seen, the user forbids what the liar names.
+const FORBIDDEN_ONE_IN: u64 = 3;
+/// Episodes of the optimum from which it is known what is seen, and observations beyond which nothing is forbidden.
+const LOOKED_AT: u64 = 64;
+const OBSERVATIONS_MAX: usize = 64;
 
 /// What came of one run.
 #[derive(Clone, Debug)]
@@ -59,6 +79,12 @@ pub struct Ran {
     pub steps: u64,
     /// Episodes with something BAD, per thousand episodes.
     pub bad: u64,
+    /// Episodes with something BAD.
+    pub bad_episodes: u64,
+    /// Actions that were taken although the user forbids them.
+    pub broken: u64,
+    /// How much the user forbids.
+    pub forbidden: usize,
     /// Questions asked and answers given.
     pub asked: usize,
     /// Answers given.
@@ -88,9 +114,46 @@ struct Watched {
     episode: Vec<Shown>,
     /// The steps of the last episode that ended.
     ended: Vec<Shown>,
+    /// What the user forbids, in rising order.
+    forbidden: Vec<Forbidden>,
+    course: Course,
+    seed: u64,
     bad: u64,
     episodes: u64,
+    broken: u64,
     is_bad: bool,
+}
+
+/// What the liar calls right where this is.
+fn lie(right: u16, actions: u16) -> u16 {
+    (right + 1) % actions
+}
+
+/// What the user forbids: for a part of what the optimum sees, what the liar names there.
+fn rules(game: &dyn Game, seed: u64) -> Result<Vec<Forbidden>, EnvironmentError> {
+    let (mut world, mut oracle) = (game.start(), game.oracle());
+    let mut seen: BTreeMap<Bits, u16> = BTreeMap::new();
+    for episode in 0..LOOKED_AT {
+        let seed = seed.wrapping_add(episode << 40);
+        world.reset(seed)?;
+        oracle.begin(seed);
+        loop {
+            let observation = *world.observation();
+            let right = oracle.act(&observation);
+            seen.entry(observation).or_insert(right);
+            let outcome = world.step(right)?;
+            oracle.see(right, &outcome);
+            if outcome.done {
+                break;
+            }
+        }
+    }
+    if OBSERVATIONS_MAX < seen.len() {
+        return Ok(Vec::new());
+    }
+    let mut prng = Prng::stream(seed, "bench/people/forbidden");
+    let rule = |(observation, right)| Forbidden { observation, action: lie(right, game.shape().actions) };
+    Ok(seen.into_iter().filter(|_| prng.below(FORBIDDEN_ONE_IN) == 0).map(rule).collect())
 }
 
 impl Environment for Watched {
@@ -102,7 +165,7 @@ impl Environment for Watched {
         self.world.reset(seed)?;
         self.oracle.begin(seed);
         self.episode.clear();
-        self.is_bad = false;
+        (self.is_bad, self.seed) = (false, seed);
         Ok(())
     }
 
@@ -113,8 +176,15 @@ impl Environment for Watched {
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
         let observation = *self.world.observation();
         let (right, matters) = (self.oracle.act(&observation), self.oracle.matters());
-        let outcome = self.world.step(action)?;
+        self.broken += u64::from(self.forbidden.binary_search(&Forbidden { observation, action }).is_ok());
+        let mut outcome = self.world.step(action)?;
         self.oracle.see(action, &outcome);
+        if self.course.is_harmful && matters && action == lie(right, self.shape().actions) {
+            // The same for everybody who plays this seed.
+            let mut prng =
+                Prng::stream(self.seed.wrapping_add(self.episode.len() as u64), "bench/people/bad");
+            outcome.bad |= prng.below(BAD_ONE_IN) == 0;
+        }
         self.episode.push(Shown { observation, right, matters });
         self.is_bad |= outcome.bad;
         if outcome.done {
@@ -126,7 +196,7 @@ impl Environment for Watched {
     }
 
     fn forbidden(&self) -> &[Forbidden] {
-        self.world.forbidden()
+        &self.forbidden
     }
 
     fn repeats(&self) -> bool {
@@ -180,8 +250,10 @@ struct Desk {
     prng: Prng,
     /// Answers on their way, with the step from which on they are there.
     waiting: VecDeque<(u64, Label)>,
-    /// Questions asked where something is seen, answered or not, and the earliest step that one was about.
+    /// Questions that are answered by now or later, where something is seen, and the earliest step that one was about.
     asked_about: BTreeMap<Bits, (usize, u32)>,
+    /// Steps at which a question about what is seen was skipped.
+    skipped: BTreeMap<Bits, Vec<u32>>,
     asked: usize,
     labels: Vec<Label>,
 }
@@ -192,21 +264,34 @@ impl Desk {
     }
 
     /// Asks about a step of an episode, if it is time for a question.
-    fn ask(&mut self, ended: &[Shown], actions: u16, steps: u64) {
+    fn ask(&mut self, ended: &[Shown], (actions, horizon): (u16, u32), steps: u64) {
         let is_time = (self.asked as u64 + 1) * STEPS_A_QUESTION <= steps && self.answers() < ANSWERS_MAX;
         if self.annotator == Annotator::Nobody || !is_time {
             return;
         }
         let seen: Vec<Bits> = ended.iter().map(|shown| shown.observation).collect();
         let asked = |observation: &Bits| self.asked_about.get(observation).copied();
-        let Some(place) = Told::worth_asking(&seen, asked) else { return };
+        let skipped = |observation: &Bits, time: u32| {
+            let times = self.skipped.get(observation).map_or(&[][..], Vec::as_slice);
+            (!times.contains(&time)).then_some(times.len())
+        };
+        let Some(place) = Told::worth_asking(&seen, asked, skipped) else { return };
+        // Where there is more to come, half of the questions are kept for what was not seen yet.
+        let earliest = self.asked_about.get(&ended[place].observation).map(|(_, earliest)| *earliest);
+        let is_asked = earliest.is_some_and(|earliest| earliest <= place as u32 + 2);
+        let is_early = steps < 2 * (self.asked as u64 + 1) * STEPS_A_QUESTION;
+        if 1 < horizon && is_asked && is_early {
+            return;
+        }
         let (shown, time) = (ended[place], place as u32);
         self.asked += 1;
-        let (count, earliest) = self.asked_about.entry(shown.observation).or_insert((0, time));
-        (*count, *earliest) = (*count + 1, time.min(*earliest));
         if let Some(right) = self.annotator.answer(shown.right, shown.matters, actions, &mut self.prng) {
             let label = Label { observation: shown.observation, right, time };
             self.waiting.push_back((steps + LATE, label));
+            let (count, earliest) = self.asked_about.entry(shown.observation).or_insert((0, time));
+            (*count, *earliest) = (*count + 1, time.min(*earliest));
+        } else if !self.skipped.get(&shown.observation).is_some_and(|times| times.len() == SKIPPED_MAX) {
+            self.skipped.entry(shown.observation).or_default().push(time);
         }
     }
 
@@ -221,16 +306,26 @@ impl Desk {
 }
 
 /// Learns a game beside an annotator, until 0.99 has lasted for half as long as it took to get there, or to the budget.
-pub fn run(game: &dyn Game, settings: Settings, annotator: Annotator) -> Result<Ran, EnvironmentError> {
+pub fn run(
+    game: &dyn Game,
+    settings: Settings,
+    annotator: Annotator,
+    course: Course,
+) -> Result<Ran, EnvironmentError> {
     let (seed, budget) = (settings.seed, settings.budget);
     let settings = settings.with(|config| config.until_budget = true);
+    let forbidden = if course.is_harmful { rules(game, seed)? } else { game.start().forbidden().to_vec() };
     let mut world = Watched {
         world: game.start(),
         oracle: game.oracle(),
         episode: Vec::new(),
         ended: Vec::new(),
+        forbidden,
+        course,
+        seed,
         bad: 0,
         episodes: 0,
+        broken: 0,
         is_bad: false,
     };
     let judge = Judge::new(game.without_terms().unwrap_or(game));
@@ -241,22 +336,33 @@ pub fn run(game: &dyn Game, settings: Settings, annotator: Annotator) -> Result<
         prng: Prng::stream(seed, "bench/people"),
         waiting: VecDeque::new(),
         asked_about: BTreeMap::new(),
+        skipped: BTreeMap::new(),
         asked: 0,
         labels: Vec::new(),
     };
     let mut learner = Learner::new(world.shape(), settings)?;
+    // Every rule leaves an action, so that it can be kept.
+    assert!(learner.obey(&world.forbidden, &mut grades), "what the user forbids must be in force");
+    let mut solved_at = None;
     loop {
         let event = learner.advance(&mut world, &mut grades)?;
         let steps = learner.steps_taken();
         if event == Event::EpisodeEnded {
-            let actions = world.shape().actions;
-            desk.ask(&core::mem::take(&mut world.ended), actions, steps);
+            let shape = (world.shape().actions, world.shape().horizon);
+            desk.ask(&core::mem::take(&mut world.ended), shape, steps);
             if desk.deliver(steps) {
                 learner.hear(Told::new(desk.labels.iter().copied()));
             }
         }
-        let lasts = |since: u64| since + since / 2 + LATE <= steps;
-        if event == Event::Over || budget <= steps || grades.solved_since.is_some_and(lasts) {
+        // What lasts is told by the learner's own steps: while a copy of it tries something, it does not go on.
+        let own = learner.tally().steps;
+        match grades.solved_since {
+            Some(_) => solved_at = solved_at.or(Some(own)),
+            None => solved_at = None,
+        }
+        let lasts = |since: u64| since + since / 2 + LATE <= own;
+        let is_enough = !course.is_whole && solved_at.is_some_and(lasts);
+        if event == Event::Over || budget <= steps || is_enough {
             break;
         }
     }
@@ -269,6 +375,9 @@ pub fn run(game: &dyn Game, settings: Settings, annotator: Annotator) -> Result<
         score: grades.score,
         steps: learned.tally.steps,
         bad: world.bad * 1_000 / world.episodes.max(1),
+        bad_episodes: world.bad,
+        broken: world.broken,
+        forbidden: world.forbidden.len(),
         asked: desk.asked,
         answered: desk.labels.len(),
         applied: learned.tally.applied,
