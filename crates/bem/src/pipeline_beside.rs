@@ -28,6 +28,9 @@ pub const FOLDER: &str = "pipeline";
 /// How often it is looked at whether something has changed, where there is nothing to do.
 const TICK: Duration = Duration::from_millis(100);
 
+/// A unit that takes longer is put away and gone on with: a server that is killed loses no more of it.
+const PUT_AWAY_AFTER: Duration = Duration::from_secs(30);
+
 /// A pipeline that is ready to work.
 pub struct PipelineBeside {
     engine: PipelineFolder,
@@ -186,7 +189,7 @@ impl Worker {
                     for (number, order) in orders.iter().enumerate().filter(|_| !is_over()) {
                         let mut go_on = || {
                             quiet.wait(is_over);
-                            !is_over()
+                            !is_over() && began.elapsed() < PUT_AWAY_AFTER
                         };
                         answered(number, message::work(order, &mut go_on))?;
                     }

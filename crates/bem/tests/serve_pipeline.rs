@@ -26,7 +26,7 @@ fn serve(folder: &Path, state: &str) -> Server {
 /// Asks how the pipeline stands until it stands so.
 fn wait(server: &Server, what: &str, stands: impl Fn(&Value) -> bool) -> Value {
     let mut client = server.connect();
-    for _ in 0..3_000 {
+    for _ in 0..12_000 {
         let (status, shown) = client.ask("GET", "/v1/domains", &Value::Null);
         assert_eq!((status, &shown["error"]), (200, &Value::Null), "{shown}");
         if stands(&shown) {

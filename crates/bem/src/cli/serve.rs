@@ -42,8 +42,9 @@ use std::time::Duration;
     Ctrl-C and SIGTERM stop it cleanly.\n\
     DIR/etc/config.toml and DIR/etc/catalog.toml are taken where --config and --tools name nothing;\n\
     for /var/lib/bem they lie in /etc/bem, and logs in /var/log/bem.\n\
-    With --pipeline N, GET /v1/domains says how its domains stand, and POST /v1/domains {\"name\": \"stack\"} takes one more in.\n\
-    bem verify and bem replay work on the folder, also while it runs; bem verify DIR/pipeline on the pipeline's histories.")]
+    With --pipeline N, GET /v1/domains says how its domains stand, and POST /v1/domains\n\
+    {\"name\": \"stack\"} takes one more in; bem verify DIR/pipeline audits its histories.\n\
+    bem verify and bem replay work on the folder, also while it runs.")]
 pub struct ServeArguments {
     /// Where it listens; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:7420", value_name = "ADDR:PORT")]
