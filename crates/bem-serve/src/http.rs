@@ -438,9 +438,7 @@ pub fn attempt<T>(
 fn recognise(app: &App, peer: Peer, headers: &HeaderMap) -> Result<Caller, Failure> {
     let caller = match only(headers, &header::AUTHORIZATION)? {
         Some(shown) => attempt(app, peer, shown.strip_prefix("Bearer ").unwrap_or_default(), |keeper| {
-            let token = shown.strip_prefix("Bearer ")?;
-            // A token that was just added is known at once: the file is read again if it has changed.
-            keeper.by_token(token).or_else(|| keeper.refresh().ok().and_then(|()| keeper.by_token(token)))
+            keeper.find(shown.strip_prefix("Bearer ")?)
         })?,
         None => {
             let keeper = lock(&app.keeper);

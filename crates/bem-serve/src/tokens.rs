@@ -270,6 +270,11 @@ impl Doorkeeper {
         Some(Caller { token, role: *self.tokens.get(&token)?, csrf: None })
     }
 
+    /// Who shows this token. One that was just added is known at once: the file is read again if it has changed.
+    pub fn find(&mut self, token: &str) -> Option<Caller> {
+        self.by_token(token).or_else(|| self.refresh().ok().and_then(|()| self.by_token(token)))
+    }
+
     /// Who shows this session.
     pub fn by_session(&self, session: &str, now: Instant) -> Option<Caller> {
         let session = self.sessions.get(&hash_of(session)).filter(|session| now < session.ends)?;
@@ -279,7 +284,7 @@ impl Doorkeeper {
 
     /// Opens a session for a token: its secret, and what writes must show besides.
     pub fn log_in(&mut self, token: &str, now: Instant) -> Result<Option<(String, String)>> {
-        let Some(caller) = self.by_token(token) else { return Ok(None) };
+        let Some(caller) = self.find(token) else { return Ok(None) };
         self.sessions.retain(|_, session| now < session.ends);
         if SESSIONS_MAX <= self.sessions.len() {
             let oldest = self.sessions.iter().min_by_key(|(_, session)| session.ends).map(|(key, _)| *key);

@@ -53,13 +53,9 @@ pub fn settings_of(family: &str) -> Vec<String> {
         // Words of several bits are right or wrong as a whole. The carry makes a sum a bit longer.
         "add" => each(1..=8, |bits| format!("bits={bits},form=word")),
         "subtract" => each(1..=8, |bits| format!("bits={bits},form=word")),
-        "sorting" => {
-            let clean = list(&[(3, 1), (4, 1), (5, 1), (6, 1), (7, 1), (5, 3), (6, 3)], |keys, bits| {
-                format!("keys={keys},key_bits={bits}")
-            });
-            let noisy = each(1..=4, |ten| format!("keys=3,key_bits=1,noise={}", 10 * ten));
-            [clean, noisy].concat()
-        }
+        "sorting" => list(&[(3, 1), (4, 1), (5, 1), (6, 1), (7, 1), (5, 3), (6, 3)], |keys, bits| {
+            format!("keys={keys},key_bits={bits}")
+        }),
         "distance" => each(1..=24, |n| format!("n={n},cap={}", n.clamp(1, 7))),
         "next_token" => {
             let last_token = each(2..=10, |vocab| format!("vocab={vocab},order=1"));

@@ -125,7 +125,8 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
         ],
         "sorting" => &[
             "sorting{key_bits=1,keys=3}",
-            "sorting{key_bits=1,keys=3,noise=30}",
+            "sorting{key_bits=1,keys=4}",
+            "sorting{key_bits=1,keys=5}",
             "sorting{key_bits=1,keys=6}",
             "sorting{key_bits=1,keys=7}",
         ],
@@ -137,10 +138,11 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
             "distance{cap=7,n=24}",
         ],
         "next_token" => &[
-            "next_token{order=1,vocab=2}",
-            "next_token{order=1,vocab=4}",
-            "next_token{order=2,vocab=6}",
+            "next_token{order=1,vocab=5}",
+            "next_token{order=1,vocab=9}",
+            "next_token{order=2,vocab=5}",
             "next_token{order=2,vocab=7}",
+            "next_token{order=2,vocab=8}",
         ],
         "transducer" => &[
             "transducer{horizon=3,inputs=4,outputs=4,states=1}",

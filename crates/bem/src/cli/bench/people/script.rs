@@ -290,7 +290,7 @@ impl Desk {
             self.waiting.push_back((steps + LATE, label));
             let (count, earliest) = self.asked_about.entry(shown.observation).or_insert((0, time));
             (*count, *earliest) = (*count + 1, time.min(*earliest));
-        } else if !self.skipped.get(&shown.observation).is_some_and(|times| times.len() == SKIPPED_MAX) {
+        } else if self.skipped.get(&shown.observation).is_none_or(|times| times.len() != SKIPPED_MAX) {
             self.skipped.entry(shown.observation).or_default().push(time);
         }
     }
