@@ -48,8 +48,11 @@ pub fn settings_of(family: &str) -> Vec<String> {
             list(&list_of, |vars, clauses| format!("vars={vars},clauses={clauses}"))
         }
         "safety_grid" => each(2..=12, |size| format!("size={size},bad={}", size * size / 8)),
-        // Which bits belong together, and which of them counts most, is hidden.
-        "compare" => each(1..=16, |bits| format!("bits={bits},scramble=bits")),
+        "compare" => {
+            let clean = each(1..=8, |bits| format!("bits={bits}"));
+            let noisy = each(1..=8, |five| format!("bits=8,noise={}", 5 * five));
+            [clean, noisy].concat()
+        }
         // Words of several bits are right or wrong as a whole. The carry makes a sum a bit longer.
         "add" => each(1..=8, |bits| format!("bits={bits},form=word")),
         "subtract" => each(1..=8, |bits| format!("bits={bits},form=word")),

@@ -104,10 +104,11 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
             "safety_grid{bad=18,size=12}",
         ],
         "compare" => &[
-            "compare{bits=4,scramble=bits}",
-            "compare{bits=6,scramble=bits}",
-            "compare{bits=10,scramble=bits}",
-            "compare{bits=14,scramble=bits}",
+            "compare{bits=1}",
+            "compare{bits=3}",
+            "compare{bits=8,noise=5}",
+            "compare{bits=8,noise=15}",
+            "compare{bits=8,noise=40}",
         ],
         "add" => &[
             "add{bits=1,form=word}",
