@@ -429,6 +429,7 @@ fn migrate(state: &Path, layout: &Path, key: Option<&Path>) -> Result<Answer> {
         .with_context(|| state.display().to_string())?;
     let obstacle = images::migrate::obstacle(state)?;
     if before == format::CURRENT && obstacle.is_none() {
+        images::migrate::raise(state)?;
         say!("{}: format {before}, nothing to do", state.display());
         return Ok(Answer::Yes);
     }
