@@ -1,8 +1,8 @@
 //! The ladder by measured steps: which rungs lie on a line, and whether they still do on seeds that nobody has seen.
 //!
 //! `cargo xtask ladder choose FILE...` takes what `bem ladder --stages 14 --measure --save FILE` wrote and writes
-//! crates/bem-teacher/src/chosen.rs; families that are not in it keep their rungs. `cargo xtask battery ladder` measures the chosen rungs with seeds that the commit names
-//! and writes docs/results/ladder.md. Clauses: GLE-5.
+//! crates/bem-teacher/src/chosen.rs; families that are not in it keep their rungs. `cargo xtask battery ladder` measures the
+//! chosen rungs with seeds that the commit names and writes docs/results/ladder.md. Clauses: GLE-5.
 
 use crate::{output, root};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -49,9 +49,10 @@ struct Rung<'v> {
 }
 
 /// The logarithm of the median.
-fn median(mut runs: Vec<u64>) -> f64 {
+fn median(mut runs: Vec<u64>) -> Result<f64> {
     runs.sort_unstable();
-    runs.get(runs.len() / 2).map_or(0.0, |median| (1.0 + *median as f64).log2())
+    let median = runs.get(runs.len() / 2).context("a measurement has runs")?;
+    Ok((1.0 + *median as f64).log2())
 }
 
 /// The rungs of a family that were measured, in the order of the estimate.
@@ -63,11 +64,13 @@ fn rungs(family: &Value) -> Result<Vec<Rung<'_>>> {
             let budget = rung["budget"].as_u64().context("a measurement has a budget")?;
             let runs = rung["runs"].as_array().context("a measurement has runs")?;
             let runs: Vec<u64> = runs.iter().map(|run| run.as_u64().unwrap_or(budget)).collect();
+            // The only run is both halves.
+            let second = usize::from(1 < runs.len());
             let half = |first: usize| median(runs.iter().copied().skip(first).step_by(2).collect());
             Ok(Rung {
                 task: rung["task"].as_str().context("a rung has a task")?,
-                halves: [half(0), half(1)],
-                steps: median(runs.clone()),
+                halves: [half(0)?, half(second)?],
+                steps: median(runs)?,
             })
         })
         .collect()

@@ -283,7 +283,7 @@ async fn login(State(app): State<App>, request: Request) -> Result<Response, Fai
     fields.finish("token")?;
     let failed =
         |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_randomness", "no session can be made");
-    let session = attempt(&app, peer, &token, |keeper| {
+    let session = attempt(&app, peer, &token, |keeper, _| {
         keeper.log_in(&token, Instant::now()).map_err(failed).transpose()
     })?;
     let Some((secret, csrf)) = session.transpose()? else {

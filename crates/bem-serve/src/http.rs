@@ -422,7 +422,7 @@ pub fn attempt<T>(
     app: &App,
     peer: Peer,
     token: &str,
-    look: impl FnOnce(&mut Doorkeeper) -> Option<T>,
+    look: impl FnOnce(&mut Doorkeeper, Digest) -> Option<T>,
 ) -> Result<Option<T>, Failure> {
     let (now, digest) = (Instant::now(), hash_of(token));
     if let Err(wait) = lock(&app.attempts).may_try(peer, &digest, now) {
@@ -430,16 +430,17 @@ pub fn attempt<T>(
         let failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", message);
         return Err(Failure { retry_after: Some(wait.as_secs_f64().ceil().max(1.0) as u64), ..failure });
     }
-    let found = look(&mut lock(&app.keeper));
+    let found = look(&mut lock(&app.keeper), digest);
     lock(&app.attempts).tried(peer, digest, found.is_some(), now);
     Ok(found)
 }
 
 fn recognise(app: &App, peer: Peer, headers: &HeaderMap) -> Result<Caller, Failure> {
     let caller = match only(headers, &header::AUTHORIZATION)? {
-        Some(shown) => attempt(app, peer, shown.strip_prefix("Bearer ").unwrap_or_default(), |keeper| {
-            keeper.find(shown.strip_prefix("Bearer ")?)
-        })?,
+        // What is no bearer token is an empty one, which nobody has.
+        Some(shown) => {
+            attempt(app, peer, shown.strip_prefix("Bearer ").unwrap_or_default(), Doorkeeper::by_token)?
+        }
         None => {
             let keeper = lock(&app.keeper);
             session_of(headers).and_then(|session| keeper.by_session(session, Instant::now()))

@@ -264,15 +264,13 @@ impl Doorkeeper {
         Ok(())
     }
 
-    /// Who shows this token.
-    pub fn by_token(&self, token: &str) -> Option<Caller> {
-        let token = hash_of(token);
+    fn known(&self, token: Digest) -> Option<Caller> {
         Some(Caller { token, role: *self.tokens.get(&token)?, csrf: None })
     }
 
-    /// Who shows this token. One that was just added is known at once: the file is read again if it has changed.
-    pub fn find(&mut self, token: &str) -> Option<Caller> {
-        self.by_token(token).or_else(|| self.refresh().ok().and_then(|()| self.by_token(token)))
+    /// Who shows the token of this hash. One that was just added is known at once: the file is read again if it has changed.
+    pub fn by_token(&mut self, token: Digest) -> Option<Caller> {
+        self.known(token).or_else(|| self.refresh().ok().and_then(|()| self.known(token)))
     }
 
     /// Who shows this session.
@@ -284,7 +282,7 @@ impl Doorkeeper {
 
     /// Opens a session for a token: its secret, and what writes must show besides.
     pub fn log_in(&mut self, token: &str, now: Instant) -> Result<Option<(String, String)>> {
-        let Some(caller) = self.find(token) else { return Ok(None) };
+        let Some(caller) = self.by_token(hash_of(token)) else { return Ok(None) };
         self.sessions.retain(|_, session| now < session.ends);
         if SESSIONS_MAX <= self.sessions.len() {
             let oldest = self.sessions.iter().min_by_key(|(_, session)| session.ends).map(|(key, _)| *key);
@@ -316,7 +314,7 @@ mod tests {
         assert!(error.starts_with("there is a token called ci"), "{error}");
         assert!(add(folder.path(), "<b>", Role::Viewer).is_err());
         let mut keeper = Doorkeeper::new(folder.path(), "admin-admin-admin-admin-admin-admin").unwrap();
-        assert_eq!(keeper.by_token(&text).map(|caller| caller.role), Some(Role::Annotator));
+        assert_eq!(keeper.by_token(hash_of(&text)).map(|caller| caller.role), Some(Role::Annotator));
         let now = Instant::now();
         let (session, _) = keeper.log_in(&text, now).unwrap().unwrap();
         assert!(keeper.by_session(&session, now).is_some());
@@ -324,8 +322,13 @@ mod tests {
         assert!(revoke(folder.path(), "ci").unwrap() && !revoke(folder.path(), "ci").unwrap());
         keeper.read_at = None;
         keeper.refresh().unwrap();
-        assert!(keeper.by_token(&text).is_none() && keeper.by_session(&session, now).is_none());
-        assert!(keeper.by_token("admin-admin-admin-admin-admin-admin").is_some());
+        assert!(keeper.by_token(hash_of(&text)).is_none() && keeper.by_session(&session, now).is_none());
+        assert!(keeper.by_token(hash_of("admin-admin-admin-admin-admin-admin")).is_some());
+        // One that was added meanwhile logs in at once.
+        let late = add(folder.path(), "desk", Role::Viewer).unwrap();
+        keeper.read_at = None;
+        assert!(keeper.log_in(&late, now).unwrap().is_some());
+        assert!(keeper.log_in("guess", now).unwrap().is_none());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! the worlds, so that a restart goes on. The pipeline stands beside it, apart from the history (`pipeline_beside.rs`).
 //! Clauses: GLE-5, IMG-1; decision D-123.
 
+use crate::beside_thread::BesideThread;
 use bem_base::digest::hash_parts;
 use bem_base::environment::{EnvironmentError, Outcome};
 use bem_base::fixed::Fixed;
@@ -21,7 +22,6 @@ use bem_serve::priority;
 use bem_teacher::ladder::{Domain, Ladder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Stages of every family: with all families fewer worlds than half of those that a history may have.
@@ -125,33 +125,11 @@ fn stands(service: &Service, rung: &WorldSpec, yardstick: Yardstick) -> Stands {
     }
 }
 
-/// A climber at work.
-pub struct ClimbThread {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl ClimbThread {
-    /// Starts a climber that takes at most so many decisions a second.
-    pub fn start(rate: u32, handle: &Handle) -> ClimbThread {
-        let stop = Arc::new(AtomicBool::new(false));
-        let climber = Climber {
-            handle: handle.clone(),
-            stop: Arc::clone(&stop),
-            pause: Duration::from_secs(1) / rate.max(1),
-            quiet: Quiet::new(handle),
-        };
-        let thread = std::thread::Builder::new().name("bem-climb".to_string());
-        ClimbThread { stop, thread: thread.spawn(move || climber.run()).ok() }
-    }
-
-    /// Asks it to stop and waits until it has.
-    pub fn stop(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread {
-            let _ = thread.join();
-        }
-    }
+/// Starts a climber that takes at most so many decisions a second.
+pub fn start(rate: u32, handle: &Handle) -> BesideThread {
+    let (handle, quiet) = (handle.clone(), Quiet::new(handle));
+    let pause = Duration::from_secs(1) / rate.max(1);
+    BesideThread::start("bem-climb", move |stop| Climber { handle, stop, pause, quiet }.run())
 }
 
 struct Climber {

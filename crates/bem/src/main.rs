@@ -2,6 +2,7 @@
 
 mod answers;
 mod asked_model;
+mod beside_thread;
 mod bundle;
 mod cli;
 mod climb_beside;

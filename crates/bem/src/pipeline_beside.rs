@@ -5,6 +5,7 @@
 //! server, is put away where the server stops, and is followed by a pause, so that there are no more steps a second than allowed.
 //! Domains come in over HTTP. Must not know how anything is learned. Clauses: PIPE-1, PIPE-2, IMG-1; decisions D-237, D-238.
 
+use crate::beside_thread::BesideThread;
 use crate::cli::pipeline::engine::{PipelineFolder, RoundEnd, SharedPlan, lock};
 use crate::cli::pipeline::{phase_words, plan};
 use crate::cli::solve::to_float;
@@ -20,14 +21,12 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The folder below the state.
 pub const FOLDER: &str = "pipeline";
 /// How often it is looked at whether something has changed, where there is nothing to do.
 const TICK: Duration = Duration::from_millis(100);
-
 /// A unit that takes longer is put away and gone on with: a server that is killed loses no more of it.
 const PUT_AWAY_AFTER: Duration = Duration::from_secs(30);
 
@@ -131,28 +130,10 @@ fn allowed(names: &[&str]) -> String {
     if names.is_empty() { "no more: all are named".to_string() } else { names.join(", ") }
 }
 
-/// A pipeline at work.
-pub struct PipelineThread {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl PipelineThread {
-    /// Starts to work.
-    pub fn start(beside: PipelineBeside, handle: &Handle) -> PipelineThread {
-        let stop = Arc::new(AtomicBool::new(false));
-        let worker = Worker { beside, handle: handle.clone(), stop: Arc::clone(&stop) };
-        let thread = std::thread::Builder::new().name("bem-pipeline".to_string());
-        PipelineThread { stop, thread: thread.spawn(move || worker.run()).ok() }
-    }
-
-    /// Asks it to put away what it works on, and waits until it has.
-    pub fn stop(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread {
-            let _ = thread.join();
-        }
-    }
+/// Starts to work; asked to stop, it puts away what it works on.
+pub fn start(beside: PipelineBeside, handle: &Handle) -> BesideThread {
+    let handle = handle.clone();
+    BesideThread::start("bem-pipeline", move |stop| Worker { beside, handle, stop }.run())
 }
 
 struct Worker {

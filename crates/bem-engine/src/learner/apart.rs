@@ -176,8 +176,13 @@ fn allowed(horizon: u32, steps: u64) -> u64 {
 }
 
 impl Learner {
-    /// Sets the learner aside and goes on as a copy of it that tries these candidates.
-    pub(super) fn begin_apart(&mut self, candidates: Vec<Hypothesis>, witness: &mut dyn Witness) {
+    /// Sets the learner aside and goes on as a copy of it that tries these candidates, or scouts first.
+    pub(super) fn begin_apart(
+        &mut self,
+        candidates: Vec<Hypothesis>,
+        scouts: bool,
+        witness: &mut dyn Witness,
+    ) {
         // What is recorded so far is everybody's.
         self.seal(witness);
         let hearing = core::mem::take(&mut self.hearing);
@@ -201,7 +206,7 @@ impl Learner {
         self.machinery.withdraw();
         self.candidates.take_waiting();
         self.candidates.close_round();
-        match self.may_scout() {
+        match scouts {
             // First it goes along what people said; what they suggest is worked out then.
             true => self.phase = Phase::Collect,
             false => self.try_for_people(candidates),

@@ -175,7 +175,7 @@ impl Learner {
         let worth = self.worth_hearing();
         let scouts = self.may_scout() && self.settings.config.synthesis && self.is_trusted();
         if !worth.is_empty() || scouts {
-            self.begin_apart(worth, witness);
+            self.begin_apart(worth, scouts, witness);
         }
         Event::Searched
     }

@@ -5,13 +5,13 @@
 use super::config::ConfigFile;
 use super::image_options::ImageOptions;
 use super::{Answer, verify};
-use crate::climb_beside::ClimbThread;
+use crate::beside_thread::BesideThread;
 use crate::file_store::FileStore;
 use crate::images::secrets::Secrets;
 use crate::images::{self, format, migrate};
-use crate::pipeline_beside::{PipelineBeside, PipelineThread};
+use crate::pipeline_beside::PipelineBeside;
 use crate::places::{self, Places};
-use crate::{interrupt, keys, start_from};
+use crate::{climb_beside, interrupt, keys, pipeline_beside, start_from};
 use anyhow::{Context, Result, bail};
 use bem_data::Encoder;
 use bem_ledger::LedgerError;
@@ -173,8 +173,8 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
     let served = bem_serve::run(opened, &options, parts, interrupt::is_asked, |address, handle| {
         let secrets = [Some(token_file.clone()), arguments.key.clone(), keys::secret_path().ok()];
         agent = Some(arguments.saved.start(state, secrets.into_iter().flatten().collect(), handle));
-        climber = arguments.climb.map(|rate| ClimbThread::start(rate, handle));
-        worker = pipeline.map(|pipeline| PipelineThread::start(pipeline, handle));
+        climber = arguments.climb.map(|rate| climb_beside::start(rate, handle));
+        worker = pipeline.map(|pipeline| pipeline_beside::start(pipeline, handle));
         say!("listening  http://{address}");
         say!("token      {token}");
         if has_tools {
@@ -182,8 +182,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         }
         let _ = std::io::Write::flush(&mut std::io::stdout());
     });
-    climber.into_iter().for_each(ClimbThread::stop);
-    worker.into_iter().for_each(PipelineThread::stop);
+    climber.into_iter().chain(worker).for_each(BesideThread::stop);
     if let Some(agent) = agent {
         agent.stop();
     }

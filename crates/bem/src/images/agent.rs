@@ -245,7 +245,7 @@ impl Agent {
         let violations = counted.max(u64::from(begin < self.last_violation));
         let covered = gauges.covered.load(Ordering::Relaxed);
         let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        let ledger_bytes = folder_bytes(&self.options.state.join("ledger"));
+        let ledger_bytes = tree_bytes(&self.options.state.join("ledger"));
         let read = |gauge: fn(&Gauges) -> u64| whole(gauge(gauges));
         let figures = [
             (figure::TIME, whole(at)),
@@ -368,11 +368,6 @@ fn verify_tail(ledger: &Path) -> Result<()> {
     let key = crate::cli::serve::public_key(&mut store)?;
     let committed = bem_ledger::view::committed(&mut store)?;
     Ok(committed.signed.verify(&key)?)
-}
-
-fn folder_bytes(folder: &Path) -> u64 {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
 /// Bytes of all files in a folder and below it; none where it is not there.

@@ -93,6 +93,7 @@ impl Units {
         })?;
         Ok(RoundAnswers { results: results.into_iter().collect(), worked, steps })
     }
+
     /// Removes the answers to units before this one: the saved pipeline has taken them in.
     pub fn drop_before(&self, number: u32) -> Result<()> {
         let entries = std::fs::read_dir(&self.folder).with_context(|| self.folder.display().to_string())?;
