@@ -18,6 +18,8 @@ use bem_games::game::Game;
 use bem_games::generated::WorldKind;
 use script::{Annotator, Course, Ran};
 use serde_json::{Value, json};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The benchmarks of this file.
 pub const BENCHMARKS: &[Benchmark] = &[
@@ -92,33 +94,51 @@ impl Row {
     }
 }
 
-/// The first slow tasks of a kind.
-fn rows(kind: WorldKind, mut on_row: impl FnMut(&Row)) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for seed in FIRST_SEED..FIRST_SEED + SEEDS_MAX {
-        if rows.len() == TASKS || interrupt::is_asked() {
-            break;
-        }
-        let game = kind.draw(seed);
-        let settings = || Settings { budget: BUDGET, ..Settings::new(seed) };
-        let alone = run(game.as_ref(), settings(), Annotator::Nobody)?;
-        if alone.steps_to_99.is_some_and(|steps| steps < SLOW) {
-            continue;
-        }
-        let mut ran = vec![alone];
-        for annotator in &ANNOTATORS[1..] {
-            ran.push(run(game.as_ref(), settings(), *annotator)?);
-        }
-        let mut again = Vec::new();
-        for stream in 1..=STREAMS {
-            let settings = || Settings { budget: BUDGET, ..Settings::new(seed + (stream << 32)) };
-            let alone = run(game.as_ref(), settings(), Annotator::Nobody)?;
-            again.push([alone, run(game.as_ref(), settings(), Annotator::Liar)?]);
-        }
-        let row = Row { kind, seed, ran, again };
-        on_row(&row);
-        rows.push(row);
+/// One task, unless it is quick by reward alone.
+fn row(kind: WorldKind, seed: u64) -> Result<Option<Row>> {
+    let game = kind.draw(seed);
+    let ran = |stream: u64, annotator| {
+        let settings = Settings { budget: BUDGET, ..Settings::new(seed + (stream << 32)) };
+        run(game.as_ref(), settings, annotator)
+    };
+    let alone = ran(0, Annotator::Nobody)?;
+    if alone.steps_to_99.is_some_and(|steps| steps < SLOW) {
+        return Ok(None);
     }
+    let mut all = vec![alone];
+    for annotator in &ANNOTATORS[1..] {
+        all.push(ran(0, *annotator)?);
+    }
+    let again = (1..=STREAMS).map(|stream| Ok([ran(stream, Annotator::Nobody)?, ran(stream, Annotator::Liar)?]));
+    let again = again.collect::<Result<_>>()?;
+    Ok(Some(Row { kind, seed, ran: all, again }))
+}
+
+/// The first slow tasks of a kind, as many at a time as there are cores. Every thread finishes the seed that it has taken, so that
+/// the first ones are the same for any number of threads.
+fn rows(kind: WorldKind, on_row: impl Fn(&Row) + Sync) -> Result<Vec<Row>> {
+    let (next, found) = (AtomicU64::new(FIRST_SEED), Mutex::new(Vec::new()));
+    let work = || -> Result<()> {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            let is_enough = TASKS <= found.lock().expect("no thread stopped").len();
+            if is_enough || FIRST_SEED + SEEDS_MAX <= seed || interrupt::is_asked() {
+                return Ok(());
+            }
+            if let Some(row) = row(kind, seed)? {
+                on_row(&row);
+                found.lock().expect("no thread stopped").push(row);
+            }
+        }
+    };
+    std::thread::scope(|scope| -> Result<()> {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(&work)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no thread stopped"))
+    })?;
+    let mut rows = found.into_inner().expect("no thread stopped");
+    rows.sort_by_key(|row| row.seed);
+    rows.truncate(TASKS);
     Ok(rows)
 }
 
@@ -189,6 +209,13 @@ fn cell(row: &Row, place: usize) -> String {
     }
 }
 
+/// The line of a task in the table.
+fn line(row: &Row) -> String {
+    let (kind, seed, answers) = (row.kind.name(), row.seed, row.ran[1].answered);
+    let [nobody, right, mostly, liar] = [0, 1, 2, 3].map(|place| cell(row, place));
+    format!("| {kind} {seed} | {nobody} | {right} | {answers} | {mostly} | {liar} | {:.3} |", row.score(3))
+}
+
 /// The kinds that these names ask for: the area, or benchmarks of it; none where other benchmarks are asked for too.
 pub fn kinds(names: &[String]) -> Option<Vec<WorldKind>> {
     const KINDS: [WorldKind; 3] = [WorldKind::Noise, WorldKind::Chain, WorldKind::Consequence];
@@ -206,7 +233,11 @@ pub fn report(kinds: &[WorldKind], is_json: bool) -> Result<Answer> {
     let progress = progress_bar((TASKS * kinds.len()) as u64, is_json);
     let mut tables = Vec::new();
     for kind in kinds {
-        tables.push(rows(*kind, |_| progress.inc(1))?);
+        let on_row = |row: &Row| {
+            progress.inc(1);
+            progress.suspend(|| note!("{}", line(row)));
+        };
+        tables.push(rows(*kind, on_row)?);
     }
     progress.finish_and_clear();
     let all: Vec<&Row> = tables.iter().flatten().collect();
@@ -237,11 +268,7 @@ pub fn report(kinds: &[WorldKind], is_json: bool) -> Result<Answer> {
     );
     say!("| world | nobody | right | answers | right 80 % | liar | liar's last score |");
     say!("|---|---|---|---|---|---|---|");
-    for row in &all {
-        let (kind, seed, answers) = (row.kind.name(), row.seed, row.ran[1].answered);
-        let [nobody, right, mostly, liar] = [0, 1, 2, 3].map(|place| cell(row, place));
-        say!("| {kind} {seed} | {nobody} | {right} | {answers} | {mostly} | {liar} | {:.3} |", row.score(3));
-    }
+    all.iter().for_each(|row| say!("{}", line(row)));
     say!("\n| kind | tasks | right | right 80 % | liar | liar's last score below nobody's, at worst |");
     say!("|---|---|---|---|---|---|");
     for (kind, rows) in kinds.iter().zip(&tables) {
