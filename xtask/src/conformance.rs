@@ -115,19 +115,27 @@ fn check_uses(text: &str, rows: &[Row]) -> Result<()> {
     }
 }
 
-/// Every finding of new users must name tests, and tests that there are.
-fn check_findings(text: &str, tests: &BTreeMap<String, Vec<String>>) -> Result<()> {
+/// The findings of new users with the tests that each names.
+pub fn findings(text: &str) -> Result<Vec<(String, Vec<String>)>> {
+    let mut findings = Vec::new();
     for line in text.lines().filter(|line| line.starts_with("| ") && line.contains(". ")) {
         let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
         let named = quoted(cells.last().copied().unwrap_or_default());
         if cells.len() != 2 || named.is_empty() {
             bail!("docs/findings.md: a row is a finding and its tests: {line}");
         }
-        if let Some(missing) = named.iter().find(|test| !tests.contains_key(*test)) {
-            bail!("docs/findings.md: {missing} is no test");
-        }
+        findings.push((cells[0].to_string(), named));
     }
-    Ok(())
+    Ok(findings)
+}
+
+/// Every finding of new users must name tests that there are.
+fn check_findings(text: &str, tests: &BTreeMap<String, Vec<String>>) -> Result<()> {
+    let named = findings(text)?.into_iter().flat_map(|(_, named)| named);
+    match named.into_iter().find(|test| !tests.contains_key(test)) {
+        Some(missing) => bail!("docs/findings.md: {missing} is no test"),
+        None => Ok(()),
+    }
 }
 
 /// Compares the map with the sources.

@@ -17,20 +17,33 @@ const CATEGORIES: usize = 16;
 /// A multiple of every number up to eight, so that shares of pairs are whole.
 const PAIR: u64 = 840;
 
+/// One answer of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ballot {
+    /// Who answered.
+    pub person: Person,
+    /// Under which category the answer falls.
+    pub category: u8,
+    /// The answer.
+    pub answer: Vec<u8>,
+    /// The input with which it was given, by which it is known.
+    pub number: u64,
+}
+
 /// A group that is not complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Questions of it that are open or answered.
     pub wanted: u8,
-    /// Who answered what: the person, the category and the answer.
-    pub answers: Vec<(Person, u8, Vec<u8>)>,
+    /// What was answered so far.
+    pub answers: Vec<Ballot>,
 }
 
 /// What a complete group says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// One category has more than half of the weight: the answer of who weighs most in it.
-    Agreed(Vec<u8>),
+    /// One category has more than half of the weight: the answer of who weighs most in it, which takes effect as theirs.
+    Agreed(Ballot),
     /// Nobody has.
     Conflict,
     /// Nobody answered.
@@ -151,7 +164,12 @@ impl Groups {
 
     /// Whether somebody has answered in a group already.
     pub fn has_answered(&self, group: u64, person: Person) -> bool {
-        self.open.get(&group).is_some_and(|group| group.answers.iter().any(|(known, ..)| *known == person))
+        self.open.get(&group).is_some_and(|group| group.answers.iter().any(|ballot| ballot.person == person))
+    }
+
+    /// Whether the answer with this number waits for others, who must not see it before they have answered.
+    pub fn is_blind(&self, number: u64) -> bool {
+        self.open.values().flat_map(|group| &group.answers).any(|ballot| ballot.number == number)
     }
 
     /// How people have answered.
@@ -187,16 +205,9 @@ impl Groups {
     }
 
     /// Takes an answer into its group; what the group says if it is complete with it.
-    pub fn answer(
-        &mut self,
-        kind: QuestionKind,
-        group: u64,
-        person: Person,
-        answer: (u8, Vec<u8>),
-        step: u64,
-    ) -> Option<Verdict> {
-        let open = self.open.get_mut(&group)?;
-        open.answers.push((person, answer.0, answer.1));
+    pub fn answer(&mut self, kind: QuestionKind, group: u64, ballot: Ballot) -> Option<Verdict> {
+        let (open, step) = (self.open.get_mut(&group)?, ballot.number);
+        open.answers.push(ballot);
         self.settle(kind, group, step)
     }
 
@@ -212,27 +223,28 @@ impl Groups {
             return None;
         }
         let Group { answers, .. } = self.open.remove(&group)?;
-        let categories: Vec<u8> = answers.iter().map(|(_, category, _)| *category).collect();
+        let categories: Vec<u8> = answers.iter().map(|ballot| ballot.category).collect();
         self.kinds[kind as usize].book(&categories);
         let mut weights = BTreeMap::<u8, i128>::new();
-        for (person, category, _) in &answers {
-            *weights.entry(*category).or_default() += i128::from(self.weight(*person).to_raw());
+        for ballot in &answers {
+            *weights.entry(ballot.category).or_default() += i128::from(self.weight(ballot.person).to_raw());
         }
         let all: i128 = weights.values().sum();
         let winner = weights.into_iter().find(|(_, weight)| all < 2 * weight).map(|(category, _)| category);
         if 1 < answers.len() {
-            for (person, category, _) in &answers {
-                let record = self.record(*person, step);
+            for ballot in &answers {
+                let record = self.record(ballot.person, step);
                 record.compared += 1;
-                record.agreed += u64::from(winner == Some(*category));
+                record.agreed += u64::from(winner == Some(ballot.category));
             }
         }
         let Some(winner) = winner else {
             return Some(if answers.is_empty() { Verdict::Silent } else { Verdict::Conflict });
         };
-        let agreeing = answers.iter().filter(|(_, category, _)| *category == winner);
-        let best = agreeing.max_by_key(|(person, ..)| (self.weight(*person), core::cmp::Reverse(*person)));
-        best.map(|(.., answer)| Verdict::Agreed(answer.clone()))
+        let agreeing = answers.into_iter().filter(|ballot| ballot.category == winner);
+        let best =
+            agreeing.max_by_key(|ballot| (self.weight(ballot.person), core::cmp::Reverse(ballot.person)));
+        best.map(Verdict::Agreed)
     }
 
     /// Writes the canonical bytes.
@@ -242,10 +254,11 @@ impl Groups {
             writer.u64(*serial);
             writer.u8(group.wanted);
             writer.length(group.answers.len());
-            for (person, category, answer) in &group.answers {
-                writer.u32(*person);
-                writer.u8(*category);
-                writer.bytes(answer);
+            for ballot in &group.answers {
+                writer.u32(ballot.person);
+                writer.u8(ballot.category);
+                writer.bytes(&ballot.answer);
+                writer.u64(ballot.number);
             }
         }
         writer.length(self.people.len());
@@ -265,8 +278,10 @@ impl Groups {
         for _ in 0..reader.length(13)? {
             let (serial, wanted) = (reader.u64()?, reader.u8()?);
             let mut answers = Vec::new();
-            for _ in 0..reader.length(9)? {
-                answers.push((reader.u32()?, reader.u8()?, reader.bytes()?.to_vec()));
+            for _ in 0..reader.length(17)? {
+                let (person, category) = (reader.u32()?, reader.u8()?);
+                let (answer, number) = (reader.bytes()?.to_vec(), reader.u64()?);
+                answers.push(Ballot { person, category, answer, number });
             }
             if QUORUM_MAX < wanted || usize::from(wanted) <= answers.len() {
                 return Err(malformed);
@@ -325,23 +340,29 @@ mod tests {
     fn the_heavier_half_wins_and_a_tie_goes_to_somebody_who_decides() {
         let mut groups = Groups::default();
         let kind = QuestionKind::LabelStep;
-        let answer = |category: u8| (category, vec![category]);
+        let ballot =
+            |person, category: u8, number| Ballot { person, category, answer: vec![category], number };
+        let agreed = |person, category, number| Some(Verdict::Agreed(ballot(person, category, number)));
         groups.begin(1, 3);
-        assert_eq!(groups.answer(kind, 1, 10, answer(2), 1), None);
+        assert_eq!(groups.answer(kind, 1, ballot(10, 2, 1)), None);
         assert!(groups.has_answered(1, 10) && !groups.has_answered(1, 11));
-        assert_eq!(groups.answer(kind, 1, 11, answer(5), 2), None);
-        assert_eq!(groups.answer(kind, 1, 12, answer(2), 3), Some(Verdict::Agreed(vec![2])));
+        assert_eq!(groups.answer(kind, 1, ballot(11, 5, 2)), None);
+        assert!(groups.is_blind(1) && groups.is_blind(2) && !groups.is_blind(3));
+        // The answer that wins is of one of those who agree, whoever was last.
+        assert_eq!(groups.answer(kind, 1, ballot(12, 2, 3)), agreed(10, 2, 1));
+        assert!(!groups.is_blind(1));
         // Who disagreed weighs less than who agreed.
         assert!(groups.weight(11) < groups.weight(10));
         groups.begin(2, 2);
-        groups.answer(kind, 2, 10, answer(1), 4);
-        assert_eq!(groups.answer(kind, 2, 12, answer(3), 5), Some(Verdict::Conflict));
+        groups.answer(kind, 2, ballot(10, 1, 4));
+        assert_eq!(groups.answer(kind, 2, ballot(12, 3, 5)), Some(Verdict::Conflict));
         groups.begin(3, 2);
         assert_eq!(groups.skip(kind, 3, 6), None);
-        assert_eq!(groups.answer(kind, 3, 10, answer(4), 7), Some(Verdict::Agreed(vec![4])));
+        assert_eq!(groups.answer(kind, 3, ballot(10, 4, 7)), agreed(10, 4, 7));
         groups.begin(4, 1);
         assert_eq!(groups.skip(kind, 4, 8), Some(Verdict::Silent));
         groups.begin(5, 2);
+        groups.answer(kind, 5, ballot(11, 1, 9));
         let mut writer = Writer::new();
         groups.encode(&mut writer);
         assert_eq!(Groups::decode(&mut Reader::new(writer.as_bytes())), Ok(groups));

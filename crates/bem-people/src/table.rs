@@ -137,6 +137,11 @@ impl Table {
         self.slots.iter_mut().flatten().find(|question| question.serial == serial).ok_or(Stuck::Gone)
     }
 
+    /// Whether no more may be asked now.
+    pub fn is_full(&self, control: &Control) -> bool {
+        usize::from(control.max_pending_tasks).min(OPEN_MAX) <= self.open().count()
+    }
+
     /// Asks; nothing where no place is left, which is counted. Cost: one look at every place.
     #[doc(alias = "HINL_ALLOC_TASK")]
     #[doc(alias = "ENQUEUE_TASK")]
@@ -148,7 +153,7 @@ impl Table {
         counters: &mut Counters,
     ) -> Option<&Question> {
         let free = self.slots.iter().position(Option::is_none);
-        let is_full = usize::from(control.max_pending_tasks) <= self.open().count();
+        let is_full = self.is_full(control);
         let place = match free {
             Some(place) if !is_full && request.context.len() <= CONTEXT_BYTES_MAX => place,
             _ => {

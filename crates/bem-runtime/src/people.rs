@@ -154,6 +154,17 @@ impl People {
         }
     }
 
+    /// Whether a policy is known as approved or rejected.
+    pub(crate) fn judgement(&self, policy: &Digest) -> Option<bool> {
+        let is_approved = self.approved.contains(policy);
+        (is_approved || self.rejected.contains(policy)).then_some(is_approved)
+    }
+
+    pub(crate) fn forget_judgement(&mut self, policy: &Digest) {
+        self.approved.remove(policy);
+        self.rejected.remove(policy);
+    }
+
     pub(crate) fn judge(&mut self, policy: Digest, is_approved: bool) {
         let (to, from) = match is_approved {
             true => (&mut self.approved, &mut self.rejected),

@@ -237,7 +237,7 @@ pub(crate) async fn answer(
         service.answer(serial, generation, person, bytes)
     };
     let view = move |service: &Service, _: Option<u64>| match service.given_by(serial, person) {
-        Some((number, given)) => view::given(service, number, given),
+        Some((number, given)) => view::given(service, number, given, person),
         // What loosens safety waits for a second person.
         None => json!({ "question": serial.to_string(), "answer": null, "waits_for": "a second approver" }),
     };
@@ -294,7 +294,7 @@ pub(crate) async fn preview(
     let person = person_of(&caller.token);
     let seen = app.handle.look(move |service| {
         let bytes = view::read_answer(service, serial, person, &said)?.to_bytes();
-        let changes = service.preview(serial, &bytes)?;
+        let changes = service.preview(serial, &bytes, person)?;
         Ok::<Value, Refusal>(
             json!({ "question": serial.to_string(), "changes": view::changes(service, &changes) }),
         )
@@ -304,7 +304,12 @@ pub(crate) async fn preview(
 
 #[utoipa::path(get, path = "/v1/answers", params(("after" = Option<String>, Query), ("limit" = Option<usize>, Query)),
     responses((status = 200, description = "The latest answers with what each changed, the latest first")))]
-pub(crate) async fn answers(State(app): State<App>, Query(query): Paging) -> Result<Json<Value>, Failure> {
+pub(crate) async fn answers(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Query(query): Paging,
+) -> Result<Json<Value>, Failure> {
+    let person = person_of(&caller.token);
     let limit = limit_of(&query)?;
     let before = match query.get("after") {
         None => u64::MAX,
@@ -312,7 +317,7 @@ pub(crate) async fn answers(State(app): State<App>, Query(query): Paging) -> Res
     };
     let page = app.handle.look(move |service| {
         let given = service.people().given().range(..before).rev().take(limit);
-        given.map(|(number, given)| view::given(service, *number, given)).collect::<Vec<Value>>()
+        given.map(|(number, given)| view::given(service, *number, given, person)).collect::<Vec<Value>>()
     });
     let answers = page.await?;
     let next = answers.last().filter(|_| answers.len() == limit).map(|last| last["answer"].clone());
@@ -332,7 +337,7 @@ pub(crate) async fn undo(
     let check = move |service: &Service| service.undo(number, person, approves);
     let view = move |service: &Service, _: Option<u64>| match service.people().given().get(&number) {
         Some(given) => {
-            let mut seen = view::given(service, number, given);
+            let mut seen = view::given(service, number, given, person);
             seen["taken_back"] = view::undone(service);
             seen
         }

@@ -4,9 +4,11 @@
 //! is defined beside each figure. What was acknowledged is decided here, by the process that watches, never by the
 //! process that dies. `docs/batteries.md` has what was measured.
 
+mod annotators;
 mod bundles;
 mod bus;
 mod estimates;
+mod findings;
 mod images;
 mod mutations;
 mod pipeline;
@@ -120,6 +122,11 @@ const PARTS: &[Part] = &[
         run: bundles::bundles,
     },
     Part {
+        name: "findings",
+        about: "the tests of docs/findings.md with the program in which new users found it: each must fail there",
+        run: findings::findings,
+    },
+    Part {
         name: "problems",
         about: "five problems of one's own learned, exported to C and played for 10^5 episodes: 5 seeds x N; 20 at scale 4",
         run: problems::problems,
@@ -168,6 +175,11 @@ const PARTS: &[Part] = &[
         name: "people",
         about: "1,000 questions x N, eight people, closed tabs, double and late answers, expired leases, 10 kills x N, in one process and over HTTP; 100 answers x N taken back after 10,000 steps x N; 10,000, 100, 1,000 and 10^5 at scale 10",
         run: people,
+    },
+    Part {
+        name: "annotators",
+        about: "a script that knows the optimum, one that errs and one that lies, beside a learner in 36 drawn worlds; docs/results/annotators.md",
+        run: annotators::annotators,
     },
     Part {
         name: "images",

@@ -16,6 +16,43 @@ pub const CELLS: usize = SIDE * SIDE;
 /// energy in quarters, last event, last move.
 pub const BODY_WIDTHS: [u16; 7] = [2, 2, 1, 2, 2, 4, 3];
 
+/// All cells of one row of the view.
+const ROW: u32 = (1 << SIDE) - 1;
+
+/// The walls that are seen from a cell: the edge of the grid. Row by row, since it is worked out at every tick.
+fn walls(agent: Cell, size: i32) -> u32 {
+    let seen = |place: i32, agent: i32| {
+        let at = place - agent + 2;
+        if (0..SIDE as i32).contains(&at) { 1u32 << at } else { 0 }
+    };
+    // Columns of the view that lie in the grid, and those of the edge.
+    let left = (2 - agent.x).max(0);
+    let right = (agent.x + 3 - size).max(0);
+    let inside = ROW >> right & ROW << left;
+    let edge = seen(0, agent.x) | seen(size - 1, agent.x);
+    (0..SIDE as i32).fold(0, |plane, row| {
+        let y = agent.y + row - 2;
+        let cells = match y {
+            _ if y < 0 || size <= y => 0,
+            _ if y == 0 || y == size - 1 => inside,
+            _ => edge,
+        };
+        plane | cells << (SIDE as i32 * row)
+    })
+}
+
+/// The contaminated cells that are seen.
+fn contaminated(world: &World) -> u32 {
+    if world.config().contamination.0 == 0 {
+        return 0;
+    }
+    let agent = world.agent();
+    (0..CELLS as i32).fold(0, |plane, place| {
+        let cell = Cell { x: agent.x + place % SIDE as i32 - 2, y: agent.y + place / SIDE as i32 - 2 };
+        plane | u32::from(world.is_contaminated(cell)) << place
+    })
+}
+
 /// One tick's perception.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
@@ -52,18 +89,8 @@ impl View {
         for (position, cell) in waypoints.iter().enumerate().skip(next) {
             mark(if position == next { 4 } else { 5 }, *cell);
         }
-        let size = world.config().size as i32;
-        for row in 0..5 {
-            for column in 0..5 {
-                let cell = Cell { x: agent.x + column - 2, y: agent.y + row - 2 };
-                let inside = (0..size).contains(&cell.x) && (0..size).contains(&cell.y);
-                if inside && world.is_wall(cell) {
-                    mark(0, cell);
-                } else if inside && world.is_contaminated(cell) {
-                    mark(6, cell);
-                }
-            }
-        }
+        planes[0] = walls(agent, world.config().size as i32);
+        planes[6] = contaminated(world);
         let direction =
             world.pending().map_or((0, 0), |cell| ((cell.x - agent.x).signum(), (cell.y - agent.y).signum()));
         let quarter = |value: i32| (value.clamp(0, 999) / 250) as u8;
@@ -113,5 +140,26 @@ impl View {
             field
         });
         rows.chain(body).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rulegrid::config::GridConfig;
+
+    #[test]
+    fn walls_are_the_edge_of_the_grid_wherever_one_stands() {
+        for size in [6i32, 7, 10, 32] {
+            let world = World::new(GridConfig { size: size as u32, ..GridConfig::of_difficulty(0) });
+            for (x, y) in (1..size - 1).flat_map(|y| (1..size - 1).map(move |x| (x, y))) {
+                for place in 0..CELLS as i32 {
+                    let cell = Cell { x: x + place % 5 - 2, y: y + place / 5 - 2 };
+                    let inside = (0..size).contains(&cell.x) && (0..size).contains(&cell.y);
+                    let seen = walls(Cell { x, y }, size) >> place & 1 == 1;
+                    assert_eq!(seen, inside && world.is_wall(cell), "{cell:?} from {x}, {y} of {size}");
+                }
+            }
+        }
     }
 }

@@ -2,11 +2,13 @@
 
 mod approval;
 mod control;
+mod groups;
 mod many;
 mod people;
 mod restored;
 mod storm;
 mod undo;
+mod warned;
 
 use super::*;
 use crate::conditions::ServiceConditions;
@@ -51,6 +53,8 @@ pub(super) struct Driver {
     /// Decisions whose outcome is still to be said: world, number, outcome.
     open: Vec<(WorldIndex, u64, Outcome)>,
     pub(super) lag: u64,
+    /// Whether what earns nothing is BAD.
+    pub(super) is_harmful: bool,
 }
 
 impl Driver {
@@ -66,7 +70,7 @@ impl Driver {
         let store = MemoryStore::new();
         let opened = create(store, testing::signer(), "test", config, options).unwrap();
         let (log, player) = (opened.log, opened.player);
-        Driver { log, player, world: Prng::stream(1, "driver"), open: Vec::new(), lag: 0 }
+        Driver { log, player, world: Prng::stream(1, "driver"), open: Vec::new(), lag: 0, is_harmful: false }
     }
 
     pub(super) fn take(&mut self, input: Input) {
@@ -98,11 +102,17 @@ impl Driver {
         }
         let (line, _) = Line::of(input, effect, &self.player.service);
         self.player.book.take(&mut LogSink(&mut self.log), &line).unwrap();
-        assert!(observation.0[0] != 9 || copy[0] != 3, "the forbidden action was taken");
+        let is_forbidden = |rule: &Forbidden| rule.observation == observation && rule.action == copy[0];
+        let spec = self.player.service.world(world).unwrap().spec();
+        assert!(!spec.forbidden.iter().any(is_forbidden), "the forbidden action was taken");
         let reward = if u64::from(copy[0]) == observation.0[0] & 3 { 1_000 } else { 0 };
         // One in twenty is lost.
         if self.world.below(20) != 0 {
-            self.open.push((world, number, Outcome { reward, done: horizon == 1, bad: false }));
+            self.open.push((
+                world,
+                number,
+                Outcome { reward, done: horizon == 1, bad: self.is_harmful && reward == 0 },
+            ));
         }
         while 40 < self.open.len() {
             let place = self.world.below(self.open.len() as u64) as usize;

@@ -18,11 +18,11 @@ use crate::world::World;
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
 use bem_learn::wide::Advice;
-use bem_people::group::Verdict;
+use bem_people::group::{Ballot, Verdict};
 use bem_people::kinds::{Decision, Priority, QuestionKind, Skip};
 use bem_people::payload::context::{Context, PatchContext};
 use bem_people::payload::{Answer, PatchAnswer};
-use bem_people::table::{ADJUDICATES, FROM_OUTSIDE, Person, Question, Request};
+use bem_people::table::{ADJUDICATES, FROM_OUTSIDE, Question, Request};
 
 /// An adjudication is skipped after this many inputs.
 const ADJUDICATION_STEPS: u64 = 200_000;
@@ -215,54 +215,58 @@ impl Service {
         self.people.counters.total_tasks_completed += 1;
         self.people.groups.book(person, number);
         let confirmed = !closed.first_answer.is_empty();
-        let moved = |phase| Note::Moved {
+        self.moved.push(Note::Moved {
             question: Box::new(closed.clone()),
-            phase,
+            phase: Phase::Answered,
             answer: bytes.clone(),
             decision: answer.decision(),
             confirmed,
             step: number,
-        };
-        self.moved.push(moved(Phase::Answered));
-        let mut given = Given {
-            question: question.serial,
-            kind: question.kind,
-            person,
-            generation: question.generation,
-            answer: bytes.clone(),
-            context: question.context.clone(),
-            changes: Vec::new(),
-            inverse: Inverse::Nothing,
-            undone: 0,
-        };
-        let applied = if question.group == 0 {
-            Some(answer.clone())
-        } else {
-            let said = (answer.category(), bytes.clone());
-            match self.people.groups.answer(question.kind, question.group, person, said, number) {
-                Some(Verdict::Agreed(agreed)) => Answer::from_bytes(question.kind, &agreed).ok(),
-                Some(verdict) => {
-                    self.settle_group(&question, verdict, number);
-                    None
-                }
-                None => None,
-            }
-        };
-        if let Some(agreed) = applied {
-            self.moved.push(moved(Phase::Applied));
-            (given.changes, given.inverse) = self.apply_answer(&question, &agreed, person, number);
-            self.moved.push(Note::Changed {
-                answer: number,
+        });
+        self.people.remember(
+            number,
+            Given {
                 question: question.serial,
-                undone: false,
-                changes: given.changes.clone(),
-                step: number,
-            });
+                kind: question.kind,
+                person,
+                generation: question.generation,
+                answer: bytes.clone(),
+                context: question.context.clone(),
+                changes: Vec::new(),
+                inverse: Inverse::Nothing,
+                undone: 0,
+            },
+        );
+        if question.group == 0 {
+            self.put_to_use(&closed, answer, (number, bytes), number);
+            return;
         }
-        self.people.remember(number, given);
+        let ballot = Ballot { person, category: answer.category(), answer: bytes, number };
+        if let Some(verdict) = self.people.groups.answer(question.kind, question.group, ballot) {
+            self.settle_group(&closed, verdict, number);
+        }
     }
 
-    /// A group is complete without another answer.
+    /// An answer takes effect as that of the question's owner: what it changes is written down with it and can be taken back.
+    fn put_to_use(
+        &mut self,
+        question: &Question,
+        answer: &Answer,
+        (given, bytes): (u64, Vec<u8>),
+        step: u64,
+    ) {
+        let (serial, decision) = (question.serial, answer.decision());
+        let (phase, confirmed) = (Phase::Applied, !question.first_answer.is_empty());
+        let moved = Box::new(question.clone());
+        self.moved.push(Note::Moved { question: moved, phase, answer: bytes, decision, confirmed, step });
+        let (changes, inverse) = self.apply_answer(question, answer, given, step);
+        if let Some(given) = self.people.given.get_mut(&given) {
+            (given.changes, given.inverse) = (changes.clone(), inverse);
+        }
+        self.moved.push(Note::Changed { answer: given, question: serial, undone: false, changes, step });
+    }
+
+    /// A group is complete, with the answer to this question or without it.
     fn settle_group(&mut self, question: &Question, verdict: Verdict, number: u64) {
         match verdict {
             Verdict::Silent => {}
@@ -280,25 +284,28 @@ impl Service {
                 };
                 self.enqueue(request, number);
             }
-            Verdict::Agreed(agreed) => {
-                if let Ok(answer) = Answer::from_bytes(question.kind, &agreed) {
-                    let (changes, inverse) = self.apply_answer(question, &answer, question.owner, number);
-                    let (answer, question) = (number, question.serial);
-                    self.moved.push(Note::Changed { answer, question, undone: false, changes, step: number });
-                    // Nobody's own answer, so that nobody takes it back.
-                    drop(inverse);
+            Verdict::Agreed(Ballot { person, answer: bytes, number: given, .. }) => {
+                // All questions of a group are the same but for who was asked.
+                let mut won = Question { owner: person, ..question.clone() };
+                if let Some(Given { question, generation, .. }) = self.people.given.get(&given) {
+                    (won.serial, won.generation) = (*question, *generation);
+                }
+                if let Ok(answer) = Answer::from_bytes(question.kind, &bytes) {
+                    self.put_to_use(&won, &answer, (given, bytes), number);
                 }
             }
         }
     }
 
+    /// Lets the answer that was given with an input take effect; what changes, and how that is taken back.
     fn apply_answer(
         &mut self,
         question: &Question,
         answer: &Answer,
-        person: Person,
+        given: u64,
         number: u64,
     ) -> (Vec<Change>, Inverse) {
+        let person = question.owner;
         let nothing = (Vec::new(), Inverse::Nothing);
         let Ok(context) = Context::from_bytes(question.kind, &question.context) else { return nothing };
         let changes = self.foresee(answer, &context, person);
@@ -307,7 +314,7 @@ impl Service {
                 let said = self.advice_of(answer, shown, person);
                 self.people.counters.total_step_feedback_used += 1;
                 let Some(world) = self.world_mut(WorldIndex(shown.task)) else { return nothing };
-                say(world, number, (&shown.observation, shown.step_index), &said);
+                say(world, given, (&shown.observation, shown.step_index), &said);
                 (changes, Inverse::Labels(shown.task))
             }
             (Answer::Episode(answer), Context::Episode(shown)) => {
@@ -316,7 +323,7 @@ impl Service {
                 let priors = self.world(index).and_then(|world| self.priors_of(world, answer, shown));
                 let Some(world) = self.world_mut(index) else { return nothing };
                 if let Some((seen, priors)) = priors {
-                    say(world, number, (&seen, 0), &priors);
+                    say(world, given, (&seen, 0), &priors);
                 }
                 let Some(recent) =
                     world.standing.recent.iter_mut().find(|recent| recent.first == shown.episode)
@@ -370,19 +377,19 @@ impl Service {
         if shown.in_force {
             let Some(world) = self.world(index) else { return Inverse::Nothing };
             let policy = content(index, &world.acting.digest());
-            let is_same = super::oversight::short(&world.acting.digest()) == shown.policies[1];
+            let before = self.people.judgement(&policy);
             match decision {
-                Decision::Approve if is_same => self.people.judge(policy, true),
-                Decision::Reject if is_same => {
+                Decision::Approve => self.people.judge(policy, true),
+                Decision::Reject => {
                     self.people.judge(policy, false);
                     let back = self.world_mut(index);
                     let brought = back.and_then(|world| world.take_back("a person has rejected it", number));
                     self.note_published(index, brought);
                 }
-                _ => {}
+                _ => return Inverse::Nothing,
             }
-            // What was taken back with a rejection is not put into force again by undoing it.
-            return Inverse::Patch { world: shown.task, decision: Decision::Defer, policy };
+            // What was taken back with a rejection is not put into force again by undoing it, but may come in again.
+            return Inverse::Judgement { policy, before };
         }
         let Some((policy, _)) = self.held_content(index) else { return Inverse::Nothing };
         let Some(world) = self.world_mut(index) else { return Inverse::Nothing };
@@ -489,6 +496,13 @@ impl Service {
                     _ => {}
                 }
                 changes
+            }
+            Inverse::Judgement { policy, before } => {
+                self.people.forget_judgement(policy);
+                if let Some(is_approved) = before {
+                    self.people.judge(*policy, *is_approved);
+                }
+                Vec::new()
             }
             Inverse::Templates(moved) => {
                 let mut changes = Vec::new();

@@ -17,7 +17,8 @@ use bem_base::fixed::Fixed;
 use bem_people::control::Control;
 use bem_people::kinds::{Decision, Mode, QuestionKind, Skip};
 use bem_people::payload::context::{
-    CANDIDATES_MAX, Candidate, ConfigContext, Context, EpisodeContext, Ranked, StepContext, TemplatesContext,
+    CANDIDATES_MAX, Candidate, ConfigContext, Context, EpisodeContext, PatchContext, Ranked, StepContext,
+    TemplatesContext,
 };
 use bem_people::payload::{Answer, PayloadError};
 use bem_people::table::{ADJUDICATES, Person, Question, Stuck};
@@ -138,8 +139,12 @@ impl Service {
         let ranked = |(index, world): (WorldIndex, &World)| {
             let (shape, returns) = (&world.spec().shape, &world.statistics().returns);
             let span = i128::from((shape.return_max - shape.return_min).max(1));
-            let count = i128::from(returns.count.max(1));
-            let above = returns.sum - count * i128::from(shape.return_min);
+            // What somebody threw away counts for nothing; what serves the curriculum only counts here.
+            let thrown = world.standing().recent.iter().filter(|recent| recent.keep == 0);
+            let (thrown, earned) =
+                thrown.fold((0, 0), |(count, sum), recent| (count + 1, sum + i128::from(recent.total)));
+            let count = (i128::from(returns.count) - thrown).max(1);
+            let above = returns.sum - earned - count * i128::from(shape.return_min);
             let share = (above.max(0) << 32) / (count * span);
             Ranked {
                 template: index.0,
@@ -263,12 +268,43 @@ impl Service {
                     return Err(conflict("weight", "below_threshold", message));
                 }
             }
+            (Answer::Patch(said), Context::Patch(shown)) if shown.in_force => {
+                self.check_in_force(said.decision, shown)?;
+            }
             (Answer::Config(_), _) => {
                 self.check_config(question, &answer, bytes)?;
             }
             _ => {}
         }
         Ok(answer)
+    }
+
+    /// Whether a decision about a change that is in force can be carried out: a deferral always, an approval while it is in force,
+    /// a rejection while it can be taken back.
+    fn check_in_force(&self, decision: Decision, shown: &PatchContext) -> Result<(), Refusal> {
+        let world = self.world(WorldIndex(shown.task));
+        let Some(world) = world.filter(|_| matches!(decision, Decision::Approve | Decision::Reject)) else {
+            return Ok(());
+        };
+        if short(&world.acting.digest()) != shown.policies[1] {
+            return Err(conflict(
+                "question",
+                "gone",
+                "the policy has changed since: defer or skip the question",
+            ));
+        }
+        if decision == Decision::Approve {
+            return Ok(());
+        }
+        if !world.standing().can_be_taken_back() {
+            let message = "too much was learned since: the policy cannot be taken back any more";
+            return Err(conflict("decision", "cannot_be_taken_back", message));
+        }
+        if world.is_searching() || world.standing().held().is_some() {
+            let message = "a round of learning is under way in this world: try again in a moment";
+            return Err(conflict("decision", "round_under_way", message));
+        }
+        Ok(())
     }
 
     fn check_config(&self, question: &Question, answer: &Answer, bytes: &[u8]) -> Result<(), Refusal> {
@@ -348,12 +384,16 @@ impl Service {
         Ok(Some(input(PeopleInput::Control { control: Box::new(control), person })))
     }
 
-    /// What an answer would change, as far as that is known before.
-    pub fn preview(&self, serial: u64, bytes: &[u8]) -> Result<Vec<Change>, Refusal> {
+    /// What an answer of this person would change, as far as that is known before. An answer in a group changes nothing by itself,
+    /// and what it would change with the others' would tell what they have answered.
+    pub fn preview(&self, serial: u64, bytes: &[u8], person: Person) -> Result<Vec<Change>, Refusal> {
         let question = self.question(serial)?;
         let answer = self.check_answer(question, bytes)?;
+        if question.group != 0 {
+            return Ok(Vec::new());
+        }
         let context = Context::from_bytes(question.kind, &question.context)?;
-        Ok(self.foresee(&answer, &context, question.owner))
+        Ok(self.foresee(&answer, &context, person))
     }
 }
 

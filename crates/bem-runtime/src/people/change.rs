@@ -188,6 +188,13 @@ pub enum Inverse {
         /// About which policy in that world.
         policy: Digest,
     },
+    /// What was thought of a policy in its world before: approved, rejected or neither. What is in force stays.
+    Judgement {
+        /// The policy in its world.
+        policy: Digest,
+        /// Whether it was approved; nothing if it was not judged.
+        before: Option<bool>,
+    },
     /// Priors of worlds are put back by these differences.
     Templates(Vec<(u16, Fixed)>),
     /// The control is put back.
@@ -258,6 +265,11 @@ impl Given {
                 writer.u8(5);
                 control.encode(writer);
             }
+            Inverse::Judgement { policy, before } => {
+                writer.u8(6);
+                writer.raw(policy.as_bytes());
+                writer.u8(before.map_or(2, u8::from));
+            }
         }
     }
 
@@ -288,6 +300,15 @@ impl Given {
                 Inverse::Templates((0..count).map(prior).collect::<Result<_, DecodeError>>()?)
             }
             5 => Inverse::Control(Box::new(Control::decode(reader)?)),
+            6 => {
+                let policy = Digest::decode(reader)?;
+                let before = match reader.u8()? {
+                    2 => None,
+                    before @ (0 | 1) => Some(before == 1),
+                    _ => return Err(unknown),
+                };
+                Inverse::Judgement { policy, before }
+            }
             _ => return Err(unknown),
         };
         Ok(Given { question, kind, person, generation, answer, context, changes, inverse, undone })

@@ -66,11 +66,20 @@ impl Service {
         }
         cause |= if bad { CAUSE_BAD } else { 0 };
         cause |= if rarity { CAUSE_RARE } else { 0 };
-        if cause == 0 || self.is_asked_about(index, &step.observation) {
+        if cause == 0 {
             return;
         }
+        // What costs nothing is looked at first: an outcome is booked at every step, a question is rare.
+        let observation = step.observation;
         if !self.people.windows[0].has_room() {
             self.people.counters.total_tasks_rate_limited += 1;
+            return;
+        }
+        if self.people.table.is_full(&self.people.control) {
+            self.people.counters.total_tasks_dropped += 1;
+            return;
+        }
+        if self.is_asked_about(index, &observation) {
             return;
         }
         let Some(world) = self.world(index) else { return };

@@ -6,7 +6,7 @@
 
 use super::pages::control_table;
 use super::person_of;
-use super::view::{float, sentence};
+use super::view::{self, float, sentence};
 use crate::api::Fields;
 use crate::http::{App, Failure};
 use crate::page::{document, escaped};
@@ -98,8 +98,11 @@ fn history(service: &Service, person: u32, role: Role) -> String {
     body.push_str("<ol class=timeline>");
     for (number, given) in people.given().iter().rev().take(HISTORY_SHOWN) {
         let who = if given.person == person { "you".to_string() } else { format!("{:08x}", given.person) };
-        let said = Answer::from_bytes(given.kind, &given.answer)
-            .map_or_else(|_| String::new(), |answer| said_words(&answer));
+        let said = view::visible(service, *number, given, person);
+        let said = said.map_or_else(
+            || "hidden until everybody who is asked has answered".to_string(),
+            |answer| said_words(&answer),
+        );
         let may = given.person == person || Role::Approver <= role;
         let undo = match (given.undone, may) {
             (0, true) => format!("<button type=button data-undo={number}>Take answer {number} back</button>"),

@@ -52,7 +52,8 @@ fn button(
     answer: &Answer,
 ) {
     let said = view::answer_json(answer).to_string();
-    let consequence = match service.preview(question.serial, &answer.to_bytes()) {
+    let consequence = match service.preview(question.serial, &answer.to_bytes(), question.owner) {
+        Ok(_) if question.group != 0 => "Counts together with the answers of the others.".to_string(),
         Ok(changes) if changes.is_empty() => "Nothing changes.".to_string(),
         Ok(changes) => {
             let told =
@@ -83,6 +84,9 @@ pub fn draw(service: &Service, question: &Question) -> String {
     let mut marks = vec![format!("priority {}", question.priority.name()), left];
     if question.flags & ADJUDICATES != 0 {
         marks.push("people disagreed: your answer settles it".to_string());
+    }
+    if question.group != 0 {
+        marks.push("others are asked the same, and nobody sees what the others say".to_string());
     }
     if !question.first_answer.is_empty() {
         marks.push("a first approver proposes to loosen safety: the same answer confirms it".to_string());
@@ -442,7 +446,7 @@ fn wanted_first(service: &Service, question: &Question, shown: &TemplatesContext
     let others = (0..shown.templates.len()).filter(|other| *other != place);
     let order: Vec<u8> = [place].into_iter().chain(others).map(|place| place as u8).collect();
     let answer = Answer::Templates(TemplatesAnswer { order, scores: Vec::new() });
-    match service.preview(question.serial, &answer.to_bytes()) {
+    match service.preview(question.serial, &answer.to_bytes(), question.owner) {
         Ok(changes) => {
             let own = changes.iter().find(|change| change.world == shown.templates[place].template);
             own.map_or_else(|| "it is wanted as before".to_string(), |change| sentence(service, change))

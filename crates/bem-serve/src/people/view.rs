@@ -264,10 +264,15 @@ pub fn sentence(service: &Service, change: &Change) -> String {
     }
 }
 
-/// An answer that was given, as JSON.
-pub fn given(service: &Service, number: u64, given: &Given) -> Value {
-    let answer =
-        Answer::from_bytes(given.kind, &given.answer).map_or(Value::Null, |answer| answer_json(&answer));
+/// What was answered, as far as this person may know it: an answer that waits for others is blind to them until all have answered.
+pub fn visible(service: &Service, number: u64, given: &Given, viewer: Person) -> Option<Answer> {
+    let is_hidden = given.person != viewer && service.people().groups().is_blind(number);
+    Answer::from_bytes(given.kind, &given.answer).ok().filter(|_| !is_hidden)
+}
+
+/// An answer that was given, as JSON for this person.
+pub fn given(service: &Service, number: u64, given: &Given, viewer: Person) -> Value {
+    let answer = visible(service, number, given, viewer).map_or(Value::Null, |answer| answer_json(&answer));
     json!({
         "answer": number.to_string(),
         "question": given.question.to_string(),

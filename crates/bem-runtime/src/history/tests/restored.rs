@@ -13,7 +13,14 @@ impl Driver {
     /// The same driver over a history that was opened.
     fn over(&self, opened: Opened<MemoryStore>) -> Driver {
         let Opened { log, player, .. } = opened;
-        Driver { log, player, world: self.world.clone(), open: self.open.clone(), lag: self.lag }
+        Driver {
+            log,
+            player,
+            world: self.world.clone(),
+            open: self.open.clone(),
+            lag: self.lag,
+            is_harmful: self.is_harmful,
+        }
     }
 
     fn ask_tool(&mut self) {

@@ -100,7 +100,7 @@ fn kill(mut driver: Driver) -> Driver {
     let opened = open(log.into_store(), testing::signer(), LogOptions::default()).unwrap();
     assert!(opened.rejected.is_empty(), "{:?}", opened.rejected);
     assert!(opened.player.service.encode() == wanted, "another state than before");
-    Driver { log: opened.log, player: opened.player, world, open: waiting, lag: 0 }
+    Driver { log: opened.log, player: opened.player, world, open: waiting, lag: 0, is_harmful: false }
 }
 
 /// So many questions, and as many ends of the process.
@@ -115,7 +115,9 @@ fn storm(questions: u64, kills: u64, seed: u64) {
             driver.step();
         }
         let decision = driver.player.service.last().saturating_sub(prng.below(200));
-        let _ = driver.ask(QuestionKind::LabelStep, prng.below(2) as u16, decision, 1);
+        // Now and then several people are asked the same.
+        let quorum = 1 + prng.below(6).saturating_sub(3) as u8;
+        let _ = driver.ask(QuestionKind::LabelStep, prng.below(2) as u16, decision, quorum);
         (0..prng.below(4)).for_each(|_| act(&mut driver, &mut believed, &mut prng));
         if prng.below(16) == 0 {
             take_back(&mut driver, &mut believed, &mut prng);

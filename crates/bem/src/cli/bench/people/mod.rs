@@ -46,7 +46,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
 /// Tasks of every kind that are measured. The other two kinds are quick by reward alone: none of eight took 5,000 steps.
 const TASKS: usize = 12;
 /// Steps of one run; one that does not get there counts with all of them.
-const BUDGET: u64 = 100_000;
+const BUDGET: u64 = 200_000;
 /// Reward alone is slow where it takes as many steps.
 const SLOW: u64 = 5_000;
 /// Seeds begin here: none of those that the rules were tried on.
@@ -55,6 +55,10 @@ const FIRST_SEED: u64 = 7_000;
 const STREAMS: u64 = 1;
 /// Seeds of every kind that are looked at before giving up.
 const SEEDS_MAX: u64 = 64;
+
+/// Share of nobody's steps that right answers may leave, and what a liar may cost of the last score.
+const RIGHT_MOST: f64 = 0.5;
+const LOSS_MOST: f64 = 0.01;
 
 /// Who answers, in the order of the columns.
 const ANNOTATORS: [Annotator; 4] =
@@ -109,7 +113,8 @@ fn row(kind: WorldKind, seed: u64) -> Result<Option<Row>> {
     for annotator in &ANNOTATORS[1..] {
         all.push(ran(0, *annotator)?);
     }
-    let again = (1..=STREAMS).map(|stream| Ok([ran(stream, Annotator::Nobody)?, ran(stream, Annotator::Liar)?]));
+    let again =
+        (1..=STREAMS).map(|stream| Ok([ran(stream, Annotator::Nobody)?, ran(stream, Annotator::Liar)?]));
     let again = again.collect::<Result<_>>()?;
     Ok(Some(Row { kind, seed, ran: all, again }))
 }
@@ -176,7 +181,7 @@ fn over_streams(rows: &[Row], is_liar: bool) -> (f64, usize) {
 fn measurement(name: &'static str, kind: WorldKind) -> Result<Measurement> {
     let rows = rows(kind, |_| {})?;
     let floor = "half of the steps that it takes without people";
-    Ok(Measurement::new(name, median_ratio(&rows, 1), "of nobody's steps", 0.5, floor)
+    Ok(Measurement::new(name, median_ratio(&rows, 1), "of nobody's steps", RIGHT_MOST, floor)
         .with("tasks", rows.len() as f64)
         .with("right_80_percent", median_ratio(&rows, 2))
         .with("liar", median_ratio(&rows, 3))
@@ -286,14 +291,18 @@ pub fn report(kinds: &[WorldKind], is_json: bool) -> Result<Answer> {
         let (kind, runs) = (kind.name(), rows.len() * (1 + STREAMS as usize));
         say!("| {kind} | {runs} | {alone:.3} | {lied_to:.3} | {failed} | {lost} |");
     }
-    let over_all = |place: usize| median(all.iter().map(|row| row.ratio(place)).collect());
+    let [right, mostly, liar] =
+        [1, 2, 3].map(|place| median(all.iter().map(|row| row.ratio(place)).collect()));
+    let loss = tables.iter().map(|rows| worst_loss(rows)).fold(0.0, f64::max);
     say!(
-        "\nMedian share of nobody's steps over all: right {:.2}, right 80 % {:.2}, liar {:.2}.",
-        over_all(1),
-        over_all(2),
-        over_all(3)
+        "\nMedian share of nobody's steps over all {}: right {right:.2} (asked: {RIGHT_MOST}), right 80 % {mostly:.2}",
+        all.len()
     );
-    Ok(Answer::Yes)
+    say!(
+        "(asked: below 1), liar {liar:.2}. The liar's last score is at worst {loss:.3} below nobody's (asked: {LOSS_MOST})."
+    );
+    let is_reached = right <= RIGHT_MOST && mostly < 1.0 && loss <= LOSS_MOST;
+    Ok(if is_reached { Answer::Yes } else { Answer::No })
 }
 
 #[cfg(test)]

@@ -1,0 +1,139 @@
+//! The tests of docs/findings.md against the program in which new users found what they keep mended: each must fail there and pass
+//! here, or it shows nothing. The earlier program takes the place of this one in a mount namespace that ends with the test,
+//! so that nothing has to be put back.
+
+use super::{commit, results, text};
+use crate::{conformance, output, root, target};
+use anyhow::{Context as _, Result, bail, ensure};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The commit that new users tried.
+const TRIED: &str = "a69abf8";
+/// Seconds for one test; one that waits longer for what never comes has failed.
+const SECONDS: &str = "300";
+/// Letters of a failure that a table shows.
+const SHOWN: usize = 110;
+
+/// Runs every test of every finding against both programs and writes docs/results/findings.md.
+pub fn findings(_scale: u64) -> Result<()> {
+    let here = target().join("release/bem");
+    let (before, tests) = (earlier_program()?, compiled_tests()?);
+    let rows = conformance::findings(&std::fs::read_to_string(root().join("docs/findings.md"))?)?;
+    let (mut table, mut silent) = (String::new(), Vec::new());
+    for (finding, name) in
+        rows.iter().flat_map(|(finding, names)| names.iter().map(move |name| (finding, name)))
+    {
+        let executable = tests.get(name).with_context(|| format!("{name} is no compiled test"))?;
+        if let Some(failure) = failure(&here, &here, executable, name)? {
+            bail!("{name} fails with the program of this commit: {failure}");
+        }
+        let failure = failure(&before, &here, executable, name)?;
+        println!("{name}: {}", failure.as_deref().unwrap_or("passes"));
+        let number = finding.split('.').next().unwrap_or_default();
+        writeln!(table, "| {number} | `{name}` | {} |", failure.as_deref().unwrap_or("**passes**"))?;
+        if failure.is_none() {
+            silent.push(name.clone());
+        }
+    }
+    let page = format!(
+        "# What new users found, tried again\n\nWritten by `cargo xtask battery findings`, commit {}. The tests that \
+         [findings.md](../findings.md) names, run with the program of\ncommit {TRIED} in the place of this one: every one of \
+         them must fail there. With the program of this commit all of them pass.\n\n\
+         | finding | test | fails at {TRIED} with |\n|---|---|---|\n{table}",
+        commit()?
+    );
+    std::fs::write(results("findings.md")?, page)?;
+    ensure!(silent.is_empty(), "these tests pass with the program of {TRIED}: {}", silent.join(", "));
+    Ok(())
+}
+
+/// The program of the commit that was tried, built from the history of this repository.
+fn earlier_program() -> Result<PathBuf> {
+    let folder = target().join("battery").join(TRIED);
+    let program = folder.join("target/release/bem");
+    if program.exists() {
+        return Ok(program);
+    }
+    std::fs::create_dir_all(&folder)?;
+    let archive = folder.with_extension("tar");
+    output("git", &["archive", "--output", text(&archive)?, TRIED])?;
+    output("tar", &["-xf", text(&archive)?, "-C", text(&folder)?])?;
+    let built = Command::new("cargo")
+        .args(["build", "--release", "--quiet", "--bin", "bem"])
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .current_dir(&folder)
+        .status()?;
+    ensure!(built.success(), "the program of {TRIED} cannot be built");
+    Ok(program)
+}
+
+/// The compiled test that holds each test of `crates/bem`.
+fn compiled_tests() -> Result<BTreeMap<String, PathBuf>> {
+    let words = ["test", "--release", "--workspace", "--no-run", "--message-format", "json", "--quiet"];
+    let mut tests = BTreeMap::new();
+    for line in output("cargo", &words)?.lines() {
+        let message: serde_json::Value = serde_json::from_str(line)?;
+        let source = message["target"]["src_path"].as_str().unwrap_or_default();
+        let Some(executable) = message["executable"].as_str() else { continue };
+        if !source.contains("crates/bem/tests/") {
+            continue;
+        }
+        for test in output(executable, &["--list", "--format", "terse"])?.lines() {
+            let name = test.trim_end_matches(": test").rsplit("::").next().unwrap_or_default();
+            tests.insert(name.to_string(), PathBuf::from(executable));
+        }
+    }
+    Ok(tests)
+}
+
+/// Runs one test with a program in the place of another; how it failed, if it did.
+fn failure(program: &Path, place: &Path, executable: &Path, name: &str) -> Result<Option<String>> {
+    let script = r#"mount --bind "$0" "$1" && shift && exec "$@""#;
+    let ran = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
+        .args([program, place])
+        .args(["timeout", SECONDS])
+        .arg(executable)
+        .args(["--include-ignored", "--test-threads", "1", name])
+        // Where cargo runs the tests of this package.
+        .current_dir(root().join("crates/bem"))
+        .env("CARGO_MANIFEST_DIR", root().join("crates/bem"))
+        .output()
+        .context("unshare could not be started")?;
+    let said = String::from_utf8_lossy(&ran.stdout).to_string() + &String::from_utf8_lossy(&ran.stderr);
+    if said.contains("mount: ") {
+        bail!("the program cannot be put in another's place: {said}");
+    }
+    let is_one = said.contains("running 1 test");
+    match ran.status.code() {
+        Some(0) if is_one => Ok(None),
+        Some(0) => bail!("{name} is not one test: {said}"),
+        Some(124) => Ok(Some(format!("nothing within {SECONDS} s"))),
+        _ if is_one => Ok(Some(reason(&said))),
+        code => bail!("{name} did not run ({code:?}): {said}"),
+    }
+}
+
+/// What a test that failed said first, in one line of a table.
+fn reason(said: &str) -> String {
+    let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));
+    let line = lines.nth(1).or_else(|| said.lines().last()).unwrap_or_default();
+    let line: String = line.trim().chars().map(|letter| if letter == '|' { '/' } else { letter }).collect();
+    let cut: String = line.chars().take(SHOWN).collect();
+    format!("`{}`{}", cut.replace('`', "'"), if cut.len() < line.len() { " ..." } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_by_what_follows_the_place_of_the_panic() {
+        let said = "running 1 test\n\nthread 'a' panicked at crates/bem/tests/a.rs:1:2:\nno such | option\nnote: run with\n";
+        assert_eq!(reason(said), "`no such / option`");
+        assert_eq!(reason("running 1 test\nkilled"), "`killed`");
+    }
+}
