@@ -5,6 +5,7 @@
 //! an input.
 //! Clauses: HUM-2, HUM-3, HUM-4, HUM-12; decisions D-29, D-70, D-76.
 
+pub mod difference;
 pub mod history;
 pub mod pages;
 pub mod tasks;

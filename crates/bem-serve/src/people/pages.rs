@@ -4,6 +4,7 @@
 //! change. Every text from outside is escaped; the script is a file of its own, so that the policy for content stays strict.
 //! Must not know how anything is learned. Clause: HUM-12.
 
+use super::difference::{differences, evidence, proofs_of};
 use super::view::{self, bits, fields, float, sentence, world_name};
 use crate::core::PatchLine;
 use crate::http::{App, Failure};
@@ -13,9 +14,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
-use bem_base::digest::hash;
 use bem_base::fixed::Fixed;
-use bem_circuit::netlist::{Netlist, Signal};
 use bem_people::control::Control;
 use bem_people::kinds::{Decision, Mode};
 use bem_people::payload::context::{
@@ -32,10 +31,6 @@ use bem_runtime::service::Service;
 use std::fmt::Write as _;
 
 const SCRIPT: &str = include_str!("queue.js");
-/// Certificates of a change that are named.
-const CERTIFICATES_SHOWN: usize = 16;
-/// Gates of a policy that is drawn as rules while everybody waits.
-const DRAWN_GATES_MAX: usize = 400;
 
 /// The script of these pages.
 pub async fn script() -> Response {
@@ -290,10 +285,11 @@ fn draw_patch(page: &mut String, service: &Service, question: &Question, shown: 
     let why: Vec<&str> =
         risks.iter().filter(|(bit, _)| shown.risks & bit != 0).map(|(_, why)| *why).collect();
     let _ = write!(page, "<p>Asked because {}.</p>", escaped(&why.join(", ")));
-    differences(page, service, shown);
-    page.push_str(
-        "<p class=muted>Its condition is proven and its gain is measured already; an approval replaces neither.</p>\
-         <h3>Your answer</h3><ul class=answers aria-label=\"Answers\">",
+    differences(page, service, question, shown);
+    let _ = write!(
+        page,
+        "<p class=muted>{}</p><h3>Your answer</h3><ul class=answers aria-label=\"Answers\">",
+        evidence(shown)
     );
     let decisions = match shown.in_force {
         false => [
@@ -341,71 +337,6 @@ fn draw_template(
         button(page, service, question, key, words, &answer);
     }
     page.push_str("</ul>");
-}
-
-/// Rules of the policy in force and of the one proposed.
-fn differences(page: &mut String, service: &Service, shown: &PatchContext) {
-    let Some(world) = service.world(WorldIndex(shown.task)) else { return };
-    let Some(held) = world.standing().held().filter(|held| held.question != 0) else { return };
-    let spec = world.spec();
-    let rules = |acting: &bem_engine::serving::Acting| {
-        crate::page::rules_of(&acting.in_force().agent, spec, DRAWN_GATES_MAX)
-    };
-    let _ = write!(
-        page,
-        "<div class=pair><div><h3>In force</h3><pre class=rules tabindex=0>{}</pre></div><div><h3>Proposed</h3><pre class=rules tabindex=0>{}</pre></div></div>",
-        escaped(&rules(world.acting())),
-        escaped(&rules(&held.round.acting))
-    );
-    let agent = held.round.acting.in_force().agent;
-    let policy = agent.policy();
-    let _ = write!(
-        page,
-        "<h3>The proposed circuit and its certificate</h3><p>{} gates, {} bits of memory, digest <code>{}</code>.</p>",
-        policy.gates(),
-        policy.memory_bits(),
-        policy.digest()
-    );
-    if policy.gates() <= DRAWN_GATES_MAX {
-        let _ = write!(
-            page,
-            "<details><summary>Gate by gate</summary><pre class=rules tabindex=0>{}</pre></details>",
-            escaped(&gates_of(policy.circuit(), policy.reads()))
-        );
-    }
-    page.push_str("<ul>");
-    let proofs = held.round.patches.iter().filter(|note| note.accepted).flat_map(|note| &note.proofs);
-    for (clauses, certificate) in proofs.take(CERTIFICATES_SHOWN) {
-        let _ = write!(
-            page,
-            "<li>certificate <code>{}</code>, {} bytes, of {} bytes of clauses: accepted by the checker</li>",
-            hash(certificate),
-            certificate.len(),
-            clauses.len()
-        );
-    }
-    page.push_str("</ul>");
-}
-
-/// A circuit, one gate a line.
-fn gates_of(circuit: &Netlist, reads: &[u16]) -> String {
-    let mut text = String::new();
-    let inputs = circuit.inputs();
-    let input = |signal: Signal| (0..inputs).find(|place| Signal::input(*place) == signal);
-    let name = |signal: Signal| match (circuit.gate_position(signal), input(signal)) {
-        (Some(position), _) => format!("g{position}"),
-        (None, Some(place)) => match reads.get(place) {
-            Some(bit) => format!("bit{bit}"),
-            None => format!("memory{}", place - reads.len()),
-        },
-        (None, None) => String::from(if signal == Signal::TRUE { "1" } else { "0" }),
-    };
-    for (position, gate) in circuit.gates().iter().enumerate() {
-        let _ = writeln!(text, "g{position} = {:?} {} {}", gate.op, name(gate.a), name(gate.b));
-    }
-    let outputs: Vec<String> = circuit.outputs().iter().map(|signal| name(*signal)).collect();
-    let _ = writeln!(text, "outputs {}", outputs.join(" "));
-    text
 }
 
 fn draw_templates(
@@ -580,10 +511,11 @@ pub async fn patches_page(
     Extension(caller): Extension<Caller>,
 ) -> Result<Html<String>, Failure> {
     let seen = app.handle.look(|service| {
-        let waits: Vec<(String, u64)> = service
-            .worlds()
-            .filter_map(|(_, world)| Some((world.spec().name.clone(), world.standing().held()?.question)))
-            .collect();
+        let waiting = service.worlds().filter_map(|(_, world)| {
+            let held = world.standing().held()?;
+            Some((world.spec().name.clone(), held.question, proofs_of(&held.round.patches)))
+        });
+        let waits: Vec<(String, u64, usize)> = waiting.collect();
         (waits, PatchLine::latest(service, u64::MAX, 100))
     });
     let (waits, patches) = seen.await?;
@@ -591,10 +523,10 @@ pub async fn patches_page(
     if waits.is_empty() {
         body.push_str("<p class=muted>No change waits for an approval.</p>");
     }
-    for (world, question) in &waits {
+    for (world, question, proofs) in &waits {
         let _ = write!(
             body,
-            "<p><b>{}</b>: a change that is proven and measured waits for an approval: <a href=\"/queue\">question {question}</a></p>",
+            "<p><b>{}</b>: a change waits for an approval, {proofs} proofs of it were accepted: <a href=\"/queue\">question {question}</a></p>",
             escaped(world)
         );
     }
