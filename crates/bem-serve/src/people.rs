@@ -7,6 +7,7 @@
 
 pub mod difference;
 pub mod history;
+pub mod keys;
 pub mod pages;
 pub mod tasks;
 pub mod view;

@@ -5,6 +5,7 @@
 //! Must not know how anything is learned. Clause: HUM-12.
 
 use super::difference::{differences, evidence, proofs_of};
+use super::keys;
 use super::view::{self, bits, fields, float, sentence, world_name};
 use crate::core::PatchLine;
 use crate::http::{App, Failure};
@@ -59,11 +60,12 @@ fn button(
     };
     let _ = write!(
         page,
-        "<li><button type=button data-key=\"{0}\" data-answer=\"{1}\" aria-keyshortcuts=\"{0}\"><kbd>{0}</kbd> <span>{2}</span><small>{3}</small></button></li>",
+        "<li><button type=button data-key=\"{0}\" data-answer=\"{1}\" aria-keyshortcuts=\"{4}\"><kbd>{0}</kbd> <span>{2}</span><small>{3}</small></button></li>",
         escaped(key),
         escaped(&said),
         escaped(words),
-        escaped(&consequence)
+        escaped(&consequence),
+        escaped(keys::spelled(key))
     );
 }
 
@@ -151,11 +153,12 @@ fn draw_step(page: &mut String, service: &Service, question: &Question, shown: &
     }
     page.push_str("</table></div><h3>Your answer</h3><ul class=answers aria-label=\"Answers\">");
     let right = StepAnswer { accept: true, best: None, score: Fixed::ONE, comment: 0 };
+    let [is_right, is_wrong, is_other @ ..] = &keys::STEP;
     button(
         page,
         service,
         question,
-        "Enter",
+        is_right,
         &format!("Action {} was right", shown.chosen),
         &Answer::Step(right),
     );
@@ -164,17 +167,17 @@ fn draw_step(page: &mut String, service: &Service, question: &Question, shown: &
         page,
         service,
         question,
-        "0",
+        is_wrong,
         "It was wrong, and I do not know which is best",
         &Answer::Step(wrong),
     );
     let others = shown.candidates.iter().map(|one| one.action).filter(|action| *action != shown.chosen);
     let mut others: Vec<u16> = others.collect();
     others.sort_unstable();
-    for (key, action) in "123456789abcdefg".chars().zip(others) {
+    for (key, action) in is_other.iter().zip(others) {
         let better = StepAnswer { accept: false, best: Some(action), score: Fixed::ZERO, comment: 0 };
         let words = format!("Action {action} would have been best");
-        button(page, service, question, &key.to_string(), &words, &Answer::Step(better));
+        button(page, service, question, key, &words, &Answer::Step(better));
     }
     page.push_str("</ul>");
 }
@@ -230,15 +233,16 @@ fn draw_episode(
     }
     page.push_str("<h3>Your answer</h3><ul class=answers aria-label=\"Answers\">");
     let grades = [(0, "Very bad"), (1, "Bad"), (2, "Middling"), (3, "Good"), (4, "Very good")];
-    for (grade, words) in grades {
+    let [to_grade @ .., to_discard, to_curriculum] = &keys::EPISODE;
+    for (key, (grade, words)) in to_grade.iter().zip(grades) {
         let score = Fixed::from_ratio(grade, 4);
         let answer = Answer::Episode(EpisodeAnswer { score, keep: 1, tags: 0 });
-        button(page, service, question, &(grade + 1).to_string(), words, &answer);
+        button(page, service, question, key, words, &answer);
     }
     let discard = Answer::Episode(EpisodeAnswer { score: Fixed::ZERO, keep: 0, tags: 0 });
-    button(page, service, question, "d", "Do not learn from it", &discard);
+    button(page, service, question, to_discard, "Do not learn from it", &discard);
     let curriculum = Answer::Episode(EpisodeAnswer { score: Fixed::HALF, keep: 2, tags: 0 });
-    button(page, service, question, "c", "For the curriculum only", &curriculum);
+    button(page, service, question, to_curriculum, "For the curriculum only", &curriculum);
     page.push_str("</ul>");
 }
 
@@ -293,17 +297,17 @@ fn draw_patch(page: &mut String, service: &Service, question: &Question, shown: 
     );
     let decisions = match shown.in_force {
         false => [
-            ("a", "Approve: it takes effect", Decision::Approve),
-            ("x", "Reject: this policy is not proposed again", Decision::Reject),
-            ("d", "Defer: not now", Decision::Defer),
+            ("Approve: it takes effect", Decision::Approve),
+            ("Reject: this policy is not proposed again", Decision::Reject),
+            ("Defer: not now", Decision::Defer),
         ],
         true => [
-            ("a", "Right: it stays", Decision::Approve),
-            ("x", "Wrong: take it back", Decision::Reject),
-            ("d", "Leave it for now", Decision::Defer),
+            ("Right: it stays", Decision::Approve),
+            ("Wrong: take it back", Decision::Reject),
+            ("Leave it for now", Decision::Defer),
         ],
     };
-    for (key, words, decision) in decisions {
+    for (key, (words, decision)) in keys::PATCH.iter().zip(decisions) {
         let answer = Answer::Patch(PatchAnswer { decision, risks: shown.risks, weight: Fixed::ONE });
         button(page, service, question, key, words, &answer);
     }
@@ -328,11 +332,11 @@ fn draw_template(
         escaped(&shown.words)
     );
     let decisions = [
-        ("a", "Approve: it is learned", Decision::Approve),
-        ("x", "Reject: it is not learned, and not asked about again", Decision::Reject),
-        ("d", "Defer: asked again when more was played", Decision::Defer),
+        ("Approve: it is learned", Decision::Approve),
+        ("Reject: it is not learned, and not asked about again", Decision::Reject),
+        ("Defer: asked again when more was played", Decision::Defer),
     ];
-    for (key, words, decision) in decisions {
+    for (key, (words, decision)) in keys::PATCH.iter().zip(decisions) {
         let answer = Answer::Patch(PatchAnswer { decision, risks: shown.risks, weight: Fixed::ONE });
         button(page, service, question, key, words, &answer);
     }
@@ -351,9 +355,8 @@ fn draw_templates(
         "<p>Press the numbers in the order in which you want them, the most wanted first; with the last one the answer is \
          given. Where several worlds have something to learn, the more wanted one is worked on first.</p><ul class=answers aria-label=\"Worlds\">",
     );
-    for (place, one) in shown.templates.iter().enumerate() {
+    for (place, (key, one)) in keys::RANKING.iter().zip(&shown.templates).enumerate() {
         let first = wanted_first(service, question, shown, place);
-        let key = char::from_digit(place as u32 + 1, 36).unwrap_or('-');
         let _ = write!(
             page,
             "<li><button type=button data-key=\"{key}\" data-rank={place} aria-keyshortcuts=\"{key}\" aria-pressed=false><kbd>{key}</kbd> <span>{}</span> <span class=place></span>\
@@ -403,8 +406,9 @@ fn draw_config(
     control_table(page, &shown.control);
     page.push_str("<h3>Your answer</h3><ul class=answers aria-label=\"Answers\">");
     let config = |answer: ConfigAnswer| Answer::Config(answer);
-    button(page, service, question, "Enter", "Leave everything as it is", &config(ConfigAnswer::default()));
-    for (key, mode) in ["o", "w", "a", "l"].into_iter().zip(Mode::ALL) {
+    let [as_it_is, modes @ .., by_itself, more, less] = &keys::CONFIG;
+    button(page, service, question, as_it_is, "Leave everything as it is", &config(ConfigAnswer::default()));
+    for (key, mode) in modes.iter().zip(Mode::ALL) {
         if *mode == shown.control.safety_override_mode {
             continue;
         }
@@ -424,13 +428,13 @@ fn draw_config(
         page,
         service,
         question,
-        "e",
+        by_itself,
         words,
         &config(ConfigAnswer { enable_online: Some(online), ..ConfigAnswer::default() }),
     );
     for (key, words, by) in [
-        ("+", "Labels count for a quarter visit more", 1),
-        ("-", "Labels count for a quarter visit less", -1),
+        (more, "Labels count for a quarter visit more", 1),
+        (less, "Labels count for a quarter visit less", -1),
     ] {
         let mut answer = ConfigAnswer::default();
         answer.deltas[1] = Fixed::from_ratio(by, 4);
@@ -481,9 +485,6 @@ pub async fn queue_page(Extension(caller): Extension<Caller>) -> Html<String> {
             "<h1>Questions</h1><p>The role viewer looks; answering needs the role annotator.</p>".to_string()
         }
         true => {
-            let row = |name: &str, words: &str| {
-                format!("<p><label>{words} <input id=key-{name} maxlength=1 size=2></label></p>")
-            };
             format!(
                 "<h1>Questions</h1><p id=progress class=muted></p><p id=status role=status aria-live=polite></p>\
                  <section id=question aria-label=\"The question\"></section>\
@@ -491,14 +492,8 @@ pub async fn queue_page(Extension(caller): Extension<Caller>) -> Html<String> {
                  <button type=button id=do-skip><kbd data-cap=skip>s</kbd> Skip</button>\
                  <button type=button id=do-release><kbd data-cap=release>r</kbd> Give back</button></div>\
                  <div class=tools><button type=button id=do-undo disabled><kbd data-cap=undo>u</kbd> Take my last answer back</button>\
-                 <button type=button id=do-help><kbd data-cap=help>?</kbd> Keys</button></div>\
-                 <dialog id=help aria-labelledby=help-title><h2 id=help-title>Keys</h2>\
-                 <p>The key on a button answers and goes on to the next question. These can be changed:</p>{}{}{}{}\
-                 <p><button type=button id=save-keys>Keep these keys</button> <button type=button id=close-help>Close</button></p></dialog>",
-                row("skip", "Skip"),
-                row("release", "Give back"),
-                row("undo", "Take my last answer back"),
-                row("help", "Keys"),
+                 <button type=button id=do-help><kbd data-cap=help>?</kbd> Keys</button></div>{}",
+                keys::dialog()
             )
         }
     };
