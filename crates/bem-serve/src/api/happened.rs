@@ -45,7 +45,7 @@ pub(super) async fn show_history(
     let (before, limit) = (before_of(&query)?, limit_of(&query)?);
     let happened = app.handle.look(move |service| happened(service, before, limit)).await?;
     let next = happened.last().filter(|_| limit <= happened.len()).map(|one| one.step);
-    let happened: Vec<Value> = happened.iter().map(Happened::json).collect();
+    let happened: Vec<Value> = happened.iter().map(TimelineEntry::json).collect();
     let gauges = &app.handle.gauges;
     let read = |gauge: &std::sync::atomic::AtomicU64| gauge.load(std::sync::atomic::Ordering::Relaxed);
     Ok(Json(json!({
@@ -55,15 +55,15 @@ pub(super) async fn show_history(
 }
 
 /// What happened with one step of the history.
-pub(crate) struct Happened {
+pub(crate) struct TimelineEntry {
     /// The number of the input.
     pub(crate) step: u64,
     /// What happened.
-    pub(crate) what: What,
+    pub(crate) what: TimelineEvent,
 }
 
-/// See [`Happened`].
-pub(crate) enum What {
+/// See [`TimelineEntry`].
+pub(crate) enum TimelineEvent {
     /// A patch was decided about.
     Patch(PatchLine),
     /// A person answered.
@@ -79,34 +79,39 @@ pub(crate) enum What {
     TakenBack(u64),
 }
 
-impl Happened {
+impl TimelineEntry {
     fn json(&self) -> Value {
         let step = self.step;
         match &self.what {
-            What::Patch(line) => json!({ "step": step, "what": "patch", "patch": line }),
-            What::Answer { question, kind, undone } => {
+            TimelineEvent::Patch(line) => json!({ "step": step, "what": "patch", "patch": line }),
+            TimelineEvent::Answer { question, kind, undone } => {
                 let answer = json!({ "question": question, "kind": kind.name(), "undone": undone });
                 json!({ "step": step, "what": "answer", "answer": answer })
             }
-            What::TakenBack(answer) => json!({ "step": step, "what": "taken_back", "taken_back": answer }),
+            TimelineEvent::TakenBack(answer) => {
+                json!({ "step": step, "what": "taken_back", "taken_back": answer })
+            }
         }
     }
 }
 
 /// Decisions about patches, answers of people and answers taken back before a step, the latest first; what came with one step
 /// stays together.
-pub(crate) fn happened(service: &Service, before: u64, limit: usize) -> Vec<Happened> {
+pub(crate) fn happened(service: &Service, before: u64, limit: usize) -> Vec<TimelineEntry> {
     let patches = PatchLine::latest(service, before, limit).into_iter();
-    let mut all: Vec<Happened> =
-        patches.map(|line| Happened { step: line.step, what: What::Patch(line) }).collect();
+    let mut all: Vec<TimelineEntry> =
+        patches.map(|line| TimelineEntry { step: line.step, what: TimelineEvent::Patch(line) }).collect();
     let given = service.people().given();
     all.extend(given.range(..before).rev().take(limit).map(|(step, given)| {
         let undone = (0 < given.undone).then_some(given.undone);
-        let what = What::Answer { question: given.question, kind: given.kind, undone };
-        Happened { step: *step, what }
+        let what = TimelineEvent::Answer { question: given.question, kind: given.kind, undone };
+        TimelineEntry { step: *step, what }
     }));
     let undone = given.iter().filter(|(_, given)| (1..before).contains(&given.undone));
-    all.extend(undone.map(|(answer, given)| Happened { step: given.undone, what: What::TakenBack(*answer) }));
+    all.extend(undone.map(|(answer, given)| TimelineEntry {
+        step: given.undone,
+        what: TimelineEvent::TakenBack(*answer),
+    }));
     all.sort_by_key(|one| core::cmp::Reverse(one.step));
     let last = all.get(limit.saturating_sub(1)).map_or(0, |one| one.step);
     all.retain(|one| last <= one.step);

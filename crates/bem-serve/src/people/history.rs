@@ -9,7 +9,7 @@
 use super::pages::control_table;
 use super::person_of;
 use super::view::{float, sentence};
-use crate::api::happened::{What, happened};
+use crate::api::happened::{TimelineEvent, happened};
 use crate::api::{Fields, Paging};
 use crate::http::{App, Failure};
 use crate::page::{document, escaped};
@@ -138,7 +138,7 @@ fn timeline(body: &mut String, service: &Service, before: Option<u64>) {
     body.push_str("<ol class=timeline aria-labelledby=timeline>");
     for one in &all {
         let words = match &one.what {
-            What::Patch(line) => {
+            TimelineEvent::Patch(line) => {
                 let verdict = if line.accepted { "in force" } else { "not in force" };
                 format!(
                     "patch {} of {}, {verdict}: {}",
@@ -147,11 +147,11 @@ fn timeline(body: &mut String, service: &Service, before: Option<u64>) {
                     escaped(&line.words)
                 )
             }
-            What::Answer { question, kind, undone } => {
+            TimelineEvent::Answer { question, kind, undone } => {
                 let undone = undone.map_or_else(String::new, |at| format!(", taken back with input {at}"));
                 format!("answer {} to question {question}{undone}", kind.name())
             }
-            What::TakenBack(answer) => format!("answer with input {answer} taken back"),
+            TimelineEvent::TakenBack(answer) => format!("answer with input {answer} taken back"),
         };
         let _ = write!(body, "<li><b>Input {}</b>, {words}</li>", one.step);
     }

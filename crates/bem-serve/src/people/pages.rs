@@ -521,7 +521,7 @@ pub async fn patches_page(
     for (world, question, proofs) in &waits {
         let _ = write!(
             body,
-            "<p><b>{}</b>: a change waits for an approval, {proofs} proofs of it were accepted: <a href=\"/queue\">question {question}</a></p>",
+            "<p><b>{}</b>: a change waits for an approval (accepted proofs: {proofs}): <a href=\"/queue\">question {question}</a></p>",
             escaped(world)
         );
     }
