@@ -5,7 +5,8 @@
 //! ```
 //!
 //! `off` asks nobody; `on` asks about steps, and somebody skips what is asked; `full` asks until every place of the table is
-//! taken, and nobody looks. Only [`counted_step`] is counted: a decision, from the input to what it brings. Clauses: HUM-10.
+//! taken, and nobody looks. Only [`counted_step`] is counted, a decision from the input to what it brings; or [`counted_reward`],
+//! after which it is looked at whether people are asked. Clauses: HUM-10.
 
 use bem_base::environment::{Bits, Outcome};
 use bem_base::fixed::Fixed;
@@ -25,6 +26,12 @@ const LEFT: usize = 8;
 #[inline(never)]
 fn counted_step(service: &mut Service, input: &Input) {
     black_box(service.apply(input, None)).expect("a decision takes effect");
+}
+
+/// One reward, and the look at what came of the decision.
+#[inline(never)]
+fn counted_reward(service: &mut Service, input: Option<Input>) {
+    take(service, black_box(input));
 }
 
 fn take(service: &mut Service, input: Option<Input>) {
@@ -66,7 +73,7 @@ fn main() {
         counted_step(&mut service, &input);
         let outcome = Outcome { reward: (step % 2 * 1_000) as i32, done: true, bad: false };
         let rewarded = service.reward(world, service.last(), outcome).expect("a reward");
-        take(&mut service, rewarded);
+        counted_reward(&mut service, rewarded);
         if how == "on" {
             let open: Vec<u64> = service.people().table().open().map(|one| one.serial).collect();
             for serial in open.into_iter().skip(LEFT) {

@@ -3,7 +3,7 @@
 //! Bodies are read field by field, so that an error names the field, what it is and what is allowed. Floats are made here, for
 //! JSON, and nowhere else. Clauses: VM-13, LOG-1.
 
-mod happened;
+pub(crate) mod happened;
 
 use crate::core::{Decided, Message, PatchLine, Seen};
 use crate::http::{App, BODY_BYTES_MAX, COOKIE, Failure, Registered, attempt, peer_of, route, session_of};

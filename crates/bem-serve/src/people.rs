@@ -5,7 +5,9 @@
 //! an input.
 //! Clauses: HUM-2, HUM-3, HUM-4, HUM-12; decisions D-29, D-70, D-76.
 
+pub mod difference;
 pub mod history;
+pub mod keys;
 pub mod pages;
 pub mod tasks;
 pub mod view;

@@ -1,5 +1,6 @@
 //! Who may come in: every route of the table with every role and every wrong header, asked through the router itself.
 
+mod asked;
 mod told;
 
 use super::*;

@@ -1,6 +1,6 @@
 //! People's pages in a real browser: log in, answer all five kinds by keyboard, skip, take back, approve a patch and see it applied, an
 //! annotator who is refused an approver's question, an approval of what nobody has proven, a lease that runs out, two people at
-//! once, dark and narrow; axe-core looks at every page. Chromium is driven over WebDriver; where it is not there, the test says
+//! once, keys of one's own, earlier pages of the history, dark and narrow; axe-core looks at every page. Chromium is driven over WebDriver; where it is not there, the test says
 //! so. Clause: HUM-12.
 
 mod browser;
@@ -9,19 +9,12 @@ mod server;
 use browser::{Browser, driver, http, http_text};
 use serde_json::{Value, json};
 use server::Server;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-/// Keeps a picture of a page where `BEM_SHOTS` says so.
-fn shoot(browser: &Browser<'_>, name: &str) {
-    if let Some(folder) = std::env::var_os("BEM_SHOTS") {
-        browser.screenshot(&PathBuf::from(folder).join(format!("{name}.png")));
-    }
-}
 
 /// Keeps a picture, and holds the page against the rules of axe-core.
 fn look(browser: &Browser<'_>, name: &str) {
-    shoot(browser, name);
+    browser.screenshot(name);
     browser.audit(name);
 }
 
@@ -343,4 +336,118 @@ fn two_people_work_at_once_and_a_lease_that_runs_out_is_said() {
         browsers[0].press("\u{e007}");
         std::thread::sleep(std::time::Duration::from_millis(500));
     }
+}
+
+/// Types a key into a field of the form of the keys, and asks for it to be kept.
+fn put_key(browser: &Browser<'_>, field: &str, key: &str) {
+    browser.run(&format!("document.querySelector({}).focus()", json!(field)));
+    browser.press(key);
+    browser.run("document.getElementById('save-keys').click()");
+}
+
+#[test]
+fn a_key_of_ones_own_answers_and_one_that_would_mean_two_things_is_refused() {
+    let Some(driver) = driver() else {
+        println!("left out: chromium and chromedriver are not there (Debian: chromium, chromium-driver)");
+        return;
+    };
+    let Desk { server, admin, tokens, .. } = &desk(&[]);
+    let profile = tempfile::tempdir().expect("a folder");
+    let browser = Browser::open(&driver, profile.path(), &["--window-size=900,1200"]);
+    browser.log_in(server, &tokens[0]);
+    browser.question("");
+    let answered = || {
+        let (_, people) = http(&server.address, "GET", "/v1/people", admin, None);
+        people["statistics"]["total_tasks_completed"].as_u64().expect("a count")
+    };
+    // The answer that is usually given by Enter.
+    let (own, skip) = ("#answer-keys input[data-usual=Enter]", "#key-skip");
+    let said = "return document.getElementById('keys-said').textContent";
+    browser.press("?");
+    browser.wait("return document.getElementById('help').open");
+    for (field, key) in [(own, "s"), (skip, "1"), (skip, "x")] {
+        // The key of skipping, one of an answer on the page, and one of an answer to another kind of question.
+        put_key(&browser, field, key);
+        let refused = browser.wait(said);
+        assert!(refused.as_str().is_some_and(|text| text.contains("would mean two things")), "{refused}");
+        assert_eq!(browser.run("return document.getElementById('help').open"), json!(true));
+        browser.run("document.getElementById('close-help').click()");
+        browser.press("?");
+        browser.wait("return document.getElementById('help').open");
+        assert_eq!(browser.run(said), json!(""), "what was refused is forgotten");
+    }
+    look(&browser, "keys");
+    put_key(&browser, own, "j");
+    browser.wait("return !document.getElementById('help').open");
+    let shown = "const b = document.querySelector('#question button[data-usual=Enter]'); \
+         return b && [b.querySelector('kbd').textContent, b.getAttribute('aria-keyshortcuts')]";
+    assert_eq!(browser.wait(shown), json!(["j", "j"]));
+    // The usual key means nothing now, and keys of one's own outlive the page.
+    browser.press("\u{e007}");
+    browser.go(&format!("http://{}/queue", server.address));
+    let mut asked = browser.question("");
+    assert_eq!(browser.wait(shown), json!(["j", "j"]));
+    assert_eq!(answered(), 0, "Enter was given away");
+    browser.press("j");
+    asked = browser.question(&asked);
+    browser.wait("return document.getElementById('status').textContent.includes('Answered question')");
+    assert_eq!(answered(), 1, "{asked}");
+    // Everything as usual again.
+    browser.press("?");
+    browser.wait("return document.getElementById('help').open");
+    browser
+        .run("document.getElementById('usual-keys').click(); document.getElementById('close-help').click()");
+    assert_eq!(browser.wait(shown), json!(["Enter", "Enter"]));
+    browser.press("\u{e007}");
+    browser.question(&asked);
+    assert_eq!(answered(), 2);
+}
+
+#[test]
+fn earlier_pages_of_the_history_are_reached_by_their_links() {
+    let Some(driver) = driver() else {
+        println!("left out: chromium and chromedriver are not there (Debian: chromium, chromium-driver)");
+        return;
+    };
+    let Desk { server, admin, tokens, .. } = &desk(&[]);
+    let ask = |path: &str, token: &str, body: Value| {
+        let (status, answer) = http(&server.address, "POST", path, token, Some(&body));
+        assert!(status < 300, "{path} {body}: {answer}");
+        answer
+    };
+    // Four questions wait at the desk, and 52 more are asked: more answers than a page has.
+    for _ in 0..52 {
+        let decision = play(server, admin, "desk", 1).remove(0);
+        let body = json!({ "kind": "label_step", "world": "desk", "decision": decision });
+        ask("/v1/questions", admin, body);
+        let leased = &ask("/v1/questions/next", &tokens[0], json!({}))["leased"];
+        let question = leased["question"]["question"].as_str().expect("a question");
+        let body = json!({ "lease": leased["lease"], "answer": { "accept": true } });
+        ask(&format!("/v1/questions/{question}/answer"), &tokens[0], body);
+    }
+    let (_, all) = http(&server.address, "GET", "/v1/answers", admin, None);
+    let all = all["answers"].as_array().expect("a list").clone();
+    assert_eq!(all.len(), 52);
+    let oldest = format!("Input {}", all[51]["answer"].as_str().expect("a number"));
+    let profile = tempfile::tempdir().expect("a folder");
+    let browser = Browser::open(&driver, profile.path(), &["--window-size=900,1200"]);
+    browser.log_in(server, &tokens[0]);
+    browser.go(&format!("http://{}/history", server.address));
+    let listed = "return [...document.querySelectorAll('ol[aria-labelledby=answers] > li > p > b')].map((b) => b.textContent)";
+    browser.wait("return !!document.querySelector('nav[aria-label=\"Pages of answers\"] a')");
+    let first = browser.run(listed);
+    assert_eq!(first.as_array().map(Vec::len), Some(50), "{first}");
+    assert!(!first.as_array().expect("a list").contains(&json!(oldest)), "{first}");
+    look(&browser, "history-first");
+    let earlier = browser.run(
+        "const a = document.querySelector('nav[aria-label=\"Pages of answers\"] a'); return [a.textContent, a.href]",
+    );
+    assert_eq!(earlier[0], json!("Earlier answers"));
+    browser.go(earlier[1].as_str().expect("an address"));
+    let second = browser.run(listed);
+    assert_eq!(second.as_array().map(Vec::len), Some(2), "{second}");
+    assert_eq!(second[1], json!(oldest), "{second}");
+    look(&browser, "history-second");
+    let latest = browser.run("return [...document.querySelectorAll('nav[aria-label=\"Pages of answers\"] a')].map((a) => a.textContent)");
+    assert_eq!(latest, json!(["Latest answers"]), "there is nothing before");
 }

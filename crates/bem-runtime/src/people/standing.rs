@@ -7,6 +7,7 @@
 //! Clauses: HUM-5, HUM-6, HUM-8; decisions D-76, D-78.
 
 use super::change::{Label, UNKNOWN};
+use super::oversight::short;
 use crate::frozen::{Frozen, Shared};
 use crate::round::{Brought, Complete};
 use crate::world::{World, decode_complete, encode_complete};
@@ -18,7 +19,7 @@ use bem_engine::chronicle::PatchNote;
 use bem_engine::learner::{Label as Said, Told};
 use bem_engine::serving::{Acting, Round, Searching};
 use bem_engine::state::RestoreError;
-use bem_people::payload::context::{STEPS_SHOWN_MAX, ShownStep};
+use bem_people::payload::context::{PatchContext, STEPS_SHOWN_MAX, ShownStep};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Labels of one world that are in force; the oldest give way.
@@ -141,6 +142,14 @@ impl Standing {
             right: label.action,
             time: label.time,
         }))
+    }
+
+    /// What acted before a change that took effect, and what was decided about its patches: as long as it is the latest change
+    /// and can be taken back.
+    pub fn replaced_by(&self, shown: &PatchContext) -> Option<(&Acting, &[PatchNote])> {
+        let previous = self.previous.as_deref()?;
+        let is_this = shown.in_force && short(&previous.acting.digest()) == shown.policies[0];
+        is_this.then_some((&previous.acting, previous.patches.as_slice()))
     }
 
     /// Whether the latest change of the policy can be taken back.

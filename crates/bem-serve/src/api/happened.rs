@@ -8,6 +8,7 @@ use crate::http::{App, Failure};
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
+use bem_people::kinds::QuestionKind;
 use bem_runtime::service::Service;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -43,7 +44,8 @@ pub(super) async fn show_history(
 ) -> Result<Json<Value>, Failure> {
     let (before, limit) = (before_of(&query)?, limit_of(&query)?);
     let happened = app.handle.look(move |service| happened(service, before, limit)).await?;
-    let next = happened.last().filter(|_| limit <= happened.len()).map(|one| one["step"].clone());
+    let next = happened.last().filter(|_| limit <= happened.len()).map(|one| one.step);
+    let happened: Vec<Value> = happened.iter().map(TimelineEntry::json).collect();
     let gauges = &app.handle.gauges;
     let read = |gauge: &std::sync::atomic::AtomicU64| gauge.load(std::sync::atomic::Ordering::Relaxed);
     Ok(Json(json!({
@@ -52,21 +54,68 @@ pub(super) async fn show_history(
     })))
 }
 
-/// Decisions about patches and answers of people before a step, the latest first; what came with one step stays together.
-fn happened(service: &Service, before: u64, limit: usize) -> Vec<Value> {
+/// What happened with one step of the history.
+pub(crate) struct TimelineEntry {
+    /// The number of the input.
+    pub(crate) step: u64,
+    /// What happened.
+    pub(crate) what: TimelineEvent,
+}
+
+/// See [`TimelineEntry`].
+pub(crate) enum TimelineEvent {
+    /// A patch was decided about.
+    Patch(PatchLine),
+    /// A person answered.
+    Answer {
+        /// The question.
+        question: u64,
+        /// Its kind.
+        kind: QuestionKind,
+        /// The input with which the answer was taken back, if it was.
+        undone: Option<u64>,
+    },
+    /// A person took this answer back.
+    TakenBack(u64),
+}
+
+impl TimelineEntry {
+    fn json(&self) -> Value {
+        let step = self.step;
+        match &self.what {
+            TimelineEvent::Patch(line) => json!({ "step": step, "what": "patch", "patch": line }),
+            TimelineEvent::Answer { question, kind, undone } => {
+                let answer = json!({ "question": question, "kind": kind.name(), "undone": undone });
+                json!({ "step": step, "what": "answer", "answer": answer })
+            }
+            TimelineEvent::TakenBack(answer) => {
+                json!({ "step": step, "what": "taken_back", "taken_back": answer })
+            }
+        }
+    }
+}
+
+/// Decisions about patches, answers of people and answers taken back before a step, the latest first; what came with one step
+/// stays together.
+pub(crate) fn happened(service: &Service, before: u64, limit: usize) -> Vec<TimelineEntry> {
     let patches = PatchLine::latest(service, before, limit).into_iter();
-    let mut all: Vec<(u64, Value)> = patches
-        .map(|line| (line.step, json!({ "step": line.step, "what": "patch", "patch": line })))
-        .collect();
-    let answers = service.people().given().range(..before).rev().take(limit);
-    all.extend(answers.map(|(step, given)| {
-        let (question, kind) = (given.question, given.kind.name());
-        let answer = json!({ "question": question, "kind": kind, "undone": (0 < given.undone).then_some(given.undone) });
-        (*step, json!({ "step": step, "what": "answer", "answer": answer }))
+    let mut all: Vec<TimelineEntry> =
+        patches.map(|line| TimelineEntry { step: line.step, what: TimelineEvent::Patch(line) }).collect();
+    let given = service.people().given();
+    all.extend(given.range(..before).rev().take(limit).map(|(step, given)| {
+        let undone = (0 < given.undone).then_some(given.undone);
+        let what = TimelineEvent::Answer { question: given.question, kind: given.kind, undone };
+        TimelineEntry { step: *step, what }
     }));
-    all.sort_by_key(|(step, _)| core::cmp::Reverse(*step));
-    let last = all.get(limit.saturating_sub(1)).map_or(0, |(step, _)| *step);
-    all.into_iter().filter(|(step, _)| last <= *step).map(|(_, value)| value).collect()
+    let undone = given.iter().filter(|(_, given)| (1..before).contains(&given.undone));
+    all.extend(undone.map(|(answer, given)| TimelineEntry {
+        step: given.undone,
+        what: TimelineEvent::TakenBack(*answer),
+    }));
+    all.sort_by_key(|one| core::cmp::Reverse(one.step));
+    let last = all.get(limit.saturating_sub(1)).map_or(0, |one| one.step);
+    all.retain(|one| last <= one.step);
+    all
 }
 
 #[utoipa::path(get, path = "/v1/events", responses((status = 200, description = "Server-sent events: steps, decisions, patches and questions")))]

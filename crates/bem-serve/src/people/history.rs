@@ -1,5 +1,7 @@
-//! The page of the history: answers with what each changed, its audit and its checkpoint, people, counters and the control.
+//! The page of the history: answers with what each changed, a timeline of what happened, its audit and its checkpoint, people,
+//! counters and the control.
 //!
+//! Both lists begin with the latest and go on before an input, with links that need no script.
 //! The audit is the one of `bem verify`, lent by whoever started the server, and one is made at a time. A checkpoint is text that
 //! the server has signed and tells no secret. Must not know how anything is learned, nor how a history is audited.
 //! Clause: HUM-12; decision D-213.
@@ -7,12 +9,13 @@
 use super::pages::control_table;
 use super::person_of;
 use super::view::{self, float, sentence};
-use crate::api::Fields;
+use crate::api::happened::{TimelineEvent, happened};
+use crate::api::{Fields, Paging};
 use crate::http::{App, Failure};
 use crate::page::{document, escaped};
 use crate::tokens::{Caller, Role};
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::{Extension, Json};
@@ -21,11 +24,14 @@ use bem_people::kinds::Mode;
 use bem_people::payload::Answer;
 use bem_runtime::service::Service;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-/// Answers that the history shows.
+/// Answers on one page of the history.
 const HISTORY_SHOWN: usize = 50;
+/// Lines of the timeline on one page of the history. What came with one input stays together, so that there may be a few more.
+const TIMELINE_SHOWN: usize = 50;
 
 #[utoipa::path(post, path = "/v1/history/verify", responses((status = 200, description = "The verdict of the audit: ok, unanchored or broken"),
     (status = 400, description = "The checkpoint is none"), (status = 429, description = "Another audit is under way")))]
@@ -68,13 +74,24 @@ pub(crate) async fn checkpoint(State(app): State<App>) -> Result<Response, Failu
     Ok((headers, text).into_response())
 }
 
-/// The answers with what each changed, the counters, and the control.
+/// The input before which a page of the history begins; without one it begins with the latest.
+fn before_of(query: &BTreeMap<String, String>) -> Result<Option<u64>, Failure> {
+    let Some(text) = query.get("before") else { return Ok(None) };
+    let number = text.parse().ok().filter(|number: &u64| number.to_string() == *text);
+    let wrong =
+        || Failure::bad("before", "before must be the number of an input, without sign or leading zeros");
+    number.map(Some).ok_or_else(wrong)
+}
+
+/// The answers with what each changed, what happened, the counters, and the control.
 pub async fn history_page(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Query(query): Paging,
 ) -> Result<Html<String>, Failure> {
+    let before = before_of(&query)?;
     let (person, role) = (person_of(&caller.token), caller.role);
-    let body = app.handle.look(move |service| history(service, person, role)).await?;
+    let body = app.handle.look(move |service| history(service, person, role, before)).await?;
     let gauges = &app.handle.gauges;
     let facts = format!(
         "<h1>History</h1><ul class=facts><li><b>{}</b>inputs in the history</li><li><b>{}</b>of them under a signed checkpoint</li></ul>\
@@ -89,14 +106,81 @@ pub async fn history_page(
     Ok(document("BEM: history", &(facts + &body), Some(&caller.csrf.unwrap_or_default())))
 }
 
-fn history(service: &Service, person: u32, role: Role) -> String {
+/// Links to earlier and to the latest lines of a list: `last` is the last line that is shown, where there are earlier ones.
+fn pages_of(body: &mut String, list: &str, id: &str, before: Option<u64>, last: Option<u64>) {
+    let earlier = last.map(|last| format!("<a href=\"/history?before={last}#{id}\">Earlier {list}</a>"));
+    let latest = before.map(|_| format!("<a href=\"/history#{id}\">Latest {list}</a>"));
+    let links: Vec<String> = earlier.into_iter().chain(latest).collect();
+    if !links.is_empty() {
+        let _ = write!(body, "<nav class=pages aria-label=\"Pages of {list}\">{}</nav>", links.join(" "));
+    }
+}
+
+/// What a list begins with, in words.
+fn begins(before: Option<u64>) -> String {
+    before.map_or_else(
+        || "the latest first".to_string(),
+        |before| format!("before input {before}, the latest first"),
+    )
+}
+
+/// What happened, by input: patches, answers, and answers that were taken back.
+fn timeline(body: &mut String, service: &Service, before: Option<u64>) {
+    let all = happened(service, before.unwrap_or(u64::MAX), TIMELINE_SHOWN);
+    let _ = write!(
+        body,
+        "<h2 id=timeline>Timeline <span class=muted>what happened in the ledger, {}</span></h2>",
+        begins(before)
+    );
+    if all.is_empty() {
+        body.push_str("<p class=muted>No patch was decided about and nobody has answered.</p>");
+    }
+    body.push_str("<ol class=timeline aria-labelledby=timeline>");
+    for one in &all {
+        let words = match &one.what {
+            TimelineEvent::Patch(line) => {
+                let verdict = if line.accepted { "in force" } else { "not in force" };
+                format!(
+                    "patch {} of {}, {verdict}: {}",
+                    line.kind,
+                    escaped(&line.world),
+                    escaped(&line.words)
+                )
+            }
+            TimelineEvent::Answer { question, kind, undone } => {
+                let undone = undone.map_or_else(String::new, |at| format!(", taken back with input {at}"));
+                format!("answer {} to question {question}{undone}", kind.name())
+            }
+            TimelineEvent::TakenBack(answer) => format!("answer with input {answer} taken back"),
+        };
+        let _ = write!(body, "<li><b>Input {}</b>, {words}</li>", one.step);
+    }
+    body.push_str("</ol>");
+    let last = all.last().filter(|_| TIMELINE_SHOWN <= all.len()).map(|one| one.step);
+    pages_of(body, "events", "timeline", before, last);
+    let after = before.map_or_else(String::new, |before| format!("&amp;after={before}"));
+    let _ = write!(
+        body,
+        "<p class=muted>For programs: <a href=\"/v1/history?limit={TIMELINE_SHOWN}{after}\">the same as JSON</a>.</p>"
+    );
+}
+
+fn history(service: &Service, person: u32, role: Role, before: Option<u64>) -> String {
     let people = service.people();
-    let mut body = "<p id=status role=status aria-live=polite></p><h2>Answers <span class=muted>the latest first</span></h2>".to_string();
+    let mut body = format!(
+        "<p id=status role=status aria-live=polite></p><h2 id=answers>Answers <span class=muted>{}</span></h2>",
+        begins(before)
+    );
+    let mut earlier = people.given().range(..before.unwrap_or(u64::MAX)).rev();
     if people.given().is_empty() {
         body.push_str("<p class=muted>Nobody has answered yet.</p>");
+    } else if earlier.clone().next().is_none() {
+        body.push_str("<p class=muted>No earlier answer is kept here; the ledger has them all.</p>");
     }
-    body.push_str("<ol class=timeline>");
-    for (number, given) in people.given().iter().rev().take(HISTORY_SHOWN) {
+    body.push_str("<ol class=timeline aria-labelledby=answers>");
+    let mut last = None;
+    for (number, given) in earlier.by_ref().take(HISTORY_SHOWN) {
+        last = Some(*number);
         let who = if given.person == person { "you".to_string() } else { format!("{:08x}", given.person) };
         let said = view::visible(service, *number, given, person);
         let said = said.map_or_else(
@@ -121,7 +205,10 @@ fn history(service: &Service, person: u32, role: Role) -> String {
         }
         body.push_str("</ul></li>");
     }
-    body.push_str("</ol><h2>People</h2><div class=wide tabindex=0 role=region aria-label=\"People\"><table><tr><th class=left scope=col>person<th scope=col>answers<th scope=col>compared<th scope=col>agreed<th scope=col>weight");
+    body.push_str("</ol>");
+    pages_of(&mut body, "answers", "answers", before, last.filter(|_| earlier.next().is_some()));
+    timeline(&mut body, service, before);
+    body.push_str("<h2>People</h2><div class=wide tabindex=0 role=region aria-label=\"People\"><table><tr><th class=left scope=col>person<th scope=col>answers<th scope=col>compared<th scope=col>agreed<th scope=col>weight");
     for (known, record) in people.groups().people() {
         let who = if *known == person { "you".to_string() } else { format!("{known:08x}") };
         let _ = write!(

@@ -4,6 +4,8 @@
 //! change. Every text from outside is escaped; the script is a file of its own, so that the policy for content stays strict.
 //! Must not know how anything is learned. Clause: HUM-12.
 
+use super::difference::{differences, evidence, proofs_of};
+use super::keys;
 use super::view::{self, bits, fields, float, sentence, world_name};
 use crate::core::PatchLine;
 use crate::http::{App, Failure};
@@ -13,9 +15,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
-use bem_base::digest::hash;
 use bem_base::fixed::Fixed;
-use bem_circuit::netlist::{Netlist, Signal};
 use bem_people::control::Control;
 use bem_people::kinds::{Decision, Mode};
 use bem_people::payload::context::{
@@ -32,10 +32,6 @@ use bem_runtime::service::Service;
 use std::fmt::Write as _;
 
 const SCRIPT: &str = include_str!("queue.js");
-/// Certificates of a change that are named.
-const CERTIFICATES_SHOWN: usize = 16;
-/// Gates of a policy that is drawn as rules while everybody waits.
-const DRAWN_GATES_MAX: usize = 400;
 
 /// The script of these pages.
 pub async fn script() -> Response {
@@ -65,11 +61,12 @@ fn button(
     };
     let _ = write!(
         page,
-        "<li><button type=button data-key=\"{0}\" data-answer=\"{1}\" aria-keyshortcuts=\"{0}\"><kbd>{0}</kbd> <span>{2}</span><small>{3}</small></button></li>",
+        "<li><button type=button data-key=\"{0}\" data-answer=\"{1}\" aria-keyshortcuts=\"{4}\"><kbd>{0}</kbd> <span>{2}</span><small>{3}</small></button></li>",
         escaped(key),
         escaped(&said),
         escaped(words),
-        escaped(&consequence)
+        escaped(&consequence),
+        escaped(keys::spelled(key))
     );
 }
 
@@ -160,11 +157,12 @@ fn draw_step(page: &mut String, service: &Service, question: &Question, shown: &
     }
     page.push_str("</table></div><h3>Your answer</h3><ul class=answers aria-label=\"Answers\">");
     let right = StepAnswer { accept: true, best: None, score: Fixed::ONE, comment: 0 };
+    let [is_right, is_wrong, is_other @ ..] = &keys::STEP;
     button(
         page,
         service,
         question,
-        "Enter",
+        is_right,
         &format!("Action {} was right", shown.chosen),
         &Answer::Step(right),
     );
@@ -173,17 +171,17 @@ fn draw_step(page: &mut String, service: &Service, question: &Question, shown: &
         page,
         service,
         question,
-        "0",
+        is_wrong,
         "It was wrong, and I do not know which is best",
         &Answer::Step(wrong),
     );
     let others = shown.candidates.iter().map(|one| one.action).filter(|action| *action != shown.chosen);
     let mut others: Vec<u16> = others.collect();
     others.sort_unstable();
-    for (key, action) in "123456789abcdefg".chars().zip(others) {
+    for (key, action) in is_other.iter().zip(others) {
         let better = StepAnswer { accept: false, best: Some(action), score: Fixed::ZERO, comment: 0 };
         let words = format!("Action {action} would have been best");
-        button(page, service, question, &key.to_string(), &words, &Answer::Step(better));
+        button(page, service, question, key, &words, &Answer::Step(better));
     }
     page.push_str("</ul>");
 }
@@ -239,15 +237,16 @@ fn draw_episode(
     }
     page.push_str("<h3>Your answer</h3><ul class=answers aria-label=\"Answers\">");
     let grades = [(0, "Very bad"), (1, "Bad"), (2, "Middling"), (3, "Good"), (4, "Very good")];
-    for (grade, words) in grades {
+    let [to_grade @ .., to_discard, to_curriculum] = &keys::EPISODE;
+    for (key, (grade, words)) in to_grade.iter().zip(grades) {
         let score = Fixed::from_ratio(grade, 4);
         let answer = Answer::Episode(EpisodeAnswer { score, keep: 1, tags: 0 });
-        button(page, service, question, &(grade + 1).to_string(), words, &answer);
+        button(page, service, question, key, words, &answer);
     }
     let discard = Answer::Episode(EpisodeAnswer { score: Fixed::ZERO, keep: 0, tags: 0 });
-    button(page, service, question, "d", "Do not learn from it", &discard);
+    button(page, service, question, to_discard, "Do not learn from it", &discard);
     let curriculum = Answer::Episode(EpisodeAnswer { score: Fixed::HALF, keep: 2, tags: 0 });
-    button(page, service, question, "c", "For the curriculum only", &curriculum);
+    button(page, service, question, to_curriculum, "For the curriculum only", &curriculum);
     page.push_str("</ul>");
 }
 
@@ -294,24 +293,25 @@ fn draw_patch(page: &mut String, service: &Service, question: &Question, shown: 
     let why: Vec<&str> =
         risks.iter().filter(|(bit, _)| shown.risks & bit != 0).map(|(_, why)| *why).collect();
     let _ = write!(page, "<p>Asked because {}.</p>", escaped(&why.join(", ")));
-    differences(page, service, shown);
-    page.push_str(
-        "<p class=muted>Its condition is proven and its gain is measured already; an approval replaces neither.</p>\
-         <h3>Your answer</h3><ul class=answers aria-label=\"Answers\">",
+    differences(page, service, question, shown);
+    let _ = write!(
+        page,
+        "<p class=muted>{}</p><h3>Your answer</h3><ul class=answers aria-label=\"Answers\">",
+        evidence(shown)
     );
     let decisions = match shown.in_force {
         false => [
-            ("a", "Approve: it takes effect", Decision::Approve),
-            ("x", "Reject: this policy is not proposed again", Decision::Reject),
-            ("d", "Defer: not now", Decision::Defer),
+            ("Approve: it takes effect", Decision::Approve),
+            ("Reject: this policy is not proposed again", Decision::Reject),
+            ("Defer: not now", Decision::Defer),
         ],
         true => [
-            ("a", "Right: it stays", Decision::Approve),
-            ("x", "Wrong: take it back", Decision::Reject),
-            ("d", "Leave it for now", Decision::Defer),
+            ("Right: it stays", Decision::Approve),
+            ("Wrong: take it back", Decision::Reject),
+            ("Leave it for now", Decision::Defer),
         ],
     };
-    for (key, words, decision) in decisions {
+    for (key, (words, decision)) in keys::PATCH.iter().zip(decisions) {
         let answer = Answer::Patch(PatchAnswer { decision, risks: shown.risks, weight: Fixed::ONE });
         button(page, service, question, key, words, &answer);
     }
@@ -336,80 +336,15 @@ fn draw_template(
         escaped(&shown.words)
     );
     let decisions = [
-        ("a", "Approve: it is learned", Decision::Approve),
-        ("x", "Reject: it is not learned, and not asked about again", Decision::Reject),
-        ("d", "Defer: asked again when more was played", Decision::Defer),
+        ("Approve: it is learned", Decision::Approve),
+        ("Reject: it is not learned, and not asked about again", Decision::Reject),
+        ("Defer: asked again when more was played", Decision::Defer),
     ];
-    for (key, words, decision) in decisions {
+    for (key, (words, decision)) in keys::PATCH.iter().zip(decisions) {
         let answer = Answer::Patch(PatchAnswer { decision, risks: shown.risks, weight: Fixed::ONE });
         button(page, service, question, key, words, &answer);
     }
     page.push_str("</ul>");
-}
-
-/// Rules of the policy in force and of the one proposed.
-fn differences(page: &mut String, service: &Service, shown: &PatchContext) {
-    let Some(world) = service.world(WorldIndex(shown.task)) else { return };
-    let Some(held) = world.standing().held().filter(|held| held.question != 0) else { return };
-    let spec = world.spec();
-    let rules = |acting: &bem_engine::serving::Acting| {
-        crate::page::rules_of(&acting.in_force().agent, spec, DRAWN_GATES_MAX)
-    };
-    let _ = write!(
-        page,
-        "<div class=pair><div><h3>In force</h3><pre class=rules tabindex=0>{}</pre></div><div><h3>Proposed</h3><pre class=rules tabindex=0>{}</pre></div></div>",
-        escaped(&rules(world.acting())),
-        escaped(&rules(&held.round.acting))
-    );
-    let agent = held.round.acting.in_force().agent;
-    let policy = agent.policy();
-    let _ = write!(
-        page,
-        "<h3>The proposed circuit and its certificate</h3><p>{} gates, {} bits of memory, digest <code>{}</code>.</p>",
-        policy.gates(),
-        policy.memory_bits(),
-        policy.digest()
-    );
-    if policy.gates() <= DRAWN_GATES_MAX {
-        let _ = write!(
-            page,
-            "<details><summary>Gate by gate</summary><pre class=rules tabindex=0>{}</pre></details>",
-            escaped(&gates_of(policy.circuit(), policy.reads()))
-        );
-    }
-    page.push_str("<ul>");
-    let proofs = held.round.patches.iter().filter(|note| note.accepted).flat_map(|note| &note.proofs);
-    for (clauses, certificate) in proofs.take(CERTIFICATES_SHOWN) {
-        let _ = write!(
-            page,
-            "<li>certificate <code>{}</code>, {} bytes, of {} bytes of clauses: accepted by the checker</li>",
-            hash(certificate),
-            certificate.len(),
-            clauses.len()
-        );
-    }
-    page.push_str("</ul>");
-}
-
-/// A circuit, one gate a line.
-fn gates_of(circuit: &Netlist, reads: &[u16]) -> String {
-    let mut text = String::new();
-    let inputs = circuit.inputs();
-    let input = |signal: Signal| (0..inputs).find(|place| Signal::input(*place) == signal);
-    let name = |signal: Signal| match (circuit.gate_position(signal), input(signal)) {
-        (Some(position), _) => format!("g{position}"),
-        (None, Some(place)) => match reads.get(place) {
-            Some(bit) => format!("bit{bit}"),
-            None => format!("memory{}", place - reads.len()),
-        },
-        (None, None) => String::from(if signal == Signal::TRUE { "1" } else { "0" }),
-    };
-    for (position, gate) in circuit.gates().iter().enumerate() {
-        let _ = writeln!(text, "g{position} = {:?} {} {}", gate.op, name(gate.a), name(gate.b));
-    }
-    let outputs: Vec<String> = circuit.outputs().iter().map(|signal| name(*signal)).collect();
-    let _ = writeln!(text, "outputs {}", outputs.join(" "));
-    text
 }
 
 fn draw_templates(
@@ -424,9 +359,8 @@ fn draw_templates(
         "<p>Press the numbers in the order in which you want them, the most wanted first; with the last one the answer is \
          given. Where several worlds have something to learn, the more wanted one is worked on first.</p><ul class=answers aria-label=\"Worlds\">",
     );
-    for (place, one) in shown.templates.iter().enumerate() {
+    for (place, (key, one)) in keys::RANKING.iter().zip(&shown.templates).enumerate() {
         let first = wanted_first(service, question, shown, place);
-        let key = char::from_digit(place as u32 + 1, 36).unwrap_or('-');
         let _ = write!(
             page,
             "<li><button type=button data-key=\"{key}\" data-rank={place} aria-keyshortcuts=\"{key}\" aria-pressed=false><kbd>{key}</kbd> <span>{}</span> <span class=place></span>\
@@ -476,8 +410,9 @@ fn draw_config(
     control_table(page, &shown.control);
     page.push_str("<h3>Your answer</h3><ul class=answers aria-label=\"Answers\">");
     let config = |answer: ConfigAnswer| Answer::Config(answer);
-    button(page, service, question, "Enter", "Leave everything as it is", &config(ConfigAnswer::default()));
-    for (key, mode) in ["o", "w", "a", "l"].into_iter().zip(Mode::ALL) {
+    let [as_it_is, modes @ .., by_itself, more, less] = &keys::CONFIG;
+    button(page, service, question, as_it_is, "Leave everything as it is", &config(ConfigAnswer::default()));
+    for (key, mode) in modes.iter().zip(Mode::ALL) {
         if *mode == shown.control.safety_override_mode {
             continue;
         }
@@ -497,13 +432,13 @@ fn draw_config(
         page,
         service,
         question,
-        "e",
+        by_itself,
         words,
         &config(ConfigAnswer { enable_online: Some(online), ..ConfigAnswer::default() }),
     );
     for (key, words, by) in [
-        ("+", "Labels count for a quarter visit more", 1),
-        ("-", "Labels count for a quarter visit less", -1),
+        (more, "Labels count for a quarter visit more", 1),
+        (less, "Labels count for a quarter visit less", -1),
     ] {
         let mut answer = ConfigAnswer::default();
         answer.deltas[1] = Fixed::from_ratio(by, 4);
@@ -554,9 +489,6 @@ pub async fn queue_page(Extension(caller): Extension<Caller>) -> Html<String> {
             "<h1>Questions</h1><p>The role viewer looks; answering needs the role annotator.</p>".to_string()
         }
         true => {
-            let row = |name: &str, words: &str| {
-                format!("<p><label>{words} <input id=key-{name} maxlength=1 size=2></label></p>")
-            };
             format!(
                 "<h1>Questions</h1><p id=progress class=muted></p><p id=status role=status aria-live=polite></p>\
                  <section id=question aria-label=\"The question\"></section>\
@@ -564,14 +496,8 @@ pub async fn queue_page(Extension(caller): Extension<Caller>) -> Html<String> {
                  <button type=button id=do-skip><kbd data-cap=skip>s</kbd> Skip</button>\
                  <button type=button id=do-release><kbd data-cap=release>r</kbd> Give back</button></div>\
                  <div class=tools><button type=button id=do-undo disabled><kbd data-cap=undo>u</kbd> Take my last answer back</button>\
-                 <button type=button id=do-help><kbd data-cap=help>?</kbd> Keys</button></div>\
-                 <dialog id=help aria-labelledby=help-title><h2 id=help-title>Keys</h2>\
-                 <p>The key on a button answers and goes on to the next question. These can be changed:</p>{}{}{}{}\
-                 <p><button type=button id=save-keys>Keep these keys</button> <button type=button id=close-help>Close</button></p></dialog>",
-                row("skip", "Skip"),
-                row("release", "Give back"),
-                row("undo", "Take my last answer back"),
-                row("help", "Keys"),
+                 <button type=button id=do-help><kbd data-cap=help>?</kbd> Keys</button></div>{}",
+                keys::dialog()
             )
         }
     };
@@ -584,10 +510,11 @@ pub async fn patches_page(
     Extension(caller): Extension<Caller>,
 ) -> Result<Html<String>, Failure> {
     let seen = app.handle.look(|service| {
-        let waits: Vec<(String, u64)> = service
-            .worlds()
-            .filter_map(|(_, world)| Some((world.spec().name.clone(), world.standing().held()?.question)))
-            .collect();
+        let waiting = service.worlds().filter_map(|(_, world)| {
+            let held = world.standing().held()?;
+            Some((world.spec().name.clone(), held.question, proofs_of(&held.round.patches)))
+        });
+        let waits: Vec<(String, u64, usize)> = waiting.collect();
         (waits, PatchLine::latest(service, u64::MAX, 100))
     });
     let (waits, patches) = seen.await?;
@@ -595,10 +522,10 @@ pub async fn patches_page(
     if waits.is_empty() {
         body.push_str("<p class=muted>No change waits for an approval.</p>");
     }
-    for (world, question) in &waits {
+    for (world, question, proofs) in &waits {
         let _ = write!(
             body,
-            "<p><b>{}</b>: a change that is proven and measured waits for an approval: <a href=\"/queue\">question {question}</a></p>",
+            "<p><b>{}</b>: a change waits for an approval (accepted proofs: {proofs}): <a href=\"/queue\">question {question}</a></p>",
             escaped(world)
         );
     }

@@ -3,10 +3,9 @@
 "use strict";
 const $ = (id) => document.getElementById(id);
 const csrf = document.querySelector("meta[name=csrf]")?.content || "";
-const usual = { skip: "s", release: "r", undo: "u", help: "?" };
-let keys = usual;
-try { keys = { ...usual, ...JSON.parse(localStorage.getItem("bem-keys") || "{}") }; } catch { keys = usual; }
-let leased = null, last = null, order = [], busy = false;
+// Usual keys as the server lists them: what can be done beside answering, and the answers to each kind of question.
+const usual = JSON.parse($("help")?.dataset.keys || '{"beside":[],"answers":{}}');
+let keys = ownKeys(), leased = null, last = null, order = [], busy = false;
 
 async function send(path, body, method = "POST") {
   const headers = { "x-csrf-token": csrf };
@@ -20,14 +19,100 @@ function say(text, isBad) {
   $("status").textContent = text;
   $("status").className = isBad ? "fail" : "muted";
 }
-function showKeys() {
-  for (const name of Object.keys(usual)) {
-    for (const cap of document.querySelectorAll(`[data-cap=${name}]`)) cap.textContent = keys[name];
-    const field = $("key-" + name);
-    if (field) field.value = keys[name];
-    const button = $("do-" + name);
-    if (button) button.setAttribute("aria-keyshortcuts", keys[name]);
+function usualKeys() {
+  const answers = Object.fromEntries(Object.keys(usual.answers).map((kind) => [kind, {}]));
+  return { ...Object.fromEntries(usual.beside.map((one) => [one.name, one.key])), answers };
+}
+function isKey(key) {
+  return typeof key === "string" && (key === "Enter" || ([...key].length === 1 && key.trim() !== ""));
+}
+function answerKey(all, kind, key) {
+  return all.answers[kind]?.[key] || key;
+}
+// The keys that were kept in this browser; the usual ones where nothing that makes sense was kept.
+function ownKeys() {
+  const own = usualKeys();
+  try {
+    const kept = JSON.parse(localStorage.getItem("bem-keys") || "{}");
+    for (const { name } of usual.beside) if (isKey(kept[name])) own[name] = kept[name];
+    for (const [kind, answers] of Object.entries(usual.answers)) {
+      for (const key of answers) if (isKey(kept.answers?.[kind]?.[key])) own.answers[kind][key] = kept.answers[kind][key];
+    }
+  } catch { return usualKeys(); }
+  return conflict(own) ? usualKeys() : own;
+}
+// Why these keys cannot be: in some kind of question one of them would mean two things.
+function conflict(all) {
+  for (const [kind, answers] of Object.entries(usual.answers)) {
+    const taken = new Map();
+    const uses = [
+      ...usual.beside.map((one) => [all[one.name], `\u201c${one.words}\u201d`]),
+      ...answers.map((key) => [answerKey(all, kind, key), `the answer that is usually ${key} to questions of the kind ${kind}`]),
+    ];
+    for (const [key, words] of uses) {
+      if (taken.has(key)) return `The key ${key} would mean two things: ${taken.get(key)}, and ${words}. Nothing is changed.`;
+      taken.set(key, words);
+    }
   }
+  return "";
+}
+function shortcut(key) {
+  return key === "+" ? "Plus" : key;
+}
+function showKeys() {
+  for (const { name } of usual.beside) {
+    for (const cap of document.querySelectorAll(`[data-cap=${name}]`)) cap.textContent = keys[name];
+    $("do-" + name).setAttribute("aria-keyshortcuts", shortcut(keys[name]));
+  }
+  for (const button of $("question").querySelectorAll("button[data-key]")) {
+    button.dataset.usual ||= button.dataset.key;
+    button.dataset.key = answerKey(keys, leased.question.kind, button.dataset.usual);
+    button.querySelector("kbd").textContent = button.dataset.key;
+    button.setAttribute("aria-keyshortcuts", shortcut(button.dataset.key));
+  }
+}
+// Fills the form of the keys; the answers are those of the question on the page.
+function showForm() {
+  for (const { name } of usual.beside) $("key-" + name).value = keys[name];
+  const buttons = [...$("question").querySelectorAll("button[data-key]")];
+  if (buttons.length) {
+    $("answer-keys").replaceChildren(...buttons.map((button) => {
+      const row = document.createElement("p"), label = document.createElement("label"), field = document.createElement("input");
+      label.append(button.querySelector("span").textContent + " ", field);
+      Object.assign(field, { value: button.dataset.key, maxLength: 5, size: 6, autocomplete: "off" });
+      field.dataset.usual = button.dataset.usual;
+      row.append(label);
+      return row;
+    }));
+  } else {
+    const none = document.createElement("p");
+    none.className = "muted";
+    none.textContent = "No question is open: its answers would be listed here.";
+    $("answer-keys").replaceChildren(none);
+  }
+  $("keys-said").textContent = "";
+}
+// Puts new keys into force and keeps them; a sentence where they are refused.
+function setKeys(all) {
+  const refused = conflict(all);
+  if (refused) return refused;
+  keys = all;
+  showKeys();
+  try { localStorage.setItem("bem-keys", JSON.stringify(keys)); } catch { return "This browser keeps nothing: these keys are in force until the page is left."; }
+  return "";
+}
+function saveKeys() {
+  const all = { ...keys, answers: { ...keys.answers } }, kind = leased?.question.kind;
+  const answers = { ...all.answers[kind] };
+  for (const field of $("help").querySelectorAll("input")) {
+    const key = field.value.trim() || field.dataset.usual;
+    if (!isKey(key)) return `${key} is no key: it must be one letter, digit or sign, or Enter. Nothing is changed.`;
+    if (field.id) all[field.id.slice("key-".length)] = key;
+    else if (key === field.dataset.usual) delete answers[key];
+    else answers[field.dataset.usual] = key;
+  }
+  if (kind) all.answers[kind] = answers;
+  return setKeys(all);
 }
 async function next() {
   try {
@@ -43,6 +128,7 @@ async function next() {
     for (const button of $("question").querySelectorAll("button[data-rank]")) {
       button.addEventListener("click", () => rank(button));
     }
+    showKeys();
     const title = $("question").querySelector("h2");
     if (title) { title.tabIndex = -1; title.focus({ preventScroll: true }); }
   } catch (error) { say(error.message, true); }
@@ -96,16 +182,28 @@ if ($("question")) {
   $("do-skip").addEventListener("click", () => put("skip", { reason: "declined" }));
   $("do-release").addEventListener("click", () => put("release", {}));
   $("do-undo").addEventListener("click", undo);
-  $("do-help").addEventListener("click", () => $("help").showModal());
+  $("do-help").addEventListener("click", () => { showForm(); $("help").showModal(); });
   $("close-help").addEventListener("click", () => $("help").close());
   $("save-keys").addEventListener("click", () => {
-    for (const name of Object.keys(usual)) keys[name] = $("key-" + name).value.slice(0, 1) || usual[name];
-    localStorage.setItem("bem-keys", JSON.stringify(keys));
-    showKeys();
-    $("help").close();
+    const refused = saveKeys();
+    if (refused) $("keys-said").textContent = refused; else $("help").close();
+  });
+  $("usual-keys").addEventListener("click", () => {
+    const refused = setKeys(usualKeys());
+    showForm();
+    $("keys-said").textContent = refused;
+  });
+  // A field takes the key that is pressed in it; Tab, Escape and what deletes do as everywhere.
+  $("help").addEventListener("keydown", (event) => {
+    const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (!event.target.matches("input") || !isPlain || !isKey(event.key)) return;
+    event.preventDefault();
+    event.target.value = event.key;
   });
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || $("help").open || event.target.matches("input,select,textarea")) return;
+    // Enter on a button or a link means that one.
+    if (event.key === "Enter" && event.target.closest("button,a,summary")) return;
     if (event.key === "Enter" && !leased) { event.preventDefault(); next(); return; }
     const button = [...$("question").querySelectorAll("button[data-key]")].find((one) => one.dataset.key === event.key);
     if (button) { event.preventDefault(); button.click(); return; }

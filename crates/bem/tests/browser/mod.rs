@@ -6,7 +6,7 @@ use crate::server::Server;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -193,11 +193,14 @@ impl<'d> Browser<'d> {
         assert_eq!(found, json!([]), "axe-core finds something on {name}");
     }
 
-    pub fn screenshot(&self, path: &Path) {
+    /// Keeps a picture of the page as `NAME.png`.
+    pub fn screenshot(&self, name: &str) {
         let (_, answer) =
             http(&self.driver.address, "GET", &format!("/session/{}/screenshot", self.session), "", None);
         let text = answer["value"].as_str().unwrap_or_default();
-        let _ = std::fs::write(path, decode_base64(text));
+        let folder = pictures();
+        std::fs::create_dir_all(&folder).expect("a folder for pictures");
+        std::fs::write(folder.join(format!("{name}.png")), decode_base64(text)).expect("a picture is kept");
     }
 }
 
@@ -205,6 +208,12 @@ impl Drop for Browser<'_> {
     fn drop(&mut self) {
         let _ = http(&self.driver.address, "DELETE", &format!("/session/{}", self.session), "", None);
     }
+}
+
+/// Where pictures are kept: the folder that `BEM_SHOTS` names, otherwise `screenshots` beside what cargo builds.
+fn pictures() -> PathBuf {
+    let beside = || Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("screenshots");
+    std::env::var_os("BEM_SHOTS").map_or_else(beside, PathBuf::from)
 }
 
 fn decode_base64(text: &str) -> Vec<u8> {
