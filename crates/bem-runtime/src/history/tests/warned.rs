@@ -123,8 +123,8 @@ fn nothing_is_said_to_be_rejected_that_cannot_be_taken_back() {
     assert_history(driver);
 }
 
-#[test]
-fn what_is_bad_is_asked_about_first_raises_an_alarm_and_makes_changes_critical() {
+/// Worlds in which what earns nothing is BAD. Nothing is forbidden, so that BAD alone makes a change critical.
+fn harmful(mode: Mode) -> Driver {
     let mut driver = Driver::new();
     driver.is_harmful = true;
     driver.control(|control| {
@@ -132,12 +132,17 @@ fn what_is_bad_is_asked_about_first_raises_an_alarm_and_makes_changes_critical()
         control.max_online_step_rate = 500;
         control.max_online_episode_rate = 2_000;
         control.min_confidence_for_auto = Fixed::ZERO;
-        control.safety_override_mode = Mode::Off;
+        control.safety_override_mode = mode;
     });
-    // Nothing is forbidden, so that BAD alone makes a change critical.
     for (name, horizon) in [("ads", 1), ("visits", 3)] {
         driver.create(WorldSpec { forbidden: Vec::new(), ..spec(name, horizon) });
     }
+    driver
+}
+
+#[test]
+fn what_is_bad_is_asked_about_first_and_raises_an_alarm() {
+    let mut driver = harmful(Mode::Off);
     let (mut steps, mut episodes, mut alarm) = (0, 0, None);
     for _ in 0..1_500 {
         driver.step();
@@ -161,9 +166,12 @@ fn what_is_bad_is_asked_about_first_raises_an_alarm_and_makes_changes_critical()
     let (priority, words) = alarm.expect("the alarm asks whether changes should be overseen");
     assert_eq!(priority, Priority::Critical);
     assert!(words.contains("BAD"), "{words}");
-    // From now on a change in these worlds waits: something BAD has happened there.
-    driver.control(|control| control.safety_override_mode = Mode::RequireApproval);
-    driver.settle_rounds();
+    assert_history(driver);
+}
+
+#[test]
+fn where_something_bad_has_happened_a_change_is_critical_and_waits() {
+    let mut driver = harmful(Mode::RequireApproval);
     for _ in 0..8_000 {
         driver.step();
         if let Some(held) = driver.standing(0).held() {
