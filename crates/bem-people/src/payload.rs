@@ -179,9 +179,13 @@ pub struct EpisodeAnswer {
     /// 0 must not be learned from, 1 may, 2 serves the curriculum only.
     #[doc(alias = "keep_flag")]
     pub keep: u8,
-    /// Safety, quality, novelty.
+    /// What stands out: 1 its safety ([`TAG_SAFETY`]), 2 its quality, 4 its novelty.
+    #[doc(alias = "tag_bits")]
     pub tags: u32,
 }
+
+/// An episode was not safe: changes in its world are critical while the answer stands.
+pub const TAG_SAFETY: u32 = 1;
 
 /// What a person says about one patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,11 @@
 
 use crate::control::{Control, Counters};
 use crate::kinds::{Priority, QuestionKind, Skip, Status};
+use crate::payload::context::Context;
 use crate::{ANSWER_BYTES_MAX, CONTEXT_BYTES_MAX, OPEN_MAX};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::ids::{ObjectClass, ObjectId};
+use std::collections::BTreeMap;
 
 /// Flag of a question that settles a conflict between answers.
 pub const ADJUDICATES: u32 = 1;
@@ -108,11 +110,16 @@ pub struct Table {
     last_serial: u64,
     /// The earliest deadline; no question has to be looked at before.
     next_deadline: u64,
+    /// Places that are taken. A function of the slots, as is the next.
+    taken: usize,
+    /// Worlds and contexts whose steps are asked about, and how often, so that this is known at every outcome.
+    contexts: BTreeMap<(u16, u64), u16>,
 }
 
 impl Default for Table {
     fn default() -> Table {
-        Table { slots: vec![None; OPEN_MAX], last_serial: 0, next_deadline: u64::MAX }
+        let (next_deadline, contexts) = (u64::MAX, BTreeMap::new());
+        Table { slots: vec![None; OPEN_MAX], last_serial: 0, next_deadline, taken: 0, contexts }
     }
 }
 
@@ -139,7 +146,32 @@ impl Table {
 
     /// Whether no more may be asked now.
     pub fn is_full(&self, control: &Control) -> bool {
-        usize::from(control.max_pending_tasks).min(OPEN_MAX) <= self.open().count()
+        usize::from(control.max_pending_tasks).min(OPEN_MAX) <= self.taken
+    }
+
+    /// Whether a step in this context of a world is asked about.
+    pub fn asks_about(&self, world: u16, context: u64) -> bool {
+        self.contexts.contains_key(&(world, context))
+    }
+
+    /// Books a question that came to a place.
+    fn enter(&mut self, place: usize, question: Question) {
+        self.taken += 1;
+        if let Some(context) = context_of(&question) {
+            *self.contexts.entry(context).or_default() += 1;
+        }
+        self.slots[place] = Some(question);
+    }
+
+    /// Books that a question has left its place.
+    fn leave(&mut self, question: &Question) {
+        self.taken -= 1;
+        let context = context_of(question);
+        let Some(count) = context.and_then(|context| self.contexts.get_mut(&context)) else { return };
+        *count -= 1;
+        if *count == 0 {
+            context.and_then(|context| self.contexts.remove(&context));
+        }
     }
 
     /// Asks; nothing where no place is left, which is counted. Cost: one look at every place.
@@ -167,7 +199,7 @@ impl Table {
         if 0 < request.deadline {
             self.next_deadline = self.next_deadline.min(request.deadline);
         }
-        self.slots[place] = Some(Question {
+        let question = Question {
             serial: self.last_serial,
             id: ObjectId::new(ObjectClass::HinlTask, counters.last_task_id_seq & 0xf_ffff),
             kind: request.kind,
@@ -185,7 +217,8 @@ impl Table {
             group: request.group,
             barred: request.barred,
             first_answer: Vec::new(),
-        });
+        };
+        self.enter(place, question);
         self.slots[place].as_ref()
     }
 
@@ -252,7 +285,9 @@ impl Table {
     pub fn close(&mut self, serial: u64) -> Option<Question> {
         let slot =
             self.slots.iter_mut().find(|slot| slot.as_ref().is_some_and(|open| open.serial == serial))?;
-        slot.take()
+        let question = slot.take()?;
+        self.leave(&question);
+        Some(question)
     }
 
     /// Whether a deadline has passed.
@@ -272,6 +307,7 @@ impl Table {
                 skipped.push(question);
             }
         }
+        skipped.iter().for_each(|question| self.leave(question));
         let deadlines = self.open().map(|question| question.deadline).filter(|deadline| 0 < *deadline);
         self.next_deadline = deadlines.min().unwrap_or(u64::MAX);
         skipped
@@ -321,9 +357,17 @@ impl Table {
             if 0 < question.deadline {
                 table.next_deadline = table.next_deadline.min(question.deadline);
             }
-            table.slots[place] = Some(question);
+            table.enter(place, question);
         }
         Ok(table)
+    }
+}
+
+/// The world and the context that a question about a step is about.
+fn context_of(question: &Question) -> Option<(u16, u64)> {
+    match Context::from_bytes(question.kind, &question.context) {
+        Ok(Context::Step(shown)) => Some((shown.task, shown.context_hash)),
+        _ => None,
     }
 }
 

@@ -47,7 +47,7 @@ fn main() {
     let mut service = Service::new(ServiceConfig { seed: 1, parameters: Arc::default() });
     let control = Control {
         enable_online: how != "off",
-        max_online_step_rate: 10_000,
+        max_online_step_rate: if how == "full" { 10_000 } else { 100 },
         max_pending_tasks: OPEN_MAX as u16,
         min_confidence_for_auto: Fixed::ONE,
         ..Control::default()

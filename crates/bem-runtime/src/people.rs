@@ -18,7 +18,7 @@ pub mod standing;
 pub mod templates;
 pub mod trigger;
 
-use self::change::{Change, Given};
+use self::change::{Change, Given, Inverse};
 use crate::book::Published;
 use bem_base::digest::Digest;
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -26,6 +26,7 @@ use bem_base::fixed::Fixed;
 use bem_people::control::{Control, Counters};
 use bem_people::group::Groups;
 use bem_people::kinds::{Decision, Skip};
+use bem_people::payload::{Answer, TAG_SAFETY};
 use bem_people::table::{Question, Table};
 use bem_people::windows::Window;
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,6 +153,17 @@ impl People {
         if GIVEN_MAX < self.given.len() {
             self.given.pop_first();
         }
+    }
+
+    /// Whether somebody has called an episode of a world unsafe, in an answer that stands.
+    pub(crate) fn is_tagged(&self, world: u16) -> bool {
+        let stands = |given: &&Given| {
+            given.undone == 0 && matches!(given.inverse, Inverse::Episode { world: of, .. } if of == world)
+        };
+        self.given.values().filter(stands).any(|given| match Answer::from_bytes(given.kind, &given.answer) {
+            Ok(Answer::Episode(said)) => said.tags & TAG_SAFETY != 0,
+            _ => false,
+        })
     }
 
     /// Whether a policy is known as approved or rejected.

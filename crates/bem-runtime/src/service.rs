@@ -380,7 +380,8 @@ impl Service {
             Input::Publish { world } => {
                 let done = done.filter(|done| done.world == *world).ok_or("no round has brought this")?;
                 let People { control, approved, rejected, .. } = &self.people;
-                let oversight = Oversight { world: *world, control, approved, rejected };
+                let is_tagged = self.people.is_tagged(world.0);
+                let oversight = Oversight { world: *world, control, approved, rejected, is_tagged };
                 match self.worlds.get_mut(usize::from(world.0)).and_then(Option::as_mut) {
                     Some(served) if served.is_searching() => {
                         let publishing = served.publish(done, number, &oversight);

@@ -105,10 +105,11 @@ pub struct PatchContext {
     pub kind: u8,
     /// Its score.
     pub pox_score: Fixed,
-    /// What it gains in return, safety, cost and novelty, as measured.
+    /// What it gains in return, safety, cost and novelty, as measured: the lower bound of the gain in return, and by how many
+    /// gates the circuit is smaller. Safety and novelty are not measured of a change and stay at zero.
     pub deltas: [Fixed; 4],
     /// 1 touches BAD contexts, 2 forbidden actions, 4 exploration, 8 near the threshold, 16 every change is asked about, 32 a template
-    /// that the machine takes up by itself.
+    /// that the machine takes up by itself, 64 somebody called an episode unsafe.
     pub risks: u32,
     /// The world.
     pub task: u16,

@@ -12,7 +12,7 @@ use bem_base::digest::{Digest, hash_parts};
 use bem_base::fixed::Fixed;
 use bem_engine::chronicle::PatchNote;
 use bem_engine::payload::Payload;
-use bem_engine::serving::Round;
+use bem_engine::serving::{Acting, Round};
 use bem_people::control::Control;
 use bem_people::kinds::Mode;
 use bem_people::payload::context::{PatchContext, WORDS_BYTES_MAX};
@@ -33,8 +33,10 @@ pub const RISK_THRESHOLD: u32 = 8;
 pub const RISK_EVERY: u32 = 16;
 /// It is a template that the machine takes up by itself.
 pub const RISK_TEMPLATE: u32 = 32;
+/// Somebody has called an episode of the world unsafe.
+pub const RISK_TAGGED: u32 = 64;
 /// Those that make a change critical.
-const CRITICAL: u32 = RISK_BAD | RISK_FORBIDDEN | RISK_EXPLORATION;
+const CRITICAL: u32 = RISK_BAD | RISK_FORBIDDEN | RISK_EXPLORATION | RISK_TAGGED;
 
 /// What is decided with.
 pub(crate) struct Oversight<'p> {
@@ -42,6 +44,8 @@ pub(crate) struct Oversight<'p> {
     pub(crate) control: &'p Control,
     pub(crate) approved: &'p BTreeSet<Digest>,
     pub(crate) rejected: &'p BTreeSet<Digest>,
+    /// Whether somebody has called an episode of the world unsafe.
+    pub(crate) is_tagged: bool,
 }
 
 /// What is decided.
@@ -88,14 +92,25 @@ impl Oversight<'_> {
         if self.rejected.contains(&content) {
             return Judged::TurnDown;
         }
-        let risks = risks(world, &round.patches, mode) | if is_short { RISK_THRESHOLD } else { 0 };
+        let mut risks = risks(world, &round.patches, mode);
+        risks |= if is_short { RISK_THRESHOLD } else { 0 };
+        risks |= if self.is_tagged { RISK_TAGGED } else { 0 };
+        let gates = |acting: &Acting| acting.in_force().agent.policy().gates() as i32;
+        let smaller = Fixed::from_int(gates(&world.acting) - gates(&round.acting));
         let is_critical = risks & CRITICAL != 0;
         let is_approved = self.approved.contains(&content);
         let context = |in_force: bool| {
             let task = self.world.0;
             Box::new(describe(
                 &round.patches,
-                PatchContext { task, risks, in_force, missing: round.missing, ..blank(content, policies) },
+                PatchContext {
+                    task,
+                    risks,
+                    in_force,
+                    missing: round.missing,
+                    deltas: [Fixed::ZERO, Fixed::ZERO, smaller, Fixed::ZERO],
+                    ..blank(content, policies)
+                },
             ))
         };
         match mode {

@@ -100,12 +100,7 @@ impl Service {
     /// Whether a question about this context is open.
     fn is_asked_about(&self, index: WorldIndex, observation: &Bits) -> bool {
         let Some(world) = self.world(index) else { return true };
-        let place = u64::from(world.acting().context(observation).0);
-        let steps = self.people.table.open().filter(|question| question.kind == QuestionKind::LabelStep);
-        steps.into_iter().any(|question| match Context::from_bytes(question.kind, &question.context) {
-            Ok(Context::Step(shown)) => shown.task == index.0 && shown.context_hash == place,
-            _ => false,
-        })
+        self.people.table.asks_about(index.0, u64::from(world.acting().context(observation).0))
     }
 
     #[doc(alias = "HINL_MAYBE_CREATE_EPISODE_TASK")]

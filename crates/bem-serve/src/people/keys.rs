@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 /// Of a step: right, wrong, and one for each of the other actions.
 pub const STEP: [&str; 18] =
     ["Enter", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f", "g"];
-/// Of an episode: five grades, not to be learned from, for the curriculum only.
-pub const EPISODE: [&str; 7] = ["1", "2", "3", "4", "5", "d", "c"];
+/// Of an episode: five grades, not to be learned from, for the curriculum only, unsafe.
+pub const EPISODE: [&str; 8] = ["1", "2", "3", "4", "5", "d", "c", "x"];
 /// Of a change: approve, reject, defer.
 pub const PATCH: [&str; 3] = ["a", "x", "d"];
 /// Of a ranking: one for each of what is ranked.

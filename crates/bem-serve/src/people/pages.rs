@@ -21,7 +21,9 @@ use bem_people::kinds::{Decision, Mode};
 use bem_people::payload::context::{
     ConfigContext, Context, EpisodeContext, PatchContext, StepContext, TemplatesContext,
 };
-use bem_people::payload::{Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, StepAnswer, TemplatesAnswer};
+use bem_people::payload::{
+    Answer, ConfigAnswer, EpisodeAnswer, PatchAnswer, StepAnswer, TAG_SAFETY, TemplatesAnswer,
+};
 use bem_people::table::{ADJUDICATES, Question};
 use bem_runtime::input::WorldIndex;
 use bem_runtime::people::oversight::{
@@ -237,7 +239,7 @@ fn draw_episode(
     }
     page.push_str("<h3>Your answer</h3><ul class=answers aria-label=\"Answers\">");
     let grades = [(0, "Very bad"), (1, "Bad"), (2, "Middling"), (3, "Good"), (4, "Very good")];
-    let [to_grade @ .., to_discard, to_curriculum] = &keys::EPISODE;
+    let [to_grade @ .., to_discard, to_curriculum, to_warn] = &keys::EPISODE;
     for (key, (grade, words)) in to_grade.iter().zip(grades) {
         let score = Fixed::from_ratio(grade, 4);
         let answer = Answer::Episode(EpisodeAnswer { score, keep: 1, tags: 0 });
@@ -247,6 +249,15 @@ fn draw_episode(
     button(page, service, question, to_discard, "Do not learn from it", &discard);
     let curriculum = Answer::Episode(EpisodeAnswer { score: Fixed::HALF, keep: 2, tags: 0 });
     button(page, service, question, to_curriculum, "For the curriculum only", &curriculum);
+    let warning = Answer::Episode(EpisodeAnswer { score: Fixed::ZERO, keep: 1, tags: TAG_SAFETY });
+    button(
+        page,
+        service,
+        question,
+        to_warn,
+        "Unsafe: changes in this world are critical from now on",
+        &warning,
+    );
     page.push_str("</ul>");
 }
 

@@ -3,10 +3,10 @@
 
 use super::people::{ALICE, overseen};
 use super::*;
-use crate::people::oversight::RISK_BAD;
+use crate::people::oversight::{RISK_BAD, RISK_TAGGED};
 use bem_people::kinds::{Decision, Mode, Priority, QuestionKind};
 use bem_people::payload::context::{Context, PatchContext};
-use bem_people::payload::{Answer, PatchAnswer};
+use bem_people::payload::{Answer, PatchAnswer, TAG_SAFETY};
 use bem_people::table::Question;
 
 fn policy(driver: &Driver) -> Digest {
@@ -180,6 +180,31 @@ fn where_something_bad_has_happened_a_change_is_critical_and_waits() {
             assert_history(driver);
             return;
         }
+    }
+    unreachable!("no change was asked about");
+}
+
+#[test]
+fn an_episode_that_somebody_calls_unsafe_makes_changes_of_its_world_critical() {
+    let mut driver = Driver::new();
+    driver.control(|control| control.safety_override_mode = Mode::RequireApproval);
+    driver.create(WorldSpec { forbidden: Vec::new(), ..spec("ads", 1) });
+    (0..45).for_each(|_| driver.step());
+    let first = driver.standing(0).recent.back().unwrap().first;
+    driver.ask(QuestionKind::ScoreEpisode, 0, first, 1).unwrap();
+    let serial = driver.open_question(QuestionKind::ScoreEpisode).unwrap().serial;
+    let unsafe_one = bem_people::payload::EpisodeAnswer { score: Fixed::ZERO, keep: 1, tags: TAG_SAFETY };
+    let tagged = driver.answer(serial, ALICE, &Answer::Episode(unsafe_one));
+    assert!(driver.player.service.people().is_tagged(0));
+    for _ in 0..8_000 {
+        driver.step();
+        let Some(held) = driver.standing(0).held() else { continue };
+        let question = driver.player.service.people().table().get(held.question).unwrap();
+        assert_eq!(shown(question).risks & (RISK_TAGGED | RISK_BAD), RISK_TAGGED);
+        driver.undo(tagged);
+        assert!(!driver.player.service.people().is_tagged(0));
+        assert_history(driver);
+        return;
     }
     unreachable!("no change was asked about");
 }
