@@ -260,72 +260,18 @@ impl Encoder {
         self.columns.iter().find(|column| (column.low..column.low + column.width).contains(&(bit as u16)))
     }
 
-    /// What it means that a bit has this value; nothing for a bit in a binary field, which means nothing alone.
+    /// What it means that a bit has this value; nothing for a bit in a binary field, which means little alone.
     pub fn fact(&self, bit: usize, value: bool) -> Option<String> {
         let column = self.column_of(bit)?;
+        let in_field = matches!(column.code, Code::Level(_) | Code::Index) && 1 < column.width;
+        (!in_field).then(|| self.bit_is(column, bit, value))
+    }
+
+    /// What it means that a bit of a feature has this value, in values of the feature.
+    pub fn bit_is(&self, column: &Column, bit: usize, value: bool) -> String {
         let place = bit - usize::from(column.low);
-        let name = &column.feature.name;
-        match (&column.code, &column.feature.kind) {
-            (Code::Steps(thresholds), _) => {
-                Some(format!("{name} {} {}", if value { ">=" } else { "<" }, thresholds[place]))
-            }
-            (Code::Words(places), FeatureKind::Choice(words)) => {
-                let word = &words[usize::from(places[place])];
-                Some(format!("{name} {} {word}", if value { "=" } else { "!=" }))
-            }
-            (Code::Bit, _) => Some(format!("{name} = {}", u8::from(value))),
-            (Code::Level(_) | Code::Index, _) if column.width == 1 => Some(self.level_is(column, 1, value)),
-            _ => None,
-        }
-    }
-
-    /// What it means that a binary field is at least a value, or below it.
-    pub fn level_reaches(&self, column: &Column, value: u64, holds: bool) -> String {
-        let (name, sign) = (&column.feature.name, if holds { ">=" } else { "<" });
-        let place = value as usize;
-        match (&column.code, &column.feature.kind) {
-            (Code::Level(thresholds), _) => match thresholds.get(place.wrapping_sub(1)) {
-                Some(threshold) => format!("{name} {sign} {threshold}"),
-                None if place == 0 => {
-                    format!("{name} {}", if holds { "is anything" } else { "is impossible" })
-                }
-                None => format!("{name} {}", if holds { "is impossible" } else { "is anything" }),
-            },
-            (_, FeatureKind::Choice(words)) => {
-                let those: Vec<&str> = words.iter().skip(place).map(String::as_str).collect();
-                let others: Vec<&str> = words.iter().take(place).map(String::as_str).collect();
-                match if holds { those } else { others }.as_slice() {
-                    [one] => format!("{name} = {one}"),
-                    several => format!("{name} in {{{}}}", several.join(", ")),
-                }
-            }
-            _ => format!("{name} {sign} {value}"),
-        }
-    }
-
-    /// What it means that a binary field has a value, or has not.
-    pub fn level_is(&self, column: &Column, value: u64, holds: bool) -> String {
-        let name = &column.feature.name;
-        let place = value as usize;
-        match (&column.code, &column.feature.kind) {
-            (Code::Level(thresholds), _) => {
-                let text = match (
-                    place.checked_sub(1).and_then(|before| thresholds.get(before)),
-                    thresholds.get(place),
-                ) {
-                    (Some(low), Some(high)) => format!("{low} <= {name} < {high}"),
-                    (Some(low), None) => format!("{name} >= {low}"),
-                    (None, Some(high)) if place == 0 => format!("{name} < {high}"),
-                    _ => format!("{name} is impossible"),
-                };
-                if holds { text } else { format!("not ({text})") }
-            }
-            (_, FeatureKind::Choice(words)) => {
-                let word = words.get(place).map_or("impossible", String::as_str);
-                format!("{name} {} {word}", if holds { "=" } else { "!=" })
-            }
-            _ => format!("{name} {} {value}", if holds { "=" } else { "!=" }),
-        }
+        let shows = |of: &usize| column.shows(*of, place) == value;
+        column.among(&column.values().into_iter().filter(shows).collect::<Vec<_>>())
     }
 
     /// One line for every feature: its bits and what they compare with.
@@ -511,12 +457,9 @@ mod tests {
         assert_eq!(steps.fact(0, false).unwrap(), "temp < 15.5");
         assert_eq!(steps.fact(steps.bits() - 1, true).unwrap(), "door = 1");
         let levels = encoder(NumberCode::Binary);
-        let (temp, mode) = (&levels.columns()[0], &levels.columns()[1]);
-        assert_eq!(levels.level_reaches(temp, 1, true), "temp >= 15.5");
-        assert_eq!(levels.level_is(temp, 2, true), "16 <= temp < 16.5");
-        assert_eq!(levels.level_is(temp, 0, false), "not (temp < 15.5)");
-        assert_eq!(levels.level_is(mode, 2, true), "mode = on");
-        assert_eq!(levels.level_reaches(mode, 1, false), "mode = off");
+        let temp = &levels.columns()[0];
+        let highest = usize::from(temp.low + temp.width) - 1;
+        assert_eq!(levels.bit_is(temp, highest, true), "temp >= 23");
         assert_eq!(levels.fact(0, true), None);
         assert_eq!(steps.lines()[2], format!("feature door: bit {}", steps.bits() - 1));
     }

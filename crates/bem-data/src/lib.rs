@@ -11,6 +11,7 @@ pub mod feature;
 pub mod grid;
 pub mod rule;
 pub mod table;
+pub mod values;
 
 pub use decimal::Decimal;
 pub use encoder::{Code, Column, Encoder, NumberCode};

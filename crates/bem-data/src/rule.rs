@@ -1,7 +1,7 @@
 //! Conditions over named features that a user writes: what counts as BAD, and what must never be done.
 //!
 //! `{"if":{"temp":">= 28","door":1},"action":[1,2]}`: every feature that is named must meet its condition, and the action
-//! must be one of those (without `"action"`, any). A number takes `>= x`, `> x`, `<= x`, `< x` or `= x`, or two of them
+//! must be one of those (without `"action"`, any; a rule of `"forbid"` must name it). A number takes `>= x`, `> x`, `<= x`, `< x` or `= x`, or two of them
 //! joined by `and`; a choice or bit takes a value or a list of values. Clauses: GLE-9, VM-17.
 
 use crate::feature::{Object, Value, plain};
@@ -45,7 +45,15 @@ impl Rule {
             )));
         }
         let read = |(place, raw): (usize, &str)| {
-            rule(raw, features, actions).map_err(|error| DataError(format!("{what:?} rule {place}: {error}")))
+            let named = |error| DataError(format!("{what:?} rule {place}: {error}"));
+            let rule = rule(raw, features, actions).map_err(named)?;
+            if what == "forbid" && !rule.names_actions() {
+                return Err(named(DataError(format!(
+                    "\"action\" is missing; it must be 0 to {} or a list of them",
+                    actions - 1
+                ))));
+            }
+            Ok(rule)
         };
         raws.iter().map(|raw| raw.get()).enumerate().map(read).collect()
     }
@@ -223,7 +231,7 @@ mod tests {
     fn rules_hold_where_they_say_and_list_their_observations() {
         let features = features();
         let text = r#"[{"if":{"temp":">= 28 and < 30.5","mode":["on"]},"action":1},{"if":{"door":true}}]"#;
-        let rules = Rule::list("forbid", text, &features, 3).unwrap();
+        let rules = Rule::list("bad_if", text, &features, 3).unwrap();
         assert!(rules[0].concerns(1) && !rules[0].concerns(2) && rules[1].concerns(2));
         let values = |temp: &str, mode: u16, door: bool| {
             [Value::Number(Decimal::parse(temp).unwrap()), Value::Choice(mode), Value::Bit(door)]
@@ -262,6 +270,11 @@ mod tests {
         ] {
             assert_eq!(Rule::list("bad_if", text, &features(), 3).unwrap_err().to_string(), want);
         }
+        // What is forbidden is forbidden to do: without an action nothing would be left.
+        assert_eq!(
+            Rule::list("forbid", r#"[{"if":{"door":1}}]"#, &features(), 3).unwrap_err().to_string(),
+            "\"forbid\" rule 0: \"action\" is missing; it must be 0 to 2 or a list of them"
+        );
         assert!(
             Rule::list("bad_if", r#"[{"if":{"temp":"warm"}}]"#, &features(), 3)
                 .unwrap_err()

@@ -4,6 +4,8 @@
 //! memory. Which facts are offered is a guess from looking at the circuit; that a list of rules is right is shown by the
 //! prover afterwards. Every fact is also a circuit.
 
+use crate::Words;
+use crate::observations::{Observations, Unit};
 use bem_base::environment::Field;
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Netlist, Signal};
@@ -75,6 +77,36 @@ impl Fact {
         }
     }
 
+    /// Whether it holds where the inputs are these.
+    pub fn holds(&self, bit: &dyn Fn(usize) -> bool) -> bool {
+        let value = |number: &Number| {
+            let places = number.places.iter().enumerate();
+            places.fold(0u64, |sum, (digit, place)| sum | u64::from(bit(*place)) << digit)
+        };
+        let ones = |places: &[usize]| places.iter().filter(|place| bit(**place)).count();
+        match self {
+            Fact::Bit(place) => bit(*place),
+            Fact::AtLeast(number, least) => *least <= value(number),
+            Fact::Equals(number, wanted) => value(number) == *wanted,
+            Fact::Less(left, right) => value(left) < value(right),
+            Fact::Same(left, right) => value(left) == value(right),
+            Fact::Odd(places) => ones(places) % 2 == 1,
+            Fact::Count(places, least) => *least <= ones(places),
+        }
+    }
+
+    /// The inputs that it speaks of.
+    pub fn places(&self) -> Vec<usize> {
+        match self {
+            Fact::Bit(place) => vec![*place],
+            Fact::AtLeast(number, _) | Fact::Equals(number, _) => number.places.clone(),
+            Fact::Less(left, right) | Fact::Same(left, right) => {
+                left.places.iter().chain(&right.places).copied().collect()
+            }
+            Fact::Odd(places) | Fact::Count(places, _) => places.clone(),
+        }
+    }
+
     /// How hard it is to read; among facts that say the same the plainest is taken.
     pub fn weight(&self) -> usize {
         match self {
@@ -121,13 +153,16 @@ fn count(builder: &mut Builder, places: &[usize], least: usize) -> Signal {
     at_least[least]
 }
 
-/// The facts that rules about this circuit may use. `reads` says which observation bit each of the first inputs is, `clock`
-/// which inputs together count steps.
-pub fn facts(reads: &[u16], fields: &[Field], clock: &[usize], target: &Netlist) -> Vec<Fact> {
-    let support = target.support();
+/// The facts that rules about this circuit may use. `words` says which observation bit each of the first inputs is and how
+/// they belong together, `clock` which inputs together count steps.
+pub fn facts(words: &Words<'_>, clock: &[usize], target: &Netlist) -> Vec<Fact> {
+    let (support, fields) = (target.support(), words.fields);
+    let observations = Observations::new(words.reads, words.names, &support);
+    // Only inputs that may be anything by themselves are counted or added up.
+    let free = observations.free_places();
     let mut all: BTreeSet<Fact> = support.iter().map(|place| Fact::Bit(*place)).collect();
-    let mut probe = Probe::new(target);
-    let mut numbers = numbers(reads, fields, &support);
+    let mut probe = Probe::new(target, observations);
+    let mut numbers = numbers(words.reads, fields, &support);
     numbers.extend(number(clock, fields.len(), |place| support.contains(place).then_some(*place)));
     for number in &numbers {
         let borders = probe.borders(number);
@@ -146,15 +181,16 @@ pub fn facts(reads: &[u16], fields: &[Field], clock: &[usize], target: &Netlist)
         numbers.iter().filter(|number| number.skipped == 0).take(COMPARED_MAX).collect();
     for (place, left) in whole.iter().enumerate() {
         for right in &whole[place + 1..] {
-            if left.places.len() == right.places.len() {
-                all.insert(Fact::Less((*left).clone(), (*right).clone()));
-                all.insert(Fact::Less((*right).clone(), (*left).clone()));
-                all.insert(Fact::Same((*left).clone(), (*right).clone()));
+            if left.places.len() != right.places.len() || !words.can_compare(left.field, right.field) {
+                continue;
             }
+            all.insert(Fact::Less((*left).clone(), (*right).clone()));
+            all.insert(Fact::Less((*right).clone(), (*left).clone()));
+            all.insert(Fact::Same((*left).clone(), (*right).clone()));
         }
     }
-    all.extend(probe.sums(&support).into_iter().map(Fact::Odd));
-    for class in probe.symmetric(&support) {
+    all.extend(probe.sums(&free).into_iter().map(Fact::Odd));
+    for class in probe.symmetric(&free) {
         // Of a few inputs, "all" and "none" are said by the inputs themselves.
         let all_or_none = [1, class.len()];
         let said = |least: &usize| FEW < class.len() || !all_or_none.contains(least);
@@ -184,21 +220,31 @@ fn number(bits: &[usize], field: usize, place_of: impl Fn(&usize) -> Option<usiz
     fits.then_some(Number { places, field, skipped })
 }
 
-/// Looks at a circuit on inputs by chance.
+/// Looks at a circuit on inputs by chance, as far as they can occur.
 struct Probe<'a> {
     circuit: &'a Netlist,
+    observations: Observations,
     prng: Prng,
     values: Vec<u64>,
     outputs: Vec<u64>,
 }
 
 impl<'a> Probe<'a> {
-    fn new(circuit: &'a Netlist) -> Probe<'a> {
-        Probe { circuit, prng: Prng::stream(1, "explain/probe"), values: Vec::new(), outputs: Vec::new() }
+    fn new(circuit: &'a Netlist, observations: Observations) -> Probe<'a> {
+        let prng = Prng::stream(1, "explain/probe");
+        Probe { circuit, observations, prng, values: Vec::new(), outputs: Vec::new() }
     }
 
     fn random(&mut self) -> Vec<u64> {
-        (0..self.circuit.inputs()).map(|_| self.prng.next_u64()).collect()
+        let mut inputs: Vec<u64> = (0..self.circuit.inputs()).map(|_| self.prng.next_u64()).collect();
+        for unit in self.observations.units().iter().filter(|unit| matches!(unit, Unit::Feature(_))) {
+            unit.places().iter().for_each(|place| inputs[*place] = 0);
+            for lane in 0..64 {
+                let drawn = unit.drawn(&mut self.prng);
+                unit.inputs(drawn).iter().for_each(|(place, bit)| inputs[*place] |= u64::from(*bit) << lane);
+            }
+        }
+        inputs
     }
 
     fn run(&mut self, inputs: &[u64]) -> Vec<u64> {

@@ -5,9 +5,11 @@
 //! assignments and the list is made anew. Sizes, rounds and rules are bounded.
 
 use crate::facts::Fact;
+use crate::observations::Observations;
 use crate::points::Points;
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Netlist, NetlistError, Signal};
+use bem_data::Encoder;
 use bem_prover::equivalence::{EquivalenceOptions, Evidence, check_equivalence_with};
 use bem_prover::{Budget, Equivalence};
 use std::collections::BTreeMap;
@@ -22,6 +24,10 @@ const ROUNDS_MAX: usize = 24;
 const PAIRED_MAX: usize = 240;
 /// Assignments that the agreement of a summary is measured on.
 const MEASURED: usize = 4_096;
+/// A fact about a number that falls into more ranges than this is used only where nothing else is left.
+const RANGES_MAX: usize = 2;
+/// How much harder a fact is to read for every range after the first.
+const RANGE_WEIGHT: usize = 4;
 /// Conflicts that one comparison may take.
 const CONFLICTS: u32 = 10_000;
 
@@ -71,6 +77,8 @@ pub struct RuleList {
     pub otherwise: Vec<bool>,
     /// How far it is the circuit.
     pub agreement: Agreement,
+    /// Whether that is said of observations that the named features can show, instead of all assignments of bits.
+    pub of_features: bool,
 }
 
 impl RuleList {
@@ -99,14 +107,26 @@ impl RuleList {
     }
 }
 
-/// The rules of a circuit over these facts; every input that matters must be among them as a bit.
-pub fn rule_list(target: &Netlist, facts: &[Fact]) -> RuleList {
-    let mut points = Points::new(target.inputs(), target.support());
+/// A circuit and the inputs on which it is asked.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    circuit: &'a Netlist,
+    observations: &'a Observations,
+    names: Option<&'a Encoder>,
+}
+
+/// The rules of a circuit over these facts; every input that matters must be among them as a bit. With named features the
+/// rules are held against the circuit on what these can show.
+pub fn rule_list(target: &Netlist, facts: &[Fact], reads: &[u16], names: Option<&Encoder>) -> RuleList {
+    let observations = Observations::new(reads, names, &target.support());
+    let target = Target { circuit: target, observations: &observations, names };
+    let mut points = Points::new(target.circuit.inputs(), observations.clone());
     let mut prng = Prng::stream(2, "explain/rounds");
     for _ in 0..ROUNDS_MAX {
         let Some(mut list) = cover(target, facts, &points, RULES_MAX) else { break };
         match compare(target, &list) {
             Equivalence::Equal(Evidence::Exhaustive { rows }) => {
+                let rows = if observations.has_features() { observations.count() } else { rows };
                 list.agreement = Agreement::Exhaustive { rows };
                 return list;
             }
@@ -121,24 +141,41 @@ pub fn rule_list(target: &Netlist, facts: &[Fact]) -> RuleList {
     summary(target, facts, &points)
 }
 
-fn compare(target: &Netlist, list: &RuleList) -> Equivalence {
-    let Ok(circuit) = list.circuit(target.inputs()) else { return Equivalence::Mismatch };
+fn compare(target: Target<'_>, list: &RuleList) -> Equivalence {
+    let inputs = target.circuit.inputs();
+    let Ok(circuit) = list.circuit(inputs) else { return Equivalence::Mismatch };
     let options =
         EquivalenceOptions { budget: Budget::conflicts(CONFLICTS), ..EquivalenceOptions::default() };
-    check_equivalence_with(target, &circuit, options)
+    if !target.observations.has_features() {
+        return check_equivalence_with(target.circuit, &circuit, options);
+    }
+    // What cannot occur is made equal in both, so that only what can occur is compared.
+    let masked = |circuit: &Netlist| {
+        let mut builder = Builder::new(inputs);
+        let all: Vec<Signal> = (0..inputs).map(Signal::input).collect();
+        let outputs = builder.embed(circuit, &all);
+        let valid = target.observations.valid(&mut builder, target.names);
+        let outputs: Vec<Signal> = outputs.into_iter().map(|output| builder.and(output, valid)).collect();
+        builder.finish(&outputs)
+    };
+    match (masked(target.circuit), masked(&circuit)) {
+        (Ok(left), Ok(right)) => check_equivalence_with(&left, &right, options),
+        _ => Equivalence::Mismatch,
+    }
 }
 
 /// The rules that say most, with the share of assignments on which they are right.
-fn summary(target: &Netlist, facts: &[Fact], points: &Points) -> RuleList {
+fn summary(target: Target<'_>, facts: &[Fact], points: &Points) -> RuleList {
     let list = covered(target, facts, points, SUMMARY_RULES).0;
     let mut fresh = points.clone();
+    let inputs = target.circuit.inputs();
     if !points.is_all() {
         let mut prng = Prng::stream(3, "explain/measured");
-        fresh = Points::new(target.inputs(), target.support());
+        fresh = Points::new(inputs, target.observations.clone());
         fresh.add_random(MEASURED - fresh.count().min(MEASURED), &mut prng);
     }
-    let want = fresh.evaluate(target);
-    let got = list.circuit(target.inputs()).map(|circuit| fresh.evaluate(&circuit)).unwrap_or_default();
+    let want = fresh.evaluate(target.circuit);
+    let got = list.circuit(inputs).map(|circuit| fresh.evaluate(&circuit)).unwrap_or_default();
     let mask = fresh.mask();
     let agrees = |word: usize| {
         let differs = want.iter().zip(&got).fold(0, |all, (want, got)| all | (want[word] ^ got[word]));
@@ -149,13 +186,13 @@ fn summary(target: &Netlist, facts: &[Fact], points: &Points) -> RuleList {
 }
 
 /// Rules that are right on all points, or nothing where they would be too many.
-fn cover(target: &Netlist, facts: &[Fact], points: &Points, rules_max: usize) -> Option<RuleList> {
+fn cover(target: Target<'_>, facts: &[Fact], points: &Points, rules_max: usize) -> Option<RuleList> {
     let (list, is_complete) = covered(target, facts, points, rules_max);
     is_complete.then_some(list)
 }
 
 /// Rules over the points, and whether they are right on all of them.
-fn covered(target: &Netlist, facts: &[Fact], points: &Points, rules_max: usize) -> (RuleList, bool) {
+fn covered(target: Target<'_>, facts: &[Fact], points: &Points, rules_max: usize) -> (RuleList, bool) {
     let mut covering = Covering::new(target, facts, points);
     let mut rules = Vec::new();
     while !covering.is_pure() && rules.len() < rules_max {
@@ -166,8 +203,20 @@ fn covered(target: &Netlist, facts: &[Fact], points: &Points, rules_max: usize) 
     }
     let is_complete = covering.is_pure();
     let otherwise = covering.majority();
-    let list = RuleList { rules, otherwise, agreement: Agreement::Summary { agreed: 0, tried: 0 } };
-    (turned(list), is_complete)
+    let agreement = Agreement::Summary { agreed: 0, tried: 0 };
+    let of_features = target.observations.has_features();
+    let list = turned(RuleList { rules, otherwise, agreement, of_features });
+    (tidied(list, target.observations), is_complete)
+}
+
+/// The list without conditions that always hold and rules that never apply.
+fn tidied(mut list: RuleList, observations: &Observations) -> RuleList {
+    list.rules = list.rules.into_iter().filter_map(|rule| observations.tidied(rule)).collect();
+    if let Some(always) = list.rules.iter().position(|rule| rule.when.is_empty()) {
+        list.otherwise = list.rules.swap_remove(always).then;
+        list.rules.truncate(always);
+    }
+    list
 }
 
 /// Where the last rules have one condition each and one answer, their negations together are one rule for the other
@@ -208,12 +257,14 @@ struct Covering<'a> {
     /// Every answer that occurs, and where.
     classes: Vec<(Vec<bool>, Vec<u64>)>,
     left: Vec<u64>,
+    /// For every fact, how hard it is to read, and whether it is plain enough for a rule that is grown.
+    weights: Vec<(usize, bool)>,
 }
 
 impl<'a> Covering<'a> {
-    fn new(target: &Netlist, facts: &'a [Fact], points: &Points) -> Covering<'a> {
+    fn new(target: Target<'_>, facts: &'a [Fact], points: &Points) -> Covering<'a> {
         let mask = points.mask();
-        let answers = points.evaluate(target);
+        let answers = points.evaluate(target.circuit);
         let mut places: BTreeMap<Vec<bool>, Vec<u64>> = BTreeMap::new();
         for point in 0..points.count() {
             let answer = answers.iter().map(|column| column[point / 64] >> (point % 64) & 1 == 1).collect();
@@ -222,7 +273,7 @@ impl<'a> Covering<'a> {
         }
         let mut columns = Vec::new();
         for fact in facts {
-            let mut builder = Builder::new(target.inputs());
+            let mut builder = Builder::new(target.circuit.inputs());
             let signal = fact.build(&mut builder);
             let holds = match builder.finish(&[signal]) {
                 Ok(circuit) => points.evaluate(&circuit).swap_remove(0),
@@ -232,7 +283,12 @@ impl<'a> Covering<'a> {
             let fails = holds.iter().zip(&mask).map(|(word, mask)| !word & mask).collect();
             columns.extend([holds, fails]);
         }
-        Covering { facts, columns, classes: places.into_iter().collect(), left: mask }
+        let weight = |fact: &Fact| {
+            let ranges = target.observations.ranges(fact);
+            (fact.weight() + RANGE_WEIGHT * ranges.saturating_sub(1), ranges <= RANGES_MAX)
+        };
+        let weights = facts.iter().map(weight).collect();
+        Covering { facts, columns, classes: places.into_iter().collect(), left: mask, weights }
     }
 
     fn condition(&self, literal: Literal) -> Condition {
@@ -240,7 +296,7 @@ impl<'a> Covering<'a> {
     }
 
     fn weight(&self, literals: &[Literal]) -> usize {
-        literals.iter().map(|literal| 6 + self.facts[literal / 2].weight()).sum()
+        literals.iter().map(|literal| 6 + self.weights[literal / 2].0).sum()
     }
 
     /// The answer of all points in the column, if there is one.
@@ -324,7 +380,10 @@ impl<'a> Covering<'a> {
                 let shrinks = 0 < right && u32::try_from(all).is_ok_and(|all| all < before);
                 if shrinks { right * right * 1_024 / all } else { 0 }
             };
-            let best = (0..self.columns.len()).rev().max_by_key(gain).filter(|literal| 0 < gain(literal))?;
+            let is_plain = |literal: &Literal| self.weights[literal / 2].1;
+            let all = || (0..self.columns.len()).rev();
+            let best = all().filter(is_plain).max_by_key(gain).filter(|literal| 0 < gain(literal));
+            let best = best.or_else(|| all().max_by_key(gain).filter(|literal| 0 < gain(literal)))?;
             column = and(&column, &self.columns[best]);
             literals.push(best);
         }

@@ -1,5 +1,7 @@
-//! Inputs to look at, 64 a word: all of them where there are few, else a sample that counterexamples are added to.
+//! Inputs to look at, 64 a word: all of them where there are few, else a sample that counterexamples are added to. Only what
+//! can occur is looked at.
 
+use crate::observations::{Observations, Unit};
 use bem_base::prng::Prng;
 use bem_circuit::netlist::Netlist;
 
@@ -15,64 +17,81 @@ const NEIGHBOURS: usize = 31;
 pub struct Points {
     /// For every input of the circuit, one bit an assignment.
     columns: Vec<Vec<u64>>,
-    support: Vec<usize>,
+    observations: Observations,
     count: usize,
     is_all: bool,
 }
 
 impl Points {
     /// All assignments of the inputs that matter, or a sample of them. Inputs that do not matter are zero.
-    pub fn new(inputs: usize, support: Vec<usize>) -> Points {
-        let is_all = support.len() <= ALL_INPUTS_MAX;
-        let mut points = Points { columns: vec![Vec::new(); inputs], support, count: 0, is_all };
+    pub fn new(inputs: usize, observations: Observations) -> Points {
+        let is_all = observations.count() <= 1 << ALL_INPUTS_MAX;
+        let (all, units) = (observations.count(), observations.units().len());
+        let mut points = Points { columns: vec![Vec::new(); inputs], observations, count: 0, is_all };
         if is_all {
-            for number in 0..1usize << points.support.len() {
-                points.add(|place| number >> place & 1 == 1);
+            for number in 0..all {
+                let mut rest = number;
+                let digit = |unit: &Unit| {
+                    let digit = rest % unit.count() as u64;
+                    rest /= unit.count() as u64;
+                    digit as usize
+                };
+                let states: Vec<usize> = points.observations.units().iter().map(digit).collect();
+                points.add(&states);
             }
         } else {
-            let mut prng = Prng::stream(points.support.len() as u64, "explain/points");
+            let mut prng = Prng::stream(units as u64, "explain/points");
             points.add_random(SAMPLE, &mut prng);
         }
         points
     }
 
-    /// So many assignments by chance: half of them even noise, the others with few ones or few zeros.
+    /// So many assignments by chance: where features have names every value is as likely as any other, else half of them are
+    /// even noise, the others with few ones or few zeros.
     pub fn add_random(&mut self, count: usize, prng: &mut Prng) {
+        let has_features = self.observations.has_features();
         for number in 0..count {
-            let (manner, all) = (number % 4, self.support.len() as u64);
+            let manner = if has_features { 0 } else { number % 4 };
+            let all = self.observations.units().len() as u64;
             let rare = 1 + prng.below(4);
-            let bits: Vec<bool> = (0..all)
-                .map(|_| match manner {
-                    0 | 1 => prng.bit(),
-                    other => (prng.below(all) < rare) == (other == 2),
-                })
-                .collect();
-            self.add(|place| bits[place]);
+            let draw = |unit: &Unit| match manner {
+                0 | 1 => unit.drawn(prng),
+                other => usize::from((prng.below(all) < rare) == (other == 2)),
+            };
+            let states: Vec<usize> = self.observations.units().iter().map(draw).collect();
+            self.add(&states);
         }
     }
 
-    /// An assignment of all inputs, and some that differ from it in one or two of those that matter.
+    /// An assignment of all inputs that can occur, and some that differ from it in one or two of what changes as one.
     pub fn add_counterexample(&mut self, input: &[bool], prng: &mut Prng) {
-        let own: Vec<bool> = self.support.iter().map(|place| input[*place]).collect();
-        self.add(|place| own[place]);
+        let states: Option<Vec<usize>> =
+            self.observations.units().iter().map(|unit| unit.state(input)).collect();
+        let Some(own) = states else { return };
+        self.add(&own);
         for _ in 0..NEIGHBOURS {
             let mut near = own.clone();
             for _ in 0..1 + prng.below(2) {
                 let place = prng.below(near.len() as u64) as usize;
-                near[place] = !near[place];
+                near[place] = match &self.observations.units()[place] {
+                    Unit::Free(_) => 1 - near[place],
+                    feature => feature.drawn(prng),
+                };
             }
-            self.add(|place| near[place]);
+            self.add(&near);
         }
     }
 
-    /// `value` is asked with places in the support.
-    fn add(&mut self, value: impl Fn(usize) -> bool) {
+    /// One assignment, by what every unit is.
+    fn add(&mut self, states: &[usize]) {
         let (word, bit) = (self.count / 64, self.count % 64);
         if bit == 0 {
             self.columns.iter_mut().for_each(|column| column.push(0));
         }
-        for (place, input) in self.support.iter().enumerate() {
-            self.columns[*input][word] |= u64::from(value(place)) << bit;
+        for (unit, state) in self.observations.units().iter().zip(states) {
+            for (input, value) in unit.inputs(*state) {
+                self.columns[input][word] |= u64::from(value) << bit;
+            }
         }
         self.count += 1;
     }

@@ -1,43 +1,72 @@
 //! Why this action: the facts that force it, and the nearest change of what is seen that would change it.
 //!
-//! Both are questions to the prover. The inputs that force the action are found by leaving out one after the other and
-//! asking whether any other action is still possible; what is left cannot be made smaller. The nearest change is asked
-//! for with one difference, then with two, and so on.
+//! Both are questions to the prover, about observations that can occur. What forces the action is found by leaving out one
+//! feature (or input, where features have no names) after the other and asking whether any other action is still possible;
+//! what is left cannot be made smaller. Then every number that is left is given as wide a range as still forces the action.
+//! The nearest change is asked for with one feature, then with two, and so on.
 
 use crate::action_of;
-use bem_circuit::netlist::{Builder, Netlist, Signal};
+use crate::observations::{Feature, Observations, Unit};
+use bem_circuit::netlist::Netlist;
+use bem_data::Encoder;
 use bem_prover::encode::{Wire, encode_circuit, fresh_inputs};
 use bem_prover::solver::Profile;
 use bem_prover::{Budget, Cnf, Literal, Outcome, Solver};
 use bem_synth::policy::{Policy, action_bits};
+use std::collections::BTreeSet;
 
 /// Conflicts that one question may take.
 const CONFLICTS: u32 = 100_000;
-/// Changes beyond this many bits are no neighbours.
+/// More changes than this are no near ones.
 const CHANGES_MAX: usize = 16;
+/// Observations that are looked at to say how far a change may go.
+const TRIED_MAX: usize = 4_096;
+
+/// Something about the observation or the memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// An input has this value.
+    Input {
+        /// Its place.
+        place: usize,
+        /// What it is.
+        value: bool,
+    },
+    /// A named feature has one of these values.
+    Feature {
+        /// Which column of the encoder it is.
+        column: usize,
+        /// The values, rising.
+        values: Vec<usize>,
+    },
+}
 
 /// Why a policy acts as it does on one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// The action.
     pub action: u16,
-    /// The inputs that force it, by place: no other action is possible whatever the others are.
-    pub forced_by: Vec<usize>,
+    /// What forces it: no other action is possible whatever all else is.
+    pub forced_by: Vec<Finding>,
     /// Whether none of them can be left out; false where the prover's budget ran out on one of them.
     pub is_minimal: bool,
     /// The nearest change.
     pub nearest: Nearest,
+    /// Whether this is said of named features and of what they can show.
+    pub of_features: bool,
 }
 
 /// The nearest change of the observation that changes the action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Nearest {
-    /// Changing these inputs gives this action; no smaller number of changes does.
+    /// With these instead the action is another.
     Change {
-        /// The inputs, by place.
-        places: Vec<usize>,
+        /// What changes; whatever of it is taken, the action is the one below.
+        to: Vec<Finding>,
         /// The action then.
         action: u16,
+        /// Whether no change of fewer features (or inputs) alters the action; false where the prover's budget ran out.
+        is_nearest: bool,
     },
     /// With what is remembered now, no observation changes the action.
     Never,
@@ -45,125 +74,339 @@ pub enum Nearest {
     NotFound,
 }
 
-/// The reason for the policy's action on this input: the observation bits that it reads, then its memory.
-pub fn reason(policy: &Policy, input: &[bool]) -> Reason {
+/// The reason for the policy's action on this input: the observation bits that it reads, then its memory. An input that the
+/// named features cannot show is explained bit by bit.
+pub fn reason(policy: &Policy, names: Option<&Encoder>, input: &[bool]) -> Reason {
     let code: Vec<usize> = (0..action_bits(policy.actions())).collect();
     let circuit = policy.circuit().cone(&code);
-    let answer = circuit.evaluate(input);
-    let (forced_by, is_minimal) = forcing(&circuit, input, &answer);
-    let nearest = nearest(&circuit, policy.reads().len(), input, &answer);
-    Reason { action: action_of(&answer), forced_by, is_minimal, nearest }
+    let (support, answer) = (circuit.support(), circuit.evaluate(input));
+    let mut observations = Observations::new(policy.reads(), names, &support);
+    let can_occur = observations.units().iter().all(|unit| unit.state(input).is_some());
+    if !can_occur {
+        observations = Observations::free(&support);
+    }
+    let case = Case { circuit: &circuit, observations: &observations, input, answer: &answer };
+    let (forced_by, is_minimal) = case.forcing();
+    let nearest = case.nearest(policy.reads().len());
+    let of_features = names.is_some() && can_occur;
+    Reason { action: action_of(&answer), forced_by, is_minimal, nearest, of_features }
 }
 
-/// A solver that knows the circuit, the literals of its inputs, and one that says "another answer".
+/// One input of a circuit and its answer.
+struct Case<'a> {
+    circuit: &'a Netlist,
+    observations: &'a Observations,
+    input: &'a [bool],
+    answer: &'a [bool],
+}
+
+/// A solver that knows the circuit and what can occur.
 struct Question {
     solver: Solver,
     inputs: Vec<Literal>,
-    differs: Option<Literal>,
-    more: Vec<Option<Literal>>,
+    /// Says "another answer".
+    differs: Literal,
+    /// For every unit that is a feature, one literal a class: at least one of them holds, and one that holds says what the
+    /// feature's inputs are.
+    classes: Vec<Vec<Literal>>,
 }
 
-/// Asks about a circuit whose first output says that the answer differs; further ones are offered as conditions.
-fn question(circuit: &Netlist) -> Question {
-    let mut cnf = Cnf::new(0);
-    let wires = fresh_inputs(&mut cnf, circuit.inputs());
-    let outputs = encode_circuit(&mut cnf, circuit, &wires);
-    let literal = |wire: &Wire| match wire {
-        Wire::Literal(literal) => Some(*literal),
-        Wire::Constant(_) => None,
-    };
-    let inputs = wires.iter().filter_map(literal).collect();
-    let mut literals: Vec<Option<Literal>> = outputs.iter().map(literal).collect();
-    let differs = literals.remove(0);
-    let mut solver = Solver::new(Profile::Fast);
-    solver.add_all(&cnf);
-    Question { solver, inputs, differs, more: literals }
-}
+impl Case<'_> {
+    /// The question about another answer, as a formula that more can be added to.
+    fn formula(&self) -> (Cnf, Vec<Literal>, Literal, Vec<Vec<Literal>>) {
+        let mut cnf = Cnf::new(0);
+        let wires = fresh_inputs(&mut cnf, self.circuit.inputs());
+        let literal = |wire: &Wire| match wire {
+            Wire::Literal(literal) => Some(*literal),
+            Wire::Constant(_) => None,
+        };
+        let inputs: Vec<Literal> = wires.iter().filter_map(literal).collect();
+        let outputs = encode_circuit(&mut cnf, self.circuit, &wires);
+        let differs = cnf.fresh();
+        // A constant output is what it is on this input too, so that it never differs.
+        let wrong = outputs.iter().zip(self.answer).filter_map(|(wire, bit)| Some(literal(wire)?.xor(*bit)));
+        let clause: Vec<Literal> = std::iter::once(!differs).chain(wrong).collect();
+        cnf.add(&clause);
+        let mut classes = Vec::with_capacity(self.observations.units().len());
+        for unit in self.observations.units() {
+            let Unit::Feature(feature) = unit else {
+                classes.push(Vec::new());
+                continue;
+            };
+            let own: Vec<Literal> = feature.classes.iter().map(|_| cnf.fresh()).collect();
+            for (class, literal) in feature.classes.iter().zip(&own) {
+                for (place, bit) in feature.places.iter().zip(&class.bits) {
+                    cnf.add(&[!*literal, inputs[*place].xor(!bit)]);
+                }
+            }
+            cnf.add(&own);
+            classes.push(own);
+        }
+        (cnf, inputs, differs, classes)
+    }
 
-/// The circuit of "another answer than this".
-fn differs(builder: &mut Builder, circuit: &Netlist, answer: &[bool]) -> Signal {
-    let inputs: Vec<Signal> = (0..circuit.inputs()).map(Signal::input).collect();
-    let outputs = builder.embed(circuit, &inputs);
-    let wrong: Vec<Signal> = outputs
-        .iter()
-        .zip(answer)
-        .map(|(output, bit)| builder.xor(*output, Signal::constant(*bit)))
-        .collect();
-    builder.or_all(&wrong)
-}
+    fn question(&self) -> Question {
+        let (cnf, inputs, differs, classes) = self.formula();
+        let mut solver = Solver::new(Profile::Fast);
+        solver.add_all(&cnf);
+        Question { solver, inputs, differs, classes }
+    }
 
-fn forcing(circuit: &Netlist, input: &[bool], answer: &[bool]) -> (Vec<usize>, bool) {
-    let mut builder = Builder::new(circuit.inputs());
-    let wrong = differs(&mut builder, circuit, answer);
-    let support = circuit.support();
-    let Ok(whole) = builder.finish(&[wrong]) else { return (support, false) };
-    let mut ask = question(&whole);
-    let Some(wrong) = ask.differs else { return (Vec::new(), true) };
-    let fixed =
-        |place: usize, ask: &Question| if input[place] { ask.inputs[place] } else { !ask.inputs[place] };
-    let (mut kept, mut is_minimal) = (support, true);
-    let mut place = 0;
-    while place < kept.len() {
-        let mut fewer = kept.clone();
-        fewer.remove(place);
-        let mut assumed: Vec<Literal> = fewer.iter().map(|input| fixed(*input, &ask)).collect();
-        assumed.push(wrong);
+    /// What every unit is in this case.
+    fn state(&self, unit: usize) -> usize {
+        self.observations.units()[unit].state(self.input).unwrap_or(0)
+    }
+
+    /// What forces the answer, and whether nothing of it can be left out.
+    fn forcing(&self) -> (Vec<Finding>, bool) {
+        let mut ask = self.question();
+        let units = self.observations.units();
+        // What every unit is allowed to be; nothing is said of one that is left out.
+        let mut allowed: Vec<Option<BTreeSet<usize>>> =
+            (0..units.len()).map(|unit| Some(BTreeSet::from([self.state(unit)]))).collect();
+        let mut is_minimal = true;
+        for unit in 0..units.len() {
+            let kept = allowed[unit].take();
+            match self.is_forced(&mut ask, &allowed) {
+                Some(true) => {}
+                other => {
+                    is_minimal &= other.is_some();
+                    allowed[unit] = kept;
+                }
+            }
+        }
+        for unit in 0..units.len() {
+            if let (Unit::Feature(feature), true) = (&units[unit], allowed[unit].is_some()) {
+                self.widen(&mut ask, &mut allowed, unit, feature);
+            }
+        }
+        let found = |(unit, allowed): (&Unit, &Option<BTreeSet<usize>>)| {
+            let allowed = allowed.as_ref()?;
+            Some(finding(unit, allowed))
+        };
+        (units.iter().zip(&allowed).filter_map(found).collect(), is_minimal)
+    }
+
+    /// Whether the answer is the only one where every unit is as allowed; nothing where the budget ran out.
+    fn is_forced(&self, ask: &mut Question, allowed: &[Option<BTreeSet<usize>>]) -> Option<bool> {
+        let mut assumed = vec![ask.differs];
+        for (place, (unit, allowed)) in self.observations.units().iter().zip(allowed).enumerate() {
+            let Some(allowed) = allowed else { continue };
+            match unit {
+                Unit::Free(input) => assumed.push(ask.inputs[*input].xor(!allowed.contains(&1))),
+                Unit::Feature(feature) => {
+                    let excluded = (0..feature.classes.len()).filter(|class| !allowed.contains(class));
+                    assumed.extend(excluded.map(|class| !ask.classes[place][class]));
+                }
+            }
+        }
         match ask.solver.solve(&assumed, Budget::conflicts(CONFLICTS)) {
-            Outcome::Unsatisfiable { .. } => kept = fewer,
-            Outcome::Satisfiable { .. } => place += 1,
-            Outcome::Undecided(_) => {
-                is_minimal = false;
-                place += 1;
+            Outcome::Unsatisfiable { .. } => Some(true),
+            Outcome::Satisfiable { .. } => Some(false),
+            Outcome::Undecided(_) => None,
+        }
+    }
+
+    /// Lets a feature be as much as still forces the answer: a number in both directions, a choice word by word.
+    fn widen(
+        &self,
+        ask: &mut Question,
+        allowed: &mut [Option<BTreeSet<usize>>],
+        unit: usize,
+        feature: &Feature,
+    ) {
+        for way in ways(feature, self.state(unit)) {
+            let before = allowed[unit].clone().unwrap_or_default();
+            // A number's range ends somewhere in one direction, which is found by halving; every word is asked for.
+            if feature.is_number {
+                let (mut good, mut bad) = (0, way.len() + 1);
+                while good + 1 < bad {
+                    let middle = usize::midpoint(good, bad);
+                    allowed[unit] = Some(before.iter().chain(&way[..middle]).copied().collect());
+                    match self.is_forced(ask, allowed) {
+                        Some(true) => good = middle,
+                        _ => bad = middle,
+                    }
+                }
+                allowed[unit] = Some(before.iter().chain(&way[..good]).copied().collect());
+                continue;
+            }
+            for class in way {
+                let before = allowed[unit].clone().unwrap_or_default();
+                allowed[unit] = Some(before.iter().copied().chain([class]).collect());
+                if self.is_forced(ask, allowed) != Some(true) {
+                    allowed[unit] = Some(before);
+                }
             }
         }
     }
-    (kept, is_minimal)
+
+    /// The nearest change of what is seen; what is remembered stays.
+    fn nearest(&self, observed: usize) -> Nearest {
+        let units = self.observations.units();
+        let is_seen = |unit: &Unit| !matches!(unit, Unit::Free(place) if observed <= *place);
+        let seen: Vec<usize> = (0..units.len()).filter(|unit| is_seen(&units[*unit])).collect();
+        let bound = seen.len().min(CHANGES_MAX);
+        let (mut cnf, inputs, differs, _) = self.formula();
+        let fixed: Vec<Literal> = (units.iter().filter(|unit| !is_seen(unit)))
+            .flat_map(Unit::places)
+            .map(|place| inputs[place].xor(!self.input[place]))
+            .collect();
+        // The number of changed units is counted in unary: the literal at place n follows from more than n changes.
+        let mut more: Vec<Literal> = (0..=bound).map(|_| cnf.fresh()).collect();
+        more.iter().for_each(|literal| cnf.add(&[!*literal]));
+        for unit in &seen {
+            let changed = cnf.fresh();
+            for place in units[*unit].places() {
+                cnf.add(&[inputs[place].xor(!self.input[place]), changed]);
+            }
+            let next: Vec<Literal> = (0..=bound).map(|_| cnf.fresh()).collect();
+            cnf.add(&[!changed, next[0]]);
+            for count in 0..=bound {
+                cnf.add(&[!more[count], next[count]]);
+                if count < bound {
+                    cnf.add(&[!more[count], !changed, next[count + 1]]);
+                }
+            }
+            more = next;
+        }
+        let mut solver = Solver::new(Profile::Fast);
+        solver.add_all(&cnf);
+        let budget = Budget::conflicts(CONFLICTS);
+        let assume = |literals: &[Literal]| -> Vec<Literal> {
+            std::iter::once(differs).chain(fixed.iter().copied()).chain(literals.iter().copied()).collect()
+        };
+        match solver.solve(&assume(&[]), budget) {
+            Outcome::Unsatisfiable { .. } => return Nearest::Never,
+            Outcome::Undecided(_) => return Nearest::NotFound,
+            Outcome::Satisfiable { .. } => {}
+        }
+        let mut is_nearest = true;
+        for changes in 1..=bound {
+            match solver.solve(&assume(&[!more[changes]]), budget) {
+                Outcome::Unsatisfiable { .. } => {}
+                Outcome::Undecided(_) => is_nearest = false,
+                Outcome::Satisfiable { model } => {
+                    return self.change(&seen, &model[..self.circuit.inputs()], is_nearest);
+                }
+            }
+        }
+        Nearest::NotFound
+    }
+
+    /// A change that alters the answer, made as small as it can be feature by feature, and then as wide as it may be.
+    fn change(&self, seen: &[usize], model: &[bool], is_nearest: bool) -> Nearest {
+        let units = self.observations.units();
+        let to = |unit: &usize| units[*unit].state(model).unwrap_or(0);
+        let mut changes: Vec<(usize, usize)> = (seen.iter())
+            .filter(|unit| to(unit) != self.state(**unit))
+            .map(|unit| (*unit, to(unit)))
+            .collect();
+        for place in 0..changes.len() {
+            let Unit::Feature(feature) = &units[changes[place].0] else { continue };
+            let nearer = nearest_first(feature, self.state(changes[place].0));
+            let alters = |class: &usize| {
+                let mut tried = changes.clone();
+                tried[place].1 = *class;
+                self.evaluate(&tried) != self.answer
+            };
+            if let Some(class) = nearer.into_iter().find(alters) {
+                changes[place].1 = class;
+            }
+        }
+        let answer = self.evaluate(&changes);
+        let mut allowed: Vec<BTreeSet<usize>> =
+            changes.iter().map(|(_, state)| BTreeSet::from([*state])).collect();
+        for place in 0..changes.len() {
+            let Unit::Feature(feature) = &units[changes[place].0] else { continue };
+            for way in ways(feature, changes[place].1) {
+                for class in way {
+                    if class == self.state(changes[place].0) {
+                        if feature.is_number {
+                            break;
+                        }
+                        continue;
+                    }
+                    let mut wider = allowed.clone();
+                    wider[place] = BTreeSet::from([class]);
+                    if self.all_give(&changes, &wider, &answer) {
+                        allowed[place].insert(class);
+                    } else if feature.is_number {
+                        break;
+                    }
+                }
+            }
+        }
+        let to = changes.iter().zip(&allowed).map(|((unit, _), allowed)| finding(&units[*unit], allowed));
+        Nearest::Change { to: to.collect(), action: action_of(&answer), is_nearest }
+    }
+
+    /// Whether every way to be what is allowed gives this answer; false where there are too many to try.
+    fn all_give(&self, changes: &[(usize, usize)], allowed: &[BTreeSet<usize>], answer: &[bool]) -> bool {
+        let count = allowed.iter().fold(1usize, |count, states| count.saturating_mul(states.len()));
+        let gives = |number: usize| {
+            let mut rest = number;
+            let digit = |((unit, _), states): (&(usize, usize), &BTreeSet<usize>)| {
+                let state = states.iter().nth(rest % states.len()).copied().unwrap_or(0);
+                rest /= states.len();
+                (*unit, state)
+            };
+            let tried: Vec<(usize, usize)> = changes.iter().zip(allowed).map(digit).collect();
+            self.evaluate(&tried) == answer
+        };
+        count <= TRIED_MAX && (0..count).all(gives)
+    }
+
+    /// The answer where these units are changed.
+    fn evaluate(&self, changes: &[(usize, usize)]) -> Vec<bool> {
+        let mut input = self.input.to_vec();
+        for (unit, state) in changes {
+            let inputs = self.observations.units()[*unit].inputs(*state);
+            inputs.into_iter().for_each(|(place, bit)| input[place] = bit);
+        }
+        self.circuit.evaluate(&input)
+    }
 }
 
-fn nearest(circuit: &Netlist, observed: usize, input: &[bool], answer: &[bool]) -> Nearest {
-    let seen: Vec<usize> = circuit.support().into_iter().filter(|place| *place < observed).collect();
-    let bound = seen.len().min(CHANGES_MAX);
-    // Memory is what it is; of the observation, the number of changed bits is counted in unary.
-    let mut builder = Builder::new(circuit.inputs());
-    let inputs: Vec<Signal> = (0..circuit.inputs())
-        .map(|place| if place < observed { Signal::input(place) } else { Signal::constant(input[place]) })
-        .collect();
-    let outputs = builder.embed(circuit, &inputs);
-    let wrong: Vec<Signal> = outputs
-        .iter()
-        .zip(answer)
-        .map(|(output, bit)| builder.xor(*output, Signal::constant(*bit)))
-        .collect();
-    let wrong = builder.or_all(&wrong);
-    let mut at_least = vec![Signal::FALSE; bound + 2];
-    at_least[0] = Signal::TRUE;
-    for place in &seen {
-        let changed = builder.xor(Signal::input(*place), Signal::constant(input[*place]));
-        for number in (1..at_least.len()).rev() {
-            let more = builder.and(at_least[number - 1], changed);
-            at_least[number] = builder.or(at_least[number], more);
+fn finding(unit: &Unit, allowed: &BTreeSet<usize>) -> Finding {
+    match unit {
+        Unit::Free(place) => Finding::Input { place: *place, value: allowed.contains(&1) },
+        Unit::Feature(feature) => {
+            let mut values: Vec<usize> =
+                allowed.iter().flat_map(|class| feature.classes[*class].values.iter().copied()).collect();
+            values.sort_unstable();
+            Finding::Feature { column: feature.column, values }
         }
     }
-    let outputs: Vec<Signal> = std::iter::once(wrong).chain(at_least[2..].iter().copied()).collect();
-    let Ok(whole) = builder.finish(&outputs) else { return Nearest::NotFound };
-    let mut ask = question(&whole);
-    let Some(wrong) = ask.differs else { return Nearest::Never };
-    let budget = Budget::conflicts(CONFLICTS);
-    match ask.solver.solve(&[wrong], budget) {
-        Outcome::Unsatisfiable { .. } => return Nearest::Never,
-        Outcome::Undecided(_) => return Nearest::NotFound,
-        Outcome::Satisfiable { .. } => {}
+}
+
+/// The classes of a feature other than one, in the order in which a range around it grows: a number's upwards and downwards,
+/// a choice's all together.
+fn ways(feature: &Feature, state: usize) -> Vec<Vec<usize>> {
+    let values = feature.values();
+    let class = |value: &usize| feature.class_of(*value);
+    if !feature.is_number {
+        return vec![(0..feature.classes.len()).filter(|class| *class != state).collect()];
     }
-    for changes in 1..=bound {
-        let assumed: Vec<Literal> =
-            std::iter::once(wrong).chain(ask.more[changes - 1].map(|more| !more)).collect();
-        if let Outcome::Satisfiable { model } = ask.solver.solve(&assumed, budget) {
-            let places: Vec<usize> =
-                seen.iter().copied().filter(|place| model[*place] != input[*place]).collect();
-            let mut changed = input.to_vec();
-            places.iter().for_each(|place| changed[*place] = !changed[*place]);
-            return Nearest::Change { places, action: action_of(&circuit.evaluate(&changed)) };
+    let own = values.iter().position(|value| class(value) == state).unwrap_or(0);
+    let once = |classes: Vec<usize>| {
+        let mut known: Vec<usize> = vec![state];
+        for class in classes {
+            if !known.contains(&class) {
+                known.push(class);
+            }
         }
-    }
-    Nearest::NotFound
+        known.split_off(1)
+    };
+    vec![
+        once(values[own..].iter().map(class).collect()),
+        once(values[..own].iter().rev().map(class).collect()),
+    ]
+}
+
+/// The classes of a feature other than one, the nearest first.
+fn nearest_first(feature: &Feature, state: usize) -> Vec<usize> {
+    let ways = ways(feature, state);
+    let longest = ways.iter().map(Vec::len).max().unwrap_or(0);
+    (0..longest).flat_map(|step| ways.iter().filter_map(move |way| way.get(step).copied())).collect()
 }

@@ -1,13 +1,15 @@
 //! A policy with memory as a state diagram: what it can remember, and what leads from one to the other.
 //!
-//! Reachable means: by some sequence of observations, whether or not a world ever shows it.
+//! Reachable means: by some sequence of observations that the named features allow, whether or not a world ever shows it.
 
 use crate::facts::facts;
 use crate::list::{RuleList, rule_list};
-use crate::points::ALL_INPUTS_MAX;
+use crate::observations::Observations;
+use crate::points::{ALL_INPUTS_MAX, Points};
 use crate::{Words, action_of};
 use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Netlist, Signal};
+use bem_data::Encoder;
 use bem_synth::policy::{Policy, action_bits};
 use std::fmt::Write as _;
 
@@ -32,17 +34,18 @@ pub struct StateDiagram {
 }
 
 /// The diagram of a policy with memory, if it has few states and reads few bits.
-pub fn state_diagram(policy: &Policy, fields: &[Field]) -> Option<StateDiagram> {
+pub fn state_diagram(policy: &Policy, fields: &[Field], names: Option<&Encoder>) -> Option<StateDiagram> {
     let seen = policy.circuit().support().iter().filter(|place| **place < policy.reads().len()).count();
     if policy.memory_bits() == 0 || ALL_INPUTS_MAX < seen {
         return None;
     }
     let code = action_bits(policy.actions());
+    let words = Words { reads: policy.reads(), fields, names };
     let mut memories = vec![vec![false; policy.memory_bits()]];
     let mut circuits = Vec::new();
     while circuits.len() < memories.len() {
         let circuit = within(policy, &memories[circuits.len()])?;
-        for next in successors(&circuit, code) {
+        for next in successors(&circuit, code, &words) {
             if !memories.contains(&next) {
                 memories.push(next);
             }
@@ -53,7 +56,7 @@ pub fn state_diagram(policy: &Policy, fields: &[Field]) -> Option<StateDiagram> 
         circuits.push(circuit);
     }
     let state = |(memory, circuit): (Vec<bool>, &Netlist)| {
-        let rules = rule_list(circuit, &facts(policy.reads(), fields, &[], circuit));
+        let rules = rule_list(circuit, &facts(&words, &[], circuit), words.reads, names);
         State { memory, rules }
     };
     let states = memories.into_iter().zip(&circuits).map(state).collect();
@@ -75,8 +78,9 @@ fn within(policy: &Policy, memory: &[bool]) -> Option<Netlist> {
 }
 
 /// Every memory that one step can lead to, in a fixed order.
-fn successors(circuit: &Netlist, code: usize) -> Vec<Vec<bool>> {
-    let points = crate::points::Points::new(circuit.inputs(), circuit.support());
+fn successors(circuit: &Netlist, code: usize, words: &Words<'_>) -> Vec<Vec<bool>> {
+    let observations = Observations::new(words.reads, words.names, &circuit.support());
+    let points = Points::new(circuit.inputs(), observations);
     let columns = points.evaluate(circuit);
     let mut found: Vec<Vec<bool>> = Vec::new();
     for point in 0..points.count() {

@@ -24,7 +24,7 @@ fn single_bits(bits: u16) -> Vec<Field> {
 
 fn said(policy: &Policy, fields: &[Field]) -> Vec<String> {
     let words = Words { reads: policy.reads(), fields, names: None };
-    let list = explain(policy, fields).action;
+    let list = explain(policy, fields, None).action;
     assert!(list.is_exact(), "{list:?}");
     let mut lines: Vec<String> = (list.rules.iter())
         .map(|rule| format!("{} -> {}", words.conditions(&rule.when), action_of(&rule.then)))
@@ -49,7 +49,7 @@ fn a_conjunction_a_parity_a_majority_and_a_threshold_are_one_rule_each() {
         let bits = inputs(builder, 0..40);
         (vec![builder.xor_all(&bits)], vec![])
     });
-    let list = explain(&parity, &single_bits(40)).action;
+    let list = explain(&parity, &single_bits(40), None).action;
     assert_eq!((list.rules.len(), &list.agreement), (1, &Agreement::Proven));
     assert_eq!(said(&parity, &single_bits(40))[0], "an odd number of bits 0-39 are 1 -> 1");
     let majority = policy(7, 0, 2, |builder| (vec![Fact::Count((0..7).collect(), 4).build(builder)], vec![]));
@@ -70,8 +70,9 @@ fn lists_that_are_called_exact_equal_the_circuit_and_summaries_say_their_share()
     for round in 0..120u64 {
         let bits = 2 + (round % 9) as usize;
         let circuit = random_dense_netlist(&mut prng, bits, 2 + 2 * bits, 2);
-        let list =
-            list::rule_list(&circuit, &facts::facts(&reads(bits), &single_bits(bits as u16), &[], &circuit));
+        let (reads, fields) = (reads(bits), single_bits(bits as u16));
+        let words = Words { reads: &reads, fields: &fields, names: None };
+        let list = list::rule_list(&circuit, &facts::facts(&words, &[], &circuit), &reads, None);
         let rules = list.circuit(bits).unwrap();
         let same = (0..1u32 << bits).filter(|row| {
             let input: Vec<bool> = (0..bits).map(|bit| row >> bit & 1 == 1).collect();
@@ -111,7 +112,7 @@ fn a_sum_is_too_much_for_rules_and_is_marked_as_a_summary() {
         (sum, vec![])
     });
     let fields = [Field { low: 0, width: 8 }, Field { low: 8, width: 8 }];
-    let list = explain(&adder, &fields).action;
+    let list = explain(&adder, &fields, None).action;
     let Agreement::Summary { agreed, tried } = list.agreement else { panic!("{list:?}") };
     assert!(agreed < tried && list.rules.len() <= 12, "{agreed} of {tried}");
 }
@@ -124,7 +125,7 @@ fn delayed() -> Policy {
 #[test]
 fn memory_becomes_a_state_diagram() {
     let policy = delayed();
-    let diagram = state_diagram(&policy, &single_bits(2)).unwrap();
+    let diagram = state_diagram(&policy, &single_bits(2), None).unwrap();
     assert_eq!(diagram.states.len(), 2);
     assert!(diagram.is_exact());
     let words = Words { reads: policy.reads(), fields: &single_bits(2), names: None };
@@ -141,7 +142,10 @@ fn memory_becomes_a_state_diagram() {
     // A flag that says "not the first step" counts nothing.
     let flag = self::policy(1, 1, 2, |builder| (vec![builder.input(1)], vec![Signal::TRUE]));
     assert_eq!(counts_steps(&flag), 0);
-    assert!(state_diagram(&self::policy(1, 0, 2, |builder| (vec![builder.input(0)], vec![])), &[]).is_none());
+    assert!(
+        state_diagram(&self::policy(1, 0, 2, |builder| (vec![builder.input(0)], vec![])), &[], None)
+            .is_none()
+    );
 }
 
 #[test]
@@ -160,11 +164,20 @@ fn memory_that_counts_steps_is_a_number_in_the_rules() {
         })
     };
     let every_step = counting(|_| Signal::TRUE);
-    assert_eq!(explain(&every_step, &single_bits(1)).clock, [0, 1, 2, 3, 4]);
+    assert_eq!(explain(&every_step, &single_bits(1), None).clock, [0, 1, 2, 3, 4]);
     assert_eq!(said(&every_step, &single_bits(1)), ["bit 0 = 0 and steps so far < 21 -> 0", "-> 1"]);
     // One that counts only where the observation says so is no clock.
     let when_seen = counting(|builder| builder.input(0));
-    assert_eq!(explain(&when_seen, &single_bits(1)).clock, [0usize; 0]);
+    assert_eq!(explain(&when_seen, &single_bits(1), None).clock, [0usize; 0]);
+}
+
+/// The inputs that findings without names are about.
+fn places(findings: &[Finding]) -> Vec<usize> {
+    let place = |finding: &Finding| match finding {
+        Finding::Input { place, .. } => *place,
+        Finding::Feature { .. } => panic!("no feature has a name"),
+    };
+    findings.iter().map(place).collect()
 }
 
 #[test]
@@ -181,7 +194,8 @@ fn reasons_force_the_action_and_cannot_be_smaller_and_the_nearest_change_is_near
         let inputs = policy.circuit().inputs();
         let act = |input: &[bool]| action_of(&policy.circuit().evaluate(input)[..2]);
         let input: Vec<bool> = (0..inputs).map(|_| prng.bit()).collect();
-        let reason = reason(&policy, &input);
+        let reason = reason(&policy, None, &input);
+        let forced_by = places(&reason.forced_by);
         assert_eq!(reason.action, act(&input));
         let forces = |places: &[usize]| {
             (0..1u32 << inputs).all(|row| {
@@ -191,10 +205,9 @@ fn reasons_force_the_action_and_cannot_be_smaller_and_the_nearest_change_is_near
                 act(&other) == reason.action
             })
         };
-        assert!(reason.is_minimal && forces(&reason.forced_by));
-        for left_out in &reason.forced_by {
-            let fewer: Vec<usize> =
-                reason.forced_by.iter().copied().filter(|place| place != left_out).collect();
+        assert!(reason.is_minimal && forces(&forced_by));
+        for left_out in &forced_by {
+            let fewer: Vec<usize> = forced_by.iter().copied().filter(|place| place != left_out).collect();
             assert!(!forces(&fewer), "{left_out} is not needed");
         }
         let seen = policy.reads().len();
@@ -209,8 +222,8 @@ fn reasons_force_the_action_and_cannot_be_smaller_and_the_nearest_change_is_near
             .min();
         match (&reason.nearest, distance) {
             (Nearest::Never, None) => {}
-            (Nearest::Change { places, action }, Some(distance)) => {
-                let mut changed = input.clone();
+            (Nearest::Change { to, action, is_nearest: true }, Some(distance)) => {
+                let (places, mut changed) = (places(to), input.clone());
                 places.iter().for_each(|place| changed[*place] = !changed[*place]);
                 assert_eq!((places.len(), *action), (distance, act(&changed)));
                 assert_ne!(*action, reason.action);
@@ -242,6 +255,7 @@ fn every_fact_means_what_it_says() {
         for row in 0..64u64 {
             let input: Vec<bool> = (0..6).map(|bit| row >> bit & 1 == 1).collect();
             assert_eq!(circuit.evaluate(&input)[0], holds(row), "{fact:?} on {row:06b}");
+            assert_eq!(fact.holds(&|place| input[place]), holds(row), "{fact:?} on {row:06b}");
         }
     }
 }

@@ -1,10 +1,12 @@
-//! Facts in words. Where features are named, a fact is a comparison of a feature (`temp >= 21.5`); otherwise a field of one
-//! bit is called by its bit, a wider one by its number among the world's fields.
+//! Facts in words. Where features are named, a fact is a comparison of a feature (`temp >= 21.5`), and all that is said of one
+//! feature is drawn together; otherwise a field of one bit is called by its bit, a wider one by its number among the world's
+//! fields.
 
 use crate::facts::{Fact, Number};
 use crate::list::Condition;
+use crate::reason::Finding;
 use bem_base::environment::Field;
-use bem_data::{Code, Column, Decimal, Encoder};
+use bem_data::{Code, Column, Encoder};
 
 /// What places in a circuit are called.
 #[derive(Clone, Copy, Debug)]
@@ -23,11 +25,8 @@ impl Words<'_> {
         let Some(bit) = self.reads.get(place) else {
             return format!("remembered {}", place - self.reads.len());
         };
-        if let Some(column) = self.names.and_then(|names| names.column_of(usize::from(*bit))) {
-            return match self.named(place, true) {
-                Some(fact) => format!("({fact})"),
-                None => format!("bit {} of {}", bit - column.low, column.feature.name),
-            };
+        if let Some(fact) = self.named(place, true) {
+            return format!("({fact})");
         }
         let of = self.fields.iter().position(|field| (field.low..field.low + field.width).contains(bit));
         match of {
@@ -38,22 +37,35 @@ impl Words<'_> {
         }
     }
 
-    /// What an input says where features are named and it says something alone.
+    /// What an input says where features are named.
     fn named(&self, place: usize, value: bool) -> Option<String> {
-        let (names, bit) = (self.names?, *self.reads.get(place)?);
-        let column = names.column_of(usize::from(bit))?;
-        // The highest bit of a binary field says which half the value is in.
-        if matches!(column.code, Code::Level(_) | Code::Index) && bit + 1 == column.low + column.width {
-            return Some(names.level_reaches(column, 1 << (column.width - 1), value));
-        }
-        names.fact(usize::from(bit), value)
+        let (names, bit) = (self.names?, usize::from(*self.reads.get(place)?));
+        names.column_of(bit).map(|column| names.bit_is(column, bit, value))
     }
 
     /// The feature that a field of the world is, where features are named.
-    fn column(&self, field: usize) -> Option<(&Encoder, &Column)> {
-        let names = self.names?;
+    fn column(&self, field: usize) -> Option<&Column> {
         let low = self.fields.get(field)?.low;
-        names.column_of(usize::from(low)).filter(|column| column.low == low).map(|column| (names, column))
+        self.names?.column_of(usize::from(low)).filter(|column| column.low == low)
+    }
+
+    /// The one feature that a fact speaks of, where features are named.
+    fn about(&self, fact: &Fact) -> Option<&Column> {
+        let of = |place: &usize| self.names?.column_of(usize::from(*self.reads.get(*place)?));
+        let places = fact.places();
+        let column = of(places.first()?)?;
+        places.iter().all(|place| of(place).is_some_and(|other| other.low == column.low)).then_some(column)
+    }
+
+    /// Whether the order of two fields means something: with names, where both have the same thresholds.
+    pub(crate) fn can_compare(&self, left: usize, right: usize) -> bool {
+        match (self.column(left), self.column(right)) {
+            (None, None) => true,
+            (Some(Column { code: Code::Level(left), .. }), Some(Column { code: Code::Level(right), .. })) => {
+                left == right
+            }
+            _ => false,
+        }
     }
 
     /// An input with its value.
@@ -85,28 +97,31 @@ impl Words<'_> {
 
     /// A condition.
     pub fn condition(&self, condition: &Condition) -> String {
+        if let Some(column) = self.about(&condition.fact) {
+            return self.said(column, std::slice::from_ref(condition));
+        }
         let holds = condition.holds;
         let number = |number: &Number| match self.column(number.field) {
-            Some((_, column)) => column.feature.name.clone(),
+            Some(column) => column.feature.name.clone(),
             None if number.field == self.fields.len() => "steps so far".to_string(),
             None => format!("field {}", number.field),
         };
         match &condition.fact {
             Fact::Bit(place) => self.value(*place, holds),
-            Fact::AtLeast(left, value) if self.column(left.field).is_some() => {
-                let (names, column) = self.column(left.field).expect("it was there a moment ago");
-                names.level_reaches(column, value << left.skipped, holds)
-            }
-            Fact::Equals(left, value) if self.column(left.field).is_some() => {
-                let (names, column) = self.column(left.field).expect("it was there a moment ago");
-                names.level_is(column, *value, holds)
-            }
             Fact::AtLeast(left, value) => {
                 let sign = if holds { ">=" } else { "<" };
                 format!("{} {sign} {}", number(left), value << left.skipped)
             }
             Fact::Equals(left, value) => {
                 format!("{} {} {value}", number(left), if holds { "=" } else { "!=" })
+            }
+            Fact::Less(left, right) if self.column(left.field).is_some() => {
+                let word = if holds { "a lower" } else { "no lower" };
+                format!("{} is in {word} range than {}", number(left), number(right))
+            }
+            Fact::Same(left, right) if self.column(left.field).is_some() => {
+                let word = if holds { "the same range" } else { "different ranges" };
+                format!("{} and {} are in {word}", number(left), number(right))
             }
             Fact::Less(left, right) => {
                 format!("{} {} {}", number(left), if holds { "<" } else { ">=" }, number(right))
@@ -131,82 +146,75 @@ impl Words<'_> {
         }
     }
 
-    /// All conditions of a rule; several comparisons of one named number are drawn together.
+    /// All conditions of a rule.
     pub fn conditions(&self, conditions: &[Condition]) -> String {
+        self.parts(conditions).join(" and ")
+    }
+
+    /// What the conditions of a rule say, one after the other; all that is said of one named feature is drawn together.
+    pub fn parts(&self, conditions: &[Condition]) -> Vec<String> {
         let mut words: Vec<String> = Vec::new();
         let mut drawn: Vec<u16> = Vec::new();
         for condition in conditions {
-            let Some((column, _)) = self.comparison(condition) else {
-                words.push(self.condition(condition));
-                continue;
-            };
-            if drawn.contains(&column.low) {
-                continue;
+            match self.about(&condition.fact) {
+                None => words.push(self.condition(condition)),
+                Some(column) if drawn.contains(&column.low) => {}
+                Some(column) => {
+                    drawn.push(column.low);
+                    words.push(self.said(column, conditions));
+                }
             }
-            drawn.push(column.low);
-            words.push(self.bounds(column, conditions));
         }
-        // What always holds for values that there are says nothing, unless nothing else is said.
-        if words.iter().any(|word| !word.ends_with(" is anything")) {
-            words.retain(|word| !word.ends_with(" is anything"));
-        }
-        words.join(" and ")
+        words
     }
 
-    /// The named number that a condition compares, and with what.
-    fn comparison(&self, condition: &Condition) -> Option<(&Column, Decimal)> {
-        let Fact::Bit(place) = condition.fact else { return None };
-        let bit = usize::from(*self.reads.get(place)?);
-        let column = self.names?.column_of(bit)?;
-        match &column.code {
-            Code::Steps(thresholds) => Some((column, thresholds[bit - usize::from(column.low)])),
-            _ => None,
-        }
-    }
-
-    /// All that these conditions say about one named number.
-    fn bounds(&self, column: &Column, conditions: &[Condition]) -> String {
-        let all = || {
-            conditions.iter().filter_map(|condition| {
-                let (of, threshold) = self.comparison(condition)?;
-                (of.low == column.low).then_some((threshold, condition.holds))
-            })
+    /// All that these conditions say about one named feature.
+    fn said(&self, column: &Column, conditions: &[Condition]) -> String {
+        let is_own =
+            |condition: &&Condition| self.about(&condition.fact).is_some_and(|other| other.low == column.low);
+        let own: Vec<&Condition> = conditions.iter().filter(is_own).collect();
+        let fits = |value: &usize| {
+            let bit = |place: usize| column.shows(*value, usize::from(self.reads[place] - column.low));
+            own.iter().all(|condition| condition.fact.holds(&bit) == condition.holds)
         };
-        let low = all().filter(|(_, holds)| *holds).map(|(threshold, _)| threshold).max();
-        let high = all().filter(|(_, holds)| !holds).map(|(threshold, _)| threshold).min();
-        let name = &column.feature.name;
-        match (low, high) {
-            (Some(low), Some(high)) => format!("{low} <= {name} < {high}"),
-            (Some(low), None) => format!("{name} >= {low}"),
-            (None, Some(high)) => format!("{name} < {high}"),
-            (None, None) => String::new(),
+        column.among(&column.values().into_iter().filter(fits).collect::<Vec<_>>())
+    }
+
+    /// What decided, or what would have to change: features first, then single inputs, whole fields as numbers.
+    pub fn findings(&self, findings: &[Finding]) -> Vec<String> {
+        let mut words: Vec<String> = Vec::new();
+        let mut single: Vec<(usize, bool)> = Vec::new();
+        for finding in findings {
+            match (finding, self.names) {
+                (Finding::Feature { column, values }, Some(names)) => {
+                    words.push(names.columns()[*column].among(values));
+                }
+                (Finding::Feature { .. }, None) => {}
+                (Finding::Input { place, value }, _) => single.push((*place, *value)),
+            }
         }
+        words.extend(self.values(&single));
+        words
     }
 
     /// Inputs with their values, whole fields as numbers.
-    pub fn values(&self, places: &[usize], input: &[bool]) -> Vec<String> {
-        let mut rest: Vec<usize> = places.to_vec();
+    fn values(&self, inputs: &[(usize, bool)]) -> Vec<String> {
+        let mut rest: Vec<(usize, bool)> = inputs.to_vec();
         let mut words = Vec::new();
         for (number, field) in self.fields.iter().enumerate().filter(|(_, field)| 1 < field.width) {
             let bits = field.low..field.low + field.width;
-            let own: Vec<usize> = rest
-                .iter()
-                .copied()
-                .filter(|place| self.reads.get(*place).is_some_and(|bit| bits.contains(bit)))
-                .collect();
+            let is_own = |(place, _): &(usize, bool)| {
+                self.names.is_none() && self.reads.get(*place).is_some_and(|bit| bits.contains(bit))
+            };
+            let own: Vec<(usize, bool)> = rest.iter().copied().filter(is_own).collect();
             if own.len() == usize::from(field.width) && field.width <= 64 {
-                let value = own
-                    .iter()
-                    .enumerate()
-                    .fold(0u64, |sum, (bit, place)| sum | u64::from(input[*place]) << bit);
-                words.push(match self.column(number) {
-                    Some((names, column)) => names.level_is(column, value, true),
-                    None => format!("field {number} = {value}"),
-                });
-                rest.retain(|place| !own.contains(place));
+                let digits = own.iter().enumerate();
+                let value = digits.fold(0u64, |sum, (bit, (_, value))| sum | u64::from(*value) << bit);
+                words.push(format!("field {number} = {value}"));
+                rest.retain(|input| !is_own(input));
             }
         }
-        words.extend(rest.iter().map(|place| self.value(*place, input[*place])));
+        words.extend(rest.iter().map(|(place, value)| self.value(*place, *value)));
         words
     }
 }

@@ -22,7 +22,7 @@ fn said(build: impl Fn(&mut Builder) -> Signal) -> Vec<String> {
     let action = build(&mut builder);
     let policy = Policy::close(builder, encoder.bits(), 2, &[action], &[]).unwrap();
     let fields = encoder.fields();
-    let list = explain(&policy, &fields).action;
+    let list = explain(&policy, &fields, Some(&encoder)).action;
     assert!(list.is_exact(), "{list:?}");
     let words = Words { reads: policy.reads(), fields: &fields, names: Some(&encoder) };
     let mut lines: Vec<String> = (list.rules.iter())

@@ -134,6 +134,11 @@ fn tables_name_their_features_and_keep_to_what_is_forbidden() {
         says(&text.replace("\"wear\":4,", "\"wear\":40,")),
         "\"observe\" entry 12: \"wear\" is \"40\"; it must be a number from 0 to 9"
     );
-    assert!(says(&text.replace(r#","action":0}]"#, "}]")).contains("every action is forbidden"));
+    assert_eq!(
+        says(&text.replace(r#","action":0}]"#, "}]")),
+        "\"forbid\" rule 0: \"action\" is missing; it must be 0 to 2 or a list of them"
+    );
+    let all = text.replace(r#","action":0}]"#, r#","action":[0,1,2]}]"#);
+    assert!(says(&all).contains("every action is forbidden"));
     assert!(says(&text.replace("\"features\"", "\"feature\"")).contains("unknown field"));
 }

@@ -267,12 +267,24 @@ fn normalised(weights: &[Raw], rewards: &[Raw]) -> Vec<Raw> {
 }
 
 impl Estimate {
+    /// Whether it is made of episodes, of which there is no doubly robust estimate.
+    pub fn is_of_episodes(&self) -> bool {
+        self.dr.is_none()
+    }
+
+    /// Whether the intervals mean something. Of few episodes that match, the weighted returns hardly differ from each other,
+    /// and an interval of almost no width would look like certainty.
+    pub fn has_intervals(&self) -> bool {
+        0 < self.matched && (!self.is_of_episodes() || EFFECTIVE_MIN <= self.effective)
+    }
+
     /// What the log does not support, in words.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        let unit = if self.is_of_episodes() { "episodes" } else { "decisions" };
         if self.effective < EFFECTIVE_MIN {
             warnings.push(format!(
-                "support is missing: the log says as much as {} decisions of this policy would; {EFFECTIVE_MIN} are needed",
+                "support is missing: the log says as much as {} {unit} of this policy would; {EFFECTIVE_MIN} are needed",
                 self.effective
             ));
         }
@@ -323,5 +335,20 @@ mod tests {
         assert_eq!((good.ips.mean, good.snips.mean, good.matched), (Fixed::ONE, Fixed::ONE, 500));
         let rows: Vec<Row> = (0..1_000).map(|place| row(place, place % 100 == 0)).collect();
         assert_eq!(estimate(&rows).warnings().len(), 2);
+        assert!(good.has_intervals() && !good.is_of_episodes());
+    }
+
+    #[test]
+    fn episodes_without_support_have_no_interval() {
+        let step = |matches| (matches, Fixed::ONE, Fixed::from_ratio(1, 2));
+        let log = |count: usize| -> Vec<Steps> {
+            (0..400).map(|place| vec![step(place < count), step(place < count)]).collect()
+        };
+        let (none, one, many) =
+            (estimate_episodes(&log(0)), estimate_episodes(&log(1)), estimate_episodes(&log(100)));
+        // The self-normalised mean of one episode varies by nothing at all.
+        assert_eq!(one.snips.low, one.snips.high);
+        assert!(!none.has_intervals() && !one.has_intervals() && many.has_intervals());
+        assert!(none.warnings()[0].contains("as much as 0 episodes"), "{:?}", none.warnings());
     }
 }

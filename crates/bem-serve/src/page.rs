@@ -372,7 +372,7 @@ pub fn rules_of(agent: &Agent, spec: &WorldSpec, gates_max: usize) -> String {
     } else {
         let names = Encoder::from_json(&spec.note).ok();
         let words = Words { reads: policy.reads(), fields: &spec.shape.fields, names: names.as_ref() };
-        let whole = explain(policy, &spec.shape.fields);
+        let whole = explain(policy, &spec.shape.fields, names.as_ref());
         let exact =
             if whole.action.is_exact() { "proven equal to the circuit" } else { "a summary of the circuit" };
         let mut text = format!("Action, {exact}\n");

@@ -81,6 +81,8 @@ impl Learned {
 /// Opens a run's folder, a snapshot or a circuit.
 pub fn open(source: &Path, expert: Option<&str>) -> Result<Found> {
     if !source.is_file() {
+        // What is no run at all is said once, before anything is tried with it.
+        ledger_directory::locate(source)?;
         let (climb, snapshot) = match newest_climb(source) {
             Ok(found) => found,
             // A state of another version of bem: the circuit follows from the patches of the history.
@@ -93,15 +95,24 @@ pub fn open(source: &Path, expert: Option<&str>) -> Result<Found> {
     }
     let bytes = files::read_bytes(source)?;
     let name = || source.display().to_string();
+    let refuse_expert = |what: &str| match expert {
+        None => Ok(()),
+        Some(expert) => bail!(
+            "--expert {expert} has no effect on {}: it is {what}, which holds one policy; a run or a snapshot is needed",
+            source.display()
+        ),
+    };
     if let Ok((snapshot, _)) = Snapshot::from_bytes(&bytes) {
         let climb = climb_of(&snapshot).with_context(name)?;
         return choose(&climb, expert, &|| files_in(&snapshot, &climb), &|_| None).with_context(name);
     }
     if let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| policy_file::is_one(text)) {
+        refuse_expert("a policy of bem learn")?;
         return policy_file::read(text).map(|learned| Found::One(Box::new(learned))).with_context(name);
     }
     let model = formats::read(&bytes)
         .with_context(|| format!("{} is neither a run, nor a snapshot, nor a circuit", source.display()))?;
+    refuse_expert("a circuit")?;
     circuit(&model).map(|learned| Found::One(Box::new(learned))).with_context(name)
 }
 

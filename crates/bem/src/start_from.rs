@@ -51,15 +51,11 @@ pub fn open(path: &Path, shape: &Shape, encoder: Option<&Encoder>) -> Result<(St
     // A circuit with too many inputs for a table is found again in what it was learned from.
     let machines = match machine {
         Some(machine) => vec![machine],
+        None if episodes.is_empty() => Vec::new(),
         None => explained(shape, &episodes),
     };
     if machines.is_empty() && episodes.is_empty() {
-        bail!(
-            "{}: the circuit cannot be tried here: it must have {} actions, read what this world shows, and have at most \
-             {STATED_INPUTS_MAX} inputs with memory",
-            named(),
-            shape.actions
-        );
+        bail!("{}: the circuit cannot be tried here: {}", named(), misfit(&learned, shape, encoder));
     }
     told(Start { machines, episodes, baseline: None }, shape).with_context(named)
 }
@@ -99,8 +95,48 @@ pub fn baseline(text: &str, risk: u16, shape: &Shape, encoder: Option<&Encoder>)
     let policy = translated(&learned, shape, encoder);
     let baseline = policy.map(|policy| Baseline { policy, risk }).filter(|baseline| baseline.fits(shape));
     baseline.with_context(|| {
-        format!("--baseline {text}: it must have {} actions and read what this world shows", shape.actions)
+        format!("--baseline {text}: it does not fit this world: {}", misfit(&learned, shape, encoder))
     })
+}
+
+/// Why a circuit cannot be tried in a world: the first condition that fails, with both sides of it.
+fn misfit(learned: &Learned, shape: &Shape, encoder: Option<&Encoder>) -> String {
+    let policy = &learned.policy;
+    let (own, wanted) = (policy.actions(), shape.actions);
+    let both = learned.names.as_ref().zip(encoder).filter(|(own, world)| own != world);
+    let is_fitted = both.is_none() && action_bits(own) == action_bits(wanted);
+    if own != wanted && !is_fitted {
+        return format!("it has {own} actions and this world {wanted}");
+    }
+    if let Some((names, world)) = both {
+        let there =
+            |column: &&Column| world.columns().iter().find(|other| other.feature.name == column.feature.name);
+        let read = |column: &&Column| {
+            let bits = column.low..column.low + column.width;
+            policy.reads().iter().any(|bit| bits.contains(bit))
+        };
+        let columns = || names.columns().iter().filter(read);
+        if let Some(column) = columns().find(|column| there(column).is_none()) {
+            return format!("it reads {:?}, which this world does not show", column.feature.name);
+        }
+        if 0 < policy.memory_bits() {
+            let other = columns().find(|column| there(column).is_some_and(|other| other.code != column.code));
+            let name = other.map_or("a feature", |column| column.feature.name.as_str());
+            return format!("it remembers, and {name:?} has other thresholds here than it was learned with");
+        }
+        let unread = |bit: &&u16| {
+            input(&mut Builder::new(usize::from(shape.observation_bits)), names, world, usize::from(**bit))
+                .is_none()
+        };
+        let column = policy.reads().iter().find(unread).and_then(|bit| names.column_of(usize::from(*bit)));
+        if let Some(column) = column {
+            return format!("{:?} has other thresholds or words here", column.feature.name);
+        }
+    } else if let Some(last) = policy.reads().last().filter(|last| shape.observation_bits <= **last) {
+        return format!("it reads bit {last} and this world shows {} bits", shape.observation_bits);
+    }
+    let inputs = translated(learned, shape, encoder).map_or(0, |policy| policy.circuit().inputs());
+    format!("it has {inputs} inputs with memory; at most {STATED_INPUTS_MAX} can be stated as a table")
 }
 
 /// What explains the episodes of others best: tried first, like a circuit that was named.

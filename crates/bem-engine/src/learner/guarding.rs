@@ -25,6 +25,9 @@ const TRIES_MAX: u32 = 24;
 /// The last words of the patch that puts the user's own rules into force.
 pub const USER_RULES_OUT: &str = "that the user rules out";
 
+/// The last words of a patch that forbids what was seen to be BAD.
+pub const WERE_BAD: &str = "actions that were BAD";
+
 /// What was seen of one pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tries {
@@ -123,7 +126,7 @@ impl Learner {
             change: Change::Guard { rules },
             improvement: Some(Improvement::Logged { lower_bound, steps: counted }),
             effects: ExpectedEffects { safety_gain: lower_bound, ..ExpectedEffects::default() },
-            words: format!("forbid {added} actions that were BAD"),
+            words: format!("forbid {added} {WERE_BAD}"),
         })
     }
 }

@@ -47,7 +47,8 @@ pub fn bundle(directory: &Path, expert: Option<&str>, key: Option<&Path>) -> Res
     let circuit = circuit(policy, shape.observation_bits);
     let found = History::read(directory, place, &climbed)?;
     let signer = keys::for_known_run(key, directory, &found.public_key)?;
-    let whole = explain(policy, &shape.fields);
+    // A bundle is checked over all assignments of bits, so that its rules are made for them.
+    let whole = explain(policy, &shape.fields, None);
     let (statement, proof) = stated(&circuit, &whole)?.unzip();
     let forbidden: Vec<Forbidden> =
         found.guard.iter().map(|rule| forbidden(rule, shape.observation_bits)).collect();

@@ -1,7 +1,7 @@
 //! `bem evaluate`: what a policy would have earned, judged by a log that another policy wrote. Clauses: GLE-9.
 
 use super::Answer;
-use super::learn::{ColumnArguments, estimate_json, print_estimate, print_row, table};
+use super::learn::{ColumnArguments, estimate_json, is_learned_from, print_estimate, print_row, table, unit};
 use crate::learned::{self, Found, Learned};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Bits;
@@ -65,7 +65,11 @@ pub fn run(arguments: &EvaluateArguments) -> Result<Answer> {
         let chosen: Vec<u16> = rows.iter().map(act).collect();
         learn::evaluate(&log, &chosen, &options)
     };
-    let (estimate, warnings) = result.with_context(|| path.display().to_string())?;
+    let (estimate, mut warnings) = result.with_context(|| path.display().to_string())?;
+    if is_learned_from(&learned, &table) {
+        let words = "the policy was learned from this very log: the estimates are too good; take a log that it has not seen";
+        warnings.insert(0, words.to_string());
+    }
     let is_supported = bem_logs::estimate::EFFECTIVE_MIN <= estimate.effective;
     if arguments.json {
         let mut object = estimate_json(&estimate);
@@ -75,8 +79,9 @@ pub fn run(arguments: &EvaluateArguments) -> Result<Answer> {
         object["warnings"] = json!(warnings);
         say!("{object}");
     } else {
-        say!("{} on {} decisions of {}", arguments.policy.display(), estimate.rows, path.display());
-        print_estimate(&estimate);
+        let (policy, unit) = (arguments.policy.display(), unit(&log));
+        say!("{policy} on {} {unit} of {}", estimate.rows, path.display());
+        print_estimate(&estimate, unit);
         warnings.iter().for_each(|warning| print_row("warning", warning));
     }
     Ok(if is_supported { Answer::Yes } else { Answer::No })

@@ -7,7 +7,7 @@ use super::fit::hanging;
 use crate::learned::{self, Found, Learned};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Bits;
-use bem_data::Encoder;
+use bem_data::{Column, Encoder};
 use bem_explain::reason::Nearest;
 use bem_explain::states::State;
 use bem_explain::{Agreement, Explanation, Reason, RuleList, StateDiagram, Words, action_of};
@@ -62,15 +62,15 @@ pub fn run(arguments: &ExplainArguments) -> Result<Answer> {
         Some(text) => Some(input(&learned, text, arguments.memory.as_deref())?),
     };
     if arguments.dot {
-        let diagram = state_diagram(&learned.policy, &learned.fields)
+        let diagram = state_diagram(&learned.policy, &learned.fields, words.names)
             .context("there is no state diagram: the policy has no memory, or too many states or inputs")?;
         say_text!("{}", diagram.to_dot(&words));
         return Ok(Answer::Yes);
     }
-    let why = input.as_ref().map(|input| (reason(&learned.policy, input), input));
+    let why = input.as_ref().map(|input| reason(&learned.policy, words.names, input));
     // With one observation to explain, the whole policy is not worked out as well.
-    let whole = why.is_none().then(|| explain(&learned.policy, &learned.fields));
-    let diagram = whole.as_ref().and_then(|_| state_diagram(&learned.policy, &learned.fields));
+    let whole = why.is_none().then(|| explain(&learned.policy, &learned.fields, words.names));
+    let diagram = whole.as_ref().and_then(|_| state_diagram(&learned.policy, &learned.fields, words.names));
     if arguments.json {
         let mut object = json!({ "expert": learned.name, "provenance": learned.provenance, "warnings": learned.warnings,
             "circuit": learned.policy.digest().to_hex(), "actions": learned.policy.actions(),
@@ -83,8 +83,8 @@ pub fn run(arguments: &ExplainArguments) -> Result<Answer> {
             object["clock"] = json!(whole.clock);
             object["states"] = diagram.as_ref().map_or(Value::Null, |diagram| diagram_json(diagram, &words));
         }
-        if let Some((reason, input)) = &why {
-            object["why"] = reason_json(reason, input, &words);
+        if let Some(reason) = &why {
+            object["why"] = reason_json(reason, &words);
         }
         say!("{object}");
         return Ok(Answer::Yes);
@@ -95,9 +95,10 @@ pub fn run(arguments: &ExplainArguments) -> Result<Answer> {
         let text = text(whole, diagram.as_ref(), &words, &called);
         text.lines().flat_map(|line| hanging(line, 6)).for_each(|line| say!("{line}"));
     }
-    if let Some((reason, input)) = &why {
+    if let Some(reason) = &why {
         say!();
-        say_text!("{}", reason_text(reason, input, &words, &called));
+        let text = reason_text(reason, &words, &called);
+        text.lines().flat_map(|line| hanging(line, 2)).for_each(|line| say!("{line}"));
     }
     Ok(Answer::Yes)
 }
@@ -123,9 +124,20 @@ fn observation(learned: &Learned, text: &str) -> Result<Bits> {
         return named_observation(encoder, text);
     }
     if !text.contains('=') {
-        let bits = Bits::from_text(text).filter(|_| text.len() == width);
-        return bits
-            .with_context(|| format!("--obs {text:?} must be {width} zeros and ones, or fieldN=VALUE,..."));
+        let bits = Bits::from_text(text)
+            .filter(|_| text.len() == width)
+            .with_context(|| format!("--obs {text:?} must be {width} zeros and ones, or fieldN=VALUE,..."))?;
+        let is_shown = |column: &&Column, value: usize| {
+            let low = usize::from(column.low);
+            (0..usize::from(column.width)).all(|bit| column.shows(value, bit) == bits.get(low + bit))
+        };
+        let columns = learned.names.as_ref().map_or(&[][..], Encoder::columns);
+        let impossible =
+            columns.iter().find(|column| !column.values().into_iter().any(|value| is_shown(column, value)));
+        if let Some(column) = impossible {
+            bail!("--obs {text:?} cannot occur: no value of {} has these bits", column.feature.name);
+        }
+        return Ok(bits);
     }
     let mut seen = Bits::ZERO;
     for pair in text.split(',') {
@@ -174,13 +186,20 @@ fn named_observation(encoder: &Encoder, text: &str) -> Result<Bits> {
 }
 
 /// What stands behind a list.
-pub fn evidence(agreement: &Agreement) -> String {
-    match agreement {
-        Agreement::Exhaustive { rows } => format!("exact: the same as the circuit on all {rows} inputs"),
+pub fn evidence(list: &RuleList) -> String {
+    let whose = if list.of_features { " that can occur" } else { "" };
+    match &list.agreement {
+        Agreement::Exhaustive { rows } => {
+            format!("exact: the same as the circuit on all {rows} inputs{whose}")
+        }
+        Agreement::Proven if list.of_features => {
+            "exact: proven equal to the circuit on all that can occur, certificate checked".to_string()
+        }
         Agreement::Proven => "exact: proven equal to the circuit, certificate checked".to_string(),
         Agreement::Summary { agreed, tried } => {
             let share = 100.0 * *agreed as f64 / (*tried).max(1) as f64;
-            format!("a summary: agrees with the circuit on {share:.1} % of {tried} inputs that were tried")
+            let which = if list.of_features { "can occur and were tried" } else { "were tried" };
+            format!("a summary: agrees with the circuit on {share:.1} % of {tried} inputs that {which}")
         }
     }
 }
@@ -204,7 +223,7 @@ pub fn text(
     words: &Words<'_>,
     called: &dyn Fn(u16) -> String,
 ) -> String {
-    let mut text = format!("What it does ({})\n", evidence(&whole.action.agreement));
+    let mut text = format!("What it does ({})\n", evidence(&whole.action));
     let action = |bits: &[bool]| called(action_of(bits));
     for (number, line) in lines(&whole.action, words, action).iter().enumerate() {
         text += &format!("{:>4}. {line}\n", number + 1);
@@ -233,7 +252,7 @@ pub fn text(
         );
     }
     for (bit, list) in whole.memory.iter().enumerate().filter(|(bit, _)| !whole.clock.contains(bit)) {
-        text += &format!("\nWhat becomes of remembered {bit} ({})\n", evidence(&list.agreement));
+        text += &format!("\nWhat becomes of remembered {bit} ({})\n", evidence(list));
         for (number, line) in lines(list, words, |bits| u8::from(bits[0]).to_string()).iter().enumerate() {
             text += &format!("{:>4}. {line}\n", number + 1);
         }
@@ -257,8 +276,8 @@ fn digits(bits: &[bool]) -> String {
     bits.iter().map(|bit| if *bit { '1' } else { '0' }).collect()
 }
 
-fn reason_text(reason: &Reason, input: &[bool], words: &Words<'_>, called: &dyn Fn(u16) -> String) -> String {
-    let facts = words.values(&reason.forced_by, input);
+fn reason_text(reason: &Reason, words: &Words<'_>, called: &dyn Fn(u16) -> String) -> String {
+    let facts = words.findings(&reason.forced_by);
     let mut text = capital(&called(reason.action));
     text += &match (facts.is_empty(), reason.is_minimal) {
         (true, _) => ", whatever is seen and remembered\n".to_string(),
@@ -273,13 +292,16 @@ fn reason_text(reason: &Reason, input: &[bool], words: &Words<'_>, called: &dyn 
         }
     };
     text += &match &reason.nearest {
-        Nearest::Change { places, action } => {
-            let changes: Vec<String> =
-                places.iter().map(|place| words.value(*place, !input[*place])).collect();
+        Nearest::Change { to, action, is_nearest } => {
+            let claim = match (is_nearest, reason.of_features) {
+                (true, true) => " (no change of fewer features alters the action)",
+                (true, false) => " (no smaller change alters the action)",
+                (false, _) => " (perhaps a smaller change would do)",
+            };
             format!(
-                "{} instead with {} (no smaller change alters the action)\n",
+                "{} instead with {}{claim}\n",
                 capital(&called(*action)),
-                changes.join(" and ")
+                words.findings(to).join(" and ")
             )
         }
         Nearest::Never => "No observation would change it, with what is remembered now\n".to_string(),
@@ -294,31 +316,26 @@ fn capital(text: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn reason_json(reason: &Reason, input: &[bool], words: &Words<'_>) -> Value {
+fn reason_json(reason: &Reason, words: &Words<'_>) -> Value {
     let nearest = match &reason.nearest {
-        Nearest::Change { places, action } => {
-            let changes: Vec<String> =
-                places.iter().map(|place| words.value(*place, !input[*place])).collect();
-            json!({ "change": changes, "action": action })
+        Nearest::Change { to, action, is_nearest } => {
+            json!({ "change": words.findings(to), "action": action, "nearest": is_nearest })
         }
         Nearest::Never => json!({ "never": true }),
         Nearest::NotFound => Value::Null,
     };
-    json!({ "action": reason.action, "because": words.values(&reason.forced_by, input), "minimal": reason.is_minimal,
+    json!({ "action": reason.action, "because": words.findings(&reason.forced_by), "minimal": reason.is_minimal,
         "nearest": nearest })
 }
 
 fn list_json(list: &RuleList, words: &Words<'_>, then: impl Fn(&[bool]) -> Value) -> Value {
-    let rule = |rule: &bem_explain::Rule| {
-        let when: Vec<String> = rule.when.iter().map(|condition| words.condition(condition)).collect();
-        json!({ "if": when, "then": then(&rule.then) })
-    };
+    let rule = |rule: &bem_explain::Rule| json!({ "if": words.parts(&rule.when), "then": then(&rule.then) });
     let agreement = match &list.agreement {
         Agreement::Summary { agreed, tried } => json!(*agreed as f64 / (*tried).max(1) as f64),
         _ => json!(1.0),
     };
     json!({ "rules": list.rules.iter().map(rule).collect::<Vec<_>>(), "otherwise": then(&list.otherwise),
-        "exact": list.is_exact(), "agreement": agreement, "evidence": evidence(&list.agreement) })
+        "exact": list.is_exact(), "agreement": agreement, "evidence": evidence(list) })
 }
 
 fn diagram_json(diagram: &StateDiagram, words: &Words<'_>) -> Value {

@@ -36,9 +36,9 @@ pub struct ExportArguments {
     /// The file of the run's key, which signs a bundle [default: as for bem run]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Steps of the self-test beside it
-    #[arg(long, default_value_t = VECTORS_DEFAULT)]
-    vectors: usize,
+    /// Steps of the self-test that a program gets beside it; needs --out [default: 2000]
+    #[arg(long)]
+    vectors: Option<usize>,
 }
 
 /// What is written.
@@ -61,14 +61,30 @@ fn form(name: &str) -> Result<Form> {
 /// `bem export`
 pub fn run(arguments: &ExportArguments) -> Result<Answer> {
     if arguments.format == "bundle" {
+        if let Some(vectors) = arguments.vectors {
+            bail!("--vectors {vectors} has no effect with --format bundle: only a program gets a self-test");
+        }
         return bundle(arguments);
     }
     if let Some(key) = &arguments.key {
         bail!("--key {} has no effect without --format bundle: nothing else is signed", key.display());
     }
     let form = form(&arguments.format)?;
-    if !(1..=VECTORS_MAX).contains(&arguments.vectors) {
-        bail!("--vectors {} is out of range: 1 to {VECTORS_MAX}", arguments.vectors);
+    if let Some(vectors) = arguments.vectors {
+        if !(1..=VECTORS_MAX).contains(&vectors) {
+            bail!("--vectors {vectors} is out of range: 1 to {VECTORS_MAX}");
+        }
+        if matches!(form, Form::Circuit(_)) {
+            bail!(
+                "--vectors {vectors} has no effect with --format {}: only a program gets a self-test",
+                arguments.format
+            );
+        }
+        if arguments.out.is_none() {
+            bail!(
+                "--vectors {vectors} has no effect without --out: the self-test is written beside that file"
+            );
+        }
     }
     let learned = match learned::open(&arguments.source, arguments.expert.as_deref())? {
         Found::One(learned) => learned,
@@ -130,9 +146,10 @@ fn program(learned: &Learned, language: Language, arguments: &ExportArguments) -
     let name = path.file_name().and_then(|name| name.to_str()).filter(|name| !name.contains(['"', '\\']));
     let name = name.with_context(|| format!("--out {} is no name for a file of source", path.display()))?;
     let files = FileNames::of(language, name);
+    let vectors = arguments.vectors.unwrap_or(VECTORS_DEFAULT);
     save(path, text.as_bytes())?;
     save(&path.with_file_name(&files.test), bem_export::self_test(language, &program, &files).as_bytes())?;
-    save(&path.with_file_name(&files.vectors), bem_export::vectors(&program, arguments.vectors).as_bytes())?;
+    save(&path.with_file_name(&files.vectors), bem_export::vectors(&program, vectors).as_bytes())?;
     say!("{}: {}, with {} and {}", path.display(), arguments.format, files.test, files.vectors);
     say!("check it in its folder with");
     say!("  {}", files.command(language));

@@ -43,9 +43,10 @@ pub struct LearnArguments {
     /// Gates that the circuit may take
     #[arg(long, default_value_t = Options::default().gates_max)]
     max_gates: usize,
-    /// Of logged decisions, how many of a hundred are set aside for the gate
-    #[arg(long, default_value_t = Options::default().set_aside)]
-    set_aside: u32,
+    /// Of logged decisions, how many of a hundred are set aside for the gate; labels are cross-validated instead
+    /// [default: 30]
+    #[arg(long)]
+    set_aside: Option<u32>,
     /// Where the policy goes; nothing is written where nothing is supported
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -113,16 +114,21 @@ pub fn run(arguments: &LearnArguments) -> Result<Answer> {
     if !(100..=8_192).contains(&arguments.max_gates) {
         bail!("--max-gates {} is out of range: 100 to 8192", arguments.max_gates);
     }
-    if !(10..=70).contains(&arguments.set_aside) {
-        bail!("--set-aside {} is out of range: 10 to 70 of a hundred", arguments.set_aside);
+    if let (Some(share), Some(label)) = (arguments.set_aside, &arguments.label) {
+        bail!(
+            "--set-aside {share} has no effect with --label {label}: labels are cross-validated; it needs --action and --reward"
+        );
+    }
+    let set_aside = arguments.set_aside.unwrap_or(Options::default().set_aside);
+    if !(10..=70).contains(&set_aside) {
+        bail!("--set-aside {set_aside} is out of range: 10 to 70 of a hundred");
     }
     let started = Instant::now();
     let path = &arguments.log;
     let table = table(path)?;
     let roles = arguments.columns.roles(&table, arguments.label.as_ref());
     let log = Log::new(&table, &roles, None).with_context(|| path.display().to_string())?;
-    let options =
-        Options { seed: arguments.seed, gates_max: arguments.max_gates, set_aside: arguments.set_aside };
+    let options = Options { seed: arguments.seed, gates_max: arguments.max_gates, set_aside };
     let spinner = match std::io::stderr().is_terminal() && !arguments.json {
         true => ProgressBar::new_spinner(),
         false => ProgressBar::hidden(),
@@ -151,17 +157,31 @@ pub fn run(arguments: &LearnArguments) -> Result<Answer> {
 }
 
 /// What was learned, as a policy that other commands take.
+/// The line of a policy that says which log it was learned from; [`digest`] names the log.
+const LOG_LINE: &str = "log: ";
+
+/// What a log's cells amount to.
+fn digest(table: &Table) -> String {
+    let text: Vec<String> = table.rows.iter().map(|cells| cells.join("\u{1f}")).collect();
+    hash(text.join("\n").as_bytes()).to_string()
+}
+
+/// Whether a policy was learned from this very log.
+pub fn is_learned_from(learned: &Learned, table: &Table) -> bool {
+    let digest = digest(table);
+    learned.provenance.iter().any(|line| line.starts_with(LOG_LINE) && line.contains(&digest))
+}
+
 fn as_policy(path: &Path, table: &Table, log: &Log, result: &bem_logs::Learned, seed: u64) -> Learned {
     let policy = result.policy.clone();
-    let text: Vec<String> = table.rows.iter().map(|cells| cells.join("\u{1f}")).collect();
-    let digest = hash(text.join("\n").as_bytes());
+    let digest = digest(table);
     let what = if log.is_labelled { "cross-validated accuracy" } else { "estimated reward" };
     let provenance = vec![
         format!(
             "BEM policy learned from {}",
             path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
         ),
-        format!("log: {} rows, digest {digest}, seed {seed}", log.rows.len()),
+        format!("{LOG_LINE}{} rows, digest {digest}, seed {seed}", log.rows.len()),
         format!("model: {}", result.words),
         format!(
             "circuit: {}, {} gates, {} memory bits, reads {} bits of {} features, {} actions",
@@ -201,13 +221,35 @@ pub fn interval_json(interval: &Interval) -> Value {
 
 /// All estimates of a log about a policy.
 pub fn estimate_json(estimate: &Estimate) -> Value {
+    // Without any support there is nothing to estimate from, and with little no interval.
+    let known = |interval: &Interval| match (estimate.matched, estimate.has_intervals()) {
+        (0, _) => Value::Null,
+        (_, true) => interval_json(interval),
+        (_, false) => json!({ "mean": to_float(interval.mean), "interval95": null }),
+    };
     json!({
-        "ips": interval_json(&estimate.ips), "snips": interval_json(&estimate.snips),
-        "dr": estimate.dr.as_ref().map(interval_json), "logged": interval_json(&estimate.logged),
-        "gain": interval_json(&estimate.gain), "rows": estimate.rows, "matched": estimate.matched,
+        "ips": known(&estimate.ips), "snips": known(&estimate.snips),
+        "dr": estimate.dr.as_ref().map(known), "logged": interval_json(&estimate.logged),
+        "gain": known(&estimate.gain), "rows": estimate.rows, "matched": estimate.matched,
         "effective": estimate.effective, "weight_mean": interval_json(&estimate.weight),
         "weight_max": to_float(estimate.weight_max),
     })
+}
+
+/// What one piece of evidence of a log is called.
+pub fn unit(log: &Log) -> &'static str {
+    if log.has_episodes { "episodes" } else { "decisions" }
+}
+
+/// An estimate with its interval, or with why there is none.
+fn estimated(estimate: &Estimate, interval: &Interval) -> String {
+    match estimate.matched {
+        0 => "withheld: the log never did throughout what the policy does".to_string(),
+        _ if estimate.has_intervals() => words(interval),
+        matched => {
+            format!("{:.4}, interval withheld: {matched} matches are too few", to_float(interval.mean))
+        }
+    }
 }
 
 /// One figure with its name, in as many lines as it needs.
@@ -216,16 +258,16 @@ pub fn print_row(name: &str, text: &str) {
 }
 
 /// The estimates, one a line.
-pub fn print_estimate(estimate: &Estimate) {
+pub fn print_estimate(estimate: &Estimate, unit: &str) {
     let Estimate { matched, rows, effective, .. } = estimate;
-    print_row("inverse propensity", &words(&estimate.ips));
-    print_row("self-normalised", &words(&estimate.snips));
+    print_row("inverse propensity", &estimated(estimate, &estimate.ips));
+    print_row("self-normalised", &estimated(estimate, &estimate.snips));
     if let Some(robust) = &estimate.dr {
-        print_row("doubly robust", &words(robust));
+        print_row("doubly robust", &estimated(estimate, robust));
     }
     print_row("what the log earned", &words(&estimate.logged));
-    print_row("more than the log", &words(&estimate.gain));
-    let support = format!("{matched} of {rows} decisions match, worth {effective} of the policy's own");
+    print_row("more than the log", &estimated(estimate, &estimate.gain));
+    let support = format!("{matched} of {rows} {unit} match, worth {effective} of the policy's own");
     print_row("support", &support);
 }
 
@@ -287,8 +329,8 @@ fn print(arguments: &LearnArguments, log: &Log, learned: &Learned, result: &bem_
             print_row("more than one label", &words(&result.gain));
         }
         Some(estimate) => {
-            say!("  on {} decisions that were set aside:", estimate.rows);
-            print_estimate(estimate);
+            say!("  on {} {} that were set aside:", estimate.rows, unit(log));
+            print_estimate(estimate, unit(log));
         }
     }
     print_row("verdict", &verdict(log, result));

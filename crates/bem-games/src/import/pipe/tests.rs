@@ -246,7 +246,10 @@ fn wrong_declarations_name_the_field() {
         "line 1: \"bad_if\" and \"forbid\" need \"features\"",
     );
     starts(&NAMED.replace("\"mode\":2}", "\"mode\":3}"), "line 1: \"bad_if\" rule 1: \"mode\" is \"3\"");
-    starts(&NAMED.replace(",\"action\":1}]}", "}]}"), "line 1: every action is forbidden");
+    starts(
+        &NAMED.replace(",\"action\":1}]}", "}]}"),
+        "line 1: \"forbid\" rule 0: \"action\" is missing; it must be 0 to 1 or a list of them",
+    );
 }
 
 proptest::proptest! {

@@ -9,6 +9,7 @@ use crate::cli::solve::{COUNTING, to_float};
 use crate::learned::ADAPTING;
 use crate::measured::{Figure, Measured, units};
 use bem_engine::climb::{Climb, Climbed};
+use bem_engine::learner::guarding::{USER_RULES_OUT, WERE_BAD};
 use bem_explain::{Explanation, counts_steps};
 use std::fmt::Write;
 
@@ -127,9 +128,21 @@ fn comparison(page: &mut String, measured: &Measured) {
 }
 
 /// What is proven, and what is not.
+/// What the guard forbids, told apart by who says so: the user, or what was seen.
+fn masked(curve: &Curve) -> Vec<String> {
+    let guards = || curve.patches.iter().filter(|patch| patch.accepted && patch.kind == "GUARD");
+    let by_user = |words: &str| words.ends_with(USER_RULES_OUT);
+    let (mut lines, cannot) = (Vec::new(), "for these observations the policy cannot choose them.");
+    if guards().any(|patch| by_user(&patch.words)) {
+        lines.push(format!("Actions that you declared to be forbidden are masked: {cannot}"));
+    }
+    if guards().any(|patch| patch.words.ends_with(WERE_BAD)) {
+        lines.push(format!("Actions that were seen to do harm are masked: {cannot}"));
+    }
+    lines
+}
+
 fn proven(page: &mut String, climbed: &Climbed, curve: &Curve, whole: &Explanation) {
-    let accepted =
-        |kind: &str| curve.patches.iter().filter(|patch| patch.accepted && patch.kind == kind).count();
     let mut shown = Vec::new();
     if whole.is_exact() {
         shown.push(
@@ -144,9 +157,7 @@ fn proven(page: &mut String, climbed: &Climbed, curve: &Curve, whole: &Explanati
             climbed.proofs
         ));
     }
-    if 0 < accepted("GUARD") {
-        shown.push("Actions that were seen to do harm are masked: for these observations the policy cannot choose them.".to_string());
-    }
+    shown.extend(masked(curve));
     shown.push(
         "Every change of the policy is an entry of a signed history; <code>bem verify</code> audits it."
             .to_string(),
@@ -159,7 +170,7 @@ fn proven(page: &mut String, climbed: &Climbed, curve: &Curve, whole: &Explanati
     if !whole.is_exact() {
         open.push("That the rules above are complete: they are a summary of the circuit.".to_string());
     }
-    if accepted("GUARD") == 0 {
+    if masked(curve).is_empty() {
         open.push(
             "That no harm is done: no observation and action were declared or found to be forbidden."
                 .to_string(),

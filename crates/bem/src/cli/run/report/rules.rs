@@ -32,7 +32,7 @@ fn fields(climb: &Climb, curves: &Curves, task: &str) -> Vec<Field> {
 
 /// What was learned for a task, as rules.
 pub fn explanation(climb: &Climb, curves: &Curves, climbed: &Climbed) -> Explanation {
-    explain(&climbed.policy, &fields(climb, curves, &climbed.task))
+    explain(&climbed.policy, &fields(climb, curves, &climbed.task), names(climb, curves).as_ref())
 }
 
 /// The rules of what was learned for a task; many of them are folded away.
@@ -40,7 +40,7 @@ pub fn rules(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climbe
     let fields = fields(climb, curves, &climbed.task);
     let names = names(climb, curves);
     let words = Words { reads: climbed.policy.reads(), fields: &fields, names: names.as_ref() };
-    let diagram = state_diagram(&climbed.policy, &fields);
+    let diagram = state_diagram(&climbed.policy, &fields, names.as_ref());
     let text = text(whole, diagram.as_ref(), &words, &|action| format!("action {action}"));
     let exact = if whole.is_exact() { "exact" } else { "a summary" };
     let text = escaped(&text);
