@@ -33,6 +33,10 @@ from sklearn.tree import DecisionTreeClassifier
 TABLES = {"breast cancer": (load_breast_cancer, 2.0, 4), "wine": (load_wine, 2.0, 12), "digits": (load_digits, 6.0, 10)}
 
 
+# Lines of a policy's rules that the page shows.
+RULES_SHOWN = 24
+
+
 def peers(seed):
     return {
         "tree": DecisionTreeClassifier(random_state=seed),
@@ -97,6 +101,10 @@ def measure(bem, name, repeat, fold):
         with tempfile.TemporaryDirectory() as folder:
             module, said = learn(bem, Path(folder), names, rows, roles)
             found = accuracy(module, said["actions"], columns, [texts[row] for row in test], labels[test])
+            if (repeat, fold) == (0, 0):
+                policy = str(Path(folder) / "learned.policy")
+                answer = subprocess.run([bem, "explain", policy], capture_output=True, text=True, check=True)
+                result.setdefault("rules", {})[kind] = answer.stdout
             result[kind] = {"accuracy": found, "gates": said["gates"], "reads": said["reads"], "model": said["model"],
                             "said": said["value"]["mean"]}
     return result
@@ -122,6 +130,16 @@ def rows_of(name, found):
     return lines, f"- {name}: {every}", failed
 
 
+def rules_page(done, names):
+    """What `bem explain` prints of the first fold's policies, from labels."""
+    lines = ["## Rules", "", "The first lines of what `bem explain` prints of the policies of the first fold, learned from labels.", ""]
+    for name in names:
+        rules = done[name, 0, 0]["rules"]["labels"].splitlines()
+        shown = rules[:RULES_SHOWN]
+        lines += [f"### {name}", "", "```text", *shown, *(["..."] if len(shown) < len(rules) else []), "```", ""]
+    return lines
+
+
 def main():
     bem, commit, repeats, page = sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
     only = sys.argv[5:] or list(TABLES)
@@ -132,6 +150,8 @@ def main():
     if kept.exists():
         for line in kept.read_text().splitlines():
             one = json.loads(line)
+            if (one["repeat"], one["fold"]) == (0, 0) and "rules" not in one:
+                continue
             done[one["table"], one["repeat"], one["fold"]] = one
     folds = [(name, repeat, fold) for repeat in range(repeats) for name in only for fold in range(5)]
     with concurrent.futures.ProcessPoolExecutor(max_workers=2) as pool:
@@ -156,7 +176,7 @@ def main():
         "accuracy, or the doubly robust estimate on cases set aside. `bem explain` prints the rules of any of them.", "",
         *head, *lines, "", "Peers, accuracy in percent:", "", *notes, ""])
     if set(only) == set(TABLES):
-        page.write_text(text)
+        page.write_text(text + "\n".join(rules_page(done, only)))
     print("\n".join([*head, *lines, *notes]))
     if failed:
         raise SystemExit("; ".join(failed))

@@ -12,6 +12,7 @@ use crate::service::Service;
 use crate::world::World;
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
+use bem_learn::wide::WideBucket;
 use bem_people::kinds::{Mode, Priority, QuestionKind, Skip};
 use bem_people::payload::context::{Context, PatchContext};
 use bem_people::table::Request;
@@ -58,8 +59,17 @@ impl Service {
     fn maybe_ask_step(&mut self, index: WorldIndex, decision: u64, number: u64) {
         let Some(world) = self.world(index) else { return };
         let Some((step, ..)) = world.decision(decision) else { return };
-        let (gap, rarity) = certainty(world, &step.observation);
-        let bad = step.outcome.is_some_and(|outcome| outcome.bad);
+        let (observation, bad) = (step.observation, step.outcome.is_some_and(|outcome| outcome.bad));
+        // An outcome is booked at every step and a question is rare: what costs least is looked at first.
+        if !self.people.windows[0].has_room() {
+            self.people.counters.total_tasks_rate_limited += u64::from(bad);
+            return;
+        }
+        let (context, bucket) = world.acting().context(&observation);
+        if self.people.table.asks_about(index.0, u64::from(context)) {
+            return;
+        }
+        let (gap, rarity) = certainty(world, bucket, &observation);
         let mut cause = 0;
         if gap < self.people.control.min_confidence_for_auto {
             cause |= CAUSE_CLOSE;
@@ -69,20 +79,11 @@ impl Service {
         if cause == 0 {
             return;
         }
-        // What costs nothing is looked at first: an outcome is booked at every step, a question is rare.
-        let observation = step.observation;
-        if !self.people.windows[0].has_room() {
-            self.people.counters.total_tasks_rate_limited += 1;
-            return;
-        }
         if self.people.table.is_full(&self.people.control) {
             self.people.counters.total_tasks_dropped += 1;
+            self.people.windows[0].spend();
             return;
         }
-        if self.is_asked_about(index, &observation) {
-            return;
-        }
-        let Some(world) = self.world(index) else { return };
         let Some(shown) = step_context(world, index.0, decision, cause) else { return };
         let priority = match (bad, rarity) {
             (true, _) => Priority::High,
@@ -95,12 +96,6 @@ impl Service {
         if asked.is_some() {
             self.people.windows[0].spend();
         }
-    }
-
-    /// Whether a question about this context is open.
-    fn is_asked_about(&self, index: WorldIndex, observation: &Bits) -> bool {
-        let Some(world) = self.world(index) else { return true };
-        self.people.table.asks_about(index.0, u64::from(world.acting().context(observation).0))
     }
 
     #[doc(alias = "HINL_MAYBE_CREATE_EPISODE_TASK")]
@@ -245,8 +240,7 @@ impl Service {
 }
 
 /// By how much the best action leads where this is seen, as a share of the range of losses; and whether the context is rare.
-fn certainty(world: &World, observation: &Bits) -> (Fixed, bool) {
-    let (_, bucket) = world.acting().context(observation);
+fn certainty(world: &World, bucket: &WideBucket, observation: &Bits) -> (Fixed, bool) {
     let (mut first, mut second) = (i32::MAX, i32::MAX);
     for action in 0..world.spec().shape.actions {
         if world.acting().is_forbidden(observation, action) {
