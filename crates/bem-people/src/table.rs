@@ -114,12 +114,15 @@ pub struct Table {
     taken: usize,
     /// Worlds and contexts whose steps are asked about, and how often, so that this is known at every outcome.
     contexts: BTreeMap<(u16, u64), u16>,
+    /// How many contexts of a world are asked about.
+    asked: BTreeMap<u16, usize>,
 }
 
 impl Default for Table {
     fn default() -> Table {
-        let (next_deadline, contexts) = (u64::MAX, BTreeMap::new());
-        Table { slots: vec![None; OPEN_MAX], last_serial: 0, next_deadline, taken: 0, contexts }
+        let (slots, next_deadline) = (vec![None; OPEN_MAX], u64::MAX);
+        let (contexts, asked) = (BTreeMap::new(), BTreeMap::new());
+        Table { slots, last_serial: 0, next_deadline, taken: 0, contexts, asked }
     }
 }
 
@@ -154,11 +157,18 @@ impl Table {
         self.contexts.contains_key(&(world, context))
     }
 
+    /// How many contexts of a world are asked about.
+    pub fn contexts_asked(&self, world: u16) -> usize {
+        self.asked.get(&world).copied().unwrap_or(0)
+    }
+
     /// Books a question that came to a place.
     fn enter(&mut self, place: usize, question: Question) {
         self.taken += 1;
         if let Some(context) = context_of(&question) {
-            *self.contexts.entry(context).or_default() += 1;
+            let count = self.contexts.entry(context).or_default();
+            *self.asked.entry(context.0).or_default() += usize::from(*count == 0);
+            *count += 1;
         }
         self.slots[place] = Some(question);
     }
@@ -166,11 +176,15 @@ impl Table {
     /// Books that a question has left its place.
     fn leave(&mut self, question: &Question) {
         self.taken -= 1;
-        let context = context_of(question);
-        let Some(count) = context.and_then(|context| self.contexts.get_mut(&context)) else { return };
+        let Some(context) = context_of(question) else { return };
+        let Some(count) = self.contexts.get_mut(&context) else { return };
         *count -= 1;
         if *count == 0 {
-            context.and_then(|context| self.contexts.remove(&context));
+            self.contexts.remove(&context);
+            let left = self.asked.remove(&context.0).map_or(0, |asked| asked - 1);
+            if 0 < left {
+                self.asked.insert(context.0, left);
+            }
         }
     }
 

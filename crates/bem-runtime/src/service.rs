@@ -358,7 +358,7 @@ impl Service {
                     Ok(true) => world.reward(*decision, outcome),
                     _ => return Err("a reward that its decision cannot have"),
                 }
-                self.watch_outcome(index, *decision, episodes, number);
+                self.watch_outcome(index, (*decision, *bad), episodes, number);
                 Effect::Rewarded
             }
             Input::Forget { world } => {

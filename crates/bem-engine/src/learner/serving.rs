@@ -365,6 +365,11 @@ impl Acting {
         (bucket, &family.plain()[usize::from(bucket)])
     }
 
+    /// How many contexts are told apart.
+    pub fn contexts(&self) -> usize {
+        self.learner.contexts()
+    }
+
     /// What plain actions would look like in a context with this advice.
     pub fn advised(&self, observation: &Bits, said: &[(u16, Advice)]) -> WideBucket {
         self.learner.machinery.family().advised(observation, said)

@@ -36,8 +36,14 @@ const STALLED_ROUNDS: u32 = 3;
 const ALARM_BAD: u64 = 8;
 
 impl Service {
-    /// Looks at an outcome that was booked.
-    pub(crate) fn watch_outcome(&mut self, index: WorldIndex, decision: u64, episodes: u64, number: u64) {
+    /// Looks at an outcome that was booked: of which decision, and whether it is BAD. `episodes` were complete before it.
+    pub(crate) fn watch_outcome(
+        &mut self,
+        index: WorldIndex,
+        (decision, bad): (u64, bool),
+        episodes: u64,
+        number: u64,
+    ) {
         self.defer_overdue(index, number);
         self.maybe_ask_template(index, number);
         if !self.people.control.enable_online {
@@ -45,26 +51,32 @@ impl Service {
         }
         let rate = self.people.control.max_online_step_rate;
         self.people.windows[0].pass(rate);
-        self.maybe_ask_step(index, decision, number);
+        // An outcome is booked at every step and a question is rare: what costs least is looked at first.
+        if self.people.windows[0].has_room() {
+            self.maybe_ask_step(index, decision, number);
+        } else {
+            self.people.counters.total_tasks_rate_limited += u64::from(bad);
+        }
         let complete = self.world(index).map_or(0, |world| world.statistics().returns.count);
         if episodes < complete {
             let rate = self.people.control.max_online_episode_rate;
             self.people.windows[1].pass(rate);
             self.maybe_ask_episode(index, number);
         }
-        self.maybe_alarm(index, decision, number);
+        if bad {
+            self.maybe_alarm(index, number);
+        }
     }
 
     #[doc(alias = "HINL_MAYBE_CREATE_STEP_TASK")]
     fn maybe_ask_step(&mut self, index: WorldIndex, decision: u64, number: u64) {
         let Some(world) = self.world(index) else { return };
-        let Some((step, ..)) = world.decision(decision) else { return };
-        let (observation, bad) = (step.observation, step.outcome.is_some_and(|outcome| outcome.bad));
-        // An outcome is booked at every step and a question is rare: what costs least is looked at first.
-        if !self.people.windows[0].has_room() {
-            self.people.counters.total_tasks_rate_limited += u64::from(bad);
+        // A context is asked about once at a time.
+        if world.acting().contexts() <= self.people.table.contexts_asked(index.0) {
             return;
         }
+        let Some((step, ..)) = world.decision(decision) else { return };
+        let (observation, bad) = (step.observation, step.outcome.is_some_and(|outcome| outcome.bad));
         let (context, bucket) = world.acting().context(&observation);
         if self.people.table.asks_about(index.0, u64::from(context)) {
             return;
@@ -132,18 +144,11 @@ impl Service {
     }
 
     /// Something BAD has happened for the eighth, sixteenth, thirty-second time: should changes be overseen?
-    fn maybe_alarm(&mut self, index: WorldIndex, decision: u64, number: u64) {
+    fn maybe_alarm(&mut self, index: WorldIndex, number: u64) {
         let Some(world) = self.world(index) else { return };
         let bad = world.statistics().bad;
-        let is_new = world
-            .decision(decision)
-            .is_some_and(|(step, ..)| step.outcome.is_some_and(|outcome| outcome.bad));
         let is_strict = Mode::RequireApproval <= self.people.control.safety_override_mode;
-        if !is_new
-            || is_strict
-            || bad < ALARM_BAD
-            || !bad.is_power_of_two()
-            || self.has_open(QuestionKind::AdjustConfig)
+        if is_strict || bad < ALARM_BAD || !bad.is_power_of_two() || self.has_open(QuestionKind::AdjustConfig)
         {
             return;
         }

@@ -163,6 +163,7 @@ fn what_is_bad_is_asked_about_first_and_raises_an_alarm() {
         }
     }
     assert!(0 < steps && 0 < episodes, "{steps} steps and {episodes} episodes");
+    assert!(0 < driver.player.service.people().counters().total_tasks_rate_limited);
     let (priority, words) = alarm.expect("the alarm asks whether changes should be overseen");
     assert_eq!(priority, Priority::Critical);
     assert!(words.contains("BAD"), "{words}");
