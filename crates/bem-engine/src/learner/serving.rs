@@ -5,8 +5,7 @@
 //! episodes in order, searches, proves and decides patches on evidence that needs no pairs, and publishes another acting
 //! half. Whoever owns both says when that takes effect. Every action comes from the machine's own choice function.
 //! A candidate is measured by the interleaved test: the contest that an episode was begun in goes with it (`contest.rs`).
-//! Must not know who asks, threads, clocks or files. Clauses: VM-13, VM-16, SCC-8, LOG-5; decisions D-41, D-44, D-67, D-68,
-//! D-110 to D-113.
+//! Must not know who asks, threads, clocks, files. Clauses: VM-13, VM-16, SCC-8, LOG-5; D-41, D-44, D-67, D-68, D-110 to D-113.
 
 mod cautious;
 mod contest;
