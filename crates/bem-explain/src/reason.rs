@@ -282,8 +282,9 @@ impl Case<'_> {
             Outcome::Satisfiable { .. } => {}
         }
         let mut is_nearest = true;
-        for changes in 1..=bound {
-            match solver.solve(&assume(&[!more[changes]]), budget) {
+        // First with one change, then with more.
+        for more in more.iter().take(bound + 1).skip(1) {
+            match solver.solve(&assume(&[!*more]), budget) {
                 Outcome::Unsatisfiable { .. } => {}
                 Outcome::Undecided(_) => is_nearest = false,
                 Outcome::Satisfiable { model } => {

@@ -120,7 +120,9 @@ fn failure(program: &Path, place: &Path, executable: &Path, name: &str) -> Resul
 /// What a test that failed said first, in one line of a table.
 fn reason(said: &str) -> String {
     let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));
-    let line = lines.nth(1).or_else(|| said.lines().last()).unwrap_or_default();
+    lines.next();
+    let line = lines.find(|line| !line.trim().is_empty()).or_else(|| said.lines().last()).unwrap_or_default();
+    let line = line.replace(&root().display().to_string(), ".");
     let line: String = line.trim().chars().map(|letter| if letter == '|' { '/' } else { letter }).collect();
     let cut: String = line.chars().take(SHOWN).collect();
     format!("`{}`{}", cut.replace('`', "'"), if cut.len() < line.len() { " ..." } else { "" })

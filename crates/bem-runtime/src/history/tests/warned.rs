@@ -33,8 +33,8 @@ fn warned(driver: &mut Driver) -> (Digest, Question) {
         driver.step();
         let open = driver.player.service.people().table().open();
         let asked = open.filter(|open| open.kind == QuestionKind::ApprovePatch && known < open.created);
-        let asked = asked.cloned().find(|open| shown(open).task == 0);
-        if let Some(question) = asked {
+        let mut asked = asked.filter(|open| shown(open).task == 0);
+        if let Some(question) = asked.next().cloned() {
             assert!(shown(&question).in_force);
             assert_ne!(policy(driver), before, "it acts before anybody has answered");
             return (before, question);

@@ -138,7 +138,7 @@ fn rows(kind: WorldKind, on_row: impl Fn(&Row) + Sync) -> Result<Vec<Row>> {
     };
     std::thread::scope(|scope| -> Result<()> {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(&work)).collect();
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("no thread stopped"))
     })?;
     let mut rows = found.into_inner().expect("no thread stopped");
