@@ -451,3 +451,73 @@ fn earlier_pages_of_the_history_are_reached_by_their_links() {
     let latest = browser.run("return [...document.querySelectorAll('nav[aria-label=\"Pages of answers\"] a')].map((a) => a.textContent)");
     assert_eq!(latest, json!(["Latest answers"]), "there is nothing before");
 }
+
+/// Two approvers say the same about the configuration, so that it holds even where it loosens safety.
+fn configure(server: &Server, admin: &str, approvers: &[String; 2], answer: &Value) {
+    let ask = |token: &str, path: &str, body: Value| {
+        let (status, said) = http(&server.address, "POST", path, token, Some(&body));
+        assert!(status < 300, "{path} {body}: {said}");
+        said
+    };
+    ask(admin, "/v1/questions", json!({ "kind": "adjust_config" }));
+    let (_, open) = http(&server.address, "GET", "/v1/questions", admin, None);
+    let mut open = open["questions"].as_array().expect("a list").iter();
+    let asked = open.find(|one| one["kind"] == json!("adjust_config")).expect("a question");
+    let path = format!("/v1/questions/{}", asked["question"].as_str().expect("a number"));
+    for approver in approvers {
+        let leased = ask(approver, &format!("{path}/lease"), json!({}));
+        let said = json!({ "lease": leased["lease"], "answer": answer });
+        ask(approver, &format!("{path}/answer"), said);
+    }
+}
+
+#[test]
+fn an_approval_of_what_is_not_shown_to_be_good_enough_is_refused_on_the_page() {
+    let Some(driver) = driver() else {
+        println!("left out: chromium and chromedriver are not there (Debian: chromium, chromium-driver)");
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    // Hardly any change reaches this threshold by itself.
+    let config =
+        "improvement_threshold = 0.9\nimprovement_threshold_min = 0.9\nimprovement_threshold_max = 0.9\n";
+    std::fs::write(folder.path().join("strict.toml"), config).expect("a file");
+    let server = Server::start(folder.path(), "served", &["--config", "strict.toml"]);
+    let admin = server.token.clone();
+    let approvers = ["grace", "hopper"].map(|name| token(folder.path(), name, "approver"));
+    let put = |control: Value| {
+        let (status, said) = http(&server.address, "PUT", "/v1/people/control", &admin, Some(&control));
+        assert!(status < 300, "{control}: {said}");
+    };
+    put(json!({ "safety_override_mode": "require_approval" }));
+    let world = json!({ "name": "desk", "obs_bits": 3, "actions": 4, "reward_range": [0, 1000] });
+    assert_eq!(http(&server.address, "POST", "/v1/worlds", &admin, Some(&world)).0, 201);
+    (0..2).for_each(|_| configure(&server, &admin, &approvers, &json!({ "weight_pox_delta": 0.5 })));
+    let is_short = |one: &Value| one["context"]["missing"].as_f64().is_some_and(|missing| 0.0 < missing);
+    let waits = (0..60).any(|_| {
+        play(&server, &admin, "desk", 100);
+        let (_, open) = http(&server.address, "GET", "/v1/questions", &admin, None);
+        open["questions"].as_array().expect("a list").iter().any(is_short)
+    });
+    assert!(waits, "nothing was learned in 6,000 steps that is short of the threshold");
+    // From now on an approval adds nothing, so that this change stays short of the threshold.
+    put(json!({ "human_weight_pox": 0.0 }));
+    let applied = || {
+        let (_, world) = http(&server.address, "GET", "/v1/worlds/desk", &admin, None);
+        world["patches_applied"].as_u64().expect("a count")
+    };
+    let before = applied();
+    let profile = tempfile::tempdir().expect("a folder");
+    let browser = Browser::open(&driver, profile.path(), &["--window-size=900,1100"]);
+    browser.log_in(&server, &approvers[0]);
+    let asked = browser.question("");
+    assert!(asked.contains("May this change of the policy of desk take effect"), "{asked}");
+    browser.press("a");
+    browser.wait("return document.getElementById('status').textContent.includes('is missing')");
+    look(&browser, "approval-refused");
+    assert_eq!(applied(), before, "what is not good enough is not in force");
+    // It can still be rejected.
+    browser.press("x");
+    browser.wait("return document.getElementById('status').textContent.includes('Answered question')");
+    assert_eq!(applied(), before);
+}
