@@ -110,19 +110,15 @@ pub struct Table {
     last_serial: u64,
     /// The earliest deadline; no question has to be looked at before.
     next_deadline: u64,
-    /// Places that are taken. A function of the slots, as is the next.
-    taken: usize,
-    /// Worlds and contexts whose steps are asked about, and how often, so that this is known at every outcome.
-    contexts: BTreeMap<(u16, u64), u16>,
-    /// How many contexts of a world are asked about.
-    asked: BTreeMap<u16, usize>,
+    /// Of every world the contexts whose steps are asked about, in order, and how often each is: a function of the slots, so
+    /// that no question has to be read at an outcome.
+    contexts: BTreeMap<u16, Vec<(u64, u16)>>,
 }
 
 impl Default for Table {
     fn default() -> Table {
-        let (slots, next_deadline) = (vec![None; OPEN_MAX], u64::MAX);
-        let (contexts, asked) = (BTreeMap::new(), BTreeMap::new());
-        Table { slots, last_serial: 0, next_deadline, taken: 0, contexts, asked }
+        let (slots, contexts) = (vec![None; OPEN_MAX], BTreeMap::new());
+        Table { slots, last_serial: 0, next_deadline: u64::MAX, contexts }
     }
 }
 
@@ -147,44 +143,45 @@ impl Table {
         self.slots.iter_mut().flatten().find(|question| question.serial == serial).ok_or(Stuck::Gone)
     }
 
-    /// Whether no more may be asked now.
-    pub fn is_full(&self, control: &Control) -> bool {
-        usize::from(control.max_pending_tasks).min(OPEN_MAX) <= self.taken
+    /// The contexts of a world that are asked about.
+    fn contexts_of(&self, world: u16) -> &[(u64, u16)] {
+        self.contexts.get(&world).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a step in this context of a world is asked about.
     pub fn asks_about(&self, world: u16, context: u64) -> bool {
-        self.contexts.contains_key(&(world, context))
+        self.contexts_of(world).binary_search_by_key(&context, |entry| entry.0).is_ok()
     }
 
-    /// How many contexts of a world are asked about.
-    pub fn contexts_asked(&self, world: u16) -> usize {
-        self.asked.get(&world).copied().unwrap_or(0)
+    /// Whether each of so many contexts of a world is asked about.
+    pub fn asks_about_all(&self, world: u16, contexts: u64) -> bool {
+        // Contexts are different and in order: only if none is missing before it has the last one its own place.
+        let Some(last) = contexts.checked_sub(1) else { return true };
+        self.contexts_of(world).get(last as usize).is_some_and(|entry| entry.0 == last)
     }
 
     /// Books a question that came to a place.
     fn enter(&mut self, place: usize, question: Question) {
-        self.taken += 1;
-        if let Some(context) = context_of(&question) {
-            let count = self.contexts.entry(context).or_default();
-            *self.asked.entry(context.0).or_default() += usize::from(*count == 0);
-            *count += 1;
+        if let Some((world, context)) = context_of(&question) {
+            let asked = self.contexts.entry(world).or_default();
+            match asked.binary_search_by_key(&context, |entry| entry.0) {
+                Ok(known) => asked[known].1 += 1,
+                Err(free) => asked.insert(free, (context, 1)),
+            }
         }
         self.slots[place] = Some(question);
     }
 
     /// Books that a question has left its place.
     fn leave(&mut self, question: &Question) {
-        self.taken -= 1;
-        let Some(context) = context_of(question) else { return };
-        let Some(count) = self.contexts.get_mut(&context) else { return };
-        *count -= 1;
-        if *count == 0 {
-            self.contexts.remove(&context);
-            let left = self.asked.remove(&context.0).map_or(0, |asked| asked - 1);
-            if 0 < left {
-                self.asked.insert(context.0, left);
-            }
+        let Some((world, context)) = context_of(question) else { return };
+        let Some(asked) = self.contexts.get_mut(&world) else { return };
+        if let Some(entry) = asked.iter_mut().find(|entry| entry.0 == context) {
+            entry.1 -= 1;
+        }
+        asked.retain(|entry| 0 < entry.1);
+        if asked.is_empty() {
+            self.contexts.remove(&world);
         }
     }
 
@@ -199,7 +196,7 @@ impl Table {
         counters: &mut Counters,
     ) -> Option<&Question> {
         let free = self.slots.iter().position(Option::is_none);
-        let is_full = self.is_full(control);
+        let is_full = usize::from(control.max_pending_tasks) <= self.open().count();
         let place = match free {
             Some(place) if !is_full && request.context.len() <= CONTEXT_BYTES_MAX => place,
             _ => {
@@ -457,6 +454,8 @@ pub fn skip_reason(name: &str) -> Option<Skip> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::context::StepContext;
+    use bem_base::environment::Bits;
     use bem_base::prng::Prng;
 
     fn request(kind: QuestionKind, deadline: u64, doubt: u32) -> Request {
@@ -544,5 +543,40 @@ mod tests {
         // Who has begun goes on with it.
         table.lease(sure, 5, 3).unwrap();
         assert_eq!(order(&table, 5, false), [sure, soon]);
+    }
+
+    #[test]
+    fn contexts_are_known_as_long_as_a_question_about_them_is_open() {
+        let (mut table, mut counters) = (Table::default(), Counters::default());
+        let mut ask = |table: &mut Table, context_hash: u64| {
+            let shown = StepContext {
+                task: 3,
+                context_hash,
+                candidates: Vec::new(),
+                chosen: 0,
+                reward: None,
+                step_index: 0,
+                episode: 0,
+                decision: 0,
+                observation: Bits::ZERO,
+                bad: false,
+                cause: 0,
+            };
+            let context = Context::Step(shown).to_bytes();
+            let request = Request { context, ..request(QuestionKind::LabelStep, 0, 0) };
+            table.ask(request, 1, &Control::default(), &mut counters).unwrap().serial
+        };
+        // Twice about one context, and about one that is told apart no more.
+        let asked = [0, 0, 7].map(|context| ask(&mut table, context));
+        assert!(table.asks_about(3, 0) && table.asks_about(3, 7));
+        assert!(!table.asks_about(3, 1) && !table.asks_about(4, 0));
+        assert!(table.asks_about_all(3, 1) && !table.asks_about_all(3, 2));
+        table.close(asked[0]);
+        assert!(table.asks_about(3, 0));
+        let mut writer = Writer::new();
+        table.encode(&mut writer);
+        assert_eq!(Table::decode(&mut Reader::new(writer.as_bytes())), Ok(table.clone()));
+        table.close(asked[1]);
+        assert!(!table.asks_about(3, 0) && !table.asks_about_all(3, 1));
     }
 }
