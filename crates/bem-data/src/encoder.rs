@@ -11,12 +11,8 @@ use bem_base::environment::{Bits, Field};
 use bem_base::limits::OBSERVATION_BITS_MAX;
 use serde_json::value::RawValue;
 
-/// Levels of a number in a world of which only the bounds are known: with few numbers, and with many.
-const WORLD_LEVELS: [usize; 2] = [32, 16];
 /// Levels of a number in a world whose states are all known.
 const STATE_LEVELS: usize = 64;
-/// Up to this many numbers get the finer grid.
-const FEW_NUMBERS: usize = 2;
 
 /// How numbers are encoded in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,20 +118,19 @@ impl Encoder {
         Ok(Encoder { columns })
     }
 
-    /// The encoder of a world of which only the bounds are known.
-    pub fn for_world(features: Vec<Feature>, numbers: NumberCode) -> Result<Encoder, DataError> {
-        Encoder::for_world_with(features, numbers, &[])
+    /// The encoder that reads rows and shows nothing of them.
+    pub fn unread(features: Vec<Feature>) -> Result<Encoder, DataError> {
+        Encoder::new(features.into_iter().map(|feature| (feature, Code::Unread)).collect())
     }
 
-    /// The same, with the thresholds of these rules among its own, so that every observation says whether a rule holds.
-    pub fn for_world_with(
+    /// The encoder of a world of which only the bounds are known, with so many levels of every number. The thresholds of
+    /// these rules are among its own, so that every observation says whether a rule holds.
+    pub fn for_world(
         features: Vec<Feature>,
         numbers: NumberCode,
+        levels: usize,
         rules: &[Rule],
     ) -> Result<Encoder, DataError> {
-        let is_number = |feature: &&Feature| matches!(feature.kind, FeatureKind::Number { .. });
-        let count = features.iter().filter(is_number).count();
-        let levels = WORLD_LEVELS[usize::from(FEW_NUMBERS < count)];
         let code = |(place, feature): (usize, &Feature)| match &feature.kind {
             FeatureKind::Number { min, max } => {
                 let mut thresholds = uniform(*min, *max, levels - 1);
@@ -224,6 +219,12 @@ impl Encoder {
         let mut bits = Bits::ZERO;
         self.columns.iter().zip(values).for_each(|(column, value)| column.put(*value, &mut bits));
         bits
+    }
+
+    /// One value for every feature that shows these bits: the lowest of a number's level. What a feature does not show, or
+    /// bits that no value shows, say nothing.
+    pub fn values_of(&self, bits: &Bits) -> Vec<Value> {
+        self.columns.iter().map(|column| column.value_of(bits)).collect()
     }
 
     /// The bits of a row given as a JSON object; a name that is not a feature's is refused.
@@ -372,6 +373,31 @@ impl Column {
         bits
     }
 
+    fn value_of(&self, bits: &Bits) -> Value {
+        let (low, width) = (usize::from(self.low), usize::from(self.width));
+        let number = |thresholds: &[Decimal], min: Decimal, level: usize| {
+            let reached = level.min(thresholds.len()).checked_sub(1);
+            Value::Number(reached.map_or(min, |place| thresholds[place].max(min)))
+        };
+        match (&self.code, &self.feature.kind) {
+            (Code::Steps(thresholds), FeatureKind::Number { min, .. }) => {
+                let level = (0..width).rposition(|bit| bits.get(low + bit)).map_or(0, |last| last + 1);
+                number(thresholds, *min, level)
+            }
+            (Code::Level(thresholds), FeatureKind::Number { min, .. }) => {
+                number(thresholds, *min, bits.field(low, width) as usize)
+            }
+            (Code::Words(places), _) => {
+                let shown = places.iter().zip(0..).find(|(_, bit)| bits.get(low + bit));
+                Value::Choice(shown.map_or(u16::MAX, |(place, _)| *place))
+            }
+            (Code::Index, _) => Value::Choice(bits.field(low, width) as u16),
+            (_, FeatureKind::Number { min, .. }) => Value::Number(*min),
+            (_, FeatureKind::Choice(_)) => Value::Choice(u16::MAX),
+            (_, FeatureKind::Bit) => Value::Bit(0 < width && bits.get(low)),
+        }
+    }
+
     fn put(&self, value: Value, bits: &mut Bits) {
         let low = usize::from(self.low);
         match (&self.code, value) {
@@ -404,7 +430,7 @@ mod tests {
         {"name":"mode","kind":"choice","of":["off","eco","on"]},{"name":"door","kind":"bit"}]"#;
 
     fn encoder(numbers: NumberCode) -> Encoder {
-        Encoder::for_world(Feature::list(FEATURES).unwrap(), numbers).unwrap()
+        Encoder::for_world(Feature::list(FEATURES).unwrap(), numbers, 32, &[]).unwrap()
     }
 
     #[test]

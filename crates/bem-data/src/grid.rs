@@ -7,6 +7,19 @@ use crate::Decimal;
 /// Thresholds of one number.
 pub const THRESHOLDS_MAX: usize = 255;
 
+/// How finely a number is cut in a world of which only the bounds are known: numbers of levels, the finest first.
+///
+/// In one step every value is learned for itself, and a fine grid costs only where rewards tell its levels apart. Over several
+/// steps a planner counts where each level leads to, so that many numbers leave room for few levels of each (D-241).
+pub fn levels(numbers: usize, horizon: u32) -> &'static [usize] {
+    match (horizon, numbers) {
+        (1, ..=8) => &[256, 64, 32, 16],
+        (1, ..=16) => &[64, 32, 16],
+        (_, ..=2) => &[32, 16],
+        _ => &[16],
+    }
+}
+
 /// At most `count` thresholds at round places strictly above `min` and at most `max`, evenly spaced: multiples of the
 /// smallest of 1, 2, 2.5 and 5 times a power of ten that gives so few.
 pub fn uniform(min: Decimal, max: Decimal, count: usize) -> Vec<Decimal> {

@@ -2,10 +2,12 @@
 //!
 //! A world or a log declares features ([`feature`]): numbers, choices and bits, each with a name. An [`encoder`] turns one
 //! row of values into observation bits: a number becomes comparisons with thresholds ([`grid`] finds them), a choice a
-//! field. The encoder is data: it is stored with what was learned over it, and it names every bit (`temp >= 21.5`).
+//! field. The encoder is data: it is stored with what was learned over it, and it names every bit (`temp >= 21.5`). Rules over
+//! features say what is BAD and what must never be done ([`declared`]).
 //! Must not know learning, games or files. Clauses: GLE-9.
 
 pub mod decimal;
+pub mod declared;
 pub mod encoder;
 pub mod feature;
 pub mod grid;
@@ -14,6 +16,7 @@ pub mod table;
 pub mod values;
 
 pub use decimal::Decimal;
+pub use declared::Declared;
 pub use encoder::{Code, Column, Encoder, NumberCode};
 pub use feature::{Feature, FeatureKind};
 pub use rule::Rule;

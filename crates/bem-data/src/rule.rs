@@ -162,7 +162,22 @@ fn rule(text: &str, features: &[Feature], actions: u16) -> Result<Rule, DataErro
         })?;
         tests.push((place, test(&features[place], raw)?));
     }
-    Ok(Rule { tests, actions: named, text: text.split_whitespace().collect::<Vec<_>>().join(" ") })
+    Ok(Rule { tests, actions: named, text: in_one_line(text) })
+}
+
+/// The text with one space for all white space between its words; what is quoted stays as it is.
+fn in_one_line(text: &str) -> String {
+    let (mut line, mut is_quoted, mut is_escaped) = (String::new(), false, false);
+    for letter in text.trim().chars() {
+        if is_quoted || !letter.is_whitespace() {
+            line.push(letter);
+        } else if !line.ends_with(' ') {
+            line.push(' ');
+        }
+        is_quoted ^= letter == '"' && !is_escaped;
+        is_escaped = is_quoted && letter == '\\' && !is_escaped;
+    }
+    line
 }
 
 fn numbers(raw: &RawValue) -> Option<Vec<u16>> {
@@ -239,7 +254,7 @@ mod tests {
         assert!(rules[0].holds(&values("28", 1, false)) && rules[0].holds(&values("30.4999", 1, true)));
         assert!(!rules[0].holds(&values("30.5", 1, false)) && !rules[0].holds(&values("29", 0, false)));
         assert!(rules[1].holds(&values("1", 0, true)));
-        let encoder = Encoder::for_world_with(features.clone(), NumberCode::Binary, &rules).unwrap();
+        let encoder = Encoder::for_world(features.clone(), NumberCode::Binary, 32, &rules).unwrap();
         let listed = rules[0].observations(&encoder, 1_000).unwrap();
         for temp in ["27.9", "28", "29.7", "30.4", "30.5", "31"] {
             for mode in 0..2 {

@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_value_shows_the_bits_that_the_encoder_writes() {
         for numbers in [NumberCode::Thermometer, NumberCode::Binary] {
-            let encoder = Encoder::for_world(Feature::list(FEATURES).unwrap(), numbers).unwrap();
+            let encoder = Encoder::for_world(Feature::list(FEATURES).unwrap(), numbers, 32, &[]).unwrap();
             for tenth in 0..=100 {
                 let number = Decimal::parse(&format!("{}.{}", tenth / 10, tenth % 10)).unwrap();
                 let row =

@@ -3,7 +3,6 @@
 //! Everything here reads text from outside: bounded, no panic, and errors name the line or the entry, the value and
 //! what is allowed. Must not know files or processes; the application reads them. Clauses: GLE-9.
 
-mod declared;
 mod discount;
 pub mod extensive;
 mod hidden;

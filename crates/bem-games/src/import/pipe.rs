@@ -12,13 +12,13 @@
 //! after each step. `"optimum":x,"random":y` say in milli-units what the best policy and random play are worth an episode; then
 //! there is a score. What is paid beyond the declared ranges widens them. Lines come and go through a [`Transport`]; processes and time limits are the application's. Clauses: GLE-9, VM-15.
 
-use super::declared::{Declared, Texts};
 use super::discount::{DISCOUNT_WHOLE, Discount, check_discount};
 use super::{REWARD_MAX, milli_hint, without_line};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Forbidden, Late, Outcome, Shape};
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
 use bem_base::prng::Prng;
 use bem_data::Encoder;
+use bem_data::declared::{Declared, Texts};
 use bem_data::feature::Value;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -166,7 +166,7 @@ impl Hello {
         if self.features.is_some() && (self.obs_bits.is_some() || self.fields.is_some()) {
             return Err("\"features\" stand in place of \"obs_bits\" and \"fields\"".to_string());
         }
-        Declared::read(&texts, self.actions as u16).map_err(|error| error.to_string())
+        Declared::read(&texts, self.actions as u16, self.horizon).map_err(|error| error.to_string())
     }
 
     fn check(&self) -> Result<(Shape, Option<Declared>), String> {

@@ -1,13 +1,13 @@
 //! The JSON file: its form, and every number checked before a process is made of it. Clause: GLE-9.
 
 use super::{Branch, POLICY_ENTRIES_MAX, Process, ROWS_MAX, SOLVE_WORK_MAX, STATES_MAX};
-use crate::import::declared::{Declared, OfStates, Texts};
 use crate::import::discount::{DISCOUNT_WHOLE, Discount, check_discount};
 use crate::import::{ImportError, REWARD_MAX, milli_hint};
 use crate::rules::bits_for;
 use bem_base::environment::Bits;
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
 use bem_data::Encoder;
+use bem_data::declared::{Declared, OfStates, Texts};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -3,7 +3,7 @@
 //! `{"states":n,"actions":m,"horizon":h,"start":[[state,weight],...],
 //! "transitions":[[s,a,s2,weight,reward,done],...],"observe":"state"|[[bit,...],...]}`: weights are whole numbers,
 //! rewards milli-units. `"observe"` may also be an object of named values for every state, with `"features"` that say what they
-//! are, and then rules over them: `"bad_if"` and `"forbid"` ([`super::declared`]). A seventh entry of a transition, if it is there, is the BAD flag. Where observations tell
+//! are, and then rules over them: `"bad_if"` and `"forbid"` ([`bem_data::declared`]). A seventh entry of a transition, if it is there, is the BAD flag. Where observations tell
 //! states apart, the optimum comes from dynamic programming over states and steps; where they hide them, from
 //! [`super::hidden`], and what was earned last is shown as well if it tells something ([`earned`]). Clauses: GLE-9, VM-17.
 
