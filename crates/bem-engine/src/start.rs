@@ -2,17 +2,18 @@
 //!
 //! Machines go through the gate like those of the library; episodes become experience and prove nothing by themselves. A start
 //! is kept with the run's world, so that a replay begins in the same way. A circuit without a stated hypothesis becomes a
-//! table, if it is small enough. A baseline is what the learner must not fall below while it learns. Must not know files.
-//! Clauses: LOG-5, SCC-2; decision D-90.
+//! table, if it is small enough, and is otherwise stated gate by gate. A baseline is what the learner must not fall below while
+//! it learns. Must not know files. Clauses: LOG-5, SCC-2; decisions D-90, D-227.
 
 use crate::codec::{decode_option, encode_option};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
+use bem_circuit::netlist::Gate;
 pub use bem_synth::experience::{Episode, Step};
 use bem_synth::hypothesis::Stated;
 use bem_synth::library::Machine;
 use bem_synth::policy::{Policy, action_bits};
-use bem_synth::statement::{Choice, Index, Statement, Table};
+use bem_synth::statement::{Choice, Index, Statement, Table, Wire, Wiring};
 
 /// Inputs of a circuit that can be stated as a table.
 pub const STATED_INPUTS_MAX: usize = 12;
@@ -129,20 +130,52 @@ impl Start {
     }
 }
 
-/// A circuit as a machine for worlds of this shape: its whole table is what it says. None where it does not fit the world or
-/// has too many inputs.
+/// A circuit as a machine for worlds of this shape: its whole table is what it says, or its gates where that is too large. None
+/// where it does not fit the world.
 pub fn machine_of(policy: &Policy, shape: &Shape) -> Option<Machine> {
-    let words = format!("circuit of {} gates that was started from", policy.gates());
-    machine_called(policy, shape, words)
+    tabled(policy, shape).or_else(|| {
+        let statement = Statement::Gates(wiring(policy));
+        let length = wiring(policy).description_length();
+        let stated = Stated { policy: policy.clone(), statement };
+        fits(policy, shape).then(|| Machine::circuit(shape, stated, (words_of(policy), length)))
+    })
 }
 
-/// The same under a name of its own.
+/// The same where a table can be said: a machine that may be carried over to worlds that look different.
+pub fn tabled(policy: &Policy, shape: &Shape) -> Option<Machine> {
+    machine_called(policy, shape, words_of(policy))
+}
+
+fn words_of(policy: &Policy) -> String {
+    format!("circuit of {} gates that was started from", policy.gates())
+}
+
+fn fits(policy: &Policy, shape: &Shape) -> bool {
+    let is_seen = policy.reads().last().is_none_or(|last| *last < shape.observation_bits);
+    policy.actions() == shape.actions && is_seen
+}
+
+/// The gates of a circuit, as a statement says them.
+fn wiring(policy: &Policy) -> Wiring {
+    let circuit = policy.circuit();
+    let wire = |gate: &Gate| {
+        // The four rows of two signals, side by side in a word.
+        let says = gate.op.apply(0b1010, 0b1100) & 0b1111;
+        Wire { says: says as u8, of: [gate.a.index() as u32, gate.b.index() as u32] }
+    };
+    Wiring {
+        seen: policy.reads().to_vec(),
+        memory_bits: policy.memory_bits() as u16,
+        gates: circuit.gates().iter().map(wire).collect(),
+        outputs: circuit.outputs().iter().map(|output| output.index() as u32).collect(),
+    }
+}
+
+/// A circuit with its table under a name of its own; none where it does not fit the world or has too many inputs.
 pub(crate) fn machine_called(policy: &Policy, shape: &Shape, words: String) -> Option<Machine> {
     let (reads, memory) = (policy.reads(), policy.memory_bits());
-    let fits =
-        policy.actions() == shape.actions && reads.last().is_none_or(|last| *last < shape.observation_bits);
     let inputs = reads.len() + memory;
-    if !fits || STATED_INPUTS_MAX < inputs {
+    if !fits(policy, shape) || STATED_INPUTS_MAX < inputs {
         return None;
     }
     let code = action_bits(policy.actions());
@@ -190,6 +223,51 @@ mod tests {
         let mut builder = Builder::new(4);
         let action = builder.xor(Signal::input(0), Signal::input(3));
         Policy::close(builder, 3, 2, &[action], &[Signal::input(2)]).unwrap()
+    }
+
+    /// A wide circuit with memory: the parity of all that is seen and of one remembered bit, and a count of what is seen.
+    fn wide(bits: u16) -> (Policy, Shape) {
+        let fields = (0..bits).map(|low| Field { low, width: 1 }).collect();
+        let shape = Shape { observation_bits: bits, actions: 3, fields, ..shape() };
+        let seen = usize::from(bits);
+        let mut builder = Builder::new(seen + 2);
+        let all: Vec<Signal> = (0..seen + 1).map(Signal::input).collect();
+        let (odd, some) = (builder.xor_all(&all), builder.or_all(&all[..seen / 2]));
+        let next = [odd, builder.and(some, Signal::input(seen + 1))];
+        (Policy::close(builder, seen, 3, &[odd, some], &next).unwrap(), shape)
+    }
+
+    #[test]
+    fn a_circuit_of_any_width_is_a_machine_that_does_what_its_statement_says() {
+        let mut prng = bem_base::prng::Prng::stream(3, "start/wide");
+        for bits in [8, 13, 40, 200, 256] {
+            let (policy, shape) = wide(bits);
+            assert_eq!(tabled(&policy, &shape).is_some(), bits + 2 <= STATED_INPUTS_MAX as u16);
+            let machine = machine_of(&policy, &shape).unwrap();
+            let mut writer = Writer::new();
+            machine.encode(&mut writer);
+            assert_eq!(Machine::decode(&mut Reader::new(writer.as_bytes())).unwrap(), machine);
+            let built = machine.instantiate(&shape).unwrap();
+            assert_eq!(built.policy, policy);
+            let (said, world) = (
+                built.statement.unwrap(),
+                bem_synth::statement::World { observation_bits: usize::from(bits), actions: 3 },
+            );
+            for _ in 0..200 {
+                let row: Vec<bool> = (0..usize::from(bits) + 2).map(|_| prng.below(2) == 1).collect();
+                let (seen, kept) = row.split_at(usize::from(bits));
+                let inputs: Vec<bool> = policy
+                    .reads()
+                    .iter()
+                    .map(|bit| seen[usize::from(*bit)])
+                    .chain(kept.iter().copied())
+                    .collect();
+                let (code, next) = said.step(&world, seen, kept).unwrap();
+                assert_eq!(policy.circuit().evaluate(&inputs), [code, next].concat());
+            }
+            // Elsewhere it cannot be: it has no table to be carried over.
+            assert!(machine_of(&policy, &Shape { observation_bits: bits - 1, ..shape.clone() }).is_none());
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::{
     Atom, Branch, Choice, Fact, Formula, Index, Join, Literal, Making, Memory, Number, Pair, Plan, Read,
-    Relation, Rule, Statement, Table, Word,
+    Relation, Rule, Statement, Table, Wiring, Word,
 };
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Field;
@@ -57,6 +57,10 @@ impl Statement {
                 write_literals(writer, bits);
                 writer.bool(*echo);
                 inner.encode(writer);
+            }
+            Statement::Gates(wiring) => {
+                writer.u8(4);
+                wiring.encode(writer);
             }
         }
     }
@@ -428,6 +432,7 @@ impl Decoder<'_, '_> {
                 echo: self.reader.bool()?,
                 inner: Box::new(self.statement(depth - 1)?),
             },
+            4 => Statement::Gates(Wiring::decode(self.reader)?),
             _ => return self.malformed("an unknown statement"),
         })
     }

@@ -33,6 +33,10 @@ impl Statement {
                 Some((in_range(world, code.to_vec()), next.to_vec()))
             }
             Statement::Plan(plan) => plan.step(world, observation, memory),
+            Statement::Gates(wiring) => {
+                let (code, next) = wiring.step(world, observation, memory)?;
+                Some((in_range(world, code), next))
+            }
             Statement::Through { bits, echo, inner } => {
                 let shown = world.through(bits.len(), *echo);
                 let (own, last) = memory.split_at_checked(inner.memory_bits(&shown))?;

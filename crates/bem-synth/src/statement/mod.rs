@@ -10,9 +10,11 @@ mod codec;
 mod formula;
 pub mod interpret;
 mod memory;
+mod wiring;
 
 pub use formula::{Atom, Branch, Fact, Formula, Join, Making, Pair, Read, Relation, Rule, Table, Word};
 pub use memory::{Literal, Memory};
+pub use wiring::{Wire, Wiring};
 
 /// Bits of the row: the observation's, then what a memory structure shows.
 pub type Index = u16;
@@ -47,6 +49,8 @@ pub enum Statement {
         /// What is done in the world that the lens shows.
         inner: Box<Statement>,
     },
+    /// Gates one by one, of a circuit that came from elsewhere.
+    Gates(Wiring),
 }
 
 /// A table over a clock, a recalled state or the last steps, and what is seen.
@@ -171,6 +175,7 @@ impl Statement {
             }
             Statement::Machine { state_bits, .. } => usize::from(*state_bits),
             Statement::Plan(plan) => plan.memory_bits(world),
+            Statement::Gates(wiring) => usize::from(wiring.memory_bits),
             Statement::Through { bits, echo, inner } => {
                 let kept = if *echo { world.code_bits() } else { 0 };
                 inner.memory_bits(&world.through(bits.len(), *echo)) + kept
@@ -193,6 +198,7 @@ impl Statement {
             Statement::Machine { .. } => "state machine",
             Statement::Plan(_) => "plan",
             Statement::Through { .. } => "lens",
+            Statement::Gates(_) => "gates",
         }
     }
 }

@@ -15,6 +15,7 @@ mod memories;
 mod numbers;
 mod policies;
 mod rows;
+mod wirings;
 
 use super::{Finding, NONE, Rejection, accept_proof, misfit};
 use bem_base::prng::Prng;

@@ -4,6 +4,7 @@ use super::formulas::{formula, tree};
 use super::memories::{in_range, increment, memory};
 use super::numbers::{below, choose, constant, weighted};
 use super::rows::{gather, look_up};
+use super::wirings::wiring;
 use bem_prover::graph::{Bit, Graph};
 use bem_synth::statement::{Choice, Index, Number, Plan, Statement, World};
 
@@ -36,6 +37,10 @@ pub(super) fn statement(
             (in_range(graph, world.actions, code), next)
         }
         Statement::Plan(said) => plan(graph, world, (seen, kept), said)?,
+        Statement::Gates(said) => {
+            let (code, next) = wiring(graph, world, (seen, kept), said)?;
+            (in_range(graph, world.actions, code), next)
+        }
         Statement::Through { bits, echo, inner } => {
             let shown = world.through(bits.len(), *echo);
             let (own, last) = kept.split_at(inner.memory_bits(&shown));
