@@ -13,3 +13,4 @@ pub mod lanes;
 pub mod limits;
 pub mod prng;
 pub mod slots;
+pub mod words;

@@ -3,22 +3,31 @@
 //! Rules are found by sequential covering over facts about fields, bits and memory ([`facts`]); the list is then a
 //! circuit of its own that the prover compares with the policy's. A list that is equal is called exact, with the
 //! evidence; any other is a summary with the share of inputs on which it agrees. Where features have names, only what they
-//! can show is looked at ([`observations`]), and reasons speak of features. Must not know games, runs or files.
+//! can show is looked at ([`observations`]), and reasons speak of features. The terminal, the report and the service say it
+//! in the same words: as lines ([`text`]), as JSON ([`json`]), and as parts of a page ([`html`], [`drawing`]). Must not know
+//! games, runs or files.
 //! Clauses: GLE-9, SCC-3, SCC-4.
 
 pub mod clock;
+pub mod drawing;
+pub mod examples;
 pub mod facts;
+pub mod html;
+pub mod json;
 pub mod list;
 pub mod observations;
 pub mod points;
 pub mod reason;
 pub mod states;
+pub mod subject;
+pub mod text;
 pub mod words;
 
 pub use facts::Fact;
 pub use list::{Agreement, Condition, Rule, RuleList};
 pub use reason::{Finding, Reason, reason};
 pub use states::{StateDiagram, counts_steps, state_diagram};
+pub use subject::{AskError, Explainable, GivenObservation};
 pub use words::Words;
 
 use bem_base::environment::Field;
@@ -66,5 +75,7 @@ pub fn action_of(bits: &[bool]) -> u16 {
 
 #[cfg(test)]
 mod named_tests;
+#[cfg(test)]
+mod shown_tests;
 #[cfg(test)]
 mod tests;

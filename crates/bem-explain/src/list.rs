@@ -40,6 +40,13 @@ pub struct Condition {
     pub holds: bool,
 }
 
+impl Condition {
+    /// Whether it is met on an input.
+    pub fn holds_on(&self, input: &[bool]) -> bool {
+        self.fact.holds(&|place| input[place]) == self.holds
+    }
+}
+
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -85,6 +92,15 @@ impl RuleList {
     /// Whether it is proven equal to its circuit.
     pub fn is_exact(&self) -> bool {
         !matches!(self.agreement, Agreement::Summary { .. })
+    }
+
+    /// The rule that decides on an input: its place, or the number of rules where none applies; and what it says.
+    pub fn deciding(&self, input: &[bool]) -> (usize, &[bool]) {
+        let applies = |rule: &Rule| rule.when.iter().all(|condition| condition.holds_on(input));
+        match self.rules.iter().position(applies) {
+            Some(place) => (place, &self.rules[place].then),
+            None => (self.rules.len(), &self.otherwise),
+        }
     }
 
     /// The list as a circuit over so many inputs.

@@ -16,7 +16,7 @@ use bem_synth::policy::{Policy, action_bits};
 use std::collections::BTreeSet;
 
 /// Conflicts that one question may take.
-const CONFLICTS: u32 = 100_000;
+pub const CONFLICTS: u32 = 100_000;
 /// More changes than this are no near ones.
 const CHANGES_MAX: usize = 16;
 /// Observations that are looked at to say how far a change may go.
@@ -77,6 +77,11 @@ pub enum Nearest {
 /// The reason for the policy's action on this input: the observation bits that it reads, then its memory. An input that the
 /// named features cannot show is explained bit by bit.
 pub fn reason(policy: &Policy, names: Option<&Encoder>, input: &[bool]) -> Reason {
+    reason_within(policy, names, input, CONFLICTS)
+}
+
+/// The same, where every question to the prover may take so many conflicts.
+pub fn reason_within(policy: &Policy, names: Option<&Encoder>, input: &[bool], conflicts: u32) -> Reason {
     let code: Vec<usize> = (0..action_bits(policy.actions())).collect();
     let circuit = policy.circuit().cone(&code);
     let (support, answer) = (circuit.support(), circuit.evaluate(input));
@@ -85,7 +90,7 @@ pub fn reason(policy: &Policy, names: Option<&Encoder>, input: &[bool]) -> Reaso
     if !can_occur {
         observations = Observations::free(&support);
     }
-    let case = Case { circuit: &circuit, observations: &observations, input, answer: &answer };
+    let case = Case { circuit: &circuit, observations: &observations, input, answer: &answer, conflicts };
     let (forced_by, is_minimal) = case.forcing();
     let nearest = case.nearest(policy.reads().len());
     let of_features = names.is_some() && can_occur;
@@ -98,6 +103,7 @@ struct Case<'a> {
     observations: &'a Observations,
     input: &'a [bool],
     answer: &'a [bool],
+    conflicts: u32,
 }
 
 /// A solver that knows the circuit and what can occur.
@@ -200,7 +206,7 @@ impl Case<'_> {
                 }
             }
         }
-        match ask.solver.solve(&assumed, Budget::conflicts(CONFLICTS)) {
+        match ask.solver.solve(&assumed, Budget::conflicts(self.conflicts)) {
             Outcome::Unsatisfiable { .. } => Some(true),
             Outcome::Satisfiable { .. } => Some(false),
             Outcome::Undecided(_) => None,
@@ -272,7 +278,7 @@ impl Case<'_> {
         }
         let mut solver = Solver::new(Profile::Fast);
         solver.add_all(&cnf);
-        let budget = Budget::conflicts(CONFLICTS);
+        let budget = Budget::conflicts(self.conflicts);
         let assume = |literals: &[Literal]| -> Vec<Literal> {
             std::iter::once(differs).chain(fixed.iter().copied()).chain(literals.iter().copied()).collect()
         };
@@ -369,7 +375,8 @@ impl Case<'_> {
     }
 }
 
-fn finding(unit: &Unit, allowed: &BTreeSet<usize>) -> Finding {
+/// What is said of a unit that is one of these.
+pub(crate) fn finding(unit: &Unit, allowed: &BTreeSet<usize>) -> Finding {
     match unit {
         Unit::Free(place) => Finding::Input { place: *place, value: allowed.contains(&1) },
         Unit::Feature(feature) => {

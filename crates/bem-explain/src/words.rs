@@ -153,26 +153,42 @@ impl Words<'_> {
 
     /// What the conditions of a rule say, one after the other; all that is said of one named feature is drawn together.
     pub fn parts(&self, conditions: &[Condition]) -> Vec<String> {
-        let mut words: Vec<String> = Vec::new();
-        let mut drawn: Vec<u16> = Vec::new();
+        self.drawn(conditions).into_iter().map(|(words, _)| words).collect()
+    }
+
+    /// The same, with whether it holds on an input.
+    pub fn held(&self, conditions: &[Condition], input: &[bool]) -> Vec<(String, bool)> {
+        let holds = |own: &[&Condition]| own.iter().all(|condition| condition.holds_on(input));
+        self.drawn(conditions).into_iter().map(|(words, own)| (words, holds(&own))).collect()
+    }
+
+    /// What is said together, with the conditions behind it.
+    fn drawn<'c>(&self, conditions: &'c [Condition]) -> Vec<(String, Vec<&'c Condition>)> {
+        let mut drawn: Vec<(String, Vec<&Condition>)> = Vec::new();
+        let mut known: Vec<u16> = Vec::new();
         for condition in conditions {
             match self.about(&condition.fact) {
-                None => words.push(self.condition(condition)),
-                Some(column) if drawn.contains(&column.low) => {}
+                None => drawn.push((self.condition(condition), vec![condition])),
+                Some(column) if known.contains(&column.low) => {}
                 Some(column) => {
-                    drawn.push(column.low);
-                    words.push(self.said(column, conditions));
+                    known.push(column.low);
+                    drawn.push((self.said(column, conditions), self.own(column, conditions)));
                 }
             }
         }
-        words
+        drawn
+    }
+
+    /// The conditions that speak of one named feature.
+    fn own<'c>(&self, column: &Column, conditions: &'c [Condition]) -> Vec<&'c Condition> {
+        let is_own =
+            |condition: &&Condition| self.about(&condition.fact).is_some_and(|other| other.low == column.low);
+        conditions.iter().filter(is_own).collect()
     }
 
     /// All that these conditions say about one named feature.
     fn said(&self, column: &Column, conditions: &[Condition]) -> String {
-        let is_own =
-            |condition: &&Condition| self.about(&condition.fact).is_some_and(|other| other.low == column.low);
-        let own: Vec<&Condition> = conditions.iter().filter(is_own).collect();
+        let own = self.own(column, conditions);
         let fits = |value: &usize| {
             let bit = |place: usize| column.shows(*value, usize::from(self.reads[place] - column.low));
             own.iter().all(|condition| condition.fact.holds(&bit) == condition.holds)

@@ -1,0 +1,229 @@
+//! What is explained: a policy with what its world calls things, and how an observation is read from what a person writes.
+//!
+//! The terminal, the report and the served page ask here, so that an observation is written in one way everywhere: as bits,
+//! as `fieldN=VALUE` and `bitN=VALUE`, or as `NAME=VALUE` where features have names. Must not know runs, files or services.
+//! Clauses: GLE-9.
+
+use crate::observations::Observations;
+use crate::reason::finding;
+use crate::{Explanation, Reason, StateDiagram, Words, explain, reason, state_diagram};
+use bem_base::environment::{Bits, Field};
+use bem_data::{Column, Encoder};
+use bem_synth::policy::Policy;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A policy, and what its world calls things.
+#[derive(Clone, Copy, Debug)]
+pub struct Explainable<'a> {
+    /// What it does.
+    pub policy: &'a Policy,
+    /// Bits that its world shows.
+    pub observation_bits: usize,
+    /// How its world groups them.
+    pub fields: &'a [Field],
+    /// How named features become bits, where they are named.
+    pub names: Option<&'a Encoder>,
+    /// What the actions are called; empty where they have numbers only.
+    pub actions: &'a [String],
+}
+
+/// What is wrong with a question, and about which field of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskError {
+    /// `obs` or `memory`.
+    pub field: &'static str,
+    /// What is wrong and what is allowed; follows the name of the field.
+    pub message: String,
+}
+
+impl std::fmt::Display for AskError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} {}", self.field, self.message)
+    }
+}
+
+impl std::error::Error for AskError {}
+
+fn refused(message: String) -> AskError {
+    AskError { field: "obs", message }
+}
+
+/// What somebody says that is seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GivenObservation<'t> {
+    /// Zeros and ones, or `NAME=VALUE,...`.
+    Text(&'t str),
+    /// Names with their values.
+    Named(Vec<(&'t str, &'t str)>),
+}
+
+impl<'a> Explainable<'a> {
+    /// How facts about it are said.
+    pub fn words(&self) -> Words<'a> {
+        Words { reads: self.policy.reads(), fields: self.fields, names: self.names }
+    }
+
+    /// What an action is called.
+    pub fn action(&self, action: u16) -> String {
+        self.actions.get(usize::from(action)).map_or_else(|| format!("action {action}"), String::clone)
+    }
+
+    /// The whole of it as rules.
+    pub fn explain(&self) -> Explanation {
+        explain(self.policy, self.fields, self.names)
+    }
+
+    /// Its state diagram, where it has memory, few states and few inputs.
+    pub fn diagram(&self) -> Option<StateDiagram> {
+        state_diagram(self.policy, self.fields, self.names)
+    }
+
+    /// Why it acts as it does on this input; every question to the prover may take so many conflicts.
+    pub fn reason(&self, input: &[bool], conflicts: u32) -> Reason {
+        reason::reason_within(self.policy, self.names, input, conflicts)
+    }
+
+    /// The inputs of the circuit for an observation and what is remembered; without that, the start of an episode.
+    pub fn input(&self, seen: &GivenObservation<'_>, memory: Option<&str>) -> Result<Vec<bool>, AskError> {
+        let bits = self.observation(seen)?;
+        let mut input: Vec<bool> =
+            self.policy.reads().iter().map(|bit| bits.get(usize::from(*bit))).collect();
+        let count = self.policy.memory_bits();
+        match memory {
+            None => input.extend(vec![false; count]),
+            Some(text) if text.len() == count && text.bytes().all(|digit| matches!(digit, b'0' | b'1')) => {
+                input.extend(text.bytes().map(|digit| digit == b'1'));
+            }
+            Some(text) => {
+                let message = format!("{text:?} must be {count} zeros and ones");
+                return Err(AskError { field: "memory", message });
+            }
+        }
+        Ok(input)
+    }
+
+    fn observation(&self, seen: &GivenObservation<'_>) -> Result<Bits, AskError> {
+        let pairs = match seen {
+            GivenObservation::Text(text) if !text.contains('=') => return self.bits(text),
+            GivenObservation::Text(text) => text.split(',').map(pair).collect::<Result<Vec<_>, _>>()?,
+            GivenObservation::Named(pairs) => pairs.clone(),
+        };
+        match self.names {
+            Some(encoder) => named(encoder, &pairs),
+            None => self.numbered(&pairs),
+        }
+    }
+
+    /// An observation as zeros and ones.
+    fn bits(&self, text: &str) -> Result<Bits, AskError> {
+        let width = self.observation_bits;
+        let bits = Bits::from_text(text).filter(|_| text.len() == width).ok_or_else(|| {
+            let names = self.names.map_or_else(
+                || "fieldN=VALUE,...".to_string(),
+                |encoder| format!("a value for each feature: {}", all_allowed(encoder)),
+            );
+            refused(format!("{text:?} must be {width} zeros and ones, or {names}"))
+        })?;
+        let is_shown = |column: &&Column, value: usize| {
+            let low = usize::from(column.low);
+            (0..usize::from(column.width)).all(|bit| column.shows(value, bit) == bits.get(low + bit))
+        };
+        let columns = self.names.map_or(&[][..], Encoder::columns);
+        let impossible =
+            columns.iter().find(|column| !column.values().into_iter().any(|value| is_shown(column, value)));
+        match impossible {
+            None => Ok(bits),
+            Some(column) => {
+                let name = &column.feature.name;
+                Err(refused(format!("{text:?} cannot occur: no value of {name} has these bits")))
+            }
+        }
+    }
+
+    /// An observation of fields and bits by their numbers; all others are 0.
+    fn numbered(&self, pairs: &[(&str, &str)]) -> Result<Bits, AskError> {
+        let mut seen = Bits::ZERO;
+        for (name, value) in pairs {
+            let pair = format!("{name}={value}");
+            let value: u64 =
+                value.parse().map_err(|_| refused(format!("{pair:?}: the value must be a whole number")))?;
+            let number = |prefix: &str| name.strip_prefix(prefix).and_then(|rest| rest.parse::<usize>().ok());
+            let (low, bits) = match (number("field"), number("bit")) {
+                (Some(field), _) if field < self.fields.len() => {
+                    let field = self.fields[field];
+                    (usize::from(field.low), usize::from(field.width))
+                }
+                (None, Some(bit)) if bit < self.observation_bits => (bit, 1),
+                _ => {
+                    return Err(refused(format!(
+                        "{name:?} is unknown: there are field0 to field{} and bit0 to bit{}",
+                        self.fields.len().saturating_sub(1),
+                        self.observation_bits.saturating_sub(1)
+                    )));
+                }
+            };
+            if bits < 64 && 1 << bits <= value {
+                return Err(refused(format!("{pair:?}: the value must be at most {}", (1u64 << bits) - 1)));
+            }
+            seen.set_field(low, bits.min(64), value);
+        }
+        Ok(seen)
+    }
+
+    /// What is seen in an input, as far as the policy reads it, in words.
+    pub fn seen(&self, input: &[bool]) -> String {
+        let support: Vec<usize> = (0..self.policy.reads().len()).collect();
+        let mut observations = Observations::new(self.policy.reads(), self.names, &support);
+        if observations.units().iter().any(|unit| unit.state(input).is_none()) {
+            observations = Observations::free(&support);
+        }
+        let found = observations.units().iter().filter_map(|unit| {
+            let state = unit.state(input)?;
+            Some(finding(unit, &BTreeSet::from([state])))
+        });
+        let words = self.words().findings(&found.collect::<Vec<_>>());
+        if words.is_empty() { "anything".to_string() } else { words.join(" and ") }
+    }
+
+    /// What is remembered in an input: the state of the diagram, or the bits; nothing without memory.
+    pub fn remembered(&self, input: &[bool], diagram: Option<&StateDiagram>) -> Option<String> {
+        let memory = &input[self.policy.reads().len()..];
+        let state =
+            diagram.and_then(|diagram| diagram.states.iter().position(|state| state.memory == memory));
+        match (memory.is_empty(), state) {
+            (true, _) => None,
+            (false, Some(state)) => Some(format!("in S{state}")),
+            (false, None) => Some(format!("with {} remembered", digits(memory))),
+        }
+    }
+}
+
+/// Bits as zeros and ones.
+pub fn digits(bits: &[bool]) -> String {
+    bits.iter().map(|bit| if *bit { '1' } else { '0' }).collect()
+}
+
+fn pair(text: &str) -> Result<(&str, &str), AskError> {
+    let (name, value) = text.split_once('=').ok_or_else(|| refused(format!("{text:?} has no value")))?;
+    Ok((name.trim(), value.trim()))
+}
+
+/// Every feature with what it takes.
+fn all_allowed(encoder: &Encoder) -> String {
+    let of = |column: &Column| format!("{} ({})", column.feature.name, column.feature.allowed());
+    encoder.columns().iter().map(of).collect::<Vec<_>>().join(", ")
+}
+
+/// An observation of named features, each with its value.
+fn named(encoder: &Encoder, pairs: &[(&str, &str)]) -> Result<Bits, AskError> {
+    let mut values = BTreeMap::new();
+    for (name, value) in pairs {
+        if !encoder.columns().iter().any(|column| column.feature.name == *name) {
+            let known: Vec<&str> =
+                encoder.columns().iter().map(|column| column.feature.name.as_str()).collect();
+            return Err(refused(format!("{name:?} is no feature: there are {}", known.join(", "))));
+        }
+        values.insert(*name, *value);
+    }
+    encoder.encode(|name| values.get(name).copied()).map_err(|error| refused(error.to_string()))
+}
