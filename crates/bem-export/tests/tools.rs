@@ -5,7 +5,6 @@
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Signal};
 use bem_circuit::testing::random_dense_netlist;
-use bem_data::{Code, Decimal, Encoder, Feature};
 use bem_export::{FileNames, Language, Program, self_test, vectors, write};
 use bem_synth::policy::{Policy, action_bits};
 use std::path::Path;
@@ -155,66 +154,4 @@ fn a_c_header_can_be_used_from_cpp() {
     let build = "c++ -Wall -Wextra -Werror main.cpp -o main && ./main";
     let output = Command::new("sh").args(["-c", build]).current_dir(folder.path()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// Named features: the encoding of the exported programs equals the encoder's for every row.
-#[test]
-fn named_features_are_encoded_by_exported_programs_as_they_were_learned() {
-    let features = r#"[{"name":"temp °C","kind":"number","min":0,"max":40},{"name":"int","kind":"choice","of":["off","eco","on"]},
-        {"name":"door","kind":"bit"},{"name":"size","kind":"number","min":0,"max":1},{"name":"unused","kind":"bit"}]"#;
-    let features = Feature::list(features).unwrap();
-    let number = |text: &str| Decimal::parse(text).unwrap();
-    let codes = vec![
-        Code::Level(vec![number("10.5"), number("20"), number("30.25")]),
-        Code::Index,
-        Code::Bit,
-        Code::Steps(vec![number("0.1"), number("0.5")]),
-        Code::Unread,
-    ];
-    let encoder = Encoder::new(features.into_iter().zip(codes).collect()).unwrap();
-    let bits = encoder.bits();
-    let policy = random_policy(9, bits, 0, 4);
-    let program = Program {
-        policy: &policy,
-        observation_bits: bits,
-        horizon: None,
-        name: "named",
-        encoder: Some(&encoder),
-        provenance: &[],
-    };
-    let mut player = bem_synth::policy::Player::new(&policy);
-    let (mut c, mut python) = (String::new(), String::new());
-    let mut prng = Prng::stream(3, "named");
-    for _ in 0..400 {
-        let (temp, word, door, size) = (prng.below(4_001), prng.below(3), prng.below(2), prng.below(11));
-        let (temp, size) =
-            (format!("{}.{:02}", temp / 100, temp % 100), format!("{}.{}", size / 10, size % 10));
-        let name = ["off", "eco", "on"][word as usize];
-        let text = format!(r#"{{"temp °C":{temp},"int":"{name}","door":{door},"size":{size},"unused":0}}"#);
-        let action = player.act(&encoder.encode_json(&text).unwrap());
-        c += &format!(
-            "    {{ bem_features v = {{ {temp}, {word}, {door}, {size}, 1 }}; if (bem_decide_features(&s, &v) != {action}) return 1; }}\n"
-        );
-        python += &format!(
-            "assert named.decide_features(policy, {}) == {action}\n",
-            text.replace(":0}", ":False}")
-        );
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let save = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
-    save("named.h", write(Language::C, &program));
-    save(
-        "test.c",
-        format!(
-            "#include \"named.h\"\nint main(void) {{\n    bem_state s; bem_reset(&s);\n{c}    return 0;\n}}\n"
-        ),
-    );
-    save("named.py", write(Language::Python, &program));
-    save("test.py", format!("import named\npolicy = named.Policy()\n{python}"));
-    let shell = |command: &str| {
-        let output = Command::new("sh").args(["-c", command]).current_dir(folder.path()).output().unwrap();
-        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    shell("cc -std=c99 -Wall -Wextra -Werror -pedantic test.c -o test && ./test");
-    shell("python3 test.py");
 }
