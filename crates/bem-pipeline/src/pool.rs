@@ -11,7 +11,7 @@ use bem_base::environment::{EnvironmentError, Shape};
 use bem_base::fixed::Fixed;
 use bem_engine::agent::Agent;
 use bem_engine::evaluate::Judge;
-use bem_engine::start::machine_of;
+use bem_engine::start::tabled;
 use bem_games::game::Game;
 use bem_synth::library::Machine;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub(crate) enum Expert {
 impl Expert {
     fn of(agent: &Agent, machine: Option<&Machine>, shape: &Shape) -> Expert {
         let machine = machine.cloned().filter(|_| !agent.adapts());
-        let stated = || machine_of(agent.policy(), shape).filter(|_| !agent.adapts());
+        let stated = || tabled(agent.policy(), shape).filter(|_| !agent.adapts());
         match machine.or_else(stated) {
             Some(machine) => Expert::Machine(machine),
             None => Expert::Agent(agent.clone(), shape.clone()),

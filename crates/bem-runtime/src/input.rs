@@ -34,7 +34,7 @@ pub struct WorldSpec {
     pub expire_after: u32,
     /// What must never be done, in rising order.
     pub forbidden: Vec<Forbidden>,
-    /// What the owner says about features, for whoever encodes them; empty where observations are bits.
+    /// What the owner says about features, for whoever encodes them, and the rules over them; empty where observations are bits.
     pub note: String,
     /// What must not be fallen below while it learns, if anything.
     pub floor: Option<FloorSpec>,
@@ -141,7 +141,7 @@ impl WorldSpec {
         self.check_forbidden()?;
         self.check_floor()?;
         if NOTE_BYTES_MAX < self.note.len() {
-            return refuse("features", format!("features take more than {NOTE_BYTES_MAX} bytes"));
+            return refuse("features", format!("features and rules take more than {NOTE_BYTES_MAX} bytes"));
         }
         Ok(())
     }
@@ -301,6 +301,13 @@ pub enum Input {
         /// It did something that must not happen.
         bad: bool,
     },
+    /// What was seen after a decision says that its step was BAD, after its outcome came.
+    Bad {
+        /// In which world.
+        world: WorldIndex,
+        /// Which decision.
+        decision: u64,
+    },
     /// A world is forgotten; its history stays.
     Forget {
         /// Which.
@@ -329,7 +336,7 @@ pub enum Input {
 impl Input {
     /// Whether entries of its own follow from it, so that a block ends with it.
     pub fn ends_block(&self) -> bool {
-        !matches!(self, Input::Decide { .. } | Input::Reward { .. })
+        !matches!(self, Input::Decide { .. } | Input::Reward { .. } | Input::Bad { .. })
     }
 
     /// Writes the canonical bytes.
@@ -360,6 +367,10 @@ impl Input {
                 writer.u64(*decision);
                 writer.i32(*reward);
                 writer.u8(u8::from(*done) | u8::from(*bad) << 1);
+            }
+            Input::Bad { world, decision } => {
+                encode_plain(8, *world, writer);
+                writer.u64(*decision);
             }
             Input::Forget { world } => encode_plain(3, *world, writer),
             Input::Search { world } => encode_plain(4, *world, writer),
@@ -438,6 +449,7 @@ impl Input {
             3 => Input::Forget { world },
             4 => Input::Search { world },
             5 => Input::Publish { world },
+            8 => Input::Bad { world, decision: reader.u64()? },
             7 => Input::Start { world, start: Box::new(Start::decode(reader)?) },
             _ => return Err(unknown),
         })
@@ -497,6 +509,7 @@ mod tests {
             },
             Input::Decide { world, observation: Bits::ZERO, episode: String::new() },
             Input::Reward { world, decision: 77, reward: -5, done: true, bad: false },
+            Input::Bad { world, decision: 77 },
             Input::Forget { world },
             Input::Search { world },
             Input::Publish { world },

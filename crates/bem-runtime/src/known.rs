@@ -101,6 +101,17 @@ impl KnownDecisions {
         Some(&*known)
     }
 
+    /// A decision whose outcome came is BAD after all; whether it was known and not BAD before.
+    pub(crate) fn find_bad(&mut self, number: u64) -> bool {
+        let Some((block, place)) = self.find(number) else { return false };
+        if self.blocks[block][place].step.outcome.is_none_or(|outcome| outcome.bad) {
+            return false;
+        }
+        let known = &mut Arc::make_mut(&mut self.blocks[block])[place];
+        known.step.outcome.iter_mut().for_each(|outcome| outcome.bad = true);
+        true
+    }
+
     /// The episode of a decision is complete without it; nothing where its outcome has come.
     pub(crate) fn give_up(&mut self, number: u64) {
         if let Some((block, place)) = self.find(number)

@@ -306,6 +306,11 @@ impl Service {
         Ok(is_new.then_some(Input::Reward { world, decision, reward, done, bad }))
     }
 
+    /// What is seen after a decision says that its step was BAD: an input if its outcome came without that.
+    pub fn find_bad(&self, world: WorldIndex, decision: u64) -> Option<Input> {
+        self.world(world)?.is_to_be_bad(decision).then_some(Input::Bad { world, decision })
+    }
+
     fn served(&self, world: WorldIndex) -> Result<&World, Refusal> {
         let gone =
             || Refusal::new(RefusalKind::Missing, "world", "unknown_world", "the world is gone".to_string());
@@ -361,6 +366,16 @@ impl Service {
                 self.watch_outcome(index, (*decision, *bad), episodes, number);
                 Effect::Rewarded
             }
+            Input::Bad { world, decision } => {
+                let index = *world;
+                let world = self.world_mut(index).ok_or("a BAD step in a world that is not served")?;
+                if !world.find_bad(*decision) {
+                    return Err("a step that cannot be found to be BAD");
+                }
+                let episodes = world.statistics().returns.count;
+                self.watch_outcome(index, (*decision, true), episodes, number);
+                Effect::Rewarded
+            }
             Input::Forget { world } => {
                 let place = usize::from(world.0);
                 let gone = self.worlds.get_mut(place).and_then(Option::take);
@@ -379,9 +394,7 @@ impl Service {
             }
             Input::Publish { world } => {
                 let done = done.filter(|done| done.world == *world).ok_or("no round has brought this")?;
-                let People { control, approved, rejected, .. } = &self.people;
-                let is_tagged = self.people.is_tagged(world.0);
-                let oversight = Oversight { world: *world, control, approved, rejected, is_tagged };
+                let oversight = Oversight { world: *world, people: &self.people };
                 match self.worlds.get_mut(usize::from(world.0)).and_then(Option::as_mut) {
                     Some(served) if served.is_searching() => {
                         let publishing = served.publish(done, number, &oversight);

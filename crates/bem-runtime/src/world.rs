@@ -243,6 +243,34 @@ impl World {
         (begun, choice)
     }
 
+    /// The latest decision of an episode that goes on, by the episode's name.
+    pub fn latest_of(&self, episode: &str) -> Option<u64> {
+        self.open.get(self.by_name.get(episode)?)?.decisions.last().copied()
+    }
+
+    /// What was seen when the decision after this one was asked for, while its episode is open.
+    pub fn seen_after(&self, decision: u64) -> Option<Bits> {
+        let decisions = &self.open.get(&self.known.get(decision)?.episode)?.decisions;
+        let place = decisions.iter().position(|known| *known == decision)?;
+        Some(self.known.get(*decisions.get(place + 1)?)?.step.observation)
+    }
+
+    /// Whether a step can still be found to be BAD: its outcome came without that, and its episode is not complete.
+    pub(crate) fn is_to_be_bad(&self, decision: u64) -> bool {
+        let known = self.known.get(decision).filter(|known| self.open.contains_key(&known.episode));
+        known.and_then(|known| known.step.outcome).is_some_and(|outcome| !outcome.bad)
+    }
+
+    /// A step whose outcome came is BAD after all; whether that could still be said.
+    pub(crate) fn find_bad(&mut self, decision: u64) -> bool {
+        let is_found = self.is_to_be_bad(decision) && self.known.find_bad(decision);
+        if is_found {
+            self.statistics.bad += 1;
+            self.tell();
+        }
+        is_found
+    }
+
     /// What a reward would be: nothing new, something new, or refused.
     pub(crate) fn check_reward(&self, decision: u64, outcome: Outcome) -> Result<bool, Refusal> {
         let range = self.spec.shape.reward_min..=self.spec.shape.reward_max;

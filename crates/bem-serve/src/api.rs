@@ -4,6 +4,9 @@
 //! JSON, and nowhere else. Clauses: VM-13, LOG-1.
 
 pub(crate) mod happened;
+mod new_world;
+
+pub use new_world::read_world;
 
 use crate::core::{Decided, Message, PatchLine, Seen};
 use crate::http::{App, BODY_BYTES_MAX, COOKIE, Failure, Registered, attempt, peer_of, route, session_of};
@@ -15,14 +18,12 @@ use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use bem_base::environment::{Bits, Field, Forbidden, Outcome};
-use bem_base::fixed::Fixed;
+use bem_base::environment::{Bits, Forbidden, Outcome};
 use bem_circuit::formats::{Format, Model};
-use bem_data::{Encoder, Feature, NumberCode};
+use bem_data::Declared;
 use bem_engine::agent::Agent;
 use bem_export::{Language, Program};
-use bem_runtime::input::{FloorSpec, WorldSpec};
-use bem_runtime::limits::EXPIRE_AFTER_DEFAULT;
+use bem_runtime::input::WorldSpec;
 use bem_runtime::statistics::{Moments, Statistics};
 use bem_runtime::world::World;
 use serde_json::{Map, Value, json};
@@ -54,6 +55,7 @@ pub fn routes() -> Vec<Registered> {
         route(write.clone(), "/v1/worlds/{name}/decide", Some(Annotator), post(decide)),
         route(write, "/v1/worlds/{name}/reward", Some(Annotator), post(reward)),
         route(read.clone(), "/v1/worlds/{name}/export", Some(Viewer), get(export)),
+        route(read.clone(), "/v1/worlds/{name}/explain", Some(Viewer), get(crate::explain::explain)),
         route(read.clone(), "/v1/patches", Some(Viewer), get(happened::list_patches)),
         route(read.clone(), "/v1/history", Some(Viewer), get(happened::show_history)),
         route(read.clone(), "/v1/events", Some(Viewer), get(happened::events)),
@@ -81,6 +83,7 @@ pub fn routes() -> Vec<Registered> {
         decide,
         reward,
         export,
+        crate::explain::explain,
         happened::list_patches,
         happened::show_history,
         happened::events,
@@ -111,7 +114,7 @@ pub struct Document;
 /// Every error has this form.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it stands in the document only")]
-struct ErrorBody {
+pub(crate) struct ErrorBody {
     /// `code`, `message` and `field`.
     error: BTreeMap<String, String>,
 }
@@ -140,6 +143,10 @@ struct NewWorld {
     expire_after: Option<u32>,
     /// What must never be done: observation and action.
     forbidden: Option<Vec<Value>>,
+    /// What is BAD, by rules over features: what is seen after a step, or before it where actions are named.
+    bad_if: Option<Vec<Value>>,
+    /// What must never be done, by rules over features and actions.
+    forbid: Option<Vec<Value>>,
     /// An action that is known to do, and the part of its return that may be risked while it learns.
     floor: Option<Value>,
 }
@@ -173,6 +180,8 @@ struct RewardRequest {
     reward: i32,
     done: Option<bool>,
     bad: Option<bool>,
+    /// What is seen after the step, as in decide; `bad_if` looks at it.
+    obs: Option<Value>,
 }
 
 /// The fields of a body.
@@ -351,122 +360,20 @@ async fn create_world(State(app): State<App>, body: Bytes) -> Result<Response, F
     Ok((status, Json(json!({ "world": name }))).into_response())
 }
 
-/// Reads what a world is.
-pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
-    let mut fields = Fields::read(body)?;
-    let name = Fields::must("name", fields.text("name")?)?;
-    let features = fields.list("features")?;
-    let bits: Option<u16> = fields.number("obs_bits")?;
-    let actions = Fields::must("actions", fields.number("actions")?)?;
-    let range = Fields::must("reward_range", fields.list("reward_range")?)?;
-    let bounds: Vec<Option<i32>> =
-        range.iter().map(|bound| bound.as_i64().and_then(|bound| i32::try_from(bound).ok())).collect();
-    let [Some(low), Some(high)] = bounds[..] else {
-        return Err(Failure::bad(
-            "reward_range",
-            "reward_range must be two whole numbers, the smaller first",
-        ));
-    };
-    let returns = fields.list("return_range")?.map(|range| read_returns(&range)).transpose()?;
-    let horizon = fields.number("horizon")?.unwrap_or(1);
-    let groups = read_groups(fields.list("fields")?)?;
-    let min_propensity = match fields.take("min_propensity") {
-        None => Fixed::ZERO,
-        Some(value) => {
-            let share = value.as_f64().filter(|share| (0.0..=0.5).contains(share));
-            let share = share.ok_or_else(|| {
-                Failure::bad("min_propensity", "min_propensity must be a number from 0 to 0.5")
-            })?;
-            Fixed::from_raw((share * (1u64 << 32) as f64) as i64)
+/// What is seen, as the client says it.
+fn read_seen(obs: Value) -> Result<Seen, Failure> {
+    match obs {
+        Value::String(text) => {
+            let bits = Bits::from_text(&text);
+            let wrong = || Failure::bad("obs", "obs must be text of at most 256 zeros and ones");
+            Ok(Seen::Bits(bits.ok_or_else(wrong)?, text.len()))
         }
-    };
-    let expire_after = fields.number("expire_after")?.unwrap_or(EXPIRE_AFTER_DEFAULT);
-    let pairs = fields.list("forbidden")?.unwrap_or_default();
-    let floor = fields.take("floor").map(|floor| read_floor(&floor)).transpose()?;
-    fields.finish(
-        "name, obs_bits, features, actions, reward_range, return_range, fields, horizon, min_propensity, expire_after, forbidden and floor are",
-    )?;
-    let (bits, groups, encoder) = match (features, bits) {
-        (None, Some(bits)) => (bits, groups, None),
-        (None, None) => return Err(Failure::bad("obs_bits", "obs_bits is missing, and so is features")),
-        (Some(_), Some(_)) => {
-            return Err(Failure::bad("obs_bits", "obs_bits and features exclude each other"));
+        Value::Object(values) => Ok(Seen::Named(values)),
+        _ => {
+            let message = "obs must be text of zeros and ones, or an object of named values";
+            Err(Failure::bad("obs", message))
         }
-        (Some(features), None) => {
-            let text = Value::Array(features).to_string();
-            let wrong =
-                |error: &dyn std::fmt::Display| Failure::bad("features", format!("features: {error}"));
-            let features = Feature::list(&text).map_err(|error| wrong(&error))?;
-            let encoder = Encoder::for_world(features, NumberCode::Binary).map_err(|error| wrong(&error))?;
-            (encoder.bits() as u16, encoder.fields(), Some(encoder))
-        }
-    };
-    let mut forbidden =
-        pairs.iter().map(|pair| read_pair(pair, bits, encoder.as_ref())).collect::<Result<Vec<_>, _>>()?;
-    forbidden.sort_unstable();
-    let mut shape = WorldSpec::shape_of(bits, actions, horizon, (low, high), groups);
-    (shape.return_min, shape.return_max) = returns.unwrap_or((shape.return_min, shape.return_max));
-    let note = encoder.map_or_else(String::new, |encoder| encoder.to_json());
-    Ok(WorldSpec { name, shape, min_propensity, expire_after, forbidden, note, floor })
-}
-
-fn read_returns(range: &[Value]) -> Result<(i64, i64), Failure> {
-    match range.iter().map(Value::as_i64).collect::<Vec<_>>()[..] {
-        [Some(low), Some(high)] => Ok((low, high)),
-        _ => Err(Failure::bad("return_range", "return_range must be two whole numbers, the smaller first")),
     }
-}
-
-fn read_floor(floor: &Value) -> Result<FloorSpec, Failure> {
-    let wrong =
-        || Failure::bad("floor", "floor must be {\"action\": ..., \"risk\": ...} with a risk from 0 to 1");
-    let is_known = |object: &Map<String, Value>| object.keys().all(|key| key == "action" || key == "risk");
-    floor.as_object().filter(|object| is_known(object)).ok_or_else(wrong)?;
-    let action = floor["action"].as_u64().and_then(|action| u16::try_from(action).ok()).ok_or_else(wrong)?;
-    let risk = floor["risk"].as_f64().filter(|risk| (0.0..=1.0).contains(risk)).ok_or_else(wrong)?;
-    Ok(FloorSpec { action, risk: (risk * 1_000.0) as u16 })
-}
-
-fn read_groups(list: Option<Vec<Value>>) -> Result<Vec<Field>, Failure> {
-    let wrong = || Failure::bad("fields", "fields must be a list of pairs: first bit and width");
-    let read = |value: Value| {
-        let pair: Vec<u16> =
-            value.as_array()?.iter().map(|part| u16::try_from(part.as_u64()?).ok()).collect::<Option<_>>()?;
-        let [low, width] = pair[..] else { return None };
-        Some(Field { low, width })
-    };
-    list.unwrap_or_default().into_iter().map(|value| read(value).ok_or_else(wrong)).collect()
-}
-
-fn read_pair(pair: &Value, bits: u16, encoder: Option<&Encoder>) -> Result<Forbidden, Failure> {
-    let wrong = || Failure::bad("forbidden", "forbidden must be a list of {\"obs\": ..., \"action\": ...}");
-    let action = pair["action"].as_u64().and_then(|action| u16::try_from(action).ok()).ok_or_else(wrong)?;
-    let observation = match (&pair["obs"], encoder) {
-        (Value::String(text), _) if text.len() == usize::from(bits) => Bits::from_text(text),
-        (values @ Value::Object(_), Some(encoder)) => encoder.encode_json(&values.to_string()).ok(),
-        _ => None,
-    };
-    Ok(Forbidden { observation: observation.ok_or_else(wrong)?, action })
-}
-
-/// Turns named values into bits by what a world says about them.
-pub fn encode_named(
-    note: &str,
-    values: &Map<String, Value>,
-    known: &mut BTreeMap<String, Encoder>,
-) -> Result<Bits, bem_runtime::service::Refusal> {
-    let bad = |message: String| bem_runtime::service::Refusal {
-        kind: bem_runtime::service::RefusalKind::Bad,
-        field: "obs",
-        code: "bad_field",
-        message,
-    };
-    if !known.contains_key(note) {
-        let encoder = Encoder::from_json(note).map_err(|error| bad(format!("features: {error}")))?;
-        known.insert(note.to_string(), encoder);
-    }
-    let text = serde_json::to_string(values).map_err(|error| bad(error.to_string()))?;
-    known[note].encode_json(&text).map_err(|error| bad(format!("obs: {error}")))
 }
 
 #[utoipa::path(post, path = "/v1/worlds/{name}/decide", params(("name" = String, Path)), request_body = DecideRequest,
@@ -478,20 +385,7 @@ async fn decide(
     body: Bytes,
 ) -> Result<Json<DecideAnswer>, Failure> {
     let mut fields = Fields::read(&body)?;
-    let seen = match Fields::must("obs", fields.take("obs"))? {
-        Value::String(text) => {
-            let bits = Bits::from_text(&text);
-            let wrong = || Failure::bad("obs", "obs must be text of at most 256 zeros and ones");
-            Seen::Bits(bits.ok_or_else(wrong)?, text.len())
-        }
-        Value::Object(values) => Seen::Named(values),
-        _ => {
-            return Err(Failure::bad(
-                "obs",
-                "obs must be text of zeros and ones, or an object of named values",
-            ));
-        }
-    };
+    let seen = read_seen(Fields::must("obs", fields.take("obs"))?)?;
     let episode = fields.text("episode")?.unwrap_or_default();
     fields.finish("obs and episode are")?;
     let asked = app.handle.ask(|reply| Message::Decide { world, observation: seen, episode, reply });
@@ -518,9 +412,10 @@ async fn reward(
         text.parse().ok().filter(|number: &u64| number.to_string() == text).ok_or_else(unknown)?;
     let reward = Fields::must("reward", fields.number("reward")?)?;
     let (done, bad) = (fields.flag("done")?, fields.flag("bad")?.unwrap_or(false));
-    fields.finish("decision, reward, done and bad are")?;
+    let seen = fields.take("obs").map(read_seen).transpose()?;
+    fields.finish("decision, reward, done, bad and obs are")?;
     let outcome = Outcome { reward, done: false, bad };
-    let asked = app.handle.ask(|reply| Message::Reward { world, decision, outcome, done, reply });
+    let asked = app.handle.ask(|reply| Message::Reward { world, decision, outcome, done, seen, reply });
     let counted = asked.await??;
     Ok(Json(json!({ "decision": text, "counted": counted })))
 }
@@ -604,6 +499,32 @@ pub async fn shown(app: &App, name: String) -> Result<Shown, Failure> {
     Ok(found.await??)
 }
 
+/// What a world declares about itself, as JSON.
+struct Said {
+    features: Value,
+    bad_if: Value,
+    forbid: Value,
+}
+
+fn said(spec: &WorldSpec) -> Said {
+    let read = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
+    match Declared::from_json(&spec.note, spec.shape.actions) {
+        Ok(declared) => Said {
+            features: read(&declared.encoder.to_json()),
+            bad_if: declared.bad_if().map(read).collect(),
+            forbid: declared.forbid().map(read).collect(),
+        },
+        Err(_) => Said { features: Value::Null, bad_if: json!([]), forbid: json!([]) },
+    }
+}
+
+/// A forbidden pair, as it may be declared.
+fn pair_json(pair: &Forbidden, spec: &WorldSpec) -> Value {
+    let bit = |bit: u16| if pair.observation.get(usize::from(bit)) { '1' } else { '0' };
+    let obs: String = (0..spec.shape.observation_bits).map(bit).collect();
+    json!({ "obs": obs, "action": pair.action })
+}
+
 #[utoipa::path(get, path = "/v1/worlds/{name}", params(("name" = String, Path)),
     responses((status = 200, description = "Shape, statistics, circuit in force, patches"), (status = 404, body = ErrorBody)))]
 async fn show_world(State(app): State<App>, Path(name): Path<String>) -> Result<Json<Value>, Failure> {
@@ -611,6 +532,7 @@ async fn show_world(State(app): State<App>, Path(name): Path<String>) -> Result<
     let (shape, statistics) = (&shown.spec.shape, &shown.statistics);
     let policy = shown.agent.policy();
     let best = statistics.best_fixed();
+    let said = said(&shown.spec);
     Ok(Json(json!({
         "world": shown.spec.name,
         "obs_bits": shape.observation_bits,
@@ -621,6 +543,8 @@ async fn show_world(State(app): State<App>, Path(name): Path<String>) -> Result<
         "fields": shape.fields.iter().map(|field| [field.low, field.width]).collect::<Vec<_>>(),
         "min_propensity": shown.spec.min_propensity.to_raw() as f64 / (1u64 << 32) as f64,
         "expire_after": shown.spec.expire_after,
+        "features": said.features, "bad_if": said.bad_if, "forbid": said.forbid,
+        "forbidden": shown.spec.forbidden.iter().map(|pair| pair_json(pair, &shown.spec)).collect::<Vec<_>>(),
         "floor": shown.spec.floor.map(|floor| json!({ "action": floor.action, "risk": f64::from(floor.risk) / 1_000.0 })),
         "statistics": {
             "decisions": statistics.decisions, "rewards": statistics.rewards, "lost": statistics.lost, "open": shown.open,
@@ -655,11 +579,15 @@ async fn export(
     let allowed = "c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot or net";
     let unknown = || Failure::bad("format", format!("format is unknown: {allowed}"));
     let policy = shown.agent.policy();
-    let provenance =
+    let mut provenance =
         vec![format!("world {}, {}", shown.spec.name, shown.words), format!("circuit {}", policy.digest())];
+    if !shown.spec.forbidden.is_empty() {
+        let pairs = shown.spec.forbidden.len();
+        provenance.push(format!("never takes {pairs} forbidden pairs of observation and action"));
+    }
     let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     if let Some(language) = Language::from_name(format) {
-        let encoder = Encoder::from_json(&shown.spec.note).ok();
+        let encoder = Declared::encoder_of(&shown.spec.note).ok();
         let text = bem_export::write(
             language,
             &Program {

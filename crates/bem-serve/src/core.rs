@@ -27,6 +27,7 @@ pub use routine::Routine;
 pub use threads::Threads;
 pub use tools::{Answered, ToolParts, Tooling};
 
+use crate::declarations::Declarations;
 use crate::inbox::Inbox;
 use crate::priority;
 use crate::saving::{self, Saving};
@@ -40,7 +41,7 @@ use bem_ledger::store::Store;
 use bem_runtime::book::{Book, Derived, Line};
 use bem_runtime::frozen::Frozen;
 use bem_runtime::history::{LogSink, Opened};
-use bem_runtime::input::{Input, WorldSpec, decode_all};
+use bem_runtime::input::{Input, WorldIndex, WorldSpec, decode_all};
 use bem_runtime::round::{Done, Job};
 use bem_runtime::service::{Effect, Refusal, RefusalKind, Service};
 use bem_workers::resolve::Named;
@@ -115,6 +116,8 @@ pub enum Message {
         outcome: Outcome,
         /// Whether the episode is over, if that was said.
         done: Option<bool>,
+        /// What is seen after the step, if that was said.
+        seen: Option<Seen>,
         /// Who waits.
         reply: Reply<bool>,
     },
@@ -161,9 +164,6 @@ enum Write {
     Snapshot(u64, Frozen, Option<Box<Saving>>),
 }
 
-/// Turns named values into bits, by what the world says about them.
-pub type Encode = dyn Fn(&str, &serde_json::Map<String, serde_json::Value>) -> Result<Bits, Refusal> + Send;
-
 /// What a new world begins with, if anything; an error in words where that does not fit it.
 pub type Starts = dyn Fn(&WorldSpec) -> Result<Option<Start>, String> + Send + Sync;
 
@@ -171,7 +171,6 @@ pub type Starts = dyn Fn(&WorldSpec) -> Result<Option<Start>, String> + Send + S
 pub fn start<S: Store + Send + 'static>(
     opened: Opened<S>,
     state: &Path,
-    encode: Box<Encode>,
     starts: Option<Arc<Starts>>,
     (bus, hooks): (Option<ToolParts>, &[Webhook]),
 ) -> Result<(Handle, Threads)> {
@@ -218,7 +217,7 @@ pub fn start<S: Store + Send + 'static>(
         gauges: Arc::clone(&gauges),
         events,
         hooks: Arc::clone(&handle.hooks),
-        encode,
+        declarations: Declarations::default(),
         starts,
         group: Group::default(),
         saving: None,
@@ -339,7 +338,7 @@ struct Decider {
     gauges: Arc<Gauges>,
     events: broadcast::Sender<String>,
     hooks: Arc<Webhooks>,
-    encode: Box<Encode>,
+    declarations: Declarations,
     starts: Option<Arc<Starts>>,
     group: Group,
     tooling: Option<Tooling>,
@@ -465,8 +464,8 @@ impl Decider {
                 let decided = self.decide(&world, observation, &episode);
                 self.answer(reply, decided);
             }
-            Message::Reward { world, decision, outcome, done, reply } => {
-                let rewarded = self.reward(&world, decision, outcome, done);
+            Message::Reward { world, decision, outcome, done, seen, reply } => {
+                let rewarded = self.reward(&world, decision, outcome, (done, seen));
                 self.answer(reply, rewarded);
             }
             Message::Forget(name, reply) => {
@@ -509,7 +508,8 @@ impl Decider {
         Ok(true)
     }
 
-    fn decide(&mut self, name: &str, seen: Seen, episode: &str) -> Result<Decided, Refusal> {
+    /// What is seen in a world, as bits.
+    fn observed(&mut self, name: &str, seen: Seen) -> Result<(WorldIndex, Bits), Refusal> {
         let (index, world) = self.service.find(name)?;
         let bits = usize::from(world.spec().shape.observation_bits);
         let bad =
@@ -520,11 +520,29 @@ impl Decider {
                 return Err(bad(format!("obs has {width} bits: this world shows {bits}")));
             }
             Seen::Named(values) if !world.spec().note.is_empty() => {
-                (self.encode)(&world.spec().note, &values)?
+                self.declarations.encode(world.spec(), &values)?
             }
             Seen::Named(_) => return Err(bad(format!("obs must be text of {bits} zeros and ones"))),
         };
+        Ok((index, observation))
+    }
+
+    /// What is seen in an episode that goes on may make its last step BAD; that is an input of its own.
+    fn judge_last(&mut self, index: WorldIndex, episode: &str, seen: &Bits) {
+        let Some(world) = self.service.world(index) else { return };
+        let Some(last) = world.latest_of(episode) else { return };
+        if !self.declarations.is_bad_after(world.spec(), seen) {
+            return;
+        }
+        if let Some(input) = self.service.find_bad(index, last) {
+            self.apply(input, None);
+        }
+    }
+
+    fn decide(&mut self, name: &str, seen: Seen, episode: &str) -> Result<Decided, Refusal> {
+        let (index, observation) = self.observed(name, seen)?;
         let input = self.service.ask(index, observation, episode)?;
+        self.judge_last(index, episode, &observation);
         let (decision, effect) = self.apply(input, None);
         self.gauges.decisions.fetch_add(1, Ordering::Relaxed);
         let Effect::Decided(begun, choice) = effect else { unreachable!("a decision decides") };
@@ -546,12 +564,19 @@ impl Decider {
         name: &str,
         decision: u64,
         outcome: Outcome,
-        done: Option<bool>,
+        (done, seen): (Option<bool>, Option<Seen>),
     ) -> Result<bool, Refusal> {
+        let seen = seen.map(|seen| self.observed(name, seen)).transpose()?;
         let (index, world) = self.service.find(name)?;
         // An episode of one step ends with it, whatever is said.
         let done = world.spec().shape.horizon == 1 || done.unwrap_or(false);
-        let input = self.service.reward(index, decision, Outcome { done, ..outcome })?;
+        let after = seen.map(|(_, seen)| seen).into_iter().chain(world.seen_after(decision));
+        let mut bad = outcome.bad;
+        after.for_each(|seen| bad |= self.declarations.is_bad_after(world.spec(), &seen));
+        // What was said without a word about BAD, and was found to be BAD since, is the same when it is said again.
+        let known = world.decision(decision).and_then(|(step, ..)| step.outcome);
+        bad |= Declarations::has_rules(world.spec()) && known.is_some_and(|known| known.bad);
+        let input = self.service.reward(index, decision, Outcome { done, bad, ..outcome })?;
         let is_new = input.is_some();
         input.into_iter().for_each(|input| drop(self.apply(input, None)));
         self.gauges.rewards.fetch_add(u64::from(is_new), Ordering::Relaxed);

@@ -86,8 +86,8 @@ pub struct Shared {
     pub buckets: Mutex<BTreeMap<Digest, (f64, Instant)>>,
     /// Wrong tokens by where they came from.
     pub attempts: Mutex<Attempts>,
-    /// Rules of policies that were worked out.
-    pub rules: Mutex<BTreeMap<Digest, Arc<String>>>,
+    /// Policies that were explained.
+    pub explaining: crate::explain::Explaining,
     /// When the service started.
     pub started: Instant,
     /// The folder of its state.

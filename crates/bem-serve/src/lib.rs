@@ -7,7 +7,9 @@
 pub mod api;
 pub mod attempts;
 pub mod core;
+pub mod declarations;
 pub mod domains;
+pub mod explain;
 pub mod http;
 pub mod inbox;
 pub mod metrics;
@@ -119,7 +121,7 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
         lease: options.lease,
         buckets: Mutex::new(BTreeMap::new()),
         attempts: Mutex::default(),
-        rules: Mutex::new(BTreeMap::new()),
+        explaining: explain::Explaining::default(),
         started: Instant::now(),
         state: options.state.clone(),
         auditing: options.auditing.clone(),
@@ -134,12 +136,8 @@ pub fn start<S: Store + Send + 'static>(
     options: &ServeOptions,
     bus: Option<ToolParts>,
 ) -> Result<(Handle, Threads)> {
-    let known = Mutex::new(BTreeMap::new());
-    let encode = move |note: &str, values: &serde_json::Map<String, serde_json::Value>| {
-        api::encode_named(note, values, &mut known.lock().unwrap_or_else(PoisonError::into_inner))
-    };
     let starts = options.starts.clone().map(|starts| starts.0);
-    core::start(opened, &options.state, Box::new(encode), starts, (bus, &options.webhooks))
+    core::start(opened, &options.state, starts, (bus, &options.webhooks))
 }
 
 /// Serves until it is asked to stop, then stops cleanly. `on_ready` is told the address when requests are taken, and the way

@@ -1,29 +1,24 @@
-//! The first pages: all worlds, and one of them with what it earned, what acts as rules, and what changed.
+//! The first pages: all worlds, and one of them with what it earned, what acts and why, and what changed.
 //!
-//! Everything is rendered here; the one script reloads and logs in. Nothing is loaded from elsewhere, and every text that came
+//! Everything is rendered by the server; the one script reloads and logs in. Nothing is loaded from elsewhere, and every text that came
 //! from outside is escaped. Must not know how anything is learned. Clause: GLE-9.
 
-use crate::api::{Shown, interval, shown};
+use crate::api::{Paging, Shown, interval, shown};
 use crate::core::{Gauges, PatchLine};
+use crate::explain;
 use crate::http::{App, Failure};
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
-use bem_data::Encoder;
-use bem_engine::agent::Agent;
-use bem_explain::{RuleList, Words, action_of, explain};
+use bem_base::words::quantity;
+pub use bem_explain::html::escaped;
 use bem_runtime::input::WorldSpec;
 use bem_runtime::statistics::{Moments, Statistics};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/app.js");
-/// Rules that were worked out and are kept.
-const RULES_KEPT: usize = 64;
-/// Gates of a circuit that is explained while somebody waits.
-const EXPLAINED_GATES_MAX: usize = 2_000;
 
 /// The style of all pages.
 pub async fn style() -> Response {
@@ -33,22 +28,6 @@ pub async fn style() -> Response {
 /// The one script.
 pub async fn script() -> Response {
     ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], SCRIPT).into_response()
-}
-
-/// Text that may stand in a page.
-pub fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            other => safe.push(other),
-        }
-    }
-    safe
 }
 
 /// A page with this title and body. Pages of people keep still and carry what their writes must show.
@@ -237,8 +216,12 @@ pub fn patches_table(body: &mut String, patches: &[PatchLine], has_world: bool) 
     body.push_str("</table></div>");
 }
 
-/// One world.
-pub async fn world_page(State(app): State<App>, Path(name): Path<String>) -> Result<Html<String>, Failure> {
+/// One world; the query may hold an observation, for which the page says why.
+pub async fn world_page(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    Query(query): Paging,
+) -> Result<Html<String>, Failure> {
     let shown = shown(&app, name).await?;
     let shape = &shown.spec.shape;
     let statistics = &shown.statistics;
@@ -265,17 +248,17 @@ pub async fn world_page(State(app): State<App>, Path(name): Path<String>) -> Res
     body.push_str("<h2>What it earns</h2>");
     bars(&mut body, &shown);
     curve(&mut body, statistics);
-    let rules = rules(&app, &shown);
+    let explained = explain::part(&app, &shown, &query).await?;
     let policy = shown.agent.policy();
     let _ = write!(
         body,
-        "<h2>What acts</h2><p>{}: {} gates, {} bits of memory, {} contexts.</p><pre class=rules>{}</pre>\
+        "<h2>The acting policy</h2><p>{}: {}, {}, {}.</p>{}\
          <p class=muted>circuit <code>{}</code>, <a href=\"/v1/worlds/{}/export?format=c\">as C</a></p>",
         escaped(&shown.words),
-        policy.gates(),
-        policy.memory_bits(),
-        shown.contexts,
-        escaped(&rules),
+        quantity(policy.gates(), "gate"),
+        quantity(policy.memory_bits(), "memory bit"),
+        quantity(shown.contexts, "context"),
+        explained,
         policy.digest(),
         escaped(&shown.spec.name)
     );
@@ -341,55 +324,4 @@ fn curve(body: &mut String, statistics: &Statistics) {
         number(low),
         points.join(" ")
     );
-}
-
-/// The policy as rules; worked out once for every circuit.
-fn rules(app: &App, shown: &Shown) -> Arc<String> {
-    let policy = shown.agent.policy();
-    let key = policy.digest();
-    let known = |app: &App| app.rules.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-    if let Some(rules) = known(app) {
-        return rules;
-    }
-    let text = rules_of(&shown.agent, &shown.spec, EXPLAINED_GATES_MAX);
-    let text = Arc::new(text);
-    let mut rules = app.rules.lock().unwrap_or_else(PoisonError::into_inner);
-    if RULES_KEPT <= rules.len() {
-        rules.clear();
-    }
-    rules.insert(key, Arc::clone(&text));
-    text
-}
-
-/// A policy of at most so many gates as rules.
-pub fn rules_of(agent: &Agent, spec: &WorldSpec, gates_max: usize) -> String {
-    let policy = agent.policy();
-    if gates_max < policy.gates() {
-        format!(
-            "{} gates are too many to be shown as rules here: export the circuit and use bem explain",
-            policy.gates()
-        )
-    } else {
-        let names = Encoder::from_json(&spec.note).ok();
-        let words = Words { reads: policy.reads(), fields: &spec.shape.fields, names: names.as_ref() };
-        let whole = explain(policy, &spec.shape.fields, names.as_ref());
-        let exact =
-            if whole.action.is_exact() { "proven equal to the circuit" } else { "a summary of the circuit" };
-        let mut text = format!("Action, {exact}\n");
-        lines(&mut text, &whole.action, &words, &|bits| format!("action {}", action_of(bits)));
-        for (bit, list) in whole.memory.iter().enumerate() {
-            let _ = writeln!(text, "\nRemembered {bit}");
-            lines(&mut text, list, &words, &|bits| u8::from(bits.first() == Some(&true)).to_string());
-        }
-        text
-    }
-}
-
-fn lines(text: &mut String, list: &RuleList, words: &Words<'_>, then: &dyn Fn(&[bool]) -> String) {
-    for (number, rule) in list.rules.iter().enumerate() {
-        let _ =
-            writeln!(text, "{:>4}. if {}: {}", number + 1, words.conditions(&rule.when), then(&rule.then));
-    }
-    let otherwise = if list.rules.is_empty() { "always" } else { "otherwise" };
-    let _ = writeln!(text, "{:>4}. {otherwise}: {}", list.rules.len() + 1, then(&list.otherwise));
 }

@@ -62,7 +62,11 @@ pub fn question(shape: &Shape, note: &str, rows: &[(Bits, u16, i32)]) -> Vec<(&'
         "decisions": seen, "decision_columns": ["observation, bit 0 first", "action", "reward"],
     });
     if !note.is_empty() && note.len() <= NOTE_MAX {
-        asked["features"] = serde_json::from_str(note).unwrap_or(Value::Null);
+        match serde_json::from_str(note) {
+            // With rules over the features, these are said as well.
+            Ok(Value::Object(parts)) => parts.into_iter().for_each(|(name, part)| asked[name] = part),
+            features => asked["features"] = features.unwrap_or(Value::Null),
+        }
     }
     vec![("system", FORMS.to_string()), ("user", asked.to_string())]
 }

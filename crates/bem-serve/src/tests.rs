@@ -1,6 +1,7 @@
 //! Who may come in: every route of the table with every role and every wrong header, asked through the router itself.
 
 mod asked;
+mod explained;
 mod told;
 
 use super::*;
@@ -428,7 +429,7 @@ fn pages_escape_what_came_from_outside_and_tell_no_secret() {
             assert!(!body.contains("<script>alert") && !body.contains(ADMIN), "{path}: {body}");
         }
         let (status, body) = bench.ask(&Method::GET, "/worlds/plain", &headers, "").await;
-        assert!(status == StatusCode::OK && body.contains("always: action 0"), "{status} {body}");
+        assert!(status == StatusCode::OK && body.contains("always action 0"), "{status} {body}");
     });
 }
 

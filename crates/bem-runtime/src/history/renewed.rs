@@ -151,6 +151,13 @@ impl Walk {
                     decided.outcome = Some((*reward, *done, *bad));
                 }
             }
+            Input::Bad { world, decision } => {
+                if let Some((_, _, bad)) =
+                    self.decided(*world, *decision).and_then(|found| found.outcome.as_mut())
+                {
+                    *bad = true;
+                }
+            }
             Input::People(said) => {
                 if let PeopleInput::Control { .. } = **said {
                     self.control = Some(PeopleInput::clone(said));

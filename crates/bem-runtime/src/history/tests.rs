@@ -149,6 +149,17 @@ impl Driver {
         }
     }
 
+    /// Ends the rounds that are under way; the history is audited, and plays again to the same state.
+    pub(super) fn assert_history(mut self) {
+        self.settle_rounds();
+        self.commit();
+        let wanted = self.player.service.encode();
+        let mut store = self.log.into_store();
+        let report = audit(&mut store, None, &mut ServiceConditions::new()).unwrap();
+        assert_eq!(report.verdict, AuditVerdict::Unanchored, "{report:?}");
+        assert!(replay(&mut store, None, &mut |_, _| {}).unwrap().encode() == wanted, "replay differs");
+    }
+
     pub(super) fn commit(&mut self) {
         self.player.book.close_block(&mut LogSink(&mut self.log)).unwrap();
         self.log.commit().unwrap();

@@ -5,6 +5,7 @@
 //! than the threshold waits in every mode for an approval that adds what is missing. Rollbacks never wait.
 //! Clause: HUM-8; decisions D-78, D-181.
 
+use super::People;
 use crate::input::WorldIndex;
 use crate::round::Brought;
 use crate::world::World;
@@ -13,10 +14,8 @@ use bem_base::fixed::Fixed;
 use bem_engine::chronicle::PatchNote;
 use bem_engine::payload::Payload;
 use bem_engine::serving::{Acting, Round};
-use bem_people::control::Control;
 use bem_people::kinds::Mode;
 use bem_people::payload::context::{PatchContext, WORDS_BYTES_MAX};
-use std::collections::BTreeSet;
 
 /// Why a change is turned down that was rejected before.
 pub(crate) const REJECTED: &str = "a person has rejected this policy";
@@ -41,11 +40,7 @@ const CRITICAL: u32 = RISK_BAD | RISK_FORBIDDEN | RISK_EXPLORATION | RISK_TAGGED
 /// What is decided with.
 pub(crate) struct Oversight<'p> {
     pub(crate) world: WorldIndex,
-    pub(crate) control: &'p Control,
-    pub(crate) approved: &'p BTreeSet<Digest>,
-    pub(crate) rejected: &'p BTreeSet<Digest>,
-    /// Whether somebody has called an episode of the world unsafe.
-    pub(crate) is_tagged: bool,
+    pub(crate) people: &'p People,
 }
 
 /// What is decided.
@@ -80,7 +75,7 @@ pub(crate) fn short(digest: &Digest) -> u64 {
 
 impl Oversight<'_> {
     pub(crate) fn judge(&self, world: &World, round: &Round) -> Judged {
-        let mode = self.control.safety_override_mode;
+        let mode = self.people.control.safety_override_mode;
         let policies = [world.acting.digest(), round.acting.digest()];
         let is_change = policies[0] != policies[1] && round.patches.iter().any(|note| note.accepted);
         let is_rollback = round.patches.iter().any(|note| note.rolled_back);
@@ -89,18 +84,18 @@ impl Oversight<'_> {
             return Judged::Let(None);
         }
         let content = content(self.world, &policies[1]);
-        if self.rejected.contains(&content) {
+        if self.people.rejected.contains(&content) {
             return Judged::TurnDown;
         }
         let mut risks = risks(world, &round.patches, mode);
         risks |= if is_short { RISK_THRESHOLD } else { 0 };
-        risks |= if self.is_tagged { RISK_TAGGED } else { 0 };
-        let gates = |acting: &Acting| acting.in_force().agent.policy().gates() as i32;
-        let smaller = Fixed::from_int(gates(&world.acting) - gates(&round.acting));
+        risks |= if self.people.is_tagged(self.world.0) { RISK_TAGGED } else { 0 };
         let is_critical = risks & CRITICAL != 0;
-        let is_approved = self.approved.contains(&content);
+        let is_approved = self.people.approved.contains(&content);
         let context = |in_force: bool| {
             let task = self.world.0;
+            let gates = |acting: &Acting| acting.in_force().agent.policy().gates() as i32;
+            let smaller = Fixed::from_int(gates(&world.acting) - gates(&round.acting));
             Box::new(describe(
                 &round.patches,
                 PatchContext {

@@ -72,7 +72,7 @@ impl Service {
     fn maybe_ask_step(&mut self, index: WorldIndex, decision: u64, number: u64) {
         let Some(world) = self.world(index) else { return };
         // A context is asked about once at a time.
-        if world.acting().contexts() <= self.people.table.contexts_asked(index.0) {
+        if self.people.table.asks_about_all(index.0, world.acting().contexts() as u64) {
             return;
         }
         let Some((step, ..)) = world.decision(decision) else { return };
@@ -91,11 +91,6 @@ impl Service {
         if cause == 0 {
             return;
         }
-        if self.people.table.is_full(&self.people.control) {
-            self.people.counters.total_tasks_dropped += 1;
-            self.people.windows[0].spend();
-            return;
-        }
         let Some(shown) = step_context(world, index.0, decision, cause) else { return };
         let priority = match (bad, rarity) {
             (true, _) => Priority::High,
@@ -104,10 +99,9 @@ impl Service {
         };
         // The smaller the gap, the greater the doubt.
         let doubt = u32::MAX - (gap.to_raw().clamp(0, i64::from(u32::MAX)) as u32);
-        let asked = self.ask_itself(Context::Step(shown), priority, doubt, number + STEP_PATIENCE, number);
-        if asked.is_some() {
-            self.people.windows[0].spend();
-        }
+        // One that finds no place is counted, and uses up what the rate allows.
+        self.ask_itself(Context::Step(shown), priority, doubt, number + STEP_PATIENCE, number);
+        self.people.windows[0].spend();
     }
 
     #[doc(alias = "HINL_MAYBE_CREATE_EPISODE_TASK")]

@@ -20,5 +20,9 @@ if (form) {
     }
   });
 } else if (!("still" in document.documentElement.dataset)) {
-  setTimeout(() => { if (!document.hidden) location.reload(); }, 5000);
+  // What somebody is filling in stays as it is.
+  let isFilledIn = false;
+  document.addEventListener("input", () => { isFilledIn = true; });
+  const isInForm = () => Boolean(document.activeElement && document.activeElement.form);
+  setInterval(() => { if (!document.hidden && !isFilledIn && !isInForm()) location.reload(); }, 5000);
 }

@@ -6,7 +6,8 @@
 //! asks. Clauses: HUM-8, HUM-12.
 
 use super::view::float;
-use crate::page::{escaped, rules_of};
+use crate::explain::rules_of;
+use crate::page::escaped;
 use bem_base::digest::hash;
 use bem_base::fixed::Fixed;
 use bem_circuit::netlist::{Netlist, Signal};
@@ -66,7 +67,7 @@ pub fn differences(page: &mut String, service: &Service, question: &Question, sh
         return;
     };
     let Difference { before, after, circuit, patches } = difference;
-    let rules = |acting: &Acting| rules_of(&acting.in_force().agent, world.spec(), DRAWN_GATES_MAX);
+    let rules = |acting: &Acting| rules_of(acting.in_force().agent.policy(), world.spec(), DRAWN_GATES_MAX);
     page.push_str("<div class=pair>");
     for (title, acting) in [before, after] {
         let rules = escaped(&rules(acting));

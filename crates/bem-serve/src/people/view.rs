@@ -50,7 +50,7 @@ pub fn bits(observation: &Bits, width: u16) -> String {
 pub fn fields(service: &Service, world: u16, observation: &Bits) -> Vec<(String, u64)> {
     let Some(served) = service.world(WorldIndex(world)) else { return Vec::new() };
     let shape = &served.spec().shape;
-    let names = bem_data::Encoder::from_json(&served.spec().note).ok();
+    let names = bem_data::Declared::encoder_of(&served.spec().note).ok();
     let is_bits = shape.fields.iter().all(|field| field.width == 1);
     let named = |place: usize, low: u16| {
         let column = names.as_ref().and_then(|encoder| encoder.column_of(usize::from(low)));

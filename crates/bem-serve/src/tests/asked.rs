@@ -36,7 +36,7 @@ async fn settle(bench: &Bench) {
 
 /// The rules that a question shows, policy by policy.
 fn rules_in(html: &str) -> Vec<String> {
-    let policies = html.split("<pre class=rules tabindex=0>Action, ").skip(1);
+    let policies = html.split("<pre class=rules tabindex=0>What it does (").skip(1);
     policies.map(|rules| rules.split("</pre>").next().unwrap().to_string()).collect()
 }
 

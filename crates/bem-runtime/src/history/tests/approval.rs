@@ -91,13 +91,7 @@ fn an_approval_adds_what_is_missing_and_without_it_the_same_change_never_acts() 
     assert!(score.before < score.after);
     driver.undo(answer);
     assert_eq!(policy(&driver), before, "what was approved is taken back");
-    driver.settle_rounds();
-    driver.commit();
-    let wanted = driver.player.service.encode();
-    let mut store = driver.log.into_store();
-    let report = audit(&mut store, None, &mut ServiceConditions::new()).unwrap();
-    assert_eq!(report.verdict, AuditVerdict::Unanchored, "{report:?}");
-    assert!(replay(&mut store, None, &mut |_, _| {}).unwrap().encode() == wanted, "replay differs");
+    driver.assert_history();
 }
 
 #[test]
@@ -111,9 +105,6 @@ fn what_is_short_of_the_threshold_is_gone_when_it_is_rejected_deferred_or_nobody
         driver.answer(question, ALICE, &decide(decision, Fixed::ONE));
         assert_eq!(policy(&driver), before);
         assert!(driver.standing(0).held().is_none());
-        driver.settle_rounds();
-        driver.commit();
-        let wanted = driver.player.service.encode();
-        assert!(replay(&mut driver.log.into_store(), None, &mut |_, _| {}).unwrap().encode() == wanted);
+        driver.assert_history();
     }
 }

@@ -24,13 +24,6 @@ fn said(accept: bool) -> Answer {
     Answer::Step(StepAnswer { accept, best: None, score, comment: 0 })
 }
 
-/// What acts and who said what are functions of the inputs.
-fn assert_history(mut driver: Driver) {
-    driver.commit();
-    let wanted = driver.player.service.encode();
-    assert!(replay(&mut driver.log.into_store(), None, &mut |_, _| {}).unwrap().encode() == wanted);
-}
-
 #[test]
 fn the_answer_that_wins_is_its_authors_whoever_was_last() {
     let (mut driver, asked) = asked(3);
@@ -54,7 +47,7 @@ fn the_answer_that_wins_is_its_authors_whoever_was_last() {
     assert_ne!(driver.acting(0), before);
     driver.undo(first);
     assert_eq!(driver.acting(0), before);
-    assert_history(driver);
+    driver.assert_history();
 }
 
 #[test]
@@ -71,5 +64,5 @@ fn a_group_that_a_skip_completes_counts_and_is_taken_back() {
     assert_ne!(driver.acting(0), before);
     driver.undo(given);
     assert_eq!(driver.acting(0), before);
-    assert_history(driver);
+    driver.assert_history();
 }

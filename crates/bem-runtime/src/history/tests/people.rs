@@ -208,13 +208,7 @@ fn what_waits_does_not_act_and_an_approval_can_be_taken_back() {
     let now = policy(&driver);
     driver.answer(question, ALICE, &decide(Decision::Reject));
     assert_eq!(policy(&driver), now);
-    driver.settle_rounds();
-    driver.commit();
-    let wanted = driver.player.service.encode();
-    let mut store = driver.log.into_store();
-    let report = audit(&mut store, None, &mut ServiceConditions::new()).unwrap();
-    assert_eq!(report.verdict, AuditVerdict::Unanchored);
-    assert_eq!(replay(&mut store, None, &mut |_, _| {}).unwrap().encode(), wanted);
+    driver.assert_history();
 }
 
 #[test]

@@ -52,16 +52,6 @@ fn refused(driver: &mut Driver, question: &Question, decision: Decision) -> &'st
     driver.player.service.answer(question.serial, generation, ALICE, bytes).unwrap_err().code
 }
 
-fn assert_history(mut driver: Driver) {
-    driver.settle_rounds();
-    driver.commit();
-    let wanted = driver.player.service.encode();
-    let mut store = driver.log.into_store();
-    let report = audit(&mut store, None, &mut ServiceConditions::new()).unwrap();
-    assert_eq!(report.verdict, AuditVerdict::Unanchored, "{report:?}");
-    assert!(replay(&mut store, None, &mut |_, _| {}).unwrap().encode() == wanted, "replay differs");
-}
-
 #[test]
 fn a_change_in_force_that_is_rejected_is_taken_back_and_stays_out_until_that_is_undone() {
     let mut driver = overseen(Mode::Warn);
@@ -80,7 +70,7 @@ fn a_change_in_force_that_is_rejected_is_taken_back_and_stays_out_until_that_is_
     }
     driver.undo(rejected);
     assert_eq!(driver.player.service.people().judgement(&content), None, "it may come in again");
-    assert_history(driver);
+    driver.assert_history();
 }
 
 #[test]
@@ -94,7 +84,7 @@ fn an_approval_of_what_is_in_force_can_be_taken_back_and_leaves_it_in_force() {
     driver.undo(approved);
     assert_eq!(driver.player.service.people().judgement(&content), None);
     assert_eq!(policy(&driver), change);
-    assert_history(driver);
+    driver.assert_history();
 }
 
 #[test]
@@ -120,7 +110,7 @@ fn nothing_is_said_to_be_rejected_that_cannot_be_taken_back() {
     let bytes = decide(Decision::Defer).to_bytes();
     let deferred = driver.player.service.answer(first.serial, generation, ALICE, bytes).unwrap();
     driver.people(deferred);
-    assert_history(driver);
+    driver.assert_history();
 }
 
 /// Worlds in which what earns nothing is BAD. Nothing is forbidden, so that BAD alone makes a change critical.
@@ -167,7 +157,7 @@ fn what_is_bad_is_asked_about_first_and_raises_an_alarm() {
     let (priority, words) = alarm.expect("the alarm asks whether changes should be overseen");
     assert_eq!(priority, Priority::Critical);
     assert!(words.contains("BAD"), "{words}");
-    assert_history(driver);
+    driver.assert_history();
 }
 
 #[test]
@@ -178,7 +168,7 @@ fn where_something_bad_has_happened_a_change_is_critical_and_waits() {
         if let Some(held) = driver.standing(0).held() {
             let question = driver.player.service.people().table().get(held.question).unwrap();
             assert_eq!(shown(question).risks & RISK_BAD, RISK_BAD);
-            assert_history(driver);
+            driver.assert_history();
             return;
         }
     }
@@ -204,7 +194,7 @@ fn an_episode_that_somebody_calls_unsafe_makes_changes_of_its_world_critical() {
         assert_eq!(shown(question).risks & (RISK_TAGGED | RISK_BAD), RISK_TAGGED);
         driver.undo(tagged);
         assert!(!driver.player.service.people().is_tagged(0));
-        assert_history(driver);
+        driver.assert_history();
         return;
     }
     unreachable!("no change was asked about");
