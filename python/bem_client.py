@@ -80,13 +80,15 @@ class Client:
         body = {"obs": obs} if episode is None else {"obs": obs, "episode": episode}
         return self.ask("POST", f"/v1/worlds/{world}/decide", body)
 
-    def reward(self, world, decision, reward, done=None, bad=None):
-        """Says what a decision brought."""
+    def reward(self, world, decision, reward, done=None, bad=None, obs=None):
+        """Says what a decision brought, and what was seen after it."""
         body = {"decision": decision, "reward": reward}
         if done is not None:
             body["done"] = done
         if bad is not None:
             body["bad"] = bad
+        if obs is not None:
+            body["obs"] = obs
         return self.ask("POST", f"/v1/worlds/{world}/reward", body)
 
     def world(self, name):
@@ -146,7 +148,7 @@ def main():
     first, last = sum(earned[:tenth]) / tenth, sum(earned[-tenth:]) / tenth
     state = client.world(arguments.world)
     print(f"first tenth {first:.0f}, last tenth {last:.0f}; at best 800, drawn 350")
-    print(f"acts by {state['circuit']['words']}; {state['patches_applied']} patches in force")
+    print(f"policy: {state['circuit']['words']}; patches in force: {state['patches_applied']}")
     return 0
 
 

@@ -267,7 +267,8 @@ impl Climber {
             self.handle.gauges.decisions_own.fetch_add(1, Ordering::Relaxed);
             let Outcome { reward, done, bad } = running.step(action)?;
             let (world, outcome) = (spec.name.clone(), Outcome { reward, done, bad });
-            let message = |reply| Message::Reward { world, decision, outcome, done: Some(done), reply };
+            let message =
+                |reply| Message::Reward { world, decision, outcome, done: Some(done), seen: None, reply };
             if !matches!(self.handle.ask_here(message), Some(Ok(_))) {
                 return Err(Break::Server);
             }

@@ -17,7 +17,7 @@ use bem_data::Encoder;
 use bem_engine::climb::{Climb, Climbed, Track};
 use bem_engine::journal::climb_of;
 use bem_engine::worlds::World;
-use bem_explain::counts_steps;
+use bem_explain::{Explainable, counts_steps};
 use bem_games::game::Value;
 use bem_ledger::entry::Entry;
 use bem_ledger::reader::EntryReader;
@@ -66,9 +66,15 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// What an action is called.
-    pub fn action(&self, action: u16) -> String {
-        self.actions.get(usize::from(action)).map_or_else(|| format!("action {action}"), String::clone)
+    /// What is explained of it.
+    pub fn subject(&self) -> Explainable<'_> {
+        Explainable {
+            policy: &self.policy,
+            observation_bits: self.observation_bits,
+            fields: &self.fields,
+            names: self.names.as_ref(),
+            actions: &self.actions,
+        }
     }
 
     /// Provenance and warnings, as the first lines of a file.

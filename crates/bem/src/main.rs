@@ -27,6 +27,7 @@ mod spelling;
 mod start_from;
 mod task;
 mod tool_task;
+mod translated;
 mod world_ladder;
 
 fn main() -> std::process::ExitCode {

@@ -37,6 +37,50 @@ fn a_policy_that_remembers_is_shown_as_states() {
     assert!(said.contains("every episode starts in S0") && said.contains(", then S"), "{said}");
     let dot = text(&bem(folder.path(), &["explain", "kept", "--dot"]).stdout);
     assert!(dot.starts_with("digraph policy {") && dot.contains("start -> s0;"), "{dot}");
+    let page = std::fs::read_to_string(folder.path().join("kept/report.html")).expect("a report");
+    assert!(page.contains("<svg class=states") && page.contains("Why this action"), "{page}");
+}
+
+/// A world of one's own that needs memory: a sign is shown once, and in the next step it must be followed or not.
+const SIGNS: &str = r#"
+import json, random, sys
+def say(message): print(json.dumps(message), flush=True)
+say({"hello": 1, "features": [{"name": "sign", "kind": "bit"}, {"name": "turn", "kind": "bit"}],
+     "actions": 2, "horizon": 2, "reward_range": [0, 1000], "return_range": [0, 1000]})
+sign, turn, step = 0, 0, 0
+for line in sys.stdin:
+    message = json.loads(line)
+    if "reset" in message:
+        draw, step = random.Random(message["reset"]), 0
+        sign, turn = draw.randrange(2), draw.randrange(2)
+        say({"obs": {"sign": sign, "turn": 0}})
+    else:
+        step += 1
+        right = step == 2 and message["act"] == (sign ^ turn)
+        say({"obs": {"sign": 0, "turn": turn}, "reward": 1000 if right else 0, "done": step == 2, "bad": False})
+"#;
+
+#[test]
+fn the_report_of_an_own_world_draws_its_memory_and_says_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("signs.py"), SIGNS).expect("a file");
+    let words = ["solve", "--env-cmd", "python3 signs.py", "--budget", "6000", "--out", "kept"];
+    let output = bem(folder.path(), &words);
+    assert!(output.status.code() < Some(2), "{output:?}");
+    let page = std::fs::read_to_string(folder.path().join("kept/report.html")).expect("a report");
+    let place = |word: &str| page.find(word).unwrap_or_else(|| panic!("{word} is not in {page}"));
+    let order = ["The policy as rules", "<svg class=states", "Every episode starts in S0", "Why this action"];
+    assert!(order.windows(2).all(|pair| place(pair[0]) < place(pair[1])), "{page}");
+    assert!(page.contains("each was seen in an episode of this world"), "{page}");
+    for words in ["<dt>sign = ", " because ", " instead with "] {
+        assert!(page.contains(words), "{words:?} is not in {page}");
+    }
+    // What the page says is what the terminal says.
+    let dot = text(&bem(folder.path(), &["explain", "kept", "--dot"]).stdout);
+    let states = dot.matches("shape=circle").count();
+    assert!(1 < states && page.matches("<circle class=node").count() == states, "{dot}");
+    let verified = bem(folder.path(), &["verify", "kept"]);
+    assert!(verified.status.code() < Some(2), "{verified:?}");
 }
 
 #[test]

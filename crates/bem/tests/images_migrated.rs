@@ -78,7 +78,7 @@ fn a_history_of_an_older_learner_begins_anew_with_its_worlds_circuits_and_logs()
     assert!(!folder.join("S/format").exists());
     let said = migrate(folder, "S");
     assert!(
-        said.contains("a new one begins with 1 worlds, 1 circuits") && said.contains(" 400 episodes"),
+        said.contains("a new one begins with 1 world, 1 circuit ") && said.contains(" 400 episodes"),
         "{said}"
     );
     let listed = bem_json(folder, &["image", "list", "--layout", "L", "--json"]);
@@ -192,7 +192,7 @@ fn what_is_older_begins_anew_by_start_from_and_what_is_newer_is_refused() {
     assert!(text(&refused).contains("bem solve TASK --start-from run"), "{}", text(&refused));
     let solved = bem(folder, &["solve", "parity", "--param", "n=4", "--start-from", "run", "--out", "new"]);
     assert!(solved.status.success(), "{}", text(&solved));
-    assert!(text(&solved).contains("1 circuits, tried first"), "{}", text(&solved));
+    assert!(text(&solved).contains("1 circuit, tried first"), "{}", text(&solved));
     // So does a served world.
     let server = Server::start(folder, "T", &["--start-from", "ads=S", "--image-every", "never"]);
     let world = json!({ "name": "ads", "obs_bits": 2, "actions": 3, "reward_range": [0, 1] });

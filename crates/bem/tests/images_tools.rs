@@ -4,7 +4,7 @@
 mod guide;
 mod images_kit;
 
-use guide::{commands, shell};
+use guide::{commands, needed, shell};
 use images_kit::{Server, bem, bem_json, head, lived, need, save, text, tool};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -284,7 +284,8 @@ fn the_page_on_operating_runs_from_its_first_to_its_last_command() {
     let script = commands(&page).replace("127.0.0.1:7420", &free.to_string());
     assert!(12 <= script.matches("bem ").count(), "{script}");
     // Whatever fails, the server ends: else its output would stay open.
-    let followed = shell(folder.path(), &format!("trap 'kill $server 2>/dev/null || true' EXIT\n{script}"));
+    let script = format!("trap 'kill $server 2>/dev/null || true' EXIT\n{script}");
+    let followed = shell(folder.path(), &needed(&page), &script);
     assert!(followed.status.success(), "{}", text(&followed));
     let said = text(&followed);
     assert!(said.contains("the same history goes on") && said.contains("promotion 1"), "{said}");

@@ -2,7 +2,7 @@
 
 mod guide;
 
-use guide::{commands, shell};
+use guide::{commands, needed, shell};
 use std::path::{Path, PathBuf};
 
 #[test]
@@ -11,13 +11,13 @@ fn what_init_writes_is_learned_as_its_readme_says() {
         [("python", "policy.h"), ("json", "policy.py"), ("csv", "policy.py"), ("log", "ads.policy")]
     {
         let folder = tempfile::tempdir().expect("a folder");
-        let made = shell(folder.path(), &format!("bem init --from {from} mine"));
+        let made = shell(folder.path(), &["bem".to_string()], &format!("bem init --from {from} mine"));
         assert!(made.status.success(), "{made:?}");
         let place = folder.path().join("mine");
         let readme = std::fs::read_to_string(place.join("README.md")).expect("a README");
         let script = commands(&readme);
         assert_eq!(script.lines().filter(|line| line.starts_with("bem ")).count(), 3, "{script}");
-        let learned = shell(&place, &script);
+        let learned = shell(&place, &needed(&readme), &script);
         assert!(learned.status.success(), "{from}: {learned:?}");
         assert!(place.join(written).exists(), "{from}");
         // What is learned from rows is held against them by the command itself, whose exit code says so.
@@ -41,7 +41,7 @@ fn what_init_writes_is_learned_as_its_readme_says() {
 fn init_replaces_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("world.py"), "mine").expect("a file");
-    let refused = shell(folder.path(), "bem init .");
+    let refused = shell(folder.path(), &["bem".to_string()], "bem init .");
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(error.contains("world.py is there already: nothing was written"), "{error}");
@@ -63,7 +63,7 @@ fn the_pages_of_the_guide_run_from_their_first_to_their_last_command() {
         let script = commands(&text);
         assert!(2 <= script.matches("bem ").count(), "{page:?}: {script}");
         let folder = tempfile::tempdir().expect("a folder");
-        let followed = shell(folder.path(), &script);
+        let followed = shell(folder.path(), &needed(&text), &script);
         assert!(followed.status.success(), "{page:?}: {followed:?}");
     }
 }
@@ -71,9 +71,10 @@ fn the_pages_of_the_guide_run_from_their_first_to_their_last_command() {
 #[test]
 fn the_first_example_of_the_readme_runs() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let script = commands(&std::fs::read_to_string(readme).expect("the README"));
+    let readme = std::fs::read_to_string(readme).expect("the README");
+    let script = commands(&readme);
     assert!(script.contains("bem solve --env-cmd"), "{script}");
     let folder = tempfile::tempdir().expect("a folder");
-    let followed = shell(folder.path(), &script);
+    let followed = shell(folder.path(), &needed(&readme), &script);
     assert!(followed.status.success(), "{followed:?}");
 }

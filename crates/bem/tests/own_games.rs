@@ -31,6 +31,34 @@ fn refused(arguments: &[&str]) -> String {
     text
 }
 
+/// One step: the temperature lies between 10 and 26, of a declared range of 100, and 18.3 decides.
+const NARROW: &str = r#"
+import json, sys
+def say(message): print(json.dumps(message), flush=True)
+say({"hello": 1, "actions": 2, "horizon": 1, "reward_range": [0, 1000],
+     "features": [{"name": "temp", "kind": "number", "min": -40, "max": 60}, {"name": "mode", "kind": "choice", "of": 4}]})
+for line in sys.stdin:
+    message = json.loads(line)
+    if "reset" in message:
+        number = message["reset"] * 2654435761 % 2**32 >> 8
+        temp, mode = 100 + number % 161, number % 4
+    seen = {"temp": temp / 10, "mode": mode}
+    paid = {"reward": 1000 if message.get("act") == (temp >= 183) else 0, "done": True}
+    say({"obs": seen} if "reset" in message else {"obs": seen, **paid})
+"#;
+
+#[test]
+fn a_threshold_is_found_in_a_small_part_of_the_declared_range() {
+    let folder = tempfile::tempdir().expect("a folder for the program");
+    let program = folder.path().join("narrow.py");
+    std::fs::write(&program, NARROW).expect("the program is written");
+    let command = format!("python3 {}", program.display());
+    let answer = solved(&["--env-cmd", &command, "--budget", "10000", "--eval-episodes", "2000"]);
+    // 18.3 lies between two of the thresholds, half a degree apart.
+    let mean = answer["return_mean"].as_f64().expect("a mean return");
+    assert!(0.95 <= mean, "{answer}");
+}
+
 #[test]
 fn compositions_are_tasks() {
     let answer = solved(&["seq(parity{n=4},majority{n=5})", "--budget", "40000"]);

@@ -65,6 +65,60 @@ fn a_run_saves_resumes_replays_and_exports() {
 }
 
 #[test]
+fn one_expert_of_a_run_is_judged_by_a_log_and_the_others_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    run_json(&out, &["--steps", "30000"]);
+    let name = out.display().to_string();
+    let saved = |file: &str| folder.path().join(file).display().to_string();
+    // A log of random actions; what the expert does is paid.
+    let made =
+        bem(&["export", &name, "--expert", "parity/0", "--format", "python", "--out", &saved("expert.py")]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let header = bem(&["export", &name, "--expert", "parity/0", "--format", "c"]);
+    let header = text(&header.stdout);
+    let width = header.split("#define BEM_OBS_BITS ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let width: usize = width.expect("a width").parse().unwrap();
+    let write = format!(
+        "import expert, random, json\ndraw = random.Random(1)\nfor row in range(2000):\n    \
+         seen = [draw.randrange(2) for _ in range({width})]\n    \
+         policy, action = expert.Policy(), draw.randrange(2)\n    policy.reset()\n    \
+         paid = 1 if action == policy.decide(seen) else 0\n    \
+         print(json.dumps({{'obs': ''.join(map(str, seen)), 'a': action, 'r': paid, 'p': 0.5}}))"
+    );
+    let python = Command::new("python3").args(["-c", &write]).current_dir(folder.path()).output().unwrap();
+    assert!(python.status.success(), "{}", text(&python.stderr));
+    std::fs::write(folder.path().join("log.jsonl"), &python.stdout).unwrap();
+    let log = saved("log.jsonl");
+    let judge = |expert: &[&str]| {
+        let roles = ["--log", &log, "--action", "a", "--reward", "r", "--propensity", "p", "--json"];
+        bem(&[&["evaluate", &name][..], &roles, expert].concat())
+    };
+    for expert in ["parity/0", "parity"] {
+        let judged = judge(&["--expert", expert]);
+        // The highest rung of the family may show more bits than the log has.
+        if expert == "parity/0" || judged.status.success() {
+            let object: Value =
+                serde_json::from_slice(&judged.stdout).unwrap_or_else(|_| panic!("{judged:?}"));
+            let range = &object["dr"]["interval95"];
+            let (low, high) = (range[0].as_f64().unwrap_or(-1.0), range[1].as_f64().unwrap_or(-1.0));
+            assert!(object["supported"] == true && low <= 1.01 && 0.99 <= high && 0.9 < low, "{object}");
+        } else {
+            let said = text(&judged.stderr);
+            assert!(judged.status.code() == Some(2) && said.contains("zeros and ones"), "{said}");
+        }
+    }
+    for (expert, wanted) in [
+        (&[][..], "the run has several policies: name one with --expert, parity/0"),
+        (&["--expert", "chess"], "there is no expert \"chess\" in this run; there are parity/0"),
+    ] {
+        let refused = judge(expert);
+        let said = text(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && said.contains(wanted), "{said}");
+    }
+}
+
+#[test]
 fn a_run_that_was_cut_short_goes_on_to_the_same_end() {
     let folder = tempfile::tempdir().unwrap();
     let (short, long) = (folder.path().join("short"), folder.path().join("long"));

@@ -4,7 +4,7 @@
 mod guide;
 mod server;
 
-use guide::{commands, shell};
+use guide::{commands, needed, shell};
 use serde_json::{Value, json};
 use server::{Client, Server, bem, text};
 use std::collections::BTreeMap;
@@ -78,6 +78,13 @@ fn a_bandit_is_learned_over_http_by_patches_and_goes_on_after_a_restart() {
     assert!(random < world["online_mean"].as_f64().expect("a mean"), "{world}");
     let (status, program) = client.ask("GET", "/v1/worlds/ads/export?format=c", &Value::Null);
     assert!(status == 200 && program.as_str().is_some_and(|text| text.contains("bem_decide")), "{program}");
+    // Why it does what it does: the rules that were gone through, and what would change it.
+    let (status, why) = client.ask("GET", "/v1/worlds/ads/explain?obs=0110", &Value::Null);
+    assert_eq!((status, &why["circuit"]), (200, &world["circuit"]["digest"]), "{why}");
+    assert!(!why["why"]["because"].as_array().expect("facts").is_empty(), "{why}");
+    assert_ne!(why["why"]["nearest"]["action"], why["action"], "{why}");
+    let deciding = why["rules"].as_array().and_then(|rules| rules.last()).expect("a rule");
+    assert_eq!(deciding["applies"], json!(true), "{why}");
     // The audit works while it runs.
     let verified = bem(folder.path(), &["verify", "served", "--json"]);
     let report: Value = serde_json::from_str(&text(&verified)).expect("JSON");
@@ -424,7 +431,8 @@ fn the_page_of_the_guide_on_the_service_runs_from_its_first_to_its_last_command(
     let script = commands(&page).replace("127.0.0.1:7420", &free.to_string());
     assert!(8 <= script.matches("bem ").count() + script.matches("curl ").count(), "{script}");
     // Whatever fails, the server ends: else its output would stay open.
-    let followed = shell(folder.path(), &format!("trap 'kill $server 2>/dev/null || true' EXIT\n{script}"));
+    let script = format!("trap 'kill $server 2>/dev/null || true' EXIT\n{script}");
+    let followed = shell(folder.path(), &needed(&page), &script);
     assert!(followed.status.success(), "{}", text(&followed));
     let said = text(&followed);
     assert!(said.contains("patches in force") && said.contains("every entry as recorded"), "{said}");
@@ -440,7 +448,8 @@ fn the_page_of_the_guide_on_people_runs_from_its_first_to_its_last_command() {
     // Commands of the page go to the usual port; here another one is free.
     let script = script.replace("bem people ", &format!("bem people --url http://{free} "));
     assert!(12 <= script.matches("bem ").count(), "{script}");
-    let followed = shell(folder.path(), &format!("trap 'kill $server 2>/dev/null || true' EXIT\n{script}"));
+    let script = format!("trap 'kill $server 2>/dev/null || true' EXIT\n{script}");
+    let followed = shell(folder.path(), &needed(&page), &script);
     assert!(followed.status.success(), "{}", text(&followed));
     let said = text(&followed);
     for wanted in [

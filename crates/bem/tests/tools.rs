@@ -4,7 +4,7 @@
 mod guide;
 mod server;
 
-use guide::{commands, shell};
+use guide::{commands, needed, shell};
 use serde_json::{Value, json};
 use server::Server;
 use std::path::{Path, PathBuf};
@@ -401,7 +401,7 @@ fn the_commands_of_the_page_work() {
         .expect("a copy");
     let page = std::fs::read_to_string(format!("{ROOT}/docs/tools.md")).expect("the page");
     let script = format!("export PYTHONPATH={ROOT}/python\n{}", commands(&page));
-    let output = shell(folder.path(), &script);
+    let output = shell(folder.path(), &needed(&page), &script);
     let printed = text(&output);
     assert!(output.status.success(), "{printed}");
     for expected in [

@@ -28,6 +28,7 @@ const TRUSTED: &[Trusted] = &[
     statement("crates/bem-evolve/src/condition/statement/numbers.rs"),
     statement("crates/bem-evolve/src/condition/statement/policies.rs"),
     statement("crates/bem-evolve/src/condition/statement/rows.rs"),
+    statement("crates/bem-evolve/src/condition/statement/wirings.rs"),
     statement("crates/bem-evolve/src/condition/statement/mod.rs"),
     statement("crates/bem-evolve/src/condition/guard.rs"),
 ];

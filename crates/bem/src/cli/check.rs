@@ -7,17 +7,17 @@ use crate::bundle::check::{Checked, check};
 use crate::cli::fit::{WIDTH, wrapped};
 use crate::files;
 use anyhow::{Result, bail};
+use bem_base::words::quantity;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 
 /// Check a policy that carries its proof: signature, history, claims, figures.
 #[derive(Args)]
-#[command(
-    after_help = "Example: bem export my-run --format bundle --out policy.bundle && bem check policy.bundle\n\
-    A second checker that shares no code: python3 tools/bundle_check.py policy.bundle\n\
-    Exit 0: everything holds. Exit 1: something does not, and it is said what."
-)]
+#[command(after_help = "Example: bem export my-run --format bundle --out policy.bundle\n         \
+    bem check policy.bundle\n\
+    A second checker shares no code: python3 tools/bundle_check.py policy.bundle\n\
+    Exit 0: everything holds. Exit 1: something does not, and it is said what.")]
 pub struct CheckArguments {
     /// The bundle
     #[arg(required_unless_present = "jobs")]
@@ -86,24 +86,38 @@ fn print(checked: &Checked) {
     say!("accepted: {}", body.provenance.task);
     let policy = &body.policy;
     let (gates, memory) = (policy.gates.len(), policy.memory_bits);
-    line("circuit", &format!("{gates} gates, {memory} memory bits, {} actions", policy.actions));
+    line(
+        "circuit",
+        &format!(
+            "{}, {}, {}",
+            quantity(gates, "gate"),
+            quantity(memory, "memory bit"),
+            quantity(policy.actions, "action")
+        ),
+    );
     match (&checked.statement, &body.statement) {
         (Some(how), Some(statement)) => {
             let rules = statement.action.rules.len() + 1;
-            line("statement", &format!("the circuit does what its {rules} rules say, always ({how})"));
+            line("statement", &format!("equal to {} for every input ({how})", quantity(rules, "rule")));
         }
         _ => line("statement", "none: no list of rules is claimed to be the circuit"),
     }
     match checked.forbidden {
         0 => line("forbidden", "nothing is claimed to be never done"),
-        count => line("forbidden", &format!("{count} pairs of observation and action never occur")),
+        count => {
+            line("forbidden", &format!("{} of observation and action: never chosen", quantity(count, "pair")))
+        }
     }
     match &body.measured {
         Some(measured) => {
             let episodes = measured.policy.episodes;
             line(
                 "measured",
-                &format!("return {} ({episodes} episodes), as the run says", measured.policy.text()),
+                &format!(
+                    "return {} ({}), as the run says",
+                    measured.policy.text(),
+                    quantity(episodes, "episode")
+                ),
             );
         }
         None => line("measured", "nothing"),

@@ -1,6 +1,8 @@
-//! `bem doctor`: what this machine offers, and what would be missing without it. Everything here is optional.
+//! `bem doctor`: what this machine offers, and what would be missing without it. Everything here is optional. Must not
+//! know what uses it. Clauses: GLE-9.
 
 use super::Answer;
+use super::fit::hanging;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -60,7 +62,7 @@ const OFFERS: &[Offer] = &[
         key: "postgresql_client",
         name: "PostgreSQL client",
         look: Look::Program(&["psql"], &["--version"]),
-        without: "no hand-made look into the databases that tools use",
+        without: "the databases that tools use cannot be looked at by psql",
     },
     Offer {
         key: "postgresql_server",
@@ -173,10 +175,8 @@ pub fn run(arguments: &DoctorArguments) -> anyhow::Result<Answer> {
     }
     say!("bem {}", env!("CARGO_PKG_VERSION"));
     for (offer, version) in &found {
-        match version {
-            Some(version) => say!("{:<18} {version}", offer.name),
-            None => say!("{:<18} missing: {}", offer.name, offer.without),
-        }
+        let text = version.clone().unwrap_or_else(|| format!("missing: {}", offer.without));
+        hanging(&format!("{:<18} {text}", offer.name), 19).iter().for_each(|line| say!("{line}"));
     }
     Ok(Answer::Yes)
 }

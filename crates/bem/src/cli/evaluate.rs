@@ -5,7 +5,7 @@ use super::learn::{ColumnArguments, estimate_json, is_learned_from, print_estima
 use crate::learned::{self, Found, Learned};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Bits;
-use bem_data::{Encoder, Feature, Table};
+use bem_data::{Feature, Table};
 use bem_logs::{Log, Options, episodes, learn};
 use bem_synth::policy::Player;
 use clap::Args;
@@ -15,10 +15,12 @@ use std::path::PathBuf;
 /// Off-policy evaluation: what a policy would have earned, by inverse propensity, self-normalised and doubly robust.
 #[derive(Args)]
 #[command(
-    after_help = "Example: bem evaluate ads.policy --log new.csv --action shown --reward click --propensity p\n\
-    Example: bem evaluate my-run --log steps.jsonl --action a --reward r --propensity p --episode e\n\
-    A policy with named features reads the columns of these names. Of any other policy the log needs a\n\
-    column obs with the bits of the observation. Exit code 1 when support is missing."
+    after_help = "Example: bem evaluate ads.policy --log new.csv --action shown --reward click \\\n           \
+    --propensity p\n\
+    Example: bem evaluate my-run --log steps.jsonl --action a --reward r --episode e\n\
+    A policy with named features reads the columns of these names. Of any other\n\
+    policy the log needs a column obs with the bits of the observation. Exit code 1\n\
+    when support is missing."
 )]
 pub struct EvaluateArguments {
     /// A policy of bem learn, a run, a snapshot, or a circuit in a file
@@ -116,10 +118,8 @@ fn read(learned: &Learned, table: &Table, columns: &ColumnArguments) -> Result<(
         );
         cells.extend(text.chars().map(String::from));
     }
-    let features =
-        (0..width).map(|bit| Feature { name: bit_name(bit), kind: bem_data::FeatureKind::Bit }).collect();
-    let encoder = Encoder::for_world(features, bem_data::NumberCode::Binary)?;
+    let feature = |bit: usize| Feature { name: bit_name(bit), kind: bem_data::FeatureKind::Bit };
+    let features: Vec<Feature> = (0..width).map(feature).collect();
     roles.features = (0..width).map(bit_name).collect();
-    let features: Vec<Feature> = encoder.columns().iter().map(|column| column.feature.clone()).collect();
     Ok((Log::new(&wide, &roles, Some((&features, &actions)))?, rows))
 }

@@ -17,9 +17,10 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(after_help = "Example: bem export runs/1 --expert parity --format c --out parity.h\n\
     Example: bem export my-dyck --format python > policy.py\n\
-    An expert is named by its family (the highest rung solved), or family/rung such as parity/0.\n\
-    With --out a program gets a self-test and its vectors beside it.\n\
-    A bundle is one signed file with circuit, rules, proofs, figures and history: bem check takes it.")]
+    An expert is named by its family (the highest rung solved), or family/rung such\n\
+    as parity/0. With --out a program gets a self-test and its vectors beside it. A\n\
+    bundle is one signed file with circuit, rules, proofs, figures and history: bem\n\
+    check takes it.")]
 pub struct ExportArguments {
     /// A run, a snapshot, or a circuit in AIGER, BLIF or our own form
     #[arg(value_name = "RUN|FILE")]

@@ -1,4 +1,4 @@
-//! Text for a terminal of 80 columns.
+//! Text for a terminal of 80 columns. It knows nothing of what is said, nor whether a terminal is there. Clauses: LOG-4.
 
 /// Columns that output may take.
 pub const WIDTH: usize = 80;
@@ -34,6 +34,12 @@ pub fn hanging(line: &str, indent: usize) -> Vec<String> {
         _ => format!("{}{part}", " ".repeat(own.max(indent))),
     };
     parts.into_iter().enumerate().map(indented).collect()
+}
+
+/// A message of one line or several in lines that fit; what goes on from the line before is indented.
+pub fn message(text: &str) -> String {
+    const INDENT: usize = 5;
+    text.lines().flat_map(|line| hanging(line, INDENT)).map(|line| line + "\n").collect()
 }
 
 #[cfg(test)]

@@ -34,7 +34,8 @@ enum GamesCommand {
     },
     /// One family in detail: parameters, shape, optimum and the value of random play
     #[command(after_help = "Example: bem games show parity --param n=16 --json\n\
-        In JSON, optimum and random are in units as in `bem solve`, ranges of rewards in milli-units.")]
+        In JSON, optimum and random are in units as in `bem solve`, ranges of rewards in\n\
+        milli-units.")]
     Show {
         #[command(flatten)]
         choice: GameChoice,

@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(after_help = "Example: bem image snapshot --state ads-state --layout images\n\
     Example: bem image restore bem-brain:stable --layout images --out elsewhere\n\
-    A layout is a folder that skopeo, umoci and podman read: skopeo inspect oci:images:TAG")]
+    A layout is a folder that skopeo, umoci and podman read:\n\
+    skopeo inspect oci:images:TAG")]
 pub struct ImageArguments {
     #[command(subcommand)]
     action: Action,
@@ -80,8 +81,9 @@ enum Action {
     /// Make a state folder of an image.
     #[command(after_help = "Example: bem image restore bem-brain:stable --layout images --out elsewhere\n\
         Example: bem image restore docker-archive:saved.tar --out elsewhere --key key\n\
-        REF is a tag or digest of the layout, oci:DIR:TAG, an archive, or docker://HOST/NAME:TAG.\n\
-        With --key the same history goes on; without it a new one begins that names the old head.")]
+        REF is a tag or digest of the layout, oci:DIR:TAG, an archive, or\n\
+        docker://HOST/NAME:TAG. With --key the same history goes on; without it a new\n\
+        one begins that names the old head.")]
     Restore {
         /// Which image
         reference: String,
@@ -134,9 +136,9 @@ enum Action {
     },
     /// Bring a state folder to this program's format; an image of it is saved before.
     #[command(after_help = "Example: bem image migrate --state old-state --layout images\n\
-        A history that this program's learner can go on with goes on. Where it cannot, a new one\n\
-        begins with the worlds, circuits and logs of the old one, names its head, and keeps it as\n\
-        ledger-origin.")]
+        A history that this program's learner can go on with goes on. Where it cannot, a\n\
+        new one begins with the worlds, circuits and logs of the old one, names its\n\
+        head, and keeps it as ledger-origin.")]
     Migrate {
         /// The folder of the server or run; it must not be running
         #[arg(long, default_value = "./bem-state", value_name = "DIR")]
@@ -159,10 +161,8 @@ enum Action {
         key: Option<PathBuf>,
     },
     /// Copy an image and its statements to a registry, by skopeo.
-    #[command(
-        after_help = "Example: bem image push bem-brain:stable docker://registry.example.com/bem-brain:stable\n\
-        The login comes from the standard auth file: skopeo login registry.example.com"
-    )]
+    #[command(after_help = "Example: bem image push bem-brain:stable docker://HOST/bem-brain:stable\n\
+        The login comes from the standard auth file: skopeo login HOST")]
     Push {
         /// Which image
         reference: String,
@@ -175,9 +175,7 @@ enum Action {
         plain_http: bool,
     },
     /// Copy an image and its statements from a registry, by skopeo.
-    #[command(
-        after_help = "Example: bem image pull docker://registry.example.com/bem-brain:stable --layout images"
-    )]
+    #[command(after_help = "Example: bem image pull docker://HOST/bem-brain:stable --layout images")]
     Pull {
         /// Where from: docker://HOST/NAME:TAG, oci:DIR:TAG or an archive
         from: String,

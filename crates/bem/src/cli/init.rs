@@ -49,7 +49,7 @@ impl From {
 /// Write a working starting point for a problem of one's own.
 #[derive(Args)]
 #[command(after_help = "Example: bem init my-problem\n\
-    Example: bem init --from csv my-table, then put your own rows into my-table/data.csv")]
+    Example: bem init --from csv my-table, then put your rows into its data.csv")]
 pub struct InitArguments {
     /// Where it goes; files that are there are never replaced [default: the current folder]
     #[arg(value_name = "DIR")]

@@ -4,6 +4,7 @@ use super::{Answer, ledger_directory};
 use crate::files;
 use anyhow::{Context, bail};
 use bem_base::limits;
+use bem_base::words::quantity;
 use bem_ledger::checkpoint::SignedCheckpoint;
 use bem_ledger::entry::{Entry, event_code};
 use bem_ledger::reader::EntryReader;
@@ -61,7 +62,7 @@ fn constants() -> String {
 fn print_entries(directory: &Path, from: u64, count: u64) -> anyhow::Result<()> {
     let mut store = ledger_directory::open(directory)?;
     let mut reader = EntryReader::open(&mut store)?;
-    say!("{} acknowledged entries", reader.size());
+    say!("{}", quantity(reader.size(), "acknowledged entry"));
     let mut shown = 0;
     while shown < count {
         let index = reader.position();
@@ -80,25 +81,26 @@ fn describe(entry: &Entry) -> String {
     match entry {
         Entry::Genesis(genesis) => format!("instance {} code {:?}", genesis.instance, genesis.code),
         Entry::StepBlock(block) => format!(
-            "from step {}, {} records, {} experiences",
+            "from step {}, {}, {}",
             block.first_step,
-            block.records.len(),
-            block.experience.len()
+            quantity(block.records.len(), "record"),
+            quantity(block.experience.len(), "logged step")
         ),
         Entry::Episode { episode, task, step, length, total_return, .. } => {
-            format!("{episode} of task {task} at step {step}, {length} steps, return {total_return} milli")
+            let steps = quantity(length, "step");
+            format!("{episode} of task {task} at step {step}, {steps}, return {total_return} milli")
         }
         Entry::Patch(patch) => format!(
-            "{} {:?} {:?} at step {}, {} certificates, {} edits",
+            "{} {:?} {:?} at step {}, {}, {}",
             patch.serial,
             patch.kind,
             patch.status,
             patch.step,
-            patch.certificates.len(),
-            patch.edits.len()
+            quantity(patch.certificates.len(), "certificate"),
+            quantity(patch.edits.len(), "edit")
         ),
         Entry::Reset { step, bucket, cause, .. } => format!("bucket {bucket} at step {step}: {cause:?}"),
-        Entry::Tables { step, edits, .. } => format!("at step {step}, {} edits", edits.len()),
+        Entry::Tables { step, edits, .. } => format!("at step {step}, {}", quantity(edits.len(), "edit")),
         Entry::Snapshot { step, manifest, size_bytes, kept } => {
             format!("at step {step}, {size_bytes} bytes, {manifest}; the newest {kept} are kept")
         }
@@ -114,10 +116,10 @@ fn describe(entry: &Entry) -> String {
             format!("from {source:?} at step {step}, {} bytes", payload.len())
         }
         Entry::Play(block) => format!(
-            "steps {} to {}, {} episodes, chain {}",
+            "steps {} to {}, {}, chain {}",
             block.first_step,
             block.end(),
-            block.episodes().len(),
+            quantity(block.episodes().len(), "episode"),
             block.chain
         ),
         Entry::Event { step, code, values, .. } => match event_code::name(*code) {

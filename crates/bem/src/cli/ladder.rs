@@ -27,9 +27,10 @@ use std::path::PathBuf;
     Example: bem ladder --families parity,dyck\n\
     Example: bem ladder --families copy --measure --budget 20000\n\
     Example: bem ladder --bandit\n\n\
-    Ctrl-C during --measure ends the run under way, keeps what was measured and exits with code 1.\n\
-    Without --measure or --measured the measurement that this build was shipped with is shown.\n\
-    The FILE of --measured holds what --save wrote or `bem solve --json` prints, one object a line.")]
+    Ctrl-C during --measure ends the run under way, keeps what was measured and\n\
+    exits with code 1. Without --measure or --measured the measurement that this\n\
+    build was shipped with is shown. The FILE of --measured holds what --save wrote\n\
+    or `bem solve --json` prints, one object a line.")]
 pub struct LadderArguments {
     /// Families to show rung by rung, separated by commas; without this, one line for each
     #[arg(long, value_name = "A,B", value_delimiter = ',')]

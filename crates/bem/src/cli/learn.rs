@@ -3,12 +3,14 @@
 
 use super::Answer;
 use super::fit::hanging;
+use super::solve::circuit_words;
 use super::solve::to_float;
 use crate::files;
 use crate::learned::Learned;
 use crate::policy_file;
 use anyhow::{Context as _, Result, bail};
 use bem_base::digest::hash;
+use bem_base::words::quantity;
 use bem_data::Table;
 use bem_logs::learn::Verdict;
 use bem_logs::{Estimate, Interval, Log, Options, Roles, episodes, learn};
@@ -22,12 +24,13 @@ use std::time::{Duration, Instant};
 /// Learn a circuit from a table with labels, from logged decisions, or from logged episodes.
 #[derive(Args)]
 #[command(after_help = "Example: bem learn wine.csv --label class --out wine.policy\n\
-    Example: bem learn clicks.csv --features age,hour,device --action shown --reward click \\\n           \
-    --propensity p --out ads.policy\n\
-    Example: bem learn visits.jsonl --action a --reward r --propensity p --episode visit\n\
+    Example: bem learn clicks.csv --features age,hour,device --action shown \\\n           \
+    --reward click --propensity p --out ads.policy\n\
+    Example: bem learn visits.jsonl --action a --reward r --episode visit\n\
     Then: bem explain ads.policy, bem export ads.policy --format c --out ads.h,\n\
-    bem evaluate ads.policy --log new.csv --action shown --reward click --propensity p\n\
-    Exit code 1 when the log does not show that the circuit is better than what is there.")]
+    bem evaluate ads.policy --log new.csv --action shown --reward click\n\
+    Exit code 1 when the log does not show that the circuit is better than what\n\
+    is there.")]
 pub struct LearnArguments {
     /// The log: .csv with a line of names, or .jsonl with one object a line
     #[arg(value_name = "LOG.csv|LOG.jsonl")]
@@ -313,16 +316,16 @@ fn print(arguments: &LearnArguments, log: &Log, learned: &Learned, result: &bem_
         _ => "logged decisions",
     };
     say!(
-        "{} (seed {}): {} {kind}, {} actions",
+        "{} (seed {}): {} {kind}, {}",
         arguments.log.display(),
         arguments.seed,
         log.rows.len(),
-        log.actions.len()
+        quantity(log.actions.len(), "action")
     );
     print_row("model", &result.words);
     let (gates, memory) = (learned.policy.gates(), learned.policy.memory_bits());
     let reads = learned.policy.reads().len();
-    print_row("circuit", &format!("{gates} gates, {memory} memory bits, reads {reads} bits"));
+    print_row("circuit", &circuit_words(gates, memory, reads));
     match &result.estimate {
         None => {
             print_row("accuracy", &format!("{} (cross-validated)", words(&result.value)));

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 /// A running server's tools and questions for a client of the Model Context Protocol, over standard input and output.
 #[derive(Args)]
 #[command(after_help = "Example: bem mcp --url http://127.0.0.1:7420 --token-file bem-state/token\n\
-    A client starts this command itself; its configuration names it with these arguments.")]
+    A client starts this command itself; its configuration names it with these\n\
+    arguments.")]
 pub struct McpArguments {
     /// The server
     #[arg(long, default_value = "http://127.0.0.1:7420", value_name = "URL")]

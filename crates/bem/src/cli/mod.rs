@@ -60,7 +60,7 @@ mod verify;
 mod witness;
 
 use clap::{Parser, Subcommand};
-use std::io::Write;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -78,9 +78,14 @@ fn print_bytes(bytes: &[u8]) {
     keep_failure(std::io::stdout().lock().write_all(bytes));
 }
 
-/// Prints on standard error; whether anybody reads it changes nothing.
+/// Prints on standard error; whether anybody reads it changes nothing. A message is one line in a file and for a program
+/// that reads it, and as many as it needs on a terminal.
 pub fn remark(text: std::fmt::Arguments<'_>) {
-    let _ = std::io::stderr().lock().write_fmt(text);
+    let mut error = std::io::stderr().lock();
+    let _ = match error.is_terminal() {
+        true => error.write_all(fit::message(&text.to_string()).as_bytes()),
+        false => error.write_fmt(text),
+    };
 }
 
 fn keep_failure(written: std::io::Result<()>) {
@@ -96,6 +101,7 @@ fn keep_failure(written: std::io::Result<()>) {
 #[command(
     name = "bem",
     version,
+    max_term_width = 80,
     after_help = "Example: bem solve parity --param n=16\n\
     Example: bem run --minutes 1 --out my-run, then bem verify my-run\n\
     Without a command bem climbs the ladder over all families for two minutes."

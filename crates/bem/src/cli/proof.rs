@@ -17,9 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// Inclusion and consistency proofs over a ledger.
 #[derive(Args)]
-#[command(
-    after_help = "Example: bem proof inclusion runs/first --entry 12 > proof.json && bem proof check proof.json"
-)]
+#[command(after_help = "Example: bem proof inclusion runs/first --entry 12 > proof.json\n         \
+    bem proof check proof.json")]
 pub struct ProofArguments {
     #[command(subcommand)]
     command: ProofCommand,

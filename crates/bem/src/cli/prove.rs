@@ -40,7 +40,8 @@ enum ProveCommand {
 #[derive(Args)]
 #[command(after_help = "Example: bem prove sat formula.cnf --proof formula.lrat\n\
     Prints `s SATISFIABLE` with a `v` line, `s UNSATISFIABLE` or `s UNKNOWN`.\n\
-    Exit code 0 for a decided answer, 1 for UNKNOWN, 2 for a formula that cannot be read.")]
+    Exit code 0 for a decided answer, 1 for UNKNOWN, 2 for a formula that cannot be\n\
+    read.")]
 struct SatArguments {
     /// The formula, in DIMACS form
     formula: PathBuf,
@@ -70,8 +71,9 @@ enum ProofForm {
 /// Arguments of `bem prove check`.
 #[derive(Args)]
 #[command(after_help = "Example: bem prove check formula.cnf formula.lrat\n\
-    Text and binary proofs are told apart by their content. Exit code 1 when the proof is not accepted,\n\
-    whether it does not follow or cannot even be read; 2 when the formula cannot be read.")]
+    Text and binary proofs are told apart by their content. Exit code 1 when the\n\
+    proof is not accepted, whether it does not follow or cannot even be read; 2 when\n\
+    the formula cannot be read.")]
 struct CheckArguments {
     /// The formula, in DIMACS form
     formula: PathBuf,
@@ -88,8 +90,9 @@ struct CheckArguments {
 /// Arguments of `bem prove equiv`.
 #[derive(Args)]
 #[command(after_help = "Example: bem prove equiv adder.aig adder.blif\n\
-    Circuits are AIGER, BLIF or .net files; inputs and outputs are matched by position, and bits of\n\
-    memory count as inputs and outputs. Exit code 1 when the circuits differ or the budget runs out.")]
+    Circuits are AIGER, BLIF or .net files; inputs and outputs are matched by\n\
+    position, and bits of memory count as inputs and outputs. Exit code 1 when the\n\
+    circuits differ or the budget runs out.")]
 struct EquivArguments {
     /// One circuit
     left: PathBuf,

@@ -3,6 +3,7 @@
 //! The folder of a server holds its ledger, its inbox, its tokens and the salt of its key. Clauses: VM-13, IMG-1.
 
 use super::config::ConfigFile;
+use super::fit::hanging;
 use super::image_options::ImageOptions;
 use super::{Answer, verify};
 use crate::beside_thread::BesideThread;
@@ -11,9 +12,11 @@ use crate::images::secrets::Secrets;
 use crate::images::{self, format, migrate};
 use crate::pipeline_beside::PipelineBeside;
 use crate::places::{self, Places};
+use crate::translated::Rounding;
 use crate::{climb_beside, interrupt, keys, pipeline_beside, start_from};
 use anyhow::{Context, Result, bail};
-use bem_data::Encoder;
+use bem_base::words::quantity;
+use bem_data::Declared;
 use bem_ledger::LedgerError;
 use bem_ledger::entry::Entry;
 use bem_ledger::reader::EntryReader;
@@ -37,13 +40,16 @@ use std::time::Duration;
 /// Decide now and learn from rewards that come later, over HTTP.
 #[derive(Args)]
 #[command(after_help = "Example: bem serve --state ads-state\n\
-    Example: curl -H \"Authorization: Bearer $(cat ads-state/token)\" http://127.0.0.1:7420/v1/worlds\n\
-    The folder is made at the first start, with an admin's token in it; starting it again goes on.\n\
-    Ctrl-C and SIGTERM stop it cleanly.\n\
-    DIR/etc/config.toml and DIR/etc/catalog.toml are taken where --config and --tools name nothing;\n\
-    for /var/lib/bem they lie in /etc/bem, and logs in /var/log/bem.\n\
-    With --pipeline N, GET /v1/domains says how its domains stand, and POST /v1/domains\n\
-    {\"name\": \"stack\"} takes one more in; bem verify DIR/pipeline audits its histories.\n\
+    Example: curl -H \"Authorization: Bearer $(cat ads-state/token)\" \\\n           \
+    http://127.0.0.1:7420/v1/worlds\n\
+    The folder is made at the first start, with an admin's token in it; starting it\n\
+    again goes on. Ctrl-C and SIGTERM stop it cleanly.\n\
+    DIR/etc/config.toml and DIR/etc/catalog.toml are taken where --config and\n\
+    --tools name nothing; for /var/lib/bem they lie in /etc/bem, and logs in\n\
+    /var/log/bem.\n\
+    With --pipeline N, GET /v1/domains says how its domains stand, and\n\
+    POST /v1/domains {\"name\": \"stack\"} takes one more in; bem verify DIR/pipeline\n\
+    audits its histories.\n\
     bem verify and bem replay work on the folder, also while it runs.")]
 pub struct ServeArguments {
     /// Where it listens; port 0 takes a free one
@@ -221,9 +227,9 @@ fn starts(arguments: &ServeArguments, opened: &history::Opened<FileStore>) -> Re
         let Some(path) = paths.get(&spec.name) else { return Ok(None) };
         let encoder = match spec.note.is_empty() {
             true => None,
-            false => Some(Encoder::from_json(&spec.note).map_err(|error| error.to_string())?),
+            false => Some(Declared::encoder_of(&spec.note).map_err(|error| error.to_string())?),
         };
-        let started = start_from::open(path, &spec.shape, encoder.as_ref());
+        let started = start_from::open(path, &spec.shape, encoder.as_ref(), Rounding::Refused);
         started.map(|(start, _)| Some(start)).map_err(|error| format!("{error:#}"))
     };
     Ok((!arguments.start_from.is_empty()).then(|| Starting(Arc::new(start))))
@@ -351,20 +357,21 @@ pub fn replay(store: &mut FileStore, to: Option<u64>, directory: &Path) -> Resul
                 (None, None) => "all of them",
             };
             say!(
-                "{}: {} inputs played again, {part}; every entry as recorded",
+                "{}: {} played again, {part}; every entry as recorded",
                 directory.display(),
-                service.last()
+                quantity(service.last(), "input")
             );
             for (_, world) in service.worlds() {
                 let statistics = world.statistics();
-                say!(
-                    "  {:<20} {} decisions, {} rewards, {} patches in force; acts by {}",
+                let line = format!(
+                    "  {:<20} {}, {}, {} in force; policy: {}",
                     world.spec().name,
-                    statistics.decisions,
-                    statistics.rewards,
-                    statistics.applied,
+                    quantity(statistics.decisions, "decision"),
+                    quantity(statistics.rewards, "reward"),
+                    quantity(statistics.applied, "patch"),
                     world.acting().in_force().words
                 );
+                hanging(&line, 23).iter().for_each(|part| say!("{part}"));
             }
             if let Some(words) = missing {
                 say!("{words}");

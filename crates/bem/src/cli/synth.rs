@@ -17,11 +17,12 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "Example: bem synth majority.txt --json\n\n\
     TABLE is a text in which `#` starts a comment. Its lines are all of one kind:\n  \
-    INPUTS OUTPUTS   an example: digits 0 and 1, input 0 leftmost; `-` stands for both values among\n                   \
-    the inputs and for \"does not matter\" among the outputs; rows that no line\n                   \
-    covers do not matter\n  \
-    TABLE            the whole table of one output, 2^n digits; digit r is the value for the inputs\n                   \
-    whose bits form the number r, input 0 being the lowest bit\n\n\
+    INPUTS OUTPUTS   an example: digits 0 and 1, input 0 leftmost; `-` stands for\n                   \
+    both values among the inputs and for \"does not matter\"\n                   \
+    among the outputs; rows that no line covers do not matter\n  \
+    TABLE            the whole table of one output, 2^n digits; digit r is the\n                   \
+    value for the inputs whose bits form the number r, input 0\n                   \
+    being the lowest bit\n\n\
     A full adder is two lines: 01101001 and 00010111.\n\
     Exit code 1 when no circuit was found within --max-gates.")]
 pub struct SynthArguments {

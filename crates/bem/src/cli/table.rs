@@ -37,13 +37,13 @@ use std::time::Instant;
 
 /// Learn every row of the table of floors and compare.
 #[derive(Args)]
-#[command(after_help = "Example: bem table --seeds 5 --families parity,dyck
-Example: bem table --scramble actions --first-seed 6 --seeds 7 --families small_sat
-Example: bem table --no-replay --seeds 1
-Example: bem table --held-out --seeds 3 --budget 60000
-Example: bem table --generated --worlds 3 --salt 2026 --families chain,noise
-Example: bem table --generated --served --worlds 2 --budget 100000
-Example: bem table --controls --seeds 3 --budget 20000")]
+#[command(after_help = "Example: bem table --seeds 5 --families parity,dyck\n\
+    Example: bem table --scramble actions --first-seed 6 --families small_sat\n\
+    Example: bem table --no-replay --seeds 1\n\
+    Example: bem table --held-out --seeds 3 --budget 60000\n\
+    Example: bem table --generated --worlds 3 --salt 2026 --families chain,noise\n\
+    Example: bem table --generated --served --worlds 2 --budget 100000\n\
+    Example: bem table --controls --seeds 3 --budget 20000")]
 pub struct TableArguments {
     /// Runs of every row.
     #[arg(long, default_value_t = 5)]

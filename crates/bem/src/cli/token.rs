@@ -19,7 +19,7 @@ pub struct TokenArguments {
 enum Action {
     /// Make a token and print it; it is shown only now.
     #[command(after_help = "Example: bem token add ci --role annotator\n\
-        viewer looks, annotator asks and rewards, approver approves, admin does everything")]
+        viewer looks, annotator asks and rewards, approver approves, admin does all")]
     Add {
         /// What it is called
         name: String,

@@ -53,7 +53,8 @@ enum Action {
     /// One request: KIND OP RESOURCE, and its fields as JSON.
     #[command(
         after_help = "Example: bem tools call fs read config/env.json '{\"length\":100}' --flag partial\n\
-        Example: bem tools call db query stock '{\"text\":\"SELECT 1\"}' --url http://127.0.0.1:7420"
+        Example: bem tools call db query stock '{\"text\":\"SELECT 1\"}' \\\n           \
+        --url http://127.0.0.1:7420"
     )]
     Call {
         /// fs, db, prover, llm, env, or a tool of the catalog
@@ -90,8 +91,8 @@ struct Where {
 /// A worker of a running bus, in a process of its own.
 #[derive(Args)]
 #[command(after_help = "Example: bem worker --bus bem-state/bus.sock --kind db\n\
-    It can reach what its kind needs and nothing else (Landlock), says so, and leaves when the bus\n\
-    does. Where that cannot be fully enforced it does not start.")]
+    It can reach what its kind needs and nothing else (Landlock), says so, and\n\
+    leaves when the bus does. Where that cannot be fully enforced it does not start.")]
 pub struct WorkerArguments {
     /// The bus's socket
     #[arg(long, value_name = "SOCKET")]

@@ -99,6 +99,7 @@ fn expected(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::fit::WIDTH;
 
     fn says(words: &str) -> String {
         let words = std::iter::once("bem").chain(words.split_whitespace()).map(std::ffi::OsString::from);
@@ -134,12 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn every_command_shows_an_example() {
+    fn every_command_shows_an_example_that_fits_a_terminal() {
         fn check(command: &Command, path: &str) {
             let path = format!("{path} {}", command.get_name());
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Example: bem "), "{path} has no example in its help");
-            let wide = help.lines().find(|line| 100 < line.chars().count());
+            let wide = help.lines().find(|line| WIDTH < line.chars().count());
             assert_eq!(wide, None, "{path}: a line is broken where a terminal ends, not where it should");
             command
                 .get_subcommands()

@@ -7,6 +7,7 @@ use super::pipeline::{PLAN, machine_folders};
 use super::{Answer, ledger_directory, serve};
 use crate::file_store::FileStore;
 use crate::files;
+use bem_base::words::quantity;
 
 use anyhow::Context as _;
 use bem_base::digest::hash;
@@ -23,10 +24,10 @@ use std::path::{Path, PathBuf};
 /// Audit a run: chain, tree, roots, conditions, proofs, signatures, snapshots, report.
 #[derive(Args)]
 #[command(after_help = "Example: bem verify runs/first --checkpoint kept-elsewhere.txt\n\n\
-    The verdict is `ok` when the history extends the checkpoint given, `unanchored` when everything\n\
-    fits but no checkpoint from outside was given (a rollback could not be seen), and `broken` with\n\
-    the entry and the reason otherwise. Only `broken` exits with 1; a checkpoint that is none is bad\n\
-    input and exits with 2.")]
+    The verdict is `ok` when the history extends the checkpoint given, `unanchored`\n\
+    when everything fits but no checkpoint from outside was given (a rollback could\n\
+    not be seen), and `broken` with the entry and the reason otherwise. Only\n\
+    `broken` exits with 1; a checkpoint that is none is bad input and exits with 2.")]
 pub struct VerifyArguments {
     /// The run, or its ledger directory
     directory: PathBuf,
@@ -228,12 +229,11 @@ fn print(report: &AuditReport) {
     say!("  head {}", report.head);
     say!("  root {}", report.root);
     say!(
-        "  {} conditions rebuilt, {} certificate{} checked again, {} snapshots, {} blobs",
-        report.conditions,
-        report.certificates,
-        if report.certificates == 1 { "" } else { "s" },
-        report.snapshots,
-        report.blobs
+        "  {} rebuilt, {} checked again, {}, {}",
+        quantity(report.conditions, "condition"),
+        quantity(report.certificates, "certificate"),
+        quantity(report.snapshots, "snapshot"),
+        quantity(report.blobs, "blob")
     );
     let sizes = &report.sizes;
     if let Some(all) = per_step(report, sizes.history()) {

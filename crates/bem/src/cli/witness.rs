@@ -22,8 +22,10 @@ use std::time::SystemTime;
 #[derive(Args)]
 #[command(after_help = "Example: bem witness runs/first --state ~/.bem-witness > kept-elsewhere.txt\n\
     Later:   bem verify runs/first --checkpoint kept-elsewhere.txt\n\n\
-    For a log on another machine: there `bem proof request DIR --old N > request.txt`, here\n\
-    `bem witness --request request.txt --log-key HEX --state DIR`. The key is pinned at first contact.")]
+    For a log on another machine:\n\
+    there:   bem proof request DIR --old N > request.txt\n\
+    here:    bem witness --request request.txt --log-key HEX --state DIR\n\
+    The key is pinned at first contact.")]
 pub struct WitnessArguments {
     /// The run whose newest checkpoint is to be signed
     #[arg(required_unless_present = "request")]

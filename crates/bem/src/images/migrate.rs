@@ -12,6 +12,7 @@ use crate::file_store::{FileStore, STATE};
 use crate::keys;
 use anyhow::{Context, Result, bail};
 use bem_base::digest::Digest;
+use bem_base::words::quantity;
 use bem_image::migration::{
     LEDGER, LEDGER_NEXT, LEDGER_ORIGIN, MANIFEST, Migration, commit, finish, stage, waiting,
 };
@@ -58,16 +59,18 @@ impl Anew {
         let episodes: usize = known.iter().map(|one| one.episodes).sum();
         let lost = match self.carried.len() - known.len() {
             0 => String::new(),
-            lost => format!(
-                ", {lost} worlds were declared in segments that are archived and must be created again"
-            ),
+            lost => {
+                format!(", {} declared in archived segments must be created again", quantity(lost, "world"))
+            }
         };
         format!(
-            "{}: its history does not go on with this program's learner ({}); a new one begins with {} worlds, {circuits} circuits to be \
-             tried first and {episodes} episodes{lost}; it names head {}, and the old one is kept as {LEDGER_ORIGIN}",
+            "{}: its history does not go on with this program's learner ({}); a new one begins with {}, {} to be tried first and \
+             {}{lost}; it names head {}, and the old one is kept as {LEDGER_ORIGIN}",
             state.display(),
             self.reason,
-            known.len(),
+            quantity(known.len(), "world"),
+            quantity(circuits, "circuit"),
+            quantity(episodes, "episode"),
             self.origin
         )
     }

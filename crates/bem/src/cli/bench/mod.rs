@@ -40,14 +40,16 @@ use std::io::IsTerminal;
 /// Micro-benchmarks with ratios to their floor.
 #[derive(Args)]
 #[command(after_help = "Example: bem bench index_choose_uncached --json\n\
-    NAME is a benchmark or an area (all benchmarks of one file). Without NAME everything runs.\n\
-    `bem bench regret` prints the whole table of the regret laboratory, `bem bench regret_layers` the\n\
-    regret of experts, templates and schedules at several lengths, `bem bench pacing` the schedulers\n\
-    side by side, `bem bench choice_rules` the choice rules in worlds where each may be right,\n\
-    `bem bench serve` the decision service under load, `bem bench serve_long` a million decisions tenth\n\
-    by tenth, `bem bench people` whether answers help, `bem bench people_bad` whether something BAD\n\
-    happens more often beside a liar, `bem bench people_page` how long the next question takes in a\n\
-    long history, `bem bench restore` how soon an image decides.")]
+    NAME is a benchmark or an area (all benchmarks of one file). Without NAME\n\
+    everything runs. `bem bench regret` prints the whole table of the regret\n\
+    laboratory, `bem bench regret_layers` the regret of experts, templates and\n\
+    schedules at several lengths, `bem bench pacing` the schedulers side by side,\n\
+    `bem bench choice_rules` the choice rules in worlds where each may be right,\n\
+    `bem bench serve` the decision service under load, `bem bench serve_long` a\n\
+    million decisions tenth by tenth, `bem bench people` whether answers help, `bem\n\
+    bench people_bad` whether something BAD happens more often beside a liar, `bem\n\
+    bench people_page` how long the next question takes in a long history, `bem\n\
+    bench restore` how soon an image decides.")]
 pub struct BenchArguments {
     /// Benchmarks or areas to run
     names: Vec<String>,

@@ -17,6 +17,7 @@ use super::solve::{self, SolveArguments, game_baselines, is_program_run};
 use crate::kept_world::{SharedWorlds, worlds_of};
 use crate::{interrupt, task};
 use anyhow::{Context, Result, bail};
+use bem_base::words::quantity;
 use bem_engine::climb::{Climb, ClimbConfig, UnitResult, Worked};
 use bem_engine::learner::Settings;
 use bem_engine::worlds::World;
@@ -164,9 +165,9 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     if !arguments.json {
         say!(
             "BEM climbs {}, seed {}, {}. The run is kept in {}.",
-            scoreboard::counted(climb.tracks().len(), "family", "families"),
+            quantity(climb.tracks().len(), "family"),
             climb.config().seed,
-            scoreboard::counted(threads, "thread", "threads"),
+            quantity(threads, "thread"),
             directory.display()
         );
     }

@@ -5,6 +5,7 @@ use crate::cli::fit::{WIDTH, wrapped};
 use crate::cli::solve::to_float;
 use crate::measured::{Measured, units};
 use bem_base::digest::Digest;
+use bem_base::words::quantity;
 use bem_engine::climb::{Climb, Climbed, Practised, Track, Unit, UnitResult};
 use bem_explain::counts_steps;
 use bem_teacher::mutate::Transformation;
@@ -97,7 +98,7 @@ pub fn standing(track: &Track, curves: &Curves) -> String {
         return format!("not solved: score {score:.3}, {limit}");
     }
     let what = if track.is_stuck() { "stuck" } else { "time ran out" };
-    let tries = counted(tries.len(), "try", "tries");
+    let tries = quantity(tries.len(), "try");
     format!("{what} at rung {}: {score:.3} in {tries}, {limit}", track.solved() + 1)
 }
 
@@ -134,7 +135,7 @@ pub fn table(climb: &Climb, curves: &Curves) -> String {
     }
     if 1 < climb.config().stages {
         let tops = climb.tracks().iter().filter(|track| track.is_at_top()).count();
-        let (families, steps) = (counted(climb.tracks().len(), "family", "families"), climb.steps());
+        let (families, steps) = (quantity(climb.tracks().len(), "family"), climb.steps());
         let ladder = if climb.tracks().len() == 1 { "its ladder" } else { "their ladders" };
         let _ = writeln!(text, "\n{tops} of {families} at the top of {ladder}, {steps} steps in all");
         text.push_str(&practised(climb));
@@ -150,19 +151,14 @@ fn practised(climb: &Climb) -> String {
         return String::new();
     }
     let mut across = all().filter(|practised| practised.solved && practised.is_across_families());
-    let (units, first) = (counted(all().count(), "task", "tasks"), across.next());
+    let (units, first) = (quantity(all().count(), "task"), across.next());
     let mut text = format!("{units} of practice");
     if let Some(first) = first {
-        let count = counted(1 + across.count(), "composition", "compositions");
+        let count = quantity(1 + across.count(), "composition");
         let _ = write!(text, "; {count} across families solved, the first {}", first.task);
     }
     let lines = wrapped(&text, WIDTH);
     lines.iter().fold(String::new(), |text, line| text + line + "\n")
-}
-
-/// So many of something.
-pub fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// The same for scripts.

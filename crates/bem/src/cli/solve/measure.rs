@@ -53,7 +53,7 @@ impl ProgramMeasure {
         if self.is_quiet || !std::io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
-        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} episodes, {msg}");
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} episodes, {msg}");
         ProgressBar::new(total)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
             .with_message(what)

@@ -13,7 +13,7 @@ mod words;
 pub use measure::game_baselines;
 pub use online::Figures;
 pub use resume::is_program_run;
-pub use words::{COUNTING, support, to_float};
+pub use words::{COUNTING, circuit_words, support, to_float};
 
 use super::Answer;
 use super::config::ConfigFile;
@@ -23,6 +23,7 @@ use crate::interrupt;
 use crate::kept_world::encoder_of;
 use crate::measured::{Measured, millionths};
 use crate::task::{ENV_TIMEOUT_DEFAULT, Outside, Task, TaskArguments, TaskWorld, TermsArguments};
+use crate::translated::Rounding;
 use crate::{asked_model, start_from};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Environment as _;
@@ -64,7 +65,7 @@ const EVAL_EPISODES_MAX: u32 = 10_000_000;
     Example: bem solve --tool-task examples/tools/cheapest.toml\n\
     Example: bem solve --env-cmd 'python3 my_world.py' --start-from last-run\n\
     Example: bem solve 'bandit{arms=8}' --online --baseline 3 --conservative 0.05\n\
-    Example: bem solve safety_grid --config bem.toml, with a file from bem config show\n\
+    Example: bem config show > bem.toml, then bem solve dyck --config bem.toml\n\
     Example: bem solve dyck --out my-dyck, then bem export my-dyck --format verilog\n\
     Example: bem solve --resume my-dyck --budget 400000")]
 pub struct SolveArguments {
@@ -232,7 +233,7 @@ fn begun(arguments: &SolveArguments, world: &TaskWorld, file: Option<&WorldFile>
     let mut start = match &arguments.start_from {
         None => Start::default(),
         Some(path) => {
-            let (start, words) = start_from::open(path, shape, encoder.as_ref())?;
+            let (start, words) = start_from::open(path, shape, encoder.as_ref(), Rounding::Nearest)?;
             if !arguments.json {
                 note!("bem: starts from {}: {words}", path.display());
             }
@@ -505,7 +506,7 @@ impl Named<'_> {
         if self.arguments.json || !std::io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} steps, {msg}");
+        let style = ProgressStyle::with_template("{bar:20} {pos}/{len} steps, {msg}");
         ProgressBar::new(self.settings.budget)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }

@@ -5,6 +5,7 @@ use crate::cli::fit::{WIDTH, wrapped};
 use crate::learned::ADAPTING;
 use crate::measured::Measured;
 use bem_base::fixed::Fixed;
+use bem_base::words::quantity;
 use bem_engine::learner::guarding::USER_RULES_OUT;
 use bem_engine::learner::{Decision, EvidenceBasis, Repetition, Shortfall, Tally};
 use bem_engine::solve::{Point, Solution};
@@ -106,13 +107,17 @@ pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Optio
         (None, None) => String::new(),
     };
     let (steps, episodes) = (learned.tally.steps, learned.tally.episodes);
-    line("steps", &format!("{steps} in {episodes} episodes, {wall_ms} ms{to_99}"));
+    let taken = match steps == episodes {
+        true => format!("{steps}, each an episode"),
+        false => format!("{steps} in {}", quantity(episodes, "episode")),
+    };
+    line("steps", &format!("{taken}, {wall_ms} ms{to_99}"));
     line("online", &Figures::of(solution).line());
     terms(&learned.tally).iter().for_each(|text| line("world", text));
     learned.shortfall.iter().for_each(|short| line("unexplained", &unexplained(short)));
     let policy = learned.agent.policy();
     let (gates, bits, reads) = (policy.gates(), policy.memory_bits(), policy.reads().len());
-    line("circuit", &format!("{gates} gates, {bits} memory bits, reads {reads} bits"));
+    line("circuit", &circuit_words(gates, bits, reads));
     line("hypothesis", &learned.words);
     if 0 < counts_steps(policy) {
         line("warning", COUNTING);
@@ -128,13 +133,20 @@ pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Optio
     say!("  trace head   {}", learned.chain_head);
 }
 
+/// The size of a circuit in words.
+pub fn circuit_words(gates: usize, memory: usize, reads: usize) -> String {
+    let (gates, memory) = (quantity(gates, "gate"), quantity(memory, "memory bit"));
+    format!("{gates}, {memory}, reads {}", quantity(reads, "bit"))
+}
+
 /// What cannot be represented by what is seen and remembered.
 fn unexplained(short: &Shortfall) -> String {
     let Shortfall { contexts, compared, mean } = short;
     format!(
-        "earned {:.3} less a step than draws had promised in {contexts} of {compared} contexts: something that matters is \
-         neither seen nor remembered, or the world has changed",
-        units(*mean)
+        "earned {:.3} less a step than was predicted in {contexts} of {}: something that matters is neither seen nor \
+         remembered, or the world has changed",
+        units(*mean),
+        quantity(compared, "context")
     )
 }
 
@@ -158,8 +170,8 @@ pub fn terms(tally: &Tally) -> Vec<String> {
     let (abandoned, expired) = (tally.abandoned, tally.expired);
     lines.extend(counted(
         abandoned,
-        "episode was abandoned in flight: it could not be brought back",
-        "episodes were abandoned in flight: they could not be brought back",
+        "episode was cut off: it could not be brought back",
+        "episodes were cut off: they could not be brought back",
     ));
     lines.extend(counted(
         expired,
@@ -189,7 +201,10 @@ fn print_returns(solution: &Solution, measured: Option<&Measured>) {
     };
     let figure = &measured.policy;
     let episodes = figure.episodes;
-    line("return", &format!("{} (95 % interval, {episodes} episodes, policy frozen)", figure.text()));
+    line(
+        "return",
+        &format!("{} (95 % interval, {}, policy frozen)", figure.text(), quantity(episodes, "episode")),
+    );
     if 0 < figure.bad {
         line("", &format!("{} of these episodes had an event that must not happen", figure.bad));
     }
@@ -216,13 +231,13 @@ fn print_returns(solution: &Solution, measured: Option<&Measured>) {
 fn print_decision(decision: &Decision) {
     let Evidence { pairs, mean, lower_bound, .. } = decision.evidence;
     let speaks = match decision.words.ends_with(USER_RULES_OUT) {
-        true => "proven; the user's word needs no evidence".to_string(),
+        true => "proven; declared by the user, no evidence needed".to_string(),
         false => support(decision.basis, decision.accepted, pairs, to_float(mean), to_float(lower_bound)),
     };
     let text = format!(
         "{}{}: {}",
         decision.words,
-        if decision.gates == 0 { String::new() } else { format!(" ({} gates)", decision.gates) },
+        if decision.gates == 0 { String::new() } else { format!(" ({})", quantity(decision.gates, "gate")) },
         if speaks.is_empty() { &decision.reason } else { &speaks },
     );
     let verdict = if decision.accepted { "install" } else { "reject" };
@@ -238,15 +253,19 @@ fn print_decision(decision: &Decision) {
 pub fn support(basis: EvidenceBasis, accepted: bool, pairs: u32, mean: f64, lower_bound: f64) -> String {
     match (pairs, accepted, basis) {
         (1.., _, EvidenceBasis::Interleaved) => {
-            format!("{pairs} interleaved episodes, mean gain {mean:+.3}, at least {lower_bound:+.3}")
+            let played = quantity(pairs, "interleaved episode");
+            format!("{played}, mean gain {mean:+.3}, at least {lower_bound:+.3}")
         }
-        (1.., ..) => format!("{pairs} paired episodes, mean gain {mean:+.3}, at least {lower_bound:+.3}"),
+        (1.., ..) => {
+            let played = quantity(pairs, "pair");
+            format!("{played} of episodes, mean gain {mean:+.3}, at least {lower_bound:+.3}")
+        }
         // How much the log says is in the words of the patch, because it is another measure for every kind.
         (0, true, EvidenceBasis::Counted) => "its predicted returns were earned".to_string(),
-        (0, true, EvidenceBasis::Proof) => "proven to change nothing that is done".to_string(),
+        (0, true, EvidenceBasis::Proof) => "proven equivalent: no action changes".to_string(),
         (0, true, EvidenceBasis::Given) => "nothing is measured".to_string(),
         (0, true, _) if 0.0 < lower_bound => "lower bound from logged steps".to_string(),
-        (0, true, _) => "nothing that is done changes".to_string(),
+        (0, true, _) => "no action changes".to_string(),
         (0, false, _) => String::new(),
     }
 }

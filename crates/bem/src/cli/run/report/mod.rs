@@ -1,6 +1,6 @@
 //! `report.html`: one page without outside parts. First the result: return beside baselines, learning curve, the policy as
-//! rules, what is proven and what is not; then the evidence: every patch with its reason, its proof and the return before
-//! and after it, circuits drawn. Readable in the dark, on a narrow screen and on paper. Clauses: SCC-14.
+//! rules and as a state diagram, why it acts as it does, what is proven and what is not; then the evidence: every patch with
+//! its reason, its proof and the return before and after it, circuits drawn. Readable in the dark, on a narrow screen and on paper. Clauses: SCC-14.
 
 mod curves;
 mod drawing;
@@ -9,12 +9,14 @@ mod rules;
 
 pub use curves::Curves;
 
-use super::scoreboard::{best, counted, standing};
+use super::scoreboard::{best, standing};
 use crate::cli::solve::{support, to_float};
 use crate::measured::Figure;
 use bem_base::digest::Digest;
+use bem_base::words::quantity;
 use bem_engine::climb::{Climb, Climbed, Edit, Practised, Track};
 use bem_engine::learner::EvidenceBasis;
+use bem_explain::html::escaped;
 use bem_teacher::mutate::Transformation;
 use curves::{Curve, Patch, tolerance};
 use drawing::{chart, drawing, legend};
@@ -23,11 +25,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("style.css");
-
-/// Text that cannot be taken for markup.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&#39;")
-}
 
 /// A whole number with narrow spaces that do not break between groups of three digits.
 fn grouped(number: u64) -> String {
@@ -87,7 +84,7 @@ fn scoreboard(page: &mut String, climb: &Climb, curves: &Curves) {
         "<h2 id=scoreboard>Scoreboard</h2><p><b>{tops} of {}</b> at the top of their ladder of tasks.</p>\
          <div class=wide><table><tr><th class=left>family<th class=left>ladder<th>score<th>return<th>random play\
          <th>best fixed action<th>steps to 0.99<th>gates<th>patches<th>proofs</tr>",
-        counted(climb.tracks().len(), "family", "families")
+        quantity(climb.tracks().len(), "family")
     );
     climb.tracks().iter().for_each(|track| row(page, track, curves));
     page.push_str(
@@ -230,10 +227,10 @@ fn details(page: &mut String, track: &Track, curves: &Curves) {
         let circuit = climbed.policy.circuit();
         let _ = write!(
             page,
-            "<details><summary>the circuit for {}: {} gates, {} memory bits</summary><div class=wide>",
+            "<details><summary>the circuit for {}: {}, {}</summary><div class=wide>",
             escaped(&climbed.task),
-            circuit.gates().len(),
-            climbed.policy.memory_bits()
+            quantity(circuit.gates().len(), "gate"),
+            quantity(climbed.policy.memory_bits(), "memory bit")
         );
         page.push_str(&drawing(circuit, climbed.policy.reads(), climbed.policy.memory_bits()));
         page.push_str("</div></details>");

@@ -4,19 +4,21 @@
 
 use super::curves::{Curve, Curves};
 use super::drawing::{bars, explored, regret, returns};
-use super::{escaped, grouped, rules};
+use super::rules::PolicyPart;
+use super::{escaped, grouped};
 use crate::cli::solve::{COUNTING, to_float};
 use crate::learned::ADAPTING;
 use crate::measured::{Figure, Measured, units};
+use bem_base::words::quantity;
 use bem_engine::climb::{Climb, Climbed};
 use bem_engine::learner::guarding::{USER_RULES_OUT, WERE_BAD};
 use bem_explain::{Explanation, counts_steps};
 use std::fmt::Write;
 
-/// Everything about one policy: return, curve, rules, and what was proven.
+/// Everything about one policy: return, curve, rules, states, reasons, and what was proven.
 pub fn result(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climbed) {
     let Some(curve) = curves.of(climbed) else { return };
-    let whole = rules::explanation(climb, curves, climbed);
+    let explained = PolicyPart::new(climb, curves, climbed);
     headline(page, climbed, curve);
     warnings(page, climbed, curve);
     if let Some(measured) = &curve.measured {
@@ -31,8 +33,9 @@ pub fn result(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climb
          policy, evaluated after each change.</p>"
     );
     while_learning(page, climbed, curve);
-    rules::rules(page, climb, curves, climbed, &whole);
-    proven(page, climbed, curve, &whole);
+    explained.rules(page);
+    explained.reasons(page);
+    proven(page, climbed, curve, &explained.whole);
 }
 
 /// What learning cost: regret as it grew, and how much was explored.
@@ -79,12 +82,12 @@ fn headline(page: &mut String, climbed: &Climbed, curve: &Curve) {
         page,
         "<li><b class='{class}'>{word}</b>{below}\
          <li><b>{}</b>steps of learning, budget {}\
-         <li><b>{} gates</b>{} memory bits, reads {} observation bits</ul>",
+         <li><b>{}</b>{}, reads {}</ul>",
         grouped(climbed.steps),
         grouped(climbed.budget),
-        climbed.policy.gates(),
-        climbed.policy.memory_bits(),
-        climbed.policy.reads().len()
+        quantity(climbed.policy.gates(), "gate"),
+        quantity(climbed.policy.memory_bits(), "memory bit"),
+        quantity(climbed.policy.reads().len(), "observation bit")
     );
 }
 
