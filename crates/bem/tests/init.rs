@@ -5,6 +5,34 @@ mod guide;
 use guide::{commands, needed, shell};
 use std::path::{Path, PathBuf};
 
+/// Compiles every program in C that a page shows beside the header that it includes, which the page's commands have written
+/// somewhere below the folder, with all warnings as errors, and runs it; how many there are.
+fn compile_programs(folder: &Path, page: &str) -> usize {
+    let programs = page.split("\n```c\n").skip(1).map(|rest| rest.split("\n```").next().unwrap_or_default());
+    let mut count = 0;
+    for program in programs {
+        let own = program.lines().find_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
+        let own = own.unwrap_or_else(|| panic!("a program without the header of a policy: {program}"));
+        let header = below(folder, own).unwrap_or_else(|| panic!("the page's commands write no {own}"));
+        let place = header.parent().expect("a file is in a folder");
+        std::fs::write(place.join("shown.c"), program).expect("a program");
+        let script = "gcc -std=c99 -Wall -Wextra -pedantic -Werror -o shown shown.c\n./shown";
+        let ran = shell(place, &["gcc".to_string()], script);
+        assert!(ran.status.success(), "{program}\n{ran:?}");
+        count += 1;
+    }
+    count
+}
+
+/// The file of a name in a folder or below it.
+fn below(folder: &Path, name: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.into_iter().find_map(|path| match path.is_dir() {
+        true => below(&path, name),
+        false => path.ends_with(name).then_some(path),
+    })
+}
+
 #[test]
 fn what_init_writes_is_learned_as_its_readme_says() {
     for (from, written) in
@@ -58,6 +86,7 @@ fn the_pages_of_the_guide_run_from_their_first_to_their_last_command() {
     assert!(5 <= pages.len(), "{pages:?}");
     // The service's page starts a server, and that of people too; their tests are with the service's. Python's run in Python.
     let elsewhere = ["service.md", "people.md", "python.md"];
+    let mut programs = 0;
     for page in pages.iter().filter(|page| !elsewhere.iter().any(|name| page.ends_with(name))) {
         let text = std::fs::read_to_string(page).expect("a page");
         let script = commands(&text);
@@ -65,7 +94,9 @@ fn the_pages_of_the_guide_run_from_their_first_to_their_last_command() {
         let folder = tempfile::tempdir().expect("a folder");
         let followed = shell(folder.path(), &needed(&text), &script);
         assert!(followed.status.success(), "{page:?}: {followed:?}");
+        programs += compile_programs(folder.path(), &text);
     }
+    assert_eq!(programs, 2, "one program in C that is shown bits, and one that is shown named values");
 }
 
 #[test]
