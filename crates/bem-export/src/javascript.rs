@@ -1,4 +1,5 @@
-//! JavaScript: an ECMAScript module with one class; no dependencies, runs in browsers and in Node.
+//! JavaScript: an ECMAScript module with one class, and a function over named values where features have names; no
+//! dependencies, runs in browsers and in Node.
 
 use crate::expression::{Complement, Input, action_code, outputs, write_circuit};
 use crate::{FileNames, Language, Program, header};
@@ -39,7 +40,7 @@ pub(crate) fn program(program: &Program<'_>) -> String {
     }
     let code = action_code(&action, "0", |bit, place| format!("({bit} << {place})"));
     let _ = write!(text, "    return {code};\n  }}\n}}\n");
-    text
+    text + &program.encoder.map_or_else(String::new, crate::named::javascript)
 }
 
 pub(crate) fn self_test(files: &FileNames) -> String {

@@ -1,4 +1,5 @@
-//! Rust: one module, a structure with `reset` and `decide`, nothing but `core`.
+//! Rust: one module, a structure with `reset` and `decide`, one of named values where features have names; nothing but
+//! `core`.
 
 use crate::expression::{Complement, Input, action_code, outputs, write_circuit};
 use crate::{FileNames, Language, Program, header};
@@ -50,7 +51,7 @@ pub(crate) fn program(program: &Program<'_>) -> String {
     let _ = writeln!(text, "        self.memory.0 = [{}];", next.join(", "));
     let code = action_code(&action, "0", |bit, place| format!("({bit} as u16) << {place}"));
     let _ = write!(text, "        {code}\n    }}\n}}\n");
-    text
+    text + &program.encoder.map_or_else(String::new, |encoder| crate::named::rust(encoder, bits))
 }
 
 pub(crate) fn self_test(program: &Program<'_>, files: &FileNames) -> String {

@@ -1,4 +1,7 @@
 //! Verilog: one module over the whole observation, with a testbench that reads the vectors.
+//!
+//! Named features are comments: decimals do not exist in hardware, so that whoever drives `obs` compares them, as the first
+//! lines of the file say bit by bit.
 
 use crate::expression::{Complement, Input, gates, outputs, signal_names};
 use crate::{FileNames, Language, Program, header, identifier};
@@ -26,6 +29,9 @@ pub(crate) fn program(program: &Program<'_>) -> String {
     let (bits, code) = widths(program);
     let module = module_name(program);
     let mut text = header(Language::Verilog, program);
+    if program.encoder.is_some() {
+        text.push_str("// The module takes bits: obs[n] is bit n of the features above, which are compared outside of it.\n");
+    }
     let _ = write!(
         text,
         "//\n// The action follows obs within the cycle; memory moves at the rising edge of clock. reset high at a rising edge\n\

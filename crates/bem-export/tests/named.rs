@@ -1,5 +1,5 @@
-//! Named features of exported programs: C and Python encode and decide as the encoder and the circuit do, on more than a
-//! hundred thousand rows with every threshold, its neighbours and the bounds among them. Clauses: GLE-9.
+//! Named features of exported programs: C, Rust, JavaScript and Python encode and decide as the encoder and the circuit do, on
+//! more than a hundred thousand rows with every threshold, its neighbours and the bounds among them. Clauses: GLE-9.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Rows whose numbers are doubles: for C, and for floats of Python.
+/// Rows whose numbers are doubles: for C, Rust and JavaScript, and for floats of Python.
 const DOUBLES: usize = 100_000;
 /// Rows whose numbers are text with up to 18 digits behind the point, for Python.
 const TEXTS: usize = 20_000;
@@ -219,6 +219,77 @@ for name, value in [
         sys.exit(f"{name} = {value!r} is taken")
 "#;
 
+const RUST_TEST: &str = r#"#[path = "named.rs"]
+mod named;
+
+use named::{Features, Policy};
+
+fn main() {
+    let mut policy = Policy::new();
+    let mut rows = 0;
+    let mut last = None;
+    for line in include_str!("rows.txt").lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |place: usize| words[place].parse::<f64>().unwrap();
+        let place = |place: usize| words[place].parse::<u16>().unwrap();
+        let bit = |place: usize| words[place] == "1";
+        let values = Features {
+            temp__C: number(0), int: place(1), door: bit(2), size: number(3), class: place(4), big: number(5),
+            tiny: number(6), of_three: place(7), unused: bit(8),
+        };
+        let shown: String = values.encode().iter().map(|bit| if *bit { '1' } else { '0' }).collect();
+        assert_eq!(shown, words[9], "row {rows}");
+        assert!(values.is_valid(), "row {rows}");
+        assert_eq!(policy.decide_features(&values).to_string(), words[10], "row {rows}");
+        last = Some(values);
+        rows += 1;
+    }
+    let good = last.unwrap();
+    for wrong in [
+        Features { temp__C: 60.00000000000001, ..good },
+        Features { temp__C: -40.00000000000001, ..good },
+        Features { temp__C: f64::NAN, ..good },
+        Features { big: f64::INFINITY, ..good },
+        Features { int: 5, ..good },
+        Features { of_three: 3, ..good },
+    ] {
+        assert!(!wrong.is_valid(), "{wrong:?}");
+    }
+    println!("{rows} rows");
+}
+"#;
+
+const JAVASCRIPT_TEST: &str = r#"import { readFileSync } from "node:fs";
+import { Policy, decideFeatures, encode } from "./named.mjs";
+
+const policy = new Policy();
+let rows = 0;
+let good = null;
+for (const line of readFileSync("doubles.json", "utf8").split("\n")) {
+  if (line === "") continue;
+  const [values, wanted, action] = JSON.parse(line);
+  delete values.unused;
+  const bits = Array.from(encode(values)).join("");
+  if (bits !== wanted) throw new Error(`row ${rows}: ${bits} instead of ${wanted}`);
+  if (decideFeatures(policy, values) !== action) throw new Error(`row ${rows}: not action ${action}`);
+  good = values;
+  rows += 1;
+}
+for (const [name, value] of [
+  ["temp °C", 60.00000000000001], ["temp °C", -40.00000000000001], ["temp °C", NaN], ["temp °C", "warm"],
+  ["temp °C", undefined], ["big", Infinity], ["int", "on"], ["class", "e"], ["of three", 3], ["door", 2], ["door", "yes"],
+]) {
+  let refused = null;
+  try {
+    encode({ ...good, [name]: value });
+  } catch (error) {
+    refused = error;
+  }
+  if (!(refused instanceof RangeError && refused.message.includes(name))) throw new Error(`${name}: ${refused}`);
+}
+console.log(`${rows} rows`);
+"#;
+
 fn printed(folder: &Path, command: &str) -> String {
     let output = Command::new("sh").args(["-c", command]).current_dir(folder).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -245,6 +316,10 @@ fn named_features_are_encoded_and_decided_by_exported_programs_as_they_were_lear
     save("named.h", &write(Language::C, &program));
     save("test.c", C_TEST);
     save("rows.txt", &c);
+    save("named.rs", &write(Language::Rust, &program));
+    save("test.rs", RUST_TEST);
+    save("named.mjs", &write(Language::JavaScript, &program));
+    save("test.mjs", JAVASCRIPT_TEST);
     save("named.py", &write(Language::Python, &program));
     save("test.py", PYTHON_TEST);
     save("doubles.json", &python);
@@ -259,8 +334,27 @@ fn named_features_are_encoded_and_decided_by_exported_programs_as_they_were_lear
         let said = printed(folder.path(), &format!("{compiler} test.c -o test && ./test < rows.txt"));
         assert_eq!(said, format!("{DOUBLES} rows\n"), "{compiler}");
     }
+    let rust = "rustc --edition 2021 -D warnings -O test.rs -o test_rust && ./test_rust";
+    for command in [rust, "node test.mjs"] {
+        assert_eq!(printed(folder.path(), command), format!("{DOUBLES} rows\n"), "{command}");
+    }
     let said = printed(folder.path(), "python3 test.py doubles.json texts.json");
     assert_eq!(said, format!("{DOUBLES} rows\n{TEXTS} rows\n"));
+}
+
+#[test]
+fn a_module_of_verilog_says_what_its_bits_are_and_that_it_compares_nothing() {
+    let encoder = encoder();
+    let policy = random_policy(encoder.bits());
+    let (provenance, observation_bits) = (&[][..], encoder.bits());
+    let encoder = Some(&encoder);
+    let program =
+        Program { policy: &policy, observation_bits, horizon: None, name: "named", encoder, provenance };
+    let module = write(Language::Verilog, &program);
+    assert!(
+        module.contains("// feature size: bits ") && module.contains("compared outside of it"),
+        "{module}"
+    );
 }
 
 #[test]
