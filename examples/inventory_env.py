@@ -28,10 +28,6 @@ def drawn(state):
     return state, number ^ number >> 31
 
 
-def bits(stock):
-    return "".join(str(stock >> bit & 1) for bit in range(4))
-
-
 def earned(stock, order, demand):
     """What one day brings, and the stock after it."""
     have = min(STOCK_MAX, stock + order)
@@ -56,19 +52,19 @@ def main():
         print(json.dumps({"optimum by dynamic programming": optimum() / 1000}))
         return
     worst = -(ORDER_MAX * COST + STOCK_MAX * KEEPING + DELIVERY)
-    say({"hello": 1, "obs_bits": 4, "actions": ORDER_MAX + 1, "horizon": DAYS,
-         "reward_range": [worst, max(DEMANDS) * PRICE], "fields": [[0, 4]]})
+    say({"hello": 1, "actions": ORDER_MAX + 1, "horizon": DAYS, "reward_range": [worst, max(DEMANDS) * PRICE],
+         "features": [{"name": "stock", "kind": "choice", "of": STOCK_MAX + 1}]})
     stock = day = generator = 0
     for line in sys.stdin:
         message = json.loads(line)
         if "reset" in message:
             stock, day, generator = 0, 0, message["reset"]
-            say({"obs": bits(stock)})
+            say({"obs": {"stock": stock}})
             continue
         generator, number = drawn(generator)
         reward, stock = earned(stock, message["act"], DEMANDS[number % len(DEMANDS)])
         day += 1
-        say({"obs": bits(stock), "reward": reward, "done": day == DAYS})
+        say({"obs": {"stock": stock}, "reward": reward, "done": day == DAYS})
 
 
 if __name__ == "__main__":

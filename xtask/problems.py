@@ -120,8 +120,7 @@ def clicks_optimum():
 PROBLEMS = {
     "inventory": {
         "words": ["--env-cmd", f"python3 {EXAMPLES / 'inventory_env.py'}", "--budget", "60000"],
-        "decide": ("double stock", "uint8_t o[4]; for (int b = 0; b < 4; b++) o[b] = (int)stock >> b & 1; "
-                   "return bem_decide(&state, o);"),
+        "decide": ("double stock", "bem_features f = {.stock = (int)stock}; return bem_decide_features(&state, &f);"),
         "play": play_inventory, "against": "optimum by dynamic programming", "share": 0.99,
         "reference": lambda seeds: inventory_env.optimum(),
     },
