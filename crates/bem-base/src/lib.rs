@@ -11,6 +11,7 @@ pub mod fixed;
 pub mod ids;
 pub mod lanes;
 pub mod limits;
+pub mod plain;
 pub mod prng;
 pub mod slots;
 pub mod words;

@@ -10,6 +10,7 @@ use bem_base::encode::{Reader, Writer};
 use bem_base::environment::{Bits, Field, OBSERVATION_WORDS, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::limits::{ACTIONS_MAX, OBSERVATION_BITS_MAX};
+use bem_base::plain::plain;
 use bem_base::prng::{Prng, mix};
 use bem_engine::serving::{Acting, Begun, Searching, Settled, settings_of};
 use bem_machine::config::GenesisConfig;
@@ -268,7 +269,7 @@ impl Bandit {
         let force = self.acting.in_force();
         let lines = vec![
             "BEM policy contextual_bandit".to_string(),
-            format!("learned from {} rewards: {}", self.rewarded, force.words),
+            format!("learned from {} rewards: {}", self.rewarded, plain(&force.words)),
         ];
         let bits = usize::from(self.shape.observation_bits);
         Circuit::of(force.agent.policy().clone(), bits, Some(1), "contextual_bandit", lines)

@@ -9,6 +9,7 @@ use crate::refused;
 use crate::world::PythonWorld;
 use bem_base::environment::{Environment, Field, Shape};
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
+use bem_base::plain::plain;
 use bem_data::Decimal;
 use bem_data::grid::{quantiles, uniform};
 use bem_engine::climb::{Climb, UnitResult};
@@ -227,7 +228,7 @@ impl Session {
         let lines = vec![
             format!("BEM policy {}", self.name),
             format!("run: seed {}, history {}", inner.session.settings().seed, learned.chain_head),
-            format!("learned in {} steps: {}", tally.steps, learned.words),
+            format!("learned in {} steps: {}", tally.steps, plain(&learned.words)),
         ];
         let horizon = Some(shape.horizon);
         Ok(Circuit::of(policy, usize::from(shape.observation_bits), horizon, &self.name, lines)

@@ -10,6 +10,7 @@ use crate::http::{App, Failure};
 use axum::extract::{Path, Query, State};
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
+use bem_base::plain::plain;
 use bem_base::words::quantity;
 pub use bem_explain::html::escaped;
 use bem_runtime::input::WorldSpec;
@@ -112,7 +113,7 @@ pub async fn worlds_page(State(app): State<App>) -> Result<Html<String>, Failure
                 mean(&statistics.returns),
                 mean(&statistics.random),
                 fixed,
-                escaped(words),
+                escaped(&plain(words)),
                 score(spec, statistics),
                 spark(statistics)
             );
@@ -254,10 +255,10 @@ pub async fn world_page(
         body,
         "<h2>The acting policy</h2><p>{}: {}, {}, {}.</p>{}\
          <p class=muted>circuit <code>{}</code>, <a href=\"/v1/worlds/{}/export?format=c\">as C</a></p>",
-        escaped(&shown.words),
+        escaped(&plain(&shown.words)),
         quantity(policy.gates(), "gate"),
         quantity(policy.memory_bits(), "memory bit"),
-        quantity(shown.contexts, "context"),
+        quantity(shown.contexts, "situation"),
         explained,
         policy.digest(),
         escaped(&shown.spec.name)

@@ -1,5 +1,6 @@
 //! One line about a patch, as pages, lists and events show it. Clauses: LOG-1.
 
+use bem_base::plain::plain;
 use bem_runtime::service::Service;
 use bem_runtime::world::{Patched, World};
 
@@ -14,7 +15,7 @@ pub struct PatchLine {
     pub kind: &'static str,
     /// Whether it is in force.
     pub accepted: bool,
-    /// The change in words.
+    /// The change in words, as people read them.
     pub words: String,
     /// Why it is not in force.
     pub reason: String,
@@ -30,7 +31,7 @@ impl PatchLine {
             world: world.to_string(),
             kind: kind_name(patched.kind),
             accepted: patched.accepted,
-            words: patched.words.clone(),
+            words: plain(&patched.words),
             reason: patched.reason.clone(),
             proofs: patched.proofs,
         }

@@ -5,6 +5,7 @@
 
 use bem_base::environment::Bits;
 use bem_base::fixed::Fixed;
+use bem_base::plain::plain;
 use bem_people::control::Control;
 use bem_people::kinds::{Decision, Mode, QuestionKind};
 use bem_people::payload::context::Context;
@@ -118,7 +119,7 @@ fn context(service: &Service, question: &Question) -> Value {
         Ok(Context::Patch(patch)) => json!({
             "world": world_name(service, patch.task),
             "patch": format!("{:016x}", patch.patch),
-            "words": patch.words,
+            "words": plain(&patch.words),
             "score": float(patch.pox_score),
             "delta_R": float(patch.deltas[0]), "delta_S": float(patch.deltas[1]),
             "delta_C": float(patch.deltas[2]), "delta_I": float(patch.deltas[3]),
@@ -224,9 +225,9 @@ pub fn sentence(service: &Service, change: &Change) -> String {
         What::Visits => format!("visits of action {action} by people: {arrow}"),
         What::LossSum => format!("loss of action {action} by people: {arrow}"),
         What::LossSquares => format!("squared loss of action {action} by people: {arrow}"),
-        What::Index => format!("index of action {action} in context {place}: {arrow}"),
-        What::Choice => format!("the index chooses action {before} → {after} in context {place}"),
-        What::Prior => format!("prior of action {action} in context {place}: {arrow}"),
+        What::Index => format!("index of action {action} in situation {place}: {arrow}"),
+        What::Choice => format!("the index chooses action {before} → {after} in situation {place}"),
+        What::Prior => format!("prior of action {action} in situation {place}: {arrow}"),
         What::Return => format!("the episode counts for {arrow} of the range"),
         What::Keep => {
             let word = |keep: i64| {

@@ -28,6 +28,7 @@ use crate::{asked_model, start_from};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::Environment as _;
 use bem_base::fixed::Fixed;
+use bem_base::plain::plain;
 use bem_data::{Decimal, Encoder};
 use bem_engine::evaluate::Yardstick;
 use bem_engine::learner::{Settings, Tally};
@@ -418,7 +419,7 @@ fn learn_program(
                     None => free_folder(Path::new("runs"))?,
                 };
                 keep(&directory, &solution, None)?;
-                let (steps, words) = (solution.learned.tally.steps, &solution.learned.words);
+                let (steps, words) = (solution.learned.tally.steps, plain(&solution.learned.words));
                 let kept = directory.display();
                 bail!(
                     "the world failed: {error}; what was learned in {steps} steps is kept in {kept}: {words}; go on with \
@@ -498,7 +499,7 @@ impl Named<'_> {
                 "hypothesis": words, "kept": kept });
             say!("{interrupted}");
         }
-        note!("bem: interrupted after {steps} steps ({words}); {advice}");
+        note!("bem: interrupted after {steps} steps ({}); {advice}", plain(words));
         Ok(Answer::No)
     }
 

@@ -5,6 +5,7 @@ use crate::cli::fit::{WIDTH, wrapped};
 use crate::learned::ADAPTING;
 use crate::measured::Measured;
 use bem_base::fixed::Fixed;
+use bem_base::plain::plain;
 use bem_base::words::quantity;
 use bem_engine::learner::guarding::USER_RULES_OUT;
 use bem_engine::learner::{Decision, EvidenceBasis, Repetition, Shortfall, Tally};
@@ -118,7 +119,7 @@ pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Optio
     let policy = learned.agent.policy();
     let (gates, bits, reads) = (policy.gates(), policy.memory_bits(), policy.reads().len());
     line("circuit", &circuit_words(gates, bits, reads));
-    line("hypothesis", &learned.words);
+    line("hypothesis", &plain(&learned.words));
     if 0 < counts_steps(policy) {
         line("warning", COUNTING);
     }
@@ -146,7 +147,7 @@ fn unexplained(short: &Shortfall) -> String {
         "earned {:.3} less a step than was predicted in {contexts} of {}: something that matters is neither seen nor \
          remembered, or the world has changed",
         units(*mean),
-        quantity(compared, "context")
+        quantity(compared, "situation")
     )
 }
 
@@ -234,10 +235,11 @@ fn print_decision(decision: &Decision) {
         true => "proven; declared by the user, no evidence needed".to_string(),
         false => support(decision.basis, decision.accepted, pairs, to_float(mean), to_float(lower_bound)),
     };
+    let words = plain(&decision.words);
+    let is_sized = decision.gates == 0 || words.contains(" gate");
     let text = format!(
-        "{}{}: {}",
-        decision.words,
-        if decision.gates == 0 { String::new() } else { format!(" ({})", quantity(decision.gates, "gate")) },
+        "{words}{}: {}",
+        if is_sized { String::new() } else { format!(" ({})", quantity(decision.gates, "gate")) },
         if speaks.is_empty() { &decision.reason } else { &speaks },
     );
     let verdict = if decision.accepted { "install" } else { "reject" };
@@ -262,8 +264,10 @@ pub fn support(basis: EvidenceBasis, accepted: bool, pairs: u32, mean: f64, lowe
         }
         // How much the log says is in the words of the patch, because it is another measure for every kind.
         (0, true, EvidenceBasis::Counted) => "its predicted returns were earned".to_string(),
-        (0, true, EvidenceBasis::Proof) => "proven equivalent: no action changes".to_string(),
+        (0, true, EvidenceBasis::Proof) => "proven, no action changes".to_string(),
         (0, true, EvidenceBasis::Given) => "nothing is measured".to_string(),
+        // What earned most so far is followed where it was better in the log, with or without a bound.
+        (0, true, EvidenceBasis::Means) => "its mean in the log is higher".to_string(),
         (0, true, _) if 0.0 < lower_bound => "lower bound from logged steps".to_string(),
         (0, true, _) => "no action changes".to_string(),
         (0, false, _) => String::new(),

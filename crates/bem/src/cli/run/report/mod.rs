@@ -8,11 +8,13 @@ mod result;
 mod rules;
 
 pub use curves::Curves;
+pub use rules::recorded_in;
 
 use super::scoreboard::{best, standing};
 use crate::cli::solve::{support, to_float};
 use crate::measured::Figure;
 use bem_base::digest::Digest;
+use bem_base::plain::plain;
 use bem_base::words::quantity;
 use bem_engine::climb::{Climb, Climbed, Edit, Practised, Track};
 use bem_engine::learner::EvidenceBasis;
@@ -212,7 +214,7 @@ fn tries(page: &mut String, track: &Track) {
             steps_or_never(climbed.steps_to_99),
             grouped(climbed.steps),
             climbed.policy.gates(),
-            escaped(&climbed.words),
+            escaped(&plain(&climbed.words)),
             if climbed.reused { " <span class=tag>known</span>" } else { "" }
         );
     }
@@ -264,7 +266,7 @@ fn patch_row(page: &mut String, task: Option<&str>, span: f64, patch: &Patch) {
     let returns = patch
         .returns
         .map_or(String::new(), |(before, after)| format!("{} → {}", units(before), units(after)));
-    let (words, kind) = (escaped(&patch.words), escaped(&patch.kind));
+    let (words, kind) = (escaped(&plain(&patch.words)), escaped(&patch.kind));
     let task = task.map_or(String::new(), |task| format!("<td class=left>{}", breakable(task)));
     let _ = write!(
         page,
