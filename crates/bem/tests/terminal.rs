@@ -130,11 +130,51 @@ fn results_fit() {
         assert!(output.status.code() < Some(2), "{words:?}: {output:?}");
         let said = text(&output.stdout);
         fits(&words.join(" "), &said);
-        // The words of patches are the history's, and stay as they are.
         for wrong in [" 1 memory bits", " 1 episodes"] {
             assert!(!said.contains(wrong), "{wrong}: {said}");
         }
     }
     let shown = on_terminal(folder, &["solve", "parity", "--param", "n=4"]);
     fits("solve on a terminal", &shown);
+}
+
+/// Every line fits as it stands, digests and names included.
+fn fits_wholly(what: &str, shown: &str) {
+    assert!(!shown.trim().is_empty(), "{what} says nothing");
+    for line in shown.lines() {
+        let letters = line.chars().count();
+        assert!(letters <= WIDTH, "{what}: {letters} columns: {line}");
+    }
+}
+
+#[test]
+fn lists_and_records_fit() {
+    let folder = solved(&["contextual_bandit", "--budget", "1500"]);
+    let folder = folder.path();
+    let long = "the_policy_that_decides_about_reordering.h";
+    for words in [
+        &["games", "list"][..],
+        &["games", "show", "matrix_game"],
+        &["games", "show", "contextual_bandit", "--param", "context_bits=8"],
+        &["games", "show", "key_value"],
+        &["config", "show"],
+        &["ladder"],
+        &["ladder", "--stages", "40"],
+        &["ladder", "--families", "parity,matrix_game,next_token,rulegrid"],
+        &["inspect", "kept", "--count", "500"],
+        &["inspect", "constants"],
+        &["snapshot", "kept", "--out", "a_snapshot_of_what_was_learned_so_far"],
+        &["restore", "a_snapshot_of_what_was_learned_so_far", "--out", "learned_so_far_and_restored"],
+        &["export", "kept", "--format", "c", "--out", long],
+        &["export", "kept", "--format", "python", "--out", "the_policy_that_decides_about_reordering.py"],
+    ] {
+        let output = bem(folder, words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        fits_wholly(&words.join(" "), &text(&output.stdout));
+    }
+    // What is folded for people is the same file.
+    std::fs::write(folder.join("shown.toml"), bem(folder, &["config", "show"]).stdout).expect("a file");
+    let checked = bem(folder, &["config", "check", "shown.toml"]);
+    std::fs::write(folder.join("empty.toml"), "").expect("a file");
+    assert_eq!(text(&checked.stdout), text(&bem(folder, &["config", "check", "empty.toml"]).stdout));
 }

@@ -3,6 +3,7 @@
 //! [`ConfigFile`] is the argument of every command that starts a run. Clauses: MEM-3.
 
 use super::Answer;
+use super::fit::{WIDTH, wrapped};
 use crate::files;
 use anyhow::{Context, Result, bail};
 use bem_machine::config::{Entry, GenesisConfig};
@@ -99,10 +100,19 @@ pub fn run(arguments: &ConfigArguments) -> Result<Answer> {
     match &arguments.action {
         Action::Show { file, json: true, .. } => say!("{}", to_json(&*file.load()?)),
         Action::Show { file, markdown: true, .. } => say_text!("{}", to_markdown(&*file.load()?)),
-        Action::Show { file, .. } => say_text!("{}", file.load()?.to_toml()),
+        Action::Show { file, .. } => say_text!("{}", fitted(&file.load()?.to_toml())),
         Action::Check { file } => say!("ok, digest {}", load(file)?.digest()),
     }
     Ok(Answer::Yes)
+}
+
+/// The same file with comments that fit a terminal.
+fn fitted(toml: &str) -> String {
+    let comment = |line: &str| match line.strip_prefix("# ") {
+        Some(words) => wrapped(words, WIDTH - 2).iter().map(|part| format!("# {part}\n")).collect::<String>(),
+        None => format!("{line}\n"),
+    };
+    toml.lines().map(comment).collect()
 }
 
 /// Reads and checks a configuration file.

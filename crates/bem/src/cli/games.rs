@@ -3,6 +3,7 @@
 mod play;
 
 use super::Answer;
+use super::fit::{WIDTH, hanging, wrapped};
 use crate::task::{GameArguments, Task};
 use bem_games::base_problem::{base_problem, complexity};
 use bem_games::catalog;
@@ -102,6 +103,13 @@ pub fn run(arguments: &GamesArguments) -> anyhow::Result<Answer> {
     Ok(Answer::Yes)
 }
 
+/// Where the descriptions of families begin.
+const COLUMN: usize = 22;
+/// A space at which no line is broken.
+const TIED: char = '\u{a0}';
+/// Parameters with at most so many letters stay on one line.
+const TIED_MAX: usize = 48;
+
 fn list(as_json: bool) {
     let families = catalog::families();
     if as_json {
@@ -116,12 +124,20 @@ fn list(as_json: bool) {
         return;
     }
     for family in families {
-        say!("{:<21} {}", family.name(), family.about());
-        let own: Vec<String> = family.parameters().iter().map(parameter_text).collect();
-        say!("{:<21}   {}", "", own.join("  "));
+        for (place, line) in wrapped(family.about(), WIDTH - COLUMN).iter().enumerate() {
+            say!("{:<COLUMN$}{line}", if place == 0 { family.name() } else { "" });
+        }
+        let own = family.parameters().iter().map(parameter_text).collect::<Vec<_>>().join("  ");
+        for line in wrapped(&own, WIDTH - COLUMN - 2) {
+            say!("{:COLUMN$}  {}", "", line.trim().replace(TIED, " "));
+        }
     }
-    say!("Every family also takes noise 0..100 [0] and scramble none|actions|fields|bits [none].");
+    say!("Every family also takes noise 0..100 [0] and scramble");
+    say!("none|actions|fields|bits [none]. Defaults are in brackets.");
 }
+
+/// Where what is said of a parameter begins.
+const ABOUT: usize = 17;
 
 fn show(chosen: &Chosen, as_json: bool) {
     let game = &*chosen.game;
@@ -153,13 +169,15 @@ fn show(chosen: &Chosen, as_json: bool) {
         say!("{entry}");
         return;
     }
-    say!("{}: {}", chosen.name, chosen.about);
+    let print = |line: &str, indent: usize| hanging(line, indent).iter().for_each(|line| say!("{line}"));
+    print(&format!("{}: {}", chosen.name, chosen.about), 2);
     for parameter in &chosen.parameters {
         let now =
             chosen.params.get(parameter.name).map_or(String::new(), |now| now.to_string().replace('"', ""));
-        say!("  {:<14} {:<10} {:<26} {}", parameter.name, now, range_text(parameter), parameter.about);
+        print(&format!("  {:<14} {now} ({})", parameter.name, allowed_text(parameter)), ABOUT);
+        wrapped(parameter.about, WIDTH - ABOUT).iter().for_each(|line| say!("{:ABOUT$}{line}", ""));
     }
-    say!("{} (rewards in milli-units)", shape_text(shape));
+    print(&format!("{} (rewards in milli-units)", shape_text(shape)), 2);
     say!(
         "optimum {:.3}, random play {:.3}, seed {}",
         units(game.optimum()),
@@ -174,7 +192,18 @@ fn units(value: Value) -> f64 {
 }
 
 fn parameter_text(parameter: &Parameter) -> String {
-    format!("{} {}", parameter.name, range_text(parameter))
+    let text = format!("{} {}", parameter.name, range_text(parameter));
+    match TIED_MAX < text.chars().count() {
+        true => text.replace('|', " | "),
+        false => text.replace(' ', &TIED.to_string()),
+    }
+}
+
+fn allowed_text(parameter: &Parameter) -> String {
+    match parameter.range {
+        Range::Number { min, max, default } => format!("{min}..{max}, default {default}"),
+        Range::Choice { words } => format!("{}, default {}", words.join("|"), words[0]),
+    }
 }
 
 fn range_text(parameter: &Parameter) -> String {

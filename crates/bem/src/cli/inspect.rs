@@ -1,5 +1,6 @@
 //! `bem inspect`: what is in a ledger, a segment, a snapshot, a checkpoint; and all limits of the machine.
 
+use super::fit::hanging;
 use super::{Answer, ledger_directory};
 use crate::files;
 use anyhow::{Context, bail};
@@ -69,7 +70,10 @@ fn print_entries(directory: &Path, from: u64, count: u64) -> anyhow::Result<()> 
         let Some(bytes) = reader.next(&mut store)? else { break };
         if from <= index {
             let entry = Entry::from_bytes(bytes).with_context(|| format!("entry {index}"))?;
-            say!("{index:>8}  {:<10} {}", entry.kind_name(), describe(&entry));
+            // A digest on a line of its own fits beside this indent.
+            hanging(&format!("{index:>8}  {:<10} {}", entry.kind_name(), describe(&entry)), 12)
+                .iter()
+                .for_each(|line| say!("{line}"));
             shown += 1;
         }
     }

@@ -7,6 +7,7 @@
 //! Clauses: LOG-4, LOG-5.
 
 use super::Answer;
+use super::fit::hanging;
 use super::ledger_directory;
 use super::run::history::{History, put_away_in};
 use super::serve;
@@ -14,6 +15,7 @@ use crate::files;
 use crate::kept_world::{kept_files, worlds_of};
 use anyhow::{Context, Result, bail};
 use bem_base::digest::{Digest, hash};
+use bem_base::words::quantity;
 use bem_engine::climb::Climb;
 use bem_engine::journal::{JournalError, Replay, climb_of};
 use bem_ledger::LedgerError;
@@ -87,8 +89,14 @@ pub fn snapshot(arguments: &SnapshotArguments) -> Result<Answer> {
     snapshot.parts.sort_by(|left, right| left.name.cmp(&right.name));
     let (bytes, _) = snapshot.to_bytes();
     std::fs::write(&out, bytes).with_context(|| format!("{} cannot be written", out.display()))?;
-    say!("{}: {} steps, head {}", out.display(), climb.steps(), climb.head());
+    print_state(&out, &climb);
     Ok(Answer::Yes)
+}
+
+/// Where something is, and the state of learning in it.
+fn print_state(place: &Path, climb: &Climb) {
+    let line = format!("{}: {}, head {}", place.display(), quantity(climb.steps(), "step"), climb.head());
+    hanging(&line, 2).iter().for_each(|part| say!("{part}"));
 }
 
 /// The part of a copied snapshot that holds the file of this number.
@@ -122,7 +130,7 @@ pub fn restore(arguments: &RestoreArguments) -> Result<Answer> {
     let mut history =
         History::create_with(&arguments.out, &climb, &files, key, origin, LogOptions::default())?;
     history.save(&climb, put_away_in(&snapshot.parts))?;
-    say!("{}: {} steps, head {}", arguments.out.display(), climb.steps(), climb.head());
+    print_state(&arguments.out, &climb);
     say!("go on    bem run --resume {}", arguments.out.display());
     Ok(Answer::Yes)
 }

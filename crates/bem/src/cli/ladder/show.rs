@@ -1,5 +1,6 @@
 //! What `bem ladder` prints: one line for every family, one family rung by rung with a plot, or JSON.
 
+use super::super::fit::{WIDTH, wrapped};
 use super::super::solve::to_float;
 use super::measured::Measurement;
 use super::{Agreement, Shown};
@@ -43,8 +44,8 @@ pub fn to_json(shown: &Shown) -> Value {
 
 /// One line for every family.
 pub fn print_overview(shown: &[Shown]) {
-    say!("                      estimated          measured (median steps to 0.99)      orders agree");
-    say!("family                each rung    R^2   each rung   R^2   easiest  hardest  by (Spearman)");
+    say!("                      estimated       measured (median steps to 0.99)   orders");
+    say!("family                rungs      R^2  rungs      R^2 easiest hardest  agree by");
     for family in shown {
         let estimates: Vec<Option<f64>> =
             family.rungs.iter().map(|rung| Some(to_float(rung.difficulty))).collect();
@@ -57,7 +58,7 @@ pub fn print_overview(shown: &[Shown]) {
             _ => "-".to_string(),
         };
         say!(
-            "{:<20}  {:<9} {:>6.3}   {:<8} {:>6} {:>9} {:>8}  {}",
+            "{:<20}  {:<8} {:>5.3}  {:<8} {:>5} {:>7} {:>7}  {}",
             family.domain.name(),
             bars(&estimates),
             to_float(family.fit.r_squared),
@@ -65,13 +66,15 @@ pub fn print_overview(shown: &[Shown]) {
             family.measured_fit().map_or(String::new(), |fit| format!("{:.3}", to_float(fit))),
             steps(medians.first()),
             steps(medians.last()),
-            in_words(family.agreement()),
+            in_short(family.agreement()),
         );
     }
-    say!(
-        "\nBars are logarithms of steps, from a family's easiest rung to its hardest; x is a rung that most runs did"
-    );
-    say!("not solve within the budget. `bem ladder --families NAME` shows every rung of a family.");
+    let below = "Bars are logarithms of steps, from a family's easiest rung to its hardest; x is a rung that most runs did \
+        not solve within the budget. Orders agree by Spearman's rank correlation over the levels that can be told apart, \
+        in parentheses; where no order was measured they are flat. `bem ladder --families NAME` shows every rung of a \
+        family.";
+    say!("");
+    wrapped(below, WIDTH).iter().for_each(|line| say!("{line}"));
 }
 
 /// One family, rung by rung.
@@ -83,7 +86,7 @@ pub fn print_rungs(shown: &Shown) {
         to_float(shown.fit.slope),
         to_float(shown.fit.r_squared)
     );
-    say!("  stage band  expected  measured  {}  task", Axis::header());
+    say!("  stage band  expected  measured  {}", Axis::header().trim_end());
     for (stage, (rung, measured)) in shown.rungs.iter().zip(&shown.measured).enumerate() {
         let expected = to_float(rung.difficulty).exp2().round();
         let steps = match measured {
@@ -92,13 +95,12 @@ pub fn print_rungs(shown: &Shown) {
         };
         let band = shown.ladder.band(rung.difficulty);
         let plot = Axis::plot(to_float(rung.difficulty), measured.as_ref());
-        say!("  {stage:>5} {band:>4} {expected:>9} {steps:>9}  {plot}  {}", rung.tree);
+        say!("  {stage:>5} {band:>4} {expected:>9} {steps:>9}  {}", plot.trim_end());
+        say!("        {}", rung.tree);
     }
     let straight = shown.measured_fit().map_or(String::new(), |fit| format!(", R^2 {:.3}", to_float(fit)));
-    say!(
-        "  o expected, * measured (median), - all runs, x not solved; orders: {}{straight}\n",
-        in_words(shown.agreement())
-    );
+    say!("  o expected, * measured (median), - all runs, x not solved");
+    say!("  orders: {}{straight}\n", in_words(shown.agreement()));
 }
 
 fn in_words(agreement: Agreement) -> String {
@@ -109,12 +111,22 @@ fn in_words(agreement: Agreement) -> String {
     }
 }
 
+/// The same where a column of a table is left for it.
+fn in_short(agreement: Agreement) -> String {
+    match agreement {
+        Agreement::Unmeasured => "-".to_string(),
+        Agreement::Flat => "flat".to_string(),
+        Agreement::Ordered { spearman, levels } => format!("{:.3} ({levels})", to_float(spearman)),
+    }
+}
+
 fn log2(steps: u64) -> f64 {
     to_float(log2_count_floor(1 + steps))
 }
 
-/// One block for every value, from the lowest to the highest of them.
+/// One block for every value, from the lowest to the highest of them; of many values, some that lie as far apart as can be.
 fn bars(values: &[Option<f64>]) -> String {
+    const SHOWN: usize = 8;
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let known = || values.iter().flatten().copied();
     let (low, high) = (known().fold(f64::MAX, f64::min), known().fold(f64::MIN, f64::max));
@@ -122,7 +134,9 @@ fn bars(values: &[Option<f64>]) -> String {
         let share = if low < high { (value - low) / (high - low) } else { 0.0 };
         BLOCKS[(share * 7.0).round() as usize]
     };
-    values.iter().map(|value| value.map_or('x', block)).collect()
+    let shown = values.len().min(SHOWN);
+    let places = (0..shown).map(|place| place * (values.len() - 1) / (shown - 1).max(1));
+    places.map(|place| values[place].map_or('x', block)).collect()
 }
 
 /// A line of characters that stands for 1 to 2^17 steps, two characters for a doubling.
@@ -171,6 +185,8 @@ mod tests {
     fn bars_climb_from_the_lowest_to_the_highest() {
         assert_eq!(bars(&[Some(1.0), Some(2.0), None, Some(8.0)]), "▁▂x█");
         assert_eq!(bars(&[Some(3.0), Some(3.0)]), "▁▁");
+        let many: Vec<Option<f64>> = (0..15).map(|value| Some(f64::from(value))).collect();
+        assert_eq!((bars(&many).as_str(), bars(&[]).as_str()), ("▁▂▃▄▅▆▇█", ""));
     }
 
     #[test]
