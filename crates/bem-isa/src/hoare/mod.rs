@@ -10,7 +10,7 @@ pub mod condition;
 pub mod symbolic;
 pub mod word;
 
-use crate::instruction::{Format, Opcode};
+use crate::instruction::{Format, Instruction, Opcode};
 use crate::interpreter::{Core, NoCoprocessor, SegmentStarts};
 use crate::memory::Memory;
 use crate::program::{Node, Program};
@@ -22,8 +22,10 @@ use condition::{Condition, ConditionError};
 use symbolic::SymbolicState;
 use word::gate;
 
-/// Words of SHARED in the bounded model of memory.
+/// Words of SHARED in the bounded model of memory, at least.
 pub const MEMORY_WORDS_DEFAULT: usize = 8;
+/// Why a call or a return is not followed.
+const CALLED: &str = "a call or a return has no fixed way out; put what is called in its place, as a .macro";
 
 /// Why a program cannot be checked at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -110,11 +112,30 @@ impl Default for Options {
     }
 }
 
+/// As many words of memory as the offsets of a program's own accesses reach, from a base of zero.
+pub fn memory_words(program: &Program) -> usize {
+    let reached = |instruction: &Instruction| match instruction.opcode {
+        Opcode::Load | Opcode::Store => usize::try_from(instruction.immediate).unwrap_or(0) / 8 + 1,
+        Opcode::VectorLoad | Opcode::VectorStore => {
+            usize::try_from(instruction.immediate).unwrap_or(0) / 8 + 4
+        }
+        _ => 0,
+    };
+    let words = program.instructions().iter().flatten().map(reached).max().unwrap_or(0);
+    words.max(MEMORY_WORDS_DEFAULT)
+}
+
 /// Checks every node of a program.
 #[doc(alias = "HOARE_CHECK")]
 pub fn check(program: &Program, options: Options) -> Result<Vec<Checked>, HoareError> {
     if program.nodes().is_empty() {
         return Err(HoareError::NoNodes);
+    }
+    // Said before anything else: no node and no invariant helps against a call.
+    let is_call =
+        |instruction: &Instruction| matches!(instruction.opcode, Opcode::Return | Opcode::JumpAndLink);
+    if let Some(position) = program.instructions().iter().position(|one| one.as_ref().is_some_and(is_call)) {
+        return Err(HoareError::Unsupported { position: position as u32, reason: CALLED });
     }
     let mut checked = Vec::new();
     for node in program.nodes() {
@@ -186,8 +207,7 @@ impl<'a> NodeCheck<'a> {
                     return Ok(());
                 }
                 _ if matches!(instruction.opcode, Opcode::Return | Opcode::JumpAndLink) => {
-                    let reason = "calls and returns have no fixed way out; inline them with a macro";
-                    return Err(HoareError::Unsupported { position, reason });
+                    return Err(HoareError::Unsupported { position, reason: CALLED });
                 }
                 _ => {
                     let fault = self.state.execute(&mut self.cnf, &instruction, &self.starts);
@@ -280,7 +300,6 @@ impl<'a> NodeCheck<'a> {
 mod tests {
     use super::*;
     use crate::assemble::assemble;
-    use crate::instruction::Instruction;
     use bem_base::prng::Prng;
 
     fn verdicts(text: &str) -> Vec<Checked> {
@@ -358,8 +377,21 @@ mod tests {
             error(".node n\nli x1, 1\na: jmp a"),
             "instruction 1 leads to instruction 1, where no node starts"
         );
-        assert!(error(".node n\nret x31").starts_with("instruction 0 cannot be checked: calls and returns"));
+        // A call is said before a missing node, which would not help.
+        for called in [".node n\nret x31", ".node n\na: jmp a\nret x31"] {
+            let said = error(called);
+            assert!(said.contains("cannot be checked: a call or a return has no fixed way out"), "{said}");
+            assert!(said.ends_with("as a .macro"), "{said}");
+        }
         assert!(error(".node n \"x1 =\"\nli x1, 1").starts_with("the invariant of node n: at letter"));
+    }
+
+    #[test]
+    fn memory_reaches_as_far_as_the_offsets_of_a_program() {
+        let words = |text: &str| memory_words(&assemble(text).unwrap());
+        assert_eq!(words(".node n\nld x1, [x0 + 8]"), MEMORY_WORDS_DEFAULT);
+        assert_eq!(words(".node n\nst x1, [x0 + 312]"), 40);
+        assert_eq!(words(".node n\nld x1, [x2 - 8]\nst x1, [x2 + 72]"), 10);
     }
 
     /// The bit-blaster and the interpreter are two definitions of the instruction set; here they meet.

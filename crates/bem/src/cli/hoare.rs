@@ -2,6 +2,7 @@
 
 use super::Answer;
 use anyhow::{anyhow, bail};
+use bem_base::words::quantity;
 use bem_isa::hoare::{self, Checked, Counterexample, HoareError, Options, Verdict};
 use bem_prover::Budget;
 use clap::Args;
@@ -11,13 +12,17 @@ use std::path::{Path, PathBuf};
 /// Check that every node's invariant implies the next one's.
 #[derive(Args)]
 #[command(after_help = "Example: bem hoare examples/programs/sum.basm\n\
-    Exit code 1 when an invariant is refuted, vacuous or undecided.")]
+    Exit code 1 when an invariant is refuted, vacuous or undecided.\n\n\
+    Calls and returns are refused: put what is called in its place, as a .macro. What a\n\
+    tool or co-processor answers is unknown, and so is memory after it; that it answers is\n\
+    assumed. An address that is read from memory needs an invariant that bounds it.")]
 pub struct HoareArguments {
     /// The program, as text or binary
     file: PathBuf,
-    /// Words of memory that exist; any other address traps
-    #[arg(long, default_value_t = hoare::MEMORY_WORDS_DEFAULT)]
-    memory: usize,
+    /// Words of memory that exist; any other address traps [default: as many as the offsets of the program reach, and at
+    /// least 8]
+    #[arg(long)]
+    memory: Option<usize>,
     /// Conflicts the solver may spend on each way out
     #[arg(long, default_value_t = Budget::DEFAULT.conflicts)]
     conflicts: u32,
@@ -31,11 +36,13 @@ const MEMORY_WORDS_MAX: usize = 1_024;
 
 /// `bem hoare`
 pub fn run(arguments: &HoareArguments) -> anyhow::Result<Answer> {
-    if MEMORY_WORDS_MAX < arguments.memory {
-        bail!("--memory {} is too large: the model holds 0 to {MEMORY_WORDS_MAX} words", arguments.memory);
+    if let Some(words) = arguments.memory.filter(|words| MEMORY_WORDS_MAX < *words) {
+        bail!("--memory {words} is too large: the model holds 0 to {MEMORY_WORDS_MAX} words");
     }
     let program = super::isa::read_program(&arguments.file)?;
-    let options = Options { memory_words: arguments.memory, budget: Budget::conflicts(arguments.conflicts) };
+    let memory_words =
+        arguments.memory.unwrap_or_else(|| hoare::memory_words(&program).min(MEMORY_WORDS_MAX));
+    let options = Options { memory_words, budget: Budget::conflicts(arguments.conflicts) };
     let checked = hoare::check(&program, options).map_err(|error| refusal(&error, &arguments.file))?;
     let holds = hoare::all_hold(&checked);
     if arguments.json {
@@ -46,7 +53,7 @@ pub fn run(arguments: &HoareArguments) -> anyhow::Result<Answer> {
         say!("{}", json!({ "holds": holds, "edges": edges }));
     } else {
         for edge in &checked {
-            say!("{:<16} -> {:<24} {}", edge.from, edge.to, word(edge));
+            say!("{:<24} -> {:<25} {}", edge.from, edge.to, word(edge));
             match &edge.verdict {
                 Verdict::Refuted(example) => print_state(example),
                 Verdict::Undecided(why) => say!("    {why}"),
@@ -56,7 +63,16 @@ pub fn run(arguments: &HoareArguments) -> anyhow::Result<Answer> {
                 Verdict::Vacuous => say!("    the invariant of {} can never hold", edge.from),
             }
         }
-        say!("{}", if holds { "every invariant holds" } else { "not every invariant holds" });
+        let model = quantity(memory_words, "word");
+        match holds {
+            true => say!("every invariant holds, with {model} of memory"),
+            false => say!("not every invariant holds, with {model} of memory"),
+        }
+        let is_access = |edge: &Checked| edge.to.starts_with("no trap at ");
+        if checked.iter().any(|edge| is_access(edge) && !matches!(edge.verdict, Verdict::Holds(_))) {
+            say!("an access may leave memory: give the model more words with --memory, or begin");
+            say!("a node before it with .node NAME \"INVARIANT\" that bounds its address");
+        }
     }
     Ok(if holds { Answer::Yes } else { Answer::No })
 }
