@@ -42,7 +42,12 @@ impl Column {
 
     /// What it means that the value is one of these, which rise: a comparison, a range, or words.
     pub fn among(&self, chosen: &[usize]) -> String {
-        let (all, name) = (self.values(), &self.feature.name);
+        self.among_of(&self.values(), chosen)
+    }
+
+    /// The same where only these values matter, which rise too: what is said may hold of others or not.
+    pub fn among_of(&self, all: &[usize], chosen: &[usize]) -> String {
+        let name = &self.feature.name;
         if chosen.is_empty() {
             return format!("{name} is impossible");
         }
@@ -51,8 +56,8 @@ impl Column {
         }
         match (&self.code, &self.feature.kind) {
             (Code::Steps(thresholds) | Code::Level(thresholds), _) => {
-                let ranges: Vec<String> = (runs(&all, chosen).into_iter())
-                    .map(|(first, last)| self.range(thresholds, &all, first, last))
+                let ranges: Vec<String> = (runs(all, chosen).into_iter())
+                    .map(|(first, last)| self.range(thresholds, all, first, last))
                     .collect();
                 match ranges.as_slice() {
                     [one] => one.clone(),
@@ -162,5 +167,8 @@ mod tests {
         ] {
             assert_eq!(column.among(values), words);
         }
+        // Where 2 <= temp < 5.5 does not matter, one comparison tells the others apart.
+        assert_eq!(temp.among_of(&[1, 3, 4], &[3, 4]), "temp >= 5.5");
+        assert_eq!(temp.among_of(&[1, 3, 4], &[1]), "temp < 2");
     }
 }

@@ -4,7 +4,6 @@
 //! `head` and `label`; every state and arrow says all of its rules when it is pointed at. Must not know pages. Clauses: GLE-9.
 
 use crate::html::escaped;
-use crate::subject::digits;
 use crate::text::state_lines;
 use crate::{Explainable, StateDiagram};
 use std::collections::BTreeMap;
@@ -88,9 +87,9 @@ pub fn svg(subject: &Explainable<'_>, diagram: &StateDiagram) -> String {
         let rules = state_lines(subject, diagram, state).join("\n");
         let _ = write!(
             drawn,
-            "<g><title>S{number}, remembered {}\n{}</title><circle class=node cx='{2}' cy='{middle}' r='{RADIUS}'/>\
+            "<g><title>S{number}, {}\n{}</title><circle class=node cx='{2}' cy='{middle}' r='{RADIUS}'/>\
              <text class=label x='{2}' y='{3}' text-anchor=middle>S{number}</text></g>",
-            digits(&state.memory),
+            escaped(&subject.memory(&state.memory)),
             escaped(&rules),
             x(number),
             middle + 4

@@ -5,19 +5,24 @@
 //! prover afterwards. Every fact is also a circuit.
 
 use crate::Words;
+use crate::meaning::Meaning;
 use crate::observations::{Observations, Unit};
+use crate::topic::Topic;
 use bem_base::environment::Field;
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Netlist, Signal};
-use std::collections::{BTreeMap, BTreeSet};
+use bem_synth::policy::action_bits;
+use std::collections::BTreeSet;
 
 /// A group of neighbouring observation bits as a number, as far as the policy reads it: its highest bits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Number {
     /// The inputs, lowest bit first.
     pub places: Vec<usize>,
-    /// Which field of the world it is; one beyond the last is the policy's own clock.
+    /// Which field of the world it is; one beyond the last is the policy's own clock, two beyond it an action.
     pub field: usize,
+    /// How many steps ago; 0 is now.
+    pub back: usize,
     /// Bits below the first that the policy does not read.
     pub skipped: usize,
 }
@@ -45,6 +50,8 @@ pub enum Fact {
 const NUMBER_BITS_MAX: usize = 10;
 /// Borders of one field that are offered.
 const BORDERS_MAX: usize = 24;
+/// Up to so many words of a choice are asked for one by one.
+const WORDS_MAX: u64 = 32;
 /// Fields that are compared with each other.
 const COMPARED_MAX: usize = 6;
 /// Inputs between which symmetry is looked for.
@@ -153,17 +160,15 @@ fn count(builder: &mut Builder, places: &[usize], least: usize) -> Signal {
     at_least[least]
 }
 
-/// The facts that rules about this circuit may use. `words` says which observation bit each of the first inputs is and how
-/// they belong together, `clock` which inputs together count steps.
-pub fn facts(words: &Words<'_>, clock: &[usize], target: &Netlist) -> Vec<Fact> {
-    let (support, fields) = (target.support(), words.fields);
-    let observations = Observations::new(words.reads, words.names, &support);
+/// The facts that rules about this circuit may use; `words` says what its inputs are.
+pub fn facts(words: &Words<'_>, target: &Netlist) -> Vec<Fact> {
+    let support = target.support();
+    let observations = Observations::new(words, &support);
     // Only inputs that may be anything by themselves are counted or added up.
     let free = observations.free_places();
     let mut all: BTreeSet<Fact> = support.iter().map(|place| Fact::Bit(*place)).collect();
     let mut probe = Probe::new(target, observations);
-    let mut numbers = numbers(words.reads, fields, &support);
-    numbers.extend(number(clock, fields.len(), |place| support.contains(place).then_some(*place)));
+    let numbers = numbers(words, &support);
     for number in &numbers {
         let borders = probe.borders(number);
         let top = (1u64 << number.places.len()) - 1;
@@ -176,12 +181,17 @@ pub fn facts(words: &Words<'_>, clock: &[usize], target: &Netlist) -> Vec<Fact> 
         if number.skipped == 0 && borders.contains(&1) {
             all.insert(Fact::Equals(number.clone(), 0));
         }
+        // A choice is asked for word by word.
+        let topic = words.topic(number.places[0]).filter(|topic| !words.is_number(*topic));
+        if topic.is_some() && top < WORDS_MAX {
+            all.extend((0..=top).map(|value| Fact::Equals(number.clone(), value)));
+        }
     }
     let whole: Vec<&Number> =
         numbers.iter().filter(|number| number.skipped == 0).take(COMPARED_MAX).collect();
     for (place, left) in whole.iter().enumerate() {
         for right in &whole[place + 1..] {
-            if left.places.len() != right.places.len() || !words.can_compare(left.field, right.field) {
+            if left.places.len() != right.places.len() || !words.can_compare(left, right) {
                 continue;
             }
             all.insert(Fact::Less((*left).clone(), (*right).clone()));
@@ -199,25 +209,39 @@ pub fn facts(words: &Words<'_>, clock: &[usize], target: &Netlist) -> Vec<Fact> 
     all.into_iter().collect()
 }
 
-/// The fields that are numbers to the circuit.
-fn numbers(reads: &[u16], fields: &[Field], support: &[usize]) -> Vec<Number> {
-    let place_of: BTreeMap<usize, usize> = (support.iter())
-        .filter_map(|place| reads.get(*place).map(|bit| (usize::from(*bit), *place)))
-        .collect();
-    let of = |(field, Field { low, width }): (usize, &Field)| {
-        let bits: Vec<usize> = (usize::from(*low)..usize::from(low + width)).collect();
-        number(&bits, field, |bit| place_of.get(bit).copied())
-    };
-    fields.iter().enumerate().filter_map(of).collect()
+/// What is a number to the circuit: whatever has a name and several inputs, and fields, now and some steps ago.
+fn numbers(words: &Words<'_>, support: &[usize]) -> Vec<Number> {
+    let place_of = |wanted: Meaning| support.iter().copied().find(|place| words.places[*place] == wanted);
+    let backs: BTreeSet<usize> = support.iter().map(|place| words.places[*place].back()).collect();
+    let mut found = Vec::new();
+    for back in backs {
+        found.extend(words.fields.iter().enumerate().filter_map(|(field, Field { low, width })| {
+            let seen: Vec<Option<usize>> =
+                (*low..low + width).map(|bit| place_of(Meaning::Seen { bit, back })).collect();
+            let has_name = seen.iter().flatten().any(|place| words.topic(*place).is_some());
+            number(seen, field, back, has_name)
+        }));
+        if 0 < back {
+            let digits = (0..action_bits(words.actions)).map(|digit| Meaning::Acted { digit, back });
+            found.extend(number(digits.map(place_of).collect(), words.fields.len() + 1, back, true));
+        }
+    }
+    let digits = words.values(Topic::Clock).len().next_power_of_two().ilog2() as usize;
+    let digits = (0..digits).map(|digit| place_of(Meaning::Clock(digit)));
+    found.extend(number(digits.collect(), words.fields.len(), 0, true));
+    found
 }
 
-/// These bits as a number, if the circuit reads at least the two highest, and no bit below one that it does not read.
-fn number(bits: &[usize], field: usize, place_of: impl Fn(&usize) -> Option<usize>) -> Option<Number> {
-    let places: Vec<Option<usize>> = bits.iter().map(place_of).collect();
+/// These bits as a number. What has a name is compared by whichever of its bits are read, because its words say what that
+/// means; of others the circuit must read at least the two highest, and no bit below one that it does not read.
+fn number(places: Vec<Option<usize>>, field: usize, back: usize, has_name: bool) -> Option<Number> {
     let skipped = places.iter().position(Option::is_some)?;
-    let places: Vec<usize> = places[skipped..].iter().copied().collect::<Option<_>>()?;
+    let (places, skipped): (Vec<usize>, usize) = match has_name {
+        true => (places.into_iter().flatten().collect(), 0),
+        false => (places[skipped..].iter().copied().collect::<Option<_>>()?, skipped),
+    };
     let fits = 2 <= places.len() && places.len() <= NUMBER_BITS_MAX;
-    fits.then_some(Number { places, field, skipped })
+    fits.then_some(Number { places, field, back, skipped })
 }
 
 /// Looks at a circuit on inputs by chance, as far as they can occur.

@@ -94,9 +94,10 @@ pub fn conditions(subject: &Explainable<'_>, rules: &RuleList, input: &[bool], a
         return "<p class=muted>The rules are a summary, and the circuit decides otherwise here.</p>"
             .to_string();
     }
-    let words = subject.words();
+    let words = subject.words().for_list(rules);
     let mut page = "<ol class=gone>".to_string();
-    for (place, rule) in rules.rules.iter().take(deciding + 1).enumerate() {
+    let gone = rules.rules.iter().take(deciding + 1).enumerate();
+    for (place, rule) in gone.filter(|(_, rule)| rules.is_row_of(rule, input)) {
         let held = words.held(&rule.when, input).into_iter().map(|(condition, holds)| {
             let (class, word) = if holds { ("pass", "holds") } else { ("fail", "does not hold") };
             format!("{} <span class={class}>{word}</span>", escaped(&condition))

@@ -6,7 +6,9 @@ use crate::reason::Nearest;
 use crate::states::State;
 use crate::subject::digits;
 use crate::text::evidence;
-use crate::{Agreement, Explainable, Explanation, Reason, Rule, RuleList, StateDiagram, Words, action_of};
+use crate::{
+    Agreement, Explainable, Explanation, Meaning, Reason, Rule, RuleList, StateDiagram, Words, action_of,
+};
 use serde_json::{Map, Number, Value, json};
 
 /// The whole policy: rules, memory, states.
@@ -22,6 +24,12 @@ pub fn policy(
     object.insert("action".to_string(), list(&whole.action, &words, |bits| json!(action_of(bits))));
     object.insert("memory".to_string(), whole.memory.iter().map(bit).collect());
     object.insert("clock".to_string(), json!(whole.clock));
+    let observed = subject.policy.reads().len();
+    let name = |place: usize| match words.places[place] {
+        Meaning::Kept(_) => Value::Null,
+        _ => json!(words.value(place, true)),
+    };
+    object.insert("remembers".to_string(), (observed..words.places.len()).map(name).collect());
     let states = diagram.map_or(Value::Null, |diagram| states(diagram, &words));
     object.insert("states".to_string(), states);
     object
@@ -48,7 +56,7 @@ pub fn conditions(subject: &Explainable<'_>, rules: &RuleList, input: &[bool], a
     if action_of(then) != action {
         return Value::Null;
     }
-    let words = subject.words();
+    let words = subject.words().for_list(rules);
     let rule = |(place, rule): (usize, &Rule)| {
         let held = words.held(&rule.when, input);
         let conditions = held.iter().map(|(condition, holds)| json!({ "if": condition, "holds": holds }));
@@ -62,16 +70,29 @@ pub fn conditions(subject: &Explainable<'_>, rules: &RuleList, input: &[bool], a
 }
 
 fn list(list: &RuleList, words: &Words<'_>, then: impl Fn(&[bool]) -> Value) -> Value {
+    let words = words.for_list(list);
     let rule = |rule: &Rule| json!({ "if": words.parts(&rule.when), "then": then(&rule.then) });
     json!({ "rules": list.rules.iter().map(rule).collect::<Vec<_>>(), "otherwise": then(&list.otherwise),
-        "exact": list.is_exact(), "agreement": agreement(list), "evidence": evidence(list) })
+        "exact": list.is_exact(), "agreement": agreement(list), "agreement_met": agreement_met(list),
+        "evidence": evidence(list) })
+}
+
+/// The share of recorded steps at which a summary and its circuit agree; nothing where none are known.
+#[expect(clippy::float_arithmetic, reason = "a share for JSON, which nothing is decided by")]
+fn agreement_met(list: &RuleList) -> Value {
+    match &list.agreement {
+        Agreement::Summary { met: Some((agreed, steps)), .. } => {
+            Number::from_f64(*agreed as f64 / (*steps).max(1) as f64).map_or(Value::Null, Value::Number)
+        }
+        _ => Value::Null,
+    }
 }
 
 /// The share of inputs on which a list and its circuit agree.
 #[expect(clippy::float_arithmetic, reason = "a share for JSON, which nothing is decided by")]
 fn agreement(list: &RuleList) -> Value {
     let share = match &list.agreement {
-        Agreement::Summary { agreed, tried } => *agreed as f64 / (*tried).max(1) as f64,
+        Agreement::Summary { agreed, tried, .. } => *agreed as f64 / (*tried).max(1) as f64,
         _ => 1.0,
     };
     Number::from_f64(share).map_or(Value::Null, Value::Number)

@@ -2,22 +2,28 @@
 //!
 //! Sequential covering: of the assignments that no rule covers yet, the next rule takes as many as it can with one
 //! answer and few conditions. The list is compared with the circuit by the prover; a counterexample joins the
-//! assignments and the list is made anew. Sizes, rounds and rules are bounded.
+//! assignments and the list is made anew. Sizes, rounds and rules are bounded. A list that would be too long becomes a summary:
+//! of what was met in a world where that is known, else of what can occur. Clauses: GLE-9, SCC-3.
 
-use crate::facts::Fact;
+use crate::Words;
+use crate::facts::{Fact, facts};
 use crate::observations::Observations;
 use crate::points::Points;
+use crate::table::table;
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Netlist, NetlistError, Signal};
-use bem_data::Encoder;
 use bem_prover::equivalence::{EquivalenceOptions, Evidence, check_equivalence_with};
 use bem_prover::{Budget, Equivalence};
 use std::collections::BTreeMap;
 
-/// More rules than this are no explanation.
+/// Rules of a list that is right on all inputs that were drawn, where there are too many to look at all of them.
 const RULES_MAX: usize = 40;
+/// Rules of a list where all inputs that can occur are looked at: a long one can still be looked up.
+const ALL_RULES_MAX: usize = 600;
 /// Rules of a summary.
 const SUMMARY_RULES: usize = 12;
+/// Rules of a summary of what was met.
+const MET_RULES: usize = 24;
 /// How often a list is made anew after a counterexample.
 const ROUNDS_MAX: usize = 24;
 /// With more conditions to choose from, pairs of them are not tried one by one.
@@ -72,6 +78,8 @@ pub enum Agreement {
         agreed: u64,
         /// All that were tried.
         tried: u64,
+        /// The same of steps that were met in the world, where these are known: agreed, and all of them.
+        met: Option<(u64, u64)>,
     },
 }
 
@@ -86,12 +94,52 @@ pub struct RuleList {
     pub agreement: Agreement,
     /// Whether that is said of observations that the named features can show, instead of all assignments of bits.
     pub of_features: bool,
+    /// The inputs that say the row of a table: neighbouring rules with the same conditions on them are one row.
+    pub group: Option<Vec<usize>>,
+    /// Where it is a summary of what was met: for every column of the encoder the values that were. Empty elsewhere.
+    pub met_values: Vec<Vec<usize>>,
+}
+
+/// What was met in episodes of a world.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Met {
+    /// The inputs of the circuit, step by step.
+    pub inputs: Vec<Vec<bool>>,
+    /// For every column of the encoder the values that were seen, rising.
+    pub values: Vec<Vec<usize>>,
 }
 
 impl RuleList {
     /// Whether it is proven equal to its circuit.
     pub fn is_exact(&self) -> bool {
         !matches!(self.agreement, Agreement::Summary { .. })
+    }
+
+    /// How many rows a table has; of a list that is none, its rules.
+    pub fn rows(&self) -> usize {
+        let is_new = |place: &usize| {
+            self.group.is_none()
+                || *place == 0
+                || !self.is_same_row(&self.rules[place - 1], &self.rules[*place])
+        };
+        (0..self.rules.len()).filter(is_new).count()
+    }
+
+    /// Whether two rules are of one row of a table.
+    pub fn is_same_row(&self, left: &Rule, right: &Rule) -> bool {
+        self.split(left).0 == self.split(right).0
+    }
+
+    /// What a rule says of its row, and what of the range in it; the last rule of a row says nothing of that.
+    pub fn split<'r>(&self, rule: &'r Rule) -> (&'r [Condition], &'r [Condition]) {
+        let places = self.group.as_deref().unwrap_or_default();
+        let own = |condition: &&Condition| condition.fact.places().iter().all(|place| places.contains(place));
+        rule.when.split_at(rule.when.iter().take_while(own).count())
+    }
+
+    /// Whether the row of a rule is the one of this input.
+    pub fn is_row_of(&self, rule: &Rule, input: &[bool]) -> bool {
+        self.group.is_none() || self.split(rule).0.iter().all(|condition| condition.holds_on(input))
     }
 
     /// The rule that decides on an input: its place, or the number of rules where none applies; and what it says.
@@ -128,23 +176,23 @@ impl RuleList {
 struct Target<'a> {
     circuit: &'a Netlist,
     observations: &'a Observations,
-    names: Option<&'a Encoder>,
 }
 
-/// The rules of a circuit over these facts; every input that matters must be among them as a bit. With named features the
-/// rules are held against the circuit on what these can show.
-pub fn rule_list(target: &Netlist, facts: &[Fact], reads: &[u16], names: Option<&Encoder>) -> RuleList {
-    let observations = Observations::new(reads, names, &target.support());
-    let target = Target { circuit: target, observations: &observations, names };
+/// The rules of a circuit over these facts; every input that matters must be among them as a bit. The rules are held against
+/// the circuit on what can occur by these words. `met` is what a summary is about.
+pub fn rule_list(target: &Netlist, facts: &[Fact], words: &Words<'_>, met: &Met) -> RuleList {
+    let observations = Observations::new(words, &target.support());
+    let target = Target { circuit: target, observations: &observations };
     let mut points = Points::new(target.circuit.inputs(), observations.clone());
     let mut prng = Prng::stream(2, "explain/rounds");
+    let rules_max = if points.is_all() { ALL_RULES_MAX } else { RULES_MAX };
     for _ in 0..ROUNDS_MAX {
-        let Some(mut list) = cover(target, facts, &points, RULES_MAX) else { break };
+        let Some(mut list) = cover(target, facts, &points, rules_max) else { break };
         match compare(target, &list) {
             Equivalence::Equal(Evidence::Exhaustive { rows }) => {
                 let rows = if observations.has_features() { observations.count() } else { rows };
                 list.agreement = Agreement::Exhaustive { rows };
-                return list;
+                return as_table(target, list);
             }
             Equivalence::Equal(Evidence::Proof { .. }) => {
                 list.agreement = Agreement::Proven;
@@ -154,7 +202,23 @@ pub fn rule_list(target: &Netlist, facts: &[Fact], reads: &[u16], names: Option<
             Equivalence::Mismatch | Equivalence::Undecided(_) => break,
         }
     }
-    summary(target, facts, &points)
+    match met.inputs.is_empty() {
+        true => summary(target, facts, &points),
+        false => summary_of_met(target, &points, words, met),
+    }
+}
+
+/// A long list as a table, where that is shorter and shown to be the circuit too.
+fn as_table(target: Target<'_>, list: RuleList) -> RuleList {
+    if list.rules.len() <= RULES_MAX {
+        return list;
+    }
+    let made = table(target.circuit, target.observations)
+        .filter(|table| table.rows() < list.rules.len() && compare(target, table).is_equal());
+    match made {
+        Some(made) => RuleList { agreement: list.agreement, ..made },
+        None => list,
+    }
 }
 
 fn compare(target: Target<'_>, list: &RuleList) -> Equivalence {
@@ -170,7 +234,7 @@ fn compare(target: Target<'_>, list: &RuleList) -> Equivalence {
         let mut builder = Builder::new(inputs);
         let all: Vec<Signal> = (0..inputs).map(Signal::input).collect();
         let outputs = builder.embed(circuit, &all);
-        let valid = target.observations.valid(&mut builder, target.names);
+        let valid = target.observations.valid(&mut builder);
         let outputs: Vec<Signal> = outputs.into_iter().map(|output| builder.and(output, valid)).collect();
         builder.finish(&outputs)
     };
@@ -183,22 +247,47 @@ fn compare(target: Target<'_>, list: &RuleList) -> Equivalence {
 /// The rules that say most, with the share of assignments on which they are right.
 fn summary(target: Target<'_>, facts: &[Fact], points: &Points) -> RuleList {
     let list = covered(target, facts, points, SUMMARY_RULES).0;
+    let (agreed, tried) = agreed_anywhere(target, &list, points);
+    RuleList { agreement: Agreement::Summary { agreed, tried, met: None }, ..list }
+}
+
+/// The rules that say most of the steps that were met; what was not met does not count when they are made and said.
+fn summary_of_met(target: Target<'_>, points: &Points, words: &Words<'_>, met: &Met) -> RuleList {
+    let circuit = target.circuit;
+    let words = Words { limits: met.values.clone(), ..words.clone() };
+    let observations = Observations::new(&words, &circuit.support());
+    let steps = Points::these(circuit.inputs(), observations.clone(), &met.inputs);
+    let own = Target { circuit, observations: &observations };
+    // A fact that falls into many ranges is no help to a reader, and a summary need not be complete.
+    let plain: Vec<Fact> =
+        facts(&words, circuit).into_iter().filter(|fact| observations.ranges(fact) <= RANGES_MAX).collect();
+    let list = covered(own, &plain, &steps, MET_RULES).0;
+    let (agreed, tried) = agreed_anywhere(target, &list, points);
+    let met = Some((self::agreed(circuit, &list, &steps), steps.count() as u64));
+    RuleList { agreement: Agreement::Summary { agreed, tried, met }, met_values: words.limits, ..list }
+}
+
+/// On how many of all assignments, or of fresh ones, a list says what the circuit says.
+fn agreed_anywhere(target: Target<'_>, list: &RuleList, points: &Points) -> (u64, u64) {
     let mut fresh = points.clone();
-    let inputs = target.circuit.inputs();
     if !points.is_all() {
         let mut prng = Prng::stream(3, "explain/measured");
-        fresh = Points::new(inputs, target.observations.clone());
+        fresh = Points::new(target.circuit.inputs(), target.observations.clone());
         fresh.add_random(MEASURED - fresh.count().min(MEASURED), &mut prng);
     }
-    let want = fresh.evaluate(target.circuit);
-    let got = list.circuit(inputs).map(|circuit| fresh.evaluate(&circuit)).unwrap_or_default();
-    let mask = fresh.mask();
+    (agreed(target.circuit, list, &fresh), fresh.count() as u64)
+}
+
+/// On how many of these points a list says what the circuit says.
+fn agreed(circuit: &Netlist, list: &RuleList, points: &Points) -> u64 {
+    let want = points.evaluate(circuit);
+    let Ok(rules) = list.circuit(circuit.inputs()) else { return 0 };
+    let (got, mask) = (points.evaluate(&rules), points.mask());
     let agrees = |word: usize| {
         let differs = want.iter().zip(&got).fold(0, |all, (want, got)| all | (want[word] ^ got[word]));
         u64::from((mask[word] & !differs).count_ones())
     };
-    let agreed = (0..fresh.words()).map(agrees).sum();
-    RuleList { agreement: Agreement::Summary { agreed, tried: fresh.count() as u64 }, ..list }
+    (0..points.words()).map(agrees).sum()
 }
 
 /// Rules that are right on all points, or nothing where they would be too many.
@@ -212,16 +301,17 @@ fn covered(target: Target<'_>, facts: &[Fact], points: &Points, rules_max: usize
     let mut covering = Covering::new(target, facts, points);
     let mut rules = Vec::new();
     while !covering.is_pure() && rules.len() < rules_max {
-        let (chosen, class) = covering.best_rule();
+        let Some((chosen, class)) = covering.best_rule().or_else(|| covering.pinned()) else { break };
         covering.remove(&chosen);
         let when = chosen.iter().map(|literal| covering.condition(*literal)).collect();
         rules.push(Rule { when, then: covering.classes[class].0.clone() });
     }
     let is_complete = covering.is_pure();
     let otherwise = covering.majority();
-    let agreement = Agreement::Summary { agreed: 0, tried: 0 };
+    let agreement = Agreement::Summary { agreed: 0, tried: 0, met: None };
     let of_features = target.observations.has_features();
-    let list = turned(RuleList { rules, otherwise, agreement, of_features });
+    let list =
+        turned(RuleList { rules, otherwise, agreement, of_features, group: None, met_values: Vec::new() });
     (tidied(list, target.observations), is_complete)
 }
 
@@ -346,7 +436,7 @@ impl<'a> Covering<'a> {
 
     /// The conditions of the next rule and its answer: among one condition, two, and those that are grown for an answer,
     /// whatever covers most for its length.
-    fn best_rule(&self) -> (Vec<Literal>, usize) {
+    fn best_rule(&self) -> Option<(Vec<Literal>, usize)> {
         let mut best: Option<(u64, Vec<Literal>, usize)> = None;
         let mut offer = |literals: &[Literal], column: &[u64]| {
             let worth = u64::from(count(column)) * 4_096 / self.weight(literals).max(1) as u64;
@@ -376,10 +466,7 @@ impl<'a> Covering<'a> {
                 offer(&literals, &self.covered(&literals));
             }
         }
-        match best {
-            Some((_, literals, class)) => (literals, class),
-            None => self.pinned(),
-        }
+        best.map(|(_, literals, class)| (literals, class))
     }
 
     /// Conditions for one answer, added one by one: each time the one that keeps most points of the answer for its share
@@ -416,15 +503,17 @@ impl<'a> Covering<'a> {
         Some(literals)
     }
 
-    /// The first point that is left, by all its bits: always a rule, if a long one.
-    fn pinned(&self) -> (Vec<Literal>, usize) {
+    /// The first point that is left, by all its bits: a rule, if a long one; nothing where other points with other answers have
+    /// these bits too, because not all of them are among the facts.
+    fn pinned(&self) -> Option<(Vec<Literal>, usize)> {
         let word = self.left.iter().position(|word| *word != 0).unwrap_or(0);
         let bit = self.left[word] & self.left[word].wrapping_neg();
         let is_bit = |literal: &Literal| matches!(self.facts[literal / 2], Fact::Bit(_));
         let holds = |literal: &Literal| self.columns[*literal][word] & bit != 0;
-        let literals = (0..self.columns.len()).filter(|literal| is_bit(literal) && holds(literal)).collect();
-        let class = self.classes.iter().position(|(_, points)| points[word] & bit != 0).unwrap_or(0);
-        (literals, class)
+        let literals: Vec<Literal> =
+            (0..self.columns.len()).filter(|literal| is_bit(literal) && holds(literal)).collect();
+        let class = self.class_of(&self.covered(&literals))?;
+        Some((literals, class))
     }
 }
 

@@ -56,10 +56,12 @@ fn only_what_features_can_show_is_looked_at() {
     let (bits, all) = (encoder.bits(), rows(&encoder));
     let reads: Vec<u16> = (0..bits as u16).collect();
     let known: BTreeSet<Vec<bool>> = all.iter().map(|(_, bits)| bits.clone()).collect();
-    let observations = Observations::new(&reads, Some(&encoder), &(0..bits).collect::<Vec<_>>());
+    let fields = encoder.fields();
+    let words = Words::seen(&reads, &fields, Some(&encoder), 4);
+    let observations = Observations::new(&words, &(0..bits).collect::<Vec<_>>());
     assert_eq!((observations.count(), known.len()), (4 * 6 * 3 * 3 * 2, 4 * 6 * 3 * 3 * 2));
     let mut builder = Builder::new(bits);
-    let valid = observations.valid(&mut builder, Some(&encoder));
+    let valid = observations.valid(&mut builder);
     let identity: Vec<_> = (0..bits).map(|place| builder.input(place)).collect();
     let valid = builder.finish(&[vec![valid], identity].concat()).unwrap();
     for row in 0..1u32 << bits {
@@ -85,7 +87,7 @@ fn rules_over_features_agree_as_often_as_they_say_and_say_nothing_impossible() {
     let mut exact = 0;
     for round in 0..40 {
         let policy = random_policy(&mut prng, bits, 6 + round);
-        let words = Words { reads: policy.reads(), fields: &fields, names: Some(&encoder) };
+        let words = Words::of(&policy, &fields, Some(&encoder));
         let list = explain(&policy, &fields, Some(&encoder)).action;
         let circuit = list.circuit(bits).unwrap();
         // What the circuit cannot tell apart is one observation.
@@ -97,7 +99,7 @@ fn rules_over_features_agree_as_often_as_they_say_and_say_nothing_impossible() {
         let same = |input: &&Vec<bool>| policy.circuit().evaluate(input) == circuit.evaluate(input);
         let (agreed, count) = (all_seen.iter().filter(same).count() as u64, all_seen.len() as u64);
         match list.agreement {
-            Agreement::Summary { agreed: said, tried } => {
+            Agreement::Summary { agreed: said, tried, .. } => {
                 assert_eq!((said, tried), (agreed, count), "{list:?}");
             }
             _ => {
@@ -130,7 +132,7 @@ fn comparisons_of_one_number_are_one_range() {
     let encoder = encoder();
     let fields = encoder.fields();
     let reads: Vec<u16> = (0..encoder.bits() as u16).collect();
-    let words = Words { reads: &reads, fields: &fields, names: Some(&encoder) };
+    let words = Words::seen(&reads, &fields, Some(&encoder), 4);
     let bit = |place: usize, holds: bool| Condition { fact: Fact::Bit(place), holds };
     let said = |conditions: &[Condition]| words.conditions(conditions);
     assert_eq!(said(&[bit(2, false), bit(0, true), bit(1, false)]), "19 <= age < 32");
@@ -147,17 +149,22 @@ fn comparisons_of_one_number_are_one_range() {
 fn reasons_over_features_hold_on_every_observation_and_cannot_be_smaller() {
     let encoder = encoder();
     let (bits, all) = (encoder.bits(), rows(&encoder));
+    let fields = encoder.fields();
     let mut prng = Prng::stream(3, "named");
     let (mut changes, mut ranges) = (0, 0);
     for round in 0..60 {
         let policy = random_policy(&mut prng, bits, 10 + round / 2);
         let act = |input: &[bool]| action_of(&policy.circuit().evaluate(input));
         let (own, input) = &all[prng.below(all.len() as u64) as usize];
-        let reason = reason(&policy, Some(&encoder), input);
+        let words = Words::of(&policy, &fields, Some(&encoder));
+        let reason = reason(&policy, &words, input);
         assert!(reason.is_minimal && reason.of_features && reason.action == act(input));
         let allows = |finding: &Finding, values: &[usize], shown: &[bool]| match finding {
             Finding::Input { place, value } => shown[*place] == *value,
-            Finding::Feature { column, values: allowed } => allowed.contains(&values[*column]),
+            Finding::Group { topic: Topic::Column { column, .. }, values: allowed } => {
+                allowed.contains(&values[*column])
+            }
+            other => panic!("{other:?}"),
         };
         let forces = |findings: &[&Finding]| {
             let fits = |(values, shown): &&(Vec<usize>, Vec<bool>)| {
@@ -173,11 +180,10 @@ fn reasons_over_features_hold_on_every_observation_and_cannot_be_smaller() {
         }
         ranges += found
             .iter()
-            .filter(|finding| matches!(finding, Finding::Feature { values, .. } if 1 < values.len()))
+            .filter(|finding| matches!(finding, Finding::Group { values, .. } if 1 < values.len()))
             .count();
         // Values that the circuit cannot tell apart are no change.
-        let seen =
-            Observations::new(policy.reads(), Some(&encoder), &policy.circuit().cone(&[0, 1]).support());
+        let seen = Observations::new(&words, &policy.circuit().cone(&[0, 1]).support());
         let distance = |shown: &[bool]| {
             seen.units().iter().filter(|unit| unit.state(shown) != unit.state(input)).count()
         };
@@ -195,9 +201,9 @@ fn reasons_over_features_hold_on_every_observation_and_cannot_be_smaller() {
                     Unit::Free(place) => to
                         .iter()
                         .any(|one| matches!(one, Finding::Input { place: other, .. } if other == place)),
-                    Unit::Feature(feature) => to.iter().any(
-                        |one| matches!(one, Finding::Feature { column, .. } if *column == feature.column),
-                    ),
+                    Unit::Feature(feature) => to
+                        .iter()
+                        .any(|one| matches!(one, Finding::Group { topic, .. } if *topic == feature.topic)),
                 };
                 let fits = |(values, shown): &&(Vec<usize>, Vec<bool>)| {
                     to.iter().all(|finding| allows(finding, values, shown))
@@ -222,7 +228,7 @@ fn the_nearest_change_is_a_comparison_that_a_person_would_say() {
     let bits = encoder.bits();
     // On at six degrees and above, or where the door is open below one degree.
     let temp = |value: u64, builder: &mut Builder| {
-        let number = facts::Number { places: (3..6).collect(), field: 3, skipped: 0 };
+        let number = facts::Number { places: (3..6).collect(), field: 3, back: 0, skipped: 0 };
         Fact::AtLeast(number, value).build(builder)
     };
     let mut builder = Builder::new(bits);
@@ -232,12 +238,12 @@ fn the_nearest_change_is_a_comparison_that_a_person_would_say() {
     let on = builder.or(warm, open);
     let policy = Policy::close(builder, bits, 2, &[on], &[]).unwrap();
     let fields = encoder.fields();
-    let words = Words { reads: policy.reads(), fields: &fields, names: Some(&encoder) };
+    let words = Words::of(&policy, &fields, Some(&encoder));
     let why = |temp: &str, door: u8| {
         let text = format!(r#"{{"age":20,"temp":{temp},"mode":"eco","day":"mo","door":{door}}}"#);
         let seen = encoder.encode_json(&text).unwrap();
         let input: Vec<bool> = policy.reads().iter().map(|bit| seen.get(usize::from(*bit))).collect();
-        let reason = reason(&policy, Some(&encoder), &input);
+        let reason = reason(&policy, &words, &input);
         let Nearest::Change { to, .. } = &reason.nearest else { panic!("{reason:?}") };
         (words.findings(&reason.forced_by), words.findings(to))
     };

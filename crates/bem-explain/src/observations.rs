@@ -1,15 +1,18 @@
 //! Observations that can occur: what the named features let the inputs of a circuit be.
 //!
 //! A number is one step of its thresholds and a choice one of its words, so that not every assignment of their bits is an
-//! observation. Single bits, memory, and all inputs where features have no names are free. Whatever is drawn, tried or
-//! proven about named features is so within these. Must not know policies or words.
+//! observation. The same holds of what memory keeps of earlier steps: before there was such a step its bits are 0. Single bits,
+//! other memory, and what is seen where features have no names are free. Whatever is drawn, tried or proven is so within
+//! these. Must not know policies.
 
+use crate::Words;
 use crate::facts::Fact;
 use crate::list::{Condition, Rule};
+use crate::meaning::Meaning;
+use crate::topic::Topic;
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Signal};
 use bem_data::values::runs;
-use bem_data::{Code, Encoder};
 
 /// Values of a feature that the circuit cannot tell apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,11 +23,11 @@ pub struct Class {
     pub values: Vec<usize>,
 }
 
-/// A named feature of which the circuit reads something.
+/// A topic of which the circuit reads something, such as a named feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// Which column of the encoder it is.
-    pub column: usize,
+    /// What it is.
+    pub topic: Topic,
     /// Its inputs.
     pub places: Vec<usize>,
     /// What can be seen of it, by the smallest value of each.
@@ -39,7 +42,7 @@ pub struct Feature {
 pub enum Unit {
     /// An input that may be anything.
     Free(usize),
-    /// A named feature.
+    /// Inputs that are about one thing.
     Feature(Feature),
 }
 
@@ -47,6 +50,8 @@ pub enum Unit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observations {
     units: Vec<Unit>,
+    /// The inputs that tell whether at least so many steps were taken.
+    begun: Vec<(usize, usize)>,
 }
 
 impl Feature {
@@ -74,7 +79,7 @@ impl Feature {
     }
 
     /// The classes in which a fact about this feature holds.
-    fn holds(&self, fact: &Fact) -> Vec<bool> {
+    pub(crate) fn holds(&self, fact: &Fact) -> Vec<bool> {
         let bit = |class: &Class, place: usize| {
             let own = self.places.iter().position(|other| *other == place);
             own.is_some_and(|own| class.bits[own])
@@ -82,16 +87,32 @@ impl Feature {
         self.classes.iter().map(|class| fact.holds(&|place| bit(class, place))).collect()
     }
 
+    /// Whether it rules some assignments of its inputs out.
+    fn excludes(&self) -> bool {
+        32 <= self.places.len() || self.classes.len() < 1 << self.places.len()
+    }
+
+    /// The class in which all inputs are 0, as they are before there was anything to keep.
+    fn empty(&self) -> Option<usize> {
+        self.classes.iter().position(|class| !class.bits.contains(&true))
+    }
+
+    /// Whether its classes set one input after the other, or one at most.
+    fn is_unary(&self) -> (bool, bool) {
+        let ones = |class: &Class| class.bits.iter().filter(|bit| **bit).count();
+        let is_step = |class: &Class| class.bits.iter().skip(ones(class)).all(|bit| !bit);
+        (self.classes.iter().all(is_step), self.classes.iter().all(|class| ones(class) <= 1))
+    }
+
     /// The circuit of "these inputs show a value".
-    fn valid(&self, builder: &mut Builder, code: &Code) -> Signal {
+    fn valid(&self, builder: &mut Builder) -> Signal {
         let signals: Vec<Signal> = self.places.iter().map(|place| builder.input(*place)).collect();
-        let is_whole = self.places.len() < 32 && self.classes.len() == 1 << self.places.len();
-        if is_whole {
+        if !self.excludes() {
             return Signal::TRUE;
         }
         let mut parts = Vec::new();
-        match code {
-            Code::Steps(_) => {
+        match self.is_unary() {
+            (true, _) if self.classes.len() <= signals.len() + 1 => {
                 for (place, signal) in signals.iter().enumerate() {
                     // A threshold that is always reached, or never.
                     let set = self.classes.iter().filter(|class| class.bits[place]).count();
@@ -106,14 +127,14 @@ impl Feature {
                     }
                 }
             }
-            Code::Words(_) => {
+            (_, true) if signals.len() <= self.classes.len() => {
                 let mut some = Signal::FALSE;
                 for signal in &signals {
                     let both = builder.and(some, *signal);
                     parts.push(builder.not(both));
                     some = builder.or(some, *signal);
                 }
-                if self.classes.iter().all(|class| class.bits.contains(&true)) {
+                if self.empty().is_none() {
                     parts.push(some);
                 }
             }
@@ -183,43 +204,91 @@ impl Unit {
 impl Observations {
     /// Any assignment of these inputs.
     pub fn free(support: &[usize]) -> Observations {
-        Observations { units: support.iter().map(|place| Unit::Free(*place)).collect() }
+        let units = support.iter().map(|place| Unit::Free(*place)).collect();
+        Observations { units, begun: Vec::new() }
     }
 
-    /// What the features behind these inputs allow. `reads` says which observation bit each of the first inputs is.
-    pub fn new(reads: &[u16], names: Option<&Encoder>, support: &[usize]) -> Observations {
-        let Some(names) = names else { return Observations::free(support) };
+    /// What the topics of these inputs allow.
+    pub fn new(words: &Words<'_>, support: &[usize]) -> Observations {
         let mut units: Vec<Unit> = Vec::new();
+        let mut loose: Vec<Topic> = Vec::new();
         for place in support {
-            let bit = reads.get(*place).copied();
-            let is_of = |bit: u16, low: u16, width: u16| (low..low + width).contains(&bit);
-            let column = bit.and_then(|bit| {
-                names.columns().iter().position(|column| is_of(bit, column.low, column.width))
-            });
-            let Some(column) = column.filter(|column| names.columns()[*column].code != Code::Bit) else {
+            let topic = words.topic(*place).filter(|topic| !words.is_bit(*topic) && !loose.contains(topic));
+            let Some(topic) = topic else {
                 units.push(Unit::Free(*place));
                 continue;
             };
-            let is_known = |unit: &Unit| matches!(unit, Unit::Feature(feature) if feature.column == column);
+            let is_known = |unit: &Unit| matches!(unit, Unit::Feature(feature) if feature.topic == topic);
             if units.iter().any(is_known) {
                 continue;
             }
-            let of = &names.columns()[column];
-            let own = |place: &&usize| reads.get(**place).is_some_and(|bit| is_of(*bit, of.low, of.width));
-            let places: Vec<usize> = support.iter().filter(own).copied().collect();
+            let mut places: Vec<usize> =
+                support.iter().filter(|place| words.topic(**place) == Some(topic)).copied().collect();
+            if let Topic::Begun = topic {
+                places.sort_by_key(|place| match words.places[*place] {
+                    Meaning::Begun(steps) => steps,
+                    _ => 0,
+                });
+            }
+            let values = words.values(topic);
             let mut classes: Vec<Class> = Vec::new();
-            let values = of.values();
             for value in &values {
-                let shows = |place: &usize| of.shows(*value, usize::from(reads[*place] - of.low));
-                let bits: Vec<bool> = places.iter().map(shows).collect();
+                let bits: Vec<bool> = places.iter().map(|place| words.shows(topic, *value, *place)).collect();
                 match classes.iter_mut().find(|class| class.bits == bits) {
                     Some(class) => class.values.push(*value),
                     None => classes.push(Class { bits, values: vec![*value] }),
                 }
             }
-            units.push(Unit::Feature(Feature { column, places, classes, is_number: of.is_number(), values }));
+            let feature = Feature { topic, places, classes, is_number: words.is_number(topic), values };
+            if 0 < topic.back() && feature.empty().is_none() {
+                // Before there was such a step its bits are 0, which no value shows.
+                loose.push(topic);
+                units.push(Unit::Free(*place));
+                continue;
+            }
+            units.push(Unit::Feature(feature));
         }
-        Observations { units }
+        let begun = support.iter().filter_map(|place| match words.places[*place] {
+            Meaning::Begun(steps) => Some((steps, *place)),
+            _ => None,
+        });
+        Observations { begun: begun.collect(), units }
+    }
+
+    /// The input that must be 1 for this unit to be anything but 0, where there is one.
+    fn needed(&self, unit: &Unit) -> Option<usize> {
+        let Unit::Feature(feature) = unit else { return None };
+        let of = |(steps, _): &&(usize, usize)| *steps == feature.topic.back();
+        self.begun.iter().find(of).map(|(_, place)| *place)
+    }
+
+    /// For every unit that memory holds of an earlier step, its inputs, and the input that is 1 once there was such a step.
+    pub fn dependent(&self) -> Vec<(Vec<usize>, usize)> {
+        let of = |unit: &Unit| self.needed(unit).map(|needed| (unit.places(), needed));
+        self.units.iter().filter_map(of).collect()
+    }
+
+    /// Whether these inputs can occur.
+    pub fn can_occur(&self, input: &[bool]) -> bool {
+        let states: Option<Vec<usize>> = self.units.iter().map(|unit| unit.state(input)).collect();
+        states.is_some_and(|states| {
+            let mut settled = states.clone();
+            self.settle(&mut settled);
+            settled == states
+        })
+    }
+
+    /// Makes what every unit is possible: nothing is kept of a step that there was not.
+    pub fn settle(&self, states: &mut [usize]) {
+        for (place, unit) in self.units.iter().enumerate() {
+            let Some(needed) = self.needed(unit) else { continue };
+            let is_begun = self.units.iter().zip(states.iter()).any(|(unit, state)| {
+                unit.places().contains(&needed) && unit.inputs(*state).contains(&(needed, true))
+            });
+            if let (Unit::Feature(feature), false) = (unit, is_begun) {
+                states[place] = feature.empty().unwrap_or(0);
+            }
+        }
     }
 
     /// What changes as one, in order.
@@ -227,9 +296,11 @@ impl Observations {
         &self.units
     }
 
-    /// Whether named features rule some assignments out, or group inputs.
+    /// Whether something is ruled out, or named features group inputs.
     pub fn has_features(&self) -> bool {
-        self.features().next().is_some()
+        let is_named = |topic: &Topic| matches!(topic, Topic::Column { .. });
+        !self.begun.is_empty()
+            || self.features().any(|feature| feature.excludes() || is_named(&feature.topic))
     }
 
     fn features(&self) -> impl Iterator<Item = &Feature> {
@@ -241,7 +312,23 @@ impl Observations {
 
     /// How many there are, as far as that can be counted.
     pub fn count(&self) -> u64 {
-        self.units.iter().fold(1, |count: u64, unit| count.saturating_mul(unit.count() as u64))
+        let product = |count: &dyn Fn(&Unit) -> usize| {
+            self.units.iter().fold(1, |all: u64, unit| all.saturating_mul(count(unit) as u64))
+        };
+        let steps = self.features().find(|feature| feature.topic == Topic::Begun);
+        let Some(steps) = steps else { return product(&Unit::count) };
+        let within = |class: &Class| {
+            let is_begun = |needed: usize| {
+                let place = steps.places.iter().position(|place| *place == needed);
+                place.is_some_and(|place| class.bits[place])
+            };
+            product(&|unit| match (unit, self.needed(unit)) {
+                (Unit::Feature(feature), _) if feature.topic == Topic::Begun => 1,
+                (_, Some(needed)) if !is_begun(needed) => 1,
+                _ => unit.count(),
+            })
+        };
+        steps.classes.iter().fold(0, |all: u64, class| all.saturating_add(within(class)))
     }
 
     /// The inputs that are free.
@@ -254,11 +341,14 @@ impl Observations {
     }
 
     /// The circuit of "this can occur".
-    pub fn valid(&self, builder: &mut Builder, names: Option<&Encoder>) -> Signal {
-        let Some(names) = names else { return Signal::TRUE };
-        let parts: Vec<Signal> = (self.features())
-            .map(|feature| feature.valid(builder, &names.columns()[feature.column].code))
-            .collect();
+    pub fn valid(&self, builder: &mut Builder) -> Signal {
+        let mut parts: Vec<Signal> = self.features().map(|feature| feature.valid(builder)).collect();
+        for (places, needed) in self.dependent() {
+            let signals: Vec<Signal> = places.iter().map(|place| builder.input(*place)).collect();
+            let (some, begun) = (builder.or_all(&signals), builder.input(needed));
+            let early = builder.and_not(some, begun);
+            parts.push(builder.not(early));
+        }
         builder.and_all(&parts)
     }
 

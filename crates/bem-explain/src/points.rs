@@ -25,8 +25,10 @@ pub struct Points {
 impl Points {
     /// All assignments of the inputs that matter, or a sample of them. Inputs that do not matter are zero.
     pub fn new(inputs: usize, observations: Observations) -> Points {
-        let is_all = observations.count() <= 1 << ALL_INPUTS_MAX;
-        let (all, units) = (observations.count(), observations.units().len());
+        let units = observations.units().len();
+        let all =
+            observations.units().iter().fold(1, |all: u64, unit| all.saturating_mul(unit.count() as u64));
+        let is_all = all <= 1 << ALL_INPUTS_MAX;
         let mut points = Points { columns: vec![Vec::new(); inputs], observations, count: 0, is_all };
         if is_all {
             for number in 0..all {
@@ -37,7 +39,11 @@ impl Points {
                     digit as usize
                 };
                 let states: Vec<usize> = points.observations.units().iter().map(digit).collect();
-                points.add(&states);
+                let mut settled = states.clone();
+                points.observations.settle(&mut settled);
+                if settled == states {
+                    points.add(&states);
+                }
             }
         } else {
             let mut prng = Prng::stream(units as u64, "explain/points");
@@ -56,9 +62,11 @@ impl Points {
             let rare = 1 + prng.below(4);
             let draw = |unit: &Unit| match manner {
                 0 | 1 => unit.drawn(prng),
+                _ if 2 < unit.count() => unit.drawn(prng),
                 other => usize::from((prng.below(all) < rare) == (other == 2)),
             };
-            let states: Vec<usize> = self.observations.units().iter().map(draw).collect();
+            let mut states: Vec<usize> = self.observations.units().iter().map(draw).collect();
+            self.observations.settle(&mut states);
             self.add(&states);
         }
     }
@@ -78,8 +86,22 @@ impl Points {
                     feature => feature.drawn(prng),
                 };
             }
+            self.observations.settle(&mut near);
             self.add(&near);
         }
+    }
+
+    /// These assignments and no others, as far as they can occur.
+    pub fn these(inputs: usize, observations: Observations, rows: &[Vec<bool>]) -> Points {
+        let mut points = Points { columns: vec![Vec::new(); inputs], observations, count: 0, is_all: false };
+        for row in rows {
+            let states: Option<Vec<usize>> =
+                points.observations.units().iter().map(|unit| unit.state(row)).collect();
+            if let Some(states) = states {
+                points.add(&states);
+            }
+        }
+        points
     }
 
     /// One assignment, by what every unit is.

@@ -5,10 +5,9 @@
 //! what is left cannot be made smaller. Then every number that is left is given as wide a range as still forces the action.
 //! The nearest change is asked for with one feature, then with two, and so on.
 
-use crate::action_of;
 use crate::observations::{Feature, Observations, Unit};
+use crate::{Topic, Words, action_of};
 use bem_circuit::netlist::Netlist;
-use bem_data::Encoder;
 use bem_prover::encode::{Wire, encode_circuit, fresh_inputs};
 use bem_prover::solver::Profile;
 use bem_prover::{Budget, Cnf, Literal, Outcome, Solver};
@@ -32,10 +31,10 @@ pub enum Finding {
         /// What it is.
         value: bool,
     },
-    /// A named feature has one of these values.
-    Feature {
-        /// Which column of the encoder it is.
-        column: usize,
+    /// A named feature, an earlier action or the number of steps has one of these values.
+    Group {
+        /// What it is.
+        topic: Topic,
         /// The values, rising.
         values: Vec<usize>,
     },
@@ -76,24 +75,24 @@ pub enum Nearest {
 
 /// The reason for the policy's action on this input: the observation bits that it reads, then its memory. An input that the
 /// named features cannot show is explained bit by bit.
-pub fn reason(policy: &Policy, names: Option<&Encoder>, input: &[bool]) -> Reason {
-    reason_within(policy, names, input, CONFLICTS)
+pub fn reason(policy: &Policy, words: &Words<'_>, input: &[bool]) -> Reason {
+    reason_within(policy, words, input, CONFLICTS)
 }
 
 /// The same, where every question to the prover may take so many conflicts.
-pub fn reason_within(policy: &Policy, names: Option<&Encoder>, input: &[bool], conflicts: u32) -> Reason {
+pub fn reason_within(policy: &Policy, words: &Words<'_>, input: &[bool], conflicts: u32) -> Reason {
     let code: Vec<usize> = (0..action_bits(policy.actions())).collect();
     let circuit = policy.circuit().cone(&code);
     let (support, answer) = (circuit.support(), circuit.evaluate(input));
-    let mut observations = Observations::new(policy.reads(), names, &support);
-    let can_occur = observations.units().iter().all(|unit| unit.state(input).is_some());
+    let mut observations = Observations::new(words, &support);
+    let can_occur = observations.can_occur(input);
     if !can_occur {
         observations = Observations::free(&support);
     }
     let case = Case { circuit: &circuit, observations: &observations, input, answer: &answer, conflicts };
     let (forced_by, is_minimal) = case.forcing();
     let nearest = case.nearest(policy.reads().len());
-    let of_features = names.is_some() && can_occur;
+    let of_features = words.names.is_some() && can_occur;
     Reason { action: action_of(&answer), forced_by, is_minimal, nearest, of_features }
 }
 
@@ -147,6 +146,10 @@ impl Case<'_> {
             }
             cnf.add(&own);
             classes.push(own);
+        }
+        // Nothing is kept of a step that there was not.
+        for (places, needed) in self.observations.dependent() {
+            places.iter().for_each(|place| cnf.add(&[inputs[needed], !inputs[*place]]));
         }
         (cnf, inputs, differs, classes)
     }
@@ -250,7 +253,10 @@ impl Case<'_> {
     /// The nearest change of what is seen; what is remembered stays.
     fn nearest(&self, observed: usize) -> Nearest {
         let units = self.observations.units();
-        let is_seen = |unit: &Unit| !matches!(unit, Unit::Free(place) if observed <= *place);
+        let is_seen = |unit: &Unit| match unit {
+            Unit::Free(place) => *place < observed,
+            Unit::Feature(feature) => feature.topic.is_seen(),
+        };
         let seen: Vec<usize> = (0..units.len()).filter(|unit| is_seen(&units[*unit])).collect();
         let bound = seen.len().min(CHANGES_MAX);
         let (mut cnf, inputs, differs, _) = self.formula();
@@ -383,7 +389,7 @@ pub(crate) fn finding(unit: &Unit, allowed: &BTreeSet<usize>) -> Finding {
             let mut values: Vec<usize> =
                 allowed.iter().flat_map(|class| feature.classes[*class].values.iter().copied()).collect();
             values.sort_unstable();
-            Finding::Feature { column: feature.column, values }
+            Finding::Group { topic: feature.topic, values }
         }
     }
 }

@@ -22,7 +22,7 @@ fn single_bits(bits: u16) -> Vec<Field> {
 
 fn subject<'a>(policy: &'a Policy, fields: &'a [Field], names: Option<&'a Encoder>) -> Explainable<'a> {
     let observation_bits = fields.iter().map(|field| usize::from(field.low + field.width)).max().unwrap_or(0);
-    Explainable { policy, observation_bits, fields, names, actions: &[] }
+    Explainable { policy, observation_bits, fields, names, actions: &[], horizon: None }
 }
 
 #[test]

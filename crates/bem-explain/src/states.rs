@@ -3,13 +3,11 @@
 //! Reachable means: by some sequence of observations that the named features allow, whether or not a world ever shows it.
 
 use crate::facts::facts;
-use crate::list::{RuleList, rule_list};
+use crate::list::{Met, RuleList, rule_list};
 use crate::observations::Observations;
 use crate::points::{ALL_INPUTS_MAX, Points};
 use crate::{Words, action_of};
-use bem_base::environment::Field;
 use bem_circuit::netlist::{Builder, Netlist, Signal};
-use bem_data::Encoder;
 use bem_synth::policy::{Policy, action_bits};
 use std::fmt::Write as _;
 
@@ -34,18 +32,17 @@ pub struct StateDiagram {
 }
 
 /// The diagram of a policy with memory, if it has few states and reads few bits.
-pub fn state_diagram(policy: &Policy, fields: &[Field], names: Option<&Encoder>) -> Option<StateDiagram> {
+pub fn state_diagram(policy: &Policy, words: &Words<'_>) -> Option<StateDiagram> {
     let seen = policy.circuit().support().iter().filter(|place| **place < policy.reads().len()).count();
     if policy.memory_bits() == 0 || ALL_INPUTS_MAX < seen {
         return None;
     }
     let code = action_bits(policy.actions());
-    let words = Words { reads: policy.reads(), fields, names };
     let mut memories = vec![vec![false; policy.memory_bits()]];
     let mut circuits = Vec::new();
     while circuits.len() < memories.len() {
         let circuit = within(policy, &memories[circuits.len()])?;
-        for next in successors(&circuit, code, &words) {
+        for next in successors(&circuit, code, words) {
             if !memories.contains(&next) {
                 memories.push(next);
             }
@@ -56,7 +53,7 @@ pub fn state_diagram(policy: &Policy, fields: &[Field], names: Option<&Encoder>)
         circuits.push(circuit);
     }
     let state = |(memory, circuit): (Vec<bool>, &Netlist)| {
-        let rules = rule_list(circuit, &facts(&words, &[], circuit), words.reads, names);
+        let rules = rule_list(circuit, &facts(words, circuit), words, &Met::default());
         State { memory, rules }
     };
     let states = memories.into_iter().zip(&circuits).map(state).collect();
@@ -79,7 +76,7 @@ fn within(policy: &Policy, memory: &[bool]) -> Option<Netlist> {
 
 /// Every memory that one step can lead to, in a fixed order.
 fn successors(circuit: &Netlist, code: usize, words: &Words<'_>) -> Vec<Vec<bool>> {
-    let observations = Observations::new(words.reads, words.names, &circuit.support());
+    let observations = Observations::new(words, &circuit.support());
     let points = Points::new(circuit.inputs(), observations);
     let columns = points.evaluate(circuit);
     let mut found: Vec<Vec<bool>> = Vec::new();

@@ -4,9 +4,10 @@
 //! as `fieldN=VALUE` and `bitN=VALUE`, or as `NAME=VALUE` where features have names. Must not know runs, files or services.
 //! Clauses: GLE-9.
 
+use crate::examples::met;
 use crate::observations::Observations;
 use crate::reason::finding;
-use crate::{Explanation, Reason, StateDiagram, Words, explain, reason, state_diagram};
+use crate::{Explanation, Meaning, Reason, StateDiagram, Words, explain_as, reason, state_diagram};
 use bem_base::environment::{Bits, Field};
 use bem_data::{Column, Encoder};
 use bem_synth::policy::Policy;
@@ -25,6 +26,8 @@ pub struct Explainable<'a> {
     pub names: Option<&'a Encoder>,
     /// What the actions are called; empty where they have numbers only.
     pub actions: &'a [String],
+    /// No episode of its world takes more steps, where that is known.
+    pub horizon: Option<u32>,
 }
 
 /// What is wrong with a question, and about which field of it.
@@ -60,7 +63,8 @@ pub enum GivenObservation<'t> {
 impl<'a> Explainable<'a> {
     /// How facts about it are said.
     pub fn words(&self) -> Words<'a> {
-        Words { reads: self.policy.reads(), fields: self.fields, names: self.names }
+        let words = Words::of(self.policy, self.fields, self.names);
+        Words { action_names: self.actions, horizon: self.horizon, ..words }
     }
 
     /// What an action is called.
@@ -70,17 +74,23 @@ impl<'a> Explainable<'a> {
 
     /// The whole of it as rules.
     pub fn explain(&self) -> Explanation {
-        explain(self.policy, self.fields, self.names)
+        self.explain_met(&[])
+    }
+
+    /// The whole of it as rules; where they are only a summary, one of what these episodes lead to, each a sequence of
+    /// observations.
+    pub fn explain_met(&self, episodes: &[Vec<Bits>]) -> Explanation {
+        explain_as(self.policy, &self.words(), &met(self, episodes))
     }
 
     /// Its state diagram, where it has memory, few states and few inputs.
     pub fn diagram(&self) -> Option<StateDiagram> {
-        state_diagram(self.policy, self.fields, self.names)
+        state_diagram(self.policy, &self.words())
     }
 
     /// Why it acts as it does on this input; every question to the prover may take so many conflicts.
     pub fn reason(&self, input: &[bool], conflicts: u32) -> Reason {
-        reason::reason_within(self.policy, self.names, input, conflicts)
+        reason::reason_within(self.policy, &self.words(), input, conflicts)
     }
 
     /// The inputs of the circuit for an observation and what is remembered; without that, the start of an episode.
@@ -172,8 +182,14 @@ impl<'a> Explainable<'a> {
 
     /// What is seen in an input, as far as the policy reads it, in words.
     pub fn seen(&self, input: &[bool]) -> String {
-        let support: Vec<usize> = (0..self.policy.reads().len()).collect();
-        let mut observations = Observations::new(self.policy.reads(), self.names, &support);
+        let words = self.said(input, 0..self.policy.reads().len());
+        if words.is_empty() { "anything".to_string() } else { words }
+    }
+
+    /// What these inputs are, in words.
+    fn said(&self, input: &[bool], places: std::ops::Range<usize>) -> String {
+        let (words, support) = (self.words(), places.collect::<Vec<usize>>());
+        let mut observations = Observations::new(&words, &support);
         if observations.units().iter().any(|unit| unit.state(input).is_none()) {
             observations = Observations::free(&support);
         }
@@ -181,8 +197,18 @@ impl<'a> Explainable<'a> {
             let state = unit.state(input)?;
             Some(finding(unit, &BTreeSet::from([state])))
         });
-        let words = self.words().findings(&found.collect::<Vec<_>>());
-        if words.is_empty() { "anything".to_string() } else { words.join(" and ") }
+        words.findings(&found.collect::<Vec<_>>()).join(" and ")
+    }
+
+    /// What a content of memory says: in words where every bit of it has a meaning, else as its bits.
+    pub fn memory(&self, memory: &[bool]) -> String {
+        let observed = self.policy.reads().len();
+        let has_words = !self.words().places[observed..].iter().any(|it| matches!(it, Meaning::Kept(_)));
+        let input: Vec<bool> = vec![false; observed].into_iter().chain(memory.iter().copied()).collect();
+        match has_words && !memory.is_empty() {
+            true => self.said(&input, observed..input.len()),
+            false => format!("remembered {}", digits(memory)),
+        }
     }
 
     /// What is remembered in an input: the state of the diagram, or the bits; nothing without memory.
@@ -193,7 +219,10 @@ impl<'a> Explainable<'a> {
         match (memory.is_empty(), state) {
             (true, _) => None,
             (false, Some(state)) => Some(format!("in S{state}")),
-            (false, None) => Some(format!("with {} remembered", digits(memory))),
+            (false, None) => Some(match self.memory(memory) {
+                words if words.starts_with("remembered ") => format!("with {} remembered", digits(memory)),
+                words => words,
+            }),
         }
     }
 }

@@ -23,7 +23,7 @@ fn single_bits(bits: u16) -> Vec<Field> {
 }
 
 fn said(policy: &Policy, fields: &[Field]) -> Vec<String> {
-    let words = Words { reads: policy.reads(), fields, names: None };
+    let words = Words::of(policy, fields, None);
     let list = explain(policy, fields, None).action;
     assert!(list.is_exact(), "{list:?}");
     let mut lines: Vec<String> = (list.rules.iter())
@@ -55,7 +55,7 @@ fn a_conjunction_a_parity_a_majority_and_a_threshold_are_one_rule_each() {
     let majority = policy(7, 0, 2, |builder| (vec![Fact::Count((0..7).collect(), 4).build(builder)], vec![]));
     let lines = said(&majority, &single_bits(7));
     assert!(lines[0].contains(" 4 of bits 0-6 are 1") && lines.len() == 2, "{lines:?}");
-    let number = facts::Number { places: (0..8).collect(), field: 0, skipped: 0 };
+    let number = facts::Number { places: (0..8).collect(), field: 0, back: 0, skipped: 0 };
     let threshold =
         policy(9, 0, 2, |builder| (vec![Fact::AtLeast(number.clone(), 37).build(builder)], vec![]));
     let fields = [Field { low: 0, width: 8 }, Field { low: 8, width: 1 }];
@@ -71,8 +71,8 @@ fn lists_that_are_called_exact_equal_the_circuit_and_summaries_say_their_share()
         let bits = 2 + (round % 9) as usize;
         let circuit = random_dense_netlist(&mut prng, bits, 2 + 2 * bits, 2);
         let (reads, fields) = (reads(bits), single_bits(bits as u16));
-        let words = Words { reads: &reads, fields: &fields, names: None };
-        let list = list::rule_list(&circuit, &facts::facts(&words, &[], &circuit), &reads, None);
+        let words = Words::seen(&reads, &fields, None, 4);
+        let list = list::rule_list(&circuit, &facts::facts(&words, &circuit), &words, &Met::default());
         let rules = list.circuit(bits).unwrap();
         let same = (0..1u32 << bits).filter(|row| {
             let input: Vec<bool> = (0..bits).map(|bit| row >> bit & 1 == 1).collect();
@@ -80,7 +80,7 @@ fn lists_that_are_called_exact_equal_the_circuit_and_summaries_say_their_share()
         });
         let same = same.count();
         match list.agreement {
-            Agreement::Summary { agreed, tried } => {
+            Agreement::Summary { agreed, tried, .. } => {
                 // The support may be smaller than the inputs; the share is the same.
                 assert_eq!(agreed << bits, (same as u64) * tried, "{list:?}");
                 summaries += 1;
@@ -113,7 +113,7 @@ fn a_sum_is_too_much_for_rules_and_is_marked_as_a_summary() {
     });
     let fields = [Field { low: 0, width: 8 }, Field { low: 8, width: 8 }];
     let list = explain(&adder, &fields, None).action;
-    let Agreement::Summary { agreed, tried } = list.agreement else { panic!("{list:?}") };
+    let Agreement::Summary { agreed, tried, .. } = list.agreement else { panic!("{list:?}") };
     assert!(agreed < tried && list.rules.len() <= 12, "{agreed} of {tried}");
 }
 
@@ -125,10 +125,11 @@ fn delayed() -> Policy {
 #[test]
 fn memory_becomes_a_state_diagram() {
     let policy = delayed();
-    let diagram = state_diagram(&policy, &single_bits(2), None).unwrap();
+    let fields = single_bits(2);
+    let words = Words::of(&policy, &fields, None);
+    let diagram = state_diagram(&policy, &words).unwrap();
     assert_eq!(diagram.states.len(), 2);
     assert!(diagram.is_exact());
-    let words = Words { reads: policy.reads(), fields: &single_bits(2), names: None };
     let dot = diagram.to_dot(&words);
     assert!(dot.contains("s0 -> s1") && dot.contains("s1 -> s0") && dot.contains("action 1"), "{dot}");
     assert_eq!(counts_steps(&policy), 0);
@@ -142,15 +143,13 @@ fn memory_becomes_a_state_diagram() {
     // A flag that says "not the first step" counts nothing.
     let flag = self::policy(1, 1, 2, |builder| (vec![builder.input(1)], vec![Signal::TRUE]));
     assert_eq!(counts_steps(&flag), 0);
-    assert!(
-        state_diagram(&self::policy(1, 0, 2, |builder| (vec![builder.input(0)], vec![])), &[], None)
-            .is_none()
-    );
+    let without = self::policy(1, 0, 2, |builder| (vec![builder.input(0)], vec![]));
+    assert!(state_diagram(&without, &Words::of(&without, &[], None)).is_none());
 }
 
 #[test]
 fn memory_that_counts_steps_is_a_number_in_the_rules() {
-    let number = facts::Number { places: (1..6).collect(), field: 0, skipped: 0 };
+    let number = facts::Number { places: (1..6).collect(), field: 0, back: 0, skipped: 0 };
     let counting = |moved_by: fn(&mut Builder) -> Signal| {
         policy(1, 5, 2, |builder| {
             let late = Fact::AtLeast(number.clone(), 21).build(builder);
@@ -175,7 +174,7 @@ fn memory_that_counts_steps_is_a_number_in_the_rules() {
 fn places(findings: &[Finding]) -> Vec<usize> {
     let place = |finding: &Finding| match finding {
         Finding::Input { place, .. } => *place,
-        Finding::Feature { .. } => panic!("no feature has a name"),
+        Finding::Group { .. } => panic!("no feature has a name"),
     };
     findings.iter().map(place).collect()
 }
@@ -194,7 +193,7 @@ fn reasons_force_the_action_and_cannot_be_smaller_and_the_nearest_change_is_near
         let inputs = policy.circuit().inputs();
         let act = |input: &[bool]| action_of(&policy.circuit().evaluate(input)[..2]);
         let input: Vec<bool> = (0..inputs).map(|_| prng.bit()).collect();
-        let reason = reason(&policy, None, &input);
+        let reason = reason(&policy, &Words::of_bits(&policy, &[]), &input);
         let forced_by = places(&reason.forced_by);
         assert_eq!(reason.action, act(&input));
         let forces = |places: &[usize]| {
@@ -235,8 +234,12 @@ fn reasons_force_the_action_and_cannot_be_smaller_and_the_nearest_change_is_near
 
 #[test]
 fn every_fact_means_what_it_says() {
-    let number =
-        |places: std::ops::Range<usize>| facts::Number { places: places.collect(), field: 0, skipped: 0 };
+    let number = |places: std::ops::Range<usize>| facts::Number {
+        places: places.collect(),
+        field: 0,
+        back: 0,
+        skipped: 0,
+    };
     let value = |row: u64, low: u64| row >> low & 7;
     type Meaning = Box<dyn Fn(u64) -> bool>;
     let cases: Vec<(Fact, Meaning)> = vec![

@@ -4,8 +4,10 @@
 
 use crate::reason::Nearest;
 use crate::states::State;
-use crate::subject::digits;
-use crate::{Agreement, Explainable, Explanation, Reason, RuleList, StateDiagram, Words, action_of};
+use crate::words::ago;
+use crate::{
+    Agreement, Explainable, Explanation, Meaning, Reason, Rule, RuleList, StateDiagram, Words, action_of,
+};
 use bem_base::words::quantity;
 
 /// What stands behind a list.
@@ -19,23 +21,39 @@ pub fn evidence(list: &RuleList) -> String {
             "exact: proven equal to the circuit on all that can occur, certificate checked".to_string()
         }
         Agreement::Proven => "exact: proven equal to the circuit, certificate checked".to_string(),
-        Agreement::Summary { agreed, tried } => {
-            let all = (*tried).max(1);
-            let tenths = (1_000 * agreed + all / 2) / all;
+        Agreement::Summary { agreed, tried, met } => {
             let which = if list.of_features { "can occur and were tried" } else { "were tried" };
-            format!(
-                "a summary: agrees with the circuit on {}.{} % of {tried} inputs that {which}",
-                tenths / 10,
-                tenths % 10
-            )
+            match met {
+                None => format!(
+                    "a summary: agrees with the circuit on {} of {tried} inputs that {which}",
+                    share(*agreed, *tried)
+                ),
+                Some((agreed, steps)) => format!(
+                    "a summary: agrees with the circuit at {} of {steps} steps of recorded episodes; what was not \
+                     recorded may be decided otherwise",
+                    share(*agreed, *steps)
+                ),
+            }
         }
     }
 }
 
-/// The rules of a list, one a line.
+/// A share in percent; what is not all is never called all.
+fn share(part: u64, all: u64) -> String {
+    let tenths = (1_000 * part + all / 2) / all.max(1);
+    let tenths = if part < all { tenths.min(999) } else { tenths };
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// The rules of a list, one a line; of a table, one line for every row.
 pub fn lines(list: &RuleList, words: &Words<'_>, then: impl Fn(&[bool]) -> String) -> Vec<String> {
+    let words = &words.for_list(list);
     if list.rules.is_empty() {
         return vec![format!("always {}", then(&list.otherwise))];
+    }
+    if list.group.is_some() {
+        let rows = list.rules.chunk_by(|left, right| list.is_same_row(left, right));
+        return rows.map(|rules| row(list, rules, words, &then)).collect();
     }
     let mut lines: Vec<String> = (list.rules.iter())
         .map(|rule| format!("if {}: {}", words.conditions(&rule.when), then(&rule.then)))
@@ -44,13 +62,40 @@ pub fn lines(list: &RuleList, words: &Words<'_>, then: impl Fn(&[bool]) -> Strin
     lines
 }
 
-/// The whole policy.
+/// One row of a table.
+fn row(list: &RuleList, rules: &[Rule], words: &Words<'_>, then: impl Fn(&[bool]) -> String) -> String {
+    let ranges: Vec<String> = (rules.iter())
+        .map(|rule| match list.split(rule).1 {
+            [] if rules.len() == 1 => then(&rule.then),
+            [] => format!("otherwise {}", then(&rule.then)),
+            range => format!("{}: {}", words.conditions(range), then(&rule.then)),
+        })
+        .collect();
+    let ranges = ranges.join("; ");
+    match rules.first().map(|rule| list.split(rule).0) {
+        None | Some([]) => ranges,
+        Some(own) => format!("if {}: {ranges}", words.conditions(own)),
+    }
+}
+
+/// The whole policy, with all of its rules.
 pub fn policy(subject: &Explainable<'_>, whole: &Explanation, diagram: Option<&StateDiagram>) -> String {
+    policy_within(subject, whole, diagram, usize::MAX)
+}
+
+/// The policy with at most so many rules of a list, and how many more there are.
+pub fn policy_within(
+    subject: &Explainable<'_>,
+    whole: &Explanation,
+    diagram: Option<&StateDiagram>,
+    rules_max: usize,
+) -> String {
     let words = subject.words();
     let mut text = format!("What it does ({})\n", evidence(&whole.action));
     let action = |bits: &[bool]| subject.action(action_of(bits));
-    for (number, line) in lines(&whole.action, &words, action).iter().enumerate() {
-        text += &format!("{:>4}. {line}\n", number + 1);
+    text += &numbered(lines(&whole.action, &words, action), rules_max);
+    if !whole.action.is_exact() {
+        text += "      (not the whole policy: elsewhere the circuit decides; ask for one case with --obs)\n";
     }
     if let Some(diagram) = diagram {
         let word = if diagram.is_exact() { "exact" } else { "some of it a summary" };
@@ -59,27 +104,79 @@ pub fn policy(subject: &Explainable<'_>, whole: &Explanation, diagram: Option<&S
             quantity(diagram.states.len(), "state")
         );
         for (number, state) in diagram.states.iter().enumerate() {
-            text += &format!("  S{number} (remembered {})\n", digits(&state.memory));
+            text += &format!("  S{number} ({})\n", subject.memory(&state.memory));
             for line in state_lines(subject, diagram, state) {
                 text += &format!("      {line}\n");
             }
         }
         return text;
     }
+    text += &remembered(subject, whole);
+    for (bit, list) in whole.memory.iter().enumerate() {
+        // A bit that stays as it begins says nothing.
+        let is_idle = list.rules.is_empty() && !list.otherwise.contains(&true);
+        if matches!(whole.kept[bit], Meaning::Kept(_)) && !is_idle {
+            text += &format!("\nWhat becomes of remembered {bit} ({})\n", evidence(list));
+            text += &numbered(lines(list, &words, |bits| u8::from(bits[0]).to_string()), rules_max);
+        }
+    }
+    text
+}
+
+/// Lines with their numbers, and how many more there are.
+fn numbered(lines: Vec<String>, lines_max: usize) -> String {
+    let mut text = String::new();
+    for (number, line) in lines.iter().take(lines_max).enumerate() {
+        text += &format!("{:>4}. {line}\n", number + 1);
+    }
+    let more = lines.len().saturating_sub(lines_max);
+    if 0 < more {
+        text +=
+            &format!("      ... and {} (all of them: --json, or the report)\n", quantity(more, "more rule"));
+    }
+    text
+}
+
+/// What memory holds besides bits of its own: steps, and what was seen and done before.
+fn remembered(subject: &Explainable<'_>, whole: &Explanation) -> String {
+    let mut text = String::new();
     if let Some(low) = whole.clock.first() {
         let bits: Vec<String> = whole.clock.iter().map(usize::to_string).collect();
         text += &format!(
             "\nSteps so far are what remembered {} count, bit {low} the lowest: 0 at the start of an episode, one more at \
-             every step, 0 again after {}\n",
+             every step, 0 again after {}",
             bits.join(", "),
             (1 << whole.clock.len()) - 1
         );
+        text += &subject.horizon.map_or_else(
+            || "\n".to_string(),
+            |steps| format!("; the rules are for episodes of at most {}\n", quantity(steps, "step")),
+        );
     }
-    for (bit, list) in whole.memory.iter().enumerate().filter(|(bit, _)| !whole.clock.contains(bit)) {
-        text += &format!("\nWhat becomes of remembered {bit} ({})\n", evidence(list));
-        for (number, line) in lines(list, &words, |bits| u8::from(bits[0]).to_string()).iter().enumerate() {
-            text += &format!("{:>4}. {line}\n", number + 1);
+    let words = subject.words();
+    let mut held: Vec<String> = Vec::new();
+    let observed = subject.policy.reads().len();
+    for place in observed..words.places.len() {
+        let name = match words.places[place] {
+            Meaning::Kept(_) | Meaning::Clock(_) => continue,
+            Meaning::Begun(_) => "how many steps there were before".to_string(),
+            Meaning::Acted { back, .. } => format!("action{}", ago(back)),
+            Meaning::Seen { bit, back } => {
+                match words.names.and_then(|names| names.column_of(usize::from(bit))) {
+                    Some(column) => format!("{}{}", column.feature.name, ago(back)),
+                    None => words.place(place),
+                }
+            }
+        };
+        if !held.contains(&name) {
+            held.push(name);
         }
+    }
+    if !held.is_empty() {
+        text += &format!(
+            "\nWhat it remembers: {}; before the first step all of it is 0 or the first of its values\n",
+            held.join(", ")
+        );
     }
     text
 }

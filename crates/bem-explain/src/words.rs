@@ -1,46 +1,93 @@
 //! Facts in words. Where features are named, a fact is a comparison of a feature (`temp >= 21.5`), and all that is said of one
 //! feature is drawn together; otherwise a field of one bit is called by its bit, a wider one by its number among the world's
-//! fields.
+//! fields. What memory holds of earlier steps is said by the same names (`temp (2 steps ago) >= 21.5`), and a number of steps
+//! as `steps so far`.
 
 use crate::facts::{Fact, Number};
-use crate::list::Condition;
+use crate::list::{Condition, RuleList};
+use crate::meaning::{self, Meaning};
 use crate::reason::Finding;
+use crate::topic::Topic;
 use bem_base::environment::Field;
 use bem_data::{Code, Column, Encoder};
+use bem_synth::policy::Policy;
 
 /// What places in a circuit are called.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Words<'a> {
-    /// Which observation bit each of the first inputs is.
-    pub reads: &'a [u16],
+    /// What every input is: first the observation bits that are read, then memory.
+    pub places: Vec<Meaning>,
     /// The world's fields.
     pub fields: &'a [Field],
     /// What the bits stand for, where features are named.
     pub names: Option<&'a Encoder>,
+    /// How many actions there are.
+    pub actions: u16,
+    /// What they are called; empty where they have numbers only.
+    pub action_names: &'a [String],
+    /// No episode takes more steps, where that is known.
+    pub horizon: Option<u32>,
+    /// For every column the values that matter; empty where all of them do.
+    pub limits: Vec<Vec<usize>>,
 }
 
-impl Words<'_> {
-    /// What an input is called.
-    pub fn place(&self, place: usize) -> String {
-        let Some(bit) = self.reads.get(place) else {
-            return format!("remembered {}", place - self.reads.len());
-        };
-        if let Some(fact) = self.named(place, true) {
-            return format!("({fact})");
-        }
-        let of = self.fields.iter().position(|field| (field.low..field.low + field.width).contains(bit));
-        match of {
-            Some(field) if 1 < self.fields[field].width => {
-                format!("bit {} of field {field}", bit - self.fields[field].low)
-            }
-            _ => format!("bit {bit}"),
+impl<'a> Words<'a> {
+    /// The words of a policy, with all that can be told of its memory.
+    pub fn of(policy: &Policy, fields: &'a [Field], names: Option<&'a Encoder>) -> Words<'a> {
+        let places = meaning::meanings(policy);
+        Words {
+            places,
+            fields,
+            names,
+            actions: policy.actions(),
+            action_names: &[],
+            horizon: None,
+            limits: Vec::new(),
         }
     }
 
-    /// What an input says where features are named.
+    /// The words of a policy over bits alone: nothing is ruled out, so that what is shown holds for every input.
+    pub fn of_bits(policy: &Policy, fields: &'a [Field]) -> Words<'a> {
+        Words { places: meaning::plain(policy), ..Words::seen(&[], fields, None, policy.actions()) }
+    }
+
+    /// The words of a circuit without memory over these observation bits.
+    pub fn seen(reads: &[u16], fields: &'a [Field], names: Option<&'a Encoder>, actions: u16) -> Words<'a> {
+        let places = reads.iter().map(|bit| Meaning::Seen { bit: *bit, back: 0 }).collect();
+        Words { places, fields, names, actions, action_names: &[], horizon: None, limits: Vec::new() }
+    }
+
+    /// The words for a list: of a summary, those that tell apart what was met.
+    pub fn for_list(&self, list: &RuleList) -> Words<'a> {
+        Words { limits: list.met_values.clone(), ..self.clone() }
+    }
+
+    /// What an input is called.
+    pub fn place(&self, place: usize) -> String {
+        if let Some(fact) = self.named(place, true) {
+            return format!("({fact})");
+        }
+        match self.places[place] {
+            Meaning::Seen { bit, back } => {
+                let has = |field: &Field| (field.low..field.low + field.width).contains(&bit);
+                let name = match self.fields.iter().position(has) {
+                    Some(field) if 1 < self.fields[field].width => {
+                        format!("bit {} of field {field}", bit - self.fields[field].low)
+                    }
+                    _ => format!("bit {bit}"),
+                };
+                name + &ago(back)
+            }
+            Meaning::Kept(bit) => format!("remembered {bit}"),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// What an input says where it is about something that has a name.
     fn named(&self, place: usize, value: bool) -> Option<String> {
-        let (names, bit) = (self.names?, usize::from(*self.reads.get(place)?));
-        names.column_of(bit).map(|column| names.bit_is(column, bit, value))
+        let topic = self.topic(place)?;
+        let shows = |of: &usize| self.shows(topic, *of, place) == value;
+        Some(self.among(topic, &self.values(topic).into_iter().filter(shows).collect::<Vec<_>>()))
     }
 
     /// The feature that a field of the world is, where features are named.
@@ -49,17 +96,21 @@ impl Words<'_> {
         self.names?.column_of(usize::from(low)).filter(|column| column.low == low)
     }
 
-    /// The one feature that a fact speaks of, where features are named.
-    fn about(&self, fact: &Fact) -> Option<&Column> {
-        let of = |place: &usize| self.names?.column_of(usize::from(*self.reads.get(*place)?));
+    /// The one thing with a name that a fact speaks of.
+    fn about(&self, fact: &Fact) -> Option<Topic> {
         let places = fact.places();
-        let column = of(places.first()?)?;
-        places.iter().all(|place| of(place).is_some_and(|other| other.low == column.low)).then_some(column)
+        let topic = self.topic(*places.first()?)?;
+        places.iter().all(|place| self.topic(*place) == Some(topic)).then_some(topic)
     }
 
-    /// Whether the order of two fields means something: with names, where both have the same thresholds.
-    pub(crate) fn can_compare(&self, left: usize, right: usize) -> bool {
-        match (self.column(left), self.column(right)) {
+    /// Whether the order of two numbers means something: two fields of one observation, or one field at two times; with
+    /// names, where both have the same thresholds.
+    pub(crate) fn can_compare(&self, left: &Number, right: &Number) -> bool {
+        let is_field = |number: &Number| number.field < self.fields.len() || number.back == 0;
+        if !(is_field(left) && is_field(right)) || left.back != right.back && left.field != right.field {
+            return false;
+        }
+        match (self.column(left.field), self.column(right.field)) {
             (None, None) => true,
             (Some(Column { code: Code::Level(left), .. }), Some(Column { code: Code::Level(right), .. })) => {
                 left == right
@@ -78,33 +129,34 @@ impl Words<'_> {
 
     /// Several inputs: bits of the observation by their numbers, neighbours together, and what is remembered.
     fn places(&self, places: &[usize]) -> String {
-        let (seen, kept): (Vec<usize>, Vec<usize>) =
-            places.iter().partition(|place| **place < self.reads.len());
-        if self.names.is_some() {
-            let mut names: Vec<String> = seen.iter().map(|place| self.place(*place)).collect();
-            let kept: Vec<usize> = kept.iter().map(|place| place - self.reads.len()).collect();
-            names.extend((!kept.is_empty()).then(|| format!("remembered {}", runs(&kept))));
-            return names.join(", ");
+        let (mut bits, mut kept, mut named) = (Vec::new(), Vec::new(), Vec::new());
+        for place in places {
+            match self.places[*place] {
+                _ if self.topic(*place).is_some() => named.push(self.place(*place)),
+                Meaning::Seen { bit, back: 0 } => bits.push(usize::from(bit)),
+                Meaning::Kept(bit) => kept.push(bit),
+                _ => named.push(self.place(*place)),
+            }
         }
-        let bits: Vec<usize> = seen.iter().map(|place| usize::from(self.reads[*place])).collect();
-        let kept: Vec<usize> = kept.iter().map(|place| place - self.reads.len()).collect();
-        match (bits.is_empty(), kept.is_empty()) {
-            (false, false) => format!("bits {} and remembered {}", runs(&bits), runs(&kept)),
-            (true, false) => format!("remembered {}", runs(&kept)),
-            _ => format!("bits {}", runs(&bits)),
+        let bits = (!bits.is_empty()).then(|| format!("bits {}", runs(&bits)));
+        let kept = (!kept.is_empty()).then(|| format!("remembered {}", runs(&kept)));
+        let parts: Vec<String> = named.into_iter().chain(bits).chain(kept).collect();
+        match parts.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            _ => parts.concat(),
         }
     }
 
     /// A condition.
     pub fn condition(&self, condition: &Condition) -> String {
-        if let Some(column) = self.about(&condition.fact) {
-            return self.said(column, std::slice::from_ref(condition));
+        if let Some(topic) = self.about(&condition.fact) {
+            return self.said(topic, std::slice::from_ref(condition));
         }
         let holds = condition.holds;
         let number = |number: &Number| match self.column(number.field) {
-            Some(column) => column.feature.name.clone(),
+            Some(column) => column.feature.name.clone() + &ago(number.back),
             None if number.field == self.fields.len() => "steps so far".to_string(),
-            None => format!("field {}", number.field),
+            None => format!("field {}{}", number.field, ago(number.back)),
         };
         match &condition.fact {
             Fact::Bit(place) => self.value(*place, holds),
@@ -165,35 +217,34 @@ impl Words<'_> {
     /// What is said together, with the conditions behind it.
     fn drawn<'c>(&self, conditions: &'c [Condition]) -> Vec<(String, Vec<&'c Condition>)> {
         let mut drawn: Vec<(String, Vec<&Condition>)> = Vec::new();
-        let mut known: Vec<u16> = Vec::new();
+        let mut known: Vec<Topic> = Vec::new();
         for condition in conditions {
             match self.about(&condition.fact) {
                 None => drawn.push((self.condition(condition), vec![condition])),
-                Some(column) if known.contains(&column.low) => {}
-                Some(column) => {
-                    known.push(column.low);
-                    drawn.push((self.said(column, conditions), self.own(column, conditions)));
+                Some(topic) if known.contains(&topic) => {}
+                Some(topic) => {
+                    known.push(topic);
+                    drawn.push((self.said(topic, conditions), self.own(topic, conditions)));
                 }
             }
         }
         drawn
     }
 
-    /// The conditions that speak of one named feature.
-    fn own<'c>(&self, column: &Column, conditions: &'c [Condition]) -> Vec<&'c Condition> {
-        let is_own =
-            |condition: &&Condition| self.about(&condition.fact).is_some_and(|other| other.low == column.low);
+    /// The conditions that speak of one thing with a name.
+    fn own<'c>(&self, topic: Topic, conditions: &'c [Condition]) -> Vec<&'c Condition> {
+        let is_own = |condition: &&Condition| self.about(&condition.fact) == Some(topic);
         conditions.iter().filter(is_own).collect()
     }
 
-    /// All that these conditions say about one named feature.
-    fn said(&self, column: &Column, conditions: &[Condition]) -> String {
-        let own = self.own(column, conditions);
+    /// All that these conditions say about it.
+    fn said(&self, topic: Topic, conditions: &[Condition]) -> String {
+        let own = self.own(topic, conditions);
         let fits = |value: &usize| {
-            let bit = |place: usize| column.shows(*value, usize::from(self.reads[place] - column.low));
+            let bit = |place: usize| self.shows(topic, *value, place);
             own.iter().all(|condition| condition.fact.holds(&bit) == condition.holds)
         };
-        column.among(&column.values().into_iter().filter(fits).collect::<Vec<_>>())
+        self.among(topic, &self.values(topic).into_iter().filter(fits).collect::<Vec<_>>())
     }
 
     /// What decided, or what would have to change: features first, then single inputs, whole fields as numbers.
@@ -201,32 +252,34 @@ impl Words<'_> {
         let mut words: Vec<String> = Vec::new();
         let mut single: Vec<(usize, bool)> = Vec::new();
         for finding in findings {
-            match (finding, self.names) {
-                (Finding::Feature { column, values }, Some(names)) => {
-                    words.push(names.columns()[*column].among(values));
-                }
-                (Finding::Feature { .. }, None) => {}
-                (Finding::Input { place, value }, _) => single.push((*place, *value)),
+            match finding {
+                Finding::Group { topic, values } => words.push(self.among(*topic, values)),
+                Finding::Input { place, value } => single.push((*place, *value)),
             }
         }
-        words.extend(self.values(&single));
+        words.extend(self.inputs(&single));
         words
     }
 
     /// Inputs with their values, whole fields as numbers.
-    fn values(&self, inputs: &[(usize, bool)]) -> Vec<String> {
+    fn inputs(&self, inputs: &[(usize, bool)]) -> Vec<String> {
         let mut rest: Vec<(usize, bool)> = inputs.to_vec();
         let mut words = Vec::new();
-        for (number, field) in self.fields.iter().enumerate().filter(|(_, field)| 1 < field.width) {
+        let ages = 0..=self.places.iter().map(Meaning::back).max().unwrap_or(0);
+        for (age, (number, field)) in
+            ages.flat_map(|age| self.fields.iter().enumerate().map(move |it| (age, it)))
+        {
             let bits = field.low..field.low + field.width;
             let is_own = |(place, _): &(usize, bool)| {
-                self.names.is_none() && self.reads.get(*place).is_some_and(|bit| bits.contains(bit))
+                let is_of = |bit: &u16| self.names.is_none() && bits.contains(bit);
+                matches!(&self.places[*place], Meaning::Seen { bit, back } if *back == age && is_of(bit))
             };
-            let own: Vec<(usize, bool)> = rest.iter().copied().filter(is_own).collect();
-            if own.len() == usize::from(field.width) && field.width <= 64 {
+            let mut own: Vec<(usize, bool)> = rest.iter().copied().filter(is_own).collect();
+            own.sort_by_key(|(place, _)| self.places[*place].seen_bit());
+            if 1 < field.width && own.len() == usize::from(field.width) && field.width <= 64 {
                 let digits = own.iter().enumerate();
                 let value = digits.fold(0u64, |sum, (bit, (_, value))| sum | u64::from(*value) << bit);
-                words.push(format!("field {number} = {value}"));
+                words.push(format!("field {number}{} = {value}", ago(age)));
                 rest.retain(|input| !is_own(input));
             }
         }
@@ -235,8 +288,17 @@ impl Words<'_> {
     }
 }
 
+/// How long ago, behind a name.
+pub(crate) fn ago(back: usize) -> String {
+    match back {
+        0 => String::new(),
+        1 => " (1 step ago)".to_string(),
+        steps => format!(" ({steps} steps ago)"),
+    }
+}
+
 /// Numbers in rising order, with neighbours drawn together: `0-3, 7`.
-fn runs(numbers: &[usize]) -> String {
+pub(crate) fn runs(numbers: &[usize]) -> String {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     for number in numbers {
         match parts.last_mut() {

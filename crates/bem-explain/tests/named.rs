@@ -24,7 +24,7 @@ fn said(build: impl Fn(&mut Builder) -> Signal) -> Vec<String> {
     let fields = encoder.fields();
     let list = explain(&policy, &fields, Some(&encoder)).action;
     assert!(list.is_exact(), "{list:?}");
-    let words = Words { reads: policy.reads(), fields: &fields, names: Some(&encoder) };
+    let words = Words::of(&policy, &fields, Some(&encoder));
     let mut lines: Vec<String> = (list.rules.iter())
         .map(|rule| format!("{} -> {}", words.conditions(&rule.when), action_of(&rule.then)))
         .collect();

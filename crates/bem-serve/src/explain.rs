@@ -103,7 +103,7 @@ impl Explained {
 
 fn subject<'a>(policy: &'a Policy, spec: &'a WorldSpec, names: Option<&'a Encoder>) -> Explainable<'a> {
     let observation_bits = usize::from(spec.shape.observation_bits);
-    Explainable { policy, observation_bits, fields: &spec.shape.fields, names, actions: &[] }
+    Explainable { policy, observation_bits, fields: &spec.shape.fields, names, actions: &[], horizon: None }
 }
 
 /// A policy of at most so many gates as rules.

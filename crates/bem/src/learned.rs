@@ -74,6 +74,7 @@ impl Learned {
             fields: &self.fields,
             names: self.names.as_ref(),
             actions: &self.actions,
+            horizon: self.horizon,
         }
     }
 

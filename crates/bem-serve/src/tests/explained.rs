@@ -133,7 +133,7 @@ fn a_policy_that_remembers_is_drawn_and_asked_by_its_states() {
     for words in [
         "<svg class=states",
         "<title>S0 to S1\n",
-        "Action 1 because remembered 0 = 1",
+        "Action 1 because bit 0 (1 step ago) = 1",
         "No observation would change it, with what is remembered now",
         "<option value=0>S0<option value=1 selected>S1",
     ] {

@@ -20,7 +20,7 @@ use bem_checker::lrat_reader::to_text;
 use bem_engine::climb::{Climbed, Purpose, UnitBegin};
 use bem_engine::payload::Payload;
 use bem_evolve::patch::Change;
-use bem_explain::{Explanation, Fact, RuleList, explain};
+use bem_explain::{Explanation, Fact, RuleList, explain_bits};
 use bem_ledger::checkpoint::Signer;
 use bem_ledger::entry::{Artefact, Entry, PatchKind, PatchStatus, UnitEnd, event_code};
 use bem_ledger::log::read_blob;
@@ -48,7 +48,7 @@ pub fn bundle(directory: &Path, expert: Option<&str>, key: Option<&Path>) -> Res
     let found = History::read(directory, place, &climbed)?;
     let signer = keys::for_known_run(key, directory, &found.public_key)?;
     // A bundle is checked over all assignments of bits, so that its rules are made for them.
-    let whole = explain(policy, &shape.fields, None);
+    let whole = explain_bits(policy, &shape.fields);
     let (statement, proof) = stated(&circuit, &whole)?.unzip();
     let forbidden: Vec<Forbidden> =
         found.guard.iter().map(|rule| forbidden(rule, shape.observation_bits)).collect();

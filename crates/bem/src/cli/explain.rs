@@ -4,6 +4,7 @@
 
 use super::Answer;
 use super::fit::hanging;
+use crate::cli::run::report::recorded_in;
 use crate::learned::{self, Found};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_explain::reason::CONFLICTS;
@@ -11,6 +12,9 @@ use bem_explain::{AskError, GivenObservation, json, text};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
+
+/// Rules of a list that are printed; a longer list is in JSON and in the report.
+const SHOWN_RULES: usize = 40;
 
 /// A learned policy as rules that people read, and why it chooses what it chooses.
 #[derive(Args)]
@@ -66,7 +70,7 @@ pub fn run(arguments: &ExplainArguments) -> Result<Answer> {
     }
     let why = input.as_ref().map(|input| subject.reason(input, CONFLICTS));
     // With one observation to explain, the whole policy is not worked out as well.
-    let whole = why.is_none().then(|| subject.explain());
+    let whole = why.is_none().then(|| subject.explain_met(&recorded_in(&arguments.source)));
     let diagram = whole.as_ref().and_then(|_| subject.diagram());
     if arguments.json {
         let mut object = json!({ "expert": learned.name, "provenance": learned.provenance, "warnings": learned.warnings,
@@ -86,7 +90,7 @@ pub fn run(arguments: &ExplainArguments) -> Result<Answer> {
     learned.lines().iter().flat_map(|line| hanging(line, 2)).for_each(|line| say!("{line}"));
     if let Some(whole) = &whole {
         say!();
-        let text = text::policy(&subject, whole, diagram.as_ref());
+        let text = text::policy_within(&subject, whole, diagram.as_ref(), SHOWN_RULES);
         text.lines().flat_map(|line| hanging(line, 6)).for_each(|line| say!("{line}"));
     }
     if let Some(reason) = &why {

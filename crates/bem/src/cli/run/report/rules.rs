@@ -2,6 +2,7 @@
 //! on a few observations of its world. The words and drawings are those of `bem-explain`. Clauses: GLE-9, SCC-14.
 
 use super::{Curves, escaped};
+use crate::cli::snapshot::newest_climb;
 use crate::kept_world::{encoder_of, kept_files, worlds_from};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Field};
 use bem_data::Encoder;
@@ -13,12 +14,14 @@ use bem_explain::examples::examples;
 use bem_explain::{Explainable, Explanation, StateDiagram, html, text};
 use bem_synth::policy::{Player, Policy};
 use std::fmt::Write;
+use std::path::Path;
 
 /// Lines of rules that are shown at once.
 const SHOWN_LINES: usize = 24;
-/// Episodes whose observations may be examples, and steps of all of them.
-const EPISODES: usize = 32;
+/// Steps of episodes whose observations may be examples, and what a summary of a policy is about.
 const STEPS_MAX: usize = 4_096;
+/// Episodes that are played where none were recorded.
+const EPISODES: usize = 32;
 
 /// A policy with all that is shown of it.
 pub struct PolicyPart<'a> {
@@ -26,6 +29,7 @@ pub struct PolicyPart<'a> {
     observation_bits: usize,
     fields: Vec<Field>,
     names: Option<Encoder>,
+    horizon: Option<u32>,
     /// Episodes of its world, each as what was seen.
     seen: Vec<Vec<Bits>>,
     /// What it does.
@@ -51,6 +55,7 @@ impl<'a> PolicyPart<'a> {
         }
         let last = climbed.policy.reads().last().map_or(0, |bit| usize::from(*bit) + 1);
         let bits = shape.as_ref().map_or(last, |shape| usize::from(shape.observation_bits));
+        let horizon = shape.as_ref().map(|shape| shape.horizon);
         let fields = shape.map_or_else(Vec::new, |shape| shape.fields);
         let subject = Explainable {
             policy: &climbed.policy,
@@ -58,9 +63,11 @@ impl<'a> PolicyPart<'a> {
             fields: &fields,
             names: names.as_ref(),
             actions: &[],
+            horizon,
         };
-        let (whole, diagram) = (subject.explain(), subject.diagram());
-        PolicyPart { policy: &climbed.policy, observation_bits: bits, fields, names, seen, whole, diagram }
+        let (whole, diagram) = (subject.explain_met(&seen), subject.diagram());
+        let policy = &climbed.policy;
+        PolicyPart { policy, observation_bits: bits, fields, names, horizon, seen, whole, diagram }
     }
 
     fn subject(&self) -> Explainable<'_> {
@@ -70,6 +77,7 @@ impl<'a> PolicyPart<'a> {
             fields: &self.fields,
             names: self.names.as_ref(),
             actions: &[],
+            horizon: self.horizon,
         }
     }
 
@@ -112,13 +120,31 @@ impl<'a> PolicyPart<'a> {
     }
 }
 
+/// The latest episodes of the world of a run, as they were recorded; none where there is no such run, or its world is a game.
+pub fn recorded_in(directory: &Path) -> Vec<Vec<Bits>> {
+    if !directory.is_dir() {
+        return Vec::new();
+    }
+    let climb = newest_climb(directory).ok().map(|(climb, _)| climb);
+    let files = climb.and_then(|climb| kept_files(directory, climb.files()).ok());
+    files.as_deref().map_or_else(Vec::new, recorded)
+}
+
 /// The latest episodes of a world outside, as they were recorded; none where the world is a game.
 fn recorded(files: &[Vec<u8>]) -> Vec<Vec<Bits>> {
     let file = files.first().and_then(|bytes| WorldFile::from_bytes(bytes).ok());
     let Some(WorldFile::Record(record)) = file.as_ref().and_then(WorldFile::world) else { return Vec::new() };
-    let episodes = record.episodes();
-    let latest = episodes.iter().skip(episodes.len().saturating_sub(EPISODES));
-    latest.map(|episode| episode.steps.iter().map(|step| step.observation).collect()).collect()
+    let mut steps = 0;
+    let mut latest: Vec<Vec<Bits>> = (record.episodes().iter().rev())
+        .take_while(|episode| {
+            let is_first = steps == 0;
+            steps += episode.steps.len();
+            is_first || steps <= STEPS_MAX
+        })
+        .map(|episode| episode.steps.iter().map(|step| step.observation).collect())
+        .collect();
+    latest.reverse();
+    latest
 }
 
 /// What the policy sees in a few evaluation episodes.
