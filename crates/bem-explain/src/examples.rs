@@ -4,7 +4,7 @@
 //! What is remembered is what the policy itself comes to remember on the way. Must not know worlds. Clauses: GLE-9.
 
 use crate::observations::Observations;
-use crate::{Explainable, Met, RuleList};
+use crate::{Explainable, RuleList, StepsMet};
 use bem_base::environment::Bits;
 use bem_base::prng::Prng;
 use bem_data::Column;
@@ -62,7 +62,7 @@ pub fn inputs_met(subject: &Explainable<'_>, episodes: &[Vec<Bits>]) -> Vec<Vec<
 }
 
 /// What is met in these episodes.
-pub fn met(subject: &Explainable<'_>, episodes: &[Vec<Bits>]) -> Met {
+pub fn met(subject: &Explainable<'_>, episodes: &[Vec<Bits>]) -> StepsMet {
     let columns = subject.names.map_or(&[][..], |names| names.columns());
     let seen: BTreeSet<&Bits> = episodes.iter().flatten().collect();
     let values = |column: &Column| -> Vec<usize> {
@@ -73,7 +73,7 @@ pub fn met(subject: &Explainable<'_>, episodes: &[Vec<Bits>]) -> Met {
         column.values().into_iter().filter(|value| seen.iter().any(|bits| shows(*value, bits))).collect()
     };
     let values = if episodes.is_empty() { Vec::new() } else { columns.iter().map(values).collect() };
-    Met { inputs: inputs_met(subject, episodes), values }
+    StepsMet { inputs: inputs_met(subject, episodes), values }
 }
 
 /// The inputs of the circuit where these are seen.

@@ -28,7 +28,7 @@ pub mod topic;
 pub mod words;
 
 pub use facts::Fact;
-pub use list::{Agreement, Condition, Met, Rule, RuleList};
+pub use list::{Agreement, Condition, Rule, RuleList, StepsMet};
 pub use meaning::Meaning;
 pub use reason::{Finding, Reason, reason};
 pub use states::{StateDiagram, counts_steps, state_diagram};
@@ -64,16 +64,16 @@ impl Explanation {
 /// A policy as rules; the fields group observation bits and come from the world's shape. Where features have names, the rules
 /// are made for and held against the observations that these can show; without names, all assignments of bits count.
 pub fn explain(policy: &Policy, fields: &[Field], names: Option<&Encoder>) -> Explanation {
-    explain_as(policy, &Words::of(policy, fields, names), &Met::default())
+    explain_as(policy, &Words::of(policy, fields, names), &StepsMet::default())
 }
 
 /// A policy as rules over bits alone, held against the circuit on every input whether or not it can occur.
 pub fn explain_bits(policy: &Policy, fields: &[Field]) -> Explanation {
-    explain_as(policy, &Words::of_bits(policy, fields), &Met::default())
+    explain_as(policy, &Words::of_bits(policy, fields), &StepsMet::default())
 }
 
 /// A policy as rules in these words; `met` is what a summary is about.
-pub fn explain_as(policy: &Policy, words: &Words<'_>, met: &Met) -> Explanation {
+pub fn explain_as(policy: &Policy, words: &Words<'_>, met: &StepsMet) -> Explanation {
     let code = action_bits(policy.actions());
     let of = |outputs: Vec<usize>| {
         let target = policy.circuit().cone(&outputs);

@@ -102,7 +102,7 @@ pub struct RuleList {
 
 /// What was met in episodes of a world.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Met {
+pub struct StepsMet {
     /// The inputs of the circuit, step by step.
     pub inputs: Vec<Vec<bool>>,
     /// For every column of the encoder the values that were seen, rising.
@@ -180,7 +180,7 @@ struct Target<'a> {
 
 /// The rules of a circuit over these facts; every input that matters must be among them as a bit. The rules are held against
 /// the circuit on what can occur by these words. `met` is what a summary is about.
-pub fn rule_list(target: &Netlist, facts: &[Fact], words: &Words<'_>, met: &Met) -> RuleList {
+pub fn rule_list(target: &Netlist, facts: &[Fact], words: &Words<'_>, met: &StepsMet) -> RuleList {
     let observations = Observations::new(words, &target.support());
     let target = Target { circuit: target, observations: &observations };
     let mut points = Points::new(target.circuit.inputs(), observations.clone());
@@ -252,7 +252,7 @@ fn summary(target: Target<'_>, facts: &[Fact], points: &Points) -> RuleList {
 }
 
 /// The rules that say most of the steps that were met; what was not met does not count when they are made and said.
-fn summary_of_met(target: Target<'_>, points: &Points, words: &Words<'_>, met: &Met) -> RuleList {
+fn summary_of_met(target: Target<'_>, points: &Points, words: &Words<'_>, met: &StepsMet) -> RuleList {
     let circuit = target.circuit;
     let words = Words { limits: met.values.clone(), ..words.clone() };
     let observations = Observations::new(&words, &circuit.support());

@@ -3,7 +3,7 @@
 //! Reachable means: by some sequence of observations that the named features allow, whether or not a world ever shows it.
 
 use crate::facts::facts;
-use crate::list::{Met, RuleList, rule_list};
+use crate::list::{RuleList, StepsMet, rule_list};
 use crate::observations::Observations;
 use crate::points::{ALL_INPUTS_MAX, Points};
 use crate::{Words, action_of};
@@ -53,7 +53,7 @@ pub fn state_diagram(policy: &Policy, words: &Words<'_>) -> Option<StateDiagram>
         circuits.push(circuit);
     }
     let state = |(memory, circuit): (Vec<bool>, &Netlist)| {
-        let rules = rule_list(circuit, &facts(words, circuit), words, &Met::default());
+        let rules = rule_list(circuit, &facts(words, circuit), words, &StepsMet::default());
         State { memory, rules }
     };
     let states = memories.into_iter().zip(&circuits).map(state).collect();

@@ -72,7 +72,7 @@ fn lists_that_are_called_exact_equal_the_circuit_and_summaries_say_their_share()
         let circuit = random_dense_netlist(&mut prng, bits, 2 + 2 * bits, 2);
         let (reads, fields) = (reads(bits), single_bits(bits as u16));
         let words = Words::seen(&reads, &fields, None, 4);
-        let list = list::rule_list(&circuit, &facts::facts(&words, &circuit), &words, &Met::default());
+        let list = list::rule_list(&circuit, &facts::facts(&words, &circuit), &words, &StepsMet::default());
         let rules = list.circuit(bits).unwrap();
         let same = (0..1u32 << bits).filter(|row| {
             let input: Vec<bool> = (0..bits).map(|bit| row >> bit & 1 == 1).collect();
