@@ -12,7 +12,7 @@ use bem_base::environment::Field;
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Netlist, Signal};
 use bem_synth::policy::action_bits;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A group of neighbouring observation bits as a number, as far as the policy reads it: its highest bits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +48,8 @@ pub enum Fact {
 
 /// Fields with at most this many bits are looked at value by value.
 const NUMBER_BITS_MAX: usize = 10;
+/// How often borders are looked for, each time beside 64 assignments of all else.
+const BORDER_LOOKS: usize = 8;
 /// Borders of one field that are offered.
 const BORDERS_MAX: usize = 24;
 /// Up to so many words of a choice are asked for one by one.
@@ -278,24 +280,26 @@ impl<'a> Probe<'a> {
 
     /// Values of a number at which the circuit's answer changes, those at which it does so most often.
     fn borders(&mut self, number: &Number) -> BTreeSet<u64> {
-        let base = self.random();
-        let mut before: Option<Vec<u64>> = None;
-        let mut changes: Vec<(u32, u64)> = Vec::new();
-        for value in 0..1u64 << number.places.len() {
-            let mut inputs = base.clone();
-            for (bit, place) in number.places.iter().enumerate() {
-                inputs[*place] = if value >> bit & 1 == 1 { u64::MAX } else { 0 };
+        let mut changes: BTreeMap<u64, u32> = BTreeMap::new();
+        for _ in 0..BORDER_LOOKS {
+            let base = self.random();
+            let mut before: Option<Vec<u64>> = None;
+            for value in 0..1u64 << number.places.len() {
+                let mut inputs = base.clone();
+                for (bit, place) in number.places.iter().enumerate() {
+                    inputs[*place] = if value >> bit & 1 == 1 { u64::MAX } else { 0 };
+                }
+                let now = self.run(&inputs);
+                if let Some(before) = &before {
+                    let differs = before.iter().zip(&now).fold(0, |all, (a, b)| all | (a ^ b));
+                    *changes.entry(value).or_default() += differs.count_ones();
+                }
+                before = Some(now);
             }
-            let now = self.run(&inputs);
-            if let Some(before) = &before {
-                let differs = before.iter().zip(&now).fold(0, |all, (a, b)| all | (a ^ b));
-                changes.push((differs.count_ones(), value));
-            }
-            before = Some(now);
         }
-        changes.retain(|(lanes, _)| 0 < *lanes);
-        changes.sort_by_key(|(lanes, value)| (std::cmp::Reverse(*lanes), *value));
-        changes.into_iter().take(BORDERS_MAX).map(|(_, value)| value).collect()
+        let mut changes: Vec<(u64, u32)> = changes.into_iter().filter(|(_, lanes)| 0 < *lanes).collect();
+        changes.sort_by_key(|(value, lanes)| (std::cmp::Reverse(*lanes), *value));
+        changes.into_iter().take(BORDERS_MAX).map(|(value, _)| value).collect()
     }
 
     /// The outputs that look like sums over GF(2): which inputs they add.

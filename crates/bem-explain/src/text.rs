@@ -95,7 +95,7 @@ pub fn policy_within(
     let action = |bits: &[bool]| subject.action(action_of(bits));
     text += &numbered(lines(&whole.action, &words, action), rules_max);
     if !whole.action.is_exact() {
-        text += "      (not the whole policy: elsewhere the circuit decides; ask for one case with --obs)\n";
+        text += "      (not the whole policy: what these rules do not tell, the circuit decides)\n";
     }
     if let Some(diagram) = diagram {
         let word = if diagram.is_exact() { "exact" } else { "some of it a summary" };
