@@ -14,7 +14,8 @@ It shares no code with the Rust crates. It checks
   4. that the figures are those of that file, for this circuit;
   5. that the circuit does what the rules state, for every input: it writes the clauses down anew from circuit and rules
      and checks the LRAT proof against them by unit propagation, or tries every case of at most 20 inputs;
-  6. that no forbidden action is ever taken, whatever is remembered, in the same two ways.
+  6. that no forbidden action is ever taken, whatever is remembered, in the same two ways;
+  7. where features have names, that they have their one form and fill the bits that are seen.
 
 It does not check that the whole history is sound (`bem verify` and `python/tlog_verify.py` do that), nor the world.
 Exit 0 and "accepted ..." if all of it holds, exit 1 and "refused: ..." otherwise.
@@ -23,6 +24,7 @@ Exit 0 and "accepted ..." if all of it holds, exit 1 and "refused: ..." otherwis
 import base64
 import hashlib
 import json
+import re
 import struct
 import sys
 
@@ -469,6 +471,54 @@ def check_forbidden(body, code):
     return f"{len(certificates)} forbidden pairs"
 
 
+# ---------------------------------------------------------------- what bits mean
+
+DECIMAL = re.compile(r"(?:0|-?(?:[1-9][0-9]*(?:\.[0-9]*[1-9])?|0\.[0-9]*[1-9]))", re.ASCII)
+SIZE_MAX = 10**33  # 10^15, in units of 10^-18
+FEATURE = {"name", "kind", "range", "of", "code", "thresholds", "places"}
+CODES = {"number": ("steps", "levels"), "choice": ("index", "words"), "bit": ("bit",)}
+
+
+def decimal(text):
+    """A decimal in units of 10^-18; it has one spelling."""
+    need(isinstance(text, str) and DECIMAL.fullmatch(text), "a feature has a number of another form")
+    whole, _, part = text.partition(".")
+    need(len(part) <= 18, "a feature has a number of too many digits")
+    number = int(whole + part.ljust(18, "0"))
+    need(abs(number) <= SIZE_MAX, "a feature has a number that is too large")
+    return number
+
+
+def feature_bits(feature):
+    need(set(feature) == FEATURE, "a feature has other parts")
+    kind, code, words, places = feature["kind"], feature["code"], feature["of"], feature["places"]
+    need(isinstance(feature["name"], str) and feature["name"], "a feature has no name")
+    need(kind in CODES and (code == "unread" or code in CODES[kind]), "a feature has a code that does not fit its kind")
+    span = [decimal(text) for text in feature["range"]]
+    thresholds = [decimal(text) for text in feature["thresholds"]]
+    need(len(span) == 2 and span[0] < span[1] if kind == "number" else not span, "a feature has another range")
+    need(all(isinstance(word, str) for word in words) and len(set(words)) == len(words), "a feature has a word twice")
+    need(bool(words) == (kind == "choice"), "a feature has other words")
+    need(code in ("steps", "levels") or not thresholds, "a feature has thresholds that nothing is compared with")
+    need(len(thresholds) <= 255, "a feature has too many thresholds")
+    need(all(a < b for a, b in zip(thresholds, thresholds[1:])), "thresholds do not rise")
+    need(code == "words" or not places, "a feature has places that nothing is compared with")
+    need(all(is_number(place, 0, len(words) - 1) for place in places), "a feature has no such word")
+    need(all(a < b for a, b in zip(places, places[1:])), "places of words do not rise")
+    return {"steps": len(thresholds), "levels": len(thresholds).bit_length(), "index": (len(words) - 1).bit_length(),
+            "words": len(places), "bit": 1, "unread": 0}[code]
+
+
+def check_features(body):
+    if body["format"] == "bem-bundle-1":
+        return
+    features = body["features"]
+    need(isinstance(features, list) and features, "there are no features")
+    bits = sum(feature_bits(feature) for feature in features)
+    need(len({feature["name"] for feature in features}) == len(features), "two features have one name")
+    need(bits == body["policy"]["observation_bits"], "the features have another number of bits than are seen")
+
+
 # ---------------------------------------------------------------- the whole file
 
 PARTS = {
@@ -549,8 +599,9 @@ def check(data, public_key=None):
     need(set(bundle) == PARTS[""], "the file has other parts")
     body = bundle["body"]
     for part, value in (("body", body), ("policy", body["policy"]), ("provenance", body["provenance"])):
-        need(set(value) == PARTS[part], f"{part} has other parts")
-    need(body["format"] == "bem-bundle-1", "another format")
+        named = {"features"} if part == "body" and body["format"] == "bem-bundle-2" else set()
+        need(set(value) == PARTS[part] | named, f"{part} has other parts")
+    need(body["format"] in ("bem-bundle-1", "bem-bundle-2"), "another format")
     key = unhex(body["provenance"]["public_key"], "the public key is not hexadecimal")
     need(public_key is None or public_key == key.hex(), "signed by another key")
     spelling = spelled(body).encode()
@@ -558,6 +609,7 @@ def check(data, public_key=None):
     signature = unhex(bundle["signature"], "the signature is not hexadecimal")
     need(verify(key, b"bem bundle 1\n" + spelling, signature), "the bundle's signature does not hold")
     code = check_policy(body["policy"])
+    check_features(body)
     size, root = check_provenance(body, key)
     found = [check_figures(body, size, root), check_statement(body, code), check_forbidden(body, code)]
     return f"accepted {body['provenance']['task']}: signature, history, {', '.join(found)}; key {key.hex()}"

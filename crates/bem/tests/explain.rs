@@ -100,3 +100,48 @@ fn observations_that_make_no_sense_are_refused_in_one_line() {
         assert!(error.contains(wanted) && error.lines().count() == 1, "{words:?}: {error}");
     }
 }
+
+/// The lines of a command, joined where they were folded.
+fn unfolded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_rules_of_the_example_worlds_speak_of_their_fields_of_steps_and_of_what_was_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let learned = |name: &str, budget: &str| {
+        let path = format!("{}/../../examples/{name}_env.py", env!("CARGO_MANIFEST_DIR"));
+        let command = format!("python3 {path}");
+        let words =
+            ["solve", "--env-cmd", &command, "--budget", budget, "--env-timeout", "600", "--out", name];
+        let output = bem(folder.path(), &words);
+        assert!(output.status.code() < Some(2), "{output:?}");
+        let said = text(&bem(folder.path(), &["explain", name]).stdout);
+        let object = bem(folder.path(), &["explain", name, "--json"]).stdout;
+        (unfolded(&said), serde_json::from_slice::<Value>(&object).expect("JSON"))
+    };
+    // A field that is a number of items, and days that are counted.
+    let (said, object) = learned("inventory", "20000");
+    assert!(said.contains("What it does (exact: ") && said.contains("if stock "), "{said}");
+    assert!(said.contains("steps so far < ") && said.contains("for episodes of at most 20 steps"), "{said}");
+    assert!(!said.contains("field 0") && !said.contains("remembered 4 ="), "{said}");
+    assert_eq!(object["remembers"][4], "steps so far >= 16", "{object}");
+    // Two features decide without memory: whatever they are is in the table.
+    let (said, object) = learned("thermostat", "60000");
+    assert!(said.contains("What it does (exact: the same as the circuit on all 672 inputs"), "{said}");
+    assert!(said.contains("if hour ") && said.contains("temp < ") && !said.contains("a summary"), "{said}");
+    assert_eq!(
+        (object["exact"].as_bool(), object["memory_bits"].as_u64()),
+        (Some(true), Some(0)),
+        "{object}"
+    );
+    // Memory of earlier attempts: what was seen and done is called by its name, and a summary says that it is one.
+    let (said, object) = learned("retry", "12000");
+    assert!(said.contains("(1 step ago)") && !said.contains("if remembered "), "{said}");
+    let agreement = object["action"]["agreement_met"].as_f64().unwrap_or(0.0);
+    assert!(
+        said.contains("a summary: agrees with the circuit at ") && 0.8 < agreement,
+        "{agreement}: {said}"
+    );
+    assert!(said.contains("not the whole policy"), "{said}");
+}

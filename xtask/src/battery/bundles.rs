@@ -5,7 +5,7 @@ use super::{commit, results, scratch, text};
 use crate::{build, run, target};
 use anyhow::Result;
 
-/// Mutants of each of six parts at scale 1; each is asked about as it is and signed anew.
+/// Mutants of each of seven parts at scale 1; each is asked about as it is and signed anew.
 const MUTANTS: u64 = 1_700;
 
 /// Runs the battery of `crates/bem/examples/bundle_mutants.rs`.

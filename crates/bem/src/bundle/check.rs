@@ -1,18 +1,22 @@
 //! `bem check`: whether a bundle is what it says. Nothing in the file is believed before it was held against something else.
 //!
-//! Signature over the body; the checkpoint's own signature; the entries of the history under its root; the circuit, task,
+//! Signature over the body; the shape of the features; the checkpoint's own signature; the entries of the history under its root; the circuit, task,
 //! hypothesis and figures that they name; the claims against the circuit, by proof or by every case. What cannot be
 //! checked here is said: that the history itself is sound (`bem verify`), and that the world is as it was.
 //! Clauses: SCC-4, LOG-2, LOG-3.
 
 use super::claim::{forbidden_clauses, forbidden_holds, statement_clauses, statement_holds};
-use super::{BYTES_MAX, Body, Bundle, Certificate, Circuit, FORMAT, Logged, Provenance, from_hex};
+use super::{
+    BYTES_MAX, Body, Bundle, Certificate, Circuit, FORMAT, FORMAT_WITH_FEATURES, Logged, Provenance,
+    features, from_hex,
+};
 use anyhow::{Context as _, Result, bail, ensure};
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::Writer;
 use bem_checker::lrat_reader::to_text;
 use bem_checker::{Cnf, lrat};
 use bem_circuit::netlist::{Gate, Netlist, Op, Signal};
+use bem_data::Encoder;
 use bem_engine::climb::UnitBegin;
 use bem_ledger::checkpoint::{SignedCheckpoint, verify_bundle};
 use bem_ledger::entry::{Artefact, Entry, UnitEnd, event_code};
@@ -25,6 +29,8 @@ use serde_json::Value;
 pub struct Checked {
     /// The bundle.
     pub bundle: Bundle,
+    /// What the bits of an observation mean, where they have names.
+    pub features: Option<Encoder>,
     /// How the statement was shown; none if nothing is stated.
     pub statement: Option<String>,
     /// Forbidden pairs that were shown never to be taken.
@@ -39,15 +45,17 @@ pub fn check(bytes: &[u8], public_key: Option<&str>) -> Result<Checked> {
     let bundle: Bundle = serde_json::from_value(value).context("no bundle")?;
     ensure!(bundle.text() == text, "not in its one spelling");
     let body = &bundle.body;
-    ensure!(body.format == FORMAT, "format {:?}; {FORMAT:?} is known", body.format);
+    let is_known = [FORMAT, FORMAT_WITH_FEATURES].contains(&body.format.as_str());
+    ensure!(is_known, "format {:?}; {FORMAT:?} and {FORMAT_WITH_FEATURES:?} are known", body.format);
     check_signature(&bundle, public_key)?;
     let policy = check_circuit(&body.policy)?;
+    let features = features::check(body).context("features")?;
     check_provenance(body, &policy).context("provenance")?;
     check_figures(body, &policy).context("figures")?;
     let statement = check_statement(body).context("statement")?;
     check_forbidden(body).context("forbidden pairs")?;
     let forbidden = body.forbidden.len();
-    Ok(Checked { bundle, statement, forbidden })
+    Ok(Checked { bundle, features, statement, forbidden })
 }
 
 fn check_signature(bundle: &Bundle, wanted: Option<&str>) -> Result<()> {

@@ -6,11 +6,12 @@
 use super::check::{check, circuit_digest};
 use super::claim::{forbidden_clauses, statement_clauses};
 use super::{
-    Body, Bundle, Certificate, Certificates, Circuit, Condition, EXHAUSTIVE_INPUTS_MAX, FORMAT, Forbidden,
-    List, Logged, Provenance, Rule, Statement, to_hex,
+    Body, Bundle, Certificate, Certificates, Circuit, Condition, EXHAUSTIVE_INPUTS_MAX, FORMAT,
+    FORMAT_WITH_FEATURES, Forbidden, List, Logged, Provenance, Rule, Statement, features, to_hex,
 };
 use crate::cli::ledger_directory;
 use crate::cli::run::evaluations;
+use crate::kept_world::{encoder_of, kept_files};
 use crate::keys;
 use crate::learned::{self, Picked};
 use anyhow::{Context as _, Result, bail};
@@ -55,8 +56,14 @@ pub fn bundle(directory: &Path, expert: Option<&str>, key: Option<&Path>) -> Res
     let certificates = forbidden.iter().map(|pair| never(&circuit, pair)).collect::<Result<Vec<_>>>()?;
     let figures = evaluations::read(directory, &climbed);
     let (measured, evaluation) = figures.filter(|_| found.evaluation.is_some()).unzip();
+    // What the bits mean comes from the world's file, which the run keeps.
+    let encoder = kept_files(directory, climb.files()).ok().and_then(|files| encoder_of(&files));
+    let encoder = encoder.filter(|encoder| encoder.bits() == usize::from(shape.observation_bits));
+    let features = encoder.as_ref().map(features::of);
+    let format = if features.is_some() { FORMAT_WITH_FEATURES } else { FORMAT };
     let body = Body {
-        format: FORMAT.to_string(),
+        format: format.to_string(),
+        features,
         policy: circuit,
         statement,
         forbidden,

@@ -7,9 +7,11 @@
 
 pub mod check;
 pub mod claim;
+pub mod features;
 pub mod make;
 
 use crate::measured::Measured;
+use features::NamedFeature;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,6 +19,8 @@ use serde_json::Value;
 pub const BYTES_MAX: usize = 64 << 20;
 /// The format of the body.
 pub const FORMAT: &str = "bem-bundle-1";
+/// The format of a body that says what its bits mean.
+pub const FORMAT_WITH_FEATURES: &str = "bem-bundle-2";
 /// Inputs over which a checker tries every case.
 pub const EXHAUSTIVE_INPUTS_MAX: usize = 20;
 
@@ -38,6 +42,9 @@ pub struct Bundle {
 pub struct Body {
     /// The version of the form.
     pub format: String,
+    /// What the bits of an observation mean; not there where they have no names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<Vec<NamedFeature>>,
     /// The circuit.
     pub policy: Circuit,
     /// What it does, as ordered rules; none where no list of rules is proven to be the circuit.

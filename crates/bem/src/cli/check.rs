@@ -3,14 +3,20 @@
 //! Clauses: SCC-4, LOG-2, LOG-3.
 
 use super::Answer;
+use crate::bundle::Forbidden;
 use crate::bundle::check::{Checked, check};
+use crate::bundle::features::in_words;
 use crate::cli::fit::{WIDTH, wrapped};
 use crate::files;
 use anyhow::{Result, bail};
 use bem_base::words::quantity;
+use bem_data::Column;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
+
+/// Forbidden pairs that are printed one by one.
+const SHOWN_PAIRS: usize = 6;
 
 /// Check a policy that carries its proof: signature, history, claims, figures.
 #[derive(Args)]
@@ -72,8 +78,20 @@ fn to_json(checked: &Checked) -> serde_json::Value {
     let body = &checked.bundle.body;
     json!({ "accepted": true, "task": body.provenance.task, "digest": checked.bundle.digest,
         "public_key": body.provenance.public_key, "gates": body.policy.gates.len(),
-        "statement": checked.statement, "forbidden": checked.forbidden, "measured": body.measured,
-        "warnings": body.provenance.warnings })
+        "statement": checked.statement, "forbidden": checked.forbidden, "never": never(checked),
+        "features": body.features, "measured": body.measured, "warnings": body.provenance.warnings })
+}
+
+/// The forbidden pairs, in words where features have names.
+fn never(checked: &Checked) -> Vec<String> {
+    let one = |pair: &Forbidden| {
+        let seen = match &checked.features {
+            Some(encoder) => in_words(encoder, &pair.observation),
+            None => format!("the observation is {}", pair.observation),
+        };
+        format!("action {} where {seen}", pair.action)
+    };
+    checked.bundle.body.forbidden.iter().map(one).collect()
 }
 
 fn print(checked: &Checked) {
@@ -95,6 +113,11 @@ fn print(checked: &Checked) {
             quantity(policy.actions, "action")
         ),
     );
+    if let Some(encoder) = &checked.features {
+        let one = |column: &Column| format!("{} ({})", column.feature.name, column.feature.allowed());
+        let all: Vec<String> = encoder.columns().iter().map(one).collect();
+        line("features", &format!("{}; as the run says", all.join(", ")));
+    }
     match (&checked.statement, &body.statement) {
         (Some(how), Some(statement)) => {
             let rules = statement.action.rules.len() + 1;
@@ -105,7 +128,15 @@ fn print(checked: &Checked) {
     match checked.forbidden {
         0 => line("forbidden", "nothing is claimed to be never done"),
         count => {
-            line("forbidden", &format!("{} of observation and action: never chosen", quantity(count, "pair")))
+            line(
+                "forbidden",
+                &format!("{} of observation and action: never chosen", quantity(count, "pair")),
+            );
+            let never = never(checked);
+            never.iter().take(SHOWN_PAIRS).for_each(|pair| line("", &format!("never {pair}")));
+            if SHOWN_PAIRS < never.len() {
+                line("", &format!("and {} more (all of them: --json)", never.len() - SHOWN_PAIRS));
+            }
         }
     }
     match &body.measured {

@@ -1,9 +1,10 @@
 //! Bundles with one thing changed, and both checkers asked about them. Shared by the test and the battery.
 //!
-//! A mutant is a bundle whose circuit, statement, certificate, figures, provenance or signature was changed in one place. As
-//! it is, neither checker may accept it. Signed anew with the run's own key, as the owner of the run could, circuit,
+//! A mutant is a bundle whose circuit, statement, certificate, features, figures, provenance or signature was changed in one
+//! place. As it is, neither checker may accept it. Signed anew with the run's own key, as the owner of the run could, circuit,
 //! figures and provenance must still be refused, because the history says otherwise; a statement or certificate may be
-//! accepted only by both, and only if the rules still are the circuit, which is tried case by case here.
+//! accepted only by both, and only if the rules still are the circuit, which is tried case by case here. Features are signed
+//! and not named by the history: signed anew they may be accepted by both where they still have their form.
 
 use bem_base::digest::hash;
 use bem_base::prng::Prng;
@@ -14,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// What is changed.
-pub const PARTS: [&str; 6] = ["circuit", "statement", "certificate", "figures", "provenance", "signature"];
+pub const PARTS: [&str; 7] =
+    ["circuit", "statement", "certificate", "features", "figures", "provenance", "signature"];
 
 /// What came of the mutants of one part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +85,8 @@ fn spelled(bundle: &Value) -> String {
     bundle.to_string() + "\n"
 }
 
-fn signed(mut bundle: Value, signer: &Signer) -> Value {
+/// The bundle, signed anew.
+pub fn signed(mut bundle: Value, signer: &Signer) -> Value {
     let spelling = bundle["body"].to_string();
     bundle["digest"] = json!(hash(spelling.as_bytes()).to_hex());
     let signature = signer.sign_bundle(spelling.as_bytes());
@@ -166,6 +169,7 @@ fn roots(part: &str) -> (&'static [&'static str], bool) {
         "circuit" => (&["/body/policy"], true),
         "statement" => (&["/body/statement", "/body/forbidden"], false),
         "certificate" => (&["/body/certificates"], false),
+        "features" => (&["/body/features", "/body/format"], false),
         "figures" => (&["/body/measured", "/body/evaluation"], true),
         "provenance" => (
             &[
