@@ -42,8 +42,8 @@ class Client:
         self._token = token.strip()
         self._tries = tries
 
-    def ask(self, method, path, body=None):
-        """One request; returns the JSON of the answer."""
+    def _send(self, method, path, body=None):
+        """One request; returns the headers and the text of the answer."""
         headers = {"Authorization": f"Bearer {self._token}"}
         data = None
         if body is not None:
@@ -66,10 +66,14 @@ class Client:
                 time.sleep(float(response.headers.get("Retry-After", 1)))
                 continue
             break
-        answer = json.loads(text) if text else {}
         if response.status >= 400:
-            raise Refused(response.status, answer.get("error", {}))
-        return answer
+            raise Refused(response.status, (json.loads(text) if text else {}).get("error", {}))
+        return response.headers, text
+
+    def ask(self, method, path, body=None):
+        """One request; returns the JSON of the answer."""
+        _, text = self._send(method, path, body)
+        return json.loads(text) if text else {}
 
     def create(self, name, actions, reward_range, **more):
         """Makes a world; the same one again changes nothing."""
@@ -105,6 +109,19 @@ class Client:
             after = page["after"]
             if after is None:
                 return
+
+    def log(self, name, after=0):
+        """The world's decisions whose episodes are complete, with reward and propensity, page by page; behind the input `after`."""
+        has_more = True
+        while has_more:
+            headers, text = self._send("GET", f"/v1/worlds/{name}/log?after={after}")
+            yield from (json.loads(line) for line in text.splitlines())
+            after, has_more = headers["bem-after"], 'rel="next"' in headers.get("link", "")
+
+    def export(self, name, format="c", part="program"):
+        """The policy in force as the bytes of a file; of a program also its self-test (`test`) and what that plays (`vectors`)."""
+        query = {"format": format} if part == "program" else {"format": format, "part": part}
+        return self._send("GET", f"/v1/worlds/{name}/export?{urllib.parse.urlencode(query)}")[1]
 
     def forget(self, name):
         """Forgets a world; its history stays."""

@@ -72,6 +72,11 @@ impl Decimal {
         Decimal(self.0.saturating_add(other.0))
     }
 
+    /// The difference; bounds of features keep it far below what can be counted.
+    pub fn minus(self, other: Decimal) -> Decimal {
+        Decimal(self.0.saturating_sub(other.0))
+    }
+
     /// The smallest multiple of a step that is above this number; the step must be above zero.
     pub fn multiple_above(self, step: Decimal) -> Decimal {
         Decimal((self.0.div_euclid(step.0) + 1) * step.0)

@@ -5,7 +5,7 @@
 //! the same bits in every reader. Clauses: GLE-9.
 
 use crate::feature::{Object, Value, plain};
-use crate::grid::{THRESHOLDS_MAX, quantiles, uniform};
+use crate::grid::{self, THRESHOLDS_MAX, quantiles, uniform};
 use crate::{DataError, Decimal, Feature, FeatureKind, Rule};
 use bem_base::environment::{Bits, Field};
 use bem_base::limits::OBSERVATION_BITS_MAX;
@@ -283,13 +283,12 @@ impl Encoder {
                 1 => format!("bit {}", column.low),
                 width => format!("bits {}-{}", column.low, column.low + width - 1),
             };
-            let texts = |thresholds: &[Decimal]| {
-                thresholds.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
-            };
             let what = match (&column.code, &column.feature.kind) {
                 _ if column.width == 0 => String::new(),
-                (Code::Steps(thresholds), _) => format!(": at least {}", texts(thresholds)),
-                (Code::Level(thresholds), _) => format!(": how many of {} it reaches", texts(thresholds)),
+                (Code::Steps(thresholds), _) => format!(": at least {}", grid::words(thresholds)),
+                (Code::Level(thresholds), _) => {
+                    format!(": how many of {} it reaches", grid::words(thresholds))
+                }
                 (Code::Index, FeatureKind::Choice(words)) => format!(": place among {}", words.join(" ")),
                 (Code::Words(places), FeatureKind::Choice(words)) => {
                     let names: Vec<&str> =

@@ -7,6 +7,9 @@ use crate::Decimal;
 /// Thresholds of one number.
 pub const THRESHOLDS_MAX: usize = 255;
 
+/// The fewest thresholds that are told by their first, their last and their distance.
+const EVEN_MIN: usize = 4;
+
 /// How finely a number is cut in a world of which only the bounds are known: numbers of levels, the finest first.
 ///
 /// In one step every value is learned for itself, and a fine grid costs only where rewards tell its levels apart. Over several
@@ -80,6 +83,23 @@ pub fn quantiles(values: &[Decimal], count: usize) -> Vec<Decimal> {
     thresholds
 }
 
+/// Thresholds in words, in order: those that are evenly spaced as `5 to 100 by 5`, any other one by itself.
+pub fn words(thresholds: &[Decimal]) -> String {
+    let mut words = Vec::new();
+    let mut rest = thresholds;
+    while let [first, ..] = rest {
+        let step = rest.get(1).map_or(Decimal::ZERO, |second| second.minus(*first));
+        let even = 1 + rest.windows(2).take_while(|pair| pair[1].minus(pair[0]) == step).count();
+        let taken = if EVEN_MIN <= even { even } else { 1 };
+        words.push(match taken {
+            1 => first.to_string(),
+            _ => format!("{first} to {} by {step}", rest[taken - 1]),
+        });
+        rest = &rest[taken..];
+    }
+    words.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +119,20 @@ mod tests {
         assert_eq!(texts(&uniform(number("0"), number("1"), 4)), ["0.25", "0.5", "0.75", "1"]);
         assert_eq!(texts(&uniform(number("-1e15"), number("1e15"), 2)), ["0", "1000000000000000"]);
         assert_eq!(uniform(number("0"), number("1e-18"), 3).len(), 1);
+    }
+
+    #[test]
+    fn an_even_grid_is_told_by_its_ends_and_its_step() {
+        let number = |text: &str| Decimal::parse(text).unwrap();
+        let grid = uniform(number("0"), number("100"), 255);
+        assert_eq!((words(&grid).as_str(), grid.len()), ("0.5 to 100 by 0.5", 200));
+        // A threshold of a rule between two of the grid stands alone.
+        let mut broken = uniform(number("0"), number("10"), 10);
+        broken.push(number("5.25"));
+        broken.sort_unstable();
+        assert_eq!(words(&broken), "1 to 5 by 1 5.25 6 to 10 by 1");
+        assert_eq!(words(&[]), "");
+        assert_eq!(words(&["1", "2", "3", "7"].map(number)), "1 2 3 7");
     }
 
     #[test]

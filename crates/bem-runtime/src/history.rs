@@ -195,6 +195,11 @@ pub fn goes_on<S: Store>(store: &mut S) -> Result<(), HistoryError> {
     load(store).map(drop)
 }
 
+/// What is served where the acknowledged history ends, for whoever only looks.
+pub fn served<S: Store>(store: &mut S) -> Result<Service, HistoryError> {
+    Ok(load(store)?.0.service)
+}
+
 /// Snapshots that were passed over, with the reason.
 type Rejected = Vec<(String, String)>;
 
@@ -493,6 +498,7 @@ pub fn parts_of(frozen: Frozen) -> Vec<Part> {
     vec![Part { name: SERVICE_PART.to_string(), bytes: frozen.into_bytes() }]
 }
 
+pub mod played;
 pub mod renewed;
 
 #[cfg(test)]

@@ -37,6 +37,19 @@ struct Open {
     is_over: bool,
 }
 
+/// An episode that goes on, for whoever follows a history from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GoingOn<'w> {
+    /// Its first decision.
+    pub(crate) first: u64,
+    /// Which decision of the world that was.
+    pub(crate) place: u64,
+    /// What clients call it.
+    pub(crate) name: &'w str,
+    /// Steps that were taken.
+    pub(crate) steps: usize,
+}
+
 /// A decision about a patch, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patched {
@@ -189,6 +202,14 @@ impl World {
             1 => self.waiting_decisions(),
             _ => self.open.len(),
         }
+    }
+
+    /// Episodes that go on: their next decision is known by their name.
+    pub(crate) fn going_on(&self) -> impl Iterator<Item = GoingOn<'_>> {
+        self.by_name.iter().filter_map(|(name, first)| {
+            let (place, steps) = (self.known.get(*first)?.place, self.open.get(first)?.decisions.len());
+            Some(GoingOn { first: *first, place, name, steps })
+        })
     }
 
     /// Whether the names fit: episodes are named where they have more than one step.

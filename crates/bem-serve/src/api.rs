@@ -3,7 +3,9 @@
 //! Bodies are read field by field, so that an error names the field, what it is and what is allowed. Floats are made here, for
 //! JSON, and nowhere else. Clauses: VM-13, LOG-1.
 
+mod export;
 pub(crate) mod happened;
+mod log;
 mod new_world;
 
 pub use new_world::read_world;
@@ -19,10 +21,9 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use bem_base::environment::{Bits, Forbidden, Outcome};
-use bem_circuit::formats::{Format, Model};
+use bem_base::plain::plain;
 use bem_data::Declared;
 use bem_engine::agent::Agent;
-use bem_export::{Language, Program};
 use bem_runtime::input::WorldSpec;
 use bem_runtime::statistics::{Moments, Statistics};
 use bem_runtime::world::World;
@@ -54,7 +55,8 @@ pub fn routes() -> Vec<Registered> {
         route(Method::DELETE, "/v1/worlds/{name}", Some(Admin), delete(forget_world)),
         route(write.clone(), "/v1/worlds/{name}/decide", Some(Annotator), post(decide)),
         route(write, "/v1/worlds/{name}/reward", Some(Annotator), post(reward)),
-        route(read.clone(), "/v1/worlds/{name}/export", Some(Viewer), get(export)),
+        route(read.clone(), "/v1/worlds/{name}/export", Some(Viewer), get(export::export)),
+        route(read.clone(), "/v1/worlds/{name}/log", Some(Viewer), get(log::show_log)),
         route(read.clone(), "/v1/worlds/{name}/explain", Some(Viewer), get(crate::explain::explain)),
         route(read.clone(), "/v1/patches", Some(Viewer), get(happened::list_patches)),
         route(read.clone(), "/v1/history", Some(Viewer), get(happened::show_history)),
@@ -82,7 +84,8 @@ pub fn routes() -> Vec<Registered> {
         forget_world,
         decide,
         reward,
-        export,
+        export::export,
+        log::show_log,
         crate::explain::explain,
         happened::list_patches,
         happened::show_history,
@@ -557,7 +560,7 @@ async fn show_world(State(app): State<App>, Path(name): Path<String>) -> Result<
             "best_fixed": best.map(|(action, moments)| json!({ "action": action, "value": moments_json(&moments) })),
         },
         "circuit": {
-            "words": shown.words, "gates": policy.gates(), "memory_bits": policy.memory_bits(),
+            "words": plain(&shown.words), "gates": policy.gates(), "memory_bits": policy.memory_bits(),
             "reads": policy.reads(), "contexts": shown.contexts, "digest": policy.digest().to_hex(),
         },
         "patches_applied": statistics.applied,
@@ -565,46 +568,4 @@ async fn show_world(State(app): State<App>, Path(name): Path<String>) -> Result<
         "proofs_checked": statistics.proofs,
         "patches": shown.patches,
     })))
-}
-
-#[utoipa::path(get, path = "/v1/worlds/{name}/export", params(("name" = String, Path), ("format" = Option<String>, Query)),
-    responses((status = 200, description = "The circuit in force"), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
-async fn export(
-    State(app): State<App>,
-    Path(name): Path<String>,
-    Query(query): Paging,
-) -> Result<Response, Failure> {
-    let shown = shown(&app, name).await?;
-    let format = query.get("format").map_or("c", String::as_str);
-    let allowed = "c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot or net";
-    let unknown = || Failure::bad("format", format!("format is unknown: {allowed}"));
-    let policy = shown.agent.policy();
-    let mut provenance =
-        vec![format!("world {}, {}", shown.spec.name, shown.words), format!("circuit {}", policy.digest())];
-    if !shown.spec.forbidden.is_empty() {
-        let pairs = shown.spec.forbidden.len();
-        provenance.push(format!("never takes {pairs} forbidden pairs of observation and action"));
-    }
-    let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-    if let Some(language) = Language::from_name(format) {
-        let encoder = Declared::encoder_of(&shown.spec.note).ok();
-        let text = bem_export::write(
-            language,
-            &Program {
-                policy,
-                observation_bits: usize::from(shown.spec.shape.observation_bits),
-                horizon: Some(shown.spec.shape.horizon),
-                name: "policy",
-                provenance: &provenance,
-                encoder: encoder.as_ref(),
-            },
-        );
-        return Ok((plain, text).into_response());
-    }
-    let format = Format::from_name(format).ok_or_else(unknown)?;
-    let model = Model::with_memory("policy", policy.circuit().clone(), policy.memory_bits());
-    let failed =
-        |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_model", "the circuit cannot be written");
-    let bytes = format.write(&model.map_err(failed)?);
-    Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }

@@ -197,6 +197,7 @@ pub fn start<S: Store + Send + 'static>(
     let gauges = Arc::new(Gauges::default());
     gauges.inputs.store(service.last(), Ordering::Relaxed);
     gauges.covered.store(service.last(), Ordering::Relaxed);
+    gauges.sign(service.last(), log.head().digest());
     let (events, _) = broadcast::channel(256);
     let (sender, receiver) = queue::channel(QUEUE_MAX);
     let (write, written) = mpsc::channel();
@@ -301,6 +302,7 @@ fn write_ledger<S: Store>(
                 log.commit()?;
                 committed = Instant::now();
                 gauges.covered.store(last, Ordering::Release);
+                gauges.sign(last, log.head().digest());
                 gauges.entries.store(log.size(), Ordering::Relaxed);
             }
             gauges.ledger_micros.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);

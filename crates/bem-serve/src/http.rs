@@ -96,6 +96,10 @@ pub struct Shared {
     pub auditing: Option<crate::Auditing>,
     /// See `auditing`.
     pub is_audited: AtomicBool,
+    /// How the logs of its worlds are read, if whoever started it has said so; and the turn of whoever reads one.
+    pub logs: Option<crate::LogReading>,
+    /// See `logs`.
+    pub log_turn: Arc<tokio::sync::Semaphore>,
     /// The pipeline that works beside it, if one does.
     pub domains: Option<crate::domains::Domains>,
 }

@@ -18,6 +18,7 @@ pub mod people;
 pub mod priority;
 pub mod proposals;
 pub mod saving;
+pub mod taken;
 pub mod tokens;
 pub mod tools;
 pub mod webhooks;
@@ -29,12 +30,15 @@ use crate::tokens::Doorkeeper;
 use anyhow::{Context, Result, bail};
 use bem_ledger::store::Store;
 use bem_runtime::history::Opened;
+use bem_runtime::history::played::LoggedEpisode;
+use bem_runtime::input::{WorldIndex, WorldSpec};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 
 /// What new worlds begin with, by what they are.
 #[derive(Clone)]
@@ -57,6 +61,22 @@ pub type Audit = dyn Fn(Option<&str>) -> Result<serde_json::Value, String> + Sen
 impl std::fmt::Debug for Auditing {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Auditing")
+    }
+}
+
+/// A world's log in a server's own history: its complete episodes behind an input, until no more are wanted. An error says why it cannot be
+/// read.
+#[derive(Clone)]
+pub struct LogReading(pub Arc<ReadLog>);
+
+/// See [`LogReading`].
+pub type ReadLog = dyn Fn((WorldIndex, &WorldSpec), u64, &mut dyn FnMut(LoggedEpisode) -> bool) -> Result<(), String>
+    + Send
+    + Sync;
+
+impl std::fmt::Debug for LogReading {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("LogReading")
     }
 }
 
@@ -85,6 +105,8 @@ pub struct ServeOptions {
     pub webhooks: Vec<webhooks::Webhook>,
     /// How its history is audited, where pages may ask for it.
     pub auditing: Option<Auditing>,
+    /// How the logs of its worlds are read, where programs may ask for them.
+    pub logs: Option<LogReading>,
     /// The pipeline that works beside it, if one does.
     pub domains: Option<domains::Domains>,
 }
@@ -125,6 +147,8 @@ pub fn app(handle: Handle, options: &ServeOptions, bound: SocketAddr) -> Result<
         started: Instant::now(),
         state: options.state.clone(),
         auditing: options.auditing.clone(),
+        logs: options.logs.clone(),
+        log_turn: Arc::new(Semaphore::new(1)),
         domains: options.domains.clone(),
         is_audited: AtomicBool::new(false),
     }))

@@ -37,6 +37,7 @@ fn options(rate: u32, behind_proxy: bool, state: &std::path::Path) -> ServeOptio
         lease: people::LEASE_LASTS,
         webhooks: Vec::new(),
         auditing: None,
+        logs: None,
         domains: None,
     }
 }

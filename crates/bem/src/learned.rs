@@ -9,19 +9,22 @@ use crate::cli::solve::to_float;
 use crate::files;
 use crate::kept_world::{encoder_of, kept_files, worlds_from};
 use crate::measured::Measured;
-use crate::{patched, policy_file};
+use crate::{patched, policy_file, served};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::environment::{Field, Shape};
+use bem_base::plain::plain;
 use bem_circuit::formats;
 use bem_data::Encoder;
 use bem_engine::climb::{Climb, Climbed, Track};
 use bem_engine::journal::climb_of;
 use bem_engine::worlds::World;
-use bem_explain::{Explainable, counts_steps};
+use bem_explain::Explainable;
 use bem_games::game::Value;
 use bem_ledger::entry::Entry;
 use bem_ledger::reader::EntryReader;
 use bem_ledger::snapshot::{Snapshot, snapshot_name};
+pub use bem_serve::taken::ADAPTING;
+use bem_serve::taken::{circuit_line, memory_warnings};
 use bem_synth::policy::Policy;
 use std::path::Path;
 
@@ -30,8 +33,34 @@ pub enum Found {
     /// The policy that was asked for.
     One(Box<Learned>),
     /// The policies that there are; nobody said which.
-    Several(Vec<Listed>),
+    Several {
+        /// That there are several of what, in words.
+        what: &'static str,
+        /// The policies.
+        all: Vec<Listed>,
+    },
 }
+
+impl Found {
+    /// Policies of a run, of which nobody said which.
+    pub fn several_of_a_run(all: Vec<Listed>) -> Found {
+        Found::Several { what: "the run has several policies", all }
+    }
+
+    /// The one policy; where there are several, an error names them.
+    pub fn one(self) -> Result<Box<Learned>> {
+        match self {
+            Found::One(learned) => Ok(learned),
+            Found::Several { what, all } => {
+                let names: Vec<String> = all.into_iter().map(|one| one.name).collect();
+                bail!("{what}: name one with --expert, {}", names.join(", "))
+            }
+        }
+    }
+}
+
+/// What is said of a circuit that follows from patches alone.
+pub const NO_STATE: &str = "the run's own state is of another version of bem, which this one cannot read";
 
 /// A line of the list of policies.
 pub struct Listed {
@@ -85,11 +114,14 @@ impl Learned {
     }
 }
 
-/// Opens a run's folder, a snapshot or a circuit.
+/// Opens the folder of a run or of a server, a snapshot or a circuit.
 pub fn open(source: &Path, expert: Option<&str>) -> Result<Found> {
     if !source.is_file() {
         // What is no run at all is said once, before anything is tried with it.
         ledger_directory::locate(source)?;
+        if served::is_served(source) {
+            return served::open(source, expert).with_context(|| source.display().to_string());
+        }
         let (climb, snapshot) = match newest_climb(source) {
             Ok(found) => found,
             // A state of another version of bem: the circuit follows from the patches of the history.
@@ -170,7 +202,7 @@ fn choose(
                 gates: climbed.policy.gates(),
                 task: climbed.task.clone(),
             };
-            return Ok(Found::Several(experts.iter().zip(&names).map(listed).collect()));
+            return Ok(Found::several_of_a_run(experts.iter().zip(&names).map(listed).collect()));
         }
     };
     let climbed = experts[place].1;
@@ -246,16 +278,12 @@ fn learned(
         circuit_line(&policy, bits),
     ];
     provenance.extend(figures);
-    provenance.push(format!("learned in {} steps: {}", climbed.steps, climbed.words));
+    provenance.push(format!("learned in {} steps: {}", climbed.steps, plain(&climbed.words)));
     let warnings = warnings(climbed, shape.horizon, values.is_some());
     let (fields, horizon) = (shape.fields.clone(), Some(shape.horizon));
     let (names, actions) = (None, Vec::new());
     Learned { name, policy, observation_bits: bits, fields, horizon, names, actions, provenance, warnings }
 }
-
-/// What is said of what goes on learning within an episode.
-pub const ADAPTING: &str = "what was measured adapts within an episode to what it earns; the circuit alone does what it does \
-    before anything is learned, and earns less";
 
 /// What to look out for when a policy is used. Whether it is solved is only known where its optimum is.
 pub fn warnings(climbed: &Climbed, horizon: u32, is_known: bool) -> Vec<String> {
@@ -267,18 +295,7 @@ pub fn warnings(climbed: &Climbed, horizon: u32, is_known: bool) -> Vec<String> 
     if climbed.adapts {
         warnings.push(ADAPTING.to_string());
     }
-    if 0 < policy.memory_bits() {
-        warnings.push(format!(
-            "learned in episodes of at most {horizon} steps; call bem_reset at the start of each"
-        ));
-        let counting = counts_steps(policy);
-        if 0 < counting {
-            warnings.push(format!(
-                "counts steps ({counting} memory bits move whatever is seen): made for episodes that end, not for a world \
-                 without end"
-            ));
-        }
-    }
+    warnings.extend(memory_warnings(policy, horizon));
     warnings
 }
 
@@ -326,17 +343,6 @@ pub fn pick(directory: &Path, expert: Option<&str>) -> Result<Picked> {
     let (shape, values) = known(&world);
     let (shape, is_known) = (shape.clone(), values.is_some());
     Ok(Picked { climb, climbed, place, shape, is_known })
-}
-
-fn circuit_line(policy: &Policy, bits: usize) -> String {
-    format!(
-        "circuit: {}, {} gates, {} memory bits, reads {} of {bits} observation bits, {} actions",
-        policy.digest(),
-        policy.gates(),
-        policy.memory_bits(),
-        policy.reads().len(),
-        policy.actions()
-    )
 }
 
 /// A circuit alone: inputs called `observation_N` are that bit, any others are the bits in order.

@@ -23,6 +23,7 @@ mod places;
 mod policy_file;
 mod process;
 mod program_game;
+mod served;
 mod spelling;
 mod start_from;
 mod task;

@@ -4,7 +4,7 @@
 //! D-231.
 
 use crate::cli::ledger_directory;
-use crate::learned::{Found, Learned, Listed};
+use crate::learned::{Found, Learned, Listed, NO_STATE};
 use anyhow::{Context, Result, bail};
 use bem_base::environment::Shape;
 use bem_base::ids::ObjectId;
@@ -68,7 +68,7 @@ pub fn open(directory: &Path, expert: Option<&str>) -> Result<Found> {
             gates: policy.gates(),
             task: format!("{} bits, {} actions", shape.observation_bits, shape.actions),
         };
-        return Ok(Found::Several(found.iter().map(listed).collect()));
+        return Ok(Found::several_of_a_run(found.iter().map(listed).collect()));
     }
     let Some((target, shape, policy)) = found.pop() else {
         bail!("{}: no patch has brought about a circuit", directory.display());
@@ -82,8 +82,6 @@ pub fn open(directory: &Path, expert: Option<&str>) -> Result<Found> {
         names: None,
         actions: Vec::new(),
         provenance: vec![format!("from the patches of the history in {}", directory.display())],
-        warnings: vec![
-            "the run's own state is of another version of bem, which this one cannot read".to_string(),
-        ],
+        warnings: vec![NO_STATE.to_string()],
     })))
 }

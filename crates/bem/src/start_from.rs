@@ -52,7 +52,7 @@ pub fn open(
     }
     let learned = match learned::open(path, None)? {
         Found::One(learned) => learned,
-        Found::Several(_) => bail!("{}: the run has several policies; name a circuit", named()),
+        Found::Several { .. } => bail!("{}: the run has several policies; name a circuit", named()),
     };
     let episodes = if path.is_dir() { played(path, shape, encoder)? } else { Vec::new() };
     let (machines, rounded) = match translated(&learned, shape, encoder, rounding) {
@@ -108,7 +108,7 @@ pub fn baseline(text: &str, risk: u16, shape: &Shape, encoder: Option<&Encoder>)
         format!("--baseline {text}: must be an action, 0 to {}, a run, or a policy", shape.actions - 1)
     })? {
         Found::One(learned) => learned,
-        Found::Several(_) => bail!("--baseline {text}: the run has several policies; name a circuit"),
+        Found::Several { .. } => bail!("--baseline {text}: the run has several policies; name a circuit"),
     };
     let misfit = |reason: String| anyhow!("--baseline {text}: it does not fit this world: {reason}");
     let policy = translated(&learned, shape, encoder, Rounding::Nearest).map_err(misfit)?.policy;

@@ -15,6 +15,7 @@ use crate::service::{Refusal, Service};
 use bem_base::digest::{Digest, hash, hash_parts};
 use bem_base::encode::{DecodeError, Reader};
 use bem_base::environment::Bits;
+use bem_engine::offer::Policy;
 use bem_engine::start::{EPISODES_MAX, Episode, Start, Step, machine_of};
 use bem_ledger::LedgerError;
 use bem_ledger::archive::Archived;
@@ -199,6 +200,12 @@ impl Walk {
 pub fn told<S: Store>(store: &mut S) -> Result<Vec<(WorldSpec, Start)>, HistoryError> {
     let walk = Walk::over(store, &[])?;
     Ok(walk.book.specs.iter().map(|(place, spec)| (spec.clone(), walk.start(*place, spec))).collect())
+}
+
+/// The worlds of a history, each with the circuit that its patches amount to; nothing where there were none.
+pub fn policies<S: Store>(store: &mut S) -> Result<Vec<(WorldSpec, Option<Policy>)>, HistoryError> {
+    let Walk { book, .. } = Walk::over(store, &[])?;
+    Ok(book.specs.iter().map(|(place, spec)| (spec.clone(), book.policy_in_force(*place))).collect())
 }
 
 /// The episodes of a world that are complete, in the order in which they began.

@@ -2,7 +2,9 @@
 //!
 //! They are no part of the state. Clauses: IMG-3, LOG-1.
 
+use bem_base::digest::Digest;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::sync::{Mutex, PoisonError};
 
 /// Counts that the page and the metrics show.
 #[derive(Debug, Default)]
@@ -11,6 +13,8 @@ pub struct Gauges {
     pub inputs: AtomicU64,
     /// Inputs that the ledger holds under a signed checkpoint.
     pub covered: AtomicU64,
+    /// The head under the newest signed checkpoint, with the last input that it covers.
+    pub head: Mutex<Option<(u64, Digest)>>,
     /// Groups synced.
     pub groups: AtomicU64,
     /// Microseconds spent in syncs.
@@ -73,4 +77,16 @@ pub struct Gauges {
     pub learning_failed: AtomicBool,
     /// Something failed that cannot be mended.
     pub failed: AtomicBool,
+}
+
+impl Gauges {
+    /// The history is signed up to this input.
+    pub(super) fn sign(&self, input: u64, head: Digest) {
+        *self.head.lock().unwrap_or_else(PoisonError::into_inner) = Some((input, head));
+    }
+
+    /// The newest signed head, with the last input that it covers.
+    pub fn signed(&self) -> Option<(u64, Digest)> {
+        *self.head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -1,9 +1,12 @@
 //! `bem evaluate`: what a policy would have earned, judged by a log that another policy wrote. Clauses: GLE-9.
 
 use super::Answer;
-use super::learn::{ColumnArguments, estimate_json, is_learned_from, print_estimate, print_row, table, unit};
-use crate::learned::{self, Found, Learned};
-use anyhow::{Context as _, Result, bail};
+use super::learn::{
+    ColumnArguments, bit_name, bits_apart, estimate_json, is_learned_from, print_estimate, print_row, table,
+    unit,
+};
+use crate::learned::{self, Learned};
+use anyhow::{Context as _, Result};
 use bem_base::environment::Bits;
 use bem_data::{Feature, Table};
 use bem_logs::{Log, Options, episodes, learn};
@@ -23,10 +26,10 @@ use std::path::PathBuf;
     when support is missing."
 )]
 pub struct EvaluateArguments {
-    /// A policy of bem learn, a run, a snapshot, or a circuit in a file
+    /// A policy of bem learn, the folder of a run or of a server, a snapshot, or a circuit in a file
     #[arg(value_name = "POLICY")]
     policy: PathBuf,
-    /// Which expert of a run
+    /// Which expert of a run, or which world of a server
     #[arg(long)]
     expert: Option<String>,
     /// The log: .csv or .jsonl
@@ -44,13 +47,7 @@ pub struct EvaluateArguments {
 
 /// `bem evaluate`
 pub fn run(arguments: &EvaluateArguments) -> Result<Answer> {
-    let learned = match learned::open(&arguments.policy, arguments.expert.as_deref())? {
-        Found::One(learned) => learned,
-        Found::Several(all) => {
-            let names: Vec<String> = all.into_iter().map(|one| one.name).collect();
-            bail!("the run has several policies: name one with --expert, {}", names.join(", "));
-        }
-    };
+    let learned = learned::open(&arguments.policy, arguments.expert.as_deref())?.one()?;
     let path = &arguments.log;
     let table = table(path)?;
     let (log, rows) =
@@ -97,26 +94,28 @@ fn read(learned: &Learned, table: &Table, columns: &ColumnArguments) -> Result<(
     };
     let mut roles = columns.roles(table, None);
     if let Some(encoder) = &learned.names {
+        let table = &bits_apart(table);
         let features: Vec<Feature> = encoder.columns().iter().map(|column| column.feature.clone()).collect();
         let log = Log::new(table, &roles, Some((&features, &actions)))?;
         let rows = log.rows.iter().map(|values| encoder.encode_values(values)).collect();
         return Ok((log, rows));
     }
-    // Bits without names: one feature for every bit.
+    // Bits without names: one feature for every bit. A circuit alone reads up to some bit of what is seen.
+    let is_alone = learned.horizon.is_none();
     let width = learned.observation_bits;
     let place =
         table.column("obs").context("the policy has no named features: the log needs a column of bits")?;
     let mut wide = Table { names: table.names.clone(), rows: table.rows.clone() };
-    let bit_name = |bit: usize| format!("obs bit {bit}");
     wide.names.extend((0..width).map(bit_name));
     let mut rows = Vec::with_capacity(wide.rows.len());
     for (number, cells) in wide.rows.iter_mut().enumerate() {
         let text = cells[place].trim().to_string();
-        let bits = Bits::from_text(&text).filter(|_| text.len() == width);
+        let is_wide = text.len() == width || is_alone && width < text.len();
+        let bits = Bits::from_text(&text).filter(|_| is_wide);
         rows.push(
             bits.with_context(|| format!("row {}: \"obs\" must be {width} zeros and ones", number + 1))?,
         );
-        cells.extend(text.chars().map(String::from));
+        cells.extend(text.chars().take(width).map(String::from));
     }
     let feature = |bit: usize| Feature { name: bit_name(bit), kind: bem_data::FeatureKind::Bit };
     let features: Vec<Feature> = (0..width).map(feature).collect();

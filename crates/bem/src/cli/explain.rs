@@ -5,8 +5,8 @@
 use super::Answer;
 use super::fit::hanging;
 use crate::cli::run::report::recorded_in;
-use crate::learned::{self, Found};
-use anyhow::{Context as _, Result, anyhow, bail};
+use crate::learned;
+use anyhow::{Context as _, Result, anyhow};
 use bem_explain::reason::CONFLICTS;
 use bem_explain::{AskError, GivenObservation, json, text};
 use clap::Args;
@@ -19,14 +19,15 @@ const SHOWN_RULES: usize = 40;
 /// A learned policy as rules that people read, and why it chooses what it chooses.
 #[derive(Args)]
 #[command(after_help = "Example: bem explain my-run --expert dyck\n\
+    Example: bem explain ads-state --expert ads\n\
     Example: bem explain my-run --obs 01101\n\
     Example: bem explain my-run --obs field0=3,bit7=1 --memory 10\n\
     Example: bem explain my-run --dot | dot -Tsvg > states.svg")]
 pub struct ExplainArguments {
-    /// A run, a snapshot, or a circuit in a file
+    /// The folder of a run or of a server, a snapshot, or a circuit in a file
     #[arg(value_name = "RUN|FILE")]
     source: PathBuf,
-    /// Which expert; without it the run's experts are listed (a run over one task has only one)
+    /// Which expert of a run, or which world of a server, where there are several
     #[arg(long)]
     expert: Option<String>,
     /// Why this action: an observation as bits, as fieldN=VALUE and bitN=VALUE with all others 0, or as NAME=VALUE for
@@ -46,13 +47,7 @@ pub struct ExplainArguments {
 
 /// `bem explain`
 pub fn run(arguments: &ExplainArguments) -> Result<Answer> {
-    let learned = match learned::open(&arguments.source, arguments.expert.as_deref())? {
-        Found::One(learned) => learned,
-        Found::Several(all) => {
-            let names: Vec<String> = all.into_iter().map(|one| one.name).collect();
-            bail!("the run has several policies: name one with --expert, {}", names.join(", "));
-        }
-    };
+    let learned = learned::open(&arguments.source, arguments.expert.as_deref())?.one()?;
     let subject = learned.subject();
     let refused = |AskError { field, message }: AskError| anyhow!("--{field} {message}");
     let input = match &arguments.obs {

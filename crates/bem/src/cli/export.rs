@@ -1,34 +1,42 @@
-//! `bem export`: a learned policy as a program that runs elsewhere, or as a circuit that other tools read.
+//! `bem export`: a learned policy as a program that runs elsewhere, or as a circuit that other tools read; of a served world also the log
+//! of its decisions.
 //!
-//! With `--out` a program gets a self-test beside it. Clauses: GLE-9.
+//! With `--out` a program gets a self-test beside it. Clauses: GLE-9; decisions D-255, D-256.
 
 use super::Answer;
 use super::fit::hanging;
+use super::ledger_directory;
 use crate::bundle::{BYTES_MAX, make};
 use crate::learned::{self, Found, Learned};
+use crate::served;
 use anyhow::{Context, Result, bail};
-use bem_circuit::formats::{Format, Model};
-use bem_export::{FileNames, Language, Program, VECTORS_DEFAULT, VECTORS_MAX, comments};
+use bem_base::words::quantity;
+use bem_circuit::formats::Format;
+use bem_export::{FileNames, Language, Program, VECTORS_DEFAULT, VECTORS_MAX};
+use bem_serve::taken::circuit_bytes;
 use clap::Args;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Write a learned policy as a program (C, Rust, Python, JavaScript, Verilog) or as a circuit (AIGER, BLIF, DOT, net).
 #[derive(Args)]
 #[command(after_help = "Example: bem export runs/1 --expert parity --format c --out parity.h\n\
     Example: bem export my-dyck --format python > policy.py\n\
+    Example: bem export ads-state --expert ads --format log --out ads.jsonl\n\
     An expert is named by its family (the highest rung solved), or family/rung such\n\
-    as parity/0. With --out a program gets a self-test and its vectors beside it. A\n\
-    bundle is one signed file with circuit, rules, proofs, figures and history: bem\n\
-    check takes it.")]
+    as parity/0; of a server it is a world. With --out a program gets a self-test\n\
+    and its vectors beside it. A bundle is one signed file with circuit, rules,\n\
+    proofs, figures and history: bem check takes it. A log has a line for every\n\
+    decision of a served world whose episode is complete, with reward and\n\
+    propensity: bem evaluate --log, bem learn and --start-from take it.")]
 pub struct ExportArguments {
-    /// A run, a snapshot, or a circuit in AIGER, BLIF or our own form
+    /// The folder of a run or of a server, a snapshot, or a circuit in AIGER, BLIF or our own form
     #[arg(value_name = "RUN|FILE")]
     source: PathBuf,
-    /// Which expert; without it the run's experts are listed (a run over one task has only one)
+    /// Which expert of a run, or which world of a server; where there are several and none is named, they are listed
     #[arg(long)]
     expert: Option<String>,
-    /// c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot, net or bundle
+    /// c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot, net or bundle; log of a server
     #[arg(long, default_value = "verilog")]
     format: String,
     /// Where it goes [default: standard output]
@@ -54,21 +62,26 @@ fn form(name: &str) -> Result<Form> {
     }
     Format::from_name(name).map(Form::Circuit).with_context(|| {
         format!(
-            "--format {name:?} is unknown: c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot, net or bundle"
+            "--format {name:?} is unknown: c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot, net, bundle or log"
         )
     })
 }
 
 /// `bem export`
 pub fn run(arguments: &ExportArguments) -> Result<Answer> {
-    if arguments.format == "bundle" {
-        if let Some(vectors) = arguments.vectors {
-            bail!("--vectors {vectors} has no effect with --format bundle: only a program gets a self-test");
-        }
+    let is_bundle = arguments.format == "bundle";
+    if let Some(vectors) = arguments.vectors.filter(|_| is_bundle || arguments.format == "log") {
+        let format = &arguments.format;
+        bail!("--vectors {vectors} has no effect with --format {format}: only a program gets a self-test");
+    }
+    if is_bundle {
         return bundle(arguments);
     }
     if let Some(key) = &arguments.key {
         bail!("--key {} has no effect without --format bundle: nothing else is signed", key.display());
+    }
+    if arguments.format == "log" {
+        return log(arguments);
     }
     let form = form(&arguments.format)?;
     if let Some(vectors) = arguments.vectors {
@@ -89,7 +102,7 @@ pub fn run(arguments: &ExportArguments) -> Result<Answer> {
     }
     let learned = match learned::open(&arguments.source, arguments.expert.as_deref())? {
         Found::One(learned) => learned,
-        Found::Several(all) => {
+        Found::Several { all, .. } => {
             for one in all {
                 say!("{:<26} {:>4} gates  {}", one.name, one.gates, one.task);
             }
@@ -108,6 +121,13 @@ fn bundle(arguments: &ExportArguments) -> Result<Answer> {
     if arguments.source.is_file() {
         bail!("--format bundle needs the folder of a run: {} is a file", arguments.source.display());
     }
+    if served::is_served(&arguments.source) {
+        let source = arguments.source.display();
+        bail!(
+            "--format bundle needs the folder of a run, and {source} is a server's: take the policy with --format c (or \
+             another program or circuit), and its signed history with bem verify {source} or bem image"
+        );
+    }
     let bundle = make::bundle(&arguments.source, arguments.expert.as_deref(), arguments.key.as_deref())?;
     let text = bundle.text();
     if BYTES_MAX < text.len() {
@@ -125,6 +145,39 @@ fn bundle(arguments: &ExportArguments) -> Result<Answer> {
             );
             bundle.body.provenance.warnings.iter().for_each(|warning| warn(warning));
         }
+    }
+    Ok(Answer::Yes)
+}
+
+/// The decisions of a served world, one a line.
+fn log(arguments: &ExportArguments) -> Result<Answer> {
+    let source = &arguments.source;
+    if !served::is_served(source) {
+        ledger_directory::locate(source)?;
+        bail!("--format log needs the folder of a server: {} is none", source.display());
+    }
+    let expert = arguments.expert.as_deref();
+    let Some(path) = &arguments.out else {
+        served::write_log(source, expert, &mut |bytes| {
+            super::print_bytes(bytes);
+            Ok(())
+        })
+        .with_context(|| source.display().to_string())?;
+        return Ok(Answer::Yes);
+    };
+    let unwritable = || format!("{} cannot be written", path.display());
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path).with_context(unwritable)?);
+    let written = served::write_log(source, expert, &mut |bytes| file.write_all(bytes))
+        .with_context(|| source.display().to_string())?;
+    file.flush().with_context(unwritable)?;
+    let served::WrittenLog { world, lines, has_episodes } = written;
+    say!("{}: {} of world {world}", path.display(), quantity(lines, "decision"));
+    say!("judge a policy by it with");
+    let episode = if has_episodes { " --episode episode" } else { "" };
+    say!("  bem evaluate POLICY --log {} \\", path.display());
+    say!("    --action action --reward reward --propensity propensity{episode}");
+    if path.extension().is_none_or(|ending| ending != "jsonl") {
+        warn("bem evaluate and bem learn read it under a name that ends in .jsonl");
     }
     Ok(Answer::Yes)
 }
@@ -151,7 +204,8 @@ fn program(learned: &Learned, language: Language, arguments: &ExportArguments) -
     save(path, text.as_bytes())?;
     save(&path.with_file_name(&files.test), bem_export::self_test(language, &program, &files).as_bytes())?;
     save(&path.with_file_name(&files.vectors), bem_export::vectors(&program, vectors).as_bytes())?;
-    say!("{}: {}, with {} and {}", path.display(), arguments.format, files.test, files.vectors);
+    let line = format!("{}: {}, with {} and {}", path.display(), arguments.format, files.test, files.vectors);
+    hanging(&line, 2).iter().for_each(|part| say!("{part}"));
     say!("check it in its folder with");
     say!("  {}", files.command(language));
     learned.warnings.iter().for_each(|warning| warn(warning));
@@ -162,29 +216,8 @@ fn circuit(learned: &Learned, format: Format, out: Option<&Path>) -> Result<()> 
     if format == Format::Aiger && out.is_none() && std::io::stdout().is_terminal() {
         bail!("binary AIGER is not written to a terminal: name a file with --out, or take aiger-ascii");
     }
-    let policy = &learned.policy;
-    let memory = || 0..policy.memory_bits();
-    let inputs: Vec<String> = (policy.reads().iter().map(|bit| format!("observation_{bit}")))
-        .chain(memory().map(|bit| format!("memory_{bit}")))
-        .collect();
-    let actions = policy.circuit().outputs().len() - policy.memory_bits();
-    let outputs: Vec<String> = ((0..actions).map(|bit| format!("action_{bit}")))
-        .chain(memory().map(|bit| format!("next_memory_{bit}")))
-        .collect();
-    let model =
-        Model::with_memory(&learned.name.replace('/', "_"), policy.circuit().clone(), policy.memory_bits())
-            .map_err(|error| anyhow::anyhow!("{error}"))?
-            .named(&inputs, &outputs);
-    let mut bytes = match format {
-        // An AIGER file ends in a comment.
-        Format::Aiger | Format::AigerAscii => Vec::new(),
-        Format::Dot => comments(&learned.lines(), "// ").into_bytes(),
-        _ => comments(&learned.lines(), "# ").into_bytes(),
-    };
-    bytes.extend(format.write(&model));
-    if matches!(format, Format::Aiger | Format::AigerAscii) {
-        bytes.extend(comments(&learned.lines(), "").into_bytes());
-    }
+    let bytes = circuit_bytes(&learned.policy, &learned.name, &learned.lines(), format)
+        .map_err(|error| anyhow::anyhow!("{error}"))?;
     match out {
         Some(path) => save(path, &bytes),
         None => {

@@ -10,6 +10,8 @@ use crate::learned::Learned;
 use crate::policy_file;
 use anyhow::{Context as _, Result, bail};
 use bem_base::digest::hash;
+use bem_base::limits::OBSERVATION_BITS_MAX;
+use bem_base::plain::plain;
 use bem_base::words::quantity;
 use bem_data::Table;
 use bem_logs::learn::Verdict;
@@ -17,6 +19,7 @@ use bem_logs::{Estimate, Interval, Log, Options, Roles, episodes, learn};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -112,6 +115,35 @@ pub fn table(path: &Path) -> Result<Table> {
     table.with_context(|| path.display().to_string())
 }
 
+/// What bit N of the column `obs` is called.
+pub fn bit_name(bit: usize) -> String {
+    format!("obs bit {bit}")
+}
+
+/// A table whose column `obs` holds zeros and ones, as served worlds write it, with a column for every bit in its place; any other
+/// table as it is.
+pub fn bits_apart(table: &Table) -> Cow<'_, Table> {
+    let Ok(place) = table.column("obs") else { return Cow::Borrowed(table) };
+    let text = |cells: &Vec<String>| cells[place].trim().to_string();
+    let width = table.rows.first().map_or(0, |cells| text(cells).len());
+    let is_bits = |cells: &Vec<String>| {
+        let text = text(cells);
+        text.len() == width && text.bytes().all(|sign| matches!(sign, b'0' | b'1'))
+    };
+    // One digit is a bit already.
+    if width < 2 || OBSERVATION_BITS_MAX < width || !table.rows.iter().all(is_bits) {
+        return Cow::Borrowed(table);
+    }
+    let mut apart = table.clone();
+    apart.names.remove(place);
+    apart.names.extend((0..width).map(bit_name));
+    for cells in &mut apart.rows {
+        let bits = cells.remove(place);
+        cells.extend(bits.trim().chars().map(String::from));
+    }
+    Cow::Owned(apart)
+}
+
 /// `bem learn`
 pub fn run(arguments: &LearnArguments) -> Result<Answer> {
     if !(100..=8_192).contains(&arguments.max_gates) {
@@ -129,8 +161,10 @@ pub fn run(arguments: &LearnArguments) -> Result<Answer> {
     let started = Instant::now();
     let path = &arguments.log;
     let table = table(path)?;
-    let roles = arguments.columns.roles(&table, arguments.label.as_ref());
-    let log = Log::new(&table, &roles, None).with_context(|| path.display().to_string())?;
+    let is_seen = arguments.columns.features.is_empty() && arguments.label.as_deref() != Some("obs");
+    let apart = if is_seen { bits_apart(&table) } else { Cow::Borrowed(&table) };
+    let roles = arguments.columns.roles(&apart, arguments.label.as_ref());
+    let log = Log::new(&apart, &roles, None).with_context(|| path.display().to_string())?;
     let options = Options { seed: arguments.seed, gates_max: arguments.max_gates, set_aside };
     let spinner = match std::io::stderr().is_terminal() && !arguments.json {
         true => ProgressBar::new_spinner(),
@@ -185,7 +219,7 @@ fn as_policy(path: &Path, table: &Table, log: &Log, result: &bem_logs::Learned, 
             path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
         ),
         format!("{LOG_LINE}{} rows, digest {digest}, seed {seed}", log.rows.len()),
-        format!("model: {}", result.words),
+        format!("model: {}", plain(&result.words)),
         format!(
             "circuit: {}, {} gates, {} memory bits, reads {} bits of {} features, {} actions",
             policy.digest(),
@@ -322,7 +356,7 @@ fn print(arguments: &LearnArguments, log: &Log, learned: &Learned, result: &bem_
         log.rows.len(),
         quantity(log.actions.len(), "action")
     );
-    print_row("model", &result.words);
+    print_row("model", &plain(&result.words));
     let (gates, memory) = (learned.policy.gates(), learned.policy.memory_bits());
     let reads = learned.policy.reads().len();
     print_row("circuit", &circuit_words(gates, memory, reads));

@@ -15,19 +15,21 @@ use crate::places::{self, Places};
 use crate::translated::Rounding;
 use crate::{climb_beside, interrupt, keys, pipeline_beside, start_from};
 use anyhow::{Context, Result, bail};
+use bem_base::plain::plain;
 use bem_base::words::quantity;
 use bem_data::Declared;
 use bem_ledger::LedgerError;
 use bem_ledger::entry::Entry;
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
+use bem_runtime::history::played::played;
 use bem_runtime::history::{self, HistoryError, Replayed};
 use bem_runtime::input::{Input, WorldSpec, is_name};
 use bem_runtime::service::{Service, ServiceConfig};
 use bem_runtime::tools::keyed_hash;
 use bem_serve::core::{Advisor, ToolParts};
 use bem_serve::domains::Domains;
-use bem_serve::{Auditing, ServeOptions, Starting, tokens, webhooks};
+use bem_serve::{Auditing, LogReading, ServeOptions, Starting, tokens, webhooks};
 use bem_workers::catalog_file::CatalogFile;
 use bem_workers::host::{Host, HostOptions};
 use clap::Args;
@@ -163,6 +165,7 @@ pub fn run(arguments: &ServeArguments) -> Result<Answer> {
         lease: Duration::from_secs(arguments.lease),
         webhooks,
         auditing: Some(auditing(state)),
+        logs: Some(logs(state)),
         domains: pipeline.as_ref().map(|pipeline| Domains(pipeline.desk())),
     };
     interrupt::listen();
@@ -202,6 +205,15 @@ fn auditing(state: &Path) -> Auditing {
     let folder = state.to_path_buf();
     Auditing(Arc::new(move |checkpoint| {
         verify::audit_server(&folder, checkpoint).map_err(|error| format!("{error:#}"))
+    }))
+}
+
+/// The log of a world, from the ledger in the folder.
+fn logs(state: &Path) -> LogReading {
+    let folder = state.to_path_buf();
+    LogReading(Arc::new(move |world, after, tell| {
+        let mut store = super::ledger_directory::open(&folder).map_err(|error| format!("{error:#}"))?;
+        played(&mut store, world, after, tell).map_err(|error| error.to_string())
     }))
 }
 
@@ -369,7 +381,7 @@ pub fn replay(store: &mut FileStore, to: Option<u64>, directory: &Path) -> Resul
                     quantity(statistics.decisions, "decision"),
                     quantity(statistics.rewards, "reward"),
                     quantity(statistics.applied, "patch"),
-                    world.acting().in_force().words
+                    plain(&world.acting().in_force().words)
                 );
                 hanging(&line, 23).iter().for_each(|part| say!("{part}"));
             }

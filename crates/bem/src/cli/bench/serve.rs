@@ -272,6 +272,7 @@ pub(super) fn serve_opened<T>(
         lease: bem_serve::people::LEASE_LASTS,
         webhooks: Vec::new(),
         auditing: None,
+        logs: None,
         domains: None,
     };
     let (ready, address) = std::sync::mpsc::channel();
