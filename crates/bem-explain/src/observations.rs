@@ -97,11 +97,20 @@ impl Feature {
         self.classes.iter().position(|class| !class.bits.contains(&true))
     }
 
-    /// Whether its classes set one input after the other, or one at most.
+    /// Whether its classes are all that set one input after the other, and whether they are all that set one at most.
     fn is_unary(&self) -> (bool, bool) {
         let ones = |class: &Class| class.bits.iter().filter(|bit| **bit).count();
         let is_step = |class: &Class| class.bits.iter().skip(ones(class)).all(|bit| !bit);
-        (self.classes.iter().all(is_step), self.classes.iter().all(|class| ones(class) <= 1))
+        let varies = |place: &usize| {
+            let set = self.classes.iter().filter(|class| class.bits[*place]).count();
+            0 < set && set < self.classes.len()
+        };
+        let steps = (0..self.places.len()).filter(varies).count() + 1;
+        let words = self.places.len() + usize::from(self.empty().is_some());
+        (
+            self.classes.len() == steps && self.classes.iter().all(is_step),
+            self.classes.len() == words && self.classes.iter().all(|class| ones(class) <= 1),
+        )
     }
 
     /// The circuit of "these inputs show a value".
@@ -112,7 +121,7 @@ impl Feature {
         }
         let mut parts = Vec::new();
         match self.is_unary() {
-            (true, _) if self.classes.len() <= signals.len() + 1 => {
+            (true, _) => {
                 for (place, signal) in signals.iter().enumerate() {
                     // A threshold that is always reached, or never.
                     let set = self.classes.iter().filter(|class| class.bits[place]).count();
@@ -127,7 +136,7 @@ impl Feature {
                     }
                 }
             }
-            (_, true) if signals.len() <= self.classes.len() => {
+            (false, true) => {
                 let mut some = Signal::FALSE;
                 for signal in &signals {
                     let both = builder.and(some, *signal);
@@ -138,7 +147,7 @@ impl Feature {
                     parts.push(some);
                 }
             }
-            _ => {
+            (false, false) => {
                 let mut shown = Vec::with_capacity(self.classes.len());
                 for class in &self.classes {
                     let bits: Vec<Signal> = (signals.iter().zip(&class.bits))
