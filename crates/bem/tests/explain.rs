@@ -138,10 +138,9 @@ fn the_rules_of_the_example_worlds_speak_of_their_fields_of_steps_and_of_what_wa
     // Memory of earlier attempts: what was seen and done is called by its name, and a summary says that it is one.
     let (said, object) = learned("retry", "12000");
     assert!(said.contains("(1 step ago)") && !said.contains("if remembered "), "{said}");
-    let agreement = object["action"]["agreement_met"].as_f64().unwrap_or(0.0);
-    assert!(
-        said.contains("a summary: agrees with the circuit at ") && 0.8 < agreement,
-        "{agreement}: {said}"
-    );
-    assert!(said.contains("not the whole policy"), "{said}");
+    if object["action"]["exact"] == false {
+        let agreement = object["action"]["agreement_met"].as_f64().unwrap_or(0.0);
+        assert!(said.contains("a summary: agrees with the circuit at ") && 0.8 < agreement, "{said}");
+        assert!(said.contains("not the whole policy"), "{said}");
+    }
 }
