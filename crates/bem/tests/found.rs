@@ -1,5 +1,10 @@
 //! What new users stumbled over and no other test covers: see docs/findings.md. Clauses: LOG-2, SCC-14.
 
+mod browser;
+mod server;
+
+use browser::{Browser, driver};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -74,4 +79,134 @@ fn the_report_shows_the_standing_in_a_window_of_400_pixels() {
     let seen = text(&browser);
     let title = seen.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
     assert_eq!(title, Some("true true true true true"), "width, return, random, fixed, rules: {browser:?}");
+}
+
+/// Words of the machinery that people should not have to read, and counts of one in the plural.
+const PRIVATE: [&str; 8] = [
+    " 1 contexts",
+    "contexts into",
+    "contexts as",
+    " slot ",
+    " 1 steps",
+    " 1 gates",
+    "hold the best",
+    "reward's variance",
+];
+
+/// Learns a task, and what the terminal and the report say of it.
+fn learned(folder: &Path, task: &[&str]) -> String {
+    let solved = bem(folder, &[&["solve"], task, &["--out", "kept"]].concat());
+    assert!(solved.status.code() < Some(2), "{task:?}: {solved:?}");
+    let report = std::fs::read_to_string(folder.join("kept/report.html")).expect("a report");
+    format!("{}\n{report}", text(&solved))
+}
+
+#[test]
+fn changes_are_said_in_words_of_the_problem() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let check = |what: &str, said: &str| {
+        for private in PRIVATE {
+            let place = said.find(private);
+            let around = place.map(|place| said[place..].lines().next().unwrap_or_default());
+            assert_eq!(place, None, "{what}: {private:?} in {around:?}");
+        }
+    };
+    let place = folder.join("game");
+    std::fs::create_dir(&place).expect("a folder");
+    let game = learned(&place, &["contextual_bandit", "--param", "context_bits=3", "--budget", "6000"]);
+    check("a game", &game);
+    let mut told = vec![game];
+    for (from, task) in [
+        ("python", &["--env-cmd", "python3 world.py", "--budget", "15000"][..]),
+        ("json", &["--game", "world.json", "--budget", "12000"]),
+    ] {
+        let made = bem(folder, &["init", "--from", from, from]);
+        assert!(made.status.success(), "{made:?}");
+        let place = folder.join(from);
+        let said = learned(&place, task);
+        check(from, &said);
+        let exported = bem(&place, &["export", "kept", "--format", "c"]);
+        assert!(exported.status.success(), "{exported:?}");
+        check(from, &text(&exported));
+        told.push(said);
+    }
+    // What was found is said, once on the terminal and at least once on the page.
+    for said in &told {
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let count = said.matches(" situations apart instead of ").count();
+        assert!(2 <= count, "{said}");
+    }
+    // What changes an action does not say that none changes, and an own program is called by its script.
+    let all = told.concat();
+    assert!(!all.contains("earned most so far: no action changes"), "{all}");
+    let header = bem(&folder.join("python"), &["export", "kept", "--format", "c"]);
+    assert!(text(&header).starts_with("// BEM policy world/0"), "{header:?}");
+}
+
+/// How bright paper and ink are, which texts can hardly be told from what is behind them (a contrast below 4.5, as in WCAG),
+/// whether anything is wider than the page, and what a folded part says.
+const LEGIBLE: &str = r#"
+const parts = text => (text.match(/[\d.]+/g) || []).map(Number);
+const bright = rgb => {
+    const [r, g, b] = rgb.map(part => part / 255).map(part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const behind = part => {
+    for (let one = part; one; one = one.parentElement) {
+        const colour = parts(getComputedStyle(one).backgroundColor);
+        if (colour.length === 3 || 0 < colour[3]) return colour;
+    }
+    return [255, 255, 255];
+};
+const ink = part => parts(part.closest('svg') ? getComputedStyle(part).fill : getComputedStyle(part).color);
+const shown = [...document.querySelectorAll('body *')].filter(part => part.children.length === 0
+    && part.textContent.trim() && 0 < part.getBoundingClientRect().width);
+const contrast = part => {
+    const [light, dark] = [bright(ink(part)), bright(behind(part))].sort((one, other) => other - one);
+    return (light + 0.05) / (dark + 0.05);
+};
+const folded = document.querySelector('details:not([open])>summary');
+return {
+    paper: bright(behind(document.body)), ink: bright(ink(document.body)), shown: shown.length,
+    faint: shown.filter(part => contrast(part) < 4.5).map(part => part.textContent.trim().slice(0, 40)),
+    wide: document.documentElement.clientWidth < document.documentElement.scrollWidth,
+    folded: folded ? getComputedStyle(folded, '::after').content : '',
+};
+"#;
+
+#[test]
+fn the_report_is_legible_in_the_dark_and_on_paper() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let solved = bem(folder.path(), &["solve", "dyck", "--budget", "3000", "--out", "kept"]);
+    assert!(solved.status.code() < Some(2), "{solved:?}");
+    let driver = driver().expect("chromium and its driver; `cargo xtask tools` installs them");
+    let browser = Browser::open(&driver, &folder.path().join("browser"), &[]);
+    browser.go(&format!("file://{}", folder.path().join("kept/report.html").display()));
+    let seen = |media: &str, scheme: &str, width: u32| -> Value {
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        browser.command("Emulation.setEmulatedMedia", &json!({ "media": media, "features": features }));
+        let size = json!({ "width": width, "height": 1100, "deviceScaleFactor": 1, "mobile": false });
+        browser.command("Emulation.setDeviceMetricsOverride", &size);
+        let seen = browser.run(LEGIBLE);
+        assert!(20 < seen["shown"].as_u64().expect("a count"), "{seen}");
+        assert_eq!((&seen["faint"], &seen["wide"]), (&json!([]), &json!(false)), "{media}, {scheme}: {seen}");
+        seen
+    };
+    let bright = |seen: &Value, what: &str| seen[what].as_f64().expect("a number");
+    let light = seen("screen", "light", 1000);
+    assert!(0.8 < bright(&light, "paper") && bright(&light, "ink") < 0.2, "{light}");
+    let dark = seen("screen", "dark", 1000);
+    assert!(bright(&dark, "paper") < 0.1 && 0.5 < bright(&dark, "ink"), "{dark}");
+    assert_eq!(dark["folded"], "none", "{dark}");
+    // A sheet of A4 between its margins, printed by someone who reads in the dark.
+    for scheme in ["light", "dark"] {
+        let paper = seen("print", scheme, 700);
+        assert!(bright(&paper, "paper") == 1.0 && bright(&paper, "ink") == 0.0, "{paper}");
+        assert!(paper["folded"].as_str().is_some_and(|words| words.contains("before printing")), "{paper}");
+    }
+    let printed = browser.command("Page.printToPDF", &json!({ "printBackground": true }));
+    let pages = printed["data"].as_str().expect("a document");
+    // The first letters of a PDF, and more than an empty page has.
+    assert!(pages.starts_with("JVBERi0") && 20_000 < pages.len(), "{} letters", pages.len());
 }

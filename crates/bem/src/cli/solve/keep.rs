@@ -33,9 +33,18 @@ pub fn single(settings: &Settings, task: &str, file: Option<&WorldFile>) -> (Cli
     (climb.with_files(digests), files)
 }
 
-/// What the expert is called: the family, the operator, the file without folder and ending, or the program's name.
+/// How the names of scripts end, which an interpreter is given.
+const SCRIPTS: [&str; 12] = ["py", "js", "mjs", "ts", "rb", "pl", "sh", "lua", "r", "jl", "php", "jar"];
+
+/// What the expert is called: the family, the operator, the file or the script without folder and ending, or the program's
+/// name.
 fn short_name(task: &str) -> &str {
-    let first = task.split_whitespace().next().unwrap_or(task);
+    let is_script = |word: &&str| {
+        let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| SCRIPTS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+    };
+    let words = || task.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+    let first = words().find(is_script).or_else(|| words().next()).unwrap_or(task);
     let name = first.split(['{', '(']).next().unwrap_or(first);
     Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("task")
 }
@@ -111,4 +120,26 @@ pub fn set_aside(directory: &Path) -> Result<PathBuf> {
         std::fs::copy(&salt, aside.join("key-salt")).with_context(|| salt.display().to_string())?;
     }
     Ok(aside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expert_is_called_by_its_family_file_or_script() {
+        for (task, want) in [
+            ("parity{n=16}", "parity"),
+            ("seq(parity{n=4},copy{length=2})", "seq"),
+            ("worlds/machine.json", "machine"),
+            ("python3 world.py", "world"),
+            ("python3 -u \"../mine/retry.py\" --speed 2", "retry"),
+            ("uv run --with numpy shop.PY", "shop"),
+            ("/opt/simulators/lift --floors 4", "lift"),
+            ("./lift", "lift"),
+            ("", "task"),
+        ] {
+            assert_eq!(short_name(task), want, "{task}");
+        }
+    }
 }
