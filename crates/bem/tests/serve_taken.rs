@@ -114,6 +114,10 @@ fn evaluated(folder: &Path, arguments: &[&str]) -> Value {
 fn holds(estimate: &Value, truth: f64) {
     for name in ["ips", "snips", "dr"] {
         let found = &estimate[name];
+        // Of episodes there is no doubly robust estimate.
+        if name == "dr" && found.is_null() {
+            continue;
+        }
         let (low, high) = (found["interval95"][0].as_f64(), found["interval95"][1].as_f64());
         let (low, high) = (low.unwrap_or(f64::NAN), high.unwrap_or(f64::NAN));
         assert!(low <= truth && truth <= high, "{name}: {truth} in {estimate}");
