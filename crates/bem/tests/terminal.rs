@@ -151,7 +151,7 @@ fn fits_wholly(what: &str, shown: &str) {
 fn lists_and_records_fit() {
     let folder = solved(&["contextual_bandit", "--budget", "1500"]);
     let folder = folder.path();
-    let long = "the_policy_that_decides_about_reordering.h";
+    std::fs::create_dir(folder.join("a_folder_for_what_is_made_of_policies")).expect("a folder");
     for words in [
         &["games", "list"][..],
         &["games", "show", "matrix_game"],
@@ -165,8 +165,15 @@ fn lists_and_records_fit() {
         &["inspect", "constants"],
         &["snapshot", "kept", "--out", "a_snapshot_of_what_was_learned_so_far"],
         &["restore", "a_snapshot_of_what_was_learned_so_far", "--out", "learned_so_far_and_restored"],
-        &["export", "kept", "--format", "c", "--out", long],
-        &["export", "kept", "--format", "python", "--out", "the_policy_that_decides_about_reordering.py"],
+        &["export", "kept", "--format", "c", "--out", "a_folder_for_what_is_made_of_policies/reorder.h"],
+        &[
+            "export",
+            "kept",
+            "--format",
+            "python",
+            "--out",
+            "a_folder_for_what_is_made_of_policies/reorder.py",
+        ],
     ] {
         let output = bem(folder, words);
         assert!(output.status.success(), "{words:?}: {output:?}");
