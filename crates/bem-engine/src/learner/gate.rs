@@ -32,11 +32,9 @@ use std::sync::Arc;
 /// Pairs without a single difference after which a candidate is given up: rollouts cost steps.
 const EQUAL_PAIRS_MAX: usize = 80;
 
-/// Episodes of usual length that a trial may last, besides a quarter of the steps before it: while the counts leave open that
-/// much more can be earned, and while hardly anything was seen, which is before this step.
+/// Episodes of usual length that a trial may last while the counts leave open that much more can be earned, besides a quarter of
+/// the steps before it.
 const HOPEFUL_EPISODES: u64 = 24;
-const EARLY_EPISODES: u64 = 64;
-const EARLY: u64 = 1_024;
 
 /// Episodes from which on the range of returns is taken from what was seen.
 pub(super) const SPAN_EPISODES: usize = 16;
@@ -437,20 +435,14 @@ impl Learner {
         }
     }
 
-    /// Gives a trial up that takes long while there is more to find than it gains: the counts leave open that much more can be
-    /// earned than what acts does, or hardly anything was seen yet. It may come again when twice as many steps are taken.
+    /// Gives a trial up that takes long while the counts leave open that much more can be earned than what acts does. Its
+    /// candidate may come again when twice as many steps are taken.
     fn give_up_for_more(&mut self, witness: &mut dyn Witness) {
         let Phase::Measure(gate) = &self.phase else { return };
         let (policy, steps) = (gate.policy.clone(), self.tally.steps);
         let opened = self.candidates.tested_at(&policy).unwrap_or(steps).min(steps);
-        let is_early = 1 < self.shape.horizon && opened < EARLY && self.exploration.explorer().is_none();
-        let episodes = match (self.exploration.may_gain(), is_early) {
-            (true, _) => HOPEFUL_EPISODES,
-            (false, true) => EARLY_EPISODES,
-            (false, false) => return,
-        };
         let usual = steps.div_ceil(self.tally.episodes.max(1));
-        if episodes * usual + opened / 4 < steps - opened {
+        if self.exploration.may_gain() && HOPEFUL_EPISODES * usual + opened / 4 < steps - opened {
             self.give_up("its gain is too small to be shown by now", witness);
             self.candidates.test(&policy, steps / 2);
         }
