@@ -23,6 +23,15 @@ pub enum Actor {
     Seat,
     /// The plan that the owner lends for the episode.
     Plan,
+    /// The baseline that the owner lends.
+    Baseline,
+}
+
+impl Actor {
+    /// Whether the owner lends it, so that it stands in no slot.
+    pub const fn is_lent(self) -> bool {
+        matches!(self, Actor::Plan | Actor::Baseline)
+    }
 }
 
 /// How often an action is drawn with equal chance instead.
@@ -61,11 +70,14 @@ impl Turn {
     /// The plan acts, and one action in sixteen is drawn.
     pub const PLAN: Turn = Turn { actor: Actor::Plan, drawn: Drawn::OneIn(16) };
 
+    /// The plan acts, and nothing is drawn.
+    pub const STEADY: Turn = Turn { actor: Actor::Plan, drawn: Drawn::Never };
+
     /// The plan acts where people said something, and one action in 255 is drawn: fewer than in any other turn of a plan.
     pub const ADVISED: Turn = Turn { actor: Actor::Plan, drawn: Drawn::OneIn(u8::MAX) };
 
     /// The baseline that the owner lends acts, and nothing is drawn.
-    pub const BASELINE: Turn = Turn { actor: Actor::Plan, drawn: Drawn::Never };
+    pub const BASELINE: Turn = Turn { actor: Actor::Baseline, drawn: Drawn::Never };
 
     /// The expert in this slot acts.
     pub const fn member(slot: u8) -> Turn {
@@ -81,6 +93,7 @@ impl Turn {
             Actor::Seat => (3, 0),
             Actor::Plan => (4, 0),
             Actor::Plain => (5, 0),
+            Actor::Baseline => (6, 0),
         };
         let one_in = match self.drawn {
             Drawn::Never => 0,
@@ -100,6 +113,7 @@ impl Turn {
             (3, 0) => Actor::Seat,
             (4, 0) => Actor::Plan,
             (5, 0) => Actor::Plain,
+            (6, 0) => Actor::Baseline,
             _ => return Err(unknown),
         };
         let drawn = match reader.u8()? {

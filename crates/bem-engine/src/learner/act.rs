@@ -37,7 +37,8 @@ pub(super) struct Flight {
     pub(super) steps: Vec<Step>,
     /// Steps whose reward is still to come, ascending.
     pub(super) awaited: Vec<u32>,
-    /// It is played for experience while a candidate is measured, because for what is seen both would do the same.
+    /// It is played for experience while a candidate is measured: for what is seen both would do the same, or there is more to
+    /// find than the candidate gains.
     pub(super) is_aside: bool,
 }
 
@@ -142,13 +143,13 @@ impl Learner {
     }
 
     /// Whose turn an episode for knowledge is.
-    fn exploring_turn(&mut self) -> Turn {
+    pub(super) fn exploring_turn(&mut self) -> Turn {
         if self.tally.steps < UNIFORM_STEPS {
             return Turn::DRAW;
         }
         let is_advised = self.is_advised();
-        if self.exploration.prepare(self.machinery.prng_mut()) && !is_advised {
-            return Turn::PLAN;
+        if self.exploration.prepare(&self.shape, self.machinery.prng_mut()) && !is_advised {
+            return self.exploration.plan_turn();
         }
         if is_advised {
             return Turn::ADVISED;
@@ -206,9 +207,9 @@ impl Learner {
     /// Whether this can be the turn of an episode now.
     pub(super) fn may_play(&self, turn: Turn) -> bool {
         match turn.actor {
-            Actor::Plan if turn == Turn::BASELINE => self.floor.is_some(),
+            Actor::Baseline => self.floor.is_some() && turn == Turn::BASELINE,
             Actor::Plan if turn == Turn::ADVISED => true,
-            Actor::Plan => self.exploration.explorer().is_some() && turn == Turn::PLAN,
+            Actor::Plan => self.exploration.explorer().is_some() && [Turn::PLAN, Turn::STEADY].contains(&turn),
             Actor::Index => turn == Turn::INDEX,
             Actor::Held => [Turn::HELD, Turn::DRAW, Turn::PERTURBED].contains(&turn),
             Actor::Member(_) | Actor::Plain => self.machinery.turn_before() == Some(turn),

@@ -14,7 +14,8 @@ use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_machine::config::GenesisConfig;
 use bem_synth::experience::Episode;
-use bem_synth::models::control::Explorer;
+use bem_machine::turn::Turn;
+use bem_synth::models::control::{Explorer, Lens};
 
 /// Actions that the quota counts at most.
 const ACTIONS_MAX: u64 = 64;
@@ -36,8 +37,9 @@ const EPISODES_MAX: i128 = 1 << 20;
 /// What the log says about contexts counts as a gain if it explains at least this part of what rewards differ by.
 pub(super) const EXPLAINED_MIN: Fixed = Fixed::from_ratio(1, 100);
 
-/// Of so many exploring episodes one is drawn where there is an explorer.
-pub(super) const DRAWN_ONE_IN: u64 = 8;
+/// Of so many exploring episodes one is drawn where there is an explorer; fewer where the counts leave hardly anything open.
+const DRAWN_ONE_IN: u64 = 8;
+const DRAWN_ONE_IN_KNOWN: u64 = 16;
 
 /// How episodes are divided between exploring and acting.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +60,8 @@ pub(super) struct Exploration {
     hoped_at: u64,
     /// What acts earns the most there is by every decision that was shown to matter.
     settled: bool,
+    /// The counts leave open a hundredth of the range of returns at most.
+    known: bool,
     /// How often the world has changed.
     changes: u64,
 }
@@ -135,10 +139,15 @@ impl Exploration {
     }
 
     /// Whether the counts leave open that much more can be earned than what acts does.
-    fn may_gain(&self) -> bool {
-        let Some(hoped) = self.hoped else { return false };
+    pub(super) fn may_gain(&self) -> bool {
+        let Some(hoped) = self.hoped.filter(|_| !self.known) else { return false };
         let count = self.acting.count.max(1);
         self.acting.sum + PARTS / 100 * count < i128::from(hoped) * count
+    }
+
+    /// Whether the counts leave open a hundredth of the range of returns at most.
+    pub(super) fn is_known(&self) -> bool {
+        self.known
     }
 
     /// What plays for knowledge where actions change what follows.
@@ -159,13 +168,26 @@ impl Exploration {
     }
 
     /// Draws a plan for the next episode; false where the episode is not the explorer's.
-    pub(super) fn prepare(&mut self, prng: &mut Prng) -> bool {
+    pub(super) fn prepare(&mut self, shape: &Shape, prng: &mut Prng) -> bool {
+        let one_in = self.drawn_one_in();
         let Some(explorer) = &mut self.explorer else { return false };
-        let is_planned = prng.below(DRAWN_ONE_IN) != 0;
+        let is_planned = prng.below(one_in) != 0;
         if is_planned {
-            explorer.prepare(prng);
+            explorer.prepare(shape.return_max - shape.return_min, prng);
         }
         is_planned
+    }
+
+    /// Whose turn an episode of the explorer's plan is. Where nothing but the observation tells states apart, nothing is drawn in
+    /// it: a drawn step ends a long walk. Elsewhere what was drawn says whether something is hidden.
+    pub(super) fn plan_turn(&self) -> Turn {
+        let is_open = self.explorer.as_ref().is_some_and(|explorer| *explorer.lens() == Lens::default());
+        if is_open { Turn::STEADY } else { Turn::PLAN }
+    }
+
+    /// Of so many exploring episodes one is drawn where there is an explorer.
+    pub(super) fn drawn_one_in(&self) -> u64 {
+        if self.known { DRAWN_ONE_IN_KNOWN } else { DRAWN_ONE_IN }
     }
 
     /// Counts what an episode shows.
@@ -175,7 +197,10 @@ impl Exploration {
 
     /// Works out what the best play may earn by the counts as they are.
     pub(super) fn look_ahead(&mut self, shape: &Shape, steps: u64) {
+        let span = shape.return_max - shape.return_min;
         let optimistic = self.explorer.as_ref().and_then(|explorer| explorer.optimistic_return(steps));
+        let is_close = |(explorer, optimistic): (&Explorer, i64)| explorer.is_close(span, optimistic);
+        self.known = self.explorer.as_ref().zip(optimistic).is_some_and(is_close);
         self.hope(shape, optimistic);
     }
 
@@ -230,7 +255,7 @@ impl Exploration {
     /// The range of returns has become wider: what was measured in parts of it begins anew.
     pub(super) fn cover(&mut self) {
         self.acting = Returns::default();
-        (self.hoped, self.explorer) = (None, None);
+        (self.hoped, self.explorer, self.known) = (None, None, false);
     }
 
     /// A gain was shown.
@@ -245,7 +270,7 @@ impl Exploration {
         self.settled = false;
         self.acting = Returns::default();
         if 1 < shape.horizon {
-            self.explorer = None;
+            (self.explorer, self.known) = (None, false);
             self.at_gain = self.explored;
         } else {
             self.at_change = self.explored;
@@ -262,6 +287,7 @@ impl Exploration {
         encode_option(writer, self.hoped.as_ref(), |hoped, writer| writer.i64(*hoped));
         writer.u64(self.hoped_at);
         writer.bool(self.settled);
+        writer.bool(self.known);
         writer.u64(self.changes);
     }
 
@@ -280,14 +306,14 @@ impl Exploration {
         let acting = Returns::decode(reader)?;
         let hoped = decode_option(reader, Reader::i64)?;
         let hoped_at = reader.u64()?;
-        let (settled, changes) = (reader.bool()?, reader.u64()?);
+        let (settled, known, changes) = (reader.bool()?, reader.bool()?, reader.u64()?);
         if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped))
             || explored < hoped_at
             || 1 << 32 <= changes
         {
             return Err(malformed);
         }
-        Ok(Exploration { explorer, explored, at_gain, at_change, acting, hoped, hoped_at, settled, changes })
+        Ok(Exploration { explorer, explored, at_gain, at_change, acting, hoped, hoped_at, settled, known, changes })
     }
 }
 

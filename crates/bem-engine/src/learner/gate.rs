@@ -32,6 +32,10 @@ use std::sync::Arc;
 /// Pairs without a single difference after which a candidate is given up: rollouts cost steps.
 const EQUAL_PAIRS_MAX: usize = 80;
 
+/// Episodes of usual length that a trial may last while the counts leave open that much more can be earned, besides a quarter of
+/// the steps before it.
+const HOPEFUL_EPISODES: u64 = 24;
+
 /// Episodes from which on the range of returns is taken from what was seen.
 pub(super) const SPAN_EPISODES: usize = 16;
 
@@ -176,12 +180,13 @@ impl Learner {
     /// no such evidence.
     fn note_gain(&mut self, record: &Record) {
         let is_gain = match record.improvement() {
-            Some(Improvement::Rollouts(_) | Improvement::Interleaved(_) | Improvement::Counted { .. }) => {
-                true
-            }
-            // Contexts matter where plain actions act; that something is BAD less often is no gain in return.
+            Some(Improvement::Rollouts(evidence)) => EXPLAINED_MIN <= evidence.lower_bound,
+            Some(Improvement::Counted { gain, .. }) => EXPLAINED_MIN <= *gain,
+            Some(Improvement::Interleaved(_)) => true,
+            // Contexts matter where plain actions act and no plan looks ahead; that something is BAD less often is no gain in return.
             Some(Improvement::Logged { lower_bound, .. }) => {
-                EXPLAINED_MIN <= *lower_bound && self.acts_plainly() && record.kind != PatchKind::Guard
+                let is_plain = self.acts_plainly() && self.exploration.explorer().is_none();
+                EXPLAINED_MIN <= *lower_bound && is_plain && record.kind != PatchKind::Guard
             }
             _ => false,
         };
@@ -341,6 +346,13 @@ impl Learner {
             let seed = half.seed;
             return self.begin(world, seed, second);
         }
+        if gate.contest == Contest::Trial && self.explores_between() {
+            let (seed, turn) = (self.play_seeds.next_seed(), self.exploring_turn());
+            let event = self.begin(world, seed, turn)?;
+            self.flight.iter_mut().for_each(|flight| flight.is_aside = true);
+            return Ok(event);
+        }
+        let Phase::Measure(gate) = &mut self.phase else { unreachable!("only a gate measures") };
         let seed = self.gate_seeds.next_seed();
         if self.shape.horizon == 1 && gate.contest == Contest::Trial {
             self.tally.resets += 1;
@@ -418,7 +430,32 @@ impl Learner {
             self.give_up("it never does anything else", witness);
         } else if is_played && self.is_spent() {
             self.run_out(witness);
+        } else if is_played {
+            self.give_up_for_more(witness);
         }
+    }
+
+    /// Gives a trial up that takes long while the counts leave open that much more can be earned than what acts does. Its
+    /// candidate may come again when twice as many steps are taken.
+    fn give_up_for_more(&mut self, witness: &mut dyn Witness) {
+        let Phase::Measure(gate) = &self.phase else { return };
+        let (policy, steps) = (gate.policy.clone(), self.tally.steps);
+        let opened = self.candidates.tested_at(&policy).unwrap_or(steps).min(steps);
+        let usual = steps.div_ceil(self.tally.episodes.max(1));
+        if self.exploration.may_gain() && HOPEFUL_EPISODES * usual + opened / 4 < steps - opened {
+            self.give_up("its gain is too small to be shown by now", witness);
+            self.candidates.test(&policy, steps / 2);
+        }
+    }
+
+    /// Whether the next episode is played for knowledge between two pairs: the counts leave open that much more can be earned,
+    /// and what is measured is no plan to earn it.
+    fn explores_between(&mut self) -> bool {
+        if !self.exploration.may_gain() || self.is_spent() || self.measured_plan().is_some() {
+            return false;
+        }
+        let (episodes, prng) = (self.tally.episodes, self.machinery.prng_mut());
+        self.exploration.is_next(&self.shape, &self.settings.config, episodes, prng)
     }
 
     /// The budget is spent in the middle of a trial.

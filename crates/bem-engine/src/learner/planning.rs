@@ -22,6 +22,8 @@ const MEASURING_STEPS: u64 = 8_192;
 const RECENT_EPISODES: usize = 256;
 /// The part of the range of returns that counts may promise where something is hidden.
 const HIDDEN_SHARE: i64 = 16;
+/// The part of the range of returns that a plan must gain to be measured as soon as everything is known.
+const KNOWN_GAIN: i64 = 16;
 /// Episodes of the acting policy that the model must have foreseen, at least.
 const OWN_EPISODES: u64 = 8;
 
@@ -45,7 +47,8 @@ impl Learner {
         let comparison = self.predicted(policy)?;
         let gain = comparison.gain().filter(|gain| 0 < *gain)?;
         let is_late = MEASURING_STEPS <= self.tally.steps;
-        let is_measured = self.is_affordable(gain) && !(is_late && comparison.ripe_gain().is_none());
+        let is_ripe = || comparison.ripe_gain().or_else(|| self.known_gain(&comparison)).is_some();
+        let is_measured = self.is_affordable(gain) && (!is_late || is_ripe());
         (!is_measured && self.may_act_unmeasured(gain)).then(|| candidates.remove(place))
     }
 
@@ -64,6 +67,12 @@ impl Learner {
         comparison
             .gain()
             .filter(|gain| is_late && !self.may_act_unmeasured(*gain) && self.is_affordable(*gain))
+    }
+
+    /// The gain of a plan where the counts leave hardly anything open: there is nothing to wait for.
+    pub(super) fn known_gain(&self, comparison: &PlanComparison<'_>) -> Option<i64> {
+        let least = (self.shape.return_max - self.shape.return_min) / KNOWN_GAIN;
+        comparison.gain().filter(|gain| self.exploration.is_known() && least < *gain)
     }
 
     /// Puts the plan into force, if the counts are sure of its gain.

@@ -212,7 +212,10 @@ impl Learner {
         }
         // Where states are too many to be counted, only measuring can tell.
         let Some(comparison) = self.predicted(&plan.policy) else { return Some(Fixed::ZERO) };
-        let gain = comparison.ripe_gain().or_else(|| self.doubted_gain(&comparison))?;
+        let gain = comparison
+            .ripe_gain()
+            .or_else(|| self.doubted_gain(&comparison))
+            .or_else(|| self.known_gain(&comparison))?;
         let span = self.seen_span();
         Some(Fixed::from_ratio(gain.clamp(0, span), span))
     }

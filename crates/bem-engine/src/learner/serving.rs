@@ -20,7 +20,7 @@ use turns::Turns;
 pub use super::act::is_exploring;
 
 use super::act::{EpisodePlan, MIXED, MIXED_OF, UNIFORM_STEPS, step_taken};
-use super::exploration::{ACTING_ONE_IN, DRAWN_ONE_IN};
+use super::exploration::ACTING_ONE_IN;
 use super::hearing::ADVISED_ONE_IN;
 use super::state::RestoreError;
 use super::unpaired::Repetition;
@@ -165,9 +165,10 @@ impl Acting {
             let advised = if is_advised { exploring / ADVISED_ONE_IN } else { 0 };
             turns.push(Turn::ADVISED, advised);
             let exploring = exploring - advised;
-            let planned = if has_plan { exploring - exploring / DRAWN_ONE_IN } else { 0 };
+            let drawn_one_in = learner.exploration.drawn_one_in();
+            let planned = if has_plan { exploring - exploring / drawn_one_in } else { 0 };
             let mixed = (exploring - planned) / MIXED_OF * MIXED;
-            turns.push(Turn::PLAN, planned);
+            turns.push(learner.exploration.plan_turn(), planned);
             turns.push(if plain { Turn::INDEX } else { Turn::PERTURBED }, mixed);
             turns.push(Turn::DRAW, exploring - planned - mixed);
         }
@@ -260,7 +261,7 @@ impl Acting {
         observation: &Bits,
     ) -> (u16, Odds) {
         let log: Vec<Step> = match turn.actor {
-            Actor::Plan => past.iter().map(remembered).collect(),
+            actor if actor.is_lent() => past.iter().map(remembered).collect(),
             _ => Vec::new(),
         };
         *self.learner.machinery.prng_mut() = register;
@@ -397,7 +398,7 @@ impl Acting {
     pub fn chooser(&self, begun: Begun, choice: &Choice) -> String {
         match (choice.odds.drawn_from(), begun.turn_now(self.learner.contest()).actor) {
             (Some(_), _) => "drawn".to_string(),
-            (None, Actor::Plan) if begun.turn == Turn::BASELINE => "baseline".to_string(),
+            (None, Actor::Baseline) => "baseline".to_string(),
             (None, Actor::Plan) => "plan".to_string(),
             (None, Actor::Seat) => "candidate".to_string(),
             (None, Actor::Index) if self.learner.acts_plainly() => "index".to_string(),
@@ -659,7 +660,7 @@ impl Searching {
         learner.experience = experience;
         // One plan serves until the next round.
         let mut register = Prng::quick(learner.settings.seed ^ bem_base::prng::mix(learner.tally.steps));
-        while acting.exploration.explorer().is_some() && !acting.exploration.prepare(&mut register) {}
+        while acting.exploration.explorer().is_some() && !acting.exploration.prepare(&acting.shape, &mut register) {}
         let floor = self.floor;
         let (steps, episodes, explored, under_way) = (0, 0, 0, UnderWay::default());
         let acting = Acting { learner: acting, floor, steps, episodes, explored, cautious: None, under_way };

@@ -37,7 +37,7 @@ impl Family {
         match turn.actor {
             Actor::Index | Actor::Held => self.held.member(),
             Actor::Member(slot) => Some(usize::from(slot)),
-            Actor::Seat | Actor::Plan | Actor::Plain => None,
+            Actor::Seat | Actor::Plan | Actor::Baseline | Actor::Plain => None,
         }
         .filter(|_| turn.drawn != Drawn::Always)
     }
@@ -47,7 +47,7 @@ impl Family {
         match turn.actor {
             Actor::Held => self.held.acting_rule().begin(&self.shape),
             Actor::Plain => self.held.rule.begin(&self.shape),
-            Actor::Index | Actor::Member(_) | Actor::Seat | Actor::Plan => None,
+            Actor::Index | Actor::Member(_) | Actor::Seat | Actor::Plan | Actor::Baseline => None,
         }
     }
 
@@ -77,8 +77,8 @@ impl SingleLane {
             self.progress.first_bucket = bucket;
         }
         let turn = self.progress.turn;
-        let advised = if turn.actor == Actor::Plan { plan.advise(observation) } else { None };
-        let is_silent = turn.actor == Actor::Plan && advised.is_none();
+        let advised = if turn.actor.is_lent() { plan.advise(observation) } else { None };
+        let is_silent = turn.actor.is_lent() && advised.is_none();
         // Circuits act even where their proposal is not taken: what they remember goes on.
         let proposed = self.propose(around, (bucket, observation), advised);
         let is_drawn = match turn.drawn {
@@ -135,7 +135,7 @@ impl SingleLane {
         }
         let family = &*around.family;
         match turn.actor {
-            Actor::Plan => (member::PLAN, advised.unwrap_or(0), None),
+            Actor::Plan | Actor::Baseline => (member::PLAN, advised.unwrap_or(0), None),
             Actor::Held | Actor::Plain => {
                 let adapted = self.adapting.as_ref().map(|adapting| adapting.choose());
                 (member::ACTION, adapted.unwrap_or_else(|| family.held.actions[usize::from(bucket)]), None)

@@ -52,7 +52,8 @@ pub(super) fn decode_flight(learner: &Learner, reader: &mut Reader<'_>) -> Resul
                 (Contest::Trial, Turn::SEAT) | (Contest::Watch, Turn::HELD) => gate.half_seed().is_none(),
                 (Contest::Trial, Turn::HELD) => is_second,
                 (Contest::Watch, turn) => is_second && before == Some(turn),
-                _ => false,
+                // Between two pairs.
+                (Contest::Trial, turn) => gate.half_seed().is_none() && learner.may_play(turn),
             }
         }
         Phase::Collect => {
@@ -75,6 +76,8 @@ impl Learner {
     ) -> Result<(), RestoreError> {
         world.reset(seed)?;
         let mut flight = Flight::new(seed, turn);
+        let is_paired = matches!(&self.phase, Phase::Measure(gate) if gate.contest() == Contest::Trial) && self.repeats();
+        flight.is_aside = is_paired && ![Turn::SEAT, Turn::HELD, Turn::BASELINE].contains(&turn);
         for (place, Move { action, uniform, propensity }) in moves.iter().copied().enumerate() {
             let observation = *world.observation();
             let outcome = world.step(action)?;

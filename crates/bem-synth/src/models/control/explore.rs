@@ -22,6 +22,10 @@ use bem_base::prng::Prng;
 const WORK_PER_STEP: usize = 8_000;
 /// Drawing one chance takes as long as touching this many numbers.
 const DRAWING: usize = 24;
+/// Plans that are worked out for one: what may be earned, what surely is, and the one that is followed.
+const PLANS: usize = 3;
+/// Of so many plans one looks for what is not known although hardly anything is left to be found.
+const CURIOUS_ONE_IN: u64 = 8;
 /// Parts of the counts that a draw believes, each with the same chance.
 const PARTS: [i64; 4] = [1, 1, 4, 16];
 /// In so many of sixteen plans analogies stand in for tries where pairs are too many.
@@ -99,7 +103,8 @@ impl Explorer {
 
     /// What the best play may earn by the counts, in milli-units, where what was tried seldom is hoped to bring the most
     /// there is. After `steps` steps of a world in which chance plays, a pair is known once it was tried as often as their
-    /// logarithm, or twice with the same outcome; where all outcomes agree, one try is enough. None where states are too many
+    /// logarithm, or twice with the same outcome; where all outcomes agree, one try is enough. Before that one try more is
+    /// imagined, which brings the most there is. None where states are too many
     /// to be counted, or most of them were met only once: there everything is new for ever.
     pub fn optimistic_return(&self, steps: u64) -> Option<i64> {
         let edges = self.model.edges();
@@ -116,27 +121,36 @@ impl Explorer {
                 row.tries = row.tries.max(known_at);
             }
         }
-        let attitude = Attitude::Curious { known_at, ceiling: self.return_max };
+        let attitude = Attitude::Hopeful { known_at, ceiling: self.return_max };
         let plan = Plan::best(&dynamics, self.model.horizon(), attitude);
         Some(dynamics.from_start(|state| plan.values[state]) >> VALUE_BITS)
     }
 
-    /// Makes the plan of the next episode, if enough was learned to pay for it.
-    pub fn prepare(&mut self, prng: &mut Prng) {
+    /// Makes the plan of the next episode, if enough was learned to pay for it; returns lie within a range of this width.
+    pub fn prepare(&mut self, span: i64, prng: &mut Prng) {
         if self.full {
             return;
         }
         self.linger = self.draw_linger(prng);
         let sweeps = (self.model.horizon() as usize).min(super::plan::STEPS_MAX);
         let size: usize = self.model.edges().iter().flatten().map(|edge| 1 + edge.outcomes.len()).sum();
-        if self.plan.is_some() && self.fresh * WORK_PER_STEP < size * (sweeps + DRAWING) {
+        if self.plan.is_some() && self.fresh * WORK_PER_STEP < PLANS * size * (sweeps + DRAWING) {
             return;
         }
         // What is wanted in the end is the best plan, not the best play until then: what is a little worse by the counts is
         // looked at more often than its chance to be the best.
+        self.fresh = 0;
+        // Where hardly anything is left to be found, chances are drawn from the counts as they are: what is played for
+        // knowledge then earns what is known. Where something is hidden, counts leave open more than they show.
+        let is_open = *self.model.lens() == Lens::default();
+        if is_open && prng.below(CURIOUS_ONE_IN) != 0 && self.is_known(span) {
+            let dynamics = Dynamics::drawn(&self.model, prng);
+            self.known_at = 0;
+            self.plan = Some(Plan::best(&dynamics, self.model.horizon(), Attitude::Careful));
+            return;
+        }
         let part = PARTS[prng.below(PARTS.len() as u64) as usize];
         let dynamics = Dynamics::drawn_widely(&self.model, part, prng);
-        self.fresh = 0;
         if self.model.is_crowded() && prng.below(16) < ANALOGOUS {
             let share = HOPES[prng.below(HOPES.len() as u64) as usize];
             let hope = self.model.reward_span() * share / HOPE_PARTS;
@@ -146,8 +160,27 @@ impl Explorer {
         }
         // One half of the plans believes a single try and goes far; the others look ever closer.
         self.known_at = 1 << prng.below(32).leading_zeros().saturating_sub(59).min(4);
-        let attitude = Attitude::Curious { known_at: self.known_at, ceiling: self.return_max };
+        let ceiling = self.return_max;
+        let attitude = match prng.bit() {
+            true => Attitude::Curious { known_at: self.known_at, ceiling },
+            // What was tried in vain is hoped for less: the plan itself says what is tried next.
+            false => Attitude::Hopeful { known_at: core::mem::replace(&mut self.known_at, 1).max(2), ceiling },
+        };
         self.plan = Some(Plan::best(&dynamics, self.model.horizon(), attitude));
+    }
+
+    /// Whether the counts leave open a hundredth of the range of returns at most.
+    fn is_known(&self, span: i64) -> bool {
+        let steps: i64 = self.model.edges().iter().flatten().map(|edge| edge.count).sum();
+        self.optimistic_return(steps as u64).is_some_and(|optimistic| self.is_close(span, optimistic))
+    }
+
+    /// Whether the most that may be earned is at most a hundredth of the range of returns above what the counts promise.
+    pub fn is_close(&self, span: i64, optimistic: i64) -> bool {
+        let dynamics = Dynamics::expected(&self.model);
+        let plan = Plan::best(&dynamics, self.model.horizon(), Attitude::Careful);
+        let careful = dynamics.from_start(|state| plan.values[state]) >> VALUE_BITS;
+        optimistic - careful <= span / 100
     }
 
     /// What the next episode repeats: from its start, where the least is known, as often as from any other step.
@@ -240,3 +273,4 @@ impl Explorer {
         Ok(Explorer { model, return_max, plan, known_at, fresh: fresh as usize, full, linger })
     }
 }
+

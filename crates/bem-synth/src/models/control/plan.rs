@@ -31,6 +31,14 @@ pub enum Attitude<'w> {
         /// What an unknown pair is worth.
         ceiling: i64,
     },
+    /// What was tried fewer times than this was tried once more, and brought the ceiling then: what was tried least is looked
+    /// at first, wherever it is, and what pays by the counts goes before what was tried a few times in vain.
+    Hopeful {
+        /// Tries from which on a pair is taken as counted.
+        known_at: i64,
+        /// What an unknown pair is worth.
+        ceiling: i64,
+    },
     /// Every pair was tried twice more than it was, and brought what it should be worth by others.
     Analogous {
         /// What pairs should be worth, at `state * actions + action`, with the bits of a value.
@@ -41,16 +49,29 @@ pub enum Attitude<'w> {
 }
 
 impl Attitude<'_> {
+    /// Tries below which a pair is worth the ceiling, whatever it brought.
+    fn patience(&self) -> i64 {
+        if matches!(self, Attitude::Hopeful { .. }) { 1 } else { i64::MAX }
+    }
+
     /// What a pair is chosen by and what it is worth, if this lies ahead and so many steps are left after it; none where
     /// it cannot be done.
     fn rate(&self, row: &Row, pair: usize, ahead: &[i64], left: usize) -> Option<(i64, i64)> {
         let root = |tries: i64| tries.unsigned_abs().isqrt() as i64;
         match *self {
-            Attitude::Curious { known_at, ceiling } if row.tries < known_at => {
+            Attitude::Curious { known_at, ceiling } | Attitude::Hopeful { known_at, ceiling }
+                if row.tries < known_at.min(self.patience()) =>
+            {
                 // The least tried first, so that none is tried again and again, and rather now than later, so that
                 // steps are left to see what follows.
                 let value = (ceiling << VALUE_BITS) - row.tries + 16 * left as i64;
                 Some((value, value))
+            }
+            Attitude::Hopeful { known_at, ceiling } if 0 < row.tries && row.tries < known_at => {
+                let (value, ceiling) = (row.value(ahead), ceiling << VALUE_BITS);
+                let mean = (i128::from(value) * i128::from(row.tries) + i128::from(ceiling.max(value)))
+                    / i128::from(row.tries + 1);
+                Some((mean as i64, mean as i64))
             }
             Attitude::Analogous { worths, hope } => {
                 let sum = i128::from(row.value(ahead)) * i128::from(row.tries)
@@ -65,7 +86,7 @@ impl Attitude<'_> {
                 let value = row.value(ahead);
                 Some((value - (doubt << VALUE_BITS) / root(row.tries), value))
             }
-            Attitude::Careful | Attitude::Curious { .. } => {
+            Attitude::Careful | Attitude::Curious { .. } | Attitude::Hopeful { .. } => {
                 let value = row.value(ahead);
                 Some((value, value))
             }

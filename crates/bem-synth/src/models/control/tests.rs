@@ -234,7 +234,7 @@ fn curiosity_walks_a_long_corridor_that_chance_never_would() {
     let log = world.log(20);
     let mut explorer = Explorer::of(&world.shape, Lens::default(), &log.iter().collect::<Vec<_>>()).unwrap();
     let found = (20..200).find(|serial| {
-        explorer.prepare(&mut prng);
+        explorer.prepare(1_000, &mut prng);
         let mut draw = prng.clone();
         let episode = world.play(*serial, &mut prng, |past, seen| {
             explorer.act(past, seen).or_else(|| Some(draw.below(2) as u16))
@@ -252,7 +252,7 @@ fn an_explorer_comes_back_from_its_bytes_and_damage_is_no_panic() {
     let mut prng = Prng::stream(4, "control/bytes");
     let lens = Lens::Past(1);
     let mut explorer = Explorer::of(&world.shape, lens, &log.iter().collect::<Vec<_>>()).unwrap();
-    explorer.prepare(&mut prng);
+    explorer.prepare(1_000, &mut prng);
     let mut writer = Writer::new();
     explorer.encode(&mut writer);
     let bytes = writer.into_bytes();
@@ -264,7 +264,7 @@ fn an_explorer_comes_back_from_its_bytes_and_damage_is_no_panic() {
         let mut draws = [prng.clone(), prng.clone()];
         for (explorer, draw) in [&mut explorer, &mut again].into_iter().zip(&mut draws) {
             explorer.learn(episode);
-            explorer.prepare(draw);
+            explorer.prepare(1_000, draw);
         }
         let past = &episode.steps[..4];
         let seen = &episode.steps[4].observation;
@@ -277,7 +277,7 @@ fn an_explorer_comes_back_from_its_bytes_and_damage_is_no_panic() {
         damaged[place] ^= 1 << prng.below(8);
         damaged.truncate(prng.below(2 * bytes.len() as u64) as usize);
         if let Ok(mut other) = Explorer::decode(&mut Reader::new(&damaged)) {
-            other.prepare(&mut prng);
+            other.prepare(1_000, &mut prng);
             other.act(&[], &Bits::ZERO);
         }
     }
@@ -423,7 +423,7 @@ fn a_lens_that_recalls_comes_back_from_its_bytes_and_damage_is_no_panic() {
     assert!(bytes(&again) == whole && again.lens() == explorer.lens());
     let mut prng = Prng::stream(5, "control/recall");
     for _ in 0..16 {
-        explorer.prepare(&mut prng);
+        explorer.prepare(1_000, &mut prng);
         let prepared = bytes(&explorer);
         let mut reader = Reader::new(&prepared);
         assert!(bytes(&Explorer::decode(&mut reader).unwrap()) == prepared && reader.finish().is_ok());
@@ -434,7 +434,7 @@ fn a_lens_that_recalls_comes_back_from_its_bytes_and_damage_is_no_panic() {
         let place = prng.below(whole.len().min(400) as u64) as usize;
         damaged[place] ^= 1 << prng.below(8);
         if let Ok(mut other) = Explorer::decode(&mut Reader::new(&damaged)) {
-            other.prepare(&mut prng);
+            other.prepare(1_000, &mut prng);
             other.act(&log[0].steps, &Bits::ZERO);
         }
     }
