@@ -310,7 +310,8 @@ fn count_bad(seed: u64, guard: bool) -> usize {
 
 #[test]
 fn what_is_bad_more_often_is_masked() {
-    let [with, without] = [true, false].map(|guard| (1..=3).map(|seed| count_bad(seed, guard)).sum::<usize>());
+    let [with, without] =
+        [true, false].map(|guard| (1..=3).map(|seed| count_bad(seed, guard)).sum::<usize>());
     assert!(4 * with < 3 * without, "{with} BAD steps with the guard, {without} without");
 }
 

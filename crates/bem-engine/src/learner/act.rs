@@ -209,7 +209,9 @@ impl Learner {
         match turn.actor {
             Actor::Baseline => self.floor.is_some() && turn == Turn::BASELINE,
             Actor::Plan if turn == Turn::ADVISED => true,
-            Actor::Plan => self.exploration.explorer().is_some() && [Turn::PLAN, Turn::STEADY].contains(&turn),
+            Actor::Plan => {
+                self.exploration.explorer().is_some() && [Turn::PLAN, Turn::STEADY].contains(&turn)
+            }
             Actor::Index => turn == Turn::INDEX,
             Actor::Held => [Turn::HELD, Turn::DRAW, Turn::PERTURBED].contains(&turn),
             Actor::Member(_) | Actor::Plain => self.machinery.turn_before() == Some(turn),

@@ -13,8 +13,8 @@ use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_machine::config::GenesisConfig;
-use bem_synth::experience::Episode;
 use bem_machine::turn::Turn;
+use bem_synth::experience::Episode;
 use bem_synth::models::control::{Explorer, Lens};
 
 /// Actions that the quota counts at most.
@@ -313,7 +313,18 @@ impl Exploration {
         {
             return Err(malformed);
         }
-        Ok(Exploration { explorer, explored, at_gain, at_change, acting, hoped, hoped_at, settled, known, changes })
+        Ok(Exploration {
+            explorer,
+            explored,
+            at_gain,
+            at_change,
+            acting,
+            hoped,
+            hoped_at,
+            settled,
+            known,
+            changes,
+        })
     }
 }
 

@@ -660,7 +660,9 @@ impl Searching {
         learner.experience = experience;
         // One plan serves until the next round.
         let mut register = Prng::quick(learner.settings.seed ^ bem_base::prng::mix(learner.tally.steps));
-        while acting.exploration.explorer().is_some() && !acting.exploration.prepare(&acting.shape, &mut register) {}
+        while acting.exploration.explorer().is_some()
+            && !acting.exploration.prepare(&acting.shape, &mut register)
+        {}
         let floor = self.floor;
         let (steps, episodes, explored, under_way) = (0, 0, 0, UnderWay::default());
         let acting = Acting { learner: acting, floor, steps, episodes, explored, cautious: None, under_way };

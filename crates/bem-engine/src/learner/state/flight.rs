@@ -76,7 +76,8 @@ impl Learner {
     ) -> Result<(), RestoreError> {
         world.reset(seed)?;
         let mut flight = Flight::new(seed, turn);
-        let is_paired = matches!(&self.phase, Phase::Measure(gate) if gate.contest() == Contest::Trial) && self.repeats();
+        let is_paired =
+            matches!(&self.phase, Phase::Measure(gate) if gate.contest() == Contest::Trial) && self.repeats();
         flight.is_aside = is_paired && ![Turn::SEAT, Turn::HELD, Turn::BASELINE].contains(&turn);
         for (place, Move { action, uniform, propensity }) in moves.iter().copied().enumerate() {
             let observation = *world.observation();

@@ -164,7 +164,9 @@ impl Explorer {
         let attitude = match prng.bit() {
             true => Attitude::Curious { known_at: self.known_at, ceiling },
             // What was tried in vain is hoped for less: the plan itself says what is tried next.
-            false => Attitude::Hopeful { known_at: core::mem::replace(&mut self.known_at, 1).max(2), ceiling },
+            false => {
+                Attitude::Hopeful { known_at: core::mem::replace(&mut self.known_at, 1).max(2), ceiling }
+            }
         };
         self.plan = Some(Plan::best(&dynamics, self.model.horizon(), attitude));
     }
@@ -273,4 +275,3 @@ impl Explorer {
         Ok(Explorer { model, return_max, plan, known_at, fresh: fresh as usize, full, linger })
     }
 }
-
