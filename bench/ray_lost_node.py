@@ -2,7 +2,7 @@
 
 python bench/ray_lost_node.py --bem target/release/bem
 
-Prints one JSON object: seconds and head with threads, with one actor, with two actors on two raylets, and with a raylet lost.
+Prints one JSON object: seconds and head with threads, with one worker, with two workers on two raylets, and with a raylet lost.
 Needs the packages bem and ray in the environment of this Python. Exits with 1 if a head differs.
 """
 

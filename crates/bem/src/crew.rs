@@ -1,4 +1,4 @@
-//! Who works on units: threads of this process, processes of this program, or actors of a Ray cluster.
+//! Who works on units: threads of this process, processes of this program, or tasks of a Ray cluster.
 //!
 //! All of them are sent the same bytes and answer with the same bytes ([`bem_engine::climb::message`]); answers are handed
 //! back in the order of the orders. A worker that dies is started again and its unit with it: that costs time and nothing else.
@@ -29,8 +29,8 @@ pub enum Crew {
     Ray {
         /// The cluster's address.
         address: Option<String>,
-        /// How many actors work at once.
-        actors: usize,
+        /// How many units are worked on at once.
+        at_once: usize,
     },
 }
 
@@ -86,7 +86,7 @@ impl Crew {
                 let mut worker = None;
                 Ok(move |number: usize, order: &[u8]| ask(&mut worker, number as u32, order))
             }),
-            Crew::Ray { address, actors } => ray(address.as_deref(), *actors, orders, answered),
+            Crew::Ray { address, at_once } => ray(address.as_deref(), *at_once, orders, answered),
         }
     }
 }
@@ -190,16 +190,16 @@ fn ask(worker: &mut Option<Worker>, number: u32, order: &[u8]) -> Result<Vec<u8>
     ))
 }
 
-/// All orders at once to the Python package, which hands them to actors; answers come back as they are ready.
+/// All orders at once to the Python package, which hands them out as tasks; answers come back as they are ready.
 fn ray(
     address: Option<&str>,
-    actors: usize,
+    at_once: usize,
     orders: &[Vec<u8>],
     answered: &mut dyn FnMut(usize, Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     let python = std::env::var_os("BEM_PYTHON").unwrap_or_else(|| "python3".into());
     let mut command = Command::new(&python);
-    command.args(["-m", "bem.ray_engine", "--actors", &actors.to_string()]);
+    command.args(["-m", "bem.ray_engine", "--at-once", &at_once.to_string()]);
     if let Some(address) = address {
         command.args(["--address", address]);
     }

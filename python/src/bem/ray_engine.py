@@ -1,14 +1,17 @@
 """Units of work on a Ray cluster: what `bem pipeline run --engine ray` talks to over standard input and output.
 
 A frame is the unit's number, the length and the bytes, both numbers little-endian and 32 bits wide. Orders are put into the
-object store and handed to actors; a worker that dies is restarted by Ray and its unit is worked on again, elsewhere if its
-machine is gone. Answers are written as they are ready: the caller takes them in the order of their numbers. The same bytes give
-the same answer on every machine, so that a node that is lost costs time and nothing else.
+object store and handed out as tasks; a unit whose worker dies is worked on again by Ray, elsewhere if its machine is gone.
+A task gives its core back when it ends, which an actor does not: where fewer cores are left than before, units wait for
+each other and not for ever. Ray writes what it has to say to standard output, so that frames go to a copy of it. Answers
+are written as they are ready: the caller takes them in the order of their numbers. The same bytes give the same answer on
+every machine, so that a node that is lost costs time and nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import struct
 import sys
 from typing import BinaryIO
@@ -38,7 +41,7 @@ def write_frame(target: BinaryIO, number: int, data: bytes) -> None:
     target.flush()
 
 
-def serve(source: BinaryIO, target: BinaryIO, address: str | None, actors: int) -> None:
+def serve(source: BinaryIO, target: BinaryIO, address: str | None, at_once: int) -> None:
     """Hands out every unit and writes every answer, until the caller closes its end."""
     import threading
 
@@ -46,16 +49,12 @@ def serve(source: BinaryIO, target: BinaryIO, address: str | None, actors: int) 
 
     ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level="error")
 
-    @ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)
-    class Worker:
-        """One machine's worth of work: holds nothing between units."""
+    @ray.remote(num_cpus=1, max_retries=-1)
+    def work(order: bytes) -> bytes:
+        from bem._bem import work_unit
 
-        def work(self, order: bytes) -> bytes:
-            from bem._bem import work_unit
+        return work_unit(order)
 
-            return work_unit(order)
-
-    workers = [Worker.remote() for _ in range(actors)]
     waiting: list[tuple[int, bytes]] = []
     arrived = threading.Condition()
     over = threading.Event()
@@ -71,7 +70,6 @@ def serve(source: BinaryIO, target: BinaryIO, address: str | None, actors: int) 
 
     threading.Thread(target=listen, daemon=True).start()
     under_way: dict = {}
-    free = list(range(actors))
     while True:
         with arrived:
             if not waiting and not under_way:
@@ -79,23 +77,22 @@ def serve(source: BinaryIO, target: BinaryIO, address: str | None, actors: int) 
                     return
                 arrived.wait()
                 continue
-            while waiting and free:
+            while waiting and len(under_way) < at_once:
                 number, order = waiting.pop(0)
-                place = free.pop()
-                under_way[workers[place].work.remote(ray.put(order))] = (number, place)
+                under_way[work.remote(ray.put(order))] = number
         ready, _ = ray.wait(list(under_way), timeout=0.2)
         for reference in ready:
-            number, place = under_way.pop(reference)
-            free.append(place)
-            write_frame(target, number, ray.get(reference))
+            write_frame(target, under_way.pop(reference), ray.get(reference))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--address", help="of a running cluster; without one, a cluster is started on this machine")
-    parser.add_argument("--actors", type=int, default=1, help="how many units are worked on at once")
+    parser.add_argument("--at-once", type=int, default=1, help="how many units are worked on at once")
     arguments = parser.parse_args()
-    serve(sys.stdin.buffer, sys.stdout.buffer, arguments.address, arguments.actors)
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    serve(sys.stdin.buffer, answers, arguments.address, arguments.at_once)
 
 
 if __name__ == "__main__":

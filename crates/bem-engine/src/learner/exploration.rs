@@ -5,7 +5,8 @@
 //! of exploration still vanishes. Where the counts leave open that much more can be earned than what acts does, the quota is
 //! larger; where what acts earns the declared maximum, or the most there is by every decision that was shown to matter, only the
 //! root is left. Four of five allowed episodes explore: what acts must be seen to be judged. Where actions change what follows, the
-//! explorer's posterior draw is played in seven of eight exploring episodes. Clauses: VM-16, SCC-8; decision D-50.
+//! explorer's plan is played in seven of eight exploring episodes; where its counts leave hardly anything open, that is a posterior
+//! draw, and it is played in fifteen of sixteen. Clauses: VM-16, SCC-8; decisions D-50, D-243, D-244.
 
 use crate::codec::{decode_option, encode_option};
 use bem_base::encode::{DecodeError, Reader, Writer};

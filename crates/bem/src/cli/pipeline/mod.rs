@@ -101,7 +101,7 @@ fn crew(arguments: &RunArguments) -> Result<Crew> {
     Ok(match arguments.engine {
         Engine::Threads => Crew::Threads(count),
         Engine::Processes => Crew::Processes(count),
-        Engine::Ray => Crew::Ray { address: arguments.address.clone(), actors: count },
+        Engine::Ray => Crew::Ray { address: arguments.address.clone(), at_once: count },
     })
 }
 
