@@ -137,7 +137,10 @@ fn an_image_holds_the_pipeline_and_a_restored_server_goes_on_with_it() {
         let restored = bem(folder, &arguments);
         assert!(restored.status.success(), "{}", text(&restored));
         let machines = audit(folder, &format!("{out}/pipeline"))["machines"].clone();
-        assert!(machines["main/1"]["entries"].as_u64().is_some(), "{machines}");
+        let machines = machines.as_object().expect("machines by name");
+        // How many volumes there have been is the pipeline's own pace.
+        let main = machines.iter().find(|(name, _)| name.starts_with("main/"));
+        assert!(main.is_some_and(|(_, main)| main["entries"].as_u64().is_some()), "{machines:?}");
         let server = serve(folder, out);
         let shown = wait(&server, "the pipeline", |shown| is_learned(shown, "games"));
         let (units, volume) = (shown["units"].as_u64().unwrap(), newest_volume(&shown));

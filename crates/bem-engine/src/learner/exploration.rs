@@ -292,8 +292,12 @@ impl Exploration {
         writer.u64(self.changes);
     }
 
-    /// Reads canonical bytes back, for worlds of this shape.
-    pub(super) fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Exploration, DecodeError> {
+    /// Reads canonical bytes back, for worlds of this shape; older ones do not say whether the world is known.
+    pub(super) fn decode(
+        shape: &Shape,
+        says_known: bool,
+        reader: &mut Reader<'_>,
+    ) -> Result<Exploration, DecodeError> {
         let stranger = reader.error("an explorer of another world");
         let explorer = decode_option(reader, Explorer::decode)?;
         if explorer.as_ref().is_some_and(|explorer| !explorer.fits(shape)) {
@@ -307,7 +311,8 @@ impl Exploration {
         let acting = Returns::decode(reader)?;
         let hoped = decode_option(reader, Reader::i64)?;
         let hoped_at = reader.u64()?;
-        let (settled, known, changes) = (reader.bool()?, reader.bool()?, reader.u64()?);
+        let (settled, known) = (reader.bool()?, says_known && reader.bool()?);
+        let changes = reader.u64()?;
         if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped))
             || explored < hoped_at
             || 1 << 32 <= changes
@@ -424,7 +429,7 @@ mod tests {
         let mut writer = Writer::new();
         exploration.encode(&mut writer);
         let bytes = writer.into_bytes();
-        let decode = |bytes: &[u8]| Exploration::decode(&shape(3), &mut Reader::new(bytes));
+        let decode = |bytes: &[u8]| Exploration::decode(&shape(3), true, &mut Reader::new(bytes));
         let mut again = Writer::new();
         decode(&bytes).unwrap().encode(&mut again);
         assert_eq!(again.into_bytes(), bytes);

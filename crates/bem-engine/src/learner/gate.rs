@@ -430,7 +430,7 @@ impl Learner {
             self.give_up("it never does anything else", witness);
         } else if is_played && self.is_spent() {
             self.run_out(witness);
-        } else if is_played {
+        } else if is_played && !may_be_equal {
             self.give_up_for_more(witness);
         }
     }

@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(after_help = "Example: bem hoare examples/programs/sum.basm\n\
     Exit code 1 when an invariant is refuted, vacuous or undecided.\n\n\
-    Calls and returns are refused: put what is called in its place, as a .macro. What a\n\
-    tool or co-processor answers is unknown, and so is memory after it; that it answers is\n\
-    assumed. An address that is read from memory needs an invariant that bounds it.")]
+    Calls and returns are refused: put what is called in its place, as a .macro.\n\
+    What a tool or co-processor answers is unknown, and so is memory after it; that\n\
+    it answers is assumed. An address that is read from memory needs an invariant\n\
+    that bounds it.")]
 pub struct HoareArguments {
     /// The program, as text or binary
     file: PathBuf,
