@@ -165,8 +165,8 @@ impl Acting {
             let advised = if is_advised { exploring / ADVISED_ONE_IN } else { 0 };
             turns.push(Turn::ADVISED, advised);
             let exploring = exploring - advised;
-            let drawn_one_in = learner.exploration.drawn_one_in();
-            let planned = if has_plan { exploring - exploring / drawn_one_in } else { 0 };
+            let planned =
+                if has_plan { exploring - exploring / learner.exploration.drawn_one_in() } else { 0 };
             let mixed = (exploring - planned) / MIXED_OF * MIXED;
             turns.push(learner.exploration.plan_turn(), planned);
             turns.push(if plain { Turn::INDEX } else { Turn::PERTURBED }, mixed);
@@ -260,10 +260,8 @@ impl Acting {
         past: &[PastStep],
         observation: &Bits,
     ) -> (u16, Odds) {
-        let log: Vec<Step> = match turn.actor {
-            actor if actor.is_lent() => past.iter().map(remembered).collect(),
-            _ => Vec::new(),
-        };
+        let looked_at = if turn.actor.is_lent() { past } else { &[] };
+        let log: Vec<Step> = looked_at.iter().map(remembered).collect();
         *self.learner.machinery.prng_mut() = register;
         if let Some(cautious) = self.cautious.as_mut().filter(|_| turn == Turn::BASELINE) {
             let advice = cautious.follow(&log, observation);
@@ -660,9 +658,8 @@ impl Searching {
         learner.experience = experience;
         // One plan serves until the next round.
         let mut register = Prng::quick(learner.settings.seed ^ bem_base::prng::mix(learner.tally.steps));
-        while acting.exploration.explorer().is_some()
-            && !acting.exploration.prepare(&acting.shape, &mut register)
-        {}
+        let (exploration, shape) = (&mut acting.exploration, &learner.shape);
+        while exploration.explorer().is_some() && !exploration.prepare(shape, &mut register) {}
         let floor = self.floor;
         let (steps, episodes, explored, under_way) = (0, 0, 0, UnderWay::default());
         let acting = Acting { learner: acting, floor, steps, episodes, explored, cautious: None, under_way };
