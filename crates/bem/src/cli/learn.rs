@@ -131,7 +131,7 @@ pub fn bits_apart(table: &Table) -> Cow<'_, Table> {
         text.len() == width && text.bytes().all(|sign| matches!(sign, b'0' | b'1'))
     };
     // One digit is a bit already.
-    if width < 2 || OBSERVATION_BITS_MAX < width || !table.rows.iter().all(is_bits) {
+    if !(2..=OBSERVATION_BITS_MAX).contains(&width) || !table.rows.iter().all(is_bits) {
         return Cow::Borrowed(table);
     }
     let mut apart = table.clone();
