@@ -35,7 +35,8 @@ const CHANGING: u64 = 8;
 const PARTS: i128 = 1 << 12;
 /// Episodes that a mean is made of before all are halved.
 const EPISODES_MAX: i128 = 1 << 20;
-/// What the log says about contexts counts as a gain if it explains at least this part of what rewards differ by.
+/// What the log says about contexts counts as a gain if it explains at least this part of what rewards differ by, and what pairs
+/// or counts show if it is at least this part of the range of returns.
 pub(super) const EXPLAINED_MIN: Fixed = Fixed::from_ratio(1, 100);
 
 /// Of so many exploring episodes one is drawn where there is an explorer; fewer where the counts leave hardly anything open.

@@ -137,8 +137,6 @@ impl Explorer {
         if self.plan.is_some() && self.fresh * WORK_PER_STEP < PLANS * size * (sweeps + DRAWING) {
             return;
         }
-        // What is wanted in the end is the best plan, not the best play until then: what is a little worse by the counts is
-        // looked at more often than its chance to be the best.
         self.fresh = 0;
         // Where hardly anything is left to be found, chances are drawn from the counts as they are: what is played for
         // knowledge then earns what is known. Where something is hidden, counts leave open more than they show.
@@ -149,6 +147,8 @@ impl Explorer {
             self.plan = Some(Plan::best(&dynamics, self.model.horizon(), Attitude::Careful));
             return;
         }
+        // Else what is wanted in the end is the best plan, not the best play until then: what is a little worse by the counts
+        // is looked at more often than its chance to be the best.
         let part = PARTS[prng.below(PARTS.len() as u64) as usize];
         let dynamics = Dynamics::drawn_widely(&self.model, part, prng);
         if self.model.is_crowded() && prng.below(16) < ANALOGOUS {
