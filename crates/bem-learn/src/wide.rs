@@ -5,16 +5,24 @@
 //! allocation.
 //! Must not know what an arm stands for. Clauses: VM-9, VM-11, VM-14, D-3, D-6, D-7, D-41.
 
-use crate::index::{ArmStatistics, PRIOR_FRACTION_BITS, PRIOR_LIMIT, Parameters, index_of};
+use crate::index::{
+    ArmStatistics, INDEX_FRACTION_BITS, PRIOR_FRACTION_BITS, PRIOR_LIMIT, Parameters, index_of,
+};
 use crate::loss::Loss;
 use crate::numeric::ln_q32;
 use crate::ucb_v::{Estimate, estimate};
 use bem_base::encode::{DecodeError, Reader, Writer};
-use bem_base::fixed::FRACTION_BITS;
+use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_base::limits::VISITS_HALVE_AT;
 
 /// Up to this many arms every index is renewed with every choice, so that none is ever stale.
 pub const RENEWED_MAX: usize = 16;
+
+/// The part of the range, and of the standard deviation, that an arm must promise to be clearly better than one that stands.
+const TRY_MIN: Fixed = Fixed::from_ratio(1, 32);
+const TRY_DEVIATION: i128 = 4;
+/// Choices of an arm before which it is always worth a try.
+const TRIES_FEW: u32 = 16;
 
 /// What people said of one arm, beside what was observed: a share of visits with their losses, and a prior.
 ///
@@ -118,6 +126,20 @@ impl WideBucket {
     #[doc(alias = "BANDIT_CHOOSE")]
     pub fn choose(&self) -> usize {
         usize::from(self.winners.first().copied().unwrap_or(0))
+    }
+
+    /// Whether the arm to choose now promises by its index clearly less loss than another that stands has had: by more than a
+    /// part of the range, or of the standard deviation where that is less.
+    pub fn is_worth_a_try(&self, held: usize) -> bool {
+        let ArmStatistics { visits, loss_sum, loss_sq_sum, .. } = self.arms[held];
+        let of_one = |sum: u64| i128::from(sum / u64::from(visits));
+        let (mean, variance) = (of_one(loss_sum), of_one(loss_sq_sum) << FRACTION_BITS);
+        let chosen = self.choose();
+        let lowest = i128::from(self.index[chosen]) << (FRACTION_BITS - INDEX_FRACTION_BITS);
+        let (hoped, variance) = (mean - lowest, variance - mean * mean);
+        // What brings the same every time is known after a few tries.
+        let is_clear = 0 < variance && variance < TRY_DEVIATION * TRY_DEVIATION * hoped * hoped;
+        self.arms[chosen].visits < TRIES_FEW || i128::from(TRY_MIN.to_raw()) < hoped || is_clear
     }
 
     /// Books the loss of one choice. Cost: up to [`RENEWED_MAX`] arms all indices; beyond, two indices and two paths of the
@@ -368,6 +390,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_promises_hardly_more_than_what_stands_is_not_worth_a_try() {
+        // Three arms of which the last is worse; what stands is the first. Losses of a half now and then.
+        let after = |choices: u64, best: u64, worst: u64| {
+            let mut prng = Prng::stream(3, "wide");
+            let mut bucket = WideBucket::new(&PLAIN, 3);
+            for choice in 0..choices {
+                let arm = (choice % 3) as usize;
+                let often = [500, best, worst][arm];
+                let loss = if prng.below(1_000) < often { 1 << 31 } else { 0 };
+                bucket.update(&PLAIN, arm, Loss::from_raw(loss));
+            }
+            bucket.is_worth_a_try(0)
+        };
+        assert!(after(30, 500, 900), "little is known");
+        assert!(!after(6_000, 500, 900), "arms that are equal");
+        assert!(after(6_000, 300, 900), "one that is clearly better");
+        // What brings the same every time says so soon, and nobody hopes for a small part of the range.
+        assert!(after(30, 1_000, 1_000) && !after(6_000, 1_000, 1_000));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! is defined beside each figure. What was acknowledged is decided here, by the process that watches, never by the
 //! process that dies. `docs/batteries.md` has what was measured.
 
+mod acting;
 mod annotators;
 mod bundles;
 mod bus;
@@ -125,6 +126,11 @@ const PARTS: &[Part] = &[
         name: "findings",
         about: "the tests of docs/findings.md with the program in which new users found it: each must fail there",
         run: findings::findings,
+    },
+    Part {
+        name: "acting",
+        about: "every row of the table learned plainly, disguised, without repetition, with late rewards and online: 5 seeds x N",
+        run: acting::acting,
     },
     Part {
         name: "problems",

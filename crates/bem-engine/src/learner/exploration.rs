@@ -125,7 +125,7 @@ impl Exploration {
         let quota = self.quota(shape, config, episodes);
         let quota = if self.is_at_top() {
             self.root(shape, config, episodes)
-        } else if self.may_gain() {
+        } else if self.may_gain() || self.is_unexplained(shape) {
             HOPEFUL.saturating_mul(quota)
         } else {
             quota
@@ -145,6 +145,12 @@ impl Exploration {
         let Some(hoped) = self.hoped.filter(|_| !self.known) else { return false };
         let count = self.acting.count.max(1);
         self.acting.sum + PARTS / 100 * count < i128::from(hoped) * count
+    }
+
+    /// Whether something is seen in a world of one step and nothing was shown to depend on it so far: what acts is then not known
+    /// to be better than what could be chosen by what is seen.
+    fn is_unexplained(&self, shape: &Shape) -> bool {
+        shape.horizon == 1 && 0 < shape.observation_bits && self.at_gain == 0
     }
 
     /// Whether the counts leave open a hundredth of the range of returns at most.
@@ -265,6 +271,11 @@ impl Exploration {
         self.at_gain = self.explored - self.at_change;
     }
 
+    /// What is seen was shown to matter, whether that gains enough or not.
+    pub(super) fn note_explained(&mut self) {
+        self.at_gain = self.at_gain.max(1).min(self.explored);
+    }
+
     /// The world has changed: what was explored before says less, and what was counted may be wrong. In worlds of one step the
     /// index explores in the context concerned, which has forgotten what it knew, and the others stay as they are.
     pub(super) fn reopen(&mut self, shape: &Shape) {
@@ -352,11 +363,16 @@ mod tests {
         }
     }
 
-    /// Episodes played to explore in each tenth of a run in which acting earns half of the range.
+    /// Episodes played to explore in each tenth of a run in which acting earns half of the range and what is seen matters.
     fn shares(steps: u64, hoped: Option<i64>) -> Vec<u64> {
+        let mut exploration = Exploration { explored: 1, ..Exploration::default() };
+        exploration.hope(&shape(4), hoped);
+        exploration.note_explained();
+        shares_of(exploration, steps)
+    }
+
+    fn shares_of(mut exploration: Exploration, steps: u64) -> Vec<u64> {
         let (shape, config) = (shape(4), GenesisConfig::default());
-        let mut exploration = Exploration::default();
-        exploration.hope(&shape, hoped);
         let mut prng = Prng::stream(1, "exploration");
         let mut tenths = vec![0; 10];
         for step in 0..steps {
@@ -377,6 +393,17 @@ mod tests {
         assert_eq!(shares(100_000, Some(504)), tenths);
         let hopeful = shares(100_000, Some(900));
         assert!(7_000 < hopeful[0] && hopeful[5..].iter().sum::<u64>() < 6_000, "{hopeful:?}");
+    }
+
+    #[test]
+    fn in_one_step_what_is_seen_and_explains_nothing_yet_is_explored_for_longer() {
+        let (explained, open) = (shares(10_000, None), shares_of(Exploration::default(), 10_000));
+        let sum = |tenths: &[u64]| tenths.iter().sum::<u64>();
+        assert!(4 * sum(&explained) < sum(&open) && sum(&open) < 8_200, "{explained:?}, {open:?}");
+        // What earns the most there is needs no explanation.
+        let top = Exploration { acting: Returns { count: 64, sum: 64 * PARTS }, ..Exploration::default() };
+        let config = GenesisConfig::default();
+        assert!(top.allows(&shape(4), &config, 10_000, 199) && !top.allows(&shape(4), &config, 10_000, 200));
     }
 
     #[test]

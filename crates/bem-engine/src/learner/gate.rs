@@ -146,7 +146,8 @@ impl Learner {
         let acting = self.machinery.acting_digest();
         let is_held = matches!(proposal.change, Change::Hold { .. });
         let is_reset = matches!(proposal.change, Change::Reset { .. });
-        let Some(record) = self.machinery.decide_at_once(proposal, self.tally.steps) else { return false };
+        let (span, steps) = (self.seen_span(), self.tally.steps);
+        let Some(record) = self.machinery.decide_at_once(proposal, span, steps) else { return false };
         self.history.link("bem/chain/decision", &decision_bytes(&record, None));
         let is_changed = self.machinery.acting_digest() != acting;
         self.notice_acting();
@@ -180,7 +181,7 @@ impl Learner {
     /// no such evidence.
     fn note_gain(&mut self, record: &Record) {
         let is_gain = match record.improvement() {
-            Some(Improvement::Rollouts(evidence)) => EXPLAINED_MIN <= evidence.lower_bound,
+            Some(Improvement::Rollouts(evidence)) => EXPLAINED_MIN <= evidence.mean,
             Some(Improvement::Counted { gain, .. }) => EXPLAINED_MIN <= *gain,
             Some(Improvement::Interleaved(_)) => true,
             // Contexts matter where plain actions act and no plan looks ahead; that something is BAD less often is no gain in return.
@@ -192,6 +193,8 @@ impl Learner {
         };
         if is_gain {
             self.exploration.note_gain();
+        } else if matches!(record.improvement(), Some(Improvement::Logged { .. })) {
+            self.exploration.note_explained();
         }
     }
 

@@ -214,8 +214,13 @@ impl Machinery {
 
     /// Decides a change on the evidence that it brings; nothing where the queue is full, which is counted. Only between
     /// episodes.
-    pub(super) fn decide_at_once(&mut self, proposal: Proposal, step: u64) -> Option<patches::Record> {
-        let surroundings = Surroundings { step, span: None, unpaired: None };
+    pub(super) fn decide_at_once(
+        &mut self,
+        proposal: Proposal,
+        span: i64,
+        step: u64,
+    ) -> Option<patches::Record> {
+        let surroundings = Surroundings { step, span: Some(span), unpaired: None };
         let record =
             self.evolution.decide_at_once(&mut self.machine, self.index, proposal, &surroundings).ok()?;
         self.adopt();

@@ -57,7 +57,8 @@ impl Learner {
     /// bring: there they may only lead on in small steps, and each must be borne out before the next.
     fn may_act_unmeasured(&self, gain: i64) -> bool {
         let is_open = self.exploration.explorer().is_some_and(|explorer| *explorer.lens() == Lens::default());
-        is_open || gain <= self.seen_span() / HIDDEN_SHARE
+        self.standing.believes_counts(self.tally.steps)
+            && (is_open || gain <= self.seen_span() / HIDDEN_SHARE)
     }
 
     /// The gain of a plan that counts promise and may not be believed for, where pairs can soon tell: there is nothing to
@@ -85,7 +86,7 @@ impl Learner {
             }
         };
         self.make_room();
-        let span = self.seen_span();
+        let (span, alarm) = (self.seen_span(), self.new_alarm_by_counts());
         let gain = Fixed::from_ratio(gain.clamp(0, span), span);
         let episodes = self.standing.realised().episodes().min(u64::from(u32::MAX)) as u32;
         let Some(mut proposal) = proposal(&plan, &self.recent()) else { return };
@@ -94,7 +95,7 @@ impl Learner {
         if !self.decide_at_once(proposal, witness) {
             return;
         }
-        self.standing.follow(format!("{}, by counts", plan.words), self.tally.steps);
+        self.standing.follow(plan, self.tally.steps, alarm);
         self.hand_over(witness);
     }
 

@@ -64,6 +64,8 @@ pub(super) struct Standing {
     streak: u32,
     /// The step of the last gain.
     last_gain: u64,
+    /// The step at which a plan that acted by counts was last taken back.
+    misled_at: u64,
     /// The incumbent before and the candidate that replaced it, while its patch may be taken back.
     previous: Option<(Incumbent, Hypothesis)>,
     /// Compares what comes with what was promised, while somebody watches.
@@ -74,7 +76,7 @@ impl Standing {
     /// At the start of a unit.
     pub(super) fn new(incumbent: Incumbent) -> Standing {
         let realised = Realised::default();
-        Standing { incumbent, realised, streak: 0, last_gain: 0, previous: None, alarm: None }
+        Standing { incumbent, realised, streak: 0, last_gain: 0, misled_at: 0, previous: None, alarm: None }
     }
 
     /// What is known of what acts.
@@ -134,15 +136,24 @@ impl Standing {
     }
 
     /// A plan acts from now on by what was counted.
-    pub(super) fn follow(&mut self, words: String, steps: u64) {
-        self.hand_over(Incumbent { words, by_counts: true, machine: None });
+    pub(super) fn follow(&mut self, plan: Hypothesis, steps: u64, alarm: Alarm) {
+        let words = format!("{}, by counts", plan.words);
+        let before = self.hand_over(Incumbent { words, by_counts: true, machine: None });
         (self.streak, self.last_gain) = (0, steps);
-        (self.previous, self.alarm) = (None, None);
+        (self.previous, self.alarm) = (Some((before, plan)), Some(alarm));
+    }
+
+    /// Whether counts may be believed without pairs: where they misled, twice as many steps must have been counted since.
+    pub(super) fn believes_counts(&self, steps: u64) -> bool {
+        2 * self.misled_at <= steps
     }
 
     /// The incumbent before acts again; who had replaced it.
     pub(super) fn fall_back(&mut self, steps: u64) -> Option<Hypothesis> {
         (self.streak, self.last_gain) = (0, steps);
+        if self.incumbent.by_counts {
+            self.misled_at = steps;
+        }
         let (before, candidate) = self.previous.take()?;
         self.hand_over(before);
         Some(candidate)
@@ -186,6 +197,7 @@ impl Standing {
         self.realised.encode(writer);
         writer.u32(self.streak);
         writer.u64(self.last_gain);
+        writer.u64(self.misled_at);
         encode_option(writer, self.previous.as_ref(), |(incumbent, candidate), writer| {
             incumbent.encode(writer);
             encode_hypothesis(candidate, writer);
@@ -193,24 +205,27 @@ impl Standing {
         encode_option(writer, self.alarm.as_ref(), Alarm::encode);
     }
 
-    /// Reads canonical bytes back, of a learner that has taken so many steps in worlds of this shape.
+    /// Reads canonical bytes back, of a learner that has taken so many steps in worlds of this shape; older ones do not say when
+    /// counts misled.
     pub(super) fn decode(
         shape: &Shape,
         steps: u64,
+        says_misled: bool,
         reader: &mut Reader<'_>,
     ) -> Result<Standing, DecodeError> {
         let incumbent = Incumbent::decode(reader)?;
         let realised = Realised::decode(shape, reader)?;
         let malformed = reader.error("a gain that is still to come, or a streak that no run can have seen");
-        let (streak, last_gain) = (reader.u32()?, reader.u64()?);
-        if steps < last_gain || 1 << 31 <= streak {
+        let (streak, last_gain, misled_at) =
+            (reader.u32()?, reader.u64()?, if says_misled { reader.u64()? } else { 0 });
+        if steps < last_gain.max(misled_at) || 1 << 31 <= streak {
             return Err(malformed);
         }
         let previous = decode_option(reader, |reader| {
             Ok((Incumbent::decode(reader)?, decode_hypothesis(shape, reader)?))
         })?;
         let alarm = decode_option(reader, |reader| Alarm::decode(shape, reader))?;
-        Ok(Standing { incumbent, realised, streak, last_gain, previous, alarm })
+        Ok(Standing { incumbent, realised, streak, last_gain, misled_at, previous, alarm })
     }
 }
 
@@ -227,6 +242,11 @@ impl Realised {
     /// How many episodes.
     pub(super) fn episodes(&self) -> u64 {
         self.episodes
+    }
+
+    /// What they brought on average, in milli-units; none where there were none.
+    pub(super) fn mean(&self) -> Option<i64> {
+        (0 < self.episodes).then(|| (self.sum / i128::from(self.episodes)) as i64)
     }
 
     fn book(&mut self, total: i64) {
@@ -283,7 +303,9 @@ pub(super) fn spread(squares: i128, episodes: i128, sum: i128) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bem_base::digest::Digest;
     use bem_base::environment::Field;
+    use bem_synth::policy::Policy;
 
     /// One step an episode that pays nothing or one unit.
     fn shape() -> Shape {
@@ -351,6 +373,33 @@ mod tests {
         let incumbent = standing.incumbent().clone();
         standing.hand_over(incumbent);
         assert!(is_final(&standing), "the rollouts of its gate are its streak, and it has failed in none");
+    }
+
+    #[test]
+    fn counts_that_misled_are_not_believed_before_twice_as_many_steps() {
+        let plan = || Hypothesis {
+            policy: Policy::constant(2, 1),
+            statement: None,
+            words: "plan".to_string(),
+            description_length: 1,
+            exact: false,
+            foreseen: Some(1_000),
+            provenance: Digest::default(),
+            machine: None,
+        };
+        let mut standing = after([600, 800]);
+        let promised = standing.realised().mean();
+        assert_eq!(promised, Some(700), "what was earned before is what the plan has promised");
+        standing.follow(plan(), 1_000, Alarm::new(promised));
+        let mut short = (0..).take(400);
+        assert!(short.any(|_| standing.is_alarmed_by(100, 1_000)), "it earns less than that");
+        assert_eq!(standing.fall_back(1_500).map(|plan| plan.words), Some("plan".to_string()));
+        assert_eq!(standing.incumbent().words, "always 0");
+        assert!(!standing.believes_counts(2_999) && standing.believes_counts(3_000));
+        // A candidate that had won its pairs is another matter.
+        standing.install(plan(), 0, 4_000, Alarm::new(None));
+        standing.fall_back(4_500);
+        assert!(standing.believes_counts(4_500));
     }
 
     #[test]

@@ -41,11 +41,14 @@ use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
 /// Version of the bytes.
-const VERSION: u32 = 9;
-/// The version before, which a service may have saved: it did not say whether a world is known by its counts. What came after
-/// such a state are inputs, which are played again and compared, so that another learner is noticed. A run has no such inputs
-/// and is not gone on with.
-const VERSION_BEFORE: u32 = 8;
+const VERSION: u32 = 10;
+/// From this version on it is said whether a world is known by its counts.
+const SAYS_KNOWN: u32 = 9;
+/// From this version on it is said when a plan that acted by counts was last taken back.
+const SAYS_MISLED: u32 = 10;
+/// The oldest version that a service may have saved. What came after such a state are inputs, which are played again and
+/// compared, so that another learner is noticed. A run has no such inputs and is not gone on with.
+const VERSION_SERVED: u32 = 8;
 
 /// Why a learner cannot go on from some bytes in some world.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -120,12 +123,12 @@ impl SavedLearner {
         let mut learner = Learner::with_machinery(shape, settings, machinery);
         learner.tally = Tally::decode(learner.machinery.steps(), &mut reader)?;
         let stray = reader.error("plain actions that act by counts");
-        learner.standing = Standing::decode(shape, learner.tally.steps, &mut reader)?;
+        learner.standing = Standing::decode(shape, learner.tally.steps, SAYS_MISLED <= version, &mut reader)?;
         if learner.standing.incumbent().by_counts && learner.acts_plainly() {
             return Err(stray.into());
         }
         learner.candidates = Candidates::decode(shape, &mut reader)?;
-        learner.exploration = Exploration::decode(shape, VERSION <= version, &mut reader)?;
+        learner.exploration = Exploration::decode(shape, SAYS_KNOWN <= version, &mut reader)?;
         learner.drift = Drift::decode(&mut reader)?;
         learner.floor = decode_option(&mut reader, |reader| Floor::decode(shape, reader))?;
         learner.library = decode_list(&mut reader, Machine::decode)?;
@@ -205,7 +208,7 @@ impl Learner {
 
     /// The learner of a served world, which goes on from inputs: it may have been saved by the version before.
     pub(super) fn restore_served(bytes: &[u8], world: &mut dyn Environment) -> Result<Learner, RestoreError> {
-        SavedLearner::parse_in(bytes, world.shape(), VERSION_BEFORE, false)?.restore(world)
+        SavedLearner::parse_in(bytes, world.shape(), VERSION_SERVED, false)?.restore(world)
     }
 
     fn encode_phase(&self, writer: &mut Writer) {

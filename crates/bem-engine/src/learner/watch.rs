@@ -38,6 +38,13 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
+    /// Before the first episode.
+    pub(super) fn new(promised: Option<i64>) -> Alarm {
+        let mut ledger = AlphaLedger::default();
+        let watch = Watch::new(&mut ledger);
+        Alarm { promised, episodes: 0, sum: 0, watch, ledger }
+    }
+
     /// Books a return; true if returns are below the promise by more than the tolerance.
     pub(super) fn observe(&mut self, total: i64, span: i64) -> bool {
         let Some(promised) = self.promised else {
@@ -93,9 +100,12 @@ impl Learner {
         let is_sample = 1 < self.shape.horizon && largest <= Guard::RETURN_MAX as u64;
         let guard = self.watched_guard().filter(|_| is_sample);
         let promised = guard.map(|guard| guard.return_after.to_raw() >> FRACTION_BITS);
-        let mut ledger = AlphaLedger::default();
-        let watch = Watch::new(&mut ledger);
-        Alarm { promised, episodes: 0, sum: 0, watch, ledger }
+        Alarm::new(promised)
+    }
+
+    /// Compares the episodes of a plan that acts by counts with what was earned before it: at least that it has promised.
+    pub(super) fn new_alarm_by_counts(&self) -> Alarm {
+        Alarm::new(self.standing.realised().mean())
     }
 
     fn watched_guard(&self) -> Option<&Guard> {
@@ -142,8 +152,13 @@ impl Learner {
     pub(super) fn fall_back(&mut self, record: &Record, witness: &mut dyn Witness) {
         self.tally.rolled_back += 1;
         self.history.link("bem/chain/rolled-back", &record.serial.to_le_bytes());
+        let by_counts = self.standing.incumbent().by_counts;
         if let Some(candidate) = self.standing.fall_back(self.tally.steps) {
-            self.candidates.forgive(&candidate.policy);
+            // Pairs have spoken against what only counts had spoken for.
+            match by_counts {
+                true => self.candidates.test(&candidate.policy, self.tally.steps),
+                false => self.candidates.forgive(&candidate.policy),
+            }
         }
         self.hand_over(witness);
     }

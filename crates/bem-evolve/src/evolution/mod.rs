@@ -267,7 +267,11 @@ impl Evolution {
         let needs_rollouts = EvidenceKind::of_change(&patch.change) == EvidenceKind::Rollouts;
         // Where rollouts are what counts, nothing that a proposer says beforehand replaces them, but counts for a plan.
         Some(match improvement.filter(|improvement| is_at_hand(&patch.change, improvement)) {
-            Some(improvement) => self.decide(machine, verified, improvement, words, None, step),
+            Some(improvement) => {
+                let span = surroundings.span.filter(|_| is_watched(&improvement));
+                let measured = span.map(|span| Guard { span, ..self.guard(&patch, Basis::Watch) });
+                self.decide(machine, verified, improvement, words, measured, step)
+            }
             None if needs_rollouts => match self.open_trial(machine, verified, surroundings, words.clone()) {
                 Ok(()) => return None,
                 Err(error) => self.refuse(&patch, words, step, error.to_string(), None),
@@ -367,9 +371,8 @@ impl Evolution {
         }
         self.guards.push(measured.unwrap_or_else(|| self.guard(patch, basis)));
         match undo {
-            // Only the latest change can be taken back: the watch before it ends here. What rests on counts is not
-            // watched: the counts go on, and the first candidate that wins its pairs replaces it.
-            Some(undo) if is_measured(accepted.improvement()) => {
+            // Only the latest change can be taken back: the watch before it ends here.
+            Some(undo) if is_watched(accepted.improvement()) => {
                 let watch = Watch::new(&mut self.alpha);
                 let (serial, kind) = (patch.serial, patch.kind());
                 let words = words.to_string();
@@ -415,9 +418,10 @@ fn difference(new: &Rollout, old: &Rollout, span: i64) -> Fixed {
     Fixed::from_ratio((new.total - old.total).clamp(-span, span), span)
 }
 
-/// Whether episodes were played for this evidence.
-fn is_measured(improvement: &Improvement) -> bool {
-    matches!(improvement, Improvement::Rollouts(_) | Improvement::Interleaved(_))
+/// Whether this evidence promises a return, which episodes may contradict.
+fn is_watched(improvement: &Improvement) -> bool {
+    use Improvement::{Counted, Interleaved, Rollouts};
+    matches!(improvement, Rollouts(_) | Interleaved(_) | Counted { .. })
 }
 
 /// Whether what speaks for a change needs no rollouts.

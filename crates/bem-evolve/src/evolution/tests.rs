@@ -272,7 +272,7 @@ fn a_plan_may_be_put_into_force_on_counts_and_is_replaced_by_what_wins_pairs() {
     let counted = |gain| Some(Improvement::Counted { gain, episodes: 20 });
     assert_refused(&bench.judge(proposal(synthesized(copies(1)), counted(Fixed::ZERO))), "return may fall");
     let record = bench.judge(proposal(synthesized(copies(1)), counted(Fixed::HALF)));
-    assert!(record.is_applied() && bench.evolution.watched().is_none());
+    assert!(record.is_applied() && bench.evolution.watched().is_some());
     assert!(bench.judge(proposal(synthesized(copies(2)), None)).is_applied());
     assert_eq!(bench.mean_reward(), 1_000);
     // The plan is not held any more, so that it can go; what is held cannot.
@@ -284,6 +284,17 @@ fn a_plan_may_be_put_into_force_on_counts_and_is_replaced_by_what_wins_pairs() {
     assert_refused(&bench.judge(retire(held)), "held");
     assert!(bench.judge(retire(idle)).is_applied());
     assert_refused(&bench.judge(retire(idle)), "empty");
+}
+
+#[test]
+fn a_plan_on_counts_is_taken_back_where_pairs_speak_against_it() {
+    let mut bench = Bench::new(|seen| (seen >> 2 & 1) as u16);
+    assert!(bench.judge(proposal(synthesized(copies(2)), None)).is_applied());
+    let counted = Some(Improvement::Counted { gain: Fixed::HALF, episodes: 20 });
+    assert!(bench.judge(proposal(synthesized(copies(1)), counted)).is_applied());
+    assert!(bench.mean_reward() < 1_000, "the counts were wrong");
+    assert!(matches!(bench.watch().unwrap().verdict, Verdict::RolledBack { .. }));
+    assert_eq!(bench.mean_reward(), 1_000);
 }
 
 #[test]

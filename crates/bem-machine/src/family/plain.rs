@@ -16,6 +16,9 @@ use bem_learn::loss::Widening;
 use bem_learn::tsallis_inf::Chance;
 use bem_learn::wide_draw::{WideTsallisInf, softmax, softmax_chance};
 
+/// Where the index promises hardly more than what is held has brought, it is followed in one of so many choices.
+const SMALL_HOPE_ONE_IN: u64 = 32;
+
 /// A step that is counted from a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
@@ -43,9 +46,26 @@ impl Family {
         prng: &mut Prng,
     ) -> (u16, Option<Chance>) {
         match self.draw {
-            Draw::Lowest => (self.statistics.plain[usize::from(bucket)].choose() as u16, None),
+            Draw::Lowest => {
+                let plain = &self.statistics.plain[usize::from(bucket)];
+                let (chosen, held) = (plain.choose() as u16, self.held_plainly(bucket));
+                let stays = |held: &u16| {
+                    chosen != *held
+                        && !plain.is_worth_a_try(usize::from(*held))
+                        && prng.below(SMALL_HOPE_ONE_IN) != 0
+                };
+                (held.filter(stays).unwrap_or(chosen), None)
+            }
             _ => self.draw_plain(bucket, observation, prng),
         }
+    }
+
+    /// The plain action that is held in a bucket, where episodes are drawn besides: with nothing to see, the index is all that
+    /// explores.
+    fn held_plainly(&self, bucket: u16) -> Option<u16> {
+        let is_drawn_besides = self.shape.horizon == 1 && 0 < self.shape.observation_bits;
+        let held = self.held.actions.get(usize::from(bucket)).copied();
+        held.filter(|_| is_drawn_besides && self.held.member().is_none())
     }
 
     #[cold]

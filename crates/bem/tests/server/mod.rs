@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The program in a folder, with its keys there.
@@ -31,6 +32,8 @@ pub struct Server {
     pub address: String,
     /// The token of its admin.
     pub token: String,
+    /// Reads its output until nobody can write to it any more.
+    reader: JoinHandle<()>,
 }
 
 /// The command that serves a state folder.
@@ -58,9 +61,9 @@ impl Server {
             }
         };
         // The rest of its output is read, so that it never waits for a reader.
-        std::thread::spawn(move || lines.for_each(drop));
+        let reader = std::thread::spawn(move || lines.for_each(drop));
         let token = std::fs::read_to_string(token).expect("a token").trim().to_string();
-        Server { child, address, token }
+        Server { child, address, token, reader }
     }
 
     /// Ends it without warning.
@@ -81,6 +84,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // What was started in a sandbox ends a moment after the program that made the sandbox, and holds its locks until then.
+        for _ in 0..1_000 {
+            if self.reader.is_finished() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! the best value less the plan's own.
 
 use super::analogy;
-use super::chance::Dynamics;
+use super::chance::{Dynamics, VALUE_BITS};
 use super::coding::gain_of_past;
 use super::compile::compile;
 use super::counts::{Lens, Model};
@@ -32,6 +32,9 @@ const SURE_DRAWS: i64 = 10;
 const GAIN_FACTORS: [(usize, i64); 2] = [(4_096, 160), (usize::MAX, 8)];
 /// Steps after which a plan need not wait any more for what was never tried.
 const PATIENCE: usize = 20_000;
+/// A plan that rests on the past may come to one that was never seen in one of so many episodes; in parts of this unit.
+const ASTRAY_ONE_IN: i64 = 16;
+const ASTRAY_UNIT: i64 = 1 << 12;
 /// A circuit without a clock is taken when it loses at most this share of what planning gains.
 const CLOCK_SHARE: i64 = 1_000;
 
@@ -182,6 +185,24 @@ impl<'p> PlanComparison<'p> {
         self.held.map(to_milli)
     }
 
+    /// Whether the candidate leads where nothing was counted, in more than a few episodes. A draw knows only what was seen, and a
+    /// past that was never seen has no row in a plan. How often that happens is estimated as by Good and Turing: as often
+    /// as the candidate comes to a past that was seen once. Where the observation alone is the state, another one is hardly news.
+    fn leads_astray(&self) -> bool {
+        if *self.model.lens() == Lens::default() {
+            return false;
+        }
+        let mut seen_once = Dynamics::expected(&self.model);
+        let actions = seen_once.actions;
+        for (state, edges) in self.model.edges().iter().enumerate() {
+            let is_once = edges.iter().map(|edge| edge.count).sum::<i64>() < 2;
+            let reward = if is_once { ASTRAY_UNIT << VALUE_BITS } else { 0 };
+            seen_once.rows[state * actions..][..actions].iter_mut().for_each(|row| row.reward = reward);
+        }
+        let often = value_of(self.candidate, &self.model, &seen_once).map_or(i64::MAX, to_milli);
+        ASTRAY_UNIT < ASTRAY_ONE_IN.saturating_mul(often)
+    }
+
     /// The gain in milli-units, once that is so much that measuring it should come now. An acting policy that the model
     /// cannot follow is measured without a promise.
     pub fn ripe_gain(&self) -> Option<i64> {
@@ -205,8 +226,11 @@ impl<'p> PlanComparison<'p> {
         (0 < gain && factor * missed <= DRAWS * gain).then_some(to_milli(gain))
     }
 
-    /// Whether the candidate is better in nearly all chances that the counts leave open.
+    /// Whether the candidate is better in nearly all chances that the counts leave open, and stays where enough was counted.
     pub fn is_sure(&self) -> bool {
+        if self.leads_astray() {
+            return false;
+        }
         let mut prng = Prng::stream(self.seed, "synth/outlook");
         let (mut candidate, mut acting) = (Answers::new(self.candidate), Answers::new(self.acting));
         let mut is_better = |prng: &mut Prng| {

@@ -144,6 +144,32 @@ fn a_plan_gives_up_small_rewards_for_a_large_one() {
 }
 
 #[test]
+fn where_the_past_is_the_state_a_plan_is_sure_only_where_it_has_been() {
+    // A walk round many places, by one or, where the other action is taken, also by two of them; one action pays in each place.
+    let world = World {
+        shape: shape(5, 2, 12, (0, 1_000)),
+        start: 0,
+        rule: |place, action, prng| {
+            let next = place + 1 + (prng.below(2) & u64::from(action));
+            (Some(next % 32), 1_000 * i32::from(u64::from(action) == place % 2))
+        },
+        see: |place| place,
+    };
+    let is_sure = |count| {
+        let log = world.log(count);
+        let episodes: Vec<&Episode> = log.iter().collect();
+        let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
+        let (policy, zero) = (planned.stated.unwrap().policy, Policy::constant(2, 0));
+        [0, 2].map(|back| {
+            PlanComparison::of(&world.shape, Lens::Past(back), &episodes, &policy, &zero).unwrap().is_sure()
+        })
+    };
+    // The same plan, looked at with nothing but the place and with what was seen and done two steps back.
+    assert_eq!(is_sure(60), [true, false]);
+    assert_eq!(is_sure(4_000), [true, true]);
+}
+
+#[test]
 fn a_plan_with_time_to_spare_does_not_put_it_off() {
     // More steps than a circuit has a clock for; with so many left, staying and going are worth the same.
     let world = World {
