@@ -3,6 +3,7 @@
 //! Of every block of the machine's trace the first records are kept as they are (bucket, member, cost), and of the episodes
 //! those whose number is a power of two, so that both cost less than a byte a step in long units. What change detection
 //! reset is kept up to a bound.
+//! Where nobody will write a ledger, neither is kept, so that a long run needs no more memory for it.
 //! All of it is plain data, so that a learner can be put away in the middle and its chronicle with it. Only a patch that
 //! was accepted brings its proofs along; of a refused one the ledger keeps a digest of the reasons.
 //! Clauses: LOG-1, SCC-4; decisions D-16, D-20.
@@ -106,6 +107,8 @@ pub struct Chronicle {
     /// The highest return of an episode so far.
     best: Option<i64>,
     resets: u32,
+    /// What was played and traced is let go: nobody will read it. Whoever takes the bytes up says so again.
+    forgets_play: bool,
 }
 
 impl Default for Chronicle {
@@ -117,7 +120,18 @@ impl Default for Chronicle {
 impl Chronicle {
     /// Nothing has happened yet.
     pub fn new() -> Chronicle {
-        Chronicle { happenings: Vec::new(), sealer: Sealer::new(0), best: None, resets: 0 }
+        Chronicle {
+            happenings: Vec::new(),
+            sealer: Sealer::new(0),
+            best: None,
+            resets: 0,
+            forgets_play: false,
+        }
+    }
+
+    /// From now on nothing is kept of what is played and traced; decisions, notes of episodes and resets still are.
+    pub fn forget_play(&mut self) {
+        self.forgets_play = true;
     }
 
     /// An episode was played; `chain` is the head of the learner's chain after it, `optimum` what the best policy earns in an
@@ -131,7 +145,7 @@ impl Chronicle {
         });
         let block = self.sealer.push(episode.serial, steps, chain);
         let step = block.as_ref().map_or_else(|| self.sealer.end(), PlayBlock::end);
-        self.happenings.extend(block.map(Happening::Play));
+        self.keep(block);
         let (total, serial) = (episode.total(), episode.serial);
         let best = self.best.map_or(total, |best| best.max(total));
         self.best = Some(best);
@@ -151,9 +165,11 @@ impl Chronicle {
             }
             bytes
         };
-        let first_step = block.first().map_or(0, |record| record.0[1] & u64::from(u32::MAX));
-        let records = block.iter().take(SAMPLE_RECORDS).map(bytes).collect();
-        self.happenings.push(Happening::Steps(StepSample { first_step, records }));
+        if !self.forgets_play {
+            let first_step = block.first().map_or(0, |record| record.0[1] & u64::from(u32::MAX));
+            let records = block.iter().take(SAMPLE_RECORDS).map(bytes).collect();
+            self.happenings.push(Happening::Steps(StepSample { first_step, records }));
+        }
         for record in block {
             if let Some(TraceEvent::Reset { bucket, way, step, .. }) = TraceEvent::from_record(*record)
                 && self.resets < RESETS_MAX
@@ -173,7 +189,12 @@ impl Chronicle {
 
     /// Seals what still waits.
     pub fn seal(&mut self) {
-        self.happenings.extend(self.sealer.seal().map(Happening::Play));
+        let block = self.sealer.seal();
+        self.keep(block);
+    }
+
+    fn keep(&mut self, block: Option<PlayBlock>) {
+        self.happenings.extend(block.filter(|_| !self.forgets_play).map(Happening::Play));
     }
 
     /// The patches that were let in, in order.
@@ -243,7 +264,8 @@ impl Chronicle {
             });
         }
         let sealer = Sealer::decode(reader)?;
-        Ok(Chronicle { happenings, sealer, best: decode_option(reader, Reader::i64)?, resets: reader.u32()? })
+        let (best, resets) = (decode_option(reader, Reader::i64)?, reader.u32()?);
+        Ok(Chronicle { happenings, sealer, best, resets, forgets_play: false })
     }
 }
 
@@ -419,6 +441,37 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(Chronicle::decode(&mut Reader::new(&bytes[..cut])).is_err());
         }
+    }
+
+    #[test]
+    fn what_nobody_will_read_is_not_kept_and_what_was_decided_is() {
+        let (mut chronicle, whole) = (Chronicle::new(), example());
+        chronicle.forget_play();
+        let step = Step {
+            observation: Bits::ZERO,
+            action: 1,
+            reward: 1_000,
+            done: true,
+            bad: false,
+            uniform: true,
+            propensity: 9,
+        };
+        let record = TraceEvent::Reset { family: 0, bucket: 3, way: Change::Worse, step: 7 }.to_record();
+        for serial in 1..=100_000 {
+            chronicle.played(&Episode { serial, steps: vec![step; 2] }, &hash(b"chain"), None);
+            chronicle.traced(&[record]);
+        }
+        chronicle.seal();
+        let is_large = |happening: &Happening| matches!(happening, Happening::Play(_) | Happening::Steps(_));
+        assert!(whole.happenings().iter().any(is_large) && !chronicle.happenings().iter().any(is_large));
+        // Seventeen episodes whose number is a power of two, and as many resets as are kept.
+        assert_eq!(chronicle.happenings().len(), 17 + RESETS_MAX as usize);
+        // The notes say the steps that they would say beside what was played.
+        let last = chronicle.happenings().iter().rev().find_map(|happening| match happening {
+            Happening::Episode(note) => Some(note.step),
+            _ => None,
+        });
+        assert_eq!(last, Some(2 * 65_536));
     }
 
     #[test]

@@ -102,6 +102,8 @@ pub struct Lesson {
     pub until_solved: bool,
     /// The latest episodes are kept for others to learn from.
     pub gathers: bool,
+    /// Somebody will write a ledger of it: what is played is kept until then. Otherwise a long run needs no memory for it.
+    pub keeps_play: bool,
 }
 
 impl Lesson {
@@ -114,6 +116,7 @@ impl Lesson {
             start: Start::default(),
             until_solved: false,
             gathers: false,
+            keeps_play: true,
         }
     }
 }
@@ -210,7 +213,7 @@ fn learn<'a>(
     put_away: Option<&[u8]>,
     on_tick: OnTick<'a>,
 ) -> Result<Taught, Box<Broken>> {
-    let Lesson { settings, shard, mut library, start, until_solved, gathers } = lesson;
+    let Lesson { settings, shard, mut library, start, until_solved, gathers, keeps_play } = lesson;
     let start = start.fitting(world.shape());
     library.extend(start.machines);
     let saved = put_away.and_then(|bytes| {
@@ -221,7 +224,7 @@ fn learn<'a>(
     let seed = settings.seed;
     let forbidden = world.forbidden().to_vec();
     let is_new = saved.is_none();
-    let (mut learner, seen) = match saved {
+    let (mut learner, mut seen) = match saved {
         Some(saved) => saved,
         None => match Learner::on(shard, world.shape(), settings) {
             Ok(learner) => {
@@ -231,6 +234,9 @@ fn learn<'a>(
             Err(error) => return Err(Box::new(Broken { error, kept: None })),
         },
     };
+    if !keeps_play {
+        seen.chronicle.forget_play();
+    }
     let mut evaluator =
         Evaluator { judge, seed, until_solved, gathers, seen, failure: None, stopped: false, on_tick };
     // What the user forbids is in force before the first step; a machine that cannot keep it does not play.

@@ -5,14 +5,14 @@
 
 use bem_base::digest::hash;
 use bem_base::encode::Writer;
-use bem_base::environment::{Bits, Field, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::ids::ObjectId;
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Gate, Netlist, Op, Signal};
 use bem_engine::learner::Settings;
 use bem_engine::parameters::{check_world, scheduler, search_settings, teacher_config};
-use bem_engine::solve::solve;
+use bem_engine::solve::{solve, solve_world};
 use bem_evolve::apply::Tables;
 use bem_evolve::condition::Context;
 use bem_evolve::patch::PatchKind;
@@ -234,6 +234,46 @@ fn clock_head(config: GenesisConfig) -> String {
     solution.learned.chain_head.to_hex()
 }
 
+/// One step, nothing to see, two actions: what pays eight times of ten for a while pays twice of ten afterwards.
+struct Turning {
+    shape: Shape,
+    prng: Prng,
+    steps: u64,
+}
+
+impl Environment for Turning {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    fn reset(&mut self, _: u64) -> Result<(), EnvironmentError> {
+        Ok(())
+    }
+
+    fn observation(&self) -> &Bits {
+        &Bits::ZERO
+    }
+
+    fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+        let is_best = (action == 0) == (self.steps < 2_000);
+        self.steps += 1;
+        let paid = self.prng.below(10) < if is_best { 8 } else { 2 };
+        Ok(Outcome { reward: 1_000 * i32::from(paid), done: true, bad: false })
+    }
+}
+
+fn change_head(config: GenesisConfig) -> String {
+    let shape = Shape { horizon: 1, return_max: 1_000, ..late_shape() };
+    let mut world = Turning { shape, prng: Prng::stream(1, "tests/change"), steps: 0 };
+    let settings = Settings { budget: 4_000, config: Arc::new(config), ..Settings::new(1) };
+    let settings = settings.with(|config| config.until_budget = true);
+    solve_world(&mut world, settings, &mut |_| true).unwrap().learned.chain_head.to_hex()
+}
+
 fn head(reference: Reference, config: GenesisConfig) -> Option<String> {
     match reference {
         // Tried with the machine alone.
@@ -244,6 +284,7 @@ fn head(reference: Reference, config: GenesisConfig) -> Option<String> {
         Reference::Score => Some(score_head(&config)),
         Reference::Condition => Some(condition_head(&config)),
         Reference::Clock => Some(clock_head(config)),
+        Reference::Change => Some(change_head(config)),
         Reference::Task { task, steps } => Some(task_head(config, task, steps)),
     }
 }

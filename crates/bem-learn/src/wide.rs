@@ -10,7 +10,7 @@ use crate::index::{
 };
 use crate::loss::Loss;
 use crate::numeric::ln_q32;
-use crate::ucb_v::{Estimate, estimate};
+use crate::ucb_v::{Estimate, estimate_within};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_base::limits::VISITS_HALVE_AT;
@@ -61,6 +61,42 @@ impl Advice {
 pub const ADVICE_MAX: u64 = 1 << 52;
 /// The mark in the encoded cursor that advice follows.
 const HAS_ADVICE: u16 = 1 << 15;
+/// The mark in the encoded cursor that the losses seen follow, which span less than half of what they may.
+const HAS_SEEN: u16 = 1 << 14;
+/// A loss of one, with 32 fractional bits.
+const WHOLE: u64 = 1 << FRACTION_BITS;
+
+/// The lowest and the highest loss of a bucket, with 32 fractional bits.
+///
+/// Whoever declares rewards declares what is possible, often far more than ever happens; the index hopes for twice the span that
+/// was seen, and for everything while nothing differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    low: u64,
+    high: u64,
+}
+
+impl Seen {
+    /// Nothing was seen.
+    const NOTHING: Seen = Seen { low: WHOLE, high: 0 };
+    /// Everything that is possible counts.
+    const EVERYTHING: Seen = Seen { low: 0, high: WHOLE };
+
+    fn book(&mut self, loss: u64) {
+        let (low, high) = (self.low.min(loss), self.high.max(loss));
+        let is_wide = low < high && WHOLE <= 2 * (high - low);
+        *self = if is_wide { Seen::EVERYTHING } else { Seen { low, high } };
+    }
+
+    /// By how much losses are taken to differ at most.
+    fn range(self) -> u64 {
+        if self.low < self.high { (2 * (self.high - self.low)).min(WHOLE) } else { WHOLE }
+    }
+
+    fn is_possible(self) -> bool {
+        self.low <= self.high && self.high <= WHOLE && 2 * (self.high - self.low) < WHOLE
+    }
+}
 
 /// Statistics and cached indices of the arms of one bucket.
 ///
@@ -74,6 +110,7 @@ pub struct WideBucket {
     winners: Vec<u16>,
     selections_total: u64,
     cursor: u16,
+    seen: Seen,
     /// Of every arm; empty where nobody said anything.
     advice: Vec<Advice>,
 }
@@ -92,6 +129,7 @@ impl WideBucket {
             winners: vec![0; arms - 1],
             selections_total: 0,
             cursor: 0,
+            seen: Seen::NOTHING,
             advice: Vec::new(),
         };
         bucket.refresh(parameters);
@@ -129,7 +167,7 @@ impl WideBucket {
     }
 
     /// Whether the arm to choose now promises by its index clearly less loss than another that stands has had: by more than a
-    /// part of the range, or of the standard deviation where that is less.
+    /// part of the range, as far as it was seen, or of the standard deviation where that is less.
     pub fn is_worth_a_try(&self, held: usize) -> bool {
         let ArmStatistics { visits, loss_sum, loss_sq_sum, .. } = self.arms[held];
         let of_one = |sum: u64| i128::from(sum / u64::from(visits));
@@ -139,7 +177,12 @@ impl WideBucket {
         let (hoped, variance) = (mean - lowest, variance - mean * mean);
         // What brings the same every time is known after a few tries.
         let is_clear = 0 < variance && variance < TRY_DEVIATION * TRY_DEVIATION * hoped * hoped;
-        self.arms[chosen].visits < TRIES_FEW || i128::from(TRY_MIN.to_raw()) < hoped || is_clear
+        self.arms[chosen].visits < TRIES_FEW || i128::from(TRY_MIN.mul_floor(self.range()).to_raw()) < hoped || is_clear
+    }
+
+    /// By how much losses are taken to differ at most: twice the span that was seen, and one while nothing differs.
+    pub fn range(&self) -> Fixed {
+        Fixed::from_raw(self.seen.range() as i64)
     }
 
     /// Books the loss of one choice. Cost: up to [`RENEWED_MAX`] arms all indices; beyond, two indices and two paths of the
@@ -169,6 +212,7 @@ impl WideBucket {
         statistics.loss_sum += loss.to_raw();
         statistics.loss_sq_sum += loss.squared_raw();
         self.selections_total += 1;
+        self.seen.book(loss.to_raw());
     }
 
     /// Renews every index.
@@ -251,13 +295,13 @@ impl WideBucket {
     }
 
     fn index_at(&self, parameters: &Parameters, arm: usize, ln_total: u64) -> i32 {
-        let statistics = &self.arms[arm];
+        let (statistics, range) = (&self.arms[arm], self.seen.range());
         match self.advice.get(arm).filter(|advice| **advice != Advice::default()) {
-            None => index_of(parameters, &estimate(statistics, ln_total), statistics.prior),
+            None => index_of(parameters, &estimate_within(statistics, ln_total, range), statistics.prior),
             Some(advice) => {
                 let limit = PRIOR_LIMIT << PRIOR_FRACTION_BITS.min(24);
                 let prior = statistics.prior.saturating_add(advice.prior).clamp(-limit, limit);
-                index_of(parameters, &estimate_advised(statistics, advice, ln_total), prior)
+                index_of(parameters, &estimate_advised(statistics, advice, ln_total, range), prior)
             }
         }
     }
@@ -299,7 +343,13 @@ impl WideBucket {
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
         writer.u64(self.selections_total);
-        writer.u16(self.cursor | if self.advice.is_empty() { 0 } else { HAS_ADVICE });
+        let has_seen = 0 < self.selections_total && self.seen != Seen::EVERYTHING;
+        let marks = [(!self.advice.is_empty(), HAS_ADVICE), (has_seen, HAS_SEEN)];
+        writer.u16(marks.iter().filter(|(is_set, _)| *is_set).fold(self.cursor, |word, (_, mark)| word | mark));
+        if has_seen {
+            writer.u64(self.seen.low);
+            writer.u64(self.seen.high);
+        }
         for (arm, index) in self.arms.iter().zip(&self.index) {
             writer.u32(arm.visits);
             writer.u64(arm.loss_sum);
@@ -321,8 +371,16 @@ impl WideBucket {
         let impossible = reader.error("statistics that no play can have left");
         let mut bucket = WideBucket::new(parameters, arms);
         (bucket.selections_total, bucket.cursor) = (reader.u64()?, reader.u16()?);
-        let has_advice = bucket.cursor & HAS_ADVICE != 0;
-        bucket.cursor &= !HAS_ADVICE;
+        let (has_advice, has_seen) = (bucket.cursor & HAS_ADVICE != 0, bucket.cursor & HAS_SEEN != 0);
+        bucket.cursor &= !(HAS_ADVICE | HAS_SEEN);
+        if has_seen {
+            bucket.seen = Seen { low: reader.u64()?, high: reader.u64()? };
+            if bucket.selections_total == 0 || !bucket.seen.is_possible() {
+                return Err(impossible);
+            }
+        } else if 0 < bucket.selections_total {
+            bucket.seen = Seen::EVERYTHING;
+        }
         for place in 0..arms {
             let arm = &mut bucket.arms[place];
             (arm.visits, arm.loss_sum, arm.loss_sq_sum) = (reader.u32()?, reader.u64()?, reader.u64()?);
@@ -359,10 +417,10 @@ impl WideBucket {
 
 /// Mean and bonus of an arm with what people said of it. A word moves the mean and leaves the certainty, which only
 /// observations give, as it is: what is praised is tried sooner, never later.
-fn estimate_advised(arm: &ArmStatistics, advice: &Advice, ln_total: u64) -> Estimate {
+fn estimate_advised(arm: &ArmStatistics, advice: &Advice, ln_total: u64, range: u64) -> Estimate {
     let visits = (u128::from(arm.visits) << FRACTION_BITS) + u128::from(advice.visits);
     let sum = u128::from(arm.loss_sum) + u128::from(advice.loss_sum);
-    Estimate { mean_q44: ((sum << 44) / visits) as u64, ..estimate(arm, ln_total) }
+    Estimate { mean_q44: ((sum << 44) / visits) as u64, ..estimate_within(arm, ln_total, range) }
 }
 
 #[cfg(test)]
@@ -411,6 +469,50 @@ mod tests {
         assert!(after(6_000, 300, 900), "one that is clearly better");
         // What brings the same every time says so soon, and nobody hopes for a small part of the range.
         assert!(after(30, 1_000, 1_000) && !after(6_000, 1_000, 1_000));
+    }
+
+    #[test]
+    fn a_range_that_is_far_too_wide_costs_hardly_more_than_the_right_one() {
+        // Four arms of which the first is better; losses as they are, or in the middle of a range that is 200 times as wide.
+        let others = |width: u64| {
+            let mut prng = Prng::stream(5, "wide");
+            let mut bucket = WideBucket::new(&PLAIN, 4);
+            let mut others = 0;
+            for _ in 0..20_000 {
+                let arm = bucket.choose();
+                let often = if arm == 0 { 400 } else { 600 };
+                let part = if prng.below(1_000) < often { WHOLE / width } else { 0 };
+                bucket.update(&PLAIN, arm, Loss::from_raw(WHOLE / 2 - WHOLE / width / 2 + part));
+                others += u32::from(arm != 0);
+            }
+            others
+        };
+        let (right, wide) = (others(1), others(200));
+        assert!(right < 600 && wide < 2 * right, "{right} choices of others, {wide} where the range is too wide");
+    }
+
+    #[test]
+    fn the_losses_seen_are_part_of_the_bytes_while_they_span_little() {
+        let mut bucket = WideBucket::new(&PLAIN, 3);
+        let encoded = |bucket: &WideBucket| {
+            let mut writer = Writer::new();
+            bucket.encode(&mut writer);
+            writer.into_bytes()
+        };
+        let back = |bytes: &[u8]| WideBucket::decode(&PLAIN, 3, &mut Reader::new(bytes));
+        assert_eq!(back(&encoded(&bucket)).unwrap(), bucket);
+        let plain = encoded(&bucket).len();
+        for (step, loss) in [WHOLE / 2, WHOLE / 2 + 1_000, WHOLE / 2 - 1_000].into_iter().enumerate() {
+            bucket.update(&PLAIN, step, Loss::from_raw(loss));
+            assert_eq!((back(&encoded(&bucket)).unwrap(), encoded(&bucket).len()), (bucket.clone(), plain + 16));
+        }
+        assert_eq!(bucket.range().to_raw(), 4_000);
+        let mut crossed = encoded(&bucket);
+        crossed[10..26].rotate_left(8);
+        assert!(back(&crossed).is_err(), "the lowest loss is above the highest");
+        bucket.update(&PLAIN, 0, Loss::from_raw(0));
+        assert_eq!((back(&encoded(&bucket)).unwrap(), encoded(&bucket).len()), (bucket.clone(), plain));
+        assert_eq!(bucket.range(), Fixed::ONE);
     }
 
     #[test]

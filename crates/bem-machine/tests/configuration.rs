@@ -109,6 +109,7 @@ fn every_parameter_of_the_machine_matters() {
             | Reference::Score
             | Reference::Condition
             | Reference::Clock
+            | Reference::Change
             | Reference::Task { .. } => {}
             Reference::Map if head(given) == head(&trial.changed_file()) => idle.push(name),
             Reference::Map => {}

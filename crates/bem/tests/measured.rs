@@ -211,3 +211,133 @@ fn what_is_printed_fits_eighty_columns() {
         assert!(!said.is_empty(), "{words:?}");
     }
 }
+
+/// The online keys, by their names in the specification.
+const ONLINE: [&str; 7] = [
+    "online_mean",
+    "online_score",
+    "online_score_last_half",
+    "regret",
+    "regret_exponent",
+    "explored_share_last_half",
+    "episodes_unplayed",
+];
+
+fn has_online_keys(said: &Value) {
+    for key in ONLINE {
+        assert!(said.get(key).is_some_and(|value| value.is_number() || value.is_null()), "{key}: {said}");
+    }
+}
+
+/// Best play earns 0.6 of a unit, and after 3,001 episodes a fraction of a unit is left of what it earns on average.
+const BANDIT: [&str; 6] = ["solve", "bandit{arms=8,gap=20}", "--online", "--budget", "3001", "--json"];
+
+#[test]
+fn regret_is_against_best_play_on_the_same_seeds_and_the_report_draws_it() {
+    let folder = folder();
+    let said = json(&bem(folder.path(), &BANDIT));
+    has_online_keys(&said);
+    let (regret, episodes) = (number(&said["regret"]), number(&said["episodes"]));
+    assert_eq!(episodes, 3001.0, "{said}");
+    // On one seed an arm pays or does not: whole units are lost, none is won, and chance does not hide how they grow.
+    assert!(0.0 < regret && regret.fract() == 0.0, "{said}");
+    assert!(said["regret_exponent"].is_number(), "{said}");
+    let worth = number(&said["optimum"]) - number(&said["random"]);
+    let score = number(&said["online_score"]);
+    assert!((score - (1.0 - regret / episodes / worth)).abs() < 2e-6, "{said}");
+    assert!(score < number(&said["online_score_last_half"]), "{said}");
+    assert!(number(&said["online_score_last_half"]) <= 1.0, "{said}");
+    let kept = json(&bem(folder.path(), &[&BANDIT[..], &["--out", "kept"]].concat()));
+    assert_eq!((&kept["trace_head"], &kept["regret"]), (&said["trace_head"], &said["regret"]));
+    let page = std::fs::read_to_string(folder.path().join("kept/report.html")).expect("a report");
+    for drawn in ["return over steps", "cumulative regret over steps", "share of explored steps"] {
+        assert!(page.contains(drawn), "{drawn} is not in {page}");
+    }
+    assert!(page.contains(&format!("included; {regret:.3} over all")), "{regret}: {page}");
+    let curves = std::fs::read_to_string(folder.path().join("kept/curves.jsonl")).expect("curves");
+    let curves: Value = serde_json::from_str(&curves).expect("one line of JSON");
+    let last = curves["curve"]["online"].as_array().and_then(|points| points.last());
+    assert_eq!(last.map(|last| number(&last["lost"])), Some(1e3 * regret), "{curves}");
+}
+
+#[test]
+fn rows_that_are_learned_online_have_the_same_keys() {
+    let folder = folder();
+    let words = ["table", "--online", "--families", "bandit", "--seeds", "2", "--json"];
+    let said = json(&bem(folder.path(), &words));
+    let rows = said["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2, "{said}");
+    for (row, seed) in rows.iter().zip(1..) {
+        has_online_keys(row);
+        assert!(row["task"].as_str().is_some_and(|task| task.starts_with("bandit ")), "{row}");
+        assert_eq!((&row["seed"], number(&row["steps"])), (&Value::from(seed), 100_000.0), "{row}");
+        let regret = number(&row["regret"]);
+        assert!(0.0 < regret && regret.fract() == 0.0, "{row}");
+        assert!(number(&row["online_score"]) < 1.0 && number(&row["online_score_last_half"]) <= 1.0, "{row}");
+        assert!(row["regret_exponent"].is_number(), "{row}");
+    }
+}
+
+#[test]
+fn a_policy_in_a_file_is_a_floor_under_what_is_earned_while_learning() {
+    let folder = folder();
+    let first = ["solve", "bandit{arms=8,gap=20}", "--budget", "6000", "--out", "first", "--json"];
+    assert_eq!(json(&bem(folder.path(), &first))["solved"], true);
+    assert!(
+        bem(folder.path(), &["export", "first", "--format", "net", "--out", "best.net"]).status.success()
+    );
+    let above = |baseline: &str| {
+        json(&bem(
+            folder.path(),
+            &[&BANDIT[..], &["--baseline", baseline, "--conservative", "0.05"]].concat(),
+        ))
+    };
+    let (free, floored) = (json(&bem(folder.path(), &BANDIT)), above("best.net"));
+    assert_eq!(free["episodes_left_to_baseline"], 0, "{free}");
+    assert!(0.0 < number(&floored["episodes_left_to_baseline"]), "{floored}");
+    assert_ne!(free["trace_head"], floored["trace_head"]);
+    // A twentieth of what the best arm earns may be lost against it, and no more.
+    let allowed = 0.05 * 0.6 * number(&floored["episodes"]);
+    assert!((0.0..=allowed).contains(&number(&floored["regret"])), "{floored}");
+    assert_eq!(above("first")["trace_head"], floored["trace_head"], "the run has the same circuit");
+    let missing =
+        bem(folder.path(), &[&BANDIT[..], &["--baseline", "nothing.net", "--conservative", "0.05"]].concat());
+    assert_eq!(missing.status.code(), Some(2), "{missing:?}");
+    assert!(
+        text(&missing.stderr).contains("--baseline nothing.net: must be an action, 0 to 7"),
+        "{missing:?}"
+    );
+    let other = ["solve", "parity{n=4}", "--baseline", "best.net", "--conservative", "0.05"];
+    let misfit = bem(folder.path(), &other);
+    assert_eq!(misfit.status.code(), Some(2), "{misfit:?}");
+    assert!(text(&misfit.stderr).contains("it has 8 actions and this world 2"), "{misfit:?}");
+}
+
+#[test]
+fn a_game_that_nobody_wants_evaluated_has_no_score_and_learns_the_same() {
+    let folder = folder();
+    let task = ["solve", "parity", "--param", "n=4", "--budget", "4000"];
+    let with = |more: &[&str]| bem(folder.path(), &[&task[..], more].concat());
+    let whole = json(&with(&["--json"]));
+    assert_eq!((&whole["solved"], &whole["score"]), (&Value::from(true), &Value::from(1.0)));
+    for kept in [&[][..], &["--out", "kept"]] {
+        let output = with(&[&["--eval-episodes", "0", "--json"], kept].concat());
+        let none = json(&output);
+        assert_eq!(output.status.code(), Some(0), "what was not asked is no \"no\": {output:?}");
+        for key in ["score", "return_mean", "interval95", "baselines", "steps_to_99"] {
+            assert!(none[key].is_null() && !whole[key].is_null(), "{key}: {none}");
+        }
+        assert_eq!((&none["solved"], &none["evaluation_episodes"]), (&Value::from(false), &Value::from(0)));
+        for key in ["trace_head", "steps", "optimum", "random", "regret", "online_score"] {
+            assert_eq!(none[key], whole[key], "{key}");
+        }
+    }
+    for look in ["verify", "replay"] {
+        assert!(bem(folder.path(), &[look, "kept"]).status.success(), "{look}");
+    }
+    let said = text(&with(&["--eval-episodes", "0"]).stdout);
+    for words in ["learned; nothing was evaluated", "return       not measured (--eval-episodes 0)"] {
+        assert!(said.contains(words), "{words} is not in {said}");
+    }
+    assert!(!said.contains("0.99 not reached") && !said.contains("what helps"), "{said}");
+}

@@ -2,7 +2,8 @@
 //! Clauses: LOG-4, LOG-5.
 
 use serde_json::Value;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -212,4 +213,74 @@ fn a_program_with_another_world_cannot_go_on() {
     assert!(bem(folder, &["verify", "kept"]).status.success());
     let seed = bem(folder, &["solve", "--resume", "kept", "--seed", "3"]);
     assert!(String::from_utf8_lossy(&seed.stderr).contains("--seed has no effect on --resume"), "{seed:?}");
+}
+
+/// A world of three steps that no seed brings back. Every process of it writes down how many steps it was asked for.
+const UNREPEATED: &str = r#"
+import json, os, sys
+def say(message): print(json.dumps(message), flush=True)
+say({"hello": 1, "obs_bits": 2, "actions": 2, "horizon": 3, "reward_range": [0, 1000], "replay": False})
+steps = 0
+for line in sys.stdin:
+    message = json.loads(line)
+    if "reset" in message:
+        left, seen = 3, os.urandom(1)[0] % 4
+        say({"obs": f"{seen:02b}"})
+    else:
+        steps += 1
+        open(f"asked-{os.getpid()}", "w").write(str(steps))
+        right = message["act"] == (seen in (1, 2))
+        left, seen = left - 1, os.urandom(1)[0] % 4
+        say({"obs": f"{seen:02b}", "reward": 1000 if right else 0, "done": left == 0, "bad": False})
+"#;
+
+/// The files in which processes of a world count. One that was killed with its run may still be writing.
+fn counts(folder: &Path) -> BTreeSet<PathBuf> {
+    let files = std::fs::read_dir(folder).expect("a folder").map(|file| file.expect("an entry").path());
+    files.filter(|path| path.to_string_lossy().contains("/asked-")).collect()
+}
+
+/// Steps that processes were asked for which had not counted before.
+fn asked_since(folder: &Path, before: &BTreeSet<PathBuf>) -> u64 {
+    let steps =
+        |path: &PathBuf| -> u64 { std::fs::read_to_string(path).expect("a file").parse().expect("a number") };
+    counts(folder).difference(before).map(steps).sum()
+}
+
+#[test]
+fn a_world_that_cannot_be_repeated_is_kept_goes_on_and_is_played_again() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::write(folder.join("world.py"), UNREPEATED).expect("a file");
+    let task =
+        ["solve", "--env-cmd", "python3 world.py", "--online", "--budget", "9000", "--eval-episodes", "0"];
+    let task = [&task[..], &PATIENT, &["--json", "--out", "cut"]].concat();
+    let answers = folder.join("cut/answers.bin");
+    assert!(
+        until(start(folder, &task), || 20_000 < bytes(&answers), "-KILL"),
+        "it was learned before it could be killed"
+    );
+    let mut known = 0;
+    for budget in [9_000, 12_000] {
+        let (before, text) = (counts(folder), budget.to_string());
+        assert!(!before.is_empty(), "nobody was asked");
+        let words = ["solve", "--resume", "cut", "--json", "--eval-episodes", "0", "--budget", &text];
+        let said = json(&bem(folder, &[&words[..], &PATIENT].concat()));
+        assert_eq!(said["replay"], false, "{said}");
+        let number = |key: &str| said[key].as_u64().unwrap_or_else(|| panic!("{key}: {said}"));
+        // Nothing is looked at without being played.
+        assert_eq!((number("episodes_unplayed"), number("resets")), (0, number("episodes")), "{said}");
+        assert!((budget..budget + 3).contains(&number("steps")) && 0 < number("patches_applied"), "{said}");
+        // It is asked only for what it had not answered yet: a thousand steps at least before it was killed.
+        let (taken, asked) = (number("steps"), asked_since(folder, &before));
+        let is_rest = if known == 0 { 0 < asked && asked < 8_000 } else { asked == taken - known };
+        assert!(is_rest, "{asked} of {taken}");
+        known = taken;
+        let before = counts(folder);
+        assert!(bem(folder, &["verify", "cut"]).status.success());
+        let replay = bem(folder, &["replay", "cut"]);
+        let text = String::from_utf8_lossy(&replay.stdout).to_string();
+        assert!(replay.status.success() && text.contains(&format!(" {taken} steps")), "{replay:?}");
+        assert_eq!(counts(folder), before, "what is played again asks nobody");
+    }
 }

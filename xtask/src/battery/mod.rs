@@ -129,7 +129,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "acting",
-        about: "every row of the table learned plainly, disguised, without repetition, with late rewards and online: 5 seeds x N",
+        about: "every row of the table learned plainly, disguised, without repetition, with late rewards and online: 5 seeds x N; [PART...] runs some alone",
         run: acting::acting,
     },
     Part {
@@ -154,7 +154,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "null",
-        about: "coin-flip rewards teach nothing, what is switched off is missed: 24 runs x N of 20,000 steps; 480 at scale 20",
+        about: "coin-flip rewards teach nothing, with pairs and without, what is switched off is missed: 24 runs x N of 20,000 steps of each; 480 at scale 20",
         run: null,
     },
     Part {
@@ -242,10 +242,14 @@ fn people(scale: u64) -> Result<()> {
     run("env", &[&set[..], &over_http[..]].concat())
 }
 
-/// Eight worlds whose rewards are coins, and ablations; `bem table --controls` judges them itself.
+/// Eight worlds whose rewards are coins, and ablations, in worlds that can be repeated and in such that cannot, where nothing is
+/// measured in pairs; `bem table --controls` judges them itself. Both are run, whatever the first one says.
 fn null(scale: u64) -> Result<()> {
-    let seeds = (3 * scale).to_string();
-    run(&built_bem()?, &["table", "--controls", "--seeds", &seeds, "--budget", "20000"])
+    let (bem, seeds) = (built_bem()?, (3 * scale).to_string());
+    let controls = ["table", "--controls", "--seeds", &seeds, "--budget", "20000"];
+    let paired = run(&bem, &controls);
+    let unpaired = run(&bem, &[&controls[..], &["--no-replay"]].concat());
+    paired.and(unpaired)
 }
 
 /// Runs one part, or all of them.
@@ -254,6 +258,9 @@ pub fn run_battery(words: &[&str]) -> Result<()> {
         && !rest.contains(&"--scale")
     {
         return worlds::with_words(rest);
+    }
+    if let ["acting", rest @ ..] = words {
+        return acting::with_words(rest);
     }
     let (mut name, mut scale) = (None, 1);
     let mut words = words.iter();

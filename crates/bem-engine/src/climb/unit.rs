@@ -316,6 +316,7 @@ impl Assignment {
             start,
             until_solved: self.until_solved,
             gathers: self.gathers,
+            keeps_play: true,
         }
     }
 

@@ -131,7 +131,7 @@ impl Learner {
             return Turn::HELD;
         }
         if self.exploration.is_hope_old() {
-            self.exploration.look_ahead(&self.shape, self.tally.steps);
+            self.look_ahead();
         }
         // What adapts within an episode explores by itself, once there are draws to learn from.
         let is_first = self.tally.steps < UNIFORM_STEPS;
@@ -142,13 +142,20 @@ impl Learner {
         if explores { self.exploring_turn() } else { self.acting_turn() }
     }
 
+    /// Works out what the best play may earn by the counts as they are.
+    pub(super) fn look_ahead(&mut self) {
+        let span = self.seen_span();
+        self.exploration.look_ahead(&self.shape, span, self.tally.steps);
+    }
+
     /// Whose turn an episode for knowledge is.
     pub(super) fn exploring_turn(&mut self) -> Turn {
         if self.tally.steps < UNIFORM_STEPS {
             return Turn::DRAW;
         }
         let is_advised = self.is_advised();
-        if self.exploration.prepare(&self.shape, self.machinery.prng_mut()) && !is_advised {
+        let has_plans = self.settings.config.exploration_plans;
+        if has_plans && self.exploration.prepare(&self.shape, self.machinery.prng_mut()) && !is_advised {
             return self.exploration.plan_turn();
         }
         if is_advised {
@@ -352,7 +359,7 @@ impl Learner {
         let held = family.held();
         // An adversary must not be able to make a rule forget that holds against it.
         let is_followed = self.shape.horizon == 1 && !family.weighs_by_chance() && self.acts_plainly();
-        if !is_followed || held.acting_rule() != Adaptation::Fixed {
+        if !self.settings.config.alarms || !is_followed || held.acting_rule() != Adaptation::Fixed {
             return;
         }
         let range = reward_range(&self.shape);
@@ -364,7 +371,8 @@ impl Learner {
             let arm = &plain.arms()[usize::from(action)];
             let loss = range.exact_loss(i64::from(step.reward)).to_raw() as i64;
             let buckets = family.directory().bucket_count() as u16;
-            if self.drift.observe((bucket, action), buckets, acts, (loss, arm), moment(episode.serial, 0)) {
+            let (place, told) = ((bucket, action), (loss, arm, plain.range()));
+            if self.drift.observe(place, buckets, acts, told, moment(episode.serial, 0)) {
                 self.candidates.hurry(self.tally.steps);
             }
         }

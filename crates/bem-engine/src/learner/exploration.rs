@@ -32,7 +32,9 @@ const TOP_SHARE: i128 = 200;
 /// A change of the world counts for so many times the actions in the root.
 const CHANGING: u64 = 8;
 /// Returns are compared in this many parts of their range.
-const PARTS: i128 = 1 << 12;
+const PARTS: i128 = 1 << 20;
+/// In bytes of versions before 10 they were so many.
+const PARTS_BEFORE: i128 = 1 << 12;
 /// Episodes that a mean is made of before all are halved.
 const EPISODES_MAX: i128 = 1 << 20;
 /// What the log says about contexts counts as a gain if it explains at least this part of what rewards differ by, and what pairs
@@ -42,6 +44,12 @@ pub(super) const EXPLAINED_MIN: Fixed = Fixed::from_ratio(1, 100);
 /// Of so many exploring episodes one is drawn where there is an explorer; fewer where the counts leave hardly anything open.
 const DRAWN_ONE_IN: u64 = 8;
 const DRAWN_ONE_IN_KNOWN: u64 = 16;
+
+/// Versions of a learner's bytes from which on it is said whether a world is known by its counts, whether anything depends on
+/// what is seen, and how far apart returns were seen.
+const SAYS_KNOWN: u32 = 9;
+const SAYS_EXPLAINED: u32 = 10;
+const SAYS_SPAN: u32 = 10;
 
 /// How episodes are divided between exploring and acting.
 #[derive(Clone, Debug, Default)]
@@ -62,8 +70,14 @@ pub(super) struct Exploration {
     hoped_at: u64,
     /// What acts earns the most there is by every decision that was shown to matter.
     settled: bool,
+    /// How far apart returns were seen when that was worked out, in milli-units.
+    span: Option<i64>,
+    /// A hundredth of that in parts of the range of returns: what is less is nothing to look for.
+    margin: i64,
     /// The counts leave open a hundredth of the range of returns at most.
     known: bool,
+    /// Something was shown to depend on what is seen.
+    explained: bool,
     /// How often the world has changed.
     changes: u64,
 }
@@ -87,9 +101,10 @@ impl Returns {
         [self.count, self.sum].iter().for_each(|number| writer.u64(*number as u64));
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Result<Returns, DecodeError> {
+    /// Reads returns in units of so many parts.
+    fn decode(unit: i128, reader: &mut Reader<'_>) -> Result<Returns, DecodeError> {
         let malformed = reader.error("returns that nobody can have earned");
-        let (count, sum) = (i128::from(reader.u64()?), i128::from(reader.u64()?));
+        let (count, sum) = (i128::from(reader.u64()?), i128::from(reader.u64()?) * unit);
         let fits = count < EPISODES_MAX && sum <= count * PARTS;
         if fits { Ok(Returns { count, sum }) } else { Err(malformed) }
     }
@@ -104,6 +119,12 @@ fn counted_actions(shape: &Shape) -> u64 {
 fn part_of(shape: &Shape, total: i64) -> i128 {
     let (low, high) = (i128::from(shape.return_min), i128::from(shape.return_max));
     (i128::from(total).clamp(low, high) - low) * PARTS / (high - low).max(1)
+}
+
+/// A hundredth of a span of returns, in parts of the range of returns.
+fn margin_of(shape: &Shape, span: i64) -> i64 {
+    let range = i128::from((shape.return_max - shape.return_min).max(1));
+    (i128::from(span) * PARTS / range).clamp(0, PARTS) as i64 / 100
 }
 
 impl Exploration {
@@ -122,13 +143,12 @@ impl Exploration {
     pub(super) fn allows(&self, shape: &Shape, config: &GenesisConfig, episodes: u64, explored: u64) -> bool {
         // With nothing to see and one step there is nothing to explain: the index explores by itself.
         let is_blind = shape.observation_bits == 0 && shape.horizon == 1;
-        let quota = self.quota(shape, config, episodes);
         let quota = if self.is_at_top() {
             self.root(shape, config, episodes)
-        } else if self.may_gain() || self.is_unexplained(shape) {
-            HOPEFUL.saturating_mul(quota)
+        } else if self.may_gain() {
+            HOPEFUL.saturating_mul(self.quota(shape, config, episodes))
         } else {
-            quota
+            self.quota(shape, config, episodes)
         };
         !is_blind && explored < quota
     }
@@ -144,13 +164,13 @@ impl Exploration {
     pub(super) fn may_gain(&self) -> bool {
         let Some(hoped) = self.hoped.filter(|_| !self.known) else { return false };
         let count = self.acting.count.max(1);
-        self.acting.sum + PARTS / 100 * count < i128::from(hoped) * count
+        (self.acting.sum + i128::from(self.margin) * count) < i128::from(hoped) * count
     }
 
     /// Whether something is seen in a world of one step and nothing was shown to depend on it so far: what acts is then not known
     /// to be better than what could be chosen by what is seen.
     fn is_unexplained(&self, shape: &Shape) -> bool {
-        shape.horizon == 1 && 0 < shape.observation_bits && self.at_gain == 0
+        shape.horizon == 1 && 0 < shape.observation_bits && !self.explained
     }
 
     /// Whether the counts leave open a hundredth of the range of returns at most.
@@ -181,7 +201,7 @@ impl Exploration {
         let Some(explorer) = &mut self.explorer else { return false };
         let is_planned = prng.below(one_in) != 0;
         if is_planned {
-            explorer.prepare(shape.return_max - shape.return_min, prng);
+            explorer.prepare(self.span.unwrap_or(shape.return_max - shape.return_min), prng);
         }
         is_planned
     }
@@ -204,16 +224,17 @@ impl Exploration {
     }
 
     /// Works out what the best play may earn by the counts as they are.
-    pub(super) fn look_ahead(&mut self, shape: &Shape, steps: u64) {
-        let span = shape.return_max - shape.return_min;
+    /// Returns were seen within a span, which may be far less than what is declared: what is left is judged by that.
+    pub(super) fn look_ahead(&mut self, shape: &Shape, span: i64, steps: u64) {
         let optimistic = self.explorer.as_ref().and_then(|explorer| explorer.optimistic_return(steps));
         let is_close = |(explorer, optimistic): (&Explorer, i64)| explorer.is_close(span, optimistic);
         self.known = self.explorer.as_ref().zip(optimistic).is_some_and(is_close);
-        self.hope(shape, optimistic);
+        self.hope(shape, span, optimistic);
     }
 
-    /// The counts have grown: what the best play may earn by them, in milli-units.
-    fn hope(&mut self, shape: &Shape, optimistic: Option<i64>) {
+    /// The counts have grown: what the best play may earn by them, in milli-units, where returns were seen within this span.
+    fn hope(&mut self, shape: &Shape, span: i64, optimistic: Option<i64>) {
+        (self.span, self.margin) = (Some(span), margin_of(shape, span));
         self.hoped = optimistic.map(|total| part_of(shape, total) as i64);
         self.hoped_at = self.explored;
     }
@@ -237,7 +258,9 @@ impl Exploration {
         if self.settled {
             return root;
         }
-        u64::from(config.exploration_episodes) * counted_actions(shape) + 2 * self.at_gain + root
+        // What explains nothing so far is given more time, and not a larger share of it for ever: it may mean nothing.
+        let times = if self.is_unexplained(shape) { HOPEFUL } else { 1 };
+        times * u64::from(config.exploration_episodes) * counted_actions(shape) + 2 * self.at_gain + root
     }
 
     /// Whether what acts earns the most there is by every decision that was shown to matter: then the root alone explores on.
@@ -263,17 +286,18 @@ impl Exploration {
     /// The range of returns has become wider: what was measured in parts of it begins anew.
     pub(super) fn cover(&mut self) {
         self.acting = Returns::default();
-        (self.hoped, self.explorer, self.known) = (None, None, false);
+        (self.hoped, self.explorer, self.known, self.span) = (None, None, false, None);
     }
 
     /// A gain was shown.
     pub(super) fn note_gain(&mut self) {
         self.at_gain = self.explored - self.at_change;
+        self.explained = true;
     }
 
     /// What is seen was shown to matter, whether that gains enough or not.
     pub(super) fn note_explained(&mut self) {
-        self.at_gain = self.at_gain.max(1).min(self.explored);
+        self.explained = true;
     }
 
     /// The world has changed: what was explored before says less, and what was counted may be wrong. In worlds of one step the
@@ -299,15 +323,17 @@ impl Exploration {
         self.acting.encode(writer);
         encode_option(writer, self.hoped.as_ref(), |hoped, writer| writer.i64(*hoped));
         writer.u64(self.hoped_at);
+        encode_option(writer, self.span.as_ref(), |span, writer| writer.i64(*span));
         writer.bool(self.settled);
         writer.bool(self.known);
+        writer.bool(self.explained);
         writer.u64(self.changes);
     }
 
-    /// Reads canonical bytes back, for worlds of this shape; older ones do not say whether the world is known.
+    /// Reads canonical bytes of this version back, for worlds of this shape; older ones do not say everything.
     pub(super) fn decode(
         shape: &Shape,
-        says_known: bool,
+        version: u32,
         reader: &mut Reader<'_>,
     ) -> Result<Exploration, DecodeError> {
         let stranger = reader.error("an explorer of another world");
@@ -320,14 +346,20 @@ impl Exploration {
         if 1 << 48 <= explored || explored < at_gain || explored < at_change {
             return Err(malformed);
         }
-        let acting = Returns::decode(reader)?;
-        let hoped = decode_option(reader, Reader::i64)?;
+        let unit = if SAYS_SPAN <= version { 1 } else { PARTS / PARTS_BEFORE };
+        let acting = Returns::decode(unit, reader)?;
+        let hoped = decode_option(reader, Reader::i64)?.map(|hoped| hoped.saturating_mul(unit as i64));
         let hoped_at = reader.u64()?;
-        let (settled, known) = (reader.bool()?, says_known && reader.bool()?);
+        let declared = shape.return_max - shape.return_min;
+        let span = if SAYS_SPAN <= version { decode_option(reader, Reader::i64)? } else { None };
+        let margin = margin_of(shape, span.unwrap_or(declared));
+        let (settled, known) = (reader.bool()?, SAYS_KNOWN <= version && reader.bool()?);
+        let explained = if SAYS_EXPLAINED <= version { reader.bool()? } else { 0 < at_gain };
         let changes = reader.u64()?;
         if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped))
             || explored < hoped_at
             || 1 << 32 <= changes
+            || span.is_some_and(|span| !(1..=declared.max(1)).contains(&span))
         {
             return Err(malformed);
         }
@@ -339,8 +371,11 @@ impl Exploration {
             acting,
             hoped,
             hoped_at,
+            span,
+            margin,
             settled,
             known,
+            explained,
             changes,
         })
     }
@@ -366,7 +401,7 @@ mod tests {
     /// Episodes played to explore in each tenth of a run in which acting earns half of the range and what is seen matters.
     fn shares(steps: u64, hoped: Option<i64>) -> Vec<u64> {
         let mut exploration = Exploration { explored: 1, ..Exploration::default() };
-        exploration.hope(&shape(4), hoped);
+        exploration.hope(&shape(4), 1_000, hoped);
         exploration.note_explained();
         shares_of(exploration, steps)
     }
@@ -391,6 +426,10 @@ mod tests {
         let late: u64 = tenths[5..].iter().sum();
         assert!((50..=500).contains(&late), "{tenths:?}");
         assert_eq!(shares(100_000, Some(504)), tenths);
+        // Where returns lie within a tenth of what is declared, so does what is worth looking for.
+        let mut narrow = Exploration { explored: 1, explained: true, ..Exploration::default() };
+        narrow.hope(&shape(4), 100, Some(504));
+        assert!(4 * tenths[0] < shares_of(narrow, 100_000)[0]);
         let hopeful = shares(100_000, Some(900));
         assert!(7_000 < hopeful[0] && hopeful[5..].iter().sum::<u64>() < 6_000, "{hopeful:?}");
     }
@@ -457,7 +496,7 @@ mod tests {
         let mut writer = Writer::new();
         exploration.encode(&mut writer);
         let bytes = writer.into_bytes();
-        let decode = |bytes: &[u8]| Exploration::decode(&shape(3), true, &mut Reader::new(bytes));
+        let decode = |bytes: &[u8]| Exploration::decode(&shape(3), SAYS_EXPLAINED, &mut Reader::new(bytes));
         let mut again = Writer::new();
         decode(&bytes).unwrap().encode(&mut again);
         assert_eq!(again.into_bytes(), bytes);

@@ -96,7 +96,9 @@ impl Learner {
         let credit = proposal.credit.as_ref();
         self.exploration.settle(credit.is_some_and(|credit| credit.is_settled(self.machinery.frozen())));
         self.exploration.adopt(proposal.explorer);
-        self.exploration.look_ahead(&self.shape, self.tally.steps);
+        if self.settings.config.exploration_hope {
+            self.look_ahead();
+        }
         let mut candidates = proposal.hypotheses;
         candidates.extend(self.candidates.take_undecided());
         // Where plain actions act and may go on by themselves, better ones are held without pairs.

@@ -160,7 +160,7 @@ impl Acting {
         let mut turns = Turns::of(&[]);
         let exploring = if explores { WEIGHTS - WEIGHTS / ACTING_ONE_IN } else { 0 };
         if explores {
-            let has_plan = learner.exploration.explorer().is_some();
+            let has_plan = config.exploration_plans && learner.exploration.explorer().is_some();
             let is_advised = learner.hearing.may_follow(shape) && !has_plan;
             let advised = if is_advised { exploring / ADVISED_ONE_IN } else { 0 };
             turns.push(Turn::ADVISED, advised);
@@ -640,7 +640,7 @@ impl Searching {
         }
         self.learner.search_served(&mut self.notes);
         if self.learner.exploration.is_hope_old() {
-            self.learner.exploration.look_ahead(&self.learner.shape, self.learner.tally.steps);
+            self.learner.look_ahead();
         }
         Round { is_searched, ..self.publish() }
     }

@@ -42,10 +42,6 @@ use std::sync::Arc;
 
 /// Version of the bytes.
 const VERSION: u32 = 10;
-/// From this version on it is said whether a world is known by its counts.
-const SAYS_KNOWN: u32 = 9;
-/// From this version on it is said when a plan that acted by counts was last taken back.
-const SAYS_MISLED: u32 = 10;
 /// The oldest version that a service may have saved. What came after such a state are inputs, which are played again and
 /// compared, so that another learner is noticed. A run has no such inputs and is not gone on with.
 const VERSION_SERVED: u32 = 8;
@@ -123,12 +119,12 @@ impl SavedLearner {
         let mut learner = Learner::with_machinery(shape, settings, machinery);
         learner.tally = Tally::decode(learner.machinery.steps(), &mut reader)?;
         let stray = reader.error("plain actions that act by counts");
-        learner.standing = Standing::decode(shape, learner.tally.steps, SAYS_MISLED <= version, &mut reader)?;
+        learner.standing = Standing::decode(shape, learner.tally.steps, version, &mut reader)?;
         if learner.standing.incumbent().by_counts && learner.acts_plainly() {
             return Err(stray.into());
         }
         learner.candidates = Candidates::decode(shape, &mut reader)?;
-        learner.exploration = Exploration::decode(shape, SAYS_KNOWN <= version, &mut reader)?;
+        learner.exploration = Exploration::decode(shape, version, &mut reader)?;
         learner.drift = Drift::decode(&mut reader)?;
         learner.floor = decode_option(&mut reader, |reader| Floor::decode(shape, reader))?;
         learner.library = decode_list(&mut reader, Machine::decode)?;

@@ -20,7 +20,7 @@ use bem_base::encode::{DecodeError, Reader, Writer};
 use std::collections::BTreeMap;
 
 /// Version of the canonical bytes.
-const ENCODING_VERSION: u32 = 2;
+const ENCODING_VERSION: u32 = 3;
 
 /// Why a configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -327,6 +327,15 @@ parameters! {
         /// Exploring episodes are also allowed up to the root of actions times episodes; off is an ablation.
         "exploration root" exploration_root: bool [()] = true,
             tried "false" given "exploration_episodes = 0" on Reference::Task { task: "contextual_bandit", steps: 3_000 };
+        /// Where actions change what follows, most exploring episodes follow a plan drawn from the counts; off is an ablation.
+        "exploration plans" exploration_plans: bool [()] = true,
+            tried "false" on Reference::Task { task: "safety_grid", steps: 3_000 };
+        /// More is explored while the counts leave open that more can be earned than what acts does; off is an ablation.
+        "exploration hope" exploration_hope: bool [()] = true,
+            tried "false" given "exploration_episodes = 0" on Reference::Task { task: "safety_grid", steps: 3_000 };
+        /// A context whose rewards have changed forgets what came before and is explored again; off is an ablation.
+        "exploration alarms" alarms: bool [()] = true,
+            tried "false" on Reference::Change;
         /// What is BAD more often than something else is masked; off is an ablation.
         "safety" guard: bool [()] = true,
             tried "false" on Reference::Task { task: "safety_grid", steps: 1_000 };

@@ -43,6 +43,8 @@ pub enum Reference {
     Condition,
     /// A learner in a world in which the best action depends on the steps that are left.
     Clock,
+    /// A learner in a world of one step in which the best action changes.
+    Change,
     /// A learner in this task of the catalog.
     Task {
         /// The task.

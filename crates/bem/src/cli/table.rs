@@ -54,6 +54,9 @@ pub struct TableArguments {
     /// Only rows of these families, separated by commas.
     #[arg(long, value_delimiter = ',')]
     families: Vec<String>,
+    /// Only rows whose episodes have more than one step
+    #[arg(long, conflicts_with_all = ["controls", "generated"])]
+    several_steps: bool,
     /// How the worlds are disguised: none, actions, fields or bits.
     #[arg(long, default_value = "none")]
     scramble: String,
@@ -214,7 +217,15 @@ fn rows_of(arguments: &TableArguments) -> Result<Vec<Row>> {
         floor,
         build: Box::new(move |seed| Ok(on_terms(build(seed)?, terms))),
     };
-    let (rows, others): (Vec<Row>, Vec<Row>) = rows.into_iter().map(deprived).partition(wanted);
+    let mut long = Vec::new();
+    for row in rows {
+        // Asked before anything is late: what is late does not make an episode longer.
+        let horizon = || -> Result<u32> { Ok((row.build)(arguments.first_seed)?.shape().horizon) };
+        if !arguments.several_steps || 1 < horizon()? {
+            long.push(row);
+        }
+    }
+    let (rows, others): (Vec<Row>, Vec<Row>) = long.into_iter().map(deprived).partition(wanted);
     if rows.is_empty() {
         let known: BTreeSet<&str> = others.iter().filter_map(|row| row.name.split(' ').next()).collect();
         let known: Vec<&str> = known.into_iter().collect();

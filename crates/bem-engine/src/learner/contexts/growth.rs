@@ -121,9 +121,11 @@ pub(crate) fn divide(
     if cuts.is_empty() {
         return None;
     }
+    // Evidence is what is explained in units of the variance that is left, of which every step has one.
     let surplus = interaction(&done, directory.bucket_count(), usize::from(actions)) / SCALE;
+    let surplus = surplus.min(1 << 40) as i64;
     (0 < surplus).then(|| Growth {
-        explained: Fixed::from_ratio(surplus.min(steps as i128) as i64, steps.max(1) as i64),
+        explained: Fixed::from_ratio(surplus, surplus + steps as i64),
         steps: steps as u32,
         cuts,
         after,

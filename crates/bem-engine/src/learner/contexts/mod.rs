@@ -42,7 +42,7 @@ impl Learner {
         let joined = self.joins();
         is_changed |= joined.is_some_and(|proposal| self.decide_at_once(proposal, witness));
         // An adversary must not be able to make a rule forget that holds against it.
-        let forgets = !self.machinery.family().weighs_by_chance();
+        let forgets = self.settings.config.alarms && !self.machinery.family().weighs_by_chance();
         let looks: [fn(&Learner, u128) -> Option<Proposal>; 2] = [Learner::divisions, Learner::changes];
         for look in looks.into_iter().take(if forgets { 2 } else { 1 }) {
             let odds = self.machinery.enter_test(Account::Contexts);

@@ -13,6 +13,7 @@ mod isa;
 mod layers;
 mod learner_regret;
 mod ledger;
+mod long_run;
 mod measure;
 mod pacing;
 mod peers;
@@ -28,7 +29,7 @@ mod statistics;
 mod step;
 mod tools;
 
-pub use measure::{Measurement, minimum_nanoseconds};
+pub use measure::{Measurement, cpu_seconds, minimum_nanoseconds};
 pub use peers::Normal;
 
 use super::Answer;
@@ -46,7 +47,9 @@ use std::io::IsTerminal;
     schedules at several lengths, `bem bench pacing` the schedulers side by side,\n\
     `bem bench choice_rules` the choice rules in worlds where each may be right,\n\
     `bem bench serve` the decision service under load, `bem bench serve_long` a\n\
-    million decisions tenth by tenth, `bem bench people` whether answers help, `bem\n\
+    million decisions tenth by tenth, `bem bench long_run` ten million steps online\n\
+    tenth by tenth (BEM_LONG_STEPS says how many, BEM_LONG_FOLDER where the run is\n\
+    kept), `bem bench people` whether answers help, `bem\n\
     bench people_bad` whether something BAD happens more often beside a liar, `bem\n\
     bench people_page` how long the next question takes in a long history, `bem\n\
     bench restore` how soon an image decides.")]
@@ -93,6 +96,7 @@ fn registry() -> Vec<&'static Benchmark> {
         prover::BENCHMARKS,
         serve::BENCHMARKS,
         serve_long::BENCHMARKS,
+        long_run::BENCHMARKS,
         people::BENCHMARKS,
         people::harm::BENCHMARKS,
         people::page::BENCHMARKS,
@@ -127,6 +131,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     if arguments.names == ["serve_long"] {
         return serve_long::report(arguments.json);
+    }
+    if arguments.names == ["long_run"] {
+        return long_run::report(arguments.json);
     }
     if arguments.names == ["people_bad"] {
         return people::harm::report(arguments.json);

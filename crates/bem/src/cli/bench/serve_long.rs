@@ -63,7 +63,8 @@ struct Long {
     head: String,
 }
 
-fn resident_kb() -> u64 {
+/// Resident memory of this process, as far as the system tells.
+pub(super) fn resident_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)

@@ -13,7 +13,7 @@ mod world;
 
 use super::Answer;
 use super::config::ConfigFile;
-use super::solve::{self, SolveArguments, game_baselines, is_program_run};
+use super::solve::{self, SolveArguments, game_baselines, is_program_run, without_losses};
 use crate::kept_world::{SharedWorlds, worlds_of};
 use crate::{interrupt, task};
 use anyhow::{Context, Result, bail};
@@ -177,7 +177,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     go_through_record(&mut climb, &worlds, &mut history, &mut curves)?;
     let board = scoreboard::Live::new(!arguments.json && std::io::stderr().is_terminal(), &climb);
     let mut taken = |result: &UnitResult, climb: &Climb| {
-        curves.add(result, None)?;
+        curves.add(result, None, None)?;
         history.unit(result, climb)?;
         board.unit(result, climb);
         Ok(())
@@ -234,7 +234,7 @@ fn go_through_record(
             bail!("interrupted before the recorded units were compared: nothing is lost, resume again");
         };
         climb.take(&result);
-        curves.add(&result, None)?;
+        curves.add(&result, None, None)?;
         history.unit(&result, climb)?;
     }
     Ok(())
@@ -288,7 +288,11 @@ struct Open {
 fn open(arguments: &RunArguments, threads: usize) -> Result<Open> {
     let options = LogOptions { segment_bytes: arguments.segment_bytes, ..LogOptions::default() };
     if let Some(directory) = &arguments.resume {
-        let (history, climb, put_away) = History::resume(directory, arguments.key.as_deref(), options)?;
+        let (history, climb, mut put_away) = History::resume(directory, arguments.key.as_deref(), options)?;
+        // A task of `bem solve` was put away with what it had lost, of which the report of a run says nothing.
+        for (_, lesson) in put_away.values_mut() {
+            *lesson = without_losses(std::mem::take(lesson)).0;
+        }
         arguments.config.check_against(&climb.config().parameters)?;
         return Ok(Open { climb, history, directory: directory.clone(), put_away, ordered: None });
     }

@@ -1,9 +1,12 @@
 //! The folder of a run over one task: its ledger from the first step on, snapshots on the way, and what it shows at the end.
 //!
-//! A game's run writes its ledger before it learns anything and puts its learner away every [`SAVE_STEPS`] steps: a process
-//! that is killed loses what came after the last of these. A run that gets more budget begins a new history, and the one
-//! before is set aside in the same folder, whole. Clauses: LOG-4, LOG-5.
+//! A game's run writes its ledger before it learns anything and puts its learner away at distances that grow with the run
+//! ([`Saves`]): a process that is killed loses what came after the last of these and takes those steps again. A run that gets
+//! more budget begins a new history, and the one before is set aside in the same folder, whole. Clauses: LOG-4, LOG-5;
+//! decision D-268.
 
+use super::beside::without_losses;
+use super::losses::Losses;
 use crate::answers;
 use crate::cli::run::evaluations;
 use crate::cli::run::history::{History, PutAway};
@@ -19,8 +22,43 @@ use bem_ledger::log::LogOptions;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Steps between two times that a learner is put away.
-pub const SAVE_STEPS: u64 = 20_000;
+/// Steps between two times that a learner is put away, at least.
+const SAVE_STEPS: u64 = 20_000;
+/// They are also at least this part of the steps before. What is put away grows with the run, so that all that is ever written
+/// stays within a multiple of what is written last.
+const SAVE_PART: u64 = 8;
+
+/// When a learner is put away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saves {
+    /// The most steps at which it was put away.
+    reached: u64,
+    /// Steps at which it is put away next; unknown before the first look at a learner that goes on.
+    due: Option<u64>,
+}
+
+impl Saves {
+    /// For a learner that begins, or one that goes on from where it was put away.
+    pub fn new(goes_on: bool) -> Saves {
+        Saves { reached: 0, due: (!goes_on).then_some(SAVE_STEPS) }
+    }
+
+    fn after(reached: u64) -> u64 {
+        reached + SAVE_STEPS.max(reached / SAVE_PART)
+    }
+
+    /// Whether a learner that has taken so many steps is to be put away now.
+    pub fn is_due(&mut self, steps: u64) -> bool {
+        *self.due.get_or_insert_with(|| Saves::after(steps)) <= steps
+    }
+
+    /// It was put away after so many steps. A learner that began anew, because what was put away did not fit, is not put away
+    /// before it is as far again.
+    pub fn done(&mut self, steps: u64) {
+        self.reached = self.reached.max(steps);
+        self.due = Some(Saves::after(self.reached));
+    }
+}
 
 /// What is moved when a run is set aside; the salt of its key is copied.
 const PARTS: [&str; 4] = ["ledger", report::NAME, evaluations::NAME, "curves.jsonl"];
@@ -55,6 +93,7 @@ pub struct Keeper {
     climb: Climb,
     unit: Unit,
     history: History,
+    losses: Option<Losses>,
 }
 
 impl Keeper {
@@ -69,16 +108,22 @@ impl Keeper {
         let (climb, files) = single(settings, task, file);
         let unit = climb.next(&BTreeSet::new()).context("a single task has one unit")?;
         let history = History::create_with(directory, &climb, &files, key, None, LogOptions::default())?;
-        Ok(Keeper { directory: directory.to_path_buf(), climb, unit, history })
+        Ok(Keeper { directory: directory.to_path_buf(), climb, unit, history, losses: None })
     }
 
-    /// Goes on with a history; the bytes are those of its learner where it was put away.
-    pub fn resume(directory: &Path, key: Option<&Path>) -> Result<(Keeper, Option<Vec<u8>>)> {
+    /// Goes on with a history; where its learner was put away, its bytes, and what it had lost until then.
+    pub fn resume(directory: &Path, key: Option<&Path>) -> Result<(Keeper, Option<(Vec<u8>, Losses)>)> {
         let (history, climb, mut put_away) = History::resume(directory, key, LogOptions::default())?;
         let unit = climb.next(&BTreeSet::new()).context("the run is finished")?;
         let saved = put_away.remove(&unit.track).filter(|(number, _)| *number == unit.number);
         let directory = directory.to_path_buf();
-        Ok((Keeper { directory, climb, unit, history }, saved.map(|(_, bytes)| bytes)))
+        let saved = saved.map(|(_, bytes)| without_losses(bytes));
+        Ok((Keeper { directory, climb, unit, history, losses: None }, saved))
+    }
+
+    /// The same with what was lost against best play on the same seeds, for the report; nothing where that is not known.
+    pub fn with_losses(self, losses: Option<Losses>) -> Keeper {
+        Keeper { losses, ..self }
     }
 
     /// Puts the learner away.
@@ -93,7 +138,7 @@ impl Keeper {
         let result = UnitResult { unit: self.unit, seed, solution: solution.clone(), reused: false };
         self.climb.take(&result);
         let mut curves = Curves::open(&self.directory)?;
-        curves.add(&result, measured)?;
+        curves.add(&result, measured, self.losses.as_ref())?;
         self.history.unit(&result, &self.climb)?;
         let saved = self.history.save(&self.climb, PutAway::new())?;
         let figures = evaluations::text(&self.climb, &curves);
@@ -125,6 +170,32 @@ pub fn set_aside(directory: &Path) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_put_away_in_a_long_run_is_a_multiple_of_what_is_put_away_last() {
+        let (mut saves, mut moments) = (Saves::new(false), Vec::new());
+        for steps in (0..=10_000_000).step_by(64) {
+            if saves.is_due(steps) {
+                saves.done(steps);
+                moments.push(steps);
+            }
+        }
+        assert_eq!(moments[0], 20_032);
+        // Nobody loses more than an eighth of the steps before, and a few looks.
+        let is_close = |pair: &[u64]| pair[1] - pair[0] <= 64 + SAVE_STEPS.max(pair[0] / SAVE_PART);
+        assert!(moments.windows(2).all(is_close), "{moments:?}");
+        let last = moments[moments.len() - 1];
+        assert!(8_800_000 < last && moments.iter().sum::<u64>() <= 9 * last, "{moments:?}");
+        assert!(moments.len() < 50, "{}", moments.len());
+    }
+
+    #[test]
+    fn a_learner_that_goes_on_is_not_put_away_at_once_and_one_that_begins_anew_not_before_it_is_as_far() {
+        let mut saves = Saves::new(true);
+        assert!(!saves.is_due(800_000) && !saves.is_due(899_999) && saves.is_due(900_000));
+        saves.done(900_000);
+        assert!(!saves.is_due(64) && !saves.is_due(1_012_499) && saves.is_due(1_012_500));
+    }
 
     #[test]
     fn an_expert_is_called_by_its_family_file_or_script() {

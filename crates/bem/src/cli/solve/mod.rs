@@ -4,12 +4,16 @@
 //! `--resume` goes on with it after Ctrl-C, after a crash, and with more budget. When a program dies on the way, what it
 //! taught until then is kept. Clauses: SCC-8, LOG-4, LOG-5.
 
-mod keep;
+mod beside;
+pub mod keep;
+mod losses;
 mod measure;
 mod online;
 mod resume;
 mod words;
 
+pub use beside::{Beside, without_losses};
+pub use losses::{Losses, Lost};
 pub use measure::game_baselines;
 pub use online::Figures;
 pub use resume::is_program_run;
@@ -30,25 +34,27 @@ use bem_base::environment::Environment as _;
 use bem_base::fixed::Fixed;
 use bem_base::plain::plain;
 use bem_data::{Decimal, Encoder};
-use bem_engine::evaluate::Yardstick;
+use bem_engine::evaluate::{Evaluation, Yardstick};
 use bem_engine::learner::{Settings, Tally};
 use bem_engine::parameters::check_world;
-use bem_engine::solve::{Broken, Lesson, Solution, Taught, teach_on, teach_world};
+use bem_engine::solve::{Broken, Lesson, OnTick, Solution, Taught, teach_on, teach_world};
 use bem_engine::start::{MACHINES_MAX, Start};
 use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::continued::Continued;
 use bem_engine::world_file::record::{Record, Recorder};
 use bem_games::game::Game;
 use bem_games::wrappers::{Terms, on_terms};
+use beside::with_losses;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use keep::{Keeper, SAVE_STEPS, single};
+use keep::{Keeper, Saves, single};
 use measure::ProgramMeasure;
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
-use words::{print_summary, to_json};
+use words::{Told, print_summary, to_json};
 
 /// The seed when nothing else is said.
 const SEED: u64 = 1;
@@ -56,6 +62,8 @@ const SEED: u64 = 1;
 const BUDGET: u64 = 200_000;
 /// More episodes than this take longer than anybody waits.
 const EVAL_EPISODES_MAX: u32 = 10_000_000;
+/// No evaluation was asked for.
+const UNEVALUATED: Evaluation = Evaluation { mean: Fixed::ZERO, error: Fixed::ZERO, bad: 0, episodes: 0 };
 
 /// Learn one task from scratch.
 #[derive(Args, Default)]
@@ -84,7 +92,8 @@ pub struct SolveArguments {
     #[arg(long)]
     budget: Option<u64>,
     /// Episodes of the final evaluation, and of every baseline at most; 0 switches both off [default: 1000, and 200 for
-    /// the baselines of a program]. They are not counted in the budget. A game with a known optimum is always evaluated
+    /// the baselines of a program]. They are not counted in the budget. A game is evaluated over 1000 episodes at least, or
+    /// not at all; with --out and 0 its history still names the score, which a replay compares
     #[arg(long, value_name = "N")]
     eval_episodes: Option<u32>,
     /// Act until the budget is spent instead of ending when nothing is left to gain, and say what was earned meanwhile
@@ -179,7 +188,7 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
                 )
             };
             let keeper = out.map(create).transpose();
-            learn_game(&lesson, game.as_ref(), out, keeper, None)
+            learn_game(&lesson, &game, out, keeper, None)
         }
         TaskWorld::Program(program) => {
             let timeout = arguments.task.env_timeout.unwrap_or(ENV_TIMEOUT_DEFAULT);
@@ -291,10 +300,10 @@ const UNITS_MAX: u32 = 10;
 /// result: that is printed before the failure is said.
 fn learn_game(
     lesson: &Named<'_>,
-    game: &dyn Game,
+    game: &Arc<dyn Game>,
     directory: Option<&Path>,
     keeper: Result<Option<Keeper>>,
-    mut saved: Option<Vec<u8>>,
+    saved: Option<(Vec<u8>, Losses)>,
 ) -> Result<Answer> {
     let started = Instant::now();
     let bar = lesson.progress_bar();
@@ -302,48 +311,54 @@ fn learn_game(
         Ok(keeper) => (keeper, None),
         Err(error) => (None, Some(error)),
     };
-    let (mut due, mut reached) = (SAVE_STEPS, 0);
-    let solution = loop {
+    let mut saves = Saves::new(saved.is_some());
+    let (mut saved, lost) = saved.unzip();
+    let beside = Beside::after(Arc::clone(game), lost.unwrap_or_default());
+    let mut solution = loop {
         let is_kept = keeper.is_some();
         let mut on_tick = |tally: &Tally| {
             bar.set_position(tally.steps.min(lesson.settings.budget));
             bar.set_message(format!("{} applied, {} rejected", tally.applied, tally.rejected));
-            !interrupt::is_asked() && (!is_kept || tally.steps < due)
+            !(interrupt::is_asked() || is_kept && saves.is_due(tally.steps))
         };
-        let Taught { solution, put_away } =
-            teach_on(game, lesson.lesson(), saved.as_deref(), &mut on_tick).context("the world failed")?;
+        let Taught { solution, put_away } = lesson.teach(&beside, is_kept, saved.as_deref(), &mut on_tick)?;
         let Some(bytes) = put_away else { break solution };
         if interrupt::is_asked() {
             bar.finish_and_clear();
             if let Some(keeper) = &mut keeper {
-                keeper.save(bytes)?;
+                keeper.save(with_losses(&bytes, &beside.losses()?))?;
             }
             return lesson.interrupted(directory.filter(|_| failure.is_none()), &solution);
         }
         if let Some(open) = &mut keeper
-            && let Err(error) = open.save(bytes.clone())
+            && let Err(error) = open.save(with_losses(&bytes, &beside.losses()?))
         {
             (keeper, failure) = (None, Some(error));
         }
-        // A learner that began anew, because what was put away did not fit, is not put away before it is as far again.
-        let steps = solution.learned.tally.steps;
-        reached = steps.max(reached);
-        due = (reached / SAVE_STEPS + 1) * SAVE_STEPS;
+        saves.done(solution.learned.tally.steps);
         saved = Some(bytes);
     };
     bar.finish_and_clear();
-    let mut measured = Measured::of(&solution.evaluation, solution.yardstick);
+    let losses = beside.losses_of(&solution.online).context("the world failed")?;
+    let evaluated = Measured::of(&solution.evaluation, solution.yardstick);
+    let mut measured = evaluated.filter(|_| lesson.is_evaluated());
     if let Some(measured) = &mut measured {
-        let game = game.without_terms().unwrap_or(game);
+        let game = game.without_terms().unwrap_or(game.as_ref());
         measured.baselines = game_baselines(game, &lesson.settings, lesson.arguments.eval_episodes);
     }
     let wall_ms = started.elapsed().as_millis() as u64;
     let kept = match (keeper, failure) {
-        (Some(keeper), _) => keeper.finish(&solution, measured.as_ref()),
+        (Some(keeper), _) => keeper.with_losses(losses.clone()).finish(&solution, measured.as_ref()),
         (None, Some(failure)) => Err(failure),
         (None, None) => Ok(()),
     };
-    lesson.say(&solution, measured.as_ref(), wall_ms, directory, kept)
+    if !lesson.is_evaluated() {
+        solution.evaluation = UNEVALUATED;
+        (solution.steps_to_99, solution.first_to_99) = (None, None);
+        solution.curve.clear();
+    }
+    let (measured, losses) = (measured.as_ref(), losses.as_ref());
+    lesson.say(&Told { solution: &solution, measured, losses, wall_ms }, directory, kept)
 }
 
 /// What a program has stated, for scores.
@@ -387,7 +402,8 @@ fn learn_program(
     // What it answers is all that a replay will have of it, Ctrl-C included: that is a call which fails.
     let mut source = Continued::new(program.as_mut(), before);
     let mut recorder = Recorder::until(&mut source, &interrupt::is_asked).into_sink(&mut sink);
-    let solved = teach_world(&mut recorder, lesson.lesson(), &mut |tally| {
+    // What was played is kept without a folder too: one is made where the program dies.
+    let solved = teach_world(&mut recorder, lesson.lesson(true), &mut |tally| {
         bar.set_position(tally.steps.min(lesson.settings.budget));
         bar.set_message(format!("{} applied, {} rejected", tally.applied, tally.rejected));
         true
@@ -450,30 +466,48 @@ fn learn_program(
     };
     // What best play earns is no part of the history: a replay does not know it.
     solution.yardstick = lesson.yardstick.filter(|_| measured.is_some());
-    let answer = lesson.say(&solution, measured.as_ref(), wall_ms, directory, kept)?;
+    let told = Told { solution: &solution, measured: measured.as_ref(), losses: None, wall_ms };
+    let answer = lesson.say(&told, directory, kept)?;
     unmeasured.map_or(Ok(answer), Err)
 }
 
 impl Named<'_> {
-    /// What the learner is given.
-    fn lesson(&self) -> Lesson {
-        Lesson { start: self.start.clone(), ..Lesson::alone(self.settings.clone()) }
+    /// What the learner is given; what is played is kept if somebody will write it down.
+    fn lesson(&self, keeps_play: bool) -> Lesson {
+        Lesson { start: self.start.clone(), keeps_play, ..Lesson::alone(self.settings.clone()) }
+    }
+
+    /// Whether anybody wants to know how good the policy is.
+    fn is_evaluated(&self) -> bool {
+        self.arguments.eval_episodes != Some(0)
+    }
+
+    /// Teaches a game, from where it was put away if it was. Without an evaluation nobody looks on, unless the run is kept: its
+    /// history names scores, and a replay works them out again.
+    fn teach(
+        &self,
+        game: &dyn Game,
+        is_kept: bool,
+        saved: Option<&[u8]>,
+        on_tick: OnTick<'_>,
+    ) -> Result<Taught> {
+        let lesson = self.lesson(is_kept);
+        if is_kept || saved.is_some() || self.is_evaluated() {
+            return teach_on(game, lesson, saved, on_tick).context("the world failed");
+        }
+        let mut solution = teach_world(game.start().as_mut(), lesson, on_tick).context("the world failed")?;
+        solution.yardstick = Some(Yardstick::of(game));
+        // After Ctrl-C there is nothing to go on from, because nothing is kept.
+        Ok(Taught { solution, put_away: interrupt::is_asked().then(Vec::new) })
     }
 
     /// Prints what was learned, then what went wrong with keeping it.
-    fn say(
-        &self,
-        solution: &Solution,
-        measured: Option<&Measured>,
-        wall_ms: u64,
-        directory: Option<&Path>,
-        kept: Result<()>,
-    ) -> Result<Answer> {
+    fn say(&self, told: &Told<'_>, directory: Option<&Path>, kept: Result<()>) -> Result<Answer> {
         let seed = self.settings.seed;
         if self.arguments.json {
-            say!("{}", to_json(seed, (&self.name, self.params.clone()), solution, measured, wall_ms));
+            say!("{}", to_json(seed, (&self.name, self.params.clone()), told));
         } else {
-            print_summary(&self.name, seed, solution, measured, wall_ms);
+            print_summary(&self.name, seed, told);
             if let Some(directory) = directory.filter(|_| kept.is_ok()) {
                 say!("  kept in      {} (open its report.html)", directory.display());
                 say!("  next         bem explain, bem export, bem verify, with this folder");
@@ -482,8 +516,8 @@ impl Named<'_> {
         if let Some(directory) = directory {
             kept.with_context(|| format!("the run cannot be kept in {}", directory.display()))?;
         }
-        // Of a world outside the optimum is not known: that its score cannot be told is no "no".
-        Ok(if solution.is_solved() || solution.score().is_none() { Answer::Yes } else { Answer::No })
+        // Of a world outside the optimum is not known, and what was not evaluated has no score: neither is a "no".
+        Ok(if told.is_solved() || told.score().is_none() { Answer::Yes } else { Answer::No })
     }
 
     /// Ctrl-C: what was learned so far, and how to go on.

@@ -1,9 +1,10 @@
 //! The figures of acting while learning: what all episodes earned, how regret grew, how much was explored.
 //!
-//! Regret is taken against the expected return of the best policy, which only the evaluator knows. Clauses: VM-16.
+//! Regret is taken against best play on the same seeds ([`super::beside`]), or against its expected return where nobody can
+//! play best: in worlds outside, and where a seed does not come back. Clauses: VM-16; decision D-267.
 
+use super::losses::{Losses, Lost};
 use super::words::to_float;
-use bem_base::fixed::Fixed;
 use bem_engine::evaluate::Yardstick;
 use bem_engine::online::{Online, Sums};
 use bem_engine::solve::Solution;
@@ -26,19 +27,20 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Those of a solution.
-    pub fn of(solution: &Solution) -> Figures {
+    /// Those of a solution, with what best play on the same seeds earned more where that is known.
+    pub fn of(solution: &Solution, losses: Option<&Losses>) -> Figures {
         let online = &solution.online;
         let now = *online.now();
-        let late = between(online.at(now.steps / 2), now);
-        let score = |sums: &Sums| Some(score(solution.yardstick?, mean(sums)?));
+        let half = online.at(now.steps / 2);
+        let late = now.steps - half.steps;
+        let regret = solution.yardstick.map(|yardstick| Regret { yardstick, online, losses });
         Figures {
-            mean: mean(&now).map(|mean| mean / 1_000.0),
-            score: score(&now),
-            score_last_half: score(&late),
-            regret: solution.yardstick.map(|yardstick| regret(yardstick, &now) / 1_000.0),
-            regret_exponent: solution.yardstick.and_then(|yardstick| exponent(yardstick, online)),
-            explored_last_half: (0 < late.steps).then(|| late.strayed as f64 / late.steps as f64),
+            mean: (0 < now.episodes).then(|| now.earned as f64 / now.episodes as f64 / 1_000.0),
+            score: regret.as_ref().and_then(|regret| regret.score_since(0)),
+            score_last_half: regret.as_ref().and_then(|regret| regret.score_since(now.steps / 2)),
+            regret: regret.as_ref().map(|regret| regret.now().lost as f64 / 1_000.0),
+            regret_exponent: regret.as_ref().and_then(Regret::exponent),
+            explored_last_half: (0 < late).then(|| (now.strayed - half.strayed) as f64 / late as f64),
             unplayed: solution.learned.tally.unplayed,
         }
     }
@@ -79,58 +81,53 @@ fn rounded(value: Option<f64>) -> Option<f64> {
     value.map(|value| (value * 1e6).round() / 1e6)
 }
 
-/// The mean return in milli-units.
-fn mean(sums: &Sums) -> Option<f64> {
-    (0 < sums.episodes).then(|| sums.earned as f64 / sums.episodes as f64)
+/// What was lost, and against what.
+struct Regret<'a> {
+    yardstick: Yardstick,
+    online: &'a Online,
+    /// Against best play on the same seeds, where it was played.
+    losses: Option<&'a Losses>,
 }
 
-fn between(from: Sums, to: Sums) -> Sums {
-    Sums {
-        steps: to.steps - from.steps,
-        episodes: to.episodes - from.episodes,
-        earned: to.earned - from.earned,
-        squares: to.squares - from.squares,
-        strayed: to.strayed - from.strayed,
+impl Regret<'_> {
+    fn expected(&self, sums: &Sums) -> Lost {
+        Lost::expected(to_float(self.yardstick.optimum), sums)
     }
-}
 
-fn score(yardstick: Yardstick, mean: f64) -> f64 {
-    let (optimum, random) = (to_float(yardstick.optimum), to_float(yardstick.random));
-    if yardstick.optimum.minus(yardstick.random) <= Fixed::ZERO {
-        1.0
-    } else {
-        (mean - random) / (optimum - random)
+    fn now(&self) -> Lost {
+        self.losses.map_or_else(|| self.expected(self.online.now()), |losses| *losses.now())
     }
-}
 
-/// What the best policy would have earned more in as many episodes, in milli-units.
-fn regret(yardstick: Yardstick, sums: &Sums) -> f64 {
-    to_float(yardstick.optimum) * sums.episodes as f64 - sums.earned as f64
-}
-
-/// How regret grows with steps: the slope of its logarithm over the last decade; none where chance explains it.
-fn exponent(yardstick: Yardstick, online: &Online) -> Option<f64> {
-    let now = online.now();
-    let mean = mean(now)?;
-    let variance = (now.squares as f64 / now.episodes as f64 - mean * mean).max(0.0);
-    let error = (variance * now.episodes as f64).sqrt();
-    if regret(yardstick, now) < ERRORS * error.max(1.0) {
-        return None;
+    fn at(&self, steps: u64) -> Lost {
+        self.losses.map_or_else(|| self.expected(&self.online.at(steps)), |losses| losses.at(steps))
     }
-    let mut points = Vec::new();
-    for place in 0..POINTS {
-        let share = 10f64.powf(f64::from(place) / f64::from(POINTS - 1) - 1.0);
-        let sums = online.at((now.steps as f64 * share).round() as u64);
-        let regret = regret(yardstick, &sums);
-        if regret <= 0.0 {
+
+    /// What was earned after this step, on the scale on which random play is 0 and best play 1.
+    fn score_since(&self, steps: u64) -> Option<f64> {
+        let worth = to_float(self.yardstick.optimum.minus(self.yardstick.random));
+        self.now().score_since(&self.at(steps), worth)
+    }
+
+    /// How it grows with steps: the slope of its logarithm over the last decade; none where chance explains it.
+    fn exponent(&self) -> Option<f64> {
+        let now = self.now();
+        if (now.lost as f64) < ERRORS * now.error().max(1.0) {
             return None;
         }
-        points.push(((sums.steps as f64).ln(), regret.ln()));
+        let mut points = Vec::new();
+        for place in 0..POINTS {
+            let share = 10f64.powf(f64::from(place) / f64::from(POINTS - 1) - 1.0);
+            let then = self.at((now.steps as f64 * share).round() as u64);
+            if then.lost <= 0 {
+                return None;
+            }
+            points.push(((then.steps as f64).ln(), (then.lost as f64).ln()));
+        }
+        let count = points.len() as f64;
+        let (x, y) = points.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
+        let (x, y) = (x / count, y / count);
+        let over = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>();
+        let under = points.iter().map(|point| (point.0 - x).powi(2)).sum::<f64>();
+        (0.0 < under).then(|| over / under)
     }
-    let count = points.len() as f64;
-    let (x, y) = points.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
-    let (x, y) = (x / count, y / count);
-    let over = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>();
-    let under = points.iter().map(|point| (point.0 - x).powi(2)).sum::<f64>();
-    (0.0 < under).then(|| over / under)
 }

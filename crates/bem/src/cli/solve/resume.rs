@@ -123,10 +123,10 @@ fn go_on_with_game(
         let aside = set_aside(directory)?;
         note!("bem: the run so far is set aside in {}", aside.display());
         let keeper = Keeper::create(directory, key, &lesson.settings, &lesson.text, file.as_ref());
-        return learn_game(&lesson, game.as_ref(), Some(directory), keeper.map(Some), None);
+        return learn_game(&lesson, &game, Some(directory), keeper.map(Some), None);
     }
     let (keeper, saved) = Keeper::resume(directory, key)?;
-    learn_game(&lesson, game.as_ref(), Some(directory), Ok(Some(keeper)), saved)
+    learn_game(&lesson, &game, Some(directory), Ok(Some(keeper)), saved)
 }
 
 fn go_on_with_program(

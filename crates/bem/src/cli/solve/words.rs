@@ -1,5 +1,6 @@
 //! What `bem solve` says: one JSON object, or a summary that fits 80 columns.
 
+use super::losses::Losses;
 use super::online::Figures;
 use crate::cli::fit::{WIDTH, wrapped};
 use crate::learned::ADAPTING;
@@ -24,27 +25,52 @@ fn units(value: Fixed) -> f64 {
     (to_float(value) * 1e3).round() / 1e6
 }
 
+/// What a run brought, and how it compares.
+#[derive(Clone, Copy)]
+pub struct Told<'a> {
+    pub solution: &'a Solution,
+    /// The final evaluation with its baselines; none where nothing was evaluated.
+    pub measured: Option<&'a Measured>,
+    /// What best play on the same seeds earned more, where it was played.
+    pub losses: Option<&'a Losses>,
+    pub wall_ms: u64,
+}
+
+impl Told<'_> {
+    fn is_evaluated(&self) -> bool {
+        0 < self.solution.evaluation.episodes
+    }
+
+    /// The final score, if it was evaluated and can be told.
+    pub fn score(&self) -> Option<Fixed> {
+        self.solution.score().filter(|_| self.is_evaluated())
+    }
+
+    /// Whether the final score is high enough.
+    pub fn is_solved(&self) -> bool {
+        self.is_evaluated() && self.solution.is_solved()
+    }
+
+    fn figures(&self) -> Figures {
+        Figures::of(self.solution, self.losses)
+    }
+}
+
 /// The keys of `bem solve --json`.
-pub fn to_json(
-    seed: u64,
-    task: (&str, Map<String, Value>),
-    solution: &Solution,
-    measured: Option<&Measured>,
-    wall_ms: u64,
-) -> Value {
+pub fn to_json(seed: u64, task: (&str, Map<String, Value>), told: &Told<'_>) -> Value {
+    let Told { solution, measured, wall_ms, .. } = *told;
     let learned = &solution.learned;
-    let evaluated = 0 < solution.evaluation.episodes;
     let mut object = json!({
         "task": task.0,
         "params": task.1,
         "seed": seed,
-        "solved": solution.is_solved(),
+        "solved": told.is_solved(),
         "steps": learned.tally.steps,
         "steps_to_99": solution.steps_to_99,
-        "score": solution.score().map(to_float),
+        "score": told.score().map(to_float),
         "random": solution.yardstick.map(|yardstick| units(yardstick.random)),
         "optimum": solution.yardstick.map(|yardstick| units(yardstick.optimum)),
-        "return_mean": evaluated.then(|| units(solution.evaluation.mean)),
+        "return_mean": told.is_evaluated().then(|| units(solution.evaluation.mean)),
         "episodes": learned.tally.episodes,
         "wall_ms": wall_ms,
         "gates": learned.agent.policy().gates(),
@@ -73,7 +99,7 @@ pub fn to_json(
         "trace_head": learned.chain_head.to_hex(),
     });
     Measured::add_to(measured, &mut object);
-    Figures::of(solution).add_to(&mut object);
+    told.figures().add_to(&mut object);
     object
 }
 
@@ -92,19 +118,21 @@ fn line(name: &str, text: &str) {
 }
 
 /// The summary on a terminal.
-pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Option<&Measured>, wall_ms: u64) {
+pub fn print_summary(name: &str, seed: u64, told: &Told<'_>) {
+    let Told { solution, measured, wall_ms, .. } = *told;
     let learned = &solution.learned;
-    let verdict = match solution.score() {
-        None => "learned; the optimum is unknown",
-        Some(_) if solution.is_solved() => "solved",
-        Some(_) => "not solved",
+    let verdict = match (told.score(), solution.yardstick) {
+        (None, None) => "learned; the optimum is unknown",
+        (None, Some(_)) => "learned; nothing was evaluated",
+        (Some(_), _) if told.is_solved() => "solved",
+        (Some(_), _) => "not solved",
     };
     wrapped(&format!("{name} (seed {seed}): {verdict}"), WIDTH).iter().for_each(|line| say!("{line}"));
     print_returns(solution, measured);
-    let to_99 = match (solution.steps_to_99, solution.yardstick) {
+    let to_99 = match (solution.steps_to_99, told.score()) {
         (Some(steps), _) => format!("; score 0.99 from step {steps} on"),
         (None, Some(_)) => "; score 0.99 not reached".to_string(),
-        // A world outside has returns, not scores.
+        // A world outside has returns, not scores, and what was not evaluated has neither.
         (None, None) => String::new(),
     };
     let (steps, episodes) = (learned.tally.steps, learned.tally.episodes);
@@ -113,7 +141,7 @@ pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Optio
         false => format!("{steps} in {}", quantity(episodes, "episode")),
     };
     line("steps", &format!("{taken}, {wall_ms} ms{to_99}"));
-    line("online", &Figures::of(solution).line());
+    line("online", &told.figures().line());
     terms(&learned.tally).iter().for_each(|text| line("world", text));
     learned.shortfall.iter().for_each(|short| line("unexplained", &unexplained(short)));
     let policy = learned.agent.policy();
@@ -128,7 +156,7 @@ pub fn print_summary(name: &str, seed: u64, solution: &Solution, measured: Optio
     }
     solution.decisions.iter().for_each(print_decision);
     say_text!("{}", plot(&solution.curve));
-    if solution.score().is_some() && !solution.is_solved() {
+    if told.score().is_some() && !told.is_solved() {
         line("what helps", advice(solution));
     }
     say!("  trace head   {}", learned.chain_head);

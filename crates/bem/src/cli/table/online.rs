@@ -1,10 +1,11 @@
-//! `bem table --online`: what every row earns while it is learned, exploration and measurements included.
+//! `bem table --online`: what every row earns while it is learned, exploration and measurements included, beside best play on
+//! the same seeds.
 //!
 //! Clauses: VM-16, SCC-8.
 
 use super::{Row, TableArguments, usage};
 use crate::cli::Answer;
-use crate::cli::solve::Figures;
+use crate::cli::solve::{Beside, Figures};
 use crate::interrupt;
 use anyhow::{Context as _, Result};
 use bem_engine::learner::Settings;
@@ -62,11 +63,13 @@ fn run_one(row: &Row, seed: u64, config: &Arc<GenesisConfig>) -> Result<Value> {
     let budget = floor.max(STEPS_MIN).max(EPISODES_MIN * u64::from(game.shape().horizon));
     let settings = Settings { seed, budget, config: Arc::clone(config) };
     let settings = settings.with(|config| config.until_budget = true);
+    let beside = Beside::new(game);
     let solution =
-        solve(game.as_ref(), settings, &mut |_| !interrupt::is_asked()).with_context(|| row.name.clone())?;
+        solve(&beside, settings, &mut |_| !interrupt::is_asked()).with_context(|| row.name.clone())?;
+    let losses = beside.losses_of(&solution.online).with_context(|| row.name.clone())?;
     let mut found = json!({
         "task": row.name, "seed": seed, "solved": solution.is_solved(), "steps": solution.learned.tally.steps,
     });
-    Figures::of(&solution).add_to(&mut found);
+    Figures::of(&solution, losses.as_ref()).add_to(&mut found);
     Ok(found)
 }

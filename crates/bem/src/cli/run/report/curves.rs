@@ -3,7 +3,7 @@
 //! One line of JSON for every try, written before the ledger acknowledges it: a run that was killed loses no curve of
 //! what it keeps. A line that was cut off is dropped, and its try is played and written again.
 
-use crate::cli::solve::to_float;
+use crate::cli::solve::{Losses, to_float};
 use crate::measured::{Compared, Measured};
 use anyhow::{Context, Result};
 use bem_engine::chronicle::{Chronicle, Happening};
@@ -30,7 +30,7 @@ pub struct Curve {
     /// Sums over all episodes up to some steps, exploration and measurements included.
     #[serde(default)]
     pub online: Vec<Earned>,
-    /// What the best policy would have earned more in the same episodes, in milli-units, where it is known.
+    /// What best play earns more in the same episodes, in milli-units, where it is known: on the same seeds, or in the mean.
     #[serde(default)]
     pub regret: Option<f64>,
     /// What the best policy earns, where it is known.
@@ -58,6 +58,9 @@ pub struct Earned {
     pub earned: i64,
     /// Steps whose action was not what the frozen machine would have done.
     pub strayed: u64,
+    /// What best play earns more on the same seeds, in milli-units, where it was played.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<i64>,
 }
 
 /// One decision of the gate.
@@ -159,7 +162,12 @@ impl Curves {
     }
 
     /// Adds a try at a rung and writes it down; of practice only the counts are shown.
-    pub fn add(&mut self, result: &UnitResult, measured: Option<&Measured>) -> Result<()> {
+    pub fn add(
+        &mut self,
+        result: &UnitResult,
+        measured: Option<&Measured>,
+        losses: Option<&Losses>,
+    ) -> Result<()> {
         let Purpose::Rung { attempt, .. } = result.unit.purpose else { return Ok(()) };
         let solution = &result.solution;
         let yardstick = solution.yardstick;
@@ -168,8 +176,8 @@ impl Curves {
         let curve = Curve {
             points: solution.curve.iter().map(|point| (point.steps, to_float(point.mean))).collect(),
             played,
-            online: earned(&solution.online),
-            regret,
+            online: earned(&solution.online, losses),
+            regret: losses.map(|losses| losses.now().lost as f64).or(regret),
             optimum,
             random: yardstick.map(|yardstick| to_float(yardstick.random)),
             seed: result.seed,
@@ -210,7 +218,7 @@ impl Curves {
 const PLAYED_POINTS: usize = 48;
 
 /// The sums at steps of about equal distance, from zero to the end.
-fn earned(online: &Online) -> Vec<Earned> {
+fn earned(online: &Online, losses: Option<&Losses>) -> Vec<Earned> {
     let last = online.now().steps;
     let mut points: Vec<Earned> = Vec::new();
     for place in 0..=PLAYED_POINTS as u64 {
@@ -218,9 +226,13 @@ fn earned(online: &Online) -> Vec<Earned> {
             true => *online.now(),
             false => online.at(last * place / PLAYED_POINTS as u64),
         };
-        let earned = earned.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+        let narrow = |wide: i128| wide.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+        let lost = losses.map(|losses| match place == PLAYED_POINTS as u64 {
+            true => narrow(losses.now().lost),
+            false => narrow(losses.at(steps).lost),
+        });
         if points.last().is_none_or(|point| point.steps < steps) {
-            points.push(Earned { steps, episodes, earned, strayed });
+            points.push(Earned { steps, episodes, earned: narrow(earned), strayed, lost });
         }
     }
     points

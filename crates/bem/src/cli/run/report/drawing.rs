@@ -222,10 +222,12 @@ pub fn returns(curve: &Curve) -> String {
     svg
 }
 
-/// What all episodes together fell short of the optimum, summed up over steps; nothing where no optimum is known.
+/// What all episodes together fell short of best play, on the same seeds or in the mean, summed up over steps; nothing where no
+/// optimum is known.
 pub fn regret(curve: &Curve) -> Option<String> {
     let optimum = curve.optimum?;
-    let lost = |sums: &Earned| (optimum * sums.episodes as f64 - sums.earned as f64).max(0.0);
+    let expected = |sums: &Earned| optimum * sums.episodes as f64 - sums.earned as f64;
+    let lost = |sums: &Earned| sums.lost.map_or_else(|| expected(sums), |lost| lost as f64).max(0.0);
     let points = || curve.online.iter().map(|sums| (sums.steps, lost(sums)));
     let last = curve.online.last()?.steps;
     let frame = Frame::around(190.0, last, points().map(|(_, lost)| lost).chain([0.0]))?;

@@ -45,7 +45,7 @@ fn while_learning(page: &mut String, climbed: &Climbed, curve: &Curve) {
     if let (Some(drawn), Some(lost)) = (regret(curve), curve.regret) {
         let _ = write!(
             page,
-            "{drawn}<p class=muted>Cumulative regret: what all episodes fell short of the optimum, exploration and measurements \
+            "{drawn}<p class=muted>Cumulative regret: what all episodes fell short of best play, exploration and measurements \
              included; {:.3} over all {steps} steps. A flat line costs nothing any more.</p>",
             lost / 1e3
         );

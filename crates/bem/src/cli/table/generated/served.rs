@@ -8,9 +8,10 @@
 mod over_http;
 mod within;
 
-use super::{Played, beside, cpu_seconds};
+use super::{Played, cpu_seconds};
+use crate::cli::solve::Beside;
 use anyhow::Result;
-use bem_base::environment::{Bits, Environment as _, Outcome};
+use bem_base::environment::{Bits, Outcome};
 use bem_base::prng::Prng;
 use bem_games::game::Game;
 use bem_machine::config::GenesisConfig;
@@ -74,7 +75,7 @@ impl Served<'_> {
 
 /// Serves a world for so many steps.
 pub fn serve(
-    game: &dyn Game,
+    game: &Arc<dyn Game>,
     seed: u64,
     steps: u64,
     config: &Arc<GenesisConfig>,
@@ -89,11 +90,12 @@ pub fn serve(
 }
 
 /// Plays a world through a door.
-fn play(game: &dyn Game, seed: u64, steps: u64, door: &mut dyn Door) -> Result<Played> {
+fn play(game: &Arc<dyn Game>, seed: u64, steps: u64, door: &mut dyn Door) -> Result<Played> {
     let started = cpu_seconds();
     let luck = Prng::stream(seed, "table/generated/served");
     let mut served = Served { door, decisions: 0, coming: BTreeMap::new(), luck };
-    let mut world = beside(game, steps);
+    let beside = Beside::new(Arc::clone(game));
+    let mut world = beside.start();
     let mut seeds = Prng::stream(seed, "table/generated/episodes");
     let horizon = game.shape().horizon;
     let (mut taken, mut episodes) = (0, 0u64);
@@ -111,5 +113,5 @@ fn play(game: &dyn Game, seed: u64, steps: u64, door: &mut dyn Door) -> Result<P
             }
         }
     }
-    Ok(Played::of(&world, cpu_seconds() - started))
+    Played::of(&beside, cpu_seconds() - started)
 }
