@@ -253,7 +253,7 @@ mod tests {
             let declared = Declared::read(&texts, 3, horizon).unwrap().unwrap();
             declared.encoder.columns()[0].width
         };
-        assert_eq!([levels("[]", 1), levels("[]", 24)], [8, 5]);
+        assert_eq!([levels("[]", 1), levels("[]", 24)], [8, 8]);
         // Every level is shown by six observations, and two actions are forbidden in each.
         assert_eq!(levels(r#"[{"if":{"temp":">= 0"},"action":[0,1]}]"#, 1), 8);
         let many = r#"[{"name":"a","kind":"number","min":0,"max":1},{"name":"b","kind":"number","min":0,"max":1},
@@ -262,7 +262,7 @@ mod tests {
             let texts = Texts { features: Some(many), bad_if: None, forbid };
             Declared::read(&texts, 3, horizon).unwrap().unwrap().encoder.bits()
         };
-        assert_eq!([width(None, 1), width(None, 2)], [24, 12]);
+        assert_eq!([width(None, 1), width(None, 2)], [24, 18]);
         // An eighth of 256 levels of each of three numbers is far more than can be listed; of 32 levels it is not.
         let corner = r#"[{"if":{"a":">= 0.5","b":">= 0.5","c":">= 0.75"},"action":0}]"#;
         assert_eq!(width(Some(corner), 1), 15);

@@ -13,13 +13,14 @@ const EVEN_MIN: usize = 4;
 /// How finely a number is cut in a world of which only the bounds are known: numbers of levels, the finest first.
 ///
 /// In one step every value is learned for itself, and a fine grid costs only where rewards tell its levels apart. Over several
-/// steps a planner counts where each level leads to, so that many numbers leave room for few levels of each (D-241).
+/// steps a planner counts where each level leads to; it looks at a number as finely as what was played can tell (D-293), and many
+/// numbers leave room for few levels of each.
 pub fn levels(numbers: usize, horizon: u32) -> &'static [usize] {
     match (horizon, numbers) {
         (1, ..=8) => &[256, 64, 32, 16],
         (1, ..=16) => &[64, 32, 16],
-        (_, ..=2) => &[32, 16],
-        _ => &[16],
+        (_, ..=2) => &[256, 64, 32, 16],
+        _ => &[64, 16],
     }
 }
 

@@ -183,11 +183,13 @@ impl Exploration {
         self.explorer.as_ref()
     }
 
-    /// A search has found an explorer, or none. It sees the latest steps; whoever has counted through the same lens all along
-    /// knows more and stays.
+    /// A search has found an explorer, or none. It sees the latest steps; whoever has counted through the same lens all along, as
+    /// finely, knows more and stays.
     pub(super) fn adopt(&mut self, found: Option<Explorer>) {
         let knows_more = match (&self.explorer, &found) {
-            (Some(held), Some(found)) => !held.is_full() && held.lens() == found.lens(),
+            (Some(held), Some(found)) => {
+                !held.is_full() && (held.lens(), held.grain()) == (found.lens(), found.grain())
+            }
             _ => false,
         };
         if !knows_more {

@@ -31,8 +31,9 @@ impl Learner {
     /// What a plan promises beyond the acting policy, by everything that was counted.
     pub(super) fn predicted<'p>(&'p self, plan: &'p Policy) -> Option<PlanComparison<'p>> {
         let all: Vec<&Episode> = self.experience.episodes().collect();
-        let lens = self.exploration.explorer()?.lens().clone();
-        PlanComparison::of(&self.shape, lens, &all, plan, self.machinery.frozen())
+        let explorer = self.exploration.explorer()?;
+        let view = (explorer.lens().clone(), explorer.grain());
+        PlanComparison::of(&self.shape, view, &all, plan, self.machinery.frozen())
     }
 
     /// Takes a plan out of the candidates that should act by counts alone: showing its gain would take too many steps, or

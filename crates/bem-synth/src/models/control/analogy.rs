@@ -144,6 +144,7 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
+    use super::super::grain::Grain;
     use super::*;
     use crate::experience::{Episode, Step};
     use crate::models::control::Lens;
@@ -168,7 +169,7 @@ mod tests {
             fields: vec![Field { low: 0, width: 10 }],
         };
         let mut prng = Prng::stream(5, "analogy");
-        let mut model = Model::new(&shape, Lens::default());
+        let mut model = Model::new(&shape, Lens::default(), Grain::FULL);
         for serial in 0..500 {
             let step = |time| {
                 let (seen, action) = (prng.below(1 << 10), prng.below(4) as u16);

@@ -1,10 +1,11 @@
 //! Counts of what followed what.
 //!
-//! A state is what the [`Lens`] shows: the observation and the pairs of observation and own action before it, or what a
-//! machine recalls of them. An outcome is the next state, or the end of the episode, together with the reward.
+//! A state is what the [`Lens`] shows: the observation, as finely as the [`Grain`] looks at it, and the pairs of observation and
+//! own action before it, or what a machine recalls of them. An outcome is the next state, or the end of the episode, together with the reward.
 //! An episode that only ran out of steps did not end by what was done, so that its last successor is unknown.
 
 use super::dependence::HISTORY_MAX;
+use super::grain::Grain;
 use super::plan::STEPS_MAX;
 use super::recall::Recall;
 use crate::experience::{Episode, Step};
@@ -50,6 +51,8 @@ impl Default for Lens {
 
 /// Stands for a recalling machine where the number of pairs is stored.
 const RECALLED: u8 = u8::MAX;
+/// Stands before a lens where not all of what is seen is looked at.
+const GRAINED: u8 = u8::MAX - 1;
 
 impl Lens {
     /// Parts of a key beside the present symbol.
@@ -61,10 +64,10 @@ impl Lens {
     }
 
     /// What is recalled after one more step; nothing where no machine does.
-    fn after(&self, recalled: u32, step: &Step) -> u32 {
+    fn after(&self, recalled: u32, seen: &Bits, action: u16) -> u32 {
         match self {
             Lens::Past(_) => 0,
-            Lens::Recalled(recall) => recall.after(recalled, &step.observation, step.action),
+            Lens::Recalled(recall) => recall.after(recalled, seen, action),
         }
     }
 
@@ -78,9 +81,9 @@ impl Lens {
         }
     }
 
-    fn decode(actions: u16, reader: &mut Reader<'_>) -> Result<Lens, DecodeError> {
+    fn decode(first: u8, actions: u16, reader: &mut Reader<'_>) -> Result<Lens, DecodeError> {
         let malformed = reader.error("a lens out of bounds");
-        match reader.u8()? {
+        match first {
             RECALLED => {
                 let recall = Recall::decode(reader)?;
                 if recall.actions() == actions {
@@ -108,6 +111,7 @@ pub struct Edge {
 #[derive(Clone, Debug)]
 pub struct Model {
     lens: Lens,
+    grain: Grain,
     symbols: BTreeMap<Bits, u32>,
     observations: Vec<Bits>,
     /// The present symbol, then what is recalled, or back in time: action, symbol, action, symbol.
@@ -121,9 +125,10 @@ pub struct Model {
 
 impl Model {
     /// Nothing counted yet.
-    pub fn new(shape: &Shape, lens: Lens) -> Model {
+    pub fn new(shape: &Shape, lens: Lens, grain: Grain) -> Model {
         Model {
             lens,
+            grain,
             symbols: BTreeMap::new(),
             observations: Vec::new(),
             states: BTreeMap::new(),
@@ -136,8 +141,8 @@ impl Model {
     }
 
     /// Counts the log; none when there are too many states.
-    pub fn of(shape: &Shape, lens: Lens, episodes: &[&Episode]) -> Option<Model> {
-        let mut model = Model::new(shape, lens);
+    pub fn of(shape: &Shape, lens: Lens, grain: Grain, episodes: &[&Episode]) -> Option<Model> {
+        let mut model = Model::new(shape, lens, grain);
         episodes.iter().all(|episode| model.add(episode)).then_some(model)
     }
 
@@ -148,7 +153,7 @@ impl Model {
         let Some(mut state) = self.intern(&episode.steps, 0, recalled) else { return false };
         *self.starts.entry(state).or_default() += 1;
         for (time, step) in episode.steps.iter().enumerate() {
-            recalled = self.lens.after(recalled, step);
+            recalled = self.after(recalled, step);
             let next = if time + 1 < episode.steps.len() {
                 match self.intern(&episode.steps, time + 1, recalled) {
                     Some(next) => next,
@@ -169,11 +174,17 @@ impl Model {
         true
     }
 
+    /// What is recalled after one more step.
+    fn after(&self, recalled: u32, step: &Step) -> u32 {
+        self.lens.after(recalled, &self.grain.look(&step.observation), step.action)
+    }
+
     fn intern(&mut self, steps: &[Step], time: usize, recalled: u32) -> Option<u32> {
         let number = self.symbols.len() as u32;
-        let symbol = *self.symbols.entry(steps[time].observation).or_insert(number);
+        let seen = self.grain.look(&steps[time].observation);
+        let symbol = *self.symbols.entry(seen).or_insert(number);
         if symbol == number {
-            self.observations.push(steps[time].observation);
+            self.observations.push(seen);
         }
         let key = self.key(steps, time, (symbol, recalled));
         if let Some(state) = self.states.get(&key) {
@@ -204,7 +215,7 @@ impl Model {
         for back in 1..=history {
             match time.checked_sub(back).map(|earlier| &past[earlier]) {
                 Some(step) => {
-                    let seen = self.symbols.get(&step.observation).copied();
+                    let seen = self.symbols.get(&self.grain.look(&step.observation)).copied();
                     key.extend([u32::from(step.action), seen.unwrap_or(BEFORE_START)]);
                 }
                 None => key.extend([BEFORE_START; 2]),
@@ -215,10 +226,10 @@ impl Model {
 
     /// The state in which an episode is after these steps; none if it was never seen.
     pub fn find(&self, past: &[Step], observation: &Bits) -> Option<u32> {
-        let symbol = *self.symbols.get(observation)?;
+        let symbol = *self.symbols.get(&self.grain.look(observation))?;
         let recalled = match self.lens {
             Lens::Past(_) => 0,
-            Lens::Recalled(_) => past.iter().fold(0, |recalled, step| self.lens.after(recalled, step)),
+            Lens::Recalled(_) => past.iter().fold(0, |recalled, step| self.after(recalled, step)),
         };
         self.states.get(&self.key(past, past.len(), (symbol, recalled))).copied()
     }
@@ -226,6 +237,11 @@ impl Model {
     /// How much of the past counts.
     pub fn lens(&self) -> &Lens {
         &self.lens
+    }
+
+    /// How finely it looks.
+    pub fn grain(&self) -> Grain {
+        self.grain
     }
 
     /// Per state what every action brought.
@@ -288,6 +304,10 @@ impl Model {
     pub fn encode(&self, writer: &mut Writer) {
         writer.u16(self.actions);
         writer.u32(self.horizon);
+        if !self.grain.is_full() {
+            writer.u8(GRAINED);
+            self.grain.encode(writer);
+        }
         self.lens.encode(writer);
         writer.length(self.observations.len());
         self.observations.iter().flat_map(|seen| seen.0).for_each(|word| writer.u64(word));
@@ -314,7 +334,11 @@ impl Model {
         if actions == 0 || ACTIONS_MAX < usize::from(actions) {
             return Err(reader.error("a model out of bounds"));
         }
-        let lens = Lens::decode(actions, reader)?;
+        let (grain, first) = match reader.u8()? {
+            GRAINED => (Grain::decode(reader)?, reader.u8()?),
+            first => (Grain::FULL, first),
+        };
+        let lens = Lens::decode(first, actions, reader)?;
         let count = reader.length(8 * OBSERVATION_WORDS)?;
         let mut observations = vec![Bits::ZERO; count];
         for word in observations.iter_mut().flat_map(|seen| &mut seen.0) {
@@ -357,7 +381,7 @@ impl Model {
         if numbered.len() != keys.len() {
             return Err(reader.error("a state twice"));
         }
-        Ok(Model { lens, symbols, observations, states: numbered, keys, edges, starts, actions, horizon })
+        Ok(Model { lens, grain, symbols, observations, states: numbered, keys, edges, starts, actions, horizon })
     }
 }
 

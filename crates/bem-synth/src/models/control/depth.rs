@@ -8,6 +8,7 @@
 
 use super::coding::{Coder, reward_classes};
 use super::counts::{CUT, Lens, Model};
+use super::grain::Grain;
 use crate::experience::Episode;
 use bem_base::environment::Shape;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ pub fn telling_history(shape: &Shape, episodes: &[&Episode], most: usize) -> usi
     let classes = reward_classes(episodes);
     let steps: usize = episodes.iter().map(|episode| episode.steps.len()).sum();
     let length = |history: usize| {
-        let model = Model::of(shape, Lens::Past(history), episodes)?;
+        let model = Model::of(shape, Lens::Past(history), Grain::FULL, episodes)?;
         Some((code_length(&model, &classes, steps), history))
     };
     (0..=most).filter_map(length).min().map_or(0, |(_, history)| history)

@@ -12,6 +12,7 @@
 use super::analogy;
 use super::chance::{Dynamics, VALUE_BITS};
 use super::counts::{Edge, Lens, Model};
+use super::grain::Grain;
 use super::plan::{Attitude, Plan};
 use crate::experience::{Episode, Step};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -70,7 +71,7 @@ pub struct Explorer {
 impl Explorer {
     /// Knows what these episodes showed; none when there are too many states.
     pub fn of(shape: &Shape, lens: Lens, episodes: &[&Episode]) -> Option<Explorer> {
-        Some(Explorer::new(shape, Model::of(shape, lens, episodes)?))
+        Some(Explorer::new(shape, Model::of(shape, lens, Grain::FULL, episodes)?))
     }
 
     /// Knows what was counted.
@@ -88,6 +89,11 @@ impl Explorer {
     /// How much of the past it counts as the state.
     pub fn lens(&self) -> &Lens {
         self.model.lens()
+    }
+
+    /// How finely it looks.
+    pub fn grain(&self) -> Grain {
+        self.model.grain()
     }
 
     /// Whether there were too many states to go on counting.

@@ -9,6 +9,7 @@ use super::chance::{Dynamics, VALUE_BITS};
 use super::coding::gain_of_past;
 use super::compile::compile;
 use super::counts::{Lens, Model};
+use super::grain::Grain;
 use super::dependence::{is_controlled, needed_history};
 use super::depth::telling_history;
 use super::explore::Explorer;
@@ -56,9 +57,10 @@ pub struct PlannedControl {
 impl PlannedControl {
     /// Whether there is anything to plan: actions change what follows, and observations are few enough to count.
     pub fn is_possible(shape: &Shape, episodes: &[&Episode]) -> bool {
+        let grain = Grain::of(shape, episodes);
         1 < shape.horizon
-            && is_controlled(shape.horizon, episodes)
-            && Model::of(shape, Lens::default(), episodes).is_some()
+            && grain.through(episodes, |seen| is_controlled(shape.horizon, seen))
+            && Model::of(shape, Lens::default(), grain, episodes).is_some()
     }
 
     /// Plans in the counted model; none where actions do not change what is seen next, or states are too many.
@@ -73,7 +75,19 @@ impl PlannedControl {
         if !PlannedControl::is_possible(shape, episodes) {
             return None;
         }
-        let model = counted(shape, needed_lens(shape, episodes, work), episodes)?;
+        let grain = Grain::of(shape, episodes);
+        grain.through(episodes, |seen| PlannedControl::at(shape, grain, seen, is_stationary, work))
+    }
+
+    /// The same with episodes as they are looked at.
+    fn at(
+        shape: &Shape,
+        grain: Grain,
+        episodes: &[&Episode],
+        is_stationary: bool,
+        work: &mut Work,
+    ) -> Option<PlannedControl> {
+        let model = counted(shape, needed_lens(shape, episodes, work), grain, episodes)?;
         let dynamics = Dynamics::expected(&model);
         let plan = match model.is_crowded() {
             true => analogy::plan(&model, &dynamics, shape.horizon, 0),
@@ -119,13 +133,13 @@ fn attitude(model: &Model, episodes: &[&Episode]) -> Attitude<'static> {
 }
 
 /// The log counted through a lens, or through one that looks less far back where states are too many.
-fn counted(shape: &Shape, lens: Lens, episodes: &[&Episode]) -> Option<Model> {
+fn counted(shape: &Shape, lens: Lens, grain: Grain, episodes: &[&Episode]) -> Option<Model> {
     let shorter = match &lens {
         Lens::Past(0) => None,
         Lens::Past(history) => Some(Lens::Past(history - 1)),
         Lens::Recalled(_) => Some(Lens::default()),
     };
-    Model::of(shape, lens, episodes).or_else(|| counted(shape, shorter?, episodes))
+    Model::of(shape, lens, grain, episodes).or_else(|| counted(shape, shorter?, grain, episodes))
 }
 
 /// What of the past the log shows to matter: the last few steps, or what a machine recalls if that tells more.
@@ -158,15 +172,15 @@ pub struct PlanComparison<'p> {
 }
 
 impl<'p> PlanComparison<'p> {
-    /// Counts the log through a lens; none where states are too many, or where the model cannot follow the candidate.
+    /// Counts the log through a lens, as finely as the grain says; none where states are too many, or where the model cannot follow the candidate.
     pub fn of(
         shape: &Shape,
-        lens: Lens,
+        (lens, grain): (Lens, Grain),
         episodes: &[&Episode],
         candidate: &'p Policy,
         acting: &'p Policy,
     ) -> Option<PlanComparison<'p>> {
-        let model = Model::of(shape, lens, episodes)?;
+        let model = Model::of(shape, lens, grain, episodes)?;
         let dynamics = Dynamics::expected(&model);
         let value = value_of(candidate, &model, &dynamics)?;
         let held = value_of(acting, &model, &dynamics);

@@ -4,6 +4,7 @@ use super::chance::Dynamics;
 use super::counts::{Lens, Model};
 use super::dependence::{is_controlled, needed_history};
 use super::explore::Explorer;
+use super::grain::Grain;
 use super::memory_search::find_memory;
 use super::planner::{PlanComparison, PlannedControl};
 use super::value::{to_milli, value_of};
@@ -135,11 +136,11 @@ fn a_plan_gives_up_small_rewards_for_a_large_one() {
     assert_eq!(world.mean(&policy), 8_000);
     assert_eq!(planned.foreseen, 8_000);
     let zero = Policy::constant(2, 0);
-    let comparison = PlanComparison::of(&world.shape, Lens::default(), &episodes, &policy, &zero).unwrap();
+    let comparison = PlanComparison::of(&world.shape, (Lens::default(), Grain::FULL), &episodes, &policy, &zero).unwrap();
     let gain = comparison.ripe_gain().unwrap();
     assert!(comparison.is_sure());
     assert_eq!(gain, 8_000 - 12 * 20);
-    let same = PlanComparison::of(&world.shape, Lens::default(), &episodes, &policy, &policy).unwrap();
+    let same = PlanComparison::of(&world.shape, (Lens::default(), Grain::FULL), &episodes, &policy, &policy).unwrap();
     assert_eq!((same.ripe_gain(), same.is_sure()), (None, false));
 }
 
@@ -161,12 +162,47 @@ fn where_the_past_is_the_state_a_plan_is_sure_only_where_it_has_been() {
         let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
         let (policy, zero) = (planned.stated.unwrap().policy, Policy::constant(2, 0));
         [0, 2].map(|back| {
-            PlanComparison::of(&world.shape, Lens::Past(back), &episodes, &policy, &zero).unwrap().is_sure()
+            PlanComparison::of(&world.shape, (Lens::Past(back), Grain::FULL), &episodes, &policy, &zero).unwrap().is_sure()
         })
     };
     // The same plan, looked at with nothing but the place and with what was seen and done two steps back.
     assert_eq!(is_sure(60), [true, false]);
     assert_eq!(is_sure(4_000), [true, true]);
+}
+
+#[test]
+fn a_number_is_told_apart_as_finely_as_was_played() {
+    // A place on a line of 256 that drifts; one action leads up, one down, and the middle pays.
+    let world = World {
+        shape: shape(8, 2, 24, (0, 1_000)),
+        start: 40,
+        rule: |place, action, prng| {
+            let moved = if action == 1 { place + prng.below(16) } else { place.saturating_sub(prng.below(16)) };
+            (Some(moved.min(255)), 1_000 * i32::from((120..136).contains(&place)))
+        },
+        see: |place| place,
+    };
+    let looked_at = |count| {
+        let log = world.log(count);
+        let episodes: Vec<&Episode> = log.iter().collect();
+        let planned = PlannedControl::of(&world.shape, &episodes, true, &mut means()).unwrap();
+        let model = Model::of(&world.shape, Lens::default(), planned.explorer.grain(), &episodes).unwrap();
+        let mut writer = Writer::new();
+        model.encode(&mut writer);
+        let bytes = writer.into_bytes();
+        let (mut again, back) = (Writer::new(), Model::decode(&mut Reader::new(&bytes)).unwrap());
+        back.encode(&mut again);
+        assert_eq!((back.grain(), again.into_bytes()), (model.grain(), bytes));
+        let bits = |from: u64| planned.explorer.grain().look(&Bits([from, 0, 0, 0])).0[0];
+        (bits(0b1111_1111), world.mean(&planned.stated.unwrap().policy))
+    };
+    let ((coarse, few), (fine, many)) = (looked_at(100), looked_at(4_000));
+    assert_eq!((coarse, fine), (0b1111_1000, 0b1111_1111));
+    assert!(few < many && 4_000 < many, "{few}, {many}");
+    // A field of few bits is looked at whole, however little was played.
+    let log = world.log(4);
+    let narrow = Shape { fields: vec![Field { low: 0, width: 5 }, Field { low: 5, width: 3 }], ..world.shape.clone() };
+    assert!(Grain::of(&narrow, &log.iter().collect::<Vec<_>>()).is_full());
 }
 
 #[test]
@@ -215,7 +251,7 @@ fn own_actions_are_remembered_where_the_observation_hides_them() {
     let policy = planned.stated.unwrap().policy;
     assert_eq!(world.mean(&policy), 1_000);
     assert_eq!(planned.foreseen, 1_000);
-    let model = Model::of(&world.shape, Lens::Past(1), &episodes).unwrap();
+    let model = Model::of(&world.shape, Lens::Past(1), Grain::FULL, &episodes).unwrap();
     assert_eq!(value_of(&policy, &model, &Dynamics::expected(&model)).map(to_milli), Some(1_000));
 }
 
