@@ -17,6 +17,10 @@ const FIELDS_FEW: usize = 2;
 /// Tries of every pair of what is seen and action, on average, from which on levels are fine enough.
 const TRIES_MANY: usize = 32;
 
+fn is_wide(field: &Field) -> bool {
+    BITS_FREE < field.width
+}
+
 /// The bits of an observation that are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grain(Bits);
@@ -33,24 +37,34 @@ impl Grain {
 
     /// As finely as these episodes can tell.
     pub fn of(shape: &Shape, episodes: &[&Episode]) -> Grain {
-        let is_wide = |field: &&Field| BITS_FREE < field.width;
-        let free = match shape.fields.iter().filter(is_wide).count() {
-            0 => return Grain::FULL,
-            ..=FIELDS_FEW => BITS_FREE,
-            _ => BITS_FREE_OF_MANY,
-        };
-        let mut open: Vec<Field> = shape.fields.iter().filter(is_wide).copied().collect();
+        if !shape.fields.iter().any(is_wide) {
+            return Grain::FULL;
+        }
         let steps = || episodes.iter().flat_map(|episode| &episode.steps);
         let tries = steps().filter(|step| step.is_told()).count();
-        let mut grain = Grain::FULL;
         let mut seen: BTreeSet<Bits> = steps().map(|step| step.observation).collect();
-        while tries < TRIES_MANY * usize::from(shape.actions) * seen.len() {
+        Grain::coarsened(shape, |grain| {
+            seen = seen.iter().map(|observation| grain.look(observation)).collect();
+            tries < TRIES_MANY * usize::from(shape.actions) * seen.len()
+        })
+    }
+
+    /// With the bits that are always looked at, and no others of wide fields.
+    pub fn coarsest(shape: &Shape) -> Grain {
+        Grain::coarsened(shape, |_| true)
+    }
+
+    /// Leaves out bits one by one, as long as that is needed.
+    fn coarsened(shape: &Shape, mut is_needed: impl FnMut(&Grain) -> bool) -> Grain {
+        let mut open: Vec<Field> = shape.fields.iter().filter(|field| is_wide(field)).copied().collect();
+        let free = if open.len() <= FIELDS_FEW { BITS_FREE } else { BITS_FREE_OF_MANY };
+        let mut grain = Grain::FULL;
+        while is_needed(&grain) {
             // The first of the widest loses its lowest bit.
             let widest = open.iter().map(|field| field.width).max().unwrap_or(0);
             let Some(field) = open.iter_mut().find(|field| field.width == widest && free < widest) else { break };
             grain.0.set(usize::from(field.low), false);
             (field.low, field.width) = (field.low + 1, field.width - 1);
-            seen = seen.iter().map(|observation| grain.look(observation)).collect();
         }
         grain
     }

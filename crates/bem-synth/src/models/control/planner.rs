@@ -75,19 +75,16 @@ impl PlannedControl {
         if !PlannedControl::is_possible(shape, episodes) {
             return None;
         }
-        let grain = Grain::of(shape, episodes);
-        grain.through(episodes, |seen| PlannedControl::at(shape, grain, seen, is_stationary, work))
+        // What is hidden is looked for with few levels: what the past tells beside them may be no more than what they leave out.
+        let coarse = Grain::coarsest(shape);
+        let lens = coarse.through(episodes, |seen| needed_lens(shape, seen, work));
+        let grain = if lens == Lens::default() { Grain::of(shape, episodes) } else { coarse };
+        let model = counted(shape, lens, grain, episodes)?;
+        Some(PlannedControl::at(shape, model, episodes, is_stationary))
     }
 
-    /// The same with episodes as they are looked at.
-    fn at(
-        shape: &Shape,
-        grain: Grain,
-        episodes: &[&Episode],
-        is_stationary: bool,
-        work: &mut Work,
-    ) -> Option<PlannedControl> {
-        let model = counted(shape, needed_lens(shape, episodes, work), grain, episodes)?;
+    /// The best plan in a model of these episodes.
+    fn at(shape: &Shape, model: Model, episodes: &[&Episode], is_stationary: bool) -> PlannedControl {
         let dynamics = Dynamics::expected(&model);
         let plan = match model.is_crowded() {
             true => analogy::plan(&model, &dynamics, shape.horizon, 0),
@@ -118,7 +115,7 @@ impl PlannedControl {
         let words = format!("{kind} over {} observations{past}", model.observations().len());
         let states = model.keys().len();
         let explorer = Explorer::new(shape, model);
-        Some(PlannedControl { stated: timed.or(plain), foreseen, words, states, explorer })
+        PlannedControl { stated: timed.or(plain), foreseen, words, states, explorer }
     }
 }
 
