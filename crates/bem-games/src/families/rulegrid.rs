@@ -260,8 +260,8 @@ mod tests {
             let game = grid(band, steps);
             let ((best, error), (random, _)) = (milli(game.optimum()), milli(game.random()));
             assert!(random < best && error < 0.03 * (best - random), "{band}/{steps}: {best} +- {error}");
-            let again = mean_of(band, steps, 60_000 / u64::from(steps), reference::act);
-            assert!((again - best).abs() < 5.0 * error * 2f64.sqrt(), "{band}/{steps}: {again}, {best} +- {error}");
+            let again = mean_of(band, steps, 30_000 / u64::from(steps), reference::act);
+            assert!((again - best).abs() < 10.0 * error, "{band}/{steps}: {again}, {best} +- {error}");
         }
     }
 
@@ -274,22 +274,18 @@ mod tests {
         assert_eq!(of(1), of(2));
     }
 
-    /// The control: whoever walks to the waypoint and leaves resources where they lie earns less.
+    /// The control: whoever walks in the direction of the waypoint and leaves resources where they lie earns less.
     #[test]
     fn the_reference_takes_resources_on_its_way_and_earns_more_than_who_does_not() {
         for (band, steps) in [(0, 2), (3, 1), (4, 6), (4, 40)] {
-            let plain = |world: &World| {
-                let (agent, target) = (world.agent(), world.pending().unwrap_or(world.agent()));
-                let (x, y) = (target.x - agent.x, target.y - agent.y);
-                match (x.abs() < y.abs(), x.signum(), y.signum()) {
-                    (true, _, 1) => 1,
-                    (true, _, _) => 0,
-                    (false, 1, _) => 3,
-                    (false, -1, _) => 2,
-                    _ => 4,
-                }
+            let plain = |world: &World| match View::of(world).direction {
+                (1, _) => 3,
+                (-1, _) => 2,
+                (_, 1) => 1,
+                (_, -1) => 0,
+                _ => 4,
             };
-            let episodes = 40_000 / u64::from(steps);
+            let episodes = 20_000 / u64::from(steps);
             let (best, other) =
                 (mean_of(band, steps, episodes, reference::act), mean_of(band, steps, episodes, plain));
             assert!(other < best, "{band}/{steps}: {other} against {best}");
