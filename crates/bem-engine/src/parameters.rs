@@ -7,7 +7,7 @@ use bem_base::environment::Shape;
 use bem_learn::index::Parameters;
 use bem_learn::linear_scheduler::LinearParameters;
 use bem_learn::schedule::Scheduler;
-use bem_machine::config::{GenesisConfig, SchedulerKind};
+use bem_machine::config::{GenesisConfig, RouterKind, SchedulerKind};
 use bem_machine::family::{Family, FamilyError, learning_parameters};
 use bem_synth::experience::EXPERIENCE_STEPS_MAX;
 use bem_synth::propose;
@@ -19,6 +19,14 @@ use bem_teacher::teacher::TeacherConfig;
 
 // The configuration names the largest log as a number of its own: its room does not see the log's.
 const _: () = assert!(EXPERIENCE_STEPS_MAX == 262_144);
+
+/// What a configuration asks for that no run does, and what to use instead: one line, or nothing.
+pub fn idle_in_runs(config: &GenesisConfig) -> Option<&'static str> {
+    (config.router == RouterKind::Hamming).then_some(
+        "router cannot be \"hamming\" in a run: the pool of a world has at most 16 experts, all of which are candidates of every \
+         step, so that a search would change nothing; use router = \"directory\", or leave it out",
+    )
+}
 
 /// Whether a machine of this configuration can hold a world of this shape; the error names the bound.
 pub fn check_world(config: &GenesisConfig, shape: &Shape) -> Result<(), FamilyError> {

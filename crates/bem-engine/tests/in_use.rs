@@ -68,6 +68,49 @@ fn a_small_run_uses_what_the_specification_names() {
     assert!(practised.any(|practised| practised.solved && practised.is_across_families()));
 }
 
+/// Where the best arm changes, change detection resets what it held: the history has it, and plays it again (`run` does).
+#[test]
+fn a_run_with_a_world_that_changes_writes_resets_and_reads_them_back() {
+    let families = ["nonstationary_bandit", "parity"];
+    let (_, report) = run(config(&families, 2, 70_000, SchedulerKind::Paced), 64_000);
+    let count = |name: &str| KIND_NAMES.iter().zip(report.kinds).find(|(kind, _)| **kind == name).unwrap().1;
+    assert!(0 < count("reset"), "{:?}", report.kinds);
+    // The control: in worlds that stay as they are nothing is reset.
+    let (_, report) = run(config(&["parity", "compare"], 2, 2_000, SchedulerKind::Paced), 500);
+    let resets = KIND_NAMES.iter().zip(report.kinds).find(|(kind, _)| **kind == "reset").unwrap().1;
+    assert_eq!(resets, 0);
+}
+
+/// Every rung was solved at the first try, so that no failure asked for anything: difficulties move all the same, and mutations
+/// of what was climbed are practised.
+#[test]
+fn a_climb_without_failures_moves_difficulties_and_practises_mutations() {
+    let mut config = config(&["parity", "compare", "copy"], 4, 4_000, SchedulerKind::Paced);
+    Arc::make_mut(&mut config.parameters).mutation_chance = bem_base::fixed::Fixed::ONE;
+    let (climb, _) = run(config, 16_000);
+    let tracks = || climb.tracks().iter();
+    assert!(tracks().all(|track| track.climbed.iter().all(|climbed| climbed.solved && climbed.attempt == 0)));
+    assert!(tracks().all(|track| 0 < track.re_estimated()));
+    let mutated = |track: &bem_engine::climb::Track| {
+        Transformation::ALL.into_iter().map(|change| track.practised_by(change)).sum::<usize>()
+    };
+    assert!(0 < tracks().map(mutated).sum::<usize>());
+}
+
+/// A rung tells the teacher before anything was practised.
+#[test]
+fn what_a_rung_took_moves_its_difficulty_before_anything_is_practised() {
+    let mut climb = Climb::new(config(&["parity_stream"], 4, 20_000, SchedulerKind::Paced)).unwrap();
+    for _ in 0..2 {
+        let unit = climb.next(&BTreeSet::new()).unwrap();
+        assert!(unit.climbs());
+        let result = climb.work(&unit, &mut || true).unwrap().unwrap();
+        climb.take(&result);
+    }
+    let track = &climb.tracks()[0];
+    assert!(track.practised.is_empty() && 0 < track.re_estimated());
+}
+
 #[test]
 fn every_choice_rule_completes_a_run() {
     for choice_rule in ChoiceRule::ALL.iter().copied() {

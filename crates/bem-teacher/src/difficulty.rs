@@ -230,8 +230,16 @@ fn family_needs(name: &str, tree: &TaskTree) -> Result<Needs, GameError> {
             hidden: log2_orders(number("length")),
             ..Needs::NONE
         },
-        // Every band of the grid adds a rule that must be kept in mind.
-        "rulegrid" => memory(Fixed::from_int(number("band") as i32)),
+        // Every band of the grid adds a rule that must be kept in mind and takes waypoints farther away; what a move is worth shows
+        // only in the rest of an episode whose layout is drawn anew.
+        "rulegrid" => {
+            let (band, steps) = (number("band") as i32, number("steps") as i32);
+            Needs {
+                memory: Fixed::from_int(band),
+                chance: Fixed::from_int((1 + band).saturating_mul(steps)),
+                ..Needs::NONE
+            }
+        }
         _ => Needs::NONE,
     };
     // The noise of a channel is counted above; that of rewards is the same for every family.

@@ -38,6 +38,26 @@ fn file(folder: &Path, name: &str, lines: &str) -> String {
     path.display().to_string()
 }
 
+/// What a run would take and never use is refused before it begins; the control is the same file with the other router.
+#[test]
+fn a_router_that_no_run_asks_is_refused_and_the_line_says_what_to_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let searched = file(folder.path(), "searched.toml", "router = \"hamming\"\n");
+    let listed = file(folder.path(), "listed.toml", "router = \"directory\"\n");
+    let out = folder.path().join("run").display().to_string();
+    for words in [
+        &["solve", "parity", "--budget", "100", "--config", &searched][..],
+        &["run", "--steps", "100", "--families", "parity", "--out", &out, "--config", &searched],
+        &["config", "check", &searched],
+    ] {
+        let line = refusal(words);
+        assert!(line.contains("router cannot be \"hamming\" in a run"), "{line}");
+        assert!(line.contains("use router = \"directory\""), "{line}");
+    }
+    assert!(!Path::new(&out).exists());
+    assert!(bem(&["config", "check", &listed]).status.success());
+}
+
 #[test]
 fn a_file_reaches_the_run_and_the_run_keeps_it() {
     let folder = tempfile::tempdir().unwrap();

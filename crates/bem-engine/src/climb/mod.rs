@@ -12,9 +12,11 @@ pub mod practice;
 mod snapshot;
 mod taught;
 mod track;
+mod turns;
 mod unit;
 
 pub use track::{Climbed, Edit, Practised, Track};
+pub use turns::{Turns, WAITING_MAX};
 pub use unit::{Assignment, Purpose, Unit, UnitBegin, UnitKey, UnitResult, Worked};
 
 use crate::learner::{Barriers, Learned, Scheduled, Settings};
@@ -25,7 +27,7 @@ use bem_machine::config::GenesisConfig;
 use bem_machine::family::FamilyError;
 use bem_synth::library::Machine;
 use bem_teacher::ladder::{Domain, Ladder};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Tries at one rung, each with another instance and four times the steps, before a family counts as stuck.
@@ -297,47 +299,6 @@ impl Climb {
     /// The set-up.
     pub fn config(&self) -> &ClimbConfig {
         &self.config
-    }
-}
-
-/// Results that wait for their turn: with it, units worked on out of order are taken in order.
-#[derive(Debug, Default)]
-pub struct Turns {
-    under_way: BTreeSet<UnitKey>,
-    finished: BTreeMap<UnitKey, UnitResult>,
-}
-
-impl Turns {
-    /// A unit has begun.
-    pub fn begin(&mut self, unit: &Unit) {
-        self.under_way.insert(unit.key());
-    }
-
-    /// A unit was given up.
-    pub fn give_up(&mut self, unit: &Unit) {
-        self.under_way.remove(&unit.key());
-    }
-
-    /// A unit is finished.
-    pub fn finish(&mut self, result: UnitResult) {
-        self.under_way.remove(&result.unit.key());
-        self.finished.insert(result.unit.key(), result);
-    }
-
-    /// The families that have a unit under way or waiting.
-    pub fn busy(&self) -> BTreeSet<usize> {
-        self.under_way.iter().chain(self.finished.keys()).map(|key| key.track).collect()
-    }
-
-    /// The unit that the climb wants next, if it is finished.
-    pub fn next_in_order(&mut self, climb: &Climb) -> Option<UnitResult> {
-        let wanted = climb.next(&BTreeSet::new())?;
-        self.finished.remove(&wanted.key())
-    }
-
-    /// Any finished unit, the first in order.
-    pub fn next_finished(&mut self) -> Option<UnitResult> {
-        self.finished.pop_first().map(|(_, result)| result)
     }
 }
 

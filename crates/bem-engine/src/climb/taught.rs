@@ -4,7 +4,8 @@
 //! composition with another family, the others take first what edits have brought and nobody has practised, then whatever
 //! the teacher's bandit chooses in the band that was practised least. Templates come out of the trace (two rungs that one
 //! machine solved become one template with slots), of situations in which what was learned keeps failing or in which
-//! verification found a circuit to contradict the log, and by mutation.
+//! verification found a circuit to contradict the log, and by mutation of what was climbed or practised. Rungs are templates
+//! themselves: the steps that they took move their difficulty while the family climbs.
 //! Each is a TEACH_EDIT patch. A user's world practises its own rungs. Clauses: GLE-5 to GLE-10; decisions D-25, D-152, D-153.
 
 use super::practice::{Asked, BANDS_MAX, Programs, Standing};
@@ -125,12 +126,20 @@ impl TeachSlot for Rungs<'_> {
 }
 
 impl Track {
-    /// Its teacher, which is made when it is first needed; none for a user's world.
+    /// Its teacher, which is made when it is first needed, with the family's rungs among its templates; none for a user's
+    /// world.
     fn make_teacher(&mut self, config: &ClimbConfig) -> Option<Domain> {
         let domain = Domain::from_name(&self.family)?;
         if self.teacher.is_none() {
             let settings = teacher_config(&config.parameters, config.seed, domain);
-            self.teacher = Teacher::new(settings, &NoPrograms).ok();
+            let mut teacher = Teacher::new(settings, &NoPrograms).ok()?;
+            for tree in self.tasks.iter().filter_map(|task| TaskTree::parse(task).ok()) {
+                if teacher.template_of(&tree).is_none() {
+                    // A full band keeps a rung out: then nobody reports on it.
+                    let _ = teacher.admit_tree(tree, &NoPrograms);
+                }
+            }
+            self.teacher = Some(teacher);
         }
         self.teacher.as_ref().map(|_| domain)
     }
@@ -175,8 +184,29 @@ impl Track {
         self.edit(&config.parameters, wanted);
     }
 
+    /// What a try at a rung says to the teacher: measured steps move the rung's difficulty, and mutation may make a template of
+    /// it. A run over one task has no teacher.
+    pub(super) fn report_rung(&mut self, config: &ClimbConfig, result: &UnitResult) {
+        if config.stages == 1 || self.make_teacher(config).is_none() {
+            return;
+        }
+        let tree = TaskTree::parse(&result.unit.task).ok();
+        let template = tree.and_then(|tree| self.teacher.as_ref()?.template_of(&tree));
+        if let Some(template) = template {
+            self.tell(&config.parameters, template, result, false);
+        }
+    }
+
     /// What a unit of practice says to the teacher, and the templates that come of it.
     pub(super) fn report(&mut self, config: &GenesisConfig, template: TemplateId, result: &UnitResult) {
+        self.tell(config, template, result, true);
+        if let Some(practised) = self.practised.last_mut().filter(|_| self.teacher.is_some()) {
+            practised.edits = self.edits.clone();
+        }
+    }
+
+    /// Reports what came of a task of this template. A rung that resists has asked for its situation already ([`Track::expose`]).
+    fn tell(&mut self, config: &GenesisConfig, template: TemplateId, result: &UnitResult, focuses: bool) {
         let Some(teacher) = &mut self.teacher else { return };
         let solution = &result.solution;
         let score = solution.score().unwrap_or(Fixed::ZERO);
@@ -186,7 +216,7 @@ impl Track {
         teacher.report(Report { template, passed, regret, step: self.steps, learned });
         let mutation = teacher.maybe_mutate(template, &NoPrograms).map(|edit| (edit, None));
         // A situation in which what was learned keeps failing asks for tasks that show it more often.
-        let counterexample = solution.learned.counterexample.filter(|_| !passed);
+        let counterexample = solution.learned.counterexample.filter(|_| focuses && !passed);
         let focus = counterexample.and_then(|situation| {
             let edit = teacher.focus_on(template, &situation, &NoPrograms)?;
             Some((edit, Some(situation)))
@@ -194,9 +224,6 @@ impl Track {
         self.edit(config, [mutation, focus].into_iter().flatten().collect());
         let Some(teacher) = &mut self.teacher else { return };
         teacher.re_estimate();
-        if let Some(practised) = self.practised.last_mut() {
-            practised.edits = self.edits.clone();
-        }
     }
 
     /// The band of a template as its teacher has it now; of a user's world the rung.

@@ -27,34 +27,81 @@ fn in_order(climb: &mut Climb, units: usize) -> Vec<String> {
     tasks
 }
 
+/// So many units under way, the latest finished first, taken in turn until the limit is reached. Returns the units that were
+/// worked on.
+fn out_of_order(climb: &mut Climb, at_once: usize, steps_max: u64) -> usize {
+    let mut turns = Turns::in_order(climb, steps_max);
+    let mut under_way: Vec<Assignment> = Vec::new();
+    let mut worked = 0;
+    while climb.steps() < steps_max {
+        while under_way.len() < at_once
+            && let Some(assignment) = turns.begin(climb)
+        {
+            under_way.push(assignment);
+        }
+        let assignment = under_way.pop().expect("what the climb waits for is always begun");
+        turns.finish(assignment.work(&mut || true).unwrap().unwrap());
+        worked += 1;
+        while climb.steps() < steps_max
+            && let Some(result) = turns.next(climb)
+        {
+            climb.take(&result);
+        }
+    }
+    worked
+}
+
 #[test]
 fn units_worked_on_out_of_order_are_taken_in_order() {
     let mut straight = climb();
     in_order(&mut straight, 14);
-    // Up to three units under way, the latest finished first, taken in turn.
+    for at_once in [1, 2, 3, 7] {
+        let mut crooked = climb();
+        let worked = out_of_order(&mut crooked, at_once, straight.steps());
+        assert!(crooked == straight, "{at_once} at once");
+        assert_eq!((crooked.steps(), crooked.head()), (straight.steps(), straight.head()));
+        // One at a time nothing is worked on in vain.
+        assert!(14 <= worked && (1 < at_once || worked == 14), "{worked} with {at_once} at once");
+    }
+}
+
+/// The first unit of the first family stays under way: the others go on as far as the limit lets them, and what they did is
+/// taken in the order of the climb once it is finished.
+#[test]
+fn behind_one_long_unit_other_families_go_on_and_nothing_that_counts_is_done_twice() {
+    let mut straight = climb();
+    let steps_max = {
+        in_order(&mut straight, 14);
+        straight.steps()
+    };
     let mut crooked = climb();
-    let mut turns = Turns::default();
-    let mut under_way: Vec<Assignment> = Vec::new();
+    let mut turns = Turns::in_order(&crooked, steps_max);
+    let long = turns.begin(&crooked).unwrap();
+    let mut begun = BTreeSet::new();
+    while let Some(assignment) = turns.begin(&crooked) {
+        assert!(begun.insert((assignment.unit.track, assignment.unit.number)), "begun twice");
+        assert!(begun.len() < 64, "what lies beyond the limit is not begun");
+        turns.finish(assignment.work(&mut || true).unwrap().unwrap());
+        assert!(turns.next(&crooked).is_none(), "the long one comes first");
+    }
+    let each = |track: usize| begun.iter().filter(|(place, _)| *place == track).count();
+    assert!(1 < each(1) && 1 < each(2), "{begun:?}");
+    turns.finish(long.work(&mut || true).unwrap().unwrap());
     let mut taken = 0;
-    while taken < 14 {
-        while under_way.len() < 3
-            && let Some(unit) = crooked.next(&turns.busy())
-        {
-            turns.begin(&unit);
-            under_way.push(crooked.assign(&unit));
-        }
-        if let Some(assignment) = under_way.pop() {
-            turns.finish(assignment.work(&mut || true).unwrap().unwrap());
-        }
-        while taken < 14
-            && let Some(result) = turns.next_in_order(&crooked)
+    loop {
+        while crooked.steps() < steps_max
+            && let Some(result) = turns.next(&crooked)
         {
             crooked.take(&result);
             taken += 1;
         }
+        if steps_max <= crooked.steps() {
+            break;
+        }
+        let assignment = turns.begin(&crooked).expect("the limit is not reached");
+        turns.finish(assignment.work(&mut || true).unwrap().unwrap());
     }
-    assert!(crooked == straight);
-    assert_eq!(crooked.steps(), straight.steps());
+    assert!(crooked == straight && taken == 14);
 }
 
 #[test]

@@ -270,6 +270,12 @@ impl Track {
         self.teacher.as_ref().map_or(0, |teacher| teacher.templates().len())
     }
 
+    /// Templates whose difficulty was moved by what came of them.
+    pub fn re_estimated(&self) -> usize {
+        let templates = self.teacher.as_ref().map_or(&[][..], |teacher| teacher.templates());
+        templates.iter().filter(|template| template.difficulty != template.difficulty_structural).count()
+    }
+
     /// What its latest unit made of the teacher's templates.
     pub fn latest_edits(&self) -> &[Edit] {
         &self.edits
@@ -323,6 +329,7 @@ impl Track {
                 if attempt == 0 {
                     self.expose(config, result);
                 }
+                self.report_rung(config, result);
             }
             Purpose::Replay { template } | Purpose::Practice { template } => {
                 let practised = self.practised(template, result);

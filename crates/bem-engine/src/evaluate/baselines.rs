@@ -7,7 +7,7 @@
 
 use super::scalar::play;
 use super::tally::Tally;
-use super::{EVALUATION_STEPS_MAX, Evaluation, Played};
+use super::{Evaluation, Extent, Played};
 use crate::agent::{Actor, Agent};
 use crate::seeds::{Domain, Seeds};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Late, Outcome, Shape};
@@ -144,7 +144,7 @@ impl Environment for Obedient<'_> {
     }
 }
 
-/// A frozen agent on this many evaluation seeds, fewer where that takes more than [`EVALUATION_STEPS_MAX`] steps; nothing
+/// A frozen agent on this many evaluation seeds, fewer where that takes more than [`super::EVALUATION_STEPS_MAX`] steps; nothing
 /// where the caller asked to stop. For worlds whose optimum nobody knows.
 pub fn evaluate_episodes(
     world: &mut dyn Environment,
@@ -191,7 +191,7 @@ fn collect(
     on_episode: OnEpisode<'_>,
 ) -> Result<Option<Evaluation>, EnvironmentError> {
     let mut seeds = Seeds::new(run_seed, Domain::Evaluation);
-    let mut tally = Tally::new(EVALUATION_STEPS_MAX);
+    let mut tally = Tally::new(Extent::outside(&[]));
     for _ in 0..episodes {
         tally.add(&episode(world, seeds.next_seed())?, None);
         if !on_episode() {

@@ -1,14 +1,14 @@
 //! The evaluator of one game, for all policies that a run wants to know about.
 //!
 //! Policies play 256 episodes side by side; an agent that adapts within an episode plays one after the other. Between
-//! two looks at what is known there are a thousand episodes either way, with the same seeds, and all sums are sums of
+//! two looks at what is known there are as many episodes either way (a thousand, fewer where they are very long), with the same seeds, and all sums are sums of
 //! integers: the numbers are the same bit for bit. What the oracle earns in an episode is asked once and kept, at most
 //! for the episodes that [`EVALUATION_STEPS_MAX`](super::EVALUATION_STEPS_MAX) allows. Clauses: SCC-8, GLE-1.
 
 use super::lanes::{LanePlayer, LaneWorlds};
-use super::scalar::{evaluate, play_oracle};
+use super::scalar::{evaluate_within, play_oracle};
 use super::tally::Tally;
-use super::{EVALUATION_EPISODES, Evaluation, Played, Yardstick, steps_max};
+use super::{Evaluation, Extent, Played, Yardstick, look_of};
 use crate::agent::Agent;
 use crate::seeds::{Domain, Seeds};
 use bem_base::environment::{Environment, EnvironmentError};
@@ -19,6 +19,9 @@ use bem_synth::policy::Policy;
 /// What evaluates: worlds of its own, what there is to gain in them, and who plays them best.
 pub struct Judge<'g> {
     yardstick: Yardstick,
+    /// The standard error of the stated optimum.
+    doubt: Fixed,
+    horizon: u32,
     lanes: LaneWorlds<'g>,
     best: Best,
 }
@@ -26,7 +29,13 @@ pub struct Judge<'g> {
 impl<'g> Judge<'g> {
     /// Asks the game for its optimum and for random play.
     pub fn new(game: &'g dyn Game) -> Judge<'g> {
-        Judge { yardstick: Yardstick::of(game), lanes: LaneWorlds::new(game), best: Best::new(game) }
+        Judge {
+            yardstick: Yardstick::of(game),
+            doubt: game.optimum().standard_error,
+            horizon: game.shape().horizon,
+            lanes: LaneWorlds::new(game),
+            best: Best::new(game),
+        }
     }
 
     /// What the optimum and random play are worth.
@@ -34,15 +43,18 @@ impl<'g> Judge<'g> {
         self.yardstick
     }
 
-    /// Evaluates an agent, like [`evaluate`] with the game's yardstick and oracle, and with the same result.
+    /// Evaluates an agent, like [`super::evaluate`] with the game's yardstick and oracle, and with the same result where the optimum
+    /// is exact.
     pub fn evaluate(&mut self, agent: &Agent, run_seed: u64) -> Result<Evaluation, EnvironmentError> {
+        let extent = Extent::of(&[agent.policy()], self.horizon, self.doubt);
+        let yardstick = Some(self.yardstick);
         if agent.adapts() {
             let Best { world, oracle, .. } = &mut self.best;
-            return evaluate(world.as_mut(), agent, run_seed, Some(self.yardstick), Some(oracle.as_mut()));
+            return evaluate_within(extent, world.as_mut(), agent, run_seed, yardstick, Some(oracle.as_mut()));
         }
-        let mut batches = Batches::new(run_seed);
+        let mut batches = Batches::new(run_seed, self.horizon);
         let mut player = LanePlayer::new(agent.policy());
-        let (mut tally, mut played) = (Tally::new(steps_max(&[agent.policy()])), Vec::new());
+        let (mut tally, mut played) = (Tally::new(extent), Vec::new());
         self.best.turn_to(run_seed);
         loop {
             let first = batches.advance();
@@ -51,8 +63,8 @@ impl<'g> Judge<'g> {
             for (played, best) in played.iter().zip(&self.best.returns[first..]) {
                 tally.add(played, Some(*best));
             }
-            if tally.is_enough(Some(self.yardstick)) {
-                return Ok(tally.evaluation(Some(self.yardstick)));
+            if tally.is_enough(yardstick) {
+                return Ok(tally.evaluation(yardstick));
             }
         }
     }
@@ -60,10 +72,10 @@ impl<'g> Judge<'g> {
     /// How much more one policy earns than another in the same episodes, on average: as many as it takes to know whether
     /// it earns less by more than the tolerance. What both owe to luck cancels out.
     pub fn compare(&mut self, policies: [&Policy; 2], run_seed: u64) -> Result<Fixed, EnvironmentError> {
-        let mut batches = Batches::new(run_seed);
+        let mut batches = Batches::new(run_seed, self.horizon);
         let [mut one, mut other] = policies.map(LanePlayer::new);
         let [mut before, mut after]: [Vec<Played>; 2] = Default::default();
-        let mut tally = Tally::new(steps_max(&policies));
+        let mut tally = Tally::new(Extent::of(&policies, self.horizon, self.doubt));
         loop {
             batches.advance();
             self.lanes.play(&mut one, &batches.seeds, &mut before)?;
@@ -76,22 +88,24 @@ impl<'g> Judge<'g> {
     }
 }
 
-/// The seeds of an evaluation, a thousand at a time: the stopping rule looks no more often.
+/// The seeds of an evaluation, as many at a time as lie between two looks.
 struct Batches {
     source: Seeds,
     seeds: Vec<u64>,
+    look: u32,
     next: usize,
 }
 
 impl Batches {
-    fn new(run_seed: u64) -> Batches {
-        Batches { source: Seeds::new(run_seed, Domain::Evaluation), seeds: Vec::new(), next: 0 }
+    fn new(run_seed: u64, horizon: u32) -> Batches {
+        let source = Seeds::new(run_seed, Domain::Evaluation);
+        Batches { source, seeds: Vec::new(), look: look_of(horizon), next: 0 }
     }
 
-    /// Goes on to the next thousand; returns the number of the first.
+    /// Goes on to the next of them; returns the number of the first.
     fn advance(&mut self) -> usize {
         self.seeds.clear();
-        self.seeds.extend((0..EVALUATION_EPISODES).map(|_| self.source.next_seed()));
+        self.seeds.extend((0..self.look).map(|_| self.source.next_seed()));
         let first = self.next;
         self.next += self.seeds.len();
         first

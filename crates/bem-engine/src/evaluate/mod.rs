@@ -2,7 +2,8 @@
 //!
 //! Evaluation seeds come from a domain of their own; what is found goes to the report and never to the
 //! learner. Where the game has an oracle, it plays the same episodes: how lucky they were for it is known exactly,
-//! and taking that luck out of the agent's mean leaves far less noise (a control variate).
+//! and taking that luck out of the agent's mean leaves far less noise (a control variate). Where what the oracle earns on average was
+//! itself measured, its standard error is part of that of the mean; scores do not suffer, because they are differences to it.
 //!
 //! There are two ways to play, and they give the same numbers bit for bit. [`Judge`] has a game, which can be started
 //! many times, and plays 256 episodes side by side ([`lanes`]). [`evaluate`] has one running world and plays episode by
@@ -27,10 +28,16 @@ use bem_evolve::verify::RETURN_TOLERANCE;
 use bem_games::game::Game;
 use bem_synth::policy::Policy;
 
-/// Episodes of one evaluation at least.
+/// Episodes between two looks at whether an evaluation is enough, and so of one at least; fewer where they are very long.
 pub const EVALUATION_EPISODES: u32 = 1_000;
-/// Steps after which an evaluation ends with the next thousand episodes; without a yardstick, with the next one.
+/// Steps between two such looks at most, and the episodes that are played all the same. What is left open then shows in the
+/// interval, which goes by the episodes that were played.
+const LOOK_STEPS_MAX: u32 = 1 << 20;
+const LOOK_EPISODES_MIN: u32 = 16;
+/// Steps after which an evaluation ends at the next look; without a yardstick, with the next episode.
 pub const EVALUATION_STEPS_MAX: u64 = 2_000_000;
+/// The same where what the best policy earns was itself measured: nobody needs to know more exactly than that.
+const MEASURED_STEPS_MAX: u64 = 1 << 15;
 /// The same in steps times gates.
 ///
 /// Gates cost far less since episodes are played side by side. But this number decides how many episodes a large circuit
@@ -89,7 +96,37 @@ pub fn leaves_doubt(before: &Evaluation, after: &Evaluation, yardstick: Yardstic
     beyond < DOUBT_ERRORS * (raw(before.error) + raw(after.error))
 }
 
-/// Steps that these policies may play. Large circuits get fewer beyond the first thousand episodes.
+/// Episodes between two looks: as many as a bounded number of steps allows, whatever happens in them.
+fn look_of(horizon: u32) -> u32 {
+    (LOOK_STEPS_MAX / horizon.max(1)).clamp(LOOK_EPISODES_MIN, EVALUATION_EPISODES)
+}
+
+/// How long an evaluation goes on, and what is known of the optimum that it is held against.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    /// Episodes between two looks.
+    look: u32,
+    /// Steps after which it ends with the next look.
+    steps_max: u64,
+    /// The standard error of the stated optimum; zero where it is exact.
+    doubt: Fixed,
+}
+
+impl Extent {
+    /// Of these policies in a world where episodes have so many steps at most.
+    fn of(policies: &[&Policy], horizon: u32, doubt: Fixed) -> Extent {
+        let steps_max = steps_max(policies);
+        let steps_max = if doubt == Fixed::ZERO { steps_max } else { steps_max.min(MEASURED_STEPS_MAX) };
+        Extent { look: look_of(horizon), steps_max, doubt }
+    }
+
+    /// Without a yardstick.
+    fn outside(policies: &[&Policy]) -> Extent {
+        Extent { look: EVALUATION_EPISODES, steps_max: steps_max(policies), doubt: Fixed::ZERO }
+    }
+}
+
+/// Steps that these policies may play. Large circuits get fewer beyond the first look.
 fn steps_max(policies: &[&Policy]) -> u64 {
     let gates: usize = policies.iter().map(|policy| policy.gates()).sum();
     EVALUATION_STEPS_MAX.min(EVALUATION_GATES_MAX / (100 + gates as u64))

@@ -3,16 +3,33 @@
 //! Must not know that episodes can be played side by side. Clauses: SCC-8, GLE-1.
 
 use super::tally::Tally;
-use super::{Evaluation, Played, Yardstick, steps_max};
+use super::{Evaluation, Extent, Played, Yardstick};
 use crate::agent::{Actor, Agent};
 use crate::seeds::{Domain, Seeds};
 use bem_base::environment::{Environment, EnvironmentError};
+use bem_base::fixed::Fixed;
 use bem_games::game::Oracle;
 
-/// Plays a frozen agent on evaluation seeds: at least [`super::EVALUATION_EPISODES`], and more until the mean is known
-/// to a quarter of a percent of what there is to gain, as far as [`super::EVALUATION_STEPS_MAX`] steps go. Where nobody
-/// knows what there is to gain, very long episodes may be fewer.
+/// Plays a frozen agent on evaluation seeds: at least [`super::EVALUATION_EPISODES`], fewer where they are very long, and more
+/// until the mean is known to a quarter of a percent of what there is to gain, as far as [`super::EVALUATION_STEPS_MAX`] steps go.
 pub fn evaluate(
+    world: &mut dyn Environment,
+    agent: &Agent,
+    run_seed: u64,
+    yardstick: Option<Yardstick>,
+    oracle: Option<&mut dyn Oracle>,
+) -> Result<Evaluation, EnvironmentError> {
+    let policies = [agent.policy()];
+    let extent = match yardstick {
+        Some(_) => Extent::of(&policies, world.shape().horizon, Fixed::ZERO),
+        None => Extent::outside(&policies),
+    };
+    evaluate_within(extent, world, agent, run_seed, yardstick, oracle)
+}
+
+/// The same within this extent.
+pub(super) fn evaluate_within(
+    extent: Extent,
     world: &mut dyn Environment,
     agent: &Agent,
     run_seed: u64,
@@ -21,7 +38,7 @@ pub fn evaluate(
 ) -> Result<Evaluation, EnvironmentError> {
     let mut seeds = Seeds::new(run_seed, Domain::Evaluation);
     let mut actor = Actor::new(agent);
-    let mut tally = Tally::new(steps_max(&[agent.policy()]));
+    let mut tally = Tally::new(extent);
     loop {
         let seed = seeds.next_seed();
         let played = play(world, &mut actor, seed)?;

@@ -1,7 +1,7 @@
 //! Side by side is the same as one after the other: random policies in games of every kind, bit for bit.
 
 use super::lanes::{LanePlayer, LaneWorlds};
-use super::scalar::play;
+use super::scalar::{evaluate_within, play};
 use super::tally::Tally;
 use super::*;
 use crate::agent::{Actor, Agent};
@@ -16,7 +16,7 @@ use bem_synth::policy::action_bits;
 use std::sync::Arc;
 
 /// One step and many, answers and graded rewards, noise, BAD flags, memory, wide observations, compositions.
-const TASKS: [&str; 18] = [
+const TASKS: [&str; 19] = [
     "parity{n=64}",
     "majority{n=9,noise=20}",
     "small_sat",
@@ -24,6 +24,7 @@ const TASKS: [&str; 18] = [
     "bandit{arms=2,gap=1}",
     "contextual_bandit{context_bits=3,noise_bits=40,arms=6}",
     "nonstationary_bandit{arms=3,segment=20}",
+    "nonstationary_bandit{arms=2,segment=1000}",
     "auction{bits=4,opponents=2,price=first}",
     "safety_grid{size=5,bad=6}",
     "matrix_game{horizon=9}",
@@ -62,12 +63,12 @@ fn compare_one_by_one(
     world: &mut dyn Environment,
     policies: [&Policy; 2],
     run_seed: u64,
-    yardstick: Yardstick,
+    (yardstick, doubt): (Yardstick, Fixed),
 ) -> Result<Fixed, EnvironmentError> {
     let agents = policies.map(|policy| Agent::circuit(policy.clone()));
     let [mut one, mut other] = agents.each_ref().map(Actor::new);
     let mut seeds = Seeds::new(run_seed, Domain::Evaluation);
-    let mut tally = Tally::new(steps_max(&policies));
+    let mut tally = Tally::new(Extent::of(&policies, world.shape().horizon, doubt));
     loop {
         let seed = seeds.next_seed();
         let (before, after) = (play(world, &mut one, seed)?, play(world, &mut other, seed)?);
@@ -92,11 +93,15 @@ fn side_by_side_is_the_same_as_one_after_the_other_in_games_of_every_kind() {
             let agent = Agent::circuit(policy.clone());
             // The run's seed changes in between, so that what is known of the oracle is used and forgotten.
             let run_seed = (gates / 100) as u64;
-            let alone =
-                evaluate(world.as_mut(), &agent, run_seed, Some(yardstick), Some(oracle.as_mut())).unwrap();
+            let doubt = game.optimum().standard_error;
+            let extent = Extent::of(&[&policy], game.shape().horizon, doubt);
+            let (world, known) = (world.as_mut(), Some(yardstick));
+            let alone = evaluate_within(extent, world, &agent, run_seed, known, Some(oracle.as_mut()));
+            let alone = alone.unwrap();
             assert_eq!(judge.evaluate(&agent, run_seed), Ok(alone), "{text}, {gates} gates, {memory} bits");
             if let Some(last) = &last {
-                let alone = compare_one_by_one(world.as_mut(), [last, &policy], run_seed, yardstick);
+                let held = (yardstick, doubt);
+                let alone = compare_one_by_one(world, [last, &policy], run_seed, held);
                 assert_eq!(judge.compare([last, &policy], run_seed), alone, "{text}, {gates} gates");
             }
             (bad, longest) = (alone.bad.max(bad), alone.episodes.max(longest));

@@ -5,6 +5,7 @@
 //! count more than figures.
 
 mod beside;
+mod bounds;
 mod choice;
 mod circuits;
 mod evaluate;
@@ -27,6 +28,7 @@ pub mod serve;
 mod serve_long;
 mod statistics;
 mod step;
+mod threads;
 mod tools;
 
 pub use measure::{Measurement, cpu_seconds, minimum_nanoseconds};
@@ -43,8 +45,10 @@ use std::io::IsTerminal;
 #[command(after_help = "Example: bem bench index_choose_uncached --json\n\
     NAME is a benchmark or an area (all benchmarks of one file). Without NAME\n\
     everything runs. `bem bench regret` prints the whole table of the regret\n\
-    laboratory, `bem bench regret_layers` the regret of experts, templates and\n\
-    schedules at several lengths, `bem bench pacing` the schedulers side by side,\n\
+    laboratory, `bem bench threads` a run with one thread and with two, `bem bench\n\
+    bounds` what can be reached where the best arm changes, `bem bench\n\
+    regret_layers` the regret of experts, templates and schedules at several\n\
+    lengths, `bem bench pacing` the schedulers side by side,\n\
     `bem bench choice_rules` the choice rules in worlds where each may be right,\n\
     `bem bench serve` the decision service under load, `bem bench serve_long` a\n\
     million decisions tenth by tenth, `bem bench long_run` ten million steps online\n\
@@ -88,6 +92,8 @@ fn registry() -> Vec<&'static Benchmark> {
         schedule::BENCHMARKS,
         pacing::BENCHMARKS,
         beside::BENCHMARKS,
+        bounds::BENCHMARKS,
+        threads::BENCHMARKS,
         isa::BENCHMARKS,
         games::BENCHMARKS,
         evaluate::BENCHMARKS,
@@ -122,6 +128,12 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     if arguments.names == ["beside"] {
         return beside::report(arguments.json);
+    }
+    if arguments.names == ["threads"] {
+        return threads::report(arguments.json);
+    }
+    if arguments.names == ["bounds"] {
+        return bounds::report(arguments.json);
     }
     if arguments.names == ["choice_rules"] {
         return rules::report(arguments.json);

@@ -1,7 +1,7 @@
 //! Several units at once: threads that work, and one that hands out and takes in.
 //!
 //! Without a limit in steps results are taken as they come; with one, in the order of the climb, and what is worked on
-//! ahead of its turn waits. Either way a family's chain is the same. What is under way when the run is cut is put away,
+//! ahead of its turn waits ([`Turns`]). Either way a family's chain is the same. What is under way when the run is cut is put away,
 //! and goes on from there when the run does. Clauses: SCC-15, LOG-4.
 
 use super::Limit;
@@ -80,17 +80,21 @@ fn hand_out(
     put_away: &mut PutAway,
     taken: &mut dyn FnMut(&UnitResult, &Climb) -> Result<()>,
 ) -> Result<()> {
-    let mut turns = Turns::default();
+    let mut turns = match limit.steps {
+        Some(steps) => Turns::in_order(climb, steps),
+        None => Turns::as_they_come(),
+    };
     let mut idle = threads;
     loop {
         while 0 < idle
             && !limit.is_reached(climb.steps())
-            && let Some(unit) = climb.next(&turns.busy())
+            && let Some(assignment) = turns.begin(climb)
         {
-            turns.begin(&unit);
-            board.begin(&unit);
+            let unit = &assignment.unit;
+            board.begin(unit);
             let saved = put_away.get(&unit.track).filter(|(number, _)| *number == unit.number);
-            let job = (climb.assign(&unit), saved.map(|(_, bytes)| bytes.clone()));
+            let saved = saved.map(|(_, bytes)| bytes.clone());
+            let job = (assignment, saved);
             jobs.send(job).map_err(|_| anyhow!("all threads have ended"))?;
             idle -= 1;
         }
@@ -103,7 +107,9 @@ fn hand_out(
         idle += 1;
         match result? {
             Worked::Done(result) => {
-                put_away.remove(&unit.track);
+                if put_away.get(&unit.track).is_some_and(|(number, _)| *number <= unit.number) {
+                    put_away.remove(&unit.track);
+                }
                 turns.finish(*result);
             }
             Worked::PutAway(bytes) => {
@@ -112,8 +118,7 @@ fn hand_out(
             }
         }
         while !(limit.is_ordered() && limit.is_reached(climb.steps())) {
-            let next = if limit.is_ordered() { turns.next_in_order(climb) } else { turns.next_finished() };
-            let Some(result) = next else { break };
+            let Some(result) = turns.next(climb) else { break };
             climb.take(&result);
             taken(&result, climb)?;
         }
