@@ -40,12 +40,12 @@ const PARTS: [Part; 8] = [
 
 /// Runs every part.
 pub fn acting(scale: u64) -> Result<()> {
-    measure(scale, &[])
+    measure(scale, &[], None)
 }
 
-/// `cargo xtask battery acting [PART...] [--scale N]`.
+/// `cargo xtask battery acting [PART...] [--scale N] [--of COMMIT]`; with a commit the page is written from what was kept of it.
 pub fn with_words(words: &[&str]) -> Result<()> {
-    let (mut scale, mut names) = (1, Vec::new());
+    let (mut scale, mut names, mut of) = (1, Vec::new(), None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
@@ -53,6 +53,7 @@ pub fn with_words(words: &[&str]) -> Result<()> {
                 let value = words.next().context("--scale needs a number")?;
                 scale = value.parse().with_context(|| format!("--scale {value}: not a whole number"))?;
             }
+            "--of" => of = Some(*words.next().context("--of needs a commit")?),
             name if PARTS.iter().any(|(known, _)| *known == name) => names.push(name),
             other => {
                 let known: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
@@ -60,17 +61,21 @@ pub fn with_words(words: &[&str]) -> Result<()> {
             }
         }
     }
-    measure(scale, &names)
+    measure(scale, &names, of)
 }
 
-/// Runs the parts of these names that were not run before, or all of them, two at a time, and writes the page.
-fn measure(scale: u64, names: &[&str]) -> Result<()> {
-    let (bem, commit) = (built_bem()?, commit()?);
+/// Runs the parts of these names that were not run before, or all of them, two at a time, and writes the page. Of an earlier commit
+/// nothing is run: its page is written from what is there.
+fn measure(scale: u64, names: &[&str], of: Option<&str>) -> Result<()> {
+    let commit = of.map_or_else(commit, |commit| Ok(commit.to_string()))?;
     let digits: String = commit.chars().filter(char::is_ascii_hexdigit).take(7).collect();
     let first = 2_000_000 + u64::from_str_radix(&digits, 16)? % 1_000_000;
     let (seeds, first) = ((SEEDS * scale).to_string(), first.to_string());
-    let folder = folder(&commit, &seeds)?;
-    let mut failed = run_parts(&bem, &folder, names, (&seeds, &first));
+    let folder = folder(&commit, &seeds, of.is_some())?;
+    let mut failed = match of {
+        Some(_) => Vec::new(),
+        None => run_parts(&built_bem()?, &folder, names, (&seeds, &first)),
+    };
     let found = kept_in(&folder)?;
     let (mut text, mut missed) = page_of(&found)?;
     missed.append(&mut failed);
@@ -135,8 +140,8 @@ fn kept_in(folder: &Path) -> Result<BTreeMap<&'static str, Vec<Value>>> {
 }
 
 /// Where the parts are kept. What is not committed is told apart by a sum: other sources have other results.
-fn folder(commit: &str, seeds: &str) -> Result<PathBuf> {
-    let changed = output("git", &["diff", "HEAD", "--", "crates"])?;
+fn folder(commit: &str, seeds: &str, is_earlier: bool) -> Result<PathBuf> {
+    let changed = if is_earlier { String::new() } else { output("git", &["diff", "HEAD", "--", "crates"])? };
     let sum = changed.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let name = commit.replace(' ', "-");
     let name = if changed.is_empty() { name } else { format!("{name}-{sum:x}") };
