@@ -11,8 +11,17 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Words that say less than the words of the field: planner, fitted values, finite-state memory, incumbent, posterior draw.
-const PRIVATE: [&str; 6] =
-    ["prosp\u{65}ct", "outl\u{6f}ok", "foresi\u{67}ht", "recoll\u{65}ct", "ling\u{65}ring", "wil\u{64}"];
+const PRIVATE: [&str; 7] = [
+    "prosp\u{65}ct",
+    "outl\u{6f}ok",
+    "foresi\u{67}ht",
+    "recoll\u{65}ct",
+    "ling\u{65}ring",
+    "wil\u{64}",
+    "fl\u{79}",
+];
+/// A word that has its plain use in sentences, and must not be the name of a type.
+const PRIVATE_TYPE: &str = "han\u{64}";
 /// How the heading of a checked list in CONTRIBUTING.md begins.
 const LIST: &str = "Files that name `";
 /// Where the page is kept.
@@ -113,9 +122,31 @@ fn parts(text: &str) -> BTreeSet<String> {
     spaced.split(|letter: char| !letter.is_ascii_lowercase()).map(str::to_string).collect()
 }
 
+/// Pages that are read: those of docs and of the root.
+fn pages(root: &Path) -> Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    for path in files(root, &[".md"])? {
+        let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        if name.starts_with("docs/") || !name.contains('/') {
+            found.push((name, std::fs::read_to_string(&path)?));
+        }
+    }
+    Ok(found)
+}
+
 fn check_private(root: &Path) -> Result<()> {
-    for (name, text) in sources(root)? {
-        let known = parts(&text);
+    let (sources, pages) = (sources(root)?, pages(root)?);
+    ensure!(20 < pages.len(), "{} pages were found to be read", pages.len());
+    for (name, text) in &sources {
+        let types = text.lines().filter_map(defined);
+        if let Some(found) = types.into_iter().find(|name| parts(name).contains(PRIVATE_TYPE)) {
+            bail!(
+                "{name}: type {found}: {PRIVATE_TYPE:?} is a private word: docs/glossary.md has the field's"
+            );
+        }
+    }
+    for (name, text) in sources.iter().chain(&pages) {
+        let known = parts(text);
         if let Some(word) = PRIVATE.iter().find(|word| known.contains(**word)) {
             // The names of random streams are part of every history and stay as they are.
             let is_stream = |line: &str| line.contains("Prng::stream");

@@ -69,8 +69,7 @@ impl Environment for Turncoat {
 /// Units that the override took, and how many of them put something into force.
 fn overridden(scheduler: SchedulerKind, faithful: u32) -> (u64, u32) {
     let mut world = Turncoat::new(faithful);
-    let settings =
-        Settings { budget: 8_000, ..Settings::new(3) }.with(|config| config.scheduler = scheduler);
+    let settings = Settings { budget: 8_000, ..Settings::new(3) }.with(|config| config.scheduler = scheduler);
     let mut learner = Learner::new(world.shape(), settings).unwrap();
     let (mut alarms, mut applied, mut breaches) = (0, 0, 0);
     loop {

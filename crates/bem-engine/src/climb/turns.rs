@@ -25,12 +25,7 @@ pub struct Turns {
 impl Turns {
     /// Results are taken as they come.
     pub fn as_they_come() -> Turns {
-        Turns {
-            ahead: None,
-            steps_max: u64::MAX,
-            under_way: BTreeSet::new(),
-            finished: BTreeMap::new(),
-        }
+        Turns { ahead: None, steps_max: u64::MAX, under_way: BTreeSet::new(), finished: BTreeMap::new() }
     }
 
     /// Results are taken by key, until so many steps are reached; `climb` is where it goes on from.

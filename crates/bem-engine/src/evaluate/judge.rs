@@ -50,7 +50,14 @@ impl<'g> Judge<'g> {
         let yardstick = Some(self.yardstick);
         if agent.adapts() {
             let Best { world, oracle, .. } = &mut self.best;
-            return evaluate_within(extent, world.as_mut(), agent, run_seed, yardstick, Some(oracle.as_mut()));
+            return evaluate_within(
+                extent,
+                world.as_mut(),
+                agent,
+                run_seed,
+                yardstick,
+                Some(oracle.as_mut()),
+            );
         }
         let mut batches = Batches::new(run_seed, self.horizon);
         let mut player = LanePlayer::new(agent.policy());

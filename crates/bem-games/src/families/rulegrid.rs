@@ -119,10 +119,7 @@ impl Grid {
         // Variance of the mean, with 32 fractional bits, so that its root has 16.
         let variance = ((squares * count - sum * sum) << 32) / (count * count * (count - 1));
         let error = (variance.unsigned_abs().isqrt() << 16) as i64;
-        Value {
-            mean: Fixed::from_ratio(sum as i64, episodes as i64),
-            standard_error: Fixed::from_raw(error),
-        }
+        Value { mean: Fixed::from_ratio(sum as i64, episodes as i64), standard_error: Fixed::from_raw(error) }
     }
 }
 

@@ -62,7 +62,8 @@ impl Filter {
     }
 
     fn act(&self) -> usize {
-        let better = |best: usize, arm: usize| if self.chances[best] < self.chances[arm] { arm } else { best };
+        let better =
+            |best: usize, arm: usize| if self.chances[best] < self.chances[arm] { arm } else { best };
         (1..self.chances.len()).fold(0, better)
     }
 
@@ -140,9 +141,7 @@ pub fn report(json: bool) -> Result<Answer> {
         }
     }
     if json {
-        let of = |row: &Row| {
-            json!({ "arms": row.arms, "gap": row.gap, "filter": row.filter, "error": row.error, "told": row.told })
-        };
+        let of = |row: &Row| json!({ "arms": row.arms, "gap": row.gap, "filter": row.filter, "error": row.error, "told": row.told });
         let rows: Vec<_> = rows.iter().map(of).collect();
         say!("{}", json!({ "machine": measure::machine(), "nonstationary_bandit": rows }));
         return Ok(Answer::Yes);

@@ -118,7 +118,10 @@ pub fn report(json: bool) -> Result<Answer> {
         say!("{}", json!({ "machine": measure::machine(), "benches": [bench.to_json()] }));
         return Ok(Answer::Yes);
     }
-    say!("{STEPS} steps over all families, seed {SEED}, {} rungs solved; least of {TRIALS} runs.", runs[0].rungs);
+    say!(
+        "{STEPS} steps over all families, seed {SEED}, {} rungs solved; least of {TRIALS} runs.",
+        runs[0].rungs
+    );
     say!("threads  seconds  processor  history");
     for run in &runs {
         say!("{:>7}  {:>7.2}  {:>9.2}  {}", run.threads, run.seconds, run.processor, run.head);
