@@ -5,16 +5,13 @@
 
 use crate::PipelineError;
 use crate::domain::unseen;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, TRIES};
 use bem_base::digest::{hash, hash_parts};
 use bem_engine::climb::Climb;
 use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::distilled::Distilled;
+use bem_engine::worlds::Catalog;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Experts of the main machine for every setting that it is to learn, at most: it has more room than one specialist, and less
-/// than all together.
-const ROOM: (usize, usize) = (2, 3);
 
 /// One volume of the main machine's history: what one distillation began.
 #[derive(Clone, Debug)]
@@ -54,7 +51,9 @@ impl Pipeline {
                 }
                 let others = unseen(&track.family, &tasks);
                 for task in &tasks {
-                    distilled.tasks.insert(task.clone(), specialist.taught(track, task, self.plan.distils));
+                    let game = Catalog.game(task, specialist.mastered[task].instance)?;
+                    let taught = specialist.taught(track, task, game.shape(), self.plan.distils);
+                    distilled.tasks.insert(task.clone(), taught);
                 }
                 new.extend(others.iter().cloned());
                 tasks.extend(others);
@@ -63,12 +62,10 @@ impl Pipeline {
                 libraries.push(if self.plan.distils { track.library().to_vec() } else { Vec::new() });
             }
         }
-        let settings: usize = rungs.iter().map(Vec::len).sum::<usize>() + self.done.len();
-        self.pool.widen(settings * ROOM.0 / ROOM.1);
         let file = WorldFile::Distilled(distilled.clone()).to_bytes();
         let config = self.config(self.plan.stages.max(2), families);
-        let climb =
-            Climb::with_rungs(config, rungs.clone())?.with_libraries(libraries).with_files(vec![hash(&file)]);
+        let climb = Climb::with_rungs(config, rungs.clone())?.passing_over(TRIES).with_libraries(libraries);
+        let climb = climb.with_files(vec![hash(&file)]);
         // What was handed on is in the file.
         for specialist in &mut self.specialists {
             specialist.gathered.retain(|task, _| !distilled.tasks.contains_key(task));
@@ -111,7 +108,8 @@ impl Pipeline {
         let mut config = self.config(self.plan.stages.max(2), families);
         config.seed = u64::from_le_bytes(place.as_bytes()[..8].try_into().expect("eight of 32 bytes"));
         let file = WorldFile::Distilled(distilled.clone()).to_bytes();
-        let climb = Climb::with_rungs(config, rungs)?.with_libraries(libraries).with_files(vec![hash(&file)]);
+        let climb = Climb::with_rungs(config, rungs)?.passing_over(TRIES).with_libraries(libraries);
+        let climb = climb.with_files(vec![hash(&file)]);
         self.passed = self.volumes.iter().map(|volume| volume.number).collect();
         self.volumes = vec![Volume { number: self.begun, climb, distilled, file, unseen }];
         // Those that were there to be compared with belong to the volumes before.
@@ -123,6 +121,9 @@ impl Pipeline {
 /// The same instances without anything to begin with.
 pub(crate) fn scratch_file(volume: &Volume) -> Vec<u8> {
     let mut distilled = volume.distilled.clone();
-    distilled.tasks.values_mut().for_each(|taught| taught.episodes.clear());
+    for taught in distilled.tasks.values_mut() {
+        taught.episodes.clear();
+        taught.machine = None;
+    }
     WorldFile::Distilled(distilled).to_bytes()
 }

@@ -44,7 +44,7 @@ enum Engine {
     Threads,
     /// Processes of this program.
     Processes,
-    /// Actors of a Ray cluster, through the Python package.
+    /// Tasks of a Ray cluster, which are retried, through the Python package.
     Ray,
 }
 
@@ -62,7 +62,7 @@ pub struct RunArguments {
     /// The address of a Ray cluster [default: one is started here]
     #[arg(long)]
     address: Option<String>,
-    /// Threads, processes or actors [default: all cores]
+    /// Threads, processes or tasks at once [default: all cores]
     #[arg(long)]
     workers: Option<usize>,
     /// Where the pipeline is kept [default: the first free folder pipelines/N]
@@ -132,12 +132,12 @@ fn run_phases(arguments: &RunArguments) -> Result<Answer> {
             break is_over;
         }
     };
-    let report = engine.save(finished)?;
+    let (report, summary) = engine.save(finished)?;
     let pipeline = engine.pipeline();
     if arguments.json {
         say!("{report}");
     } else {
-        say_text!("{}", results::table(pipeline));
+        say_text!("{}", results::table(&summary));
         say!("history  {}", pipeline.head());
         say!("audit    bem verify {}", directory.display());
         if !finished {
