@@ -153,7 +153,8 @@ impl Pool {
     pub fn install(&mut self, learnt: Learnt<'_>) -> Outcome {
         let (mut number, mut outcome) = (0, Outcome::Known);
         for newcomer in Expert::all_of(learnt.agent, learnt.machine, learnt.game.shape()) {
-            let known = self.experts.iter().find(|(_, expert)| expert.is(&newcomer)).map(|(number, _)| *number);
+            let known =
+                self.experts.iter().find(|(_, expert)| expert.is(&newcomer)).map(|(number, _)| *number);
             number = known.unwrap_or(self.next);
             if known.is_none() {
                 self.next += 1;
@@ -183,7 +184,9 @@ impl Pool {
         let served = self.served();
         let chosen = match self.is_served_by(&before, &served) {
             // Nobody is moved for nothing.
-            true => Some(cover(&served)).filter(|chosen| chosen.len() < before.len()).unwrap_or(before.clone()),
+            true => {
+                Some(cover(&served)).filter(|chosen| chosen.len() < before.len()).unwrap_or(before.clone())
+            }
             false => cover(&served),
         };
         for (task, route) in &mut self.routes {
@@ -198,10 +201,12 @@ impl Pool {
         }
         let stay = self.acting();
         let costs = |number: &u32| {
-            let mut able = self.measured.iter().filter(|(_, scores)| scores.get(number).is_some_and(Option::is_some));
+            let mut able =
+                self.measured.iter().filter(|(_, scores)| scores.get(number).is_some_and(Option::is_some));
             able.any(|(task, _)| !served[number].contains(task))
         };
-        let newcomers = self.experts.keys().filter(|number| !before.contains(number) && !stay.contains(number));
+        let newcomers =
+            self.experts.keys().filter(|number| !before.contains(number) && !stay.contains(number));
         let blocked = newcomers.filter(|number| costs(number)).count();
         let replaced = before.difference(&stay).count();
         self.experts.retain(|number, _| stay.contains(number));
@@ -327,17 +332,57 @@ pub(crate) fn score_of(game: &dyn Game, agent: &Agent, seed: u64) -> Result<Fixe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bem_engine::learner::Settings;
+    use bem_engine::solve::{Lesson, teach};
+    use bem_engine::worlds::Catalog;
 
     fn served(lists: &[&[&str]]) -> BTreeMap<u32, BTreeSet<String>> {
         let tasks = |list: &&[&str]| list.iter().map(|task| (*task).to_string()).collect();
         (0..).zip(lists.iter().map(tasks)).collect()
     }
 
+    fn learnt<'a>(task: &'a str, agent: &'a Agent, machine: Option<&'a Machine>, score: Fixed) -> Learnt<'a> {
+        let game = Catalog.game(task, 1).unwrap();
+        let setting = Some(Fixed::ONE);
+        Learnt { task, domain: "aggregation", game, seed: 3, instance: 1, agent, machine, score, setting }
+    }
+
+    #[test]
+    fn a_pool_settles_on_the_machine_that_serves_all_sizes_and_blocks_what_would_cost_one() {
+        let learn = |task: &str| {
+            let settings = Settings { seed: 1, budget: 20_000, config: Arc::default() };
+            let game = Catalog.game(task, 1).unwrap();
+            let lesson = Lesson { until_solved: true, ..Lesson::alone(settings) };
+            teach(game.as_ref(), lesson, &mut |_| true).unwrap()
+        };
+        let tasks = ["majority{n=5}", "majority{n=9}"];
+        let mut pool = Pool::default();
+        for (task, solution) in tasks.map(|task| (task, learn(task))) {
+            assert!(solution.is_solved(), "{task}");
+            let (agent, machine) = (&solution.learned.agent, solution.learned.machine.as_ref());
+            assert_eq!(pool.install(learnt(task, agent, machine, Fixed::ONE)), Outcome::Installed);
+        }
+        let settled = pool.settle().unwrap();
+        assert_eq!((pool.len(), settled.blocked), (1, 0));
+        assert!(pool.routes().all(|(_, route)| AS_GOOD <= route.score && route.best <= Fixed::ONE));
+        // What earns less stays out, wherever it was learned.
+        let poor = Agent::circuit(Policy::constant(2, 1));
+        let machine = tabled(&poor.policy().clone(), Catalog.game(tasks[0], 1).unwrap().shape());
+        let practised =
+            Learnt { setting: None, ..learnt("majority{n=7}", &poor, machine.as_ref(), Fixed::ONE) };
+        assert_eq!(pool.install(practised), Outcome::Installed);
+        assert_eq!(pool.settle().unwrap(), Settled { replaced: 0, blocked: 1 });
+        assert_eq!((pool.len(), pool.routes().count()), (1, 2));
+    }
+
     #[test]
     fn a_cover_takes_the_widest_first_and_leaves_out_whom_others_make_spare() {
         assert_eq!(cover(&served(&[&["a"], &["b"], &["a", "b", "c"]])), [2].into());
         // The widest is spare once the others are there.
-        assert_eq!(cover(&served(&[&["a", "b", "c", "d"], &["a", "b", "e"], &["c", "d", "f"]])), [1, 2].into());
+        assert_eq!(
+            cover(&served(&[&["a", "b", "c", "d"], &["a", "b", "e"], &["c", "d", "f"]])),
+            [1, 2].into()
+        );
         assert_eq!(cover(&served(&[&["a"], &["a"]])), [0].into());
         assert_eq!(cover(&served(&[&[]])), [].into());
     }

@@ -117,8 +117,7 @@ impl Pipeline {
             volume.distilled.tasks.values().map(|taught| taught.episodes.len()).sum::<usize>()
         };
         let specialists = self.specialists.iter().map(|specialist| specialist.experts());
-        let (circuits, machines) =
-            specialists.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let (circuits, machines) = specialists.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         Ok(Summary {
             is_judged,
             rows,
@@ -138,8 +137,7 @@ impl Pipeline {
 
     /// Plays what the pool routes a setting to, and the specialist in the same instance, in the same fresh episodes.
     fn judge(&self, row: &mut Row) -> Result<(), PipelineError> {
-        let place =
-            hash_parts("bem/pipeline/fresh", &[&self.plan.seed.to_le_bytes(), row.task.as_bytes()]);
+        let place = hash_parts("bem/pipeline/fresh", &[&self.plan.seed.to_le_bytes(), row.task.as_bytes()]);
         let seed = u64::from_le_bytes(place.as_bytes()[..8].try_into().expect("eight of 32 bytes"));
         row.main = Fixed::ZERO;
         let Some(route) = self.pool.route(&row.task) else { return Ok(()) };

@@ -317,7 +317,8 @@ impl Track {
         self.edits.clear();
         match result.unit.purpose {
             Purpose::Rung { stage, attempt } => {
-                let is_behind = result.solution.is_solved() || tries.is_some_and(|tries| tries <= attempt + 1);
+                let is_behind =
+                    result.solution.is_solved() || tries.is_some_and(|tries| tries <= attempt + 1);
                 (self.stage, self.attempt) = if is_behind { (stage + 1, 0) } else { (stage, attempt + 1) };
                 self.climbed.push(climbed(result, stage, attempt));
                 if attempt == 0 {

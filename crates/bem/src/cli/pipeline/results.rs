@@ -39,7 +39,8 @@ pub fn to_json(
     let (episodes, [off_policy, unstable]) = summary.episodes;
     json!({
         "seed": pipeline.plan().seed, "finished": finished, "judged": summary.is_judged, "units": pipeline.units(),
-        "out": directory.display().to_string(), "trace_head": pipeline.head().to_hex(), "domains": pipeline.domains(), "heads": heads,
+        "out": directory.display().to_string(), "trace_head": pipeline.head().to_hex(), "domains": pipeline.domains(),
+        "late": pipeline.plan().late, "heads": heads,
         "experts": summary.experts, "specialists_experts": summary.specialists_experts,
         "specialists_machines": summary.specialists_machines,
         "pool": { "installed": summary.pool.installed, "replaced": summary.pool.replaced, "known": summary.pool.known,
