@@ -205,3 +205,74 @@ fn alone_of(tries: &[Climbed]) -> Alone {
     let steps_to_99 = tries.iter().find_map(|one| one.steps_to_99).map(|last| failed + last);
     Alone { steps_to_99, steps }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::{Phase, Plan};
+    use bem_engine::climb::Worked;
+    use bem_engine::world_file::WorldFile;
+    use bem_engine::worlds::{Catalog, Worlds};
+    use std::sync::Arc;
+
+    /// One small domain, worked through.
+    fn learned() -> Pipeline {
+        let plan = Plan {
+            seed: 1,
+            domains: vec!["games".to_string()],
+            late: Vec::new(),
+            stages: 2,
+            unit_steps: 2_000,
+            mixed_rounds: 1,
+            distils: true,
+            masks: true,
+            compares: true,
+            endless: false,
+            parameters: Arc::default(),
+        };
+        let mut pipeline = Pipeline::new(plan).unwrap();
+        while pipeline.phase() != Phase::Over {
+            let jobs = pipeline.jobs();
+            let work = |job| {
+                let order = pipeline.order(job);
+                let file = order.files.first().map(|file| WorldFile::from_bytes(file).unwrap());
+                let worlds: Box<dyn Worlds> = match file {
+                    Some(WorldFile::Distilled(distilled)) => Box::new(distilled),
+                    _ => Box::new(Catalog),
+                };
+                match order.assignment.go_on_in(worlds.as_ref(), None, &mut || true).unwrap() {
+                    Worked::Done(result) => *result,
+                    Worked::PutAway(_) => unreachable!("nobody asks it to stop"),
+                }
+            };
+            let results: Vec<_> = jobs.iter().map(work).collect();
+            pipeline.take(&jobs, &results).unwrap();
+        }
+        pipeline
+    }
+
+    #[test]
+    fn what_is_kept_is_what_the_pool_earns_on_fresh_seeds_and_nothing_without_an_expert() {
+        let mut pipeline = learned();
+        let summary = pipeline.summary(true).unwrap();
+        let seen: Vec<&Row> = summary.rows.iter().filter(|row| !row.unseen).collect();
+        assert!(!seen.is_empty() && seen.len() < summary.rows.len());
+        assert!(summary.least_share(false) >= Some(Fixed::from_ratio(99, 100)), "{seen:?}");
+        assert!(summary.experts <= summary.rows.len());
+        assert!(pipeline.kept().values().all(|share| crate::pool::KEPT <= *share));
+        // The specialist's machine is tried first: it needs fewer steps than from scratch.
+        let steps =
+            seen.iter().filter_map(|row| row.steps()).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        assert!(steps.0 < steps.1, "{steps:?}");
+        // Control: an expert that is lost is missed, however well the lesson went.
+        let task = seen[0].task.clone();
+        pipeline.pool.routes.remove(&task);
+        let summary = pipeline.summary(true).unwrap();
+        let row = summary.rows.iter().find(|row| row.task == task).unwrap();
+        assert!(
+            row.main == Fixed::ZERO && row.lesson.as_ref().is_some_and(|done| done.steps_to_99.is_some())
+        );
+        assert_eq!(summary.least_share(false), Some(Fixed::ZERO));
+        assert_eq!(pipeline.kept()["games"], Fixed::ZERO);
+    }
+}

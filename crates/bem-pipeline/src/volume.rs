@@ -11,7 +11,7 @@ use bem_engine::climb::Climb;
 use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::distilled::Distilled;
 use bem_engine::worlds::Catalog;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// One volume of the main machine's history: what one distillation began.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ impl Pipeline {
             .flat_map(|volume| volume.climb.tracks())
             .map(|track| track.family.as_str())
             .collect();
-        let mut distilled = Distilled { masks: self.plan.masks, tasks: BTreeMap::new() };
+        let mut distilled = Distilled { masks: self.plan.masks, ..Distilled::default() };
         let (mut families, mut rungs, mut libraries) = (Vec::new(), Vec::new(), Vec::new());
         let mut new = BTreeSet::new();
         for specialist in &self.specialists {
@@ -55,8 +55,11 @@ impl Pipeline {
                     let taught = specialist.taught(track, task, game.shape(), self.plan.distils);
                     distilled.tasks.insert(task.clone(), taught);
                 }
-                new.extend(others.iter().cloned());
-                tasks.extend(others);
+                for (task, of) in others {
+                    distilled.unseen.insert(task.clone(), distilled.tasks[&of].instance);
+                    new.insert(task.clone());
+                    tasks.push(task);
+                }
                 families.push(track.family.clone());
                 rungs.push(tasks);
                 libraries.push(if self.plan.distils { track.library().to_vec() } else { Vec::new() });
@@ -85,11 +88,12 @@ impl Pipeline {
     /// Begins one volume in place of all there are, over their settings and with their machines; its units have seeds of their own.
     /// False where there is nothing to go on with.
     pub(crate) fn renew(&mut self) -> Result<bool, PipelineError> {
-        let mut distilled = Distilled { masks: self.plan.masks, tasks: BTreeMap::new() };
+        let mut distilled = Distilled { masks: self.plan.masks, ..Distilled::default() };
         let (mut families, mut rungs, mut libraries) = (Vec::new(), Vec::new(), Vec::new());
         let mut unseen = BTreeSet::new();
         for volume in &self.volumes {
             distilled.tasks.extend(volume.distilled.tasks.clone());
+            distilled.unseen.extend(volume.distilled.unseen.clone());
             unseen.extend(volume.unseen.iter().cloned());
             for track in volume.climb.tracks() {
                 families.push(track.family.clone());

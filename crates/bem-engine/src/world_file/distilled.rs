@@ -39,6 +39,8 @@ pub struct Distilled {
     pub masks: bool,
     /// By the task's text.
     pub tasks: BTreeMap<String, Taught>,
+    /// Seeds of the instances of tasks that nobody has learned: of the same world in another size or with its fields elsewhere.
+    pub unseen: BTreeMap<String, u64>,
 }
 
 /// Why an episode is not learned from.
@@ -117,16 +119,21 @@ impl Distilled {
                 episode.encode(writer);
             }
         }
+        writer.length(self.unseen.len());
+        for (task, instance) in &self.unseen {
+            writer.text(task);
+            writer.u64(*instance);
+        }
     }
 
-    /// Reads canonical bytes back; those of earlier versions hand no machines on.
-    pub fn decode(reader: &mut Reader<'_>, has_machines: bool) -> Result<Distilled, DecodeError> {
+    /// Reads canonical bytes back; those of earlier versions hand no machines on and name no task that nobody has learned.
+    pub fn decode(reader: &mut Reader<'_>, is_older: bool) -> Result<Distilled, DecodeError> {
         let disorder = reader.error("tasks that are not in the order of their names");
-        let mut distilled = Distilled { masks: reader.bool()?, tasks: BTreeMap::new() };
+        let mut distilled = Distilled { masks: reader.bool()?, ..Distilled::default() };
         for _ in 0..reader.length(16)? {
             let (task, domain) = (reader.text()?.to_string(), reader.text()?.to_string());
             let (instance, policy) = (reader.u64()?, Policy::decode(reader)?);
-            let machine = if has_machines { decode_option(reader, Machine::decode)? } else { None };
+            let machine = if is_older { None } else { decode_option(reader, Machine::decode)? };
             let count = reader.length(20)?;
             let episodes = (0..count).map(|_| Ok((reader.u64()?, Episode::decode(reader)?)));
             let episodes = episodes.collect::<Result<_, DecodeError>>()?;
@@ -135,12 +142,21 @@ impl Distilled {
             }
             distilled.tasks.insert(task, Taught { domain, instance, policy, machine, episodes });
         }
+        let others = if is_older { 0 } else { reader.length(12)? };
+        for _ in 0..others {
+            let (task, instance) = (reader.text()?.to_string(), reader.u64()?);
+            if distilled.unseen.last_key_value().is_some_and(|(last, _)| task <= *last) {
+                return Err(disorder);
+            }
+            distilled.unseen.insert(task, instance);
+        }
         Ok(distilled)
     }
 
-    /// The instance of a task: the specialist's where it has learned it.
+    /// The instance of a task: the specialist's where it has learned it or something like it.
     pub fn instance(&self, task: &str, seed: u64) -> u64 {
-        self.tasks.get(task).map_or(seed, |taught| taught.instance)
+        let like = self.unseen.get(task).copied();
+        self.tasks.get(task).map(|taught| taught.instance).or(like).unwrap_or(seed)
     }
 }
 

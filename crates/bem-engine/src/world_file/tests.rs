@@ -56,12 +56,17 @@ fn what_a_specialist_has_left_is_tried_first_and_files_of_before_hand_no_machine
     assert!(machine.is_some());
     let taught =
         Taught { domain: "aggregation".to_string(), instance: 1, policy, machine, episodes: Vec::new() };
-    let file = Distilled { masks: true, tasks: [("parity_stream".to_string(), taught)].into() };
+    let unseen = [("parity_stream{n=5}".to_string(), 1)].into();
+    let file = Distilled { masks: true, tasks: [("parity_stream".to_string(), taught)].into(), unseen };
     let bytes = WorldFile::Distilled(file.clone()).to_bytes();
     let WorldFile::Distilled(read) = WorldFile::from_bytes(&bytes).unwrap() else { panic!("another file") };
     assert_eq!(read, file);
     assert_eq!(read.start_of("parity_stream", 5).machines.len(), 1);
     assert!(read.start_of("parity", 5).machines.is_empty());
+    assert_eq!(
+        ["parity_stream", "parity_stream{n=5}", "parity"].map(|task| read.instance(task, 5)),
+        [1, 1, 5]
+    );
     (0..bytes.len()).for_each(|cut| assert!(WorldFile::from_bytes(&bytes[..cut]).is_err()));
     // A file of before has another kind, and no machine behind the circuit.
     let mut writer = Writer::new();
